@@ -1,0 +1,131 @@
+// Package record is what the ledger stores: the authoritative state of studies
+// and trials, as JSON. The engine writes these records, the ledger keeps them,
+// every replica reads them.
+package record
+
+import (
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Study is a study's specification; it changes only by an update of the study file.
+type Study struct {
+	ID      string      `json:"id"`
+	Study   study.Study `json:"study"`
+	Created time.Time   `json:"created"`
+}
+
+// Status is a study's state and its counts.
+type Status struct {
+	State study.State `json:"state"`
+	// Reason says, for people, why the study is in its state.
+	Reason string `json:"reason,omitempty"`
+	// Position is the ledger position: it grows by one with each created and
+	// each ended trial. A trial stores the positions of both.
+	Position int64 `json:"position"`
+	// Trials is how many trials have been created: the last one's number.
+	Trials  int       `json:"trials"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Counts  Counts    `json:"counts"`
+}
+
+// Counts are the numbers of trials by state.
+type Counts struct {
+	Pending    int `json:"pending"`
+	Queued     int `json:"queued"`
+	Running    int `json:"running"` // claimed and running
+	Completed  int `json:"completed"`
+	Failed     int `json:"failed"`
+	Infeasible int `json:"infeasible"`
+	Pruned     int `json:"pruned"`
+	Cancelled  int `json:"cancelled"`
+}
+
+// Ended is the number of trials in a terminal state.
+func (c Counts) Ended() int {
+	return c.Completed + c.Failed + c.Infeasible + c.Pruned + c.Cancelled
+}
+
+// Open is the number of trials in no terminal state.
+func (c Counts) Open() int { return c.Pending + c.Queued + c.Running }
+
+// Model is an optimiser's state, committed with the suggestions that it made.
+type Model struct {
+	// Request is the number that seeded the request that made the state.
+	Request int             `json:"request"`
+	State   optimizer.State `json:"state"`
+}
+
+// Trial is one trial and its attempts: under 1 KiB as JSON but for long points
+// and messages.
+type Trial struct {
+	Number int              `json:"number"`
+	State  study.TrialState `json:"state"`
+	Point  study.Point      `json:"point"`
+	Source optimizer.Source `json:"source"`
+	// Reasons say why the point was suggested.
+	Reasons optimizer.Reasons `json:"reasons"`
+	// Request is the number that seeded the suggestion request, Place the
+	// suggestion's place in its answer, From the ledger position of the problem
+	// that it was made from: observations are the trials ended at or before
+	// From, pending points those created at or before and not yet ended.
+	Request int   `json:"request"`
+	Place   int   `json:"place"`
+	From    int64 `json:"from"`
+	// Staleness is how many observations arrived after From and before the
+	// trial was created.
+	Staleness int `json:"staleness"`
+	// Created and Ended are ledger positions; Ended is 0 while the trial is open.
+	Created  int64     `json:"created"`
+	Ended    int64     `json:"ended,omitempty"`
+	Attempts []Attempt `json:"attempts"`
+	// Value and Metrics are those of the attempt that succeeded.
+	Value   *float64           `json:"value,omitempty"`
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Checkpoint is the last reference reported by any attempt.
+	Checkpoint string `json:"checkpoint,omitempty"`
+	// TraceID and SpanID are the trial's trace and its root span, in hex.
+	TraceID string `json:"traceId,omitempty"`
+	SpanID  string `json:"spanId,omitempty"`
+	Times   Times  `json:"times"`
+}
+
+// Times are when a trial passed each stage, by the clock of whoever did it.
+type Times struct {
+	// Asked is when the suggestion was asked for, Suggested when it was
+	// answered, Created when the trial was made.
+	Asked     time.Time `json:"asked,omitzero"`
+	Suggested time.Time `json:"suggested,omitzero"`
+	Created   time.Time `json:"created,omitzero"`
+	Claimed   time.Time `json:"claimed,omitzero"`
+	Started   time.Time `json:"started,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Folded    time.Time `json:"folded,omitzero"`
+}
+
+// Attempt is one hand-out of a trial.
+type Attempt struct {
+	Number  int                `json:"number"`
+	Nonce   string             `json:"nonce"`
+	State   study.AttemptState `json:"state"`
+	Worker  string             `json:"worker,omitempty"`
+	Opened  time.Time          `json:"opened"`
+	Claimed time.Time          `json:"claimed,omitzero"`
+	Started time.Time          `json:"started,omitzero"`
+	Ended   time.Time          `json:"ended,omitzero"`
+	Outcome messaging.Outcome  `json:"outcome,omitempty"`
+	Failure *messaging.Failure `json:"failure,omitempty"`
+	Logs    string             `json:"logs,omitempty"`
+}
+
+// Last returns the trial's last attempt, nil if it has none.
+func (t *Trial) Last() *Attempt {
+	if len(t.Attempts) == 0 {
+		return nil
+	}
+	return &t.Attempts[len(t.Attempts)-1]
+}

@@ -1,0 +1,167 @@
+// Package messaging is the wire contract between the coordinator and its
+// workers: envelopes, subjects, and what a bus must do. It knows no broker;
+// natsbus carries it over JetStream, membus in memory.
+package messaging
+
+import (
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// SchemaVersion is the version of every envelope here. A reader refuses a
+// version that it does not know: the message goes to the dead-letter queue.
+const SchemaVersion = 1
+
+// AttemptID names one attempt of one trial.
+type AttemptID struct {
+	// Study is the study's id, never its name: a recreated name must not meet
+	// the claims of the study that it replaces.
+	Study   string `json:"study"`
+	Trial   int    `json:"trial"`
+	Attempt int    `json:"attempt"`
+	// Nonce is drawn when the attempt is opened; whatever carries another is
+	// archived.
+	Nonce string `json:"nonce"`
+}
+
+// TraceContext is a W3C trace context. Buses carry it in the headers
+// traceparent and tracestate.
+type TraceContext struct {
+	Traceparent string `json:"-"`
+	Tracestate  string `json:"-"`
+}
+
+// Assignment hands one attempt to whichever worker of the pool claims it.
+type Assignment struct {
+	Version int `json:"version"`
+	AttemptID
+	Pool      string `json:"pool"`
+	StudyName string `json:"studyName"`
+	// Seed is the trial's own, the same in every attempt.
+	Seed       uint64          `json:"seed"`
+	Parameters study.Point     `json:"parameters"`
+	Objective  study.Objective `json:"objective"`
+	// Run says how to evaluate; its retries are the leader's business.
+	Run study.Trial `json:"run"`
+	// ParameterOrder lists the active parameters in the study file's order.
+	ParameterOrder []string `json:"parameterOrder"`
+	Checkpoint     string   `json:"checkpoint,omitempty"`
+	TraceContext
+}
+
+// Claim says that a worker takes an attempt.
+type Claim struct {
+	Version int `json:"version"`
+	AttemptID
+	Pool   string    `json:"pool"`
+	Worker string    `json:"worker"`
+	Slot   int       `json:"slot"`
+	At     time.Time `json:"at"`
+	TraceContext
+}
+
+// Outcome is how an attempt ended.
+type Outcome string
+
+// The outcomes of attempts.
+const (
+	OutcomeCompleted  Outcome = "completed"
+	OutcomeFailed     Outcome = "failed"
+	OutcomeTimeout    Outcome = "timeout"
+	OutcomeInfeasible Outcome = "infeasible"
+	OutcomeHandedBack Outcome = "handed-back"
+	OutcomeCancelled  Outcome = "cancelled"
+)
+
+// Result ends an attempt. It is published until JetStream acknowledges it, and
+// again until the leader's receipt.
+type Result struct {
+	Version int `json:"version"`
+	AttemptID
+	Worker  string  `json:"worker"`
+	Outcome Outcome `json:"outcome"`
+	// Value is the objective's value after Objective.Take; nil unless completed.
+	Value *float64 `json:"value,omitempty"`
+	// Metrics are the final values of every finite metric that was reported.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Failure says what went wrong; nil where nothing did.
+	Failure *Failure `json:"failure,omitempty"`
+	// Checkpoint is the last reference that the program reported.
+	Checkpoint string    `json:"checkpoint,omitempty"`
+	Logs       string    `json:"logs,omitempty"`
+	Started    time.Time `json:"started"`
+	Ended      time.Time `json:"ended"`
+	TraceContext
+}
+
+// Failure says why an attempt did not complete.
+type Failure struct {
+	Reason   string `json:"reason"`
+	ExitCode *int   `json:"exitCode,omitempty"`
+	Signal   string `json:"signal,omitempty"`
+	// Message is for people: what was seen, the program's last words, where
+	// its log is. At most MaxMessage bytes.
+	Message string `json:"message,omitempty"`
+}
+
+// MaxMessage bounds Failure.Message in bytes.
+const MaxMessage = 4 << 10
+
+// Measurement is a report while an attempt runs.
+type Measurement struct {
+	Version int `json:"version"`
+	AttemptID
+	Worker  string             `json:"worker"`
+	Step    int64              `json:"step"`
+	Metrics map[string]float64 `json:"metrics"`
+	At      time.Time          `json:"at"`
+	TraceContext
+}
+
+// Heartbeat renews all of a worker's leases at once.
+type Heartbeat struct {
+	Version int    `json:"version"`
+	Worker  string `json:"worker"`
+	Pool    string `json:"pool"`
+	// Instance changes whenever the worker's process starts.
+	Instance string `json:"instance"`
+	Slots    int    `json:"slots"`
+	Free     int    `json:"free"`
+	// Running are the attempts that it evaluates, Spooled those whose result
+	// waits for a receipt.
+	Running []AttemptID `json:"running,omitempty"`
+	Spooled []AttemptID `json:"spooled,omitempty"`
+	// Leaving says that the worker takes no more and hands back what it runs.
+	Leaving  bool      `json:"leaving,omitempty"`
+	At       time.Time `json:"at"`
+	Host     string    `json:"host,omitempty"`
+	Software string    `json:"software,omitempty"`
+	// StudyCommands says whether it runs commands that studies bring.
+	StudyCommands bool `json:"studyCommands"`
+}
+
+// ControlKind is what a control message tells a worker.
+type ControlKind string
+
+// The kinds of control messages.
+const (
+	// ControlReceipt says that the leader has committed (or archived) a result.
+	ControlReceipt ControlKind = "receipt"
+	// ControlCancel ends an attempt: its result is wanted no more.
+	ControlCancel ControlKind = "cancel"
+	// ControlAvoid asks a worker to take no more attempts of a study.
+	ControlAvoid ControlKind = "avoid"
+)
+
+// Control is a message of the leader to one worker.
+type Control struct {
+	Version int         `json:"version"`
+	Kind    ControlKind `json:"kind"`
+	Worker  string      `json:"worker"`
+	AttemptID
+	// Disposition says, in a receipt, what became of the result: folded,
+	// duplicate, late, unknown, poison.
+	Disposition string `json:"disposition,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+}

@@ -1,0 +1,179 @@
+// Package study is the vocabulary of Fantasia: what a study is, what its search
+// space holds, and which states a trial passes through. It reads and validates
+// study files and imports nothing else of the project.
+package study
+
+import "time"
+
+// APIVersion and Kind are what every study file states first.
+const (
+	APIVersion = "fantasia.dev/v1"
+	Kind       = "Study"
+)
+
+// Study is a study file: a search space, an objective, a budget, an optimiser
+// and its settings, and the program to tune.
+type Study struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   Metadata `json:"metadata"`
+	Spec       Spec     `json:"spec"`
+}
+
+// Metadata names a study.
+type Metadata struct {
+	// Name is a DNS label: lower-case letters, digits and dashes, at most 63.
+	Name string `json:"name"`
+}
+
+// Spec is the body of a study file.
+type Spec struct {
+	Objective   Objective        `json:"objective"`
+	Parameters  []Parameter      `json:"parameters"`
+	Constraints []string         `json:"constraints,omitempty"`
+	Initial     []map[string]any `json:"initial,omitempty"`
+	Algorithm   Algorithm        `json:"algorithm,omitzero"`
+	Budget      Budget           `json:"budget"`
+	Parallelism int              `json:"parallelism,omitempty"`
+	Pool        string           `json:"pool,omitempty"`
+	Trial       Trial            `json:"trial"`
+}
+
+// Direction says which way an objective improves.
+type Direction string
+
+// The directions of an objective.
+const (
+	Minimize Direction = "minimize"
+	Maximize Direction = "maximize"
+)
+
+// Take says which of a trial's reports counts as its value.
+type Take string
+
+// The reports that can count as a trial's value.
+const (
+	TakeLast Take = "last"
+	TakeBest Take = "best"
+)
+
+// Objective is the metric that the study optimises.
+type Objective struct {
+	Metric    string    `json:"metric"`
+	Direction Direction `json:"direction"`
+	Take      Take      `json:"take,omitempty"`
+	// Goal ends the study as soon as a trial reaches it; nil means no goal.
+	Goal *float64 `json:"goal,omitempty"`
+}
+
+// Algorithm chooses the optimiser.
+type Algorithm struct {
+	Name string `json:"name,omitempty"`
+	// Seed makes every suggestion reproducible.
+	Seed uint64 `json:"seed,omitempty"`
+	// Settings are the optimiser's own; each optimiser documents and checks its settings.
+	Settings map[string]any `json:"settings,omitempty"`
+}
+
+// Budget bounds a study. A study ends at the first bound that it reaches.
+type Budget struct {
+	// MaxTrials is the exact number of ended trials, in whichever terminal state.
+	MaxTrials int `json:"maxTrials"`
+	// MaxFailedTrials fails the study once that many trials have failed; 0 means no bound.
+	MaxFailedTrials int      `json:"maxFailedTrials,omitempty"`
+	MaxDuration     Duration `json:"maxDuration,omitempty"`
+}
+
+// Mode says how a program is run.
+type Mode string
+
+// The modes of running a program.
+const (
+	// ModeProcess starts one child process a trial.
+	ModeProcess Mode = "process"
+	// ModeStream keeps one long-lived child a slot and sends it a line a trial.
+	ModeStream Mode = "stream"
+)
+
+// Trial says how one evaluation is run.
+type Trial struct {
+	Command []string          `json:"command"`
+	Mode    Mode              `json:"mode,omitempty"`
+	Metrics *Metrics          `json:"metrics,omitempty"`
+	Workdir string            `json:"workdir,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	// Timeout ends an attempt that runs longer; 0 means no bound.
+	Timeout Duration `json:"timeout,omitempty"`
+	// Grace is the time between SIGTERM and SIGKILL.
+	Grace   Duration `json:"grace,omitempty"`
+	Retries Retries  `json:"retries,omitzero"`
+}
+
+// Metrics reads metrics from a program that cannot be changed. Exactly one of
+// its fields is set.
+type Metrics struct {
+	// Pattern is a regular expression (RE2) whose named groups are metrics,
+	// matched against each line of stdout and stderr.
+	Pattern string `json:"pattern,omitempty"`
+	// File is the path, relative to the trial's directory, of a JSON object of metrics.
+	File string `json:"file,omitempty"`
+}
+
+// Retries bounds, for each kind of failure, how many further attempts a trial gets.
+type Retries struct {
+	Lost    *int `json:"lost,omitempty"`
+	Timeout *int `json:"timeout,omitempty"`
+	Failed  *int `json:"failed,omitempty"`
+}
+
+// Type is the type of a parameter.
+type Type string
+
+// The types of parameters.
+const (
+	Float       Type = "float"
+	Int         Type = "int"
+	Categorical Type = "categorical"
+	Ordinal     Type = "ordinal"
+	Bool        Type = "bool"
+	Fixed       Type = "fixed"
+)
+
+// Scale is the scale on which a numeric parameter is searched.
+type Scale string
+
+// The scales of numeric parameters.
+const (
+	Linear Scale = "linear"
+	Log    Scale = "log"
+	Logit  Scale = "logit"
+)
+
+// Parameter is one dimension of the search space.
+type Parameter struct {
+	Name string `json:"name"`
+	Type Type   `json:"type"`
+	// Min and Max bound a float or an int, both included.
+	Min   *float64 `json:"min,omitempty"`
+	Max   *float64 `json:"max,omitempty"`
+	Step  *float64 `json:"step,omitempty"`
+	Scale Scale    `json:"scale,omitempty"`
+	// Values are those of a categorical or an ordinal: strings, numbers or
+	// booleans, in order for an ordinal.
+	Values []any `json:"values,omitempty"`
+	// Value is that of a fixed parameter.
+	Value any `json:"value,omitempty"`
+	// When makes the parameter active only where each named parameter has one
+	// of the listed values (and is itself active).
+	When map[string][]any `json:"when,omitempty"`
+}
+
+// Point is an assignment of values to the active parameters of a space. A value
+// is a float64 (float), an int64 (int), a bool (bool), or what the space lists
+// (categorical, ordinal, fixed: string, bool, int64 or float64). A Point is
+// shared once made: nobody changes it. It is read in the space's order, never
+// the map's.
+type Point map[string]any
+
+// Duration is a time.Duration that reads and writes as "10m" in JSON and YAML.
+type Duration time.Duration
