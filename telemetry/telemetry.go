@@ -1,0 +1,176 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/contrib/bridges/otelslog"
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Options say what a process is called and where its logs go.
+type Options struct {
+	// Service and Version become the resource's service.name and
+	// service.version; OTEL_SERVICE_NAME beats Service.
+	Service, Version string
+	// Logs is where log records are written as text; nil discards them.
+	Logs io.Writer
+	// Level is the least level that is logged.
+	Level slog.Level
+	// JSON writes logs as JSON instead of text.
+	JSON bool
+}
+
+// Telemetry is a process's tracer, meter and logger. Nothing is exported unless
+// the standard OTEL_* environment variables ask for it; metrics can always be
+// scraped through MetricsHandler. It sets no globals, so that several can live in
+// one process. Safe for concurrent use.
+type Telemetry struct {
+	tracers  *sdktrace.TracerProvider
+	meters   *sdkmetric.MeterProvider
+	logs     *sdklog.LoggerProvider
+	registry *prometheus.Registry
+	logger   *slog.Logger
+}
+
+// Setup starts telemetry for a process. Shutdown must be called to flush it.
+func Setup(ctx context.Context, o Options) (*Telemetry, error) {
+	res, err := resource.New(ctx,
+		resource.WithAttributes(semconv.ServiceName(o.Service), semconv.ServiceVersion(o.Version)),
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) && !errors.Is(err, resource.ErrSchemaURLConflict) {
+		return nil, fmt.Errorf("describe this process to OpenTelemetry: %w", err)
+	}
+	t := &Telemetry{registry: prometheus.NewRegistry()}
+	if err := t.setupTraces(ctx, res); err != nil {
+		return nil, err
+	}
+	if err := t.setupMetrics(ctx, res); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
+	if err := t.setupLogs(ctx, res, o); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
+	return t, nil
+}
+
+// wanted reports whether the environment asks for a signal (TRACES, METRICS or
+// LOGS) to be exported: an exporter or an endpoint is named.
+func wanted(signal string) bool {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	for _, name := range []string{"OTEL_" + signal + "_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Telemetry) setupTraces(ctx context.Context, res *resource.Resource) error {
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithIDGenerator(idGenerator{})}
+	if wanted("TRACES") {
+		exporter, err := autoexport.NewSpanExporter(ctx)
+		if err != nil {
+			return fmt.Errorf("set up the trace exporter that OTEL_* asks for: %w", err)
+		}
+		options = append(options, sdktrace.WithBatcher(exporter))
+	}
+	t.tracers = sdktrace.NewTracerProvider(options...)
+	return nil
+}
+
+func (t *Telemetry) setupMetrics(ctx context.Context, res *resource.Resource) error {
+	scrape, err := otelprom.New(otelprom.WithRegisterer(t.registry))
+	if err != nil {
+		return fmt.Errorf("set up Prometheus metrics: %w", err)
+	}
+	options := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(scrape)}
+	if wanted("METRICS") {
+		reader, err := autoexport.NewMetricReader(ctx)
+		if err != nil {
+			return fmt.Errorf("set up the metric exporter that OTEL_* asks for: %w", err)
+		}
+		options = append(options, sdkmetric.WithReader(reader))
+	}
+	t.meters = sdkmetric.NewMeterProvider(options...)
+	return nil
+}
+
+func (t *Telemetry) setupLogs(ctx context.Context, res *resource.Resource, o Options) error {
+	var handlers []slog.Handler
+	if o.Logs != nil {
+		options := &slog.HandlerOptions{Level: o.Level}
+		if o.JSON {
+			handlers = append(handlers, slog.NewJSONHandler(o.Logs, options))
+		} else {
+			handlers = append(handlers, slog.NewTextHandler(o.Logs, options))
+		}
+	}
+	if wanted("LOGS") {
+		exporter, err := autoexport.NewLogExporter(ctx)
+		if err != nil {
+			return fmt.Errorf("set up the log exporter that OTEL_* asks for: %w", err)
+		}
+		t.logs = sdklog.NewLoggerProvider(sdklog.WithResource(res), sdklog.WithProcessor(sdklog.NewBatchProcessor(exporter)))
+		handlers = append(handlers, otelslog.NewHandler(ScopeName, otelslog.WithLoggerProvider(t.logs)))
+	}
+	t.logger = slog.New(slog.NewMultiHandler(handlers...))
+	return nil
+}
+
+// Logger returns the process's logger.
+func (t *Telemetry) Logger() *slog.Logger { return t.logger }
+
+// Tracer returns Fantasia's tracer.
+func (t *Telemetry) Tracer() trace.Tracer { return t.tracers.Tracer(ScopeName) }
+
+// TracerProvider returns the provider, for instrumentation of other libraries.
+func (t *Telemetry) TracerProvider() trace.TracerProvider { return t.tracers }
+
+// Meter returns Fantasia's meter.
+func (t *Telemetry) Meter() metric.Meter { return t.meters.Meter(ScopeName) }
+
+// MeterProvider returns the provider, for instrumentation of other libraries.
+func (t *Telemetry) MeterProvider() metric.MeterProvider { return t.meters }
+
+// MetricsHandler serves the metrics in Prometheus's text format, with exemplars
+// where the scraper asks for OpenMetrics.
+func (t *Telemetry) MetricsHandler() http.Handler {
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}
+
+// Shutdown flushes and stops everything, within ctx. Safe to call again.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	var errs []error
+	if t.tracers != nil {
+		errs = append(errs, t.tracers.Shutdown(ctx))
+	}
+	if t.meters != nil {
+		errs = append(errs, t.meters.Shutdown(ctx))
+	}
+	if t.logs != nil {
+		errs = append(errs, t.logs.Shutdown(ctx))
+	}
+	if err := errors.Join(errs...); err != nil && !errors.Is(err, sdkmetric.ErrReaderShutdown) {
+		return fmt.Errorf("flush telemetry: %w", err)
+	}
+	return nil
+}

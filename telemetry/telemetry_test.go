@@ -1,0 +1,108 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"go.opentelemetry.io/otel/trace"
+)
+
+func setup(t *testing.T, o telemetry.Options) *telemetry.Telemetry {
+	t.Helper()
+	tel, err := telemetry.Setup(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tel.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return tel
+}
+
+func TestMetricsAreScrapedWithoutAnyEnvironment(t *testing.T) {
+	tel := setup(t, telemetry.Options{Service: "test", Version: "v0"})
+	counter, err := tel.Meter().Int64Counter(telemetry.MetricTrials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter.Add(t.Context(), 3)
+	w := httptest.NewRecorder()
+	tel.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if got := w.Body.String(); !strings.Contains(got, "fantasia_trials_ended_total{") || !strings.Contains(got, "} 3") {
+		t.Errorf("the scrape lacks the counter:\n%s", got)
+	}
+}
+
+func TestSpansAreExportedWhereTheEnvironmentAsks(t *testing.T) {
+	bodies := make(chan string, 16)
+	backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var b bytes.Buffer
+		_, _ = b.ReadFrom(r.Body)
+		select {
+		case bodies <- r.URL.Path + " " + b.String():
+		default:
+		}
+	}))
+	defer backend.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+	t.Setenv("OTEL_METRICS_EXPORTER", "none")
+	t.Setenv("OTEL_LOGS_EXPORTER", "none")
+	tel := setup(t, telemetry.Options{Service: "test"})
+	_, span := tel.Tracer().Start(t.Context(), "hello-span")
+	span.End()
+	if err := tel.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case body := <-bodies:
+		if !strings.HasPrefix(body, "/v1/traces ") || !strings.Contains(body, "hello-span") {
+			t.Errorf("the backend got %q", body)
+		}
+	default:
+		t.Error("the backend got nothing although OTEL_EXPORTER_OTLP_ENDPOINT names it")
+	}
+}
+
+// The ids of a trial's root span are drawn when the trial is suggested and are
+// known to workers before the span is emitted.
+func TestWithSpanChoosesTheRootsIDs(t *testing.T) {
+	tel := setup(t, telemetry.Options{Service: "test"})
+	traceID := trace.TraceID{1, 2, 3}
+	spanID := trace.SpanID{4, 5, 6}
+	ctx, root := tel.Tracer().Start(telemetry.WithSpan(t.Context(), traceID, spanID), "root")
+	if got := root.SpanContext(); got.TraceID() != traceID || got.SpanID() != spanID {
+		t.Errorf("root is %s/%s, want %s/%s", got.TraceID(), got.SpanID(), traceID, spanID)
+	}
+	_, child := tel.Tracer().Start(ctx, "child")
+	if got := child.SpanContext(); got.TraceID() != traceID || got.SpanID() == spanID {
+		t.Errorf("child is %s/%s: want the root's trace and a span id of its own", got.TraceID(), got.SpanID())
+	}
+	_, remote := tel.Tracer().Start(telemetry.RemoteSpan(t.Context(), traceID, spanID), "remote child")
+	if got := remote.SpanContext(); got.TraceID() != traceID || got.SpanID() == spanID {
+		t.Errorf("remote child is %s/%s", got.TraceID(), got.SpanID())
+	}
+}
+
+func TestLogsAreJSONWhereAsked(t *testing.T) {
+	var out bytes.Buffer
+	tel := setup(t, telemetry.Options{Service: "test", Logs: &out, JSON: true, Level: slog.LevelInfo})
+	tel.Logger().Debug("hidden")
+	tel.Logger().Info("shown", telemetry.LogStudy, "digits")
+	var record map[string]any
+	if err := json.Unmarshal(out.Bytes(), &record); err != nil {
+		t.Fatalf("%q: %v", out.String(), err)
+	}
+	if record["msg"] != "shown" || record["study"] != "digits" {
+		t.Errorf("logged %v", record)
+	}
+}
