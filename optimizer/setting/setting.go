@@ -1,0 +1,154 @@
+// Package setting describes, checks and reads the settings of an optimiser: the
+// algorithm.settings of a study file. Each optimiser lists its settings once;
+// the list gives the defaults, the help and the errors.
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Setting is one documented setting of an optimiser. Its type is that of its
+// default: an int, a float64, a string or a bool.
+type Setting struct {
+	Name string
+	// Doc says in a sentence what the setting does.
+	Doc string
+	// Default is the value of a setting that is not given.
+	Default any
+	// Min and Max bound an int or a float64, both included.
+	Min, Max float64
+	// Choices are the accepted values of a string.
+	Choices []string
+}
+
+// Accepted says which values the setting takes, as errors and help print it.
+func (s Setting) Accepted() string {
+	switch s.Default.(type) {
+	case int:
+		return fmt.Sprintf("an integer from %.0f to %.0f", s.Min, s.Max)
+	case float64:
+		return fmt.Sprintf("a number from %g to %g", s.Min, s.Max)
+	case bool:
+		return "true or false"
+	default:
+		return "one of " + strings.Join(s.Choices, ", ")
+	}
+}
+
+// Error is a setting that is unknown or has a value that is not accepted.
+type Error struct {
+	// Name is the setting, as it was written.
+	Name string
+	// Value is what was given.
+	Value any
+	// Reason says what would be accepted.
+	Reason string
+}
+
+// Error names the setting, the value and what would be accepted.
+func (e *Error) Error() string {
+	return fmt.Sprintf("setting %q: %v is not accepted: %s", e.Name, e.Value, e.Reason)
+}
+
+// Set lists the settings of an optimiser.
+type Set []Setting
+
+// Values are checked settings, defaults filled in. The zero value is not usable.
+type Values struct{ of map[string]any }
+
+// Parse checks raw, as decoded from YAML or JSON, and fills in the defaults. The
+// error joins an *Error for each setting that is wrong, in the order of names.
+func (s Set) Parse(raw map[string]any) (Values, error) {
+	values := Values{of: make(map[string]any, len(s))}
+	var problems []error
+	for _, name := range sortedKeys(raw) {
+		i := slices.IndexFunc(s, func(known Setting) bool { return known.Name == name })
+		if i < 0 {
+			problems = append(problems, &Error{Name: name, Value: raw[name], Reason: s.known()})
+			continue
+		}
+		value, ok := s[i].convert(raw[name])
+		if !ok {
+			problems = append(problems, &Error{Name: name, Value: raw[name], Reason: s[i].Accepted()})
+			continue
+		}
+		values.of[name] = value
+	}
+	for _, known := range s {
+		if _, given := values.of[known.Name]; !given {
+			values.of[known.Name] = known.Default
+		}
+	}
+	return values, errors.Join(problems...)
+}
+
+func (s Set) known() string {
+	if len(s) == 0 {
+		return "there are no settings"
+	}
+	names := make([]string, len(s))
+	for i, known := range s {
+		names[i] = known.Name
+	}
+	return "the settings are " + strings.Join(names, ", ")
+}
+
+// convert reads v as the setting's type, and reports whether it is accepted.
+func (s Setting) convert(v any) (any, bool) {
+	switch s.Default.(type) {
+	case int:
+		f, ok := number(v)
+		return int(f), ok && f == math.Trunc(f) && f >= s.Min && f <= s.Max
+	case float64:
+		f, ok := number(v)
+		return f, ok && f >= s.Min && f <= s.Max
+	case bool:
+		b, ok := v.(bool)
+		return b, ok
+	default:
+		text, ok := v.(string)
+		return text, ok && slices.Contains(s.Choices, text)
+	}
+}
+
+// number reads the numeric types that YAML and JSON decoders produce.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case float64:
+		return v, !math.IsNaN(v)
+	default:
+		return 0, false
+	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Int returns the value of a setting whose default is an int. It panics, as do
+// the other readers, where there is no such setting of that type.
+func (v Values) Int(name string) int { return v.of[name].(int) }
+
+// Float returns the value of a setting whose default is a float64.
+func (v Values) Float(name string) float64 { return v.of[name].(float64) }
+
+// String returns the value of a setting whose default is a string.
+func (v Values) String(name string) string { return v.of[name].(string) }
+
+// Bool returns the value of a setting whose default is a bool.
+func (v Values) Bool(name string) bool { return v.of[name].(bool) }
