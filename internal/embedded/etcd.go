@@ -1,0 +1,177 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofrs/flock"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// DefaultQuota is the largest that etcd's database may grow, in bytes.
+const DefaultQuota = 2 << 30
+
+const (
+	etcdName   = "fantasia"
+	etcdSocket = "etcd.sock"
+	// nowhere is the peer address of a cluster of one: it is written into the
+	// member's record, and nobody listens on it.
+	nowhere = "http://127.0.0.1:1"
+	// One member hears no other: short ticks only make it elect itself sooner.
+	tickMs, electionMs = 10, 100
+)
+
+// EtcdOptions configure an embedded etcd. Dir is required.
+type EtcdOptions struct {
+	// Dir keeps the data. It is made where it is missing.
+	Dir string
+	// Logger gets etcd's warnings and errors while it serves, the rest as
+	// debug. Nil discards all.
+	Logger *slog.Logger
+	// QuotaBytes bounds the database; 0 means DefaultQuota.
+	QuotaBytes int64
+	// CompactRevisions is how many revisions of history are kept; 0 means 10,000.
+	CompactRevisions int
+}
+
+// Etcd is an etcd server in this process, a cluster of one. Its methods are
+// safe for concurrent use.
+type Etcd struct {
+	server  *embed.Etcd
+	lock    *flock.Flock
+	runtime string
+	log     *zap.Logger
+	serving atomic.Bool
+	close   func() error
+}
+
+// StartEtcd starts etcd and waits until it serves or ctx ends. The error wraps
+// ErrInUse where somebody else uses Dir.
+func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
+	if o.Dir == "" {
+		return nil, errors.New("start etcd: Dir is empty; it must be a directory for its data")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	lock, err := lockDir(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start etcd: %w", err)
+	}
+	e := &Etcd{lock: lock}
+	e.close = sync.OnceValue(e.shutdown)
+	e.log = zapLogger(o.Logger, &e.serving)
+	if err := e.start(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("start etcd in %s: %w", o.Dir, err), e.Close())
+	}
+	return e, nil
+}
+
+func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
+	var err error
+	if e.runtime, err = runtimeDir(etcdSocket); err != nil {
+		return err
+	}
+	cfg, err := e.config(o)
+	if err != nil {
+		return err
+	}
+	if e.server, err = embed.StartEtcd(cfg); err != nil {
+		return err
+	}
+	select {
+	case <-e.server.Server.ReadyNotify():
+		e.serving.Store(true)
+		return nil
+	case err, ok := <-e.server.Err():
+		if !ok || err == nil {
+			err = errors.New("etcd stopped")
+		}
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("wait until etcd is ready: %w", context.Cause(ctx))
+	}
+}
+
+func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
+	peer, err := url.Parse(nowhere)
+	if err != nil {
+		return nil, fmt.Errorf("parse the peer address: %w", err)
+	}
+	client := url.URL{Scheme: "unix", Path: filepath.Join(e.runtime, etcdSocket)}
+	if o.QuotaBytes == 0 {
+		o.QuotaBytes = DefaultQuota
+	}
+	if o.CompactRevisions == 0 {
+		o.CompactRevisions = 10_000
+	}
+	cfg := embed.NewConfig()
+	cfg.Name, cfg.Dir = etcdName, filepath.Join(o.Dir, "data")
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, []url.URL{*peer}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	cfg.InitialCluster = etcdName + "=" + nowhere
+	cfg.TickMs, cfg.ElectionMs = tickMs, electionMs
+	cfg.QuotaBackendBytes = o.QuotaBytes
+	cfg.AutoCompactionMode = embed.CompactorModeRevision
+	cfg.AutoCompactionRetention = fmt.Sprint(o.CompactRevisions)
+	cfg.EnableGRPCGateway = false
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.log)
+	return cfg, nil
+}
+
+// Endpoint is the address of the server: unix:// and the path of its socket.
+func (e *Etcd) Endpoint() string {
+	return "unix://" + filepath.Join(e.runtime, etcdSocket)
+}
+
+// Client returns a new client of the server. Whoever asked for it closes it.
+func (e *Etcd) Client() (*clientv3.Client, error) {
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints:   []string{e.Endpoint()},
+		DialTimeout: 5 * time.Second,
+		Logger:      e.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the embedded etcd: %w", err)
+	}
+	return c, nil
+}
+
+// Err delivers an error if the server fails while it serves, and is closed with it.
+func (e *Etcd) Err() <-chan error { return e.server.Err() }
+
+// Close stops the server and waits for it, at most 15 s. Later calls return
+// what the first did.
+func (e *Etcd) Close() error { return e.close() }
+
+func (e *Etcd) shutdown() error {
+	e.serving.Store(false)
+	var errs []error
+	if e.server != nil {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			e.server.Close()
+		}()
+		select {
+		case <-done:
+		case <-time.After(closeTimeout):
+			// The lock stays: the data may still be written to.
+			return fmt.Errorf("close etcd: not done after %s", closeTimeout)
+		}
+	}
+	if e.runtime != "" {
+		errs = append(errs, os.RemoveAll(e.runtime))
+	}
+	return errors.Join(append(errs, e.lock.Close())...)
+}

@@ -1,0 +1,163 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// DefaultSyncInterval is how often JetStream's files are synced to disk. What
+	// a power failure can take is held elsewhere: results in the workers' spools
+	// until etcd has them.
+	DefaultSyncInterval = time.Second
+	// maxPayload bounds a message in bytes; the streams' own bound is lower.
+	maxPayload = 1 << 20
+	// natsReady bounds how long the server may take until it accepts connections.
+	natsReady = 30 * time.Second
+)
+
+// NATSOptions configure an embedded NATS server. Dir is required.
+type NATSOptions struct {
+	// Dir keeps JetStream's data. It is made where it is missing.
+	Dir string
+	// Logger gets the server's warnings and errors, the rest as debug. Nil
+	// discards all.
+	Logger *slog.Logger
+	// SyncInterval is how often files are synced to disk; 0 means
+	// DefaultSyncInterval.
+	SyncInterval time.Duration
+	// SyncAlways syncs each write before it is acknowledged.
+	SyncAlways bool
+}
+
+// NATS is a NATS server with JetStream in this process, without a listener. Its
+// methods are safe for concurrent use.
+type NATS struct {
+	server *server.Server
+	lock   *flock.Flock
+	close  func() error
+}
+
+// StartNATS starts NATS and waits until it accepts connections. The error wraps
+// ErrInUse where somebody else uses Dir.
+func StartNATS(o NATSOptions) (*NATS, error) {
+	if o.Dir == "" {
+		return nil, errors.New("start NATS: Dir is empty; it must be a directory for its data")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.SyncInterval == 0 {
+		o.SyncInterval = DefaultSyncInterval
+	}
+	lock, err := lockDir(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start NATS: %w", err)
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName:   "fantasia",
+		DontListen:   true,
+		JetStream:    true,
+		StoreDir:     filepath.Join(o.Dir, "data"),
+		SyncInterval: o.SyncInterval,
+		SyncAlways:   o.SyncAlways,
+		MaxPayload:   maxPayload,
+		NoSigs:       true,
+		NoLog:        true,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: %w", o.Dir, err), lock.Close())
+	}
+	n := &NATS{server: s, lock: lock}
+	n.close = sync.OnceValue(n.shutdown)
+	log := &natsLog{logger: o.Logger.With("component", "nats")}
+	s.SetLoggerV2(log, false, false, false)
+	s.Start()
+	if !s.ReadyForConnections(natsReady) {
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: not ready after %s%s", o.Dir, natsReady, log.last()), n.Close())
+	}
+	if !s.JetStreamEnabled() {
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: JetStream did not start%s", o.Dir, log.last()), n.Close())
+	}
+	return n, nil
+}
+
+// Connect returns a new connection inside the process. Whoever asked for it
+// closes it.
+func (n *NATS) Connect(opts ...nats.Option) (*nats.Conn, error) {
+	c, err := nats.Connect(nats.DefaultURL, append(opts[:len(opts):len(opts)], nats.InProcessServer(n.server))...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the embedded NATS: %w", err)
+	}
+	return c, nil
+}
+
+// Close stops the server, which syncs its files, and waits for it, at most
+// 15 s. Later calls return what the first did.
+func (n *NATS) Close() error { return n.close() }
+
+func (n *NATS) shutdown() error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.server.Shutdown()
+		n.server.WaitForShutdown()
+	}()
+	select {
+	case <-done:
+		return n.lock.Close()
+	case <-time.After(closeTimeout):
+		// The lock stays: the data may still be written to.
+		return fmt.Errorf("close NATS: not done after %s", closeTimeout)
+	}
+}
+
+// natsLog passes the server's log on to slog and remembers the last error: the
+// server reports why it did not start nowhere else.
+type natsLog struct {
+	logger *slog.Logger
+	err    atomic.Pointer[string]
+}
+
+var _ server.Logger = (*natsLog)(nil)
+
+func (l *natsLog) fail(format string, v []any) {
+	s := strings.TrimSpace(fmt.Sprintf(format, v...))
+	l.err.Store(&s)
+	l.logger.Error(s)
+}
+
+func (l *natsLog) last() string {
+	if s := l.err.Load(); s != nil {
+		return ": " + *s
+	}
+	return ""
+}
+
+// Noticef logs what the server reports of its life, for debugging.
+func (l *natsLog) Noticef(format string, v ...any) { l.logger.Debug(fmt.Sprintf(format, v...)) }
+
+// Warnf logs a warning.
+func (l *natsLog) Warnf(format string, v ...any) { l.logger.Warn(fmt.Sprintf(format, v...)) }
+
+// Errorf logs an error.
+func (l *natsLog) Errorf(format string, v ...any) { l.fail(format, v) }
+
+// Fatalf logs an error that keeps the server from running; it does not exit.
+func (l *natsLog) Fatalf(format string, v ...any) { l.fail(format, v) }
+
+// Debugf logs details.
+func (l *natsLog) Debugf(format string, v ...any) { l.logger.Debug(fmt.Sprintf(format, v...)) }
+
+// Tracef logs nothing: it would hold every message.
+func (l *natsLog) Tracef(string, ...any) {}

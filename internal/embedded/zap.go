@@ -1,0 +1,84 @@
+package embedded
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// slogCore passes etcd's log on to slog. etcd is talkative: what it reports as
+// information is for debugging here, and while it starts and closes so are its
+// warnings and errors (closing reports errors that are none; a failed start
+// returns its error).
+type slogCore struct {
+	handler slog.Handler
+	serving *atomic.Bool
+}
+
+func zapLogger(l *slog.Logger, serving *atomic.Bool) *zap.Logger {
+	return zap.New(&slogCore{handler: l.With("component", "etcd").Handler(), serving: serving})
+}
+
+// newborn reports whether a message is what a member with an empty database
+// says until its first commit, and which passes by itself.
+func newborn(message string) bool {
+	return message == "Failed to detect schema version" || message == "failed to update storage version"
+}
+
+func (c *slogCore) level(l zapcore.Level) slog.Level {
+	switch {
+	case l >= zapcore.DPanicLevel:
+		return slog.LevelError
+	case l < zapcore.WarnLevel || !c.serving.Load():
+		return slog.LevelDebug
+	case l == zapcore.WarnLevel:
+		return slog.LevelWarn
+	default:
+		return slog.LevelError
+	}
+}
+
+func (c *slogCore) Enabled(l zapcore.Level) bool {
+	return c.handler.Enabled(context.Background(), c.level(l))
+}
+
+func (c *slogCore) With(fields []zapcore.Field) zapcore.Core {
+	return &slogCore{handler: c.handler.WithAttrs(attrs(fields)), serving: c.serving}
+}
+
+func (c *slogCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+func (c *slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	level := c.level(e.Level)
+	if newborn(e.Message) {
+		level = slog.LevelDebug
+	}
+	if !c.handler.Enabled(context.Background(), level) {
+		return nil
+	}
+	r := slog.NewRecord(e.Time, level, e.Message, 0)
+	r.AddAttrs(attrs(fields)...)
+	return c.handler.Handle(context.Background(), r)
+}
+
+func (c *slogCore) Sync() error { return nil }
+
+func attrs(fields []zapcore.Field) []slog.Attr {
+	enc := zapcore.NewMapObjectEncoder()
+	out := make([]slog.Attr, 0, len(fields))
+	for _, f := range fields {
+		f.AddTo(enc)
+		if v, ok := enc.Fields[f.Key]; ok {
+			out = append(out, slog.Any(f.Key, v))
+		}
+	}
+	return out
+}
