@@ -1,0 +1,115 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestLoadReadsEveryImage(t *testing.T) {
+	d, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts [classes]int
+	for _, label := range d.y {
+		counts[label]++
+	}
+	// The class counts that UCI states for the test set (optdigits.names).
+	if want := [classes]int{178, 182, 177, 183, 181, 182, 181, 179, 174, 180}; counts != want {
+		t.Errorf("images by digit: %v, want %v", counts, want)
+	}
+}
+
+func TestFoldsPartitionTheImages(t *testing.T) {
+	d, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := 0
+	for k := range folds {
+		train, validation := d.fold(k, folds)
+		if len(train.y)+len(validation.y) != images {
+			t.Errorf("fold %d holds %d + %d images", k, len(train.y), len(validation.y))
+		}
+		held += len(validation.y)
+	}
+	if held != images {
+		t.Errorf("the folds validate on %d images, want each of %d once", held, images)
+	}
+}
+
+// With momentum 0 and no decay, one step on one batch moves the weights against
+// the gradient of the mean cross-entropy: compared with central differences.
+func TestDescendFollowsTheGradient(t *testing.T) {
+	const rows = 5
+	for _, name := range []string{"relu", "tanh", "logistic"} {
+		act, err := activationNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := hyperparameters{learningRate: 1, hidden: 7, batchSize: rows, activation: name}
+		n := newNetwork(h, act, 3, rows)
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := range n.batch {
+			n.batch[i] = rng.Float64()
+		}
+		for r := range rows {
+			n.labels[r] = rng.IntN(classes)
+		}
+		loss := func() float64 {
+			n.predict(n.batch, rows)
+			sum := 0.0
+			for r := range rows {
+				sum -= math.Log(n.logits[r*classes+n.labels[r]])
+			}
+			return sum / rows
+		}
+		for _, l := range []*layer{n.hidden, n.output} {
+			for range 20 {
+				i := rng.IntN(len(l.weights))
+				const step = 1e-6
+				before := append([]float64(nil), l.weights...)
+				l.weights[i] = before[i] + step
+				up := loss()
+				l.weights[i] = before[i] - step
+				down := loss()
+				l.weights[i] = before[i]
+				hidden, output := append([]float64(nil), n.hidden.weights...), append([]float64(nil), n.output.weights...)
+				n.descend(rows)
+				got := before[i] - l.weights[i]
+				copy(n.hidden.weights, hidden)
+				copy(n.output.weights, output)
+				if want := (up - down) / (2 * step); math.Abs(got-want) > 1e-6 {
+					t.Errorf("%s: weight %d moves by %g, want the gradient %g", name, i, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestRunLearnsAndReportsEachEpoch(t *testing.T) {
+	var out strings.Builder
+	if err := run([]string{"-epochs", "3", "-learning_rate", "0.1", "-hidden", "32"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[2], `"step": 3`) {
+		t.Fatalf("reported %q, want one line an epoch", lines)
+	}
+	if !strings.Contains(lines[2], `"error": 0.0`) {
+		t.Errorf("after three epochs: %s, want an error below 10 %%: guessing has 90 %%", lines[2])
+	}
+}
+
+func TestRunRefusesBadHyperparameters(t *testing.T) {
+	for arg, want := range map[string]string{
+		"-learning_rate=-1": "learning_rate", "-momentum=1": "momentum", "-weight_decay=-1": "weight_decay",
+		"-hidden=0": "hidden", "-activation=step": "activation", "-learning_rate=NaN": "learning_rate",
+	} {
+		if err := run([]string{arg}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that names %s", arg, err, want)
+		}
+	}
+}
