@@ -1,0 +1,23 @@
+#!/bin/sh
+# usage: api/buf.sh generate | lint | breaking | image
+#   generate   writes the Go code of the API
+#   lint       holds the API to buf's standard rules
+#   breaking   holds it compatible with the released image in api/testdata
+#   image      makes the API as it is the released one
+# buf and its plug-ins are built from tools/go.mod, and so is the file that
+# validation rules are imported from: no network but the Go module proxy's.
+set -eu
+cd "$(dirname "$0")/.."
+GOFLAGS=-mod=mod rules=$(go list -modfile=tools/go.mod -m -f '{{.Dir}}' github.com/bufbuild/protovalidate)
+[ -n "$rules" ] || { echo "github.com/bufbuild/protovalidate is not in the module cache: go mod download -modfile=tools/go.mod" >&2; exit 1; }
+mkdir -p api/third_party/buf/validate
+install -m 644 "$rules/proto/protovalidate/buf/validate/validate.proto" api/third_party/buf/validate/
+buf() { go tool -modfile=tools/go.mod buf "$@"; }
+image=api/testdata/fantasia.v1.binpb
+case "${1-}" in
+generate) buf format -w --path api/fantasia && buf generate ;;
+lint) buf format -d --exit-code --path api/fantasia && buf lint ;;
+breaking) buf breaking --against "$image" ;;
+image) mkdir -p api/testdata && buf build --path api/fantasia --as-file-descriptor-set --exclude-source-info -o "$image" ;;
+*) sed -n '2,6s/^# //p' "$0" >&2; exit 2 ;;
+esac
