@@ -13,11 +13,17 @@ GOFLAGS=-mod=mod rules=$(go list -modfile=tools/go.mod -m -f '{{.Dir}}' github.c
 mkdir -p api/third_party/buf/validate
 install -m 644 "$rules/proto/protovalidate/buf/validate/validate.proto" api/third_party/buf/validate/
 buf() { go tool -modfile=tools/go.mod buf "$@"; }
-image=api/testdata/fantasia.v1.binpb
+image() { buf build --path api/fantasia --exclude-source-info -o "$1"; }
+released=api/testdata/fantasia.v1.binpb
 case "${1-}" in
 generate) buf format -w --path api/fantasia && buf generate ;;
 lint) buf format -d --exit-code --path api/fantasia && buf lint ;;
-breaking) buf breaking --against "$image" ;;
-image) mkdir -p api/testdata && buf build --path api/fantasia --as-file-descriptor-set --exclude-source-info -o "$image" ;;
+breaking)
+	now=$(mktemp -d)
+	trap 'rm -rf "$now"' EXIT
+	image "$now/now.binpb"
+	buf breaking "$now/now.binpb" --against "$released" --exclude-imports
+	;;
+image) image "$released" ;;
 *) sed -n '2,6s/^# //p' "$0" >&2; exit 2 ;;
 esac
