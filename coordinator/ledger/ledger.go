@@ -1,0 +1,139 @@
+// Package ledger keeps studies and trials in etcd, the authoritative record.
+//
+// # Writing
+//
+// Only a shard's leader writes, through a Writer. Every transaction compares the
+// create-revision of the leader's key with the leader's epoch, so that nothing
+// of a leader that was replaced is stored; and it compares the revision of the
+// shard's last commit, so that it is stored at most once and in order, however
+// often it is sent and however late an old copy of it arrives. That makes an
+// unanswered transaction safe to send again: either copy wins, and the nonce in
+// the commit's record says that it was this one.
+//
+// A Batch is stored as a whole or not at all, whatever its size. etcd bounds a
+// transaction (here 100 operations and 1 MiB): a larger batch is first written
+// to a redo log, counts as committed with the log's last transaction, and is
+// then applied. A leader that finds a complete redo log applies it before
+// anything else; an incomplete one is discarded.
+//
+// # Reading
+//
+// Every replica reads. A reader sees a batch whole, except that it may see a
+// part of one that is larger than a transaction while it is being applied.
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// DefaultPrefix comes before every key.
+	DefaultPrefix = "/fantasia/v1/"
+	// DefaultShard is the only shard today.
+	DefaultShard = "0"
+	// MaxOps and MaxBytes bound a transaction. etcd's own bounds are 128
+	// operations and 1.5 MiB.
+	MaxOps   = 100
+	MaxBytes = 1 << 20
+)
+
+var (
+	// ErrFenced says that the fence's key is gone or another's: step down.
+	// Together with ErrUnknown: what was to be written may be stored.
+	ErrFenced = errors.New("another leader has taken over")
+	// ErrUnknown says that a write may or may not be stored, because no answer
+	// came in time. Its Writer refuses everything else: step down, and let the
+	// next leader read what is true.
+	ErrUnknown = errors.New("the outcome of a write to etcd is unknown")
+	// ErrNoSpace says that etcd's quota is used up. Nothing was written; the
+	// same batch can be tried again.
+	ErrNoSpace = errors.New("etcd has no space left (NOSPACE): compact and defragment it or raise its quota " +
+		"(--quota-backend-bytes), then run etcdctl alarm disarm")
+	// ErrTooLarge says that one record alone is larger than MaxBytes.
+	ErrTooLarge = errors.New("the record is too large for etcd")
+	// ErrNameTaken says that a study of that name exists.
+	ErrNameTaken = errors.New("the study's name is taken")
+	// ErrNotFound says that there is no such study or trial.
+	ErrNotFound = errors.New("not found")
+)
+
+// Options configure a Ledger; the zero value of each field means its default.
+type Options struct {
+	// Prefix comes before every key; it ends with a slash. Default DefaultPrefix.
+	Prefix string
+	// Shard names the part of the studies that one leader writes. Default DefaultShard.
+	Shard string
+	// TryTimeout bounds one request, after which it is sent again. Default 3 s.
+	TryTimeout time.Duration
+	// Deadline bounds a whole call that writes, its repetitions included. Default 30 s.
+	Deadline time.Duration
+	// PageSize is the number of records of one request for many. Default 500.
+	PageSize int
+}
+
+// Ledger reads and writes one shard's records. It is safe for concurrent use.
+// It does not close its client.
+type Ledger struct {
+	client *clientv3.Client
+	o      Options
+}
+
+// New returns a ledger over a client of etcd.
+func New(client *clientv3.Client, o Options) *Ledger {
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if o.Shard == "" {
+		o.Shard = DefaultShard
+	}
+	if o.TryTimeout == 0 {
+		o.TryTimeout = 3 * time.Second
+	}
+	if o.Deadline == 0 {
+		o.Deadline = 30 * time.Second
+	}
+	if o.PageSize == 0 {
+		o.PageSize = 500
+	}
+	return &Ledger{client: client, o: o}
+}
+
+// LeaderKey is the key that a shard's candidates compete for.
+func (l *Ledger) LeaderKey() string { return l.o.Prefix + "leader/" + l.o.Shard }
+
+// The keys below Prefix. A study's records share a prefix of their own, so that
+// one range holds them all.
+const (
+	studiesDir = "studies/"
+	namesDir   = "names/"
+	specLeaf   = "spec"
+	statusLeaf = "status"
+	modelLeaf  = "model"
+	trialsDir  = "trials/"
+)
+
+func studyDir(id string) string       { return studiesDir + id + "/" }
+func studyKey(id, leaf string) string { return studyDir(id) + leaf }
+func trialKey(id string, number int) string {
+	return fmt.Sprintf("%s%s%08d", studyDir(id), trialsDir, number)
+}
+func nameKey(name string) string       { return namesDir + name }
+func (l *Ledger) commitKey() string    { return l.o.Prefix + "commits/" + l.o.Shard }
+func (l *Ledger) redoDir() string      { return l.o.Prefix + "redo/" + l.o.Shard + "/" }
+func (l *Ledger) cursorDir() string    { return l.o.Prefix + "cursors/" + l.o.Shard + "/" }
+func (l *Ledger) redoKey(i int) string { return fmt.Sprintf("%s%06d", l.redoDir(), i) }
+func prefixEnd(prefix string) string   { return clientv3.GetPrefixRangeEnd(prefix) }
+
+// splitStudyKey takes the id and the rest out of a key below studiesDir.
+func (l *Ledger) splitStudyKey(key []byte) (id, leaf string, ok bool) {
+	rest, ok := strings.CutPrefix(string(key), l.o.Prefix+studiesDir)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
+}

@@ -1,0 +1,264 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// Records are all that the ledger holds of one study. Trials are in the order of
+// their numbers.
+type Records struct {
+	Study  record.Study
+	Status record.Status
+	Model  record.Model
+	Trials []record.Trial
+}
+
+// Summary is a study without its trials.
+type Summary struct {
+	Study  record.Study
+	Status record.Status
+}
+
+// Snapshot is a shard's records at one revision of etcd. Studies are in the
+// order of their creation.
+type Snapshot struct {
+	Revision int64
+	Studies  []Records
+	Cursors  map[messaging.Stream]messaging.Cursor
+}
+
+// Load reads everything, as it is at one revision. A leader calls it after Lead.
+func (l *Ledger) Load(ctx context.Context) (*Snapshot, error) {
+	return l.load(ctx, l.o.Prefix+studiesDir)
+}
+
+// load reads the studies below a prefix, and the cursors. Where etcd compacts
+// the revision away meanwhile, it starts again.
+func (l *Ledger) load(ctx context.Context, prefix string) (*Snapshot, error) {
+	const tries = 5
+	for i := 1; ; i++ {
+		snap, err := l.loadOnce(ctx, prefix)
+		if err == nil || i == tries || !errors.Is(err, rpctypes.ErrCompacted) {
+			return snap, err
+		}
+	}
+}
+
+func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error) {
+	resp, err := l.client.Get(ctx, l.cursorDir(), clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read the cursors: %w", err)
+	}
+	snap := &Snapshot{Revision: resp.Header.Revision, Cursors: map[messaging.Stream]messaging.Cursor{}}
+	for _, kv := range resp.Kvs {
+		var c messaging.Cursor
+		if err := decode(kv, &c); err != nil {
+			return nil, err
+		}
+		snap.Cursors[messaging.Stream(strings.TrimPrefix(string(kv.Key), l.cursorDir()))] = c
+	}
+	studies := map[string]*Records{}
+	err = l.scan(ctx, prefix, snap.Revision, func(kv *mvccpb.KeyValue) error {
+		id, leaf, ok := l.splitStudyKey(kv.Key)
+		if !ok {
+			return fmt.Errorf("key %s: want %s<id>/<record>", kv.Key, l.o.Prefix+studiesDir)
+		}
+		if studies[id] == nil {
+			studies[id] = &Records{}
+		}
+		return studies[id].add(leaf, kv)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the studies: %w", err)
+	}
+	for id, r := range studies {
+		if r.Study.ID != id {
+			return nil, fmt.Errorf("read the studies: study %s has no specification", id)
+		}
+		snap.Studies = append(snap.Studies, *r)
+	}
+	slices.SortFunc(snap.Studies, func(a, b Records) int { return older(&a.Study, &b.Study) })
+	return snap, nil
+}
+
+func older(a, b *record.Study) int {
+	if c := a.Created.Compare(b.Created); c != 0 {
+		return c
+	}
+	return strings.Compare(a.ID, b.ID)
+}
+
+func (r *Records) add(leaf string, kv *mvccpb.KeyValue) error {
+	switch {
+	case leaf == specLeaf:
+		return decode(kv, &r.Study)
+	case leaf == statusLeaf:
+		return decode(kv, &r.Status)
+	case leaf == modelLeaf:
+		return decode(kv, &r.Model)
+	case strings.HasPrefix(leaf, trialsDir):
+		r.Trials = append(r.Trials, record.Trial{})
+		return decode(kv, &r.Trials[len(r.Trials)-1])
+	default:
+		return fmt.Errorf("key %s: %s is no record of a study", kv.Key, leaf)
+	}
+}
+
+// scan visits the keys below a prefix in order, as they were at a revision, a
+// page at a time.
+func (l *Ledger) scan(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error {
+	key, end := prefix, prefixEnd(prefix)
+	for {
+		resp, err := l.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(int64(l.o.PageSize)))
+		if err != nil {
+			return err
+		}
+		for _, kv := range resp.Kvs {
+			if err := visit(kv); err != nil {
+				return err
+			}
+		}
+		if !resp.More {
+			return nil
+		}
+		key = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// ID returns the id of a study given by its name or its id. The error wraps
+// ErrNotFound where there is none.
+func (l *Ledger) ID(ctx context.Context, nameOrID string) (string, error) {
+	resp, err := l.client.Txn(ctx).Then(
+		clientv3.OpGet(l.o.Prefix+nameKey(nameOrID)),
+		clientv3.OpGet(l.o.Prefix+studyKey(nameOrID, specLeaf), clientv3.WithCountOnly()),
+	).Commit()
+	if err != nil {
+		return "", fmt.Errorf("find study %s: %w", nameOrID, err)
+	}
+	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) == 1 {
+		var n nameRecord
+		return n.ID, decode(kvs[0], &n)
+	}
+	if resp.Responses[1].GetResponseRange().Count == 1 {
+		return nameOrID, nil
+	}
+	return "", fmt.Errorf("study %s: %w", nameOrID, ErrNotFound)
+}
+
+// Study reads a study, given by its name or its id, without its trials. The
+// error wraps ErrNotFound where there is none.
+func (l *Ledger) Study(ctx context.Context, nameOrID string) (Summary, error) {
+	id, err := l.ID(ctx, nameOrID)
+	if err != nil {
+		return Summary{}, err
+	}
+	out, err := l.summaries(ctx, []string{id})
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("study %s: %w", nameOrID, ErrNotFound)
+	}
+	if err != nil {
+		return Summary{}, err
+	}
+	return out[0], nil
+}
+
+// Studies reads all studies, without their trials, in the order of their creation.
+func (l *Ledger) Studies(ctx context.Context) ([]Summary, error) {
+	var ids []string
+	err := l.scan(ctx, l.o.Prefix+namesDir, 0, func(kv *mvccpb.KeyValue) error {
+		var n nameRecord
+		ids = append(ids, "")
+		err := decode(kv, &n)
+		ids[len(ids)-1] = n.ID
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the studies: %w", err)
+	}
+	var out []Summary
+	for part := range slices.Chunk(ids, MaxOps/2) {
+		some, err := l.summaries(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	slices.SortFunc(out, func(a, b Summary) int { return older(&a.Study, &b.Study) })
+	return out, nil
+}
+
+// summaries reads studies by id; one that is gone by now is left out.
+func (l *Ledger) summaries(ctx context.Context, ids []string) ([]Summary, error) {
+	gets := make([]clientv3.Op, 0, 2*len(ids))
+	for _, id := range ids {
+		gets = append(gets, clientv3.OpGet(l.o.Prefix+studyKey(id, specLeaf)), clientv3.OpGet(l.o.Prefix+studyKey(id, statusLeaf)))
+	}
+	resp, err := l.client.Txn(ctx).Then(gets...).Commit()
+	if err != nil {
+		return nil, fmt.Errorf("read the studies: %w", err)
+	}
+	var out []Summary
+	for i := range ids {
+		spec, status := resp.Responses[2*i].GetResponseRange().Kvs, resp.Responses[2*i+1].GetResponseRange().Kvs
+		if len(spec) == 0 || len(status) == 0 {
+			continue
+		}
+		var s Summary
+		if err := errors.Join(decode(spec[0], &s.Study), decode(status[0], &s.Status)); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// Trials reads a study's trials, given its id, from a number on, at most limit
+// of them. There are more where it returns limit trials; the next call goes on
+// at the last one's number plus 1.
+func (l *Ledger) Trials(ctx context.Context, id string, from, limit int) ([]record.Trial, error) {
+	key, end := l.o.Prefix+trialKey(id, from), prefixEnd(l.o.Prefix+studyDir(id)+trialsDir)
+	resp, err := l.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(int64(limit)))
+	if err != nil {
+		return nil, fmt.Errorf("read the trials of study %s: %w", id, err)
+	}
+	out := make([]record.Trial, len(resp.Kvs))
+	for i, kv := range resp.Kvs {
+		if err := decode(kv, &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Trial reads one trial of a study, given its id. The error wraps ErrNotFound
+// where there is none.
+func (l *Ledger) Trial(ctx context.Context, id string, number int) (record.Trial, error) {
+	var t record.Trial
+	resp, err := l.client.Get(ctx, l.o.Prefix+trialKey(id, number))
+	if err != nil {
+		return t, fmt.Errorf("read trial %d of study %s: %w", number, id, err)
+	}
+	if len(resp.Kvs) == 0 {
+		return t, fmt.Errorf("trial %d of study %s: %w", number, id, ErrNotFound)
+	}
+	return t, decode(resp.Kvs[0], &t)
+}
+
+func decode(kv *mvccpb.KeyValue, v any) error {
+	if err := json.Unmarshal(kv.Value, v); err != nil {
+		return fmt.Errorf("decode %s at revision %d: %w", kv.Key, kv.ModRevision, err)
+	}
+	return nil
+}

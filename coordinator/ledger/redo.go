@@ -1,0 +1,79 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// redoOps is the number of a batch's operations in one transaction while a redo
+// log is applied: the last also clears the log and stores the commit's record.
+const redoOps = MaxOps - 2
+
+// commitLarge stores a batch that needs several transactions. The one that
+// writes the log's last chunk commits it.
+func (w *Writer) commitLarge(ctx context.Context, ops []op, c *condition) error {
+	parts := chunks(ops, redoOps)
+	for i, part := range parts {
+		raw, err := json.Marshal(part)
+		if err != nil {
+			return fmt.Errorf("encode a chunk of the redo log: %w", err)
+		}
+		log := []op{{Key: w.relative(w.l.redoKey(i)), Value: raw}}
+		if i < len(parts)-1 {
+			err = w.transact(ctx, log, nil, 0)
+		} else {
+			err = w.transact(ctx, log, c, len(parts))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.apply(ctx, parts)
+}
+
+// apply carries out a committed redo log. An error leaves the rest of it to the
+// next leader.
+func (w *Writer) apply(ctx context.Context, parts [][]op) error {
+	for i, part := range parts {
+		redo := len(parts)
+		if i == len(parts)-1 {
+			part = append(part[:len(part):len(part)], w.clearRedo()...)
+			redo = 0
+		}
+		if err := w.transact(ctx, part, nil, redo); err != nil {
+			if w.broken == nil {
+				w.broken = fmt.Errorf("%w: a commit is stored but not applied: %w", ErrUnknown, err)
+			}
+			return w.broken
+		}
+	}
+	return nil
+}
+
+// applyStored reads a redo log of n chunks and carries it out.
+func (w *Writer) applyStored(ctx context.Context, n int) error {
+	parts := make([][]op, n)
+	for i := range parts {
+		resp, err := w.l.client.Get(ctx, w.l.redoKey(i))
+		if err != nil {
+			return fmt.Errorf("read the redo log: %w", err)
+		}
+		if len(resp.Kvs) != 1 {
+			return fmt.Errorf("read the redo log: %s is missing; the commit's record counts %d chunks", w.l.redoKey(i), n)
+		}
+		if err := json.Unmarshal(resp.Kvs[0].Value, &parts[i]); err != nil {
+			return fmt.Errorf("decode %s: %w", w.l.redoKey(i), err)
+		}
+	}
+	return w.apply(ctx, parts)
+}
+
+func (w *Writer) clearRedo() []op {
+	dir := w.relative(w.l.redoDir())
+	return []op{{Key: dir, End: clientv3.GetPrefixRangeEnd(dir)}}
+}
+
+func (w *Writer) relative(key string) string { return key[len(w.l.o.Prefix):] }

@@ -1,0 +1,67 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The wait before a transaction is sent again doubles from the first to the last.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// send carries out a transaction and sends it again until it is answered or ctx
+// ends. unsure says that a copy which was sent may be stored without this call
+// knowing.
+func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []clientv3.Op) (resp *clientv3.TxnResponse, unsure bool, err error) {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		if cause := context.Cause(ctx); cause != nil && !unsure {
+			return nil, false, fmt.Errorf("write to etcd: %w", cause)
+		}
+		try, cancel := context.WithTimeout(ctx, l.o.TryTimeout)
+		resp, err = l.client.Txn(try).If(cmps...).Then(then...).Else(orElse...).Commit()
+		cancel()
+		if err == nil {
+			return resp, unsure, nil
+		}
+		if known := definite(err); known != nil {
+			return nil, unsure, fmt.Errorf("write to etcd: %w", known)
+		}
+		unsure = true
+		select {
+		case <-ctx.Done():
+			return nil, true, fmt.Errorf("write to etcd: %w (last answer: %w)", context.Cause(ctx), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// definite returns the error, as callers shall see it, if it says that nothing
+// was stored, and nil if it leaves that open.
+func definite(err error) error {
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	if errors.Is(err, rpctypes.ErrRequestTooLarge) {
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	var e rpctypes.EtcdError
+	code := status.Code(err)
+	if errors.As(err, &e) {
+		code = e.Code()
+	}
+	switch code {
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
+		return err
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,165 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+)
+
+// Change is one change of the ledger. One of its last five fields is set.
+type Change struct {
+	// Revision is etcd's at the change: what one commit changed has the same.
+	Revision int64
+	// ID is the study's.
+	ID string
+
+	// Reset says that the changes which follow, of this revision, are all that
+	// there is: whatever the receiver knew is to be forgotten. ID is empty
+	// unless a single study is watched.
+	Reset bool
+	// Deleted says that the study is gone.
+	Deleted bool
+	Study   *record.Study
+	Status  *record.Status
+	Trial   *record.Trial
+}
+
+// Watch calls receive for every change of the studies after a revision, in
+// order, until ctx ends or receive returns an error, which Watch returns. An
+// empty id stands for all studies. A revision of 0 asks for the present state
+// first, as a Reset and what follows it; so it is, too, where etcd does not hold
+// the history any more. A receiver that is slow makes the client of etcd queue:
+// it should hand on and return.
+func (l *Ledger) Watch(ctx context.Context, id string, after int64, receive func(Change) error) error {
+	w := &watcher{l: l, id: id, prefix: l.o.Prefix + studiesDir, after: after, receive: receive}
+	if id != "" {
+		w.prefix = l.o.Prefix + studyDir(id)
+	}
+	for pause := firstPause; ; {
+		before := w.after
+		err := w.follow(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case w.failed != nil:
+			return w.failed
+		case errors.Is(err, rpctypes.ErrCompacted):
+			w.after = 0
+			continue
+		case w.after > before:
+			pause = firstPause
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+			pause = min(2*pause, lastPause)
+		}
+	}
+}
+
+type watcher struct {
+	l       *Ledger
+	id      string
+	prefix  string
+	after   int64
+	receive func(Change) error
+	// failed is what receive returned, or a record that cannot be read.
+	failed error
+}
+
+// follow delivers changes until the watch breaks; after then says where to go on.
+func (w *watcher) follow(ctx context.Context) error {
+	if w.after == 0 {
+		if err := w.present(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	changes := w.l.client.Watch(ctx, w.prefix, clientv3.WithPrefix(), clientv3.WithRev(w.after+1), clientv3.WithProgressNotify())
+	for resp := range changes {
+		if err := resp.Err(); err != nil {
+			return err
+		}
+		for _, e := range resp.Events {
+			if w.failed = w.event(e); w.failed != nil {
+				return w.failed
+			}
+		}
+		// The header of a response with events may be ahead of them, while the
+		// client catches up: only the last event counts.
+		if n := len(resp.Events); n > 0 {
+			w.after = resp.Events[n-1].Kv.ModRevision
+		} else if resp.IsProgressNotify() {
+			w.after = max(w.after, resp.Header.Revision)
+		}
+	}
+	return errors.New("the watch was closed")
+}
+
+// present delivers all that there is.
+func (w *watcher) present(ctx context.Context) error {
+	snap, err := w.l.load(ctx, w.prefix)
+	if err != nil {
+		return err
+	}
+	changes := []Change{{ID: w.id, Reset: true}}
+	for i := range snap.Studies {
+		s := &snap.Studies[i]
+		id := s.Study.ID
+		changes = append(changes, Change{ID: id, Study: &s.Study}, Change{ID: id, Status: &s.Status})
+		for j := range s.Trials {
+			changes = append(changes, Change{ID: id, Trial: &s.Trials[j]})
+		}
+	}
+	for _, c := range changes {
+		c.Revision = snap.Revision
+		if w.failed = w.receive(c); w.failed != nil {
+			return w.failed
+		}
+	}
+	w.after = snap.Revision
+	return nil
+}
+
+func (w *watcher) event(e *clientv3.Event) error {
+	id, leaf, ok := w.l.splitStudyKey(e.Kv.Key)
+	if !ok {
+		return fmt.Errorf("key %s: want %s<id>/<record>", e.Kv.Key, w.l.o.Prefix+studiesDir)
+	}
+	c := Change{Revision: e.Kv.ModRevision, ID: id}
+	if e.Type == mvccpb.Event_DELETE {
+		if leaf != specLeaf {
+			return nil // the rest of the study goes with it
+		}
+		c.Deleted = true
+		return w.receive(c)
+	}
+	var err error
+	switch {
+	case leaf == specLeaf:
+		c.Study = &record.Study{}
+		err = decode(e.Kv, c.Study)
+	case leaf == statusLeaf:
+		c.Status = &record.Status{}
+		err = decode(e.Kv, c.Status)
+	case strings.HasPrefix(leaf, trialsDir):
+		c.Trial = &record.Trial{}
+		err = decode(e.Kv, c.Trial)
+	default:
+		return nil // the model is the leader's own business
+	}
+	if err != nil {
+		return err
+	}
+	return w.receive(c)
+}

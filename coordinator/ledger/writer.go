@@ -1,0 +1,228 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+)
+
+// Fence is a leader's right to write: its key and its epoch, the key's
+// create-revision.
+type Fence struct {
+	Key      string
+	Revision int64
+}
+
+// Writer writes a shard's records for one leader. It is safe for concurrent
+// use; calls are carried out one after the other.
+type Writer struct {
+	l     *Ledger
+	fence Fence
+	// turn holds one token: whoever has it owns the fields below.
+	turn chan struct{}
+	// head is the revision of the shard's last commit.
+	head int64
+	// broken is why nothing more can be written.
+	broken error
+
+	// Tests switch the guards off, one at a time, to see that they matter.
+	unfenced, unordered bool
+}
+
+// commit is what each transaction stores of itself.
+type commit struct {
+	// Nonce tells one transaction from all others.
+	Nonce string `json:"nonce"`
+	Epoch int64  `json:"epoch"`
+	// Redo is the number of chunks of a complete redo log that is to be applied.
+	Redo int `json:"redo,omitempty"`
+}
+
+// Lead returns a writer for the leader that holds the fence, after it has
+// finished what an earlier leader had committed and not applied. Read the ledger
+// after Lead, not before. The error wraps ErrFenced where the fence is not held.
+// There may be one writer a fence.
+func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
+	w := &Writer{l: l, fence: f, turn: make(chan struct{}, 1)}
+	w.turn <- struct{}{}
+	ctx, cancel := context.WithTimeout(ctx, l.o.Deadline)
+	defer cancel()
+	resp, err := l.client.Txn(ctx).Then(
+		clientv3.OpGet(f.Key),
+		clientv3.OpGet(l.commitKey()),
+		clientv3.OpGet(l.redoDir(), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+	).Commit()
+	if err != nil {
+		return nil, fmt.Errorf("read the fence and the last commit: %w", err)
+	}
+	if !holds(resp.Responses[0].GetResponseRange().Kvs, f) {
+		return nil, fmt.Errorf("%w: %s was not created at revision %d", ErrFenced, f.Key, f.Revision)
+	}
+	last, head, err := lastCommit(resp.Responses[1].GetResponseRange().Kvs)
+	if err != nil {
+		return nil, err
+	}
+	w.head = head
+	left := resp.Responses[2].GetResponseRange().Count
+	switch {
+	case last.Redo > 0:
+		err = w.applyStored(ctx, last.Redo)
+	case left > 0:
+		err = w.transact(ctx, w.clearRedo(), nil, 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finish the last leader's commit: %w", err)
+	}
+	return w, nil
+}
+
+// Commit stores the batch: all of it or nothing. Where it fails with neither
+// ErrFenced nor ErrUnknown, nothing was stored and the writer goes on. An empty
+// batch is not sent.
+func (w *Writer) Commit(ctx context.Context, b *Batch) error {
+	return w.commit(ctx, b, nil)
+}
+
+// Create stores the batch together with the study's name, if the name is free.
+// The batch holds the study's first records. The error wraps ErrNameTaken, with
+// the holder's id, where a study of that name exists.
+func (w *Writer) Create(ctx context.Context, s *record.Study, b *Batch) error {
+	name := s.Study.Metadata.Name
+	b.PutStudy(s)
+	b.encode(nameKey(name), nameRecord{ID: s.ID})
+	return w.commit(ctx, b, &condition{key: w.l.o.Prefix + nameKey(name), name: name})
+}
+
+// nameRecord is what names/<name> holds.
+type nameRecord struct {
+	ID string `json:"id"`
+}
+
+// condition asks that a name be free.
+type condition struct{ key, name string }
+
+func (w *Writer) commit(ctx context.Context, b *Batch, c *condition) error {
+	ops, err := b.all(w.l.o.Shard)
+	if err != nil || len(ops) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.l.o.Deadline)
+	defer cancel()
+	select {
+	case <-w.turn:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the commits before: %w", context.Cause(ctx))
+	}
+	defer func() { w.turn <- struct{}{} }()
+	if w.broken != nil {
+		return w.broken
+	}
+	if parts := chunks(ops, MaxOps-1); len(parts) > 1 {
+		return w.commitLarge(ctx, ops, c)
+	}
+	return w.transact(ctx, ops, c, 0)
+}
+
+// transact carries out one fenced transaction, and sends it again until its
+// outcome is known or ctx ends.
+func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int) error {
+	me := commit{Nonce: rand.Text(), Epoch: w.fence.Revision, Redo: redo}
+	raw, err := json.Marshal(me)
+	if err != nil {
+		return fmt.Errorf("encode the commit's record: %w", err)
+	}
+	then := make([]clientv3.Op, 0, len(ops)+1)
+	for _, o := range ops {
+		then = append(then, o.etcd(w.l.o.Prefix))
+	}
+	then = append(then, clientv3.OpPut(w.l.commitKey(), string(raw)))
+	orElse := []clientv3.Op{clientv3.OpGet(w.fence.Key), clientv3.OpGet(w.l.commitKey())}
+	if c != nil {
+		orElse = append(orElse, clientv3.OpGet(c.key))
+	}
+	resp, unsure, err := w.l.send(ctx, w.guards(c), then, orElse)
+	switch {
+	case err == nil && resp.Succeeded:
+		w.head = resp.Header.Revision
+		return nil
+	case err == nil:
+		return w.refused(resp, me, c, unsure)
+	case unsure:
+		w.broken = fmt.Errorf("%w: %w", ErrUnknown, err)
+		return w.broken
+	default:
+		return err
+	}
+}
+
+func (w *Writer) guards(c *condition) []clientv3.Cmp {
+	var cmps []clientv3.Cmp
+	if !w.unfenced {
+		cmps = append(cmps, clientv3.Compare(clientv3.CreateRevision(w.fence.Key), "=", w.fence.Revision))
+	}
+	if !w.unordered {
+		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(w.l.commitKey()), "=", w.head))
+	}
+	if c != nil {
+		cmps = append(cmps, clientv3.Compare(clientv3.CreateRevision(c.key), "=", 0))
+	}
+	return cmps
+}
+
+// refused finds out why a transaction's comparison failed.
+func (w *Writer) refused(resp *clientv3.TxnResponse, me commit, c *condition, unsure bool) error {
+	last, head, err := lastCommit(resp.Responses[1].GetResponseRange().Kvs)
+	if err != nil {
+		return err
+	}
+	if last.Nonce == me.Nonce { // an earlier copy of this one was stored
+		w.head = head
+		return nil
+	}
+	if !holds(resp.Responses[0].GetResponseRange().Kvs, w.fence) {
+		w.broken = fmt.Errorf("%w: %s was not created at revision %d", ErrFenced, w.fence.Key, w.fence.Revision)
+		if unsure {
+			w.broken = fmt.Errorf("%w, and %w", w.broken, ErrUnknown)
+		}
+		return w.broken
+	}
+	if head != w.head {
+		w.broken = fmt.Errorf("%w: another writer of the same epoch made commit %s", ErrUnknown, last.Nonce)
+		return w.broken
+	}
+	holder := "?"
+	if c != nil {
+		if kvs := resp.Responses[2].GetResponseRange().Kvs; len(kvs) == 1 {
+			var n nameRecord
+			if err := json.Unmarshal(kvs[0].Value, &n); err == nil {
+				holder = n.ID
+			}
+		}
+		return fmt.Errorf("%w: %s belongs to study %s", ErrNameTaken, c.name, holder)
+	}
+	return errors.New("etcd refused a transaction whose comparisons all hold")
+}
+
+func holds(kvs []*mvccpb.KeyValue, f Fence) bool {
+	return len(kvs) == 1 && kvs[0].CreateRevision == f.Revision
+}
+
+// lastCommit reads the shard's commit record and its revision, both zero where
+// nothing was ever committed.
+func lastCommit(kvs []*mvccpb.KeyValue) (commit, int64, error) {
+	var c commit
+	if len(kvs) == 0 {
+		return c, 0, nil
+	}
+	if err := json.Unmarshal(kvs[0].Value, &c); err != nil {
+		return c, 0, fmt.Errorf("decode %s: %w", kvs[0].Key, err)
+	}
+	return c, kvs[0].ModRevision, nil
+}
