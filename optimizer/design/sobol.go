@@ -1,0 +1,71 @@
+// Package design holds the space-filling designs of the unit cube.
+package design
+
+import (
+	"errors"
+	"fmt"
+)
+
+// MaxDim is the largest dimension of a Sobol sequence here.
+const MaxDim = 1111
+
+// ErrDimension says that a sequence was asked for in a dimension that it does
+// not have.
+var ErrDimension = errors.New("dimension out of range")
+
+// Sobol is a Sobol sequence with the direction numbers of Joe and Kuo (2008,
+// new-joe-kuo-6.21201), in Gray code order, with random access. It is immutable
+// and safe for concurrent use.
+type Sobol struct {
+	dim        int
+	scrambled  bool
+	seed       uint64
+	directions []uint32 // 32 for each dimension
+}
+
+// NewSobol returns the sequence of dim dimensions, 1 to MaxDim, as it is: point
+// 0 is the origin. The error wraps ErrDimension.
+func NewSobol(dim int) (*Sobol, error) {
+	if dim < 1 || dim > MaxDim {
+		return nil, fmt.Errorf("a Sobol sequence of %d dimensions: %w, want 1 to %d", dim, ErrDimension, MaxDim)
+	}
+	return &Sobol{dim: dim, directions: directions(dim)}, nil
+}
+
+// NewScrambledSobol returns the sequence with Owen's nested uniform scrambling
+// (Owen 1995), drawn from seed: points stay as evenly spread, each becomes
+// uniformly distributed over seeds, and the origin is none of them.
+func NewScrambledSobol(dim int, seed uint64) (*Sobol, error) {
+	s, err := NewSobol(dim)
+	if err != nil {
+		return nil, err
+	}
+	s.scrambled, s.seed = true, seed
+	return s, nil
+}
+
+// Dim returns the number of coordinates of a point.
+func (s *Sobol) Dim() int { return s.dim }
+
+// At sets dst, of Dim values, to the coordinates, in [0, 1), of the point with
+// the given index.
+func (s *Sobol) At(dst []float64, index uint32) {
+	if len(dst) != s.dim {
+		panic(fmt.Sprintf("design: a point of %d dimensions into %d values", s.dim, len(dst)))
+	}
+	gray := index ^ index>>1
+	for c := range dst {
+		v := s.directions[32*c : 32*c+32]
+		var x uint32
+		for bits, k := gray, 0; bits != 0; bits, k = bits>>1, k+1 {
+			if bits&1 != 0 {
+				x ^= v[k]
+			}
+		}
+		if s.scrambled {
+			dst[c] = scramble(x, s.seed, uint64(c))
+		} else {
+			dst[c] = float64(x) * 0x1p-32
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package gp
+
+import (
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
+)
+
+// blockColumns candidates are worked on together: few enough for n rows of
+// them to stay in the cache, enough to be a matrix product.
+const blockColumns = 64
+
+// Candidates are points whose share of the posterior is kept, so that their
+// posterior after another point was added to the fantasies costs O(n) a
+// candidate instead of O(n²). It is not safe for concurrent use.
+type Candidates struct {
+	fantasies *Fantasies
+	x         *mat.Dense // m×d, transformed
+	blocks    []candidateBlock
+	serials   []int // of the fantasies that the blocks hold
+	mean      []float64
+	prior     []float64
+}
+
+// candidateBlock holds L⁻¹k(X, candidates) for a range of candidates.
+type candidateBlock struct {
+	x    *mat.Dense
+	data blas64.General // n×w
+	more [][]float64    // a row of w for each fantasy
+}
+
+// Candidates returns the rows of x as candidates, ready for Posterior.
+func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
+	m := f.model
+	c := &Candidates{fantasies: f, x: m.kernel.Transform(x)}
+	rows, d := c.x.Dims()
+	c.mean, c.prior = make([]float64, rows), make([]float64, rows)
+	c.blocks = make([]candidateBlock, linalg.Chunks(rows, blockColumns))
+	m.kernel.Diag(c.prior, m.hyper.Kernel, c.x)
+	linalg.Parallel(rows, blockColumns, func(chunk, lo, hi int) {
+		b := &c.blocks[chunk]
+		b.x = c.x.Slice(lo, hi, 0, d).(*mat.Dense)
+		v := mat.NewDense(m.Len(), hi-lo, nil)
+		m.kernel.Cross(v, m.hyper.Kernel, m.x, b.x)
+		b.data = v.RawMatrix()
+		m.factor.SolveL(b.data)
+		for i, beta := range m.beta {
+			floats.AddScaled(c.mean[lo:hi], beta, b.row(i))
+		}
+	})
+	return c
+}
+
+func (b *candidateBlock) row(i int) []float64 {
+	return b.data.Data[i*b.data.Stride : i*b.data.Stride+b.data.Cols]
+}
+
+// Posterior returns the posterior at the candidates, as Fantasies.Posterior
+// does, given all points that the fantasies hold now.
+func (c *Candidates) Posterior() (mean *mat.Dense, variance []float64) {
+	f := c.fantasies
+	keep := 0
+	for keep < min(len(c.serials), len(f.points)) && c.serials[keep] == f.points[keep].serial {
+		keep++
+	}
+	c.serials = c.serials[:keep]
+	for _, p := range f.points[keep:] {
+		c.serials = append(c.serials, p.serial)
+	}
+	rows := len(c.mean)
+	mean, variance = mat.NewDense(rows, f.draws, nil), make([]float64, rows)
+	linalg.Parallel(rows, blockColumns, func(chunk, lo, hi int) {
+		b := &c.blocks[chunk]
+		b.more = b.more[:keep]
+		for _, p := range f.points[keep:] {
+			b.extend(f.model, p)
+		}
+		b.variances(variance[lo:hi], c.prior[lo:hi])
+		for j := lo; j < hi; j++ {
+			row := mean.RawRowView(j)
+			for s := range row {
+				row[s] = c.mean[j]
+			}
+			for i, p := range f.points {
+				floats.AddScaled(row, b.more[i][j-lo], p.z)
+			}
+		}
+	})
+	return mean, variance
+}
+
+// extend adds the block's row for the next fantasy p.
+func (b *candidateBlock) extend(m *Model, p fantasy) {
+	row := make([]float64, b.data.Cols)
+	m.kernel.Cross(mat.NewDense(1, len(row), row), m.hyper.Kernel, p.x, b.x)
+	n := m.Len()
+	for i := range n {
+		floats.AddScaled(row, -p.row[i], b.row(i))
+	}
+	for i, earlier := range b.more {
+		floats.AddScaled(row, -p.row[n+i], earlier)
+	}
+	floats.Scale(1/p.diag, row)
+	b.more = append(b.more, row)
+}
+
+// variances sets dst to the prior variances less the squares of all rows.
+func (b *candidateBlock) variances(dst, prior []float64) {
+	clear(dst)
+	add := func(row []float64) {
+		for j, v := range row {
+			dst[j] += v * v
+		}
+	}
+	for i := range b.data.Rows {
+		add(b.row(i))
+	}
+	for _, row := range b.more {
+		add(row)
+	}
+	for j, explained := range dst {
+		dst[j] = max(prior[j]-explained, minVariance*prior[j])
+	}
+}

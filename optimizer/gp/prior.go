@@ -1,0 +1,37 @@
+package gp
+
+import "math"
+
+// Prior is a probability density of a positive hyperparameter v.
+type Prior interface {
+	// LogDensity returns log p(v) at v = exp(logV), up to a constant, and its
+	// derivative with respect to logV. p is the density of v itself, not that
+	// of log v: a maximum of it is the mode of v.
+	LogDensity(logV float64) (value, derivative float64)
+}
+
+// LogNormal is the density of v where log v is normal with mean Mu and standard
+// deviation Sigma; its mode is exp(Mu − Sigma²).
+type LogNormal struct{ Mu, Sigma float64 }
+
+// LogDensity implements Prior.
+func (p LogNormal) LogDensity(logV float64) (value, derivative float64) {
+	z := (logV - p.Mu) / p.Sigma
+	return -logV - z*z/2, -1 - z/p.Sigma
+}
+
+// Gamma is the density proportional to v^(Shape−1)·exp(−Rate·v); its mode is
+// (Shape−1)/Rate.
+type Gamma struct{ Shape, Rate float64 }
+
+// LogDensity implements Prior.
+func (p Gamma) LogDensity(logV float64) (value, derivative float64) {
+	v := p.Rate * math.Exp(logV)
+	return (p.Shape-1)*logV - v, p.Shape - 1 - v
+}
+
+// Flat prefers nothing.
+type Flat struct{}
+
+// LogDensity implements Prior.
+func (Flat) LogDensity(float64) (value, derivative float64) { return 0, 0 }

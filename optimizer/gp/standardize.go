@@ -1,0 +1,60 @@
+package gp
+
+import "math"
+
+// Scale maps outcomes to standardised ones and back: y = Mean + SD·z.
+type Scale struct {
+	Mean float64
+	// SD is positive.
+	SD float64
+}
+
+// Standardize returns the outcomes with their mean removed, divided by their
+// standard deviation (with n−1 degrees of freedom), and the scale that does it.
+// Outcomes without spread (one outcome, all equal, or differing by no more than
+// rounding) give zeros and SD 1, so that a posterior still has a sensible
+// width. Any finite outcomes are allowed; intermediate sums do not overflow.
+func Standardize(y []float64) ([]float64, Scale) {
+	z := make([]float64, len(y))
+	if len(y) == 0 {
+		return z, Scale{SD: 1}
+	}
+	var largest float64
+	for _, v := range y {
+		largest = max(largest, math.Abs(v))
+	}
+	unit := 1.0
+	if largest > 0 {
+		// A power of two, so that dividing by it rounds nothing; halved, since
+		// 2^1024 is too large for a float64.
+		_, exponent := math.Frexp(largest)
+		unit = math.Ldexp(1, exponent-1)
+	}
+	var mean, squares float64
+	for i, v := range y {
+		z[i] = v / unit
+		mean += (z[i] - mean) / float64(i+1)
+	}
+	for _, v := range z {
+		squares += (v - mean) * (v - mean)
+	}
+	sd := math.Sqrt(squares / float64(max(len(y)-1, 1)))
+	// The values in z are at most 2, so spread below 1e-14 is rounding error.
+	if !(sd > 1e-14) || sd*unit == 0 {
+		clear(z)
+		return z, Scale{Mean: mean * unit, SD: 1}
+	}
+	for i, v := range z {
+		z[i] = (v - mean) / sd
+	}
+	return z, Scale{Mean: mean * unit, SD: sd * unit}
+}
+
+// ToStandard returns the standardised value of an outcome.
+func (s Scale) ToStandard(y float64) float64 { return y/s.SD - s.Mean/s.SD }
+
+// FromStandard returns the outcome of a standardised value.
+func (s Scale) FromStandard(z float64) float64 { return s.Mean + s.SD*z }
+
+// SDFromStandard returns a standard deviation in the outcomes' units.
+func (s Scale) SDFromStandard(sd float64) float64 { return s.SD * sd }

@@ -1,0 +1,70 @@
+// Package kernel holds the covariance functions of the Gaussian processes:
+// their matrices and the gradients of them, over points of the unit cube with
+// numeric, stepped and categorical columns.
+package kernel
+
+import (
+	"gonum.org/v1/gonum/mat"
+)
+
+// Kernel is a positive semi-definite function k(x, y) of two points, with
+// hyperparameters theta that live in log space where they are positive. Points
+// are the rows of a matrix with Dim columns. All methods but Transform expect
+// points that Transform returned. A Kernel is immutable and safe for concurrent
+// use. Methods panic if shapes do not agree.
+type Kernel interface {
+	// Dim is the number of columns of a point.
+	Dim() int
+	// NumParams is the number of hyperparameters, the length of every theta.
+	NumParams() int
+	// Transform returns the points as the kernel sees them: stepped and
+	// categorical columns snapped to their values. It does not change x.
+	// Transforming a second time changes nothing.
+	Transform(x mat.Matrix) *mat.Dense
+	// Gram sets dst, n×n, to k(x_i, x_j) for the n rows of x.
+	Gram(dst *mat.SymDense, theta []float64, x *mat.Dense)
+	// Cross sets dst, n×m, to k(x_i, y_j) for the n rows of x and the m of y.
+	Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense)
+	// Diag sets dst[i] to k(x_i, x_i).
+	Diag(dst []float64, theta []float64, x *mat.Dense)
+	// ParamGradient sets dst[p] to Σ_ij w_ij ∂k(x_i, x_j)/∂theta_p for each
+	// hyperparameter p: the trace of w·∂K/∂theta_p, which is all that the
+	// gradient of a likelihood needs.
+	ParamGradient(dst []float64, theta []float64, x *mat.Dense, w *mat.SymDense)
+	// InputGradient sets dst, n×Dim, to ∂k(point, x_i)/∂point_c. It is 0 in
+	// columns that Transform snaps, where k is a step function.
+	InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64)
+	// DiagGradient sets dst[c] to ∂k(point, point)/∂point_c, with the same
+	// zeros as InputGradient.
+	DiagGradient(dst []float64, theta []float64, point []float64)
+}
+
+// Column says what a column of a point holds.
+type Column struct {
+	// Categorical columns hold the code of a category. Two points differ there
+	// by 1 or not at all (the Hamming distance), divided by the column's
+	// lengthscale like any other; which codes are used does not matter.
+	Categorical bool
+	// Snap maps any value of the column to the nearest one that can be
+	// evaluated: the unit coordinate of the nearest integer or step, or the
+	// code of a category. Snapping twice must be the same as once. Nil for
+	// columns that are continuous, and for categorical ones whose codes are
+	// always exact.
+	Snap func(float64) float64
+}
+
+// Continuous returns d columns without steps.
+func Continuous(d int) []Column { return make([]Column, d) }
+
+// Grid returns a Snap to the nearest of n equidistant values 0, 1/(n−1), …, 1
+// (halves away from zero); for n=1 to 0. It panics if n < 1.
+func Grid(n int) func(float64) float64 {
+	if n < 1 {
+		panic("kernel: a grid of no values")
+	}
+	last := float64(n - 1)
+	if n == 1 {
+		return func(float64) float64 { return 0 }
+	}
+	return func(v float64) float64 { return snap(v, last) }
+}
