@@ -1,0 +1,231 @@
+// Package membus is a bus in memory, with the semantics of natsbus: a work queue
+// whose acks are not ownership, claims of which the first stands, results that
+// replace each other, readers with cursors, a fence. It is for simulation and
+// tests: the caller decides, for each operation, what goes wrong.
+//
+// It starts no goroutine of its own and waits on channels and timers only, so
+// that it runs in a testing/synctest bubble. Envelopes pass through their codec
+// as they would on a wire.
+package membus
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// ErrLost is what the sender sees where a fault took a message, or its
+// acknowledgement: as after a time-out, it cannot know which.
+var ErrLost = errors.New("the broker did not answer")
+
+// Op names what a caller of the bus does.
+type Op string
+
+// The operations that faults can hit.
+const (
+	OpAssign    Op = "assign"
+	OpFence     Op = "fence"
+	OpFetch     Op = "fetch" // an assignment on its way to a worker
+	OpAck       Op = "ack"
+	OpNak       Op = "nak"
+	OpTerm      Op = "term"
+	OpClaim     Op = "claim"
+	OpResult    Op = "result"
+	OpMetric    Op = "metric"
+	OpHeartbeat Op = "heartbeat"
+	OpControl   Op = "control"
+	OpHealthy   Op = "healthy"
+)
+
+// Event is one operation, before it happens.
+type Event struct {
+	Op Op
+	// Actor is the worker's name, or messaging.LeaderName.
+	Actor string
+	// Subject is the message's; for OpAssign the first one's.
+	Subject string
+}
+
+// Fault is what goes wrong with one operation; the zero Fault is nothing.
+type Fault struct {
+	// Lost keeps it from the broker. Of an OpFetch: the assignment is delivered
+	// to nobody, and again after AckWait.
+	Lost bool
+	// Unanswered lets it happen, but its sender sees ErrLost.
+	Unanswered bool
+	// Copies is how many more times it happens, at once.
+	Copies int
+	// Delay is how long it is under way; its sender waits.
+	Delay time.Duration
+}
+
+// Options configure a Broker.
+type Options struct {
+	// AckWait is how long a fetched assignment is hidden; 30 s by default.
+	AckWait time.Duration
+	// MaxDeliver bounds how often one is handed out; 20 by default.
+	MaxDeliver int
+	// Fault decides what goes wrong; nothing by default. It is called without
+	// locks, by whichever goroutine acts: it must be safe for concurrent use.
+	Fault func(Event) Fault
+}
+
+// DeadLetter is a message in the dead-letter queue.
+type DeadLetter struct {
+	By      string
+	Subject string
+	Reason  string
+	Raw     []byte
+}
+
+// Broker is what leaders and workers share. It is safe for concurrent use.
+type Broker struct {
+	opts Options
+
+	mu sync.Mutex
+	// changed is closed, and made anew, whenever a waiter should look again.
+	changed chan struct{}
+	epoch   int64 // the fence; 0 is none
+	pools   map[string]bool
+	queue   []*queued
+	claims  *journal
+	results *journal
+	metrics map[string][]message
+	claimed map[string]time.Time // the ids of stored claims, and since when
+	dead    []DeadLetter
+
+	heartbeats   map[*subscription[messaging.Heartbeat]]bool
+	measurements map[*subscription[messaging.Measurement]]bool
+	controls     map[*subscription[messaging.Control]]string // of which worker
+}
+
+// New makes an empty broker.
+func New(o Options) *Broker {
+	if o.AckWait == 0 {
+		o.AckWait = 30 * time.Second
+	}
+	if o.MaxDeliver == 0 {
+		o.MaxDeliver = 20
+	}
+	return &Broker{
+		opts:         o,
+		changed:      make(chan struct{}),
+		pools:        map[string]bool{},
+		claims:       newJournal(time.Time{}),
+		results:      newJournal(time.Time{}),
+		metrics:      map[string][]message{},
+		claimed:      map[string]time.Time{},
+		heartbeats:   map[*subscription[messaging.Heartbeat]]bool{},
+		measurements: map[*subscription[messaging.Measurement]]bool{},
+		controls:     map[*subscription[messaging.Control]]string{},
+	}
+}
+
+// wake lets every waiter look again. The caller holds mu.
+func (b *Broker) wake() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// Recreate deletes a stream and makes it anew, empty, as an administrator can.
+func (b *Broker) Recreate(s messaging.Stream) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch s {
+	case messaging.StreamClaim:
+		b.claims = newJournal(b.claims.created)
+		b.claimed = map[string]time.Time{}
+	case messaging.StreamResult:
+		b.results = newJournal(b.results.created)
+	}
+	b.wake()
+}
+
+// Rewind takes a stream back to when its last message was the one at sequence,
+// as starting the broker on an older copy of its store does.
+func (b *Broker) Rewind(s messaging.Stream, sequence uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if j := b.journal(s); j != nil {
+		j.rewind(sequence)
+	}
+	b.wake()
+}
+
+// WipeAssignments forgets every queued assignment, and the fence.
+func (b *Broker) WipeAssignments() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue, b.epoch = nil, 0
+}
+
+// Inject stores a message as it is, past every check but the streams' own: for
+// what a broken or hostile sender could publish. It returns false where nothing
+// takes the subject.
+func (b *Broker) Inject(subject string, raw []byte) bool {
+	s, err := messaging.ParseSubject(subject)
+	if err != nil {
+		return false
+	}
+	m := message{subject: subject, data: raw}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.wake()
+	switch s.Kind {
+	case messaging.KindAssign:
+		b.enqueue(s.Pool, m)
+	case messaging.KindClaim:
+		if b.claims.has(subject) {
+			return false
+		}
+		b.claims.append(m)
+	case messaging.KindResult:
+		b.results.replace(m)
+	case messaging.KindMetric:
+		b.measure(m)
+	default:
+		return false
+	}
+	return true
+}
+
+// DeadLetters is a copy of the dead-letter queue, oldest first.
+func (b *Broker) DeadLetters() []DeadLetter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]DeadLetter(nil), b.dead...)
+}
+
+// Queued is how many assignments of a pool are queued or fetched and not yet
+// acknowledged.
+func (b *Broker) Queued(pool string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, q := range b.queue {
+		if q.pool == pool {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *Broker) journal(s messaging.Stream) *journal {
+	switch s {
+	case messaging.StreamClaim:
+		return b.claims
+	case messaging.StreamResult:
+		return b.results
+	default:
+		return nil
+	}
+}
+
+func (b *Broker) fault(e Event) Fault {
+	if b.opts.Fault == nil {
+		return Fault{}
+	}
+	return b.opts.Fault(e)
+}

@@ -1,0 +1,267 @@
+package membus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+var (
+	_ messaging.Leader = (*Leader)(nil)
+	_ messaging.Reader = (*reader)(nil)
+)
+
+// maxAssign is how many assignments one Assign takes, as on JetStream.
+const maxAssign = 1000
+
+// Leader is a leader's bus. It implements messaging.Leader.
+type Leader struct {
+	*party
+	turn  chan struct{} // one token: whoever has it uses epoch
+	epoch int64         // of the last successful Fence
+}
+
+// Leader attaches another leader.
+func (b *Broker) Leader() *Leader {
+	l := &Leader{party: newParty(b, messaging.LeaderName), turn: make(chan struct{}, 1)}
+	l.turn <- struct{}{}
+	return l
+}
+
+// Setup implements messaging.Leader.
+func (l *Leader) Setup(ctx context.Context, pools []string) error {
+	if err := l.alive(ctx); err != nil {
+		return err
+	}
+	for _, pool := range pools {
+		if !messaging.ValidToken(pool) {
+			return fmt.Errorf("pool %q: not a valid token", pool)
+		}
+	}
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	for _, pool := range pools {
+		l.b.pools[pool] = true
+	}
+	l.b.wake()
+	return nil
+}
+
+// take waits for the turn to use the epoch.
+func (l *Leader) take(ctx context.Context) error {
+	select {
+	case <-l.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.life.Done():
+		return messaging.ErrClosed
+	}
+}
+
+func (l *Leader) give() { l.turn <- struct{}{} }
+
+// Fence implements messaging.Leader.
+func (l *Leader) Fence(ctx context.Context, epoch int64) error {
+	if epoch < 1 {
+		return fmt.Errorf("epoch %d: must be at least 1", epoch)
+	}
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	err := l.act(ctx, OpFence, messaging.Filter(messaging.KindFence, messaging.Shard), func() error {
+		return l.b.raise(epoch)
+	})
+	if err == nil {
+		l.epoch = epoch
+	}
+	return err
+}
+
+// raise sets the fence. The caller holds mu.
+func (b *Broker) raise(epoch int64) error {
+	if b.epoch > epoch {
+		return fmt.Errorf("%w: epoch %d, own %d", messaging.ErrFenced, b.epoch, epoch)
+	}
+	b.epoch = epoch
+	return nil
+}
+
+// Assign implements messaging.Leader.
+func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
+	if len(as) == 0 {
+		return nil
+	}
+	if len(as) > maxAssign {
+		return fmt.Errorf("%d assignments: at most %d at once", len(as), maxAssign)
+	}
+	msgs := make([]message, len(as))
+	for i, a := range as {
+		m, err := newMessage(a)
+		if err != nil {
+			return err
+		}
+		msgs[i] = m
+	}
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	if l.epoch == 0 {
+		return errors.New("assign: no fence was raised yet")
+	}
+	return l.act(ctx, OpAssign, msgs[0].subject, func() error {
+		if err := l.b.raise(l.epoch); err != nil {
+			return err
+		}
+		for i, m := range msgs {
+			l.b.enqueue(as[i].Pool, m)
+		}
+		return nil
+	})
+}
+
+// Withdraw implements messaging.Leader.
+func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
+	c := &messaging.Claim{
+		AttemptID:    a.AttemptID,
+		Pool:         a.Pool,
+		Worker:       messaging.LeaderName,
+		At:           time.Now().UTC(),
+		TraceContext: a.TraceContext,
+	}
+	m, err := newMessage(c)
+	if err != nil {
+		return err
+	}
+	return l.act(ctx, OpClaim, m.subject, func() error {
+		i := slices.IndexFunc(l.b.claims.records, func(r record) bool { return r.subject == m.subject })
+		if i < 0 {
+			l.b.claims.append(m)
+			return nil
+		}
+		var first messaging.Claim
+		if l.b.claims.records[i].decode(&first) == nil &&
+			first.Worker == messaging.LeaderName && first.Nonce == a.Nonce {
+			return nil
+		}
+		return fmt.Errorf("%w: %s", messaging.ErrClaimed, m.subject)
+	})
+}
+
+// Last implements messaging.Leader.
+func (l *Leader) Last(ctx context.Context, s messaging.Stream) (uint64, error) {
+	if err := l.alive(ctx); err != nil {
+		return 0, err
+	}
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	j := l.b.journal(s)
+	if j == nil {
+		return 0, errStream(s)
+	}
+	if len(j.records) == 0 {
+		return 0, nil
+	}
+	return j.records[len(j.records)-1].sequence, nil
+}
+
+func errStream(s messaging.Stream) error {
+	return fmt.Errorf("stream %q: must be %s or %s", s, messaging.StreamClaim, messaging.StreamResult)
+}
+
+// Measurements implements messaging.Leader.
+func (l *Leader) Measurements(ctx context.Context) (<-chan messaging.Measurement, error) {
+	return subscribe(ctx, l.party,
+		func(s *subscription[messaging.Measurement]) { l.b.measurements[s] = true },
+		func(s *subscription[messaging.Measurement]) { delete(l.b.measurements, s) })
+}
+
+// Heartbeats implements messaging.Leader.
+func (l *Leader) Heartbeats(ctx context.Context) (<-chan messaging.Heartbeat, error) {
+	return subscribe(ctx, l.party,
+		func(s *subscription[messaging.Heartbeat]) { l.b.heartbeats[s] = true },
+		func(s *subscription[messaging.Heartbeat]) { delete(l.b.heartbeats, s) })
+}
+
+// History implements messaging.Leader.
+func (l *Leader) History(ctx context.Context, study string, trial, attempt int) ([]messaging.Measurement, error) {
+	if err := l.alive(ctx); err != nil {
+		return nil, err
+	}
+	s := messaging.Subject{Kind: messaging.KindMetric, Shard: messaging.Shard,
+		ID: messaging.AttemptID{Study: study, Trial: trial, Attempt: attempt}}
+	if _, err := messaging.ParseSubject(s.String()); err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	var all []messaging.Measurement
+	for _, m := range l.b.metrics[s.String()] {
+		var v messaging.Measurement
+		if m.decode(&v) == nil {
+			all = append(all, v)
+		}
+	}
+	return all, nil
+}
+
+// Control implements messaging.Leader.
+func (l *Leader) Control(ctx context.Context, c *messaging.Control) error {
+	m, err := newMessage(c)
+	if err != nil {
+		return err
+	}
+	return l.tell(ctx, OpControl, m.subject, func() {
+		for s, worker := range l.b.controls {
+			var v messaging.Control
+			if worker == c.Worker && m.decode(&v) == nil {
+				s.offer(v)
+			}
+		}
+	})
+}
+
+// Archive implements messaging.Leader.
+func (l *Leader) Archive(ctx context.Context, subject, reason string, raw []byte) error {
+	if err := l.alive(ctx); err != nil {
+		return err
+	}
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	l.b.bury(l.name, subject, reason, raw)
+	return nil
+}
+
+// Purge implements messaging.Leader.
+func (l *Leader) Purge(ctx context.Context, study string, all bool) error {
+	if err := l.alive(ctx); err != nil {
+		return err
+	}
+	if !messaging.ValidToken(study) {
+		return fmt.Errorf("study %q: not a valid token", study)
+	}
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	l.b.queue = slices.DeleteFunc(l.b.queue, func(q *queued) bool { return ofStudy(q.subject, study) })
+	if all {
+		l.b.claims.purge(study)
+		l.b.results.purge(study)
+		for subject := range l.b.metrics {
+			if ofStudy(subject, study) {
+				delete(l.b.metrics, subject)
+			}
+		}
+	}
+	return nil
+}
+
+// Healthy implements messaging.Leader.
+func (l *Leader) Healthy(ctx context.Context) error {
+	return l.act(ctx, OpHealthy, "", func() error { return nil })
+}

@@ -1,0 +1,178 @@
+package membus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// subscribed bounds what waits for a slow reader of a subscription, in messages.
+const subscribed = 1024
+
+// party is what a leader and a worker share: the broker, a name, a lifetime.
+type party struct {
+	b    *Broker
+	name string
+
+	life context.Context // ends, with the cause ErrClosed, when the bus is closed
+	end  context.CancelCauseFunc
+
+	mu   sync.Mutex
+	stop []func() // ends the subscriptions
+}
+
+func newParty(b *Broker, name string) *party {
+	p := &party{b: b, name: name}
+	p.life, p.end = context.WithCancelCause(context.Background())
+	return p
+}
+
+// Close ends every call and subscription. Safe to repeat.
+func (p *party) Close() error {
+	p.end(messaging.ErrClosed)
+	p.mu.Lock()
+	stop := p.stop
+	p.stop = nil
+	p.mu.Unlock()
+	for _, f := range stop {
+		f()
+	}
+	return nil
+}
+
+// alive is why the call cannot go on, if it cannot.
+func (p *party) alive(ctx context.Context) error {
+	if p.life.Err() != nil {
+		return messaging.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// act does one operation, with the fault that the broker's owner chose for it.
+// f runs with the broker locked, once for each copy.
+func (p *party) act(ctx context.Context, op Op, subject string, f func() error) error {
+	if err := p.alive(ctx); err != nil {
+		return err
+	}
+	fault := p.b.fault(Event{Op: op, Actor: p.name, Subject: subject})
+	if err := p.sleep(ctx, fault.Delay); err != nil {
+		return err
+	}
+	if fault.Lost {
+		return ErrLost
+	}
+	var err error
+	p.b.mu.Lock()
+	for i := range fault.Copies + 1 {
+		if e := f(); i == 0 {
+			err = e
+		}
+	}
+	p.b.wake()
+	p.b.mu.Unlock()
+	if fault.Unanswered {
+		return ErrLost
+	}
+	return err
+}
+
+// tell is act for what nobody acknowledges: a loss goes unnoticed.
+func (p *party) tell(ctx context.Context, op Op, subject string, f func()) error {
+	err := p.act(ctx, op, subject, func() error {
+		f()
+		return nil
+	})
+	if err == ErrLost {
+		return nil
+	}
+	return err
+}
+
+func (p *party) sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.life.Done():
+		return messaging.ErrClosed
+	}
+}
+
+// wait waits until the broker has changed, or until a time if it is not zero.
+func (p *party) wait(ctx context.Context, changed <-chan struct{}, until time.Time) error {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-due:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.life.Done():
+		return messaging.ErrClosed
+	}
+}
+
+// subscription is a channel that the broker sends on while it is locked.
+type subscription[T any] struct{ out chan T }
+
+// offer sends v, and drops the oldest where the channel is full. The caller
+// holds the broker's mu, and so is the channel's one sender.
+func (s *subscription[T]) offer(v T) {
+	for {
+		select {
+		case s.out <- v:
+			return
+		default:
+		}
+		select {
+		case <-s.out:
+		default:
+		}
+	}
+}
+
+// subscribe opens a subscription until ctx ends or the party is closed. add and
+// remove run with the broker locked; remove runs once.
+func subscribe[T any](ctx context.Context, p *party, add, remove func(*subscription[T])) (<-chan T, error) {
+	if err := p.alive(ctx); err != nil {
+		return nil, err
+	}
+	s := &subscription[T]{out: make(chan T, subscribed)}
+	p.b.mu.Lock()
+	add(s)
+	p.b.mu.Unlock()
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			p.b.mu.Lock()
+			defer p.b.mu.Unlock()
+			remove(s)
+			close(s.out)
+		})
+	}
+	forget := context.AfterFunc(ctx, stop)
+	p.mu.Lock()
+	p.stop = append(p.stop, func() {
+		forget()
+		stop()
+	})
+	p.mu.Unlock()
+	if p.life.Err() != nil {
+		return nil, p.Close()
+	}
+	return s.out, nil
+}

@@ -1,0 +1,104 @@
+package membus
+
+import (
+	"context"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// reader implements messaging.Reader. It notices another stream at once.
+type reader struct {
+	l      *Leader
+	stream messaging.Stream
+	life   context.Context // of the Read that made it
+	end    context.CancelFunc
+	cursor messaging.Cursor
+}
+
+// Read implements messaging.Leader.
+func (l *Leader) Read(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
+	if err := l.alive(ctx); err != nil {
+		return nil, err
+	}
+	if l.b.journal(s) == nil {
+		return nil, errStream(s)
+	}
+	r := &reader{l: l, stream: s, cursor: from}
+	r.life, r.end = context.WithCancel(ctx)
+	return r, nil
+}
+
+// Close implements messaging.Reader.
+func (r *reader) Close() error {
+	r.end()
+	return nil
+}
+
+// Next implements messaging.Reader.
+func (r *reader) Next(ctx context.Context) (messaging.Entry, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(context.Canceled)
+	defer context.AfterFunc(r.life, func() { cancel(context.Cause(r.life)) })()
+	for {
+		if err := r.l.alive(ctx); err != nil {
+			return messaging.Entry{}, err
+		}
+		entry, ok, changed := r.poll()
+		if ok {
+			return entry, nil
+		}
+		if err := r.l.wait(ctx, changed, noTime); err != nil {
+			return messaging.Entry{}, err
+		}
+	}
+}
+
+// poll reads one entry; where there is none it returns what to wait for.
+func (r *reader) poll() (messaging.Entry, bool, <-chan struct{}) {
+	b := r.l.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.journal(r.stream)
+	if !r.belongs(j) {
+		r.cursor = messaging.Cursor{Created: j.created}
+	}
+	next := j.after(r.cursor.Sequence)
+	if next == nil {
+		return messaging.Entry{}, false, b.changed
+	}
+	r.cursor.Sequence, r.cursor.Timestamp = next.sequence, next.at
+	return r.entry(next.message), true, nil
+}
+
+// belongs reports whether the cursor was taken from this stream, as it is now.
+func (r *reader) belongs(j *journal) bool {
+	if !r.cursor.Created.Equal(j.created) || r.cursor.Sequence > j.last {
+		return false
+	}
+	at := j.at(r.cursor.Sequence)
+	return at == nil || at.at.Equal(r.cursor.Timestamp)
+}
+
+// entry decodes a message; the cursor stands after it already.
+func (r *reader) entry(m message) messaging.Entry {
+	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor}
+	switch r.stream {
+	case messaging.StreamClaim:
+		var c messaging.Claim
+		if e.Err = m.decode(&c); e.Err == nil {
+			e.Claim = &c
+		}
+	case messaging.StreamResult:
+		var res messaging.Result
+		if e.Err = m.decode(&res); e.Err == nil {
+			e.Result = &res
+		}
+	}
+	if e.Err != nil {
+		e.Raw, e.Subject = m.data, m.subject
+		if s, err := messaging.ParseSubject(m.subject); err == nil {
+			e.ID, e.Worker = s.ID, s.Worker
+		}
+	}
+	return e
+}

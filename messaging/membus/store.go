@@ -1,0 +1,201 @@
+package membus
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+const (
+	// dedupe is how long a claim's id is remembered.
+	dedupe = 2 * time.Minute
+	// maxMetrics bounds the stored measurements of one attempt.
+	maxMetrics = 10_000
+)
+
+// message is what travels: bytes, and the headers that the buses use.
+type message struct {
+	subject string
+	data    []byte
+	trace   messaging.TraceContext
+}
+
+// newMessage encodes an envelope.
+func newMessage(e messaging.Envelope) (message, error) {
+	data, err := messaging.Encode(e)
+	if err != nil {
+		return message{}, err
+	}
+	m := message{subject: e.Subject(messaging.Shard), data: data}
+	if t, ok := e.(traced); ok {
+		m.trace = t.Trace().Sane()
+	}
+	return m, nil
+}
+
+// decode reads the message into an envelope.
+func (m message) decode(e messaging.Envelope) error {
+	if err := messaging.DecodeFrom(m.subject, m.data, e); err != nil {
+		return err
+	}
+	if t, ok := e.(traced); ok {
+		*t.Trace() = m.trace
+	}
+	return nil
+}
+
+type traced interface {
+	Trace() *messaging.TraceContext
+}
+
+// journal is a stream that is read in order.
+type journal struct {
+	created time.Time
+	last    uint64
+	records []record // by rising sequence
+}
+
+type record struct {
+	message
+	sequence uint64
+	at       time.Time
+}
+
+// newJournal makes an empty one, created later than the one that it replaces
+// even where the clock stands still.
+func newJournal(before time.Time) *journal {
+	created := time.Now().UTC()
+	if !created.After(before) {
+		created = before.Add(1)
+	}
+	return &journal{created: created}
+}
+
+func (j *journal) append(m message) {
+	at := time.Now().UTC()
+	if n := len(j.records); n > 0 && !at.After(j.records[n-1].at) {
+		at = j.records[n-1].at.Add(1)
+	}
+	j.last++
+	j.records = append(j.records, record{message: m, sequence: j.last, at: at})
+}
+
+// replace appends a message that takes the place of the one on its subject.
+func (j *journal) replace(m message) {
+	j.records = slices.DeleteFunc(j.records, func(r record) bool { return r.subject == m.subject })
+	j.append(m)
+}
+
+func (j *journal) has(subject string) bool {
+	return slices.ContainsFunc(j.records, func(r record) bool { return r.subject == subject })
+}
+
+// after is the first record past the sequence, nil if there is none.
+func (j *journal) after(sequence uint64) *record {
+	i, _ := slices.BinarySearchFunc(j.records, sequence+1, bySequence)
+	if i == len(j.records) {
+		return nil
+	}
+	return &j.records[i]
+}
+
+// at is the record at the sequence, nil if it is gone.
+func (j *journal) at(sequence uint64) *record {
+	i, ok := slices.BinarySearchFunc(j.records, sequence, bySequence)
+	if !ok {
+		return nil
+	}
+	return &j.records[i]
+}
+
+func bySequence(r record, sequence uint64) int {
+	switch {
+	case r.sequence < sequence:
+		return -1
+	case r.sequence > sequence:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func (j *journal) rewind(sequence uint64) {
+	j.records = slices.DeleteFunc(j.records, func(r record) bool { return r.sequence > sequence })
+	j.last = min(j.last, sequence)
+}
+
+// purge forgets a study's records; sequences are not used again.
+func (j *journal) purge(study string) {
+	j.records = slices.DeleteFunc(j.records, func(r record) bool { return ofStudy(r.subject, study) })
+}
+
+func ofStudy(subject, study string) bool {
+	s, err := messaging.ParseSubject(subject)
+	return err == nil && s.ID.Study == study
+}
+
+// queued is an assignment that nobody has acknowledged.
+type queued struct {
+	message
+	pool       string
+	hidden     time.Time // until when no other worker gets it
+	deliveries int
+	spent      bool // delivered too often: it stays, for nobody
+}
+
+// enqueue adds an assignment, in place of one on its subject. The caller holds mu.
+func (b *Broker) enqueue(pool string, m message) {
+	b.queue = slices.DeleteFunc(b.queue, func(q *queued) bool { return q.subject == m.subject })
+	b.queue = append(b.queue, &queued{message: m, pool: pool})
+}
+
+// dequeue hands out the pool's first visible assignment. Where there is none it
+// says when the next one becomes visible, zero if none does by itself. The
+// caller holds mu.
+func (b *Broker) dequeue(pool string) (q *queued, next time.Time) {
+	now := time.Now()
+	for _, q := range b.queue {
+		if q.pool != pool || q.spent {
+			continue
+		}
+		if q.hidden.After(now) {
+			if next.IsZero() || q.hidden.Before(next) {
+				next = q.hidden
+			}
+			continue
+		}
+		if q.deliveries == b.opts.MaxDeliver {
+			q.spent = true
+			b.bury("broker", q.subject, "delivered too often", q.data)
+			continue
+		}
+		q.deliveries++
+		q.hidden = now.Add(b.opts.AckWait)
+		return q, time.Time{}
+	}
+	return nil, next
+}
+
+// remove takes an assignment off the queue, whoever holds it. The caller holds mu.
+func (b *Broker) remove(q *queued) {
+	b.queue = slices.DeleteFunc(b.queue, func(other *queued) bool { return other == q })
+}
+
+// remembers reports whether a claim's id was stored lately. The caller holds mu.
+func (b *Broker) remembers(id string) bool {
+	at, ok := b.claimed[id]
+	return ok && time.Since(at) < dedupe
+}
+
+// measure stores a measurement, within the attempt's bound. The caller holds mu.
+func (b *Broker) measure(m message) {
+	of := append(b.metrics[m.subject], m)
+	b.metrics[m.subject] = of[max(0, len(of)-maxMetrics):]
+}
+
+// bury stores a dead letter. The caller holds mu.
+func (b *Broker) bury(by, subject, reason string, raw []byte) {
+	b.dead = append(b.dead, DeadLetter{By: by, Subject: subject, Reason: strings.Clone(reason), Raw: raw})
+}

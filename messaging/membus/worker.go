@@ -1,0 +1,209 @@
+package membus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+var (
+	_ messaging.Worker   = (*Worker)(nil)
+	_ messaging.Delivery = (*delivery)(nil)
+)
+
+// noTime waits for a change alone.
+var noTime time.Time
+
+// Worker is a worker's bus. It implements messaging.Worker.
+type Worker struct {
+	*party
+	pool string
+}
+
+// Worker attaches a worker.
+func (b *Broker) Worker(name, pool string) (*Worker, error) {
+	if !messaging.ValidToken(name) || name == messaging.LeaderName {
+		return nil, fmt.Errorf("worker name %q: must be a valid token other than %q", name, messaging.LeaderName)
+	}
+	if !messaging.ValidToken(pool) {
+		return nil, fmt.Errorf("pool %q: not a valid token", pool)
+	}
+	return &Worker{party: newParty(b, name), pool: pool}, nil
+}
+
+// Fetch implements messaging.Worker.
+func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
+	for {
+		if err := w.alive(ctx); err != nil {
+			return nil, err
+		}
+		q, m, changed, next := w.poll()
+		if q == nil {
+			if err := w.wait(ctx, changed, next); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		fault := w.b.fault(Event{Op: OpFetch, Actor: w.name, Subject: m.subject})
+		if err := w.sleep(ctx, fault.Delay); err != nil {
+			return nil, err
+		}
+		if fault.Lost || fault.Unanswered {
+			continue
+		}
+		d := &delivery{w: w, q: q, m: m}
+		var a messaging.Assignment
+		if d.err = m.decode(&a); d.err == nil {
+			d.assignment = &a
+		}
+		return d, nil
+	}
+}
+
+// poll takes an assignment; where there is none it returns what to wait for.
+func (w *Worker) poll() (*queued, message, <-chan struct{}, time.Time) {
+	w.b.mu.Lock()
+	defer w.b.mu.Unlock()
+	if !w.b.pools[w.pool] {
+		return nil, message{}, w.b.changed, noTime
+	}
+	q, next := w.b.dequeue(w.pool)
+	if q == nil {
+		return nil, message{}, w.b.changed, next
+	}
+	return q, q.message, nil, noTime
+}
+
+// Claim implements messaging.Worker.
+func (w *Worker) Claim(ctx context.Context, id string, c *messaging.Claim) error {
+	if err := w.own(c.Worker); err != nil {
+		return err
+	}
+	if id == "" {
+		return errors.New("claim: the id is empty")
+	}
+	m, err := newMessage(c)
+	if err != nil {
+		return err
+	}
+	id = m.subject + "/" + w.name + "/" + id
+	return w.act(ctx, OpClaim, m.subject, func() error {
+		if w.b.remembers(id) {
+			return nil
+		}
+		if w.b.claims.has(m.subject) {
+			return fmt.Errorf("%w: %s", messaging.ErrClaimed, m.subject)
+		}
+		w.b.claims.append(m)
+		w.b.claimed[id] = time.Now()
+		return nil
+	})
+}
+
+// own refuses what is said in another worker's name.
+func (w *Worker) own(name string) error {
+	if name != w.name {
+		return fmt.Errorf("%w: worker %q on the bus of %q", messaging.ErrInvalid, name, w.name)
+	}
+	return nil
+}
+
+// PublishResult implements messaging.Worker.
+func (w *Worker) PublishResult(ctx context.Context, r *messaging.Result) error {
+	if err := w.own(r.Worker); err != nil {
+		return err
+	}
+	m, err := newMessage(r)
+	if err != nil {
+		return err
+	}
+	return w.act(ctx, OpResult, m.subject, func() error {
+		w.b.results.replace(m)
+		return nil
+	})
+}
+
+// PublishMeasurement implements messaging.Worker.
+func (w *Worker) PublishMeasurement(ctx context.Context, v *messaging.Measurement) error {
+	if err := w.own(v.Worker); err != nil {
+		return err
+	}
+	m, err := newMessage(v)
+	if err != nil {
+		return err
+	}
+	return w.act(ctx, OpMetric, m.subject, func() error {
+		w.b.measure(m)
+		for s := range w.b.measurements {
+			var v messaging.Measurement
+			if m.decode(&v) == nil {
+				s.offer(v)
+			}
+		}
+		return nil
+	})
+}
+
+// Heartbeat implements messaging.Worker.
+func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
+	if err := w.own(h.Worker); err != nil {
+		return err
+	}
+	m, err := newMessage(h)
+	if err != nil {
+		return err
+	}
+	return w.tell(ctx, OpHeartbeat, m.subject, func() {
+		for s := range w.b.heartbeats {
+			var v messaging.Heartbeat
+			if m.decode(&v) == nil {
+				s.offer(v)
+			}
+		}
+	})
+}
+
+// Controls implements messaging.Worker.
+func (w *Worker) Controls(ctx context.Context) (<-chan messaging.Control, error) {
+	return subscribe(ctx, w.party,
+		func(s *subscription[messaging.Control]) { w.b.controls[s] = w.name },
+		func(s *subscription[messaging.Control]) { delete(w.b.controls, s) })
+}
+
+// delivery implements messaging.Delivery.
+type delivery struct {
+	w          *Worker
+	q          *queued
+	m          message
+	assignment *messaging.Assignment
+	err        error
+}
+
+func (d *delivery) Assignment() *messaging.Assignment { return d.assignment }
+func (d *delivery) Err() error                        { return d.err }
+
+// Ack removes the message even where it has been delivered to another worker
+// since: an ack is not ownership.
+func (d *delivery) Ack(ctx context.Context) error {
+	return d.w.act(ctx, OpAck, d.m.subject, func() error {
+		d.w.b.remove(d.q)
+		return nil
+	})
+}
+
+func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
+	return d.w.tell(ctx, OpNak, d.m.subject, func() {
+		d.q.hidden = time.Now().Add(delay)
+	})
+}
+
+func (d *delivery) Term(ctx context.Context, reason string) error {
+	return d.w.act(ctx, OpTerm, d.m.subject, func() error {
+		d.w.b.bury(d.w.name, d.m.subject, reason, d.m.data)
+		d.w.b.remove(d.q)
+		return nil
+	})
+}

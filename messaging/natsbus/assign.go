@@ -1,0 +1,190 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// The headers of an atomic batch (NATS ADR-50).
+const (
+	headerBatchID       = "Nats-Batch-Id"
+	headerBatchSequence = "Nats-Batch-Sequence"
+	headerBatchCommit   = "Nats-Batch-Commit"
+)
+
+// assignTries bounds how often Assign tries again what the server refused for a
+// reason that passes.
+const assignTries = 8
+
+// Fence implements messaging.Leader.
+func (l *Leader) Fence(ctx context.Context, epoch int64) error {
+	if epoch < 1 {
+		return fmt.Errorf("epoch %d: must be at least 1", epoch)
+	}
+	ctx, cancel := l.during(ctx)
+	defer cancel()
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	return l.explain(l.raise(ctx, epoch))
+}
+
+// take waits for the turn to publish under the fence.
+func (l *Leader) take(ctx context.Context) error {
+	select {
+	case <-l.turn:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *Leader) give() { l.turn <- struct{}{} }
+
+// raise writes the epoch into the fence's message, by compare-and-set. An epoch
+// belongs to one leader, so a fence that holds it already is this leader's own.
+func (l *Leader) raise(ctx context.Context, epoch int64) error {
+	pause := newBackoff()
+	subject := messaging.Subject{Kind: messaging.KindFence, Shard: l.shard}.String()
+	for {
+		sequence, stored, err := l.readFence(ctx)
+		if err != nil {
+			return err
+		}
+		if stored > epoch {
+			return fmt.Errorf("%w: epoch %d, own %d", messaging.ErrFenced, stored, epoch)
+		}
+		if stored == epoch {
+			l.epoch, l.fence = epoch, sequence
+			return nil
+		}
+		m := nats.NewMsg(subject)
+		m.Data = strconv.AppendInt(nil, epoch, 10)
+		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(sequence, 10))
+		ack, err := l.store(ctx, m)
+		if err == nil {
+			l.epoch, l.fence = epoch, ack.Sequence
+			return nil
+		}
+		if !hasCode(err, codeWrongSequence, codeSequenceBusy) {
+			return err
+		}
+		if !pause.wait(ctx) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// readFence is the fence's message: its sequence and the epoch in it, both 0
+// where there is none.
+func (l *Leader) readFence(ctx context.Context) (sequence uint64, epoch int64, err error) {
+	raw, err := l.last(ctx, streamAssign, messaging.Filter(messaging.KindFence, l.shard))
+	if err != nil || raw == nil {
+		return 0, 0, err
+	}
+	epoch, err = strconv.ParseInt(string(raw.Data), 10, 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("fence of shard %s: %w", l.shard, err)
+	}
+	return raw.Sequence, epoch, nil
+}
+
+// MaxAssign is how many assignments one Assign takes: the server's bound on an
+// atomic batch.
+const MaxAssign = 1000
+
+// Assign implements messaging.Leader. It needs a Fence first and takes at most
+// MaxAssign assignments. Where the stream was wiped, and the fence with it, it
+// raises the fence again and goes on. After any error but ErrFenced it is not
+// known whether they were published; publishing them again is harmless.
+func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
+	if len(as) == 0 {
+		return nil
+	}
+	if len(as) > MaxAssign {
+		return fmt.Errorf("%d assignments: at most %d at once", len(as), MaxAssign)
+	}
+	msgs := make([]*nats.Msg, len(as))
+	for i, a := range as {
+		m, err := l.message(a)
+		if err != nil {
+			return err
+		}
+		msgs[i] = m
+	}
+	ctx, cancel := l.during(ctx)
+	defer cancel()
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	return l.explain(l.assign(ctx, msgs))
+}
+
+// assign publishes under the fence, and tries again what passes.
+func (l *Leader) assign(ctx context.Context, msgs []*nats.Msg) error {
+	if l.epoch == 0 {
+		return errors.New("assign: no fence was raised yet")
+	}
+	pause := newBackoff()
+	for try := 1; ; try++ {
+		err := l.publishBatch(ctx, msgs)
+		switch {
+		case err == nil:
+			return nil
+		case try == assignTries:
+			return fmt.Errorf("assign: gave up after %d tries: %w", try, err)
+		case hasCode(err, codeWrongSequence):
+			// A newer leader, or a stream that was made anew: the fence says.
+			if err := l.raise(ctx, l.epoch); err != nil {
+				return err
+			}
+		case hasCode(err, codeSequenceBusy, codeBatchIncomplete, codeBatchTooMany):
+		case errors.Is(err, jetstream.ErrNoStreamResponse):
+			if err := l.repair(ctx); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+		if !pause.wait(ctx) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// publishBatch publishes the messages, all or none, each expecting the fence to
+// be as this leader left it.
+func (l *Leader) publishBatch(ctx context.Context, msgs []*nats.Msg) error {
+	fence := messaging.Filter(messaging.KindFence, l.shard)
+	expected := strconv.FormatUint(l.fence, 10)
+	id := nuid.Next()
+	for i, m := range msgs {
+		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, expected)
+		m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, fence)
+		if len(msgs) == 1 {
+			break
+		}
+		m.Header.Set(headerBatchID, id)
+		m.Header.Set(headerBatchSequence, strconv.Itoa(i+1))
+		if i == len(msgs)-1 {
+			m.Header.Set(headerBatchCommit, "1")
+			break
+		}
+		// Only the commit is answered; it fails where any before it was lost.
+		if err := l.send(ctx, m); err != nil {
+			return err
+		}
+	}
+	_, err := l.store(ctx, msgs[len(msgs)-1])
+	return err
+}

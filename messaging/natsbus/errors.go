@@ -1,0 +1,62 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Error codes of the server that a bus acts on (server/errors.json of nats-server).
+const (
+	codeWrongSequence   jetstream.ErrorCode = 10071 // the expected sequence is not the last one
+	codeStoreFailed     jetstream.ErrorCode = 10077 // among other reasons: a second message on a subject
+	codeSequenceBusy    jetstream.ErrorCode = 10164 // another message with an expectation is in flight
+	codeBatchIncomplete jetstream.ErrorCode = 10176 // the batch lost a message, or its leader
+	codeBatchTooMany    jetstream.ErrorCode = 10210 // too many batches in flight
+)
+
+// second is how the server words that a subject has its one message already;
+// the code alone also stands for a full disk.
+const second = "maximum messages per subject exceeded"
+
+func hasCode(err error, codes ...jetstream.ErrorCode) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	for _, code := range codes {
+		if api.ErrorCode == code {
+			return true
+		}
+	}
+	return false
+}
+
+// isSecond reports whether a message was refused because its subject has one.
+func isSecond(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeStoreFailed && strings.Contains(api.Description, second)
+}
+
+// backoff waits between tries: twice as long each time, up to a bound.
+type backoff struct{ next, most time.Duration }
+
+func newBackoff() *backoff {
+	return &backoff{next: 25 * time.Millisecond, most: 2 * time.Second}
+}
+
+// wait returns false where ctx ended first.
+func (b *backoff) wait(ctx context.Context) bool {
+	t := time.NewTimer(b.next)
+	defer t.Stop()
+	b.next = min(2*b.next, b.most)
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

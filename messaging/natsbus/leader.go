@@ -1,0 +1,254 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+var _ messaging.Leader = (*Leader)(nil)
+
+// LeaderOptions configure a Leader; the zero value is fit for one server.
+type LeaderOptions struct {
+	// Shard is the leader's; messaging.Shard by default.
+	Shard string
+	// Replicas of every stream: 1 (the default) on one server, 3 in a cluster.
+	Replicas int
+	// MaxQueueBytes bounds the queue of assignments; 256 MiB by default. A full
+	// queue refuses assignments, which are published again later.
+	MaxQueueBytes int64
+	// AckWait is how long a fetched assignment is hidden from other workers; 30 s
+	// by default.
+	AckWait time.Duration
+	// MaxAckPending bounds, in each pool, the assignments that are fetched and
+	// not yet acknowledged: at least twice the pool's slots. 20,000 by default.
+	MaxAckPending int
+	// CheckInterval is how often readers check that their stream is still the
+	// one that they read, and that streams and consumers exist; 10 s by default.
+	CheckInterval time.Duration
+	// Timeout bounds one request to the broker; 5 s by default.
+	Timeout time.Duration
+	// Logger is silent by default.
+	Logger *slog.Logger
+}
+
+// Leader is the JetStream side of a shard's leader. It implements
+// messaging.Leader.
+type Leader struct {
+	*client
+	opts       LeaderOptions
+	pools      sync.Map // names of the pools whose consumers exist
+	maintained sync.Once
+
+	// turn holds one token: whoever has it publishes under the fence. Publishes
+	// that share a fence and overlap would be refused.
+	turn  chan struct{}
+	epoch int64  // of the last successful Fence; 0 before it. Guarded by turn.
+	fence uint64 // the sequence of the fence's message. Guarded by turn.
+}
+
+// NewLeader makes a leader's bus on a connection, which stays the caller's. It
+// sends nothing: candidates may hold one and ask it whether the broker is Healthy.
+func NewLeader(nc *nats.Conn, o LeaderOptions) (*Leader, error) {
+	if o.Shard == "" {
+		o.Shard = messaging.Shard
+	}
+	setDefault(&o.Replicas, 1)
+	setDefault(&o.MaxQueueBytes, 256<<20)
+	setDefault(&o.AckWait, 30*time.Second)
+	setDefault(&o.MaxAckPending, 20_000)
+	setDefault(&o.CheckInterval, 10*time.Second)
+	c, err := newClient(nc, o.Shard, o.Timeout, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	l := &Leader{client: c, opts: o, turn: make(chan struct{}, 1)}
+	l.turn <- struct{}{}
+	return l, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Withdraw implements messaging.Leader. Withdrawing again what is withdrawn
+// succeeds.
+func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
+	c := &messaging.Claim{
+		AttemptID:    a.AttemptID,
+		Pool:         a.Pool,
+		Worker:       messaging.LeaderName,
+		At:           time.Now().UTC(),
+		TraceContext: a.TraceContext,
+	}
+	m, err := l.message(c)
+	if err != nil {
+		return err
+	}
+	m.Header.Set(jetstream.MsgIDHeader, m.Subject+"/"+messaging.LeaderName+"/"+a.Nonce)
+	_, err = l.store(ctx, m)
+	if !isSecond(err) {
+		return err
+	}
+	mine, readErr := l.withdrawn(ctx, m.Subject, a.Nonce)
+	switch {
+	case readErr != nil:
+		return fmt.Errorf("read the claim of %s: %w", m.Subject, readErr)
+	case mine:
+		return nil
+	default:
+		return fmt.Errorf("%w: %s", messaging.ErrClaimed, m.Subject)
+	}
+}
+
+// withdrawn reports whether the stored claim is an earlier withdrawal.
+func (l *Leader) withdrawn(ctx context.Context, subject, nonce string) (bool, error) {
+	raw, err := l.last(ctx, streamClaim, subject)
+	if err != nil || raw == nil {
+		return false, err
+	}
+	var c messaging.Claim
+	if err := decode(raw.Subject, raw.Header, raw.Data, &c); err != nil {
+		return false, nil // whatever it is, it is in the way
+	}
+	return c.Worker == messaging.LeaderName && c.Nonce == nonce, nil
+}
+
+// last is the last message of a stream on a subject, which may have wildcards;
+// nil if there is none.
+func (l *Leader) last(ctx context.Context, stream, subject string) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := l.request(ctx)
+	defer cancel()
+	s, err := l.js.Stream(ctx, stream)
+	if err != nil {
+		return nil, l.explain(fmt.Errorf("stream %s: %w", stream, err))
+	}
+	raw, err := s.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, l.explain(fmt.Errorf("stream %s: last message on %s: %w", stream, subject, err))
+	}
+	return raw, nil
+}
+
+// Last implements messaging.Leader. It counts the shard's messages that exist:
+// a reader reaches the sequence, or a later one where that message was replaced
+// meanwhile.
+func (l *Leader) Last(ctx context.Context, s messaging.Stream) (uint64, error) {
+	name, filter, err := l.stream(s)
+	if err != nil {
+		return 0, err
+	}
+	raw, err := l.last(ctx, name, filter)
+	if err != nil || raw == nil {
+		return 0, err
+	}
+	return raw.Sequence, nil
+}
+
+// stream is the name of a stream and the filter of the shard's messages in it.
+func (l *Leader) stream(s messaging.Stream) (name, filter string, err error) {
+	switch s {
+	case messaging.StreamClaim:
+		return streamClaim, messaging.Filter(messaging.KindClaim, l.shard), nil
+	case messaging.StreamResult:
+		return streamResult, messaging.Filter(messaging.KindResult, l.shard), nil
+	default:
+		return "", "", fmt.Errorf("stream %q: must be %s or %s", s, messaging.StreamClaim, messaging.StreamResult)
+	}
+}
+
+// Control implements messaging.Leader.
+func (l *Leader) Control(ctx context.Context, c *messaging.Control) error {
+	m, err := l.message(c)
+	if err != nil {
+		return err
+	}
+	return l.send(ctx, m)
+}
+
+// Archive implements messaging.Leader.
+func (l *Leader) Archive(ctx context.Context, subject, reason string, raw []byte) error {
+	return l.bury(ctx, messaging.LeaderName, subject, reason, raw)
+}
+
+// bury stores a dead letter under the name of whoever found it.
+func (c *client) bury(ctx context.Context, by, subject, reason string, raw []byte) error {
+	m := nats.NewMsg(messaging.Subject{Kind: messaging.KindDeadLetter, Shard: c.shard, Worker: by}.String())
+	m.Data = raw
+	m.Header.Set(messaging.HeaderSubject, oneLine(subject))
+	m.Header.Set(messaging.HeaderReason, oneLine(reason))
+	_, err := c.store(ctx, m)
+	return err
+}
+
+// oneLine makes a header's value of any text.
+func oneLine(s string) string {
+	const most = 1 << 10
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.ToValidUTF8(s[:min(len(s), most)], "")
+}
+
+// Purge implements messaging.Leader. Assignments go first: once a study's claims
+// are gone, an assignment that is still queued could be claimed anew.
+func (l *Leader) Purge(ctx context.Context, study string, all bool) error {
+	if !messaging.ValidToken(study) {
+		return fmt.Errorf("study %q: not a valid token", study)
+	}
+	type target struct {
+		stream string
+		kind   messaging.Kind
+	}
+	targets := []target{{streamAssign, messaging.KindAssign}}
+	if all {
+		targets = append(targets,
+			target{streamClaim, messaging.KindClaim},
+			target{streamResult, messaging.KindResult},
+			target{streamMetric, messaging.KindMetric})
+	}
+	for _, t := range targets {
+		if err := l.purge(ctx, t.stream, messaging.StudyFilter(t.kind, l.shard, study)); err != nil {
+			return l.explain(fmt.Errorf("purge %s of study %s: %w", t.stream, study, err))
+		}
+	}
+	return nil
+}
+
+func (l *Leader) purge(ctx context.Context, stream, filter string) error {
+	ctx, cancel := l.request(ctx)
+	defer cancel()
+	s, err := l.js.Stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	return s.Purge(ctx, jetstream.WithPurgeSubject(filter))
+}
+
+// Healthy implements messaging.Leader: it asks JetStream, not only the server.
+func (l *Leader) Healthy(ctx context.Context) error {
+	ctx, cancel := l.request(ctx)
+	defer cancel()
+	if _, err := l.js.AccountInfo(ctx); err != nil {
+		return l.explain(fmt.Errorf("jetstream does not answer: %w", err))
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+// Package natsbus carries the messages over NATS JetStream: assignments in a work
+// queue, claims in a stream that refuses a second message on a subject, results
+// in one that replaces it, measurements and dead letters in streams with limits,
+// heartbeats and controls over core NATS.
+//
+// Only a leader creates streams and consumers; workers bind to what exists, and
+// wait where it does not exist yet. Connections belong to the caller, who should
+// open them with ConnectOptions; closing a bus leaves its connection open.
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// defaultTimeout bounds one request to the broker where the caller's context
+// does not bound it more.
+const defaultTimeout = 5 * time.Second
+
+// ConnectOptions are the options for a connection that a bus uses. It keeps
+// reconnecting for ever, notices a dead peer within 10 s, and never replays what
+// was published while disconnected: an old leader's words must not arrive late.
+// name is a valid token, unique to the process; replies come to an inbox of its
+// own, so that nobody sees another's assignments.
+func ConnectOptions(name string) []nats.Option {
+	return []nats.Option{
+		nats.Name(name),
+		nats.CustomInboxPrefix("_INBOX_" + messaging.Token(name)),
+		nats.ReconnectBufSize(-1),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.Timeout(defaultTimeout),
+	}
+}
+
+// client is what a leader and a worker share: a JetStream context and a lifetime.
+type client struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	shard   string
+	timeout time.Duration
+	log     *slog.Logger
+
+	// life ends, with the cause ErrClosed, when the bus is closed.
+	life context.Context
+	end  context.CancelCauseFunc
+
+	mu     sync.Mutex // guards closed against wg.Go
+	closed bool
+	wg     sync.WaitGroup
+}
+
+func newClient(nc *nats.Conn, shard string, timeout time.Duration, log *slog.Logger) (*client, error) {
+	if shard == "" {
+		shard = messaging.Shard
+	}
+	if !messaging.ValidToken(shard) {
+		return nil, fmt.Errorf("shard %q: not a valid token", shard)
+	}
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(timeout))
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: %w", err)
+	}
+	c := &client{nc: nc, js: js, shard: shard, timeout: timeout, log: log}
+	c.life, c.end = context.WithCancelCause(context.Background())
+	return c, nil
+}
+
+// Close ends every call and waits for the bus's goroutines. Safe to repeat.
+func (c *client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end(messaging.ErrClosed)
+	c.wg.Wait()
+	return nil
+}
+
+// spawn runs f until it returns; Close waits for it. ErrClosed after Close.
+func (c *client) spawn(f func()) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return messaging.ErrClosed
+	}
+	c.wg.Go(f)
+	return nil
+}
+
+// during derives a context that also ends when the bus is closed.
+func (c *client) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { cancel(messaging.ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// request derives the context of one request to the broker.
+func (c *client) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, release := c.during(ctx)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	return ctx, func() {
+		cancel()
+		release()
+	}
+}
+
+// explain turns an error of a call into what its caller should see: ErrClosed
+// once the bus or its connection is closed.
+func (c *client) explain(err error) error {
+	if err == nil || errors.Is(err, messaging.ErrClosed) {
+		return err
+	}
+	if c.life.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("%w: %w", messaging.ErrClosed, err)
+	}
+	return err
+}
+
+// store publishes a message and waits until its stream has stored it.
+func (c *client) store(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
+	ctx, cancel := c.request(ctx)
+	defer cancel()
+	ack, err := c.js.PublishMsg(ctx, m)
+	if err != nil {
+		return nil, c.explain(fmt.Errorf("publish %s: %w", m.Subject, err))
+	}
+	return ack, nil
+}
+
+// send publishes a message over core NATS, where nobody acknowledges it.
+func (c *client) send(ctx context.Context, m *nats.Msg) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.life.Err() != nil {
+		return messaging.ErrClosed
+	}
+	if err := c.nc.PublishMsg(m); err != nil {
+		return c.explain(fmt.Errorf("publish %s: %w", m.Subject, err))
+	}
+	return nil
+}
+
+// message encodes an envelope, its trace context into headers.
+func (c *client) message(e messaging.Envelope) (*nats.Msg, error) {
+	data, err := messaging.Encode(e)
+	if err != nil {
+		return nil, err
+	}
+	m := &nats.Msg{Subject: e.Subject(c.shard), Data: data, Header: nats.Header{}}
+	if t, ok := e.(traced); ok {
+		trace := t.Trace().Sane()
+		if trace.Traceparent != "" {
+			m.Header.Set(messaging.HeaderTraceparent, trace.Traceparent)
+		}
+		if trace.Tracestate != "" {
+			m.Header.Set(messaging.HeaderTracestate, trace.Tracestate)
+		}
+	}
+	return m, nil
+}
+
+// decode reads an envelope from a message, its trace context from the headers.
+func decode(subject string, header nats.Header, data []byte, e messaging.Envelope) error {
+	if err := messaging.DecodeFrom(subject, data, e); err != nil {
+		return err
+	}
+	if t, ok := e.(traced); ok {
+		*t.Trace() = messaging.TraceContext{
+			Traceparent: header.Get(messaging.HeaderTraceparent),
+			Tracestate:  header.Get(messaging.HeaderTracestate),
+		}.Sane()
+	}
+	return nil
+}
+
+type traced interface {
+	Trace() *messaging.TraceContext
+}

@@ -1,0 +1,279 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+const (
+	// readAhead is how many messages a reader asks for in advance.
+	readAhead = 256
+	// readHeartbeat is how often the server says that it is still there while a
+	// stream is silent; a reader that hears nothing for twice as long starts anew.
+	readHeartbeat = time.Second
+	// readExpiry is how long the server holds one of the reader's requests.
+	readExpiry = 30 * time.Second
+	// readerIdle is when the server forgets a reader that is gone.
+	readerIdle = time.Minute
+)
+
+// reader reads a stream in order through consumers that it throws away whenever
+// anything is odd: the cursor alone says where it is. Before it trusts a consumer
+// it makes sure that the stream is the one that the cursor was taken from. (The
+// client library's ordered consumer does not: in a stream that was deleted and
+// made anew it goes on from the old sequence, and skips what is before it.)
+type reader struct {
+	l      *Leader
+	name   string
+	filter string
+	stream messaging.Stream
+	life   context.Context // of the Read that made it
+	end    context.CancelFunc
+
+	cursor messaging.Cursor
+	seen   uint64 // the highest last sequence that the stream was seen with
+	check  time.Time
+
+	consumer jetstream.Consumer
+	messages jetstream.MessagesContext
+	position uint64 // the consumer's own sequence, which has no gaps
+}
+
+// Read implements messaging.Leader.
+func (l *Leader) Read(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
+	name, filter, err := l.stream(s)
+	if err != nil {
+		return nil, err
+	}
+	life, end := l.during(ctx)
+	r := &reader{l: l, name: name, filter: filter, stream: s, life: life, end: end, cursor: from, seen: from.Sequence}
+	if err := r.open(life); err != nil {
+		end()
+		return nil, l.explain(fmt.Errorf("read %s: %w", name, err))
+	}
+	return r, nil
+}
+
+// Close implements messaging.Reader.
+func (r *reader) Close() error {
+	r.end()
+	r.drop()
+	return nil
+}
+
+// Next implements messaging.Reader. It rides out whatever the broker does, and
+// fails only when a context ends or the bus is closed.
+func (r *reader) Next(ctx context.Context) (messaging.Entry, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(context.Canceled)
+	defer context.AfterFunc(r.life, func() { cancel(context.Cause(r.life)) })()
+	pause := newBackoff()
+	for {
+		entry, ok, err := r.step(ctx)
+		if ctx.Err() != nil && !ok {
+			r.forget()
+			return messaging.Entry{}, r.l.explain(context.Cause(ctx))
+		}
+		if ok {
+			return entry, nil
+		}
+		if err == nil {
+			continue
+		}
+		r.l.log.Debug("reading again", "stream", r.name, "error", err)
+		r.drop()
+		if !pause.wait(ctx) {
+			return messaging.Entry{}, r.l.explain(context.Cause(ctx))
+		}
+	}
+}
+
+// forget drops the consumer if the reader itself has ended.
+func (r *reader) forget() {
+	if r.life.Err() != nil {
+		r.drop()
+	}
+}
+
+// step waits for one entry, until the next check is due. An error means that
+// the consumer is of no more use.
+func (r *reader) step(ctx context.Context) (entry messaging.Entry, ok bool, err error) {
+	if r.messages == nil {
+		if err := r.open(ctx); err != nil {
+			return entry, false, err
+		}
+	}
+	if !time.Now().Before(r.check) {
+		if err := r.verify(ctx); err != nil {
+			return entry, false, err
+		}
+	}
+	wait, cancel := context.WithDeadline(ctx, r.check)
+	defer cancel()
+	m, err := r.messages.Next(jetstream.NextContext(wait))
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return entry, false, nil // a check is due
+		}
+		return entry, false, err
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return entry, false, fmt.Errorf("message without metadata: %w", err)
+	}
+	if meta.Sequence.Consumer != r.position+1 {
+		return entry, false, fmt.Errorf("gap: message %d after %d", meta.Sequence.Consumer, r.position)
+	}
+	r.position++
+	r.cursor.Sequence, r.cursor.Timestamp = meta.Sequence.Stream, meta.Timestamp.UTC()
+	r.seen = max(r.seen, meta.Sequence.Stream)
+	return r.entry(m), true, nil
+}
+
+// entry decodes a message; the cursor stands after it already.
+func (r *reader) entry(m jetstream.Msg) messaging.Entry {
+	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor}
+	switch r.stream {
+	case messaging.StreamClaim:
+		var c messaging.Claim
+		if e.Err = decode(m.Subject(), m.Headers(), m.Data(), &c); e.Err == nil {
+			e.Claim = &c
+		}
+	case messaging.StreamResult:
+		var res messaging.Result
+		if e.Err = decode(m.Subject(), m.Headers(), m.Data(), &res); e.Err == nil {
+			e.Result = &res
+		}
+	}
+	if e.Err != nil {
+		e.Raw, e.Subject = m.Data(), m.Subject()
+		if s, err := messaging.ParseSubject(m.Subject()); err == nil {
+			e.ID, e.Worker = s.ID, s.Worker
+		}
+	}
+	return e
+}
+
+// open makes a consumer that goes on after the cursor, or from the first message
+// where the stream is not the cursor's.
+func (r *reader) open(ctx context.Context) error {
+	before, err := r.identify(ctx)
+	if err != nil {
+		return err
+	}
+	consumer, err := r.consume(ctx)
+	if err != nil {
+		return err
+	}
+	// The stream could have been made anew between the look and the consumer;
+	// with the same stream before and after, the consumer is in that one.
+	after, err := r.info(ctx)
+	if err != nil {
+		return err
+	}
+	if !after.Created.Equal(before.Created) {
+		return errors.New("the stream was made anew meanwhile")
+	}
+	messages, err := consumer.Messages(
+		jetstream.PullMaxMessages(readAhead),
+		jetstream.PullExpiry(readExpiry),
+		jetstream.PullHeartbeat(readHeartbeat),
+		jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	if err != nil {
+		return err
+	}
+	r.consumer, r.messages, r.position = consumer, messages, 0
+	r.check = time.Now().Add(r.l.opts.CheckInterval)
+	return nil
+}
+
+func (r *reader) consume(ctx context.Context) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.l.timeout)
+	defer cancel()
+	return r.l.js.CreateConsumer(ctx, r.name, jetstream.ConsumerConfig{
+		FilterSubject:     r.filter,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       r.cursor.Sequence + 1,
+		AckPolicy:         jetstream.AckNonePolicy,
+		MemoryStorage:     true,
+		Replicas:          1,
+		InactiveThreshold: readerIdle,
+	})
+}
+
+// verify makes sure that stream and consumer are still what they were.
+func (r *reader) verify(ctx context.Context) error {
+	created, sequence := r.cursor.Created, r.cursor.Sequence
+	if _, err := r.identify(ctx); err != nil {
+		return err
+	}
+	if !r.cursor.Created.Equal(created) || r.cursor.Sequence != sequence {
+		return errors.New("the stream is another one now")
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.l.timeout)
+	defer cancel()
+	if _, err := r.consumer.Info(ctx); err != nil {
+		return err
+	}
+	r.check = time.Now().Add(r.l.opts.CheckInterval)
+	return nil
+}
+
+// identify compares the stream with the cursor, and sets the cursor before the
+// stream's first message where they do not belong together.
+func (r *reader) identify(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.l.timeout)
+	defer cancel()
+	s, err := r.l.js.Stream(ctx, r.name)
+	if err != nil {
+		return nil, err
+	}
+	info := s.CachedInfo()
+	fresh := r.cursor == messaging.Cursor{}
+	same := fresh || r.cursor.Created.Equal(info.Created) && info.State.LastSeq >= r.seen
+	if same && r.cursor.Sequence > 0 {
+		raw, err := s.GetMsg(ctx, r.cursor.Sequence)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			// Replaced by a newer one, or purged: nothing to compare.
+		case err != nil:
+			return nil, err
+		default:
+			same = raw.Time.Equal(r.cursor.Timestamp)
+		}
+	}
+	if !same {
+		r.l.log.Warn("the stream is not the one that was read before: reading it from its first message",
+			"stream", r.name, "sequence", r.cursor.Sequence)
+	}
+	if fresh || !same {
+		r.cursor = messaging.Cursor{Created: info.Created.UTC()}
+		r.seen = 0
+	}
+	r.seen = max(r.seen, info.State.LastSeq)
+	return info, nil
+}
+
+func (r *reader) info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.l.timeout)
+	defer cancel()
+	s, err := r.l.js.Stream(ctx, r.name)
+	if err != nil {
+		return nil, err
+	}
+	return s.CachedInfo(), nil
+}
+
+// drop leaves the consumer; the server forgets it when it has been idle.
+func (r *reader) drop() {
+	if r.messages != nil {
+		r.messages.Stop()
+	}
+	r.consumer, r.messages = nil, nil
+}

@@ -1,0 +1,209 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// The streams.
+const (
+	streamAssign = "FANTASIA_ASSIGN"
+	streamClaim  = "FANTASIA_CLAIM"
+	streamResult = "FANTASIA_RESULT"
+	streamMetric = "FANTASIA_METRIC"
+	streamDead   = "FANTASIA_DLQ"
+)
+
+const (
+	// maxMessage bounds a message, headers included, in bytes.
+	maxMessage = 256 << 10
+	// maxDead leaves room for the headers that a dead letter gets.
+	maxDead = maxMessage + 8<<10
+	// maxWaiting bounds the fetches that wait at a pool's consumer. The server
+	// refuses to raise it later.
+	maxWaiting = 16384
+	// maxDeliver bounds how often an assignment is handed out without an ack.
+	maxDeliver = 20
+	// dedupe is how long a claim's id is remembered.
+	dedupe = 2 * time.Minute
+)
+
+// streams are the configurations of all streams. One set serves every shard.
+func streams(o LeaderOptions) []jetstream.StreamConfig {
+	common := jetstream.StreamConfig{
+		Storage:    jetstream.FileStorage,
+		Replicas:   o.Replicas,
+		MaxMsgSize: maxMessage,
+		Duplicates: dedupe,
+		MaxMsgs:    -1,
+		MaxBytes:   -1,
+	}
+	assign, claim, result, metric, dead := common, common, common, common, common
+
+	assign.Name = streamAssign
+	assign.Description = "Fantasia: attempts that wait for a worker, and each shard's fence"
+	assign.Subjects = []string{"fantasia.assign.>", "fantasia.fence.*"}
+	assign.Retention = jetstream.WorkQueuePolicy
+	assign.Discard = jetstream.DiscardNew
+	assign.MaxBytes = o.MaxQueueBytes
+	// An attempt that is published again replaces its message: a pool without
+	// workers does not fill up, and the count of deliveries starts anew.
+	assign.MaxMsgsPerSubject = 1
+	assign.AllowAtomicPublish = true
+
+	claim.Name = streamClaim
+	claim.Description = "Fantasia: the first claim of each attempt"
+	claim.Subjects = []string{"fantasia.claim.>"}
+	claim.MaxMsgsPerSubject = 1
+	claim.Discard = jetstream.DiscardNew
+	claim.DiscardNewPerSubject = true
+
+	// A result that is sent again replaces the first and gets a new sequence,
+	// so that the leader reads it again and its receipt is sent again.
+	result.Name = streamResult
+	result.Description = "Fantasia: the last result of each attempt and worker"
+	result.Subjects = []string{"fantasia.result.>"}
+	result.MaxMsgsPerSubject = 1
+	result.Discard = jetstream.DiscardNew
+
+	metric.Name = streamMetric
+	metric.Description = "Fantasia: what attempts report while they run"
+	metric.Subjects = []string{"fantasia.metric.>"}
+	metric.Discard = jetstream.DiscardOld
+	metric.MaxAge = 7 * 24 * time.Hour
+	metric.MaxMsgsPerSubject = 10_000
+
+	dead.Name = streamDead
+	dead.Description = "Fantasia: messages that nobody could use, and assignments that nobody took"
+	dead.Subjects = []string{
+		"fantasia.dlq.>",
+		"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES." + streamAssign + ".>",
+		"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED." + streamAssign + ".>",
+	}
+	dead.Discard = jetstream.DiscardOld
+	dead.MaxAge = 30 * 24 * time.Hour
+	dead.MaxMsgSize = maxDead
+	return []jetstream.StreamConfig{assign, claim, result, metric, dead}
+}
+
+// consumerName is the name of a pool's consumer.
+func consumerName(shard, pool string) string { return "pool_" + shard + "_" + pool }
+
+// poolConsumer is the consumer from which a pool's workers fetch.
+func poolConsumer(o LeaderOptions, pool string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:       consumerName(o.Shard, pool),
+		FilterSubject: messaging.PoolFilter(o.Shard, pool),
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       o.AckWait,
+		MaxDeliver:    maxDeliver,
+		MaxAckPending: o.MaxAckPending,
+		MaxWaiting:    maxWaiting,
+	}
+}
+
+// Setup implements messaging.Leader. From the first call on, until Close, what
+// an administrator deletes is also created again, within the check interval.
+func (l *Leader) Setup(ctx context.Context, pools []string) error {
+	for _, pool := range pools {
+		if !messaging.ValidToken(pool) {
+			return fmt.Errorf("pool %q: not a valid token", pool)
+		}
+	}
+	ctx, cancel := l.during(ctx)
+	defer cancel()
+	for _, cfg := range streams(l.opts) {
+		if err := l.createStream(ctx, cfg); err != nil {
+			return l.explain(err)
+		}
+	}
+	for _, pool := range pools {
+		if err := l.createConsumer(ctx, pool); err != nil {
+			return l.explain(err)
+		}
+		l.pools.Store(pool, true)
+	}
+	var err error
+	l.maintained.Do(func() { err = l.spawn(l.maintain) })
+	return err
+}
+
+func (l *Leader) createStream(ctx context.Context, cfg jetstream.StreamConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	if _, err := l.js.CreateOrUpdateStream(ctx, cfg); err != nil {
+		return fmt.Errorf("stream %s: %w", cfg.Name, err)
+	}
+	return nil
+}
+
+func (l *Leader) createConsumer(ctx context.Context, pool string) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	if _, err := l.js.CreateOrUpdateConsumer(ctx, streamAssign, poolConsumer(l.opts, pool)); err != nil {
+		return fmt.Errorf("consumer of pool %s: %w", pool, err)
+	}
+	return nil
+}
+
+// maintain creates again what is gone, until the bus is closed.
+func (l *Leader) maintain() {
+	t := time.NewTicker(l.opts.CheckInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-l.life.Done():
+			return
+		case <-t.C:
+		}
+		if err := l.repair(l.life); err != nil && l.life.Err() == nil {
+			l.log.Warn("cannot look after the streams", "error", err)
+		}
+	}
+}
+
+// repair creates the streams and consumers that do not exist; it leaves those
+// that do as they are.
+func (l *Leader) repair(ctx context.Context) error {
+	for _, cfg := range streams(l.opts) {
+		err := l.exists(ctx, func(ctx context.Context) error {
+			_, err := l.js.Stream(ctx, cfg.Name)
+			return err
+		})
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			l.log.Warn("a stream is gone: creating it again", "stream", cfg.Name)
+			err = l.createStream(ctx, cfg)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var failed error
+	l.pools.Range(func(key, _ any) bool {
+		pool := key.(string)
+		err := l.exists(ctx, func(ctx context.Context) error {
+			_, err := l.js.Consumer(ctx, streamAssign, consumerName(l.shard, pool))
+			return err
+		})
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			l.log.Warn("a pool's consumer is gone: creating it again", "pool", pool)
+			err = l.createConsumer(ctx, pool)
+		}
+		failed = err
+		return err == nil
+	})
+	return failed
+}
+
+func (l *Leader) exists(ctx context.Context, look func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	return look(ctx)
+}

@@ -1,0 +1,131 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+var _ messaging.Worker = (*Worker)(nil)
+
+// WorkerOptions configure a Worker.
+type WorkerOptions struct {
+	// Name and Pool are the worker's; both are needed, and valid tokens.
+	Name, Pool string
+	// Instance tells one run of the worker's process from the next. It keeps
+	// the ids of their claims apart.
+	Instance string
+	// Shard is the one that it works for; messaging.Shard by default.
+	Shard string
+	// Timeout bounds one request to the broker; 5 s by default.
+	Timeout time.Duration
+	// Logger is silent by default.
+	Logger *slog.Logger
+}
+
+// Worker is the JetStream side of a worker. It implements messaging.Worker. An
+// error of a publish that is none of messaging's leaves open whether the message
+// was stored: publish it again.
+type Worker struct {
+	*client
+	opts WorkerOptions
+
+	bound    sync.Mutex
+	consumer jetstream.Consumer // of the pool; nil until found. Guarded by bound.
+}
+
+// NewWorker makes a worker's bus on a connection, which stays the caller's.
+func NewWorker(nc *nats.Conn, o WorkerOptions) (*Worker, error) {
+	if !messaging.ValidToken(o.Name) || o.Name == messaging.LeaderName {
+		return nil, fmt.Errorf("worker name %q: must be a valid token other than %q", o.Name, messaging.LeaderName)
+	}
+	if !messaging.ValidToken(o.Pool) {
+		return nil, fmt.Errorf("pool %q: not a valid token", o.Pool)
+	}
+	c, err := newClient(nc, o.Shard, o.Timeout, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Worker{client: c, opts: o}, nil
+}
+
+// Claim implements messaging.Worker. A retry counts as the same claim for two
+// minutes.
+func (w *Worker) Claim(ctx context.Context, id string, c *messaging.Claim) error {
+	if err := w.own(c.Worker); err != nil {
+		return err
+	}
+	if id == "" {
+		return errors.New("claim: the id is empty")
+	}
+	m, err := w.message(c)
+	if err != nil {
+		return err
+	}
+	// With subject, worker and instance in it, no two claims share an id even
+	// where callers are careless: the server would take the second for a retry.
+	m.Header.Set(jetstream.MsgIDHeader, m.Subject+"/"+w.opts.Name+"/"+w.opts.Instance+"/"+id)
+	_, err = w.store(ctx, m)
+	if isSecond(err) {
+		return fmt.Errorf("%w: %s", messaging.ErrClaimed, m.Subject)
+	}
+	return err
+}
+
+// own refuses what is said in another worker's name.
+func (w *Worker) own(name string) error {
+	if name != w.opts.Name {
+		return fmt.Errorf("%w: worker %q on the bus of %q", messaging.ErrInvalid, name, w.opts.Name)
+	}
+	return nil
+}
+
+// PublishResult implements messaging.Worker.
+func (w *Worker) PublishResult(ctx context.Context, r *messaging.Result) error {
+	return w.publish(ctx, r.Worker, r)
+}
+
+// PublishMeasurement implements messaging.Worker.
+func (w *Worker) PublishMeasurement(ctx context.Context, m *messaging.Measurement) error {
+	return w.publish(ctx, m.Worker, m)
+}
+
+func (w *Worker) publish(ctx context.Context, name string, e messaging.Envelope) error {
+	if err := w.own(name); err != nil {
+		return err
+	}
+	m, err := w.message(e)
+	if err != nil {
+		return err
+	}
+	_, err = w.store(ctx, m)
+	return err
+}
+
+// Heartbeat implements messaging.Worker.
+func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
+	if err := w.own(h.Worker); err != nil {
+		return err
+	}
+	m, err := w.message(h)
+	if err != nil {
+		return err
+	}
+	return w.send(ctx, m)
+}
+
+// Controls implements messaging.Worker.
+func (w *Worker) Controls(ctx context.Context) (<-chan messaging.Control, error) {
+	s := messaging.Subject{Kind: messaging.KindControl, Shard: w.shard, Worker: w.opts.Name}
+	return subscribe(w.client, ctx, s.String(), func(m *nats.Msg) (c messaging.Control, err error) {
+		return c, decode(m.Subject, m.Header, m.Data, &c)
+	})
+}

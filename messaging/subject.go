@@ -1,0 +1,226 @@
+package messaging
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Shard is the one shard of today. Subjects carry it so that studies can be
+// spread over several leaders later.
+const Shard = "0"
+
+// LeaderName is the worker name under which a leader claims an attempt for
+// itself. No worker may take it.
+const LeaderName = "leader"
+
+// MaxToken bounds the length, in bytes, of every name that is part of a subject.
+const MaxToken = 128
+
+// Kind is what a subject carries.
+type Kind string
+
+// The kinds of subjects.
+const (
+	KindAssign     Kind = "assign"
+	KindFence      Kind = "fence"
+	KindClaim      Kind = "claim"
+	KindResult     Kind = "result"
+	KindMetric     Kind = "metric"
+	KindHeartbeat  Kind = "heartbeat"
+	KindControl    Kind = "control"
+	KindDeadLetter Kind = "dlq"
+)
+
+// ErrSubject says that a subject is not one of Fantasia's.
+var ErrSubject = errors.New("not a subject of Fantasia")
+
+// Subject is a parsed subject. Which fields are set depends on its Kind:
+//
+//	fantasia.assign.<shard>.<pool>.<study>.<trial>.<attempt>
+//	fantasia.fence.<shard>
+//	fantasia.claim.<shard>.<pool>.<study>.<trial>.<attempt>
+//	fantasia.result.<shard>.<worker>.<study>.<trial>.<attempt>
+//	fantasia.metric.<shard>.<study>.<trial>.<attempt>
+//	fantasia.heartbeat.<shard>.<worker>
+//	fantasia.control.<shard>.<worker>
+//	fantasia.dlq.<shard>.<worker>
+//
+// <study> is the study's id and never its name: a study that is created again
+// under its old name must not meet the claims of the one that it replaces. The
+// <worker> of a dead letter is who put it there, LeaderName for a leader.
+type Subject struct {
+	Kind   Kind
+	Shard  string
+	Pool   string
+	Worker string
+	// ID has no nonce: subjects do not carry it.
+	ID AttemptID
+}
+
+const root = "fantasia"
+
+// String builds the subject.
+func (s Subject) String() string {
+	b := make([]byte, 0, 96)
+	b = append(b, root...)
+	b = appendToken(b, string(s.Kind))
+	b = appendToken(b, s.Shard)
+	switch s.Kind {
+	case KindAssign, KindClaim:
+		b = appendAttempt(appendToken(b, s.Pool), s.ID)
+	case KindResult:
+		b = appendAttempt(appendToken(b, s.Worker), s.ID)
+	case KindMetric:
+		b = appendAttempt(b, s.ID)
+	case KindHeartbeat, KindControl, KindDeadLetter:
+		b = appendToken(b, s.Worker)
+	case KindFence:
+	}
+	return string(b)
+}
+
+func appendToken(b []byte, token string) []byte {
+	return append(append(b, '.'), token...)
+}
+
+func appendAttempt(b []byte, id AttemptID) []byte {
+	b = appendToken(b, id.Study)
+	b = strconv.AppendInt(append(b, '.'), int64(id.Trial), 10)
+	return strconv.AppendInt(append(b, '.'), int64(id.Attempt), 10)
+}
+
+// ParseSubject takes a subject apart. It accepts exactly what String builds from
+// valid names and numbers; anything else is ErrSubject.
+func ParseSubject(subject string) (Subject, error) {
+	parts := strings.Split(subject, ".")
+	if len(parts) < 3 || parts[0] != root {
+		return Subject{}, fmt.Errorf("%w: %q", ErrSubject, subject)
+	}
+	s := Subject{Kind: Kind(parts[1]), Shard: parts[2]}
+	rest := parts[3:]
+	ok := ValidToken(s.Shard)
+	switch {
+	case s.Kind == KindFence && len(rest) == 0:
+	case (s.Kind == KindAssign || s.Kind == KindClaim) && len(rest) == 4:
+		s.Pool = rest[0]
+		ok = ok && ValidToken(s.Pool) && parseAttempt(rest[1:], &s.ID)
+	case s.Kind == KindResult && len(rest) == 4:
+		s.Worker = rest[0]
+		ok = ok && ValidToken(s.Worker) && parseAttempt(rest[1:], &s.ID)
+	case s.Kind == KindMetric && len(rest) == 3:
+		ok = ok && parseAttempt(rest, &s.ID)
+	case (s.Kind == KindHeartbeat || s.Kind == KindControl || s.Kind == KindDeadLetter) && len(rest) == 1:
+		s.Worker = rest[0]
+		ok = ok && ValidToken(s.Worker)
+	default:
+		ok = false
+	}
+	if !ok {
+		return Subject{}, fmt.Errorf("%w: %q", ErrSubject, subject)
+	}
+	return s, nil
+}
+
+// parseAttempt reads study, trial and attempt.
+func parseAttempt(parts []string, id *AttemptID) bool {
+	var okTrial, okAttempt bool
+	id.Study = parts[0]
+	id.Trial, okTrial = parseNumber(parts[1])
+	id.Attempt, okAttempt = parseNumber(parts[2])
+	return ValidToken(id.Study) && okTrial && okAttempt
+}
+
+// parseNumber reads a positive decimal in its one canonical form, so that two
+// subjects never mean the same attempt.
+func parseNumber(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n >= 1 && strconv.Itoa(n) == s
+}
+
+// Filter matches every subject of a kind in a shard.
+func Filter(kind Kind, shard string) string {
+	if kind == KindFence {
+		return root + ".fence." + shard
+	}
+	return root + "." + string(kind) + "." + shard + ".>"
+}
+
+// PoolFilter matches a pool's assignments.
+func PoolFilter(shard, pool string) string {
+	return root + ".assign." + shard + "." + pool + ".>"
+}
+
+// StudyFilter matches a study's assignments, claims, results or measurements;
+// other kinds do not belong to a study, and match nothing.
+func StudyFilter(kind Kind, shard, studyID string) string {
+	if kind == KindMetric {
+		return root + ".metric." + shard + "." + studyID + ".>"
+	}
+	return root + "." + string(kind) + "." + shard + ".*." + studyID + ".>"
+}
+
+// Subject is where an assignment is published.
+func (a *Assignment) Subject(shard string) string {
+	return Subject{Kind: KindAssign, Shard: shard, Pool: a.Pool, ID: a.AttemptID}.String()
+}
+
+// Subject is where a claim is published.
+func (c *Claim) Subject(shard string) string {
+	return Subject{Kind: KindClaim, Shard: shard, Pool: c.Pool, ID: c.AttemptID}.String()
+}
+
+// Subject is where a result is published.
+func (r *Result) Subject(shard string) string {
+	return Subject{Kind: KindResult, Shard: shard, Worker: r.Worker, ID: r.AttemptID}.String()
+}
+
+// Subject is where a measurement is published.
+func (m *Measurement) Subject(shard string) string {
+	return Subject{Kind: KindMetric, Shard: shard, ID: m.AttemptID}.String()
+}
+
+// Subject is where a heartbeat is published.
+func (h *Heartbeat) Subject(shard string) string {
+	return Subject{Kind: KindHeartbeat, Shard: shard, Worker: h.Worker}.String()
+}
+
+// Subject is where a control message is published.
+func (c *Control) Subject(shard string) string {
+	return Subject{Kind: KindControl, Shard: shard, Worker: c.Worker}.String()
+}
+
+// ValidToken reports whether s can be a name in a subject: 1 to MaxToken
+// letters, digits, dashes and underscores of ASCII.
+func ValidToken(s string) bool {
+	if s == "" || len(s) > MaxToken {
+		return false
+	}
+	for i := range len(s) {
+		if !tokenByte(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func tokenByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+}
+
+// Token makes a valid name of any string, for names that come from elsewhere,
+// such as a host's: what is not allowed becomes a dash, and the name is cut at
+// MaxToken. Two strings can become one name.
+func Token(s string) string {
+	if s == "" {
+		return "-"
+	}
+	b := []byte(s[:min(len(s), MaxToken)])
+	for i, c := range b {
+		if !tokenByte(c) {
+			b[i] = '-'
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,229 @@
+package messaging
+
+import (
+	"fmt"
+	"math"
+)
+
+// Validate implements Envelope.
+func (a *Assignment) Validate() error {
+	return firstError(
+		checkVersion(a.Version),
+		a.AttemptID.validate(),
+		checkToken("pool", a.Pool),
+		checkText("studyName", a.StudyName),
+		checkText("objective.metric", a.Objective.Metric),
+		checkPoint(a.Parameters),
+		a.checkOrder(),
+	)
+}
+
+// checkOrder holds ParameterOrder to the parameters: each once, and no other.
+func (a *Assignment) checkOrder() error {
+	if len(a.ParameterOrder) != len(a.Parameters) {
+		return fmt.Errorf("%w: parameterOrder has %d names, must list each of the %d parameters once",
+			ErrInvalid, len(a.ParameterOrder), len(a.Parameters))
+	}
+	seen := make(map[string]bool, len(a.ParameterOrder))
+	for _, name := range a.ParameterOrder {
+		if _, ok := a.Parameters[name]; !ok || seen[name] {
+			return fmt.Errorf("%w: parameterOrder names %q, must list each of the parameters once", ErrInvalid, name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// Validate implements Envelope.
+func (c *Claim) Validate() error {
+	return firstError(
+		checkVersion(c.Version),
+		c.AttemptID.validate(),
+		checkToken("pool", c.Pool),
+		checkToken("worker", c.Worker),
+		checkAtLeast("slot", c.Slot, 0),
+	)
+}
+
+// Validate implements Envelope.
+func (r *Result) Validate() error {
+	return firstError(
+		checkVersion(r.Version),
+		r.AttemptID.validate(),
+		checkWorker(r.Worker),
+		r.checkOutcome(),
+		checkMetrics(r.Metrics),
+		r.Failure.validate(),
+	)
+}
+
+// checkOutcome holds the value to the outcome: a completed attempt has a finite
+// one, any other has none.
+func (r *Result) checkOutcome() error {
+	switch r.Outcome {
+	case OutcomeCompleted:
+		if r.Value == nil {
+			return fmt.Errorf("%w: outcome %q without a value", ErrInvalid, r.Outcome)
+		}
+		return checkFinite("value", *r.Value)
+	case OutcomeFailed, OutcomeTimeout, OutcomeInfeasible, OutcomeHandedBack, OutcomeCancelled:
+		if r.Value != nil {
+			return fmt.Errorf("%w: outcome %q with the value %v, only %q has one",
+				ErrInvalid, r.Outcome, *r.Value, OutcomeCompleted)
+		}
+		return nil
+	default:
+		return fmt.Errorf("%w: outcome %q, must be completed, failed, timeout, infeasible, handed-back or cancelled",
+			ErrInvalid, r.Outcome)
+	}
+}
+
+func (f *Failure) validate() error {
+	if f != nil && len(f.Message) > MaxMessage {
+		return fmt.Errorf("%w: failure.message of %d bytes, at most %d", ErrInvalid, len(f.Message), MaxMessage)
+	}
+	return nil
+}
+
+// Validate implements Envelope.
+func (m *Measurement) Validate() error {
+	return firstError(
+		checkVersion(m.Version),
+		m.AttemptID.validate(),
+		checkWorker(m.Worker),
+		checkMetrics(m.Metrics),
+	)
+}
+
+// Validate implements Envelope.
+func (h *Heartbeat) Validate() error {
+	err := firstError(
+		checkVersion(h.Version),
+		checkWorker(h.Worker),
+		checkToken("pool", h.Pool),
+		checkToken("instance", h.Instance),
+		checkAtLeast("slots", h.Slots, 1),
+		checkAtLeast("free", h.Free, 0),
+	)
+	if err != nil {
+		return err
+	}
+	if h.Free > h.Slots {
+		return fmt.Errorf("%w: free %d, at most slots %d", ErrInvalid, h.Free, h.Slots)
+	}
+	return firstError(checkAttempts("running", h.Running), checkAttempts("spooled", h.Spooled))
+}
+
+// Validate implements Envelope.
+func (c *Control) Validate() error {
+	err := firstError(checkVersion(c.Version), checkWorker(c.Worker))
+	if err != nil {
+		return err
+	}
+	switch c.Kind {
+	case ControlReceipt:
+		// The receipt of a poison result has no nonce: its subject names the attempt.
+		id := c.AttemptID
+		if id.Nonce == "" {
+			id.Nonce = "-"
+		}
+		return id.validate()
+	case ControlCancel:
+		return c.AttemptID.validate()
+	case ControlAvoid:
+		return checkToken("study", c.Study)
+	default:
+		return fmt.Errorf("%w: kind %q, must be receipt, cancel or avoid", ErrInvalid, c.Kind)
+	}
+}
+
+func (id AttemptID) validate() error {
+	return firstError(
+		checkToken("study", id.Study),
+		checkAtLeast("trial", id.Trial, 1),
+		checkAtLeast("attempt", id.Attempt, 1),
+		checkToken("nonce", id.Nonce),
+	)
+}
+
+func checkAttempts(field string, ids []AttemptID) error {
+	for i, id := range ids {
+		if err := id.validate(); err != nil {
+			return fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+	}
+	return nil
+}
+
+func checkVersion(v int) error {
+	if v != SchemaVersion {
+		return fmt.Errorf("%w: version %d, must be %d", ErrVersion, v, SchemaVersion)
+	}
+	return nil
+}
+
+func checkToken(field, s string) error {
+	if !ValidToken(s) {
+		return fmt.Errorf("%w: %s %q, must be 1 to %d of A-Z a-z 0-9 - _", ErrInvalid, field, clip(s), MaxToken)
+	}
+	return nil
+}
+
+// checkWorker is checkToken, and refuses the name that only leaders claim under.
+func checkWorker(s string) error {
+	if s == LeaderName {
+		return fmt.Errorf("%w: worker %q, the name is reserved", ErrInvalid, s)
+	}
+	return checkToken("worker", s)
+}
+
+func checkText(field, s string) error {
+	if s == "" {
+		return fmt.Errorf("%w: %s is empty", ErrInvalid, field)
+	}
+	return nil
+}
+
+func checkAtLeast(field string, n, least int) error {
+	if n < least {
+		return fmt.Errorf("%w: %s %d, must be at least %d", ErrInvalid, field, n, least)
+	}
+	return nil
+}
+
+func checkFinite(field string, v float64) error {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("%w: %s %v, must be finite", ErrInvalid, field, v)
+	}
+	return nil
+}
+
+func checkMetrics(metrics map[string]float64) error {
+	for name, v := range metrics {
+		if name == "" {
+			return fmt.Errorf("%w: a metric without a name", ErrInvalid)
+		}
+		if err := checkFinite("metric "+clip(name), v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clip keeps error messages short, whatever was sent.
+func clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return cut(s, most) + "…"
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
