@@ -51,6 +51,8 @@ const (
 	AttemptFailed     AttemptState = "failed"
 	AttemptLost       AttemptState = "lost"
 	AttemptHandedBack AttemptState = "handed-back"
+	// AttemptCancelled is an attempt whose result was wanted no more.
+	AttemptCancelled AttemptState = "cancelled"
 )
 
 // MaxHandBacks is how often a trial can be handed back free of charge.

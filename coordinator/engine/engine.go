@@ -9,175 +9,13 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
-
-// Event is something that happened to a study. At is when, by the leader's clock.
-type Event interface{ event() }
-
-// The events of a study.
-type (
-	// Tick lets time pass: outbox republishing, patience, MaxDuration.
-	Tick struct{ At time.Time }
-	// Capacity says how many slots the study's pool has and how many are free.
-	// Workers that avoid the study are not counted.
-	Capacity struct {
-		At          time.Time
-		Slots, Free int
-	}
-	// Claimed is a claim read from the stream, in the stream's order.
-	Claimed struct {
-		At    time.Time
-		Claim *messaging.Claim
-	}
-	// Alive says that a worker runs an attempt (from a heartbeat).
-	Alive struct {
-		At      time.Time
-		Worker  string
-		Attempt messaging.AttemptID
-	}
-	// Lost says that the lease of an attempt's worker ended, or that the worker
-	// is alive and does not know the attempt.
-	Lost struct {
-		At      time.Time
-		Attempt messaging.AttemptID
-		Reason  string
-	}
-	// Finished is a result read from the stream, in the stream's order.
-	Finished struct {
-		At     time.Time
-		Result *messaging.Result
-	}
-	// Suggested answers an Ask.
-	Suggested struct {
-		At          time.Time
-		Ask         *Ask
-		Suggestions []optimizer.Suggestion
-		State       optimizer.State
-		// Err is why the optimiser has no answer; optimizer.ErrExhausted ends
-		// the study once nothing is open, another error leads to fallbacks.
-		Err error
-	}
-	// Published says that an assignment reached the broker.
-	Published struct {
-		At      time.Time
-		Attempt messaging.AttemptID
-	}
-	// Withdrawn answers a Withdraw: OK where the leader's own claim was first.
-	Withdrawn struct {
-		At      time.Time
-		Attempt messaging.AttemptID
-		OK      bool
-	}
-	// Stop ends the study at a person's wish.
-	Stop struct {
-		At     time.Time
-		Reason string
-	}
-	// Update replaces the study's specification by a compatible one (see
-	// study.Compatible): a larger budget reopens a study that had completed.
-	Update struct {
-		At    time.Time
-		Study record.Study
-	}
-	// HandBackAll hands back every claimed attempt free of charge: the workers
-	// are known to be gone (a single process that was restarted).
-	HandBackAll struct{ At time.Time }
-)
-
-func (Tick) event()        {}
-func (Capacity) event()    {}
-func (Claimed) event()     {}
-func (Alive) event()       {}
-func (Lost) event()        {}
-func (Finished) event()    {}
-func (Suggested) event()   {}
-func (Published) event()   {}
-func (Withdrawn) event()   {}
-func (Stop) event()        {}
-func (Update) event()      {}
-func (HandBackAll) event() {}
-
-// Ask is a request to the optimiser, to be answered by Suggested.
-type Ask struct {
-	// Problem is a snapshot: the engine does not change it.
-	Problem *optimizer.Problem
-	// State is the committed state of the model.
-	State optimizer.State
-	N     int
-	// Request seeds the optimiser's random source: optimizer.NewRand(seed, Request).
-	Request int
-	// From is the ledger position of Problem.
-	From int64
-	At   time.Time
-}
-
-// Disposition says what became of a result.
-type Disposition string
-
-// The dispositions of results.
-const (
-	Folded    Disposition = "folded"    // applied to the trial
-	Duplicate Disposition = "duplicate" // the same result was applied before
-	Late      Disposition = "late"      // the trial or the attempt had ended otherwise
-	Unknown   Disposition = "unknown"   // no such study, trial, attempt or nonce
-	Poison    Disposition = "poison"    // not to be read
-)
-
-// Receipt tells a worker that its result is in the ledger, or archived.
-type Receipt struct {
-	Worker      string
-	Attempt     messaging.AttemptID
-	Disposition Disposition
-}
-
-// Cancel tells a worker that an attempt's result is wanted no more.
-type Cancel struct {
-	Worker  string
-	Attempt messaging.AttemptID
-	Reason  string
-}
-
-// Avoid tells a worker to take no more attempts of the study.
-type Avoid struct {
-	Worker string
-	Reason string
-}
-
-// Archive keeps a result that was not folded, for people to see.
-type Archive struct {
-	Result *messaging.Result
-	Reason string
-}
-
-// Output is what a step asks of the caller. First the records are committed,
-// then the effects are carried out, in the order of the fields.
-type Output struct {
-	// Trials, Status and Model are the records that changed, each in its last
-	// version; Status and Model are nil where they did not change. Study is
-	// only set by an Update.
-	Trials []record.Trial
-	Status *record.Status
-	Model  *record.Model
-	Study  *record.Study
-
-	Publish  []*messaging.Assignment
-	Withdraw []*messaging.Assignment
-	Cancels  []Cancel
-	Avoids   []Avoid
-	Archives []Archive
-	Receipts []Receipt
-	// Ended are the trials that reached a terminal state in this step: their
-	// traces are to be emitted.
-	Ended []record.Trial
-	// Ask is a request to the optimiser; at most one is under way at a time.
-	Ask *Ask
-}
 
 // IDs makes the ids that the engine needs, so that tests make them predictable.
 type IDs interface {
@@ -188,28 +26,139 @@ type IDs interface {
 	Span() string
 }
 
-// Settings tune the engine; the zero value of each field means its default.
-type Settings struct {
-	// Republish is how long a published, unclaimed attempt waits before it is
-	// published again. Default 60 s.
-	Republish time.Duration
-	// PatienceShare is the share of the mean evaluation time that a free slot
-	// waits for a fresh suggestion before it takes a ready, staler one or a
-	// fallback; PatienceMax bounds the wait. Defaults 0.05 and 2 s.
-	PatienceShare float64
-	PatienceMax   time.Duration
-}
-
 // Engine is one study. Not safe for concurrent use.
 type Engine struct {
-	_ study.Study // replaced by the implementation
+	spec     record.Study
+	space    *study.Space
+	finite   bool // the space has a finite number of points
+	ids      IDs
+	settings Settings
+	off      guard // switched off by tests alone
+
+	status record.Status
+	model  record.Model
+	now    time.Time // the latest At: time never goes back
+
+	trials       []*trial                // by number, from 1 at index 0
+	open         []*trial                // in no terminal state, by number
+	pending      []*trial                // waiting for their next attempt, longest first; stale ones are skipped
+	observations []optimizer.Observation // append-only: snapshots share it
+	taken        map[string]struct{}     // keys of the observed and pending points
+	best         *trial
+	evaluations  durations // of the evaluations that gave an answer
+
+	outbox  outbox
+	demand  demand
+	workers health
+
+	held  bool // loaded, and no Tick yet
+	dirty changes
+	out   Output
 }
 
-// The implementation provides:
-//
-//	New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, Output, error)
-//	Load(spec record.Study, status record.Status, model record.Model, trials []record.Trial, ids IDs, settings Settings, at time.Time) (*Engine, Output, error)
-//	(*Engine).Step(Event) Output
-//	(*Engine).Status() record.Status, Spec() record.Study, Trial(n int) (record.Trial, bool), Best() (record.Trial, bool)
-//	(*Engine).Open() []OpenAttempt   (attempts that are claimed, with their workers: for lease checks)
-//	(*Engine).Problem() *optimizer.Problem
+// New starts a study: its first status, and the first request to its optimiser.
+// The error says why the study's space cannot be compiled.
+func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, Output, error) {
+	e, err := construct(spec, ids, settings, at)
+	if err != nil {
+		return nil, Output{}, err
+	}
+	e.status = record.Status{State: study.Running, Started: at}
+	e.dirty.status = true
+	return e, e.finish(), nil
+}
+
+// construct makes an engine without trials.
+func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
+	e := &Engine{
+		ids: ids, settings: settings.withDefaults(), now: at,
+		taken: map[string]struct{}{}, workers: newHealth(),
+	}
+	if err := e.setSpec(spec); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// setSpec compiles a specification and takes it over.
+func (e *Engine) setSpec(spec record.Study) error {
+	space, err := spec.Study.Space()
+	if err != nil {
+		return fmt.Errorf("study %s (%s): %w", spec.Study.Metadata.Name, spec.ID, err)
+	}
+	e.spec, e.space = spec, space
+	_, e.finite = space.Size()
+	return nil
+}
+
+// Step applies one event and says what follows from it. Its cost does not grow
+// with the number of ended trials.
+func (e *Engine) Step(ev Event) Output {
+	switch ev := ev.(type) {
+	case Tick:
+		e.advance(ev.At)
+		e.tick()
+	case Capacity:
+		e.advance(ev.At)
+		e.demand.slots, e.demand.free = max(0, ev.Slots), max(0, ev.Free)
+	case Claimed:
+		e.advance(ev.At)
+		e.claimed(ev.Claim)
+	case Alive:
+		e.advance(ev.At)
+		e.alive(ev.Worker, ev.Attempt)
+	case Lost:
+		e.advance(ev.At)
+		e.lost(ev.Attempt, ev.Reason)
+	case Finished:
+		e.advance(ev.At)
+		e.finished(ev.Result)
+	case Suggested:
+		e.advance(ev.At)
+		e.suggested(ev)
+	case Published:
+		e.advance(ev.At)
+		e.published(ev.Attempt)
+	case Withdrawn:
+		e.advance(ev.At)
+		// Nothing to do: the attempt has ended, and a worker whose claim was
+		// first is told so when that claim is read.
+	case Stop:
+		e.advance(ev.At)
+		e.stop(ev.Reason)
+	case Update:
+		e.advance(ev.At)
+		e.update(ev.Study)
+	case HandBackAll:
+		e.advance(ev.At)
+		e.handBackAll()
+	}
+	return e.finish()
+}
+
+// advance moves the engine's time, which never goes back.
+func (e *Engine) advance(at time.Time) {
+	if at.After(e.now) {
+		e.now = at
+	}
+}
+
+// finish ends a step: the study's verdict, then the demand for trials, then the
+// Output of all of it.
+func (e *Engine) finish() Output {
+	e.settle()
+	e.refill()
+	return e.flush()
+}
+
+// running reports whether the study goes on.
+func (e *Engine) running() bool { return e.status.State == study.Running }
+
+// tick opens a loaded study and publishes again what waits for a claim too long.
+func (e *Engine) tick() {
+	if e.held {
+		e.reopen()
+		return
+	}
+	e.republish()
+}

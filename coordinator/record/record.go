@@ -30,7 +30,10 @@ type Status struct {
 	Trials  int       `json:"trials"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
-	Counts  Counts    `json:"counts"`
+	// Idle is how long the study lay ended before an update let it go on: it
+	// does not count against the budget's duration.
+	Idle   time.Duration `json:"idle,omitempty"`
+	Counts Counts        `json:"counts"`
 }
 
 // Counts are the numbers of trials by state.

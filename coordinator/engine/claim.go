@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// claimed applies a claim: the first one of an open attempt wins, and whoever
+// else claims it is told to stop.
+func (e *Engine) claimed(c *messaging.Claim) {
+	t, a := e.find(c.AttemptID)
+	switch {
+	case t == nil:
+		e.cancelWorker(c.Worker, c.AttemptID, "the leader knows no such attempt")
+	case a.State != study.AttemptOpen:
+		if !endedBy(a, c.Worker) {
+			e.cancelWorker(c.Worker, c.AttemptID, fmt.Sprintf("the attempt has ended: %s", a.State))
+		}
+	case a.Worker == "" || !e.on(guardClaim):
+		e.claim(t, a, c)
+	case a.Worker != c.Worker:
+		e.cancelWorker(c.Worker, c.AttemptID, "another worker claimed the attempt first")
+	}
+}
+
+// claim gives an open attempt to the worker that claimed it first.
+func (e *Engine) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
+	a.Worker, a.Claimed = c.Worker, c.At
+	if a.Claimed.IsZero() {
+		a.Claimed = e.now
+	}
+	t.rec.Times.Claimed = a.Claimed
+	e.demand.free = max(0, e.demand.free-1)
+	e.setState(t, study.TrialClaimed)
+}
+
+// endedBy reports whether an attempt was ended by that worker's own result, so
+// that there is nothing to tell it.
+func endedBy(a *record.Attempt, worker string) bool {
+	return a.Worker == worker && a.Outcome != "" && a.Outcome != messaging.OutcomeCancelled
+}
+
+// alive notes that an attempt's evaluation has begun, and cancels one that
+// nobody waits for.
+func (e *Engine) alive(worker string, id messaging.AttemptID) {
+	t, a := e.find(id)
+	switch {
+	case t == nil:
+		e.cancelWorker(worker, id, "the leader knows no such attempt")
+	case a.State != study.AttemptOpen:
+		if !endedBy(a, worker) {
+			e.cancelWorker(worker, id, fmt.Sprintf("the attempt has ended: %s", a.State))
+		}
+	case a.Worker == "": // the claim is in the stream, still to be read
+	case a.Worker != worker:
+		e.cancelWorker(worker, id, "another worker claimed the attempt first")
+	case t.rec.State == study.TrialClaimed:
+		a.Started = e.now
+		t.rec.Times.Started = e.now
+		e.setState(t, study.TrialRunning)
+	}
+}
+
+// lost ends a claimed attempt whose worker is gone and counts it against the
+// trial's retries.
+func (e *Engine) lost(id messaging.AttemptID, reason string) {
+	t, a := e.find(id)
+	if t == nil || a.State != study.AttemptOpen || a.Worker == "" {
+		return
+	}
+	limit := e.retries(study.AttemptLost, "")
+	a.State, a.Ended = study.AttemptLost, e.now
+	a.Failure = &messaging.Failure{Reason: "lost", Message: clip(fmt.Sprintf("worker %s: %s", a.Worker, reason))}
+	n := countAttempts(t, study.AttemptLost, "")
+	if n > limit && e.on(guardRetries) {
+		t.rec.Times.Ended = e.now
+		a.Failure.Message = clip(fmt.Sprintf("lost %d times, retries.lost is %d; last on worker %s: %s", n, limit, a.Worker, reason))
+		e.endTrial(t, study.TrialFailed)
+		return
+	}
+	e.requeue(t)
+}
+
+// handBackAll hands every claimed attempt back: their workers died with the
+// process that ran them.
+func (e *Engine) handBackAll() {
+	now := e.now
+	for i := 0; i < len(e.open); {
+		t := e.open[i]
+		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
+			a.Outcome = messaging.OutcomeHandedBack
+			e.handBack(t, a, now, "its worker's process was started again")
+		}
+		if i < len(e.open) && e.open[i] == t { // it did not end
+			i++
+		}
+	}
+	e.demand.free = 0
+}
+
+// handBack ends an attempt free of charge; past the limit it counts as failed.
+func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why string) {
+	n := countAttempts(t, study.AttemptHandedBack, "")
+	a.Ended = ended
+	if n < study.MaxHandBacks || !e.on(guardRetries) {
+		a.State = study.AttemptHandedBack
+		e.requeue(t)
+		return
+	}
+	a.Failure = &messaging.Failure{
+		Reason:  "handed back too often",
+		Message: clip(fmt.Sprintf("handed back %d times, of which %d are free: %s", n+1, study.MaxHandBacks, why)),
+	}
+	e.failed(t, a, study.AttemptFailed)
+}
+
+// cancelWorker tells a worker that an attempt's result is wanted no more.
+func (e *Engine) cancelWorker(worker string, id messaging.AttemptID, reason string) {
+	if worker == "" {
+		return
+	}
+	e.out.Cancels = append(e.out.Cancels, Cancel{Worker: worker, Attempt: id, Reason: reason})
+}

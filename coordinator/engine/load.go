@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Load goes on from a ledger's records: the engine is what it was when they
+// were committed, but for what it had asked and not used. The caller then feeds
+// what the streams hold since, and opens the study with the first Tick: only
+// then are queued attempts published again, and suggestions asked for.
+//
+// Trials may be ahead of status, where a large Output was cut off between two
+// transactions; the Output then holds the mended records. The error says what
+// does not fit together.
+func Load(spec record.Study, status record.Status, model record.Model, trials []record.Trial, ids IDs, settings Settings, at time.Time) (*Engine, Output, error) {
+	e, err := construct(spec, ids, settings, at)
+	if err != nil {
+		return nil, Output{}, err
+	}
+	e.held, e.status, e.model = true, status, model
+	e.status.Counts, e.status.Trials = record.Counts{}, len(trials)
+	if status.Trials > len(trials) {
+		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, its status says %d", spec.ID, len(trials), status.Trials)
+	}
+	trials = slices.Clone(trials)
+	slices.SortFunc(trials, func(a, b record.Trial) int { return cmp.Compare(a.Number, b.Number) })
+	for i := range trials {
+		if err := e.loadTrial(i+1, trials[i]); err != nil {
+			return nil, Output{}, fmt.Errorf("study %s: %w", spec.ID, err)
+		}
+	}
+	e.loadHistory()
+	e.dirty = changes{status: e.status != status}
+	if e.status.State.Terminal() {
+		e.cancelOpen("the study has ended: " + string(e.status.State))
+	}
+	return e, e.finish(), nil
+}
+
+// loadTrial adds the trial that must have the number.
+func (e *Engine) loadTrial(number int, r record.Trial) error {
+	if r.Number != number {
+		return fmt.Errorf("the ledger holds no trial %d, but %d", number, r.Number)
+	}
+	counter := e.count(r.State)
+	if counter == nil {
+		return fmt.Errorf("trial %d: unknown state %q", number, r.State)
+	}
+	if r.State == study.TrialCompleted && (r.Value == nil || !finite(*r.Value)) {
+		return fmt.Errorf("trial %d is completed without a finite value", number)
+	}
+	point, err := e.space.Normalize(r.Point)
+	if err != nil {
+		return fmt.Errorf("trial %d: %w", number, err)
+	}
+	r.Point = point
+	r.Attempts = slices.Clone(r.Attempts)
+	t := &trial{rec: r}
+	*counter++
+	e.status.Position = max(e.status.Position, r.Created, r.Ended)
+	e.trials = append(e.trials, t)
+	if r.State != study.TrialCancelled {
+		e.take(t)
+	}
+	if !r.State.Terminal() {
+		e.open = append(e.open, t)
+	}
+	if r.State == study.TrialPending {
+		e.pending = append(e.pending, t)
+	}
+	return nil
+}
+
+// loadHistory rebuilds, in the order in which it happened, what the trials add
+// up to: observations, the best, durations, and how workers fare.
+func (e *Engine) loadHistory() {
+	ended := make([]*trial, 0, len(e.trials))
+	type ending struct {
+		attempt *record.Attempt
+		trial   int
+	}
+	var endings []ending
+	for _, t := range e.trials {
+		if t.rec.State.Terminal() {
+			ended = append(ended, t)
+		}
+		for i := range t.rec.Attempts {
+			if a := &t.rec.Attempts[i]; a.State == study.AttemptSucceeded || a.State == study.AttemptFailed {
+				endings = append(endings, ending{a, t.rec.Number})
+			}
+		}
+	}
+	slices.SortFunc(ended, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
+	e.observations = make([]optimizer.Observation, 0, len(ended))
+	for _, t := range ended {
+		e.observe(t)
+	}
+	slices.SortFunc(endings, func(a, b ending) int {
+		return cmp.Or(a.attempt.Ended.Compare(b.attempt.Ended), cmp.Compare(a.trial, b.trial))
+	})
+	for _, x := range endings {
+		if x.attempt.State == study.AttemptFailed {
+			e.workers.failed(x.attempt.Worker)
+			continue
+		}
+		e.workers.succeeded(x.attempt.Worker)
+		e.evaluations.add(x.attempt.Started, x.attempt.Ended)
+	}
+	e.workers.judge()
+}
+
+// reopen starts a loaded study again, at its first Tick: queued attempts are
+// published once more, and the workers that fail are told so again.
+func (e *Engine) reopen() {
+	e.held = false
+	if !e.running() {
+		return
+	}
+	for _, t := range e.open {
+		if t.rec.State == study.TrialQueued {
+			e.publish(t)
+		}
+	}
+	for _, worker := range e.workers.avoided {
+		e.avoid(worker)
+	}
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// outbox holds, in order of time, when published attempts are due again. An
+// entry whose attempt was claimed, or published since, is skipped: time only
+// grows, so appending keeps the order.
+type outbox []reminder
+
+// reminder says when one attempt is due.
+type reminder struct {
+	trial   *trial
+	attempt int
+	due     time.Time
+}
+
+// current reports whether the attempt still waits for a claim and this is its
+// latest reminder.
+func (r reminder) current() bool {
+	return r.trial.rec.State == study.TrialQueued && len(r.trial.rec.Attempts) == r.attempt && r.trial.due.Equal(r.due)
+}
+
+// remind sets when a queued trial's attempt is published again.
+func (e *Engine) remind(t *trial) {
+	due := e.now.Add(e.settings.Republish)
+	if t.due.Equal(due) {
+		return
+	}
+	t.due = due
+	e.outbox = append(e.outbox, reminder{t, len(t.rec.Attempts), due})
+}
+
+// nextDue drops stale reminders and returns when the first one is due; zero for none.
+func (e *Engine) nextDue() time.Time {
+	for len(e.outbox) > 0 && !e.outbox[0].current() {
+		e.outbox = e.outbox[1:]
+	}
+	if len(e.outbox) == 0 {
+		return time.Time{}
+	}
+	return e.outbox[0].due
+}
+
+// republish publishes again what has been due.
+func (e *Engine) republish() {
+	for due := e.nextDue(); !due.IsZero() && !due.After(e.now); due = e.nextDue() {
+		t := e.outbox[0].trial
+		e.outbox = e.outbox[1:]
+		e.publish(t)
+	}
+}
+
+// published counts the time to the next publishing from when the broker had it.
+func (e *Engine) published(id messaging.AttemptID) {
+	t, a := e.find(id)
+	if t == nil || t.rec.State != study.TrialQueued || a != t.rec.Last() {
+		return
+	}
+	e.remind(t)
+}
+
+// publish hands a trial's last attempt to the broker.
+func (e *Engine) publish(t *trial) {
+	e.remind(t)
+	e.out.Publish = append(e.out.Publish, e.assignment(t, t.rec.Last()))
+}
+
+// assignment is what a worker needs to evaluate an attempt.
+func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
+	spec := &e.spec.Study.Spec
+	order := make([]string, 0, len(t.rec.Point))
+	for i := range spec.Parameters {
+		if _, active := t.rec.Point[spec.Parameters[i].Name]; active {
+			order = append(order, spec.Parameters[i].Name)
+		}
+	}
+	return &messaging.Assignment{
+		Version:        messaging.SchemaVersion,
+		AttemptID:      e.attemptID(t, a),
+		Pool:           spec.Pool,
+		StudyName:      e.spec.Study.Metadata.Name,
+		Seed:           TrialSeed(spec.Algorithm.Seed, t.rec.Number),
+		Parameters:     t.rec.Point,
+		Objective:      spec.Objective,
+		Run:            spec.Trial,
+		ParameterOrder: order,
+		Checkpoint:     t.rec.Checkpoint,
+		TraceContext:   messaging.TraceContext{Traceparent: traceparent(t)},
+	}
+}
+
+// traceparent is the W3C trace context of a trial's root span, sampled.
+func traceparent(t *trial) string {
+	if t.rec.TraceID == "" {
+		return ""
+	}
+	return fmt.Sprintf("00-%s-%s-01", t.rec.TraceID, t.rec.SpanID)
+}
+
+// TrialSeed is the seed that a trial's program gets, the same in every attempt:
+// the top 31 bits of SplitMix64 (Steele, Lea and Flood 2014) at the study's seed
+// and the trial's number. 31 bits, since every language and library takes them.
+func TrialSeed(study uint64, trial int) uint64 {
+	z := mix(study) + uint64(trial)*golden
+	return mix(z) >> 33
+}
+
+// golden is 2^64 divided by the golden ratio, SplitMix64's increment.
+const golden = 0x9e3779b97f4a7c15
+
+// mix is SplitMix64's finaliser.
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// errUnusable says that no suggestion of an answer can be used.
+var errUnusable = errors.New("no suggestion of the answer can be used")
+
+// suggested takes an answer over. One that the engine does not wait for, a
+// second answer to a request, is ignored.
+func (e *Engine) suggested(ev Suggested) {
+	d := &e.demand
+	if ev.Ask == nil || ev.Ask != d.ask {
+		return
+	}
+	d.ask = nil
+	took := e.now.Sub(ev.Ask.At)
+	if d.askTime == 0 {
+		d.askTime = took
+	}
+	d.askTime += (took - d.askTime) / 4
+	if !e.running() {
+		return
+	}
+	switch {
+	case errors.Is(ev.Err, optimizer.ErrExhausted):
+		d.exhausted = true
+		d.ready, d.needs = nil, nil
+	case ev.Err != nil:
+		e.optimizerFailed(ev.Err)
+	default:
+		e.accept(ev)
+	}
+}
+
+// accept keeps the suggestions of an answer that are points of the space.
+func (e *Engine) accept(ev Suggested) {
+	d := &e.demand
+	list := make([]ready, 0, len(ev.Suggestions))
+	for i, s := range ev.Suggestions[:min(len(ev.Suggestions), ev.Ask.N)] {
+		if err := e.space.Check(s.Point); err != nil {
+			e.warn("the optimiser's suggestion %d to request %d is refused: %v", i+1, ev.Ask.Request, err)
+			continue
+		}
+		if e.repeats(s) {
+			continue
+		}
+		list = append(list, ready{s, i})
+	}
+	state := ev.State
+	if len(state) > optimizer.MaxStateSize {
+		e.warn("the optimiser's state has %d bytes, at most %d can be kept; the one before stays", len(state), optimizer.MaxStateSize)
+		state = ev.Ask.State
+	}
+	if len(list) == 0 {
+		e.optimizerFailed(errUnusable)
+		return
+	}
+	d.ready, d.answer = list, &answer{ask: ev.Ask, at: e.now, state: state}
+	d.askAfter = time.Time{}
+	e.setReason("")
+}
+
+// optimizerFailed lets fallbacks fill the needs until the optimiser is asked again.
+func (e *Engine) optimizerFailed(err error) {
+	e.demand.askAfter = e.now.Add(askPause)
+	e.warn("the optimiser failed: %v", err)
+	e.setReason(clip(fmt.Sprintf("the optimiser fails, fallback suggestions are used: %v", err)))
+}
+
+// setReason says, for people, how a running study fares.
+func (e *Engine) setReason(reason string) {
+	if e.status.Reason != reason {
+		e.status.Reason = reason
+		e.dirty.status = true
+	}
+}
+
+// repeats reports whether a suggestion is a point that was tried already, where
+// that is refused: in a finite space, and for the study file's initial points.
+func (e *Engine) repeats(s optimizer.Suggestion) bool {
+	if !e.finite && s.Source != optimizer.SourceInitial {
+		return false
+	}
+	_, taken := e.taken[e.space.Key(s.Point)]
+	return taken
+}
+
+// takeReady makes a trial of the next ready suggestion, and commits the model
+// that made it with the first of its answer. It reports false where none is left.
+func (e *Engine) takeReady() bool {
+	d := &e.demand
+	for len(d.ready) > 0 {
+		s, a := d.ready[0], d.answer
+		d.ready = d.ready[1:]
+		if e.repeats(s.Suggestion) { // a fallback was the same point
+			continue
+		}
+		e.create(s.Suggestion, record.Trial{
+			Request:   a.ask.Request,
+			Place:     s.place,
+			From:      a.ask.From,
+			Staleness: len(e.observations) - len(a.ask.Problem.Observations),
+			Times:     record.Times{Asked: a.ask.At, Suggested: a.at},
+		})
+		if !a.committed {
+			a.committed = true
+			e.model = record.Model{Request: a.ask.Request, State: a.state}
+			e.dirty.model = true
+		}
+		return true
+	}
+	return false
+}
+
+// fallback makes up to n trials without the optimiser and returns how many.
+func (e *Engine) fallback(n int) int {
+	d := &e.demand
+	p := e.Problem()
+	from := e.status.Position
+	list, err := e.settings.Fallback(p, n)
+	if errors.Is(err, optimizer.ErrExhausted) {
+		d.exhausted = true
+		return len(d.needs)
+	}
+	made := 0
+	for i, s := range list[:min(len(list), n)] {
+		if bad := e.space.Check(s.Point); bad != nil {
+			err = bad
+			continue
+		}
+		if e.repeats(s) {
+			continue
+		}
+		if s.Source != optimizer.SourceInitial {
+			s.Source = optimizer.SourceFallback
+		}
+		e.create(s, record.Trial{
+			Request: p.First, Place: i, From: from,
+			Times: record.Times{Asked: e.now, Suggested: e.now},
+		})
+		made++
+	}
+	if made < n {
+		if err == nil {
+			err = errUnusable
+		}
+		e.warn("%d of %d fallback suggestions: %v", made, n, err)
+		d.fallbackAfter = e.now.Add(askPause)
+	}
+	return made
+}
+
+// create makes a trial of a suggestion and opens its first attempt. The record
+// says where the suggestion came from.
+func (e *Engine) create(s optimizer.Suggestion, r record.Trial) {
+	e.status.Trials++
+	e.status.Position++
+	r.Number, r.Created = e.status.Trials, e.status.Position
+	r.Point, r.Source, r.Reasons = s.Point, s.Source, s.Reasons
+	r.TraceID, r.SpanID = e.ids.Trace(), e.ids.Span()
+	r.Times.Created = e.now
+	t := &trial{rec: r}
+	e.trials = append(e.trials, t)
+	e.open = append(e.open, t)
+	e.take(t)
+	e.setState(t, study.TrialPending)
+	e.openAttempt(t)
+}
+
+// take remembers a trial's point where repeats are refused.
+func (e *Engine) take(t *trial) {
+	if e.finite || t.rec.Source == optimizer.SourceInitial {
+		e.taken[e.space.Key(t.rec.Point)] = struct{}{}
+	}
+}

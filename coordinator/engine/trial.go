@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// trial is a trial's record and what the engine keeps of it in memory alone.
+type trial struct {
+	rec record.Trial
+	// due is when the last attempt is published again if nobody has claimed it.
+	due     time.Time
+	changed bool // in the engine's list of changes
+}
+
+// changes are the records to commit at the end of a step.
+type changes struct {
+	trials        []*trial
+	status, model bool
+	spec          bool
+}
+
+// touch marks a trial's record as changed.
+func (e *Engine) touch(t *trial) {
+	if !t.changed {
+		t.changed = true
+		e.dirty.trials = append(e.dirty.trials, t)
+	}
+}
+
+// setState moves a trial and the study's counts.
+func (e *Engine) setState(t *trial, s study.TrialState) {
+	if n := e.count(t.rec.State); n != nil {
+		*n--
+	}
+	t.rec.State = s
+	*e.count(s)++
+	e.dirty.status = true
+	e.touch(t)
+}
+
+// count is the counter of a trial's state; nil for a trial without one yet.
+func (e *Engine) count(s study.TrialState) *int {
+	c := &e.status.Counts
+	switch s {
+	case study.TrialPending:
+		return &c.Pending
+	case study.TrialQueued:
+		return &c.Queued
+	case study.TrialClaimed, study.TrialRunning:
+		return &c.Running
+	case study.TrialCompleted:
+		return &c.Completed
+	case study.TrialFailed:
+		return &c.Failed
+	case study.TrialInfeasible:
+		return &c.Infeasible
+	case study.TrialPruned:
+		return &c.Pruned
+	case study.TrialCancelled:
+		return &c.Cancelled
+	default:
+		return nil
+	}
+}
+
+// find returns the attempt that an id names; nil where the study, the trial,
+// the attempt or its nonce is another.
+func (e *Engine) find(id messaging.AttemptID) (*trial, *record.Attempt) {
+	if id.Study != e.spec.ID || id.Trial < 1 || id.Trial > len(e.trials) {
+		return nil, nil
+	}
+	t := e.trials[id.Trial-1]
+	if id.Attempt < 1 || id.Attempt > len(t.rec.Attempts) {
+		return nil, nil
+	}
+	a := &t.rec.Attempts[id.Attempt-1]
+	if a.Nonce != id.Nonce && e.on(guardNonce) {
+		return nil, nil
+	}
+	return t, a
+}
+
+// attemptID names an attempt of a trial.
+func (e *Engine) attemptID(t *trial, a *record.Attempt) messaging.AttemptID {
+	return messaging.AttemptID{Study: e.spec.ID, Trial: t.rec.Number, Attempt: a.Number, Nonce: a.Nonce}
+}
+
+// openAttempt hands a pending trial out: its next attempt, to be published.
+func (e *Engine) openAttempt(t *trial) {
+	t.rec.Attempts = append(t.rec.Attempts, record.Attempt{
+		Number: len(t.rec.Attempts) + 1,
+		Nonce:  e.ids.Nonce(),
+		State:  study.AttemptOpen,
+		Opened: e.now,
+	})
+	// The trial's times are those of its current attempt.
+	t.rec.Times.Claimed, t.rec.Times.Started, t.rec.Times.Ended = time.Time{}, time.Time{}, time.Time{}
+	e.setState(t, study.TrialQueued)
+	e.publish(t)
+}
+
+// requeue puts a trial whose attempt ended back, for its next attempt.
+func (e *Engine) requeue(t *trial) {
+	e.setState(t, study.TrialPending)
+	e.pending = append(e.pending, t)
+}
+
+// endTrial moves a trial to a terminal state and tells the optimiser's history.
+func (e *Engine) endTrial(t *trial, s study.TrialState) {
+	e.setState(t, s)
+	e.status.Position++
+	t.rec.Ended = e.status.Position
+	t.rec.Times.Folded = e.now
+	if i, ok := slices.BinarySearchFunc(e.open, t.rec.Number, byNumber); ok {
+		e.open = slices.Delete(e.open, i, i+1)
+	}
+	e.observe(t)
+	e.out.Ended = append(e.out.Ended, snapshot(t))
+}
+
+// observe appends an ended trial to the history and keeps the best one. A
+// cancelled trial says nothing of its point.
+func (e *Engine) observe(t *trial) {
+	o := optimizer.Observation{Trial: t.rec.Number, Point: t.rec.Point}
+	switch t.rec.State {
+	case study.TrialCompleted:
+		o.Outcome, o.Value = optimizer.OutcomeCompleted, *t.rec.Value
+		if e.best == nil || e.better(*t.rec.Value, *e.best.rec.Value) {
+			e.best = t
+		}
+	case study.TrialInfeasible:
+		o.Outcome = optimizer.OutcomeInfeasible
+	case study.TrialFailed:
+		o.Outcome = optimizer.OutcomeFailed
+	default:
+		delete(e.taken, e.space.Key(t.rec.Point))
+		return
+	}
+	e.observations = append(e.observations, o)
+}
+
+// better reports whether value a improves on b.
+func (e *Engine) better(a, b float64) bool {
+	if e.spec.Study.Spec.Objective.Direction == study.Maximize {
+		return a > b
+	}
+	return a < b
+}
+
+// byNumber orders trials for a binary search.
+func byNumber(t *trial, number int) int { return t.rec.Number - number }
+
+// snapshot copies a trial's record so that later steps do not change it.
+func snapshot(t *trial) record.Trial {
+	r := t.rec
+	r.Attempts = slices.Clone(r.Attempts)
+	return r
+}
+
+// durations is a running mean.
+type durations struct {
+	sum time.Duration
+	n   int
+}
+
+// add counts an evaluation from its start to its end; clocks that went back are ignored.
+func (d *durations) add(start, end time.Time) {
+	if start.IsZero() || end.Before(start) {
+		return
+	}
+	d.sum += end.Sub(start)
+	d.n++
+}
+
+// mean is the mean duration; ok is false where nothing was counted.
+func (d *durations) mean() (mean time.Duration, ok bool) {
+	if d.n == 0 {
+		return 0, false
+	}
+	return d.sum / time.Duration(d.n), true
+}
+
+// finite reports whether x is a number.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

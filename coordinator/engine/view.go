@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// OpenAttempt is an attempt that a worker has claimed.
+type OpenAttempt struct {
+	Attempt messaging.AttemptID
+	Worker  string
+	// Claimed is when, by the worker's clock.
+	Claimed time.Time
+	// Running says that the worker has been seen evaluating it.
+	Running bool
+}
+
+// Status is the study's status now.
+func (e *Engine) Status() record.Status { return e.status }
+
+// Spec is the study's specification now.
+func (e *Engine) Spec() record.Study { return e.spec }
+
+// Model is the optimiser's state as committed.
+func (e *Engine) Model() record.Model { return e.model }
+
+// Trial is the trial with a number, counted from 1.
+func (e *Engine) Trial(n int) (record.Trial, bool) {
+	if n < 1 || n > len(e.trials) {
+		return record.Trial{}, false
+	}
+	return snapshot(e.trials[n-1]), true
+}
+
+// Best is the completed trial with the best value, the first of equals.
+func (e *Engine) Best() (record.Trial, bool) {
+	if e.best == nil {
+		return record.Trial{}, false
+	}
+	return snapshot(e.best), true
+}
+
+// Open are the attempts that are claimed, by trial: their leases are to be watched.
+func (e *Engine) Open() []OpenAttempt {
+	var list []OpenAttempt
+	for _, t := range e.open {
+		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
+			list = append(list, OpenAttempt{e.attemptID(t, a), a.Worker, a.Claimed, t.rec.State == study.TrialRunning})
+		}
+	}
+	return list
+}
+
+// Queued are the attempts that wait for a claim, by trial.
+func (e *Engine) Queued() []messaging.AttemptID {
+	var list []messaging.AttemptID
+	for _, t := range e.open {
+		if t.rec.State == study.TrialQueued {
+			list = append(list, e.attemptID(t, t.rec.Last()))
+		}
+	}
+	return list
+}
+
+// Problem is what the optimiser may know now. It shares the engine's history,
+// which only grows: it costs no more than the open trials.
+func (e *Engine) Problem() *optimizer.Problem {
+	spec := &e.spec.Study.Spec
+	n := len(e.observations)
+	p := &optimizer.Problem{
+		Space:        e.space,
+		Direction:    spec.Objective.Direction,
+		MaxTrials:    spec.Budget.MaxTrials,
+		Parallelism:  e.parallelism(),
+		Seed:         spec.Algorithm.Seed,
+		First:        e.status.Trials + 1,
+		Observations: e.observations[:n:n],
+		Pending:      make([]optimizer.Pending, len(e.open)),
+	}
+	for i, t := range e.open {
+		p.Pending[i] = optimizer.Pending{Trial: t.rec.Number, Point: t.rec.Point}
+	}
+	return p
+}
+
+// flush collects the step's Output and starts the next one.
+func (e *Engine) flush() Output {
+	slices.SortFunc(e.dirty.trials, func(a, b *trial) int { return cmp.Compare(a.rec.Number, b.rec.Number) })
+	for _, t := range e.dirty.trials {
+		t.changed = false
+		e.out.Trials = append(e.out.Trials, snapshot(t))
+	}
+	if e.dirty.status {
+		status := e.status
+		e.out.Status = &status
+	}
+	if e.dirty.model {
+		model := e.model
+		e.out.Model = &model
+	}
+	if e.dirty.spec {
+		spec := e.spec
+		e.out.Study = &spec
+	}
+	e.out.Wake = e.wake()
+	out := e.out
+	e.out, e.dirty = Output{}, changes{}
+	return out
+}
