@@ -1,0 +1,107 @@
+package study
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// Compatible returns what of a changed study does not fit the state that the
+// old one has built up, nothing if it fits: the study's name, the objective's
+// metric, direction and take, the parameters and their order, the constraints,
+// the initial points, the algorithm with its seed and settings, and the command
+// and metrics, which are what is measured. The goal, the budget (a smaller one
+// as well), the parallelism, the pool and how trials are run can change. Each
+// difference names the field, the old and the new value. Both studies come from
+// Parse.
+func Compatible(old, new *Study) (differences []string) {
+	d := &differ{}
+	d.compare("metadata.name", old.Metadata.Name, new.Metadata.Name)
+	a, b := &old.Spec, &new.Spec
+	d.compare("spec.objective.metric", a.Objective.Metric, b.Objective.Metric)
+	d.compare("spec.objective.direction", a.Objective.Direction, b.Objective.Direction)
+	d.compare("spec.objective.take", a.Objective.Take, b.Objective.Take)
+	d.parameters(a.Parameters, b.Parameters)
+	d.compare("spec.constraints", nonNil(a.Constraints), nonNil(b.Constraints))
+	d.compare("spec.initial", points(a.Initial), points(b.Initial))
+	d.compare("spec.algorithm.name", a.Algorithm.Name, b.Algorithm.Name)
+	d.compare("spec.algorithm.seed", a.Algorithm.Seed, b.Algorithm.Seed)
+	d.compare("spec.algorithm.settings", Point(a.Algorithm.Settings), Point(b.Algorithm.Settings))
+	d.compare("spec.trial.command", a.Trial.Command, b.Trial.Command)
+	d.compare("spec.trial.metrics", a.Trial.Metrics, b.Trial.Metrics)
+	return d.list
+}
+
+// differ collects differences.
+type differ struct{ list []string }
+
+// compare compares two values of a field as JSON.
+func (d *differ) compare(path string, old, new any) {
+	before, after := compact(old), compact(new)
+	if !bytes.Equal(before, after) {
+		d.list = append(d.list, fmt.Sprintf("%s was %s and is %s", path, before, after))
+	}
+}
+
+// parameters compares two lists of parameters by name.
+func (d *differ) parameters(old, new []Parameter) {
+	before := len(d.list)
+	for _, p := range old {
+		i := slices.IndexFunc(new, func(q Parameter) bool { return q.Name == p.Name })
+		if i < 0 {
+			d.list = append(d.list, fmt.Sprintf("spec.parameters: %s was %s and is gone", p.Name, compact(p)))
+			continue
+		}
+		q, path := new[i], "spec.parameters."+p.Name
+		d.compare(path+".type", p.Type, q.Type)
+		d.compare(path+".min", p.Min, q.Min)
+		d.compare(path+".max", p.Max, q.Max)
+		d.compare(path+".step", p.Step, q.Step)
+		d.compare(path+".scale", p.Scale, q.Scale)
+		d.compare(path+".values", exactList(p.Values), exactList(q.Values))
+		d.compare(path+".value", exact(p.Value), exact(q.Value))
+		d.compare(path+".when", Parameter{When: p.When}, Parameter{When: q.When})
+	}
+	for _, q := range new {
+		if !slices.ContainsFunc(old, func(p Parameter) bool { return p.Name == q.Name }) {
+			d.list = append(d.list, fmt.Sprintf("spec.parameters: %s is new: %s", q.Name, compact(q)))
+		}
+	}
+	if len(d.list) == before {
+		d.compare("the order of spec.parameters", names(old), names(new))
+	}
+}
+
+func names(params []Parameter) []string {
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// points are initial points that keep the types of their values in JSON.
+func points(initial []map[string]any) []Point {
+	points := make([]Point, len(initial))
+	for i, p := range initial {
+		points[i] = p
+	}
+	return points
+}
+
+// nonNil makes no list and an empty one the same.
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// compact is a value as JSON, which each value of a study that was parsed has.
+func compact(v any) []byte {
+	text, err := marshal(v)
+	if err != nil {
+		return fmt.Appendf(nil, "%v", v)
+	}
+	return text
+}

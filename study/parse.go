@@ -1,0 +1,133 @@
+package study
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	yaml "go.yaml.in/yaml/v4"
+)
+
+// MaxSize bounds a study file in bytes.
+const MaxSize = 1 << 20
+
+// AlgorithmCheck judges the settings of one algorithm. Its error may hold
+// several *SettingError (see errors.Join), each reported where that setting is.
+type AlgorithmCheck func(settings map[string]any) error
+
+// SettingError is what is wrong with one setting of an algorithm.
+type SettingError struct {
+	Name    string
+	Message string
+}
+
+// Error is "name: message".
+func (e *SettingError) Error() string { return e.Name + ": " + e.Message }
+
+// Option changes how a study file is read.
+type Option func(*options)
+
+type options struct {
+	file       string
+	algorithms map[string]AlgorithmCheck
+	algorithm  string
+}
+
+// DefaultAlgorithm is the algorithm of a study file that names none.
+const DefaultAlgorithm = "gp"
+
+// WithAlgorithms says which algorithms there are, and how the settings of each
+// are checked; a nil check takes any settings. Without this option every name
+// is taken.
+func WithAlgorithms(known map[string]AlgorithmCheck) Option {
+	return func(o *options) { o.algorithms = known }
+}
+
+// WithDefaultAlgorithm replaces DefaultAlgorithm.
+func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }
+
+// WithFile names the file that problems are printed with.
+func WithFile(name string) Option { return func(o *options) { o.file = name } }
+
+// Parse reads a study file, YAML or JSON, and fills in the defaults. Its error
+// is a *Problems that holds everything that is wrong, each with its place.
+func Parse(data []byte, opts ...Option) (*Study, error) {
+	o := options{algorithm: DefaultAlgorithm}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	d := &decoder{report: &report{places: make(map[string]place)}}
+	study := &Study{}
+	if root := d.load(data); root != nil {
+		d.decode(root, reflect.ValueOf(study).Elem(), "")
+		d.breakFields()
+		if !d.exhausted {
+			study.complete(d.report, &o)
+		}
+	}
+	if err := d.err(o.file); err != nil {
+		return nil, err
+	}
+	return study, nil
+}
+
+// ParseFile reads the study file at path, as Parse does.
+func ParseFile(path string, opts ...Option) (*Study, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read a study file: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read from
+	data, err := io.ReadAll(io.LimitReader(file, MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read a study file: %w", err)
+	}
+	return Parse(data, append([]Option{WithFile(path)}, opts...)...)
+}
+
+// load returns the root of the only document in data, nil after a problem.
+func (d *decoder) load(data []byte) *yaml.Node {
+	start := place{1, 1}
+	if len(data) > MaxSize {
+		d.addAt(start, "", "the study file is larger than %d bytes, the most that is read", MaxSize)
+		return nil
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	if err != nil {
+		d.syntax(err)
+		return nil
+	}
+	var document, next yaml.Node
+	if err := loader.Load(&document); errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
+		d.addAt(start, "", "the study file is empty: start with apiVersion: %s and kind: %s", APIVersion, Kind)
+		return nil
+	} else if err != nil {
+		d.syntax(err)
+		return nil
+	}
+	switch err := loader.Load(&next); {
+	case err == nil:
+		d.addAt(place{next.Line, next.Column}, "", "a second document starts here: a study file holds one study")
+		return nil
+	case !errors.Is(err, io.EOF):
+		d.syntax(err)
+		return nil
+	}
+	return document.Content[0]
+}
+
+// syntax reports text that is no YAML.
+func (d *decoder) syntax(err error) {
+	at, message := place{1, 1}, err.Error()
+	var located *yaml.LoadError
+	if errors.As(err, &located) {
+		message = located.Message
+		if located.Mark.Line > 0 {
+			at = place{located.Mark.Line, max(located.Mark.Column, 1)}
+		}
+	}
+	d.addAt(at, "", "not YAML: %s", message)
+}

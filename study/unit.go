@@ -1,0 +1,249 @@
+package study
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Bounds that keep arithmetic on the values exact, or at least finite: each
+// integer up to 2^53 is a float64; steps are told apart up to 1e12 of them.
+const (
+	maxExact = 1 << 53
+	maxFloat = 1e300
+	maxSteps = 1e12
+)
+
+// Cardinality returns the number of values that the parameter can take; ok is
+// false for a float without a step.
+func (p Parameter) Cardinality() (n int, ok bool) {
+	switch p.Type {
+	case Int:
+		step, _ := p.step()
+		return int(int64(*p.Max-*p.Min)/int64(step)) + 1, true
+	case Float:
+		if p.Step == nil {
+			return 0, false
+		}
+		// The allowance keeps the last value where a decimal step divides the
+		// range and its float64 does not: 0.3/0.1 is below 3.
+		steps := (*p.Max - *p.Min) / *p.Step
+		return int(math.Floor(steps*(1+4e-15)+1e-9)) + 1, true
+	case Categorical, Ordinal:
+		return len(p.Values), true
+	case Bool:
+		return 2, true
+	default:
+		return 1, true
+	}
+}
+
+// step is the distance of neighbouring values; ok is false where there is none.
+func (p Parameter) step() (step float64, ok bool) {
+	switch {
+	case p.Step != nil:
+		return *p.Step, true
+	case p.Type == Int:
+		return 1, true
+	default:
+		return 0, false
+	}
+}
+
+// At returns the k-th value of a parameter with a cardinality n, 0 ≤ k < n: in
+// ascending order of a numeric one, in the listed order of any other, false
+// before true. It panics where k is outside.
+func (p Parameter) At(k int) any {
+	n, ok := p.Cardinality()
+	if !ok || k < 0 || k >= n {
+		panic("study: parameter " + p.Name + " has no value number " + strconv.Itoa(k))
+	}
+	switch p.Type {
+	case Int:
+		step, _ := p.step()
+		return int64(*p.Min) + int64(k)*int64(step)
+	case Float:
+		return p.grid(k)
+	case Bool:
+		return k == 1
+	case Fixed:
+		return p.Value
+	default:
+		return p.Values[k]
+	}
+}
+
+// grid is min + k*step, with no more decimals than min and step are written
+// with: the third step of 0.1 from 0 is 0.3, not 0.30000000000000004.
+func (p Parameter) grid(k int) float64 {
+	value := *p.Min + float64(k)**p.Step
+	if d := max(decimals(*p.Min), decimals(*p.Step)); d <= 15 {
+		if rounded, err := strconv.ParseFloat(strconv.FormatFloat(value, 'f', d, 64), 64); err == nil {
+			value = rounded
+		}
+	}
+	return min(max(value, *p.Min), *p.Max)
+}
+
+// decimals is how many digits the shortest form of v has after its point.
+func decimals(v float64) int {
+	_, fraction, _ := strings.Cut(strconv.FormatFloat(v, 'f', -1, 64), ".")
+	return len(fraction)
+}
+
+// Index is the inverse of At: the number k of the value, ok only where the value
+// is exactly one that At returns. A float64 counts as the int64 that it equals,
+// and the other way round.
+func (p Parameter) Index(value any) (k int, ok bool) {
+	n, finite := p.Cardinality()
+	if !finite {
+		return 0, false
+	}
+	switch p.Type {
+	case Int, Float:
+		x, ok := toFloat(value)
+		if !ok || !(x >= *p.Min && x <= *p.Max) {
+			return 0, false
+		}
+		k = p.nearest(x, n)
+	case Bool:
+		b, ok := value.(bool)
+		if !ok {
+			return 0, false
+		}
+		if b {
+			k = 1
+		}
+	case Fixed:
+	default:
+		for k = 0; k < n-1 && !equal(p.Values[k], value); k++ {
+		}
+	}
+	return k, equal(p.At(k), value)
+}
+
+// nearest is the number of the value of a stepped parameter that is nearest to x.
+func (p Parameter) nearest(x float64, n int) int {
+	step, _ := p.step()
+	k := math.Round((x - *p.Min) / step)
+	if !(k > 0) {
+		return 0
+	}
+	return int(min(k, float64(n-1)))
+}
+
+// ToUnit maps a value to [0,1] by the parameter's scale. The n values of a
+// parameter with a cardinality map to the middles of n bins that cover [0,1]: by
+// the scale for a numeric one, of equal width for any other. Min and max of a
+// float without a step map to 0 and 1. Values outside of the range map to its
+// nearest end, and what is no value of the parameter to 0.
+func (p Parameter) ToUnit(value any) float64 {
+	if p.Type != Int && p.Type != Float {
+		k, ok := p.Index(value)
+		if !ok {
+			return 0
+		}
+		n, _ := p.Cardinality()
+		return (float64(k) + 0.5) / float64(n)
+	}
+	x, ok := toFloat(value)
+	if !ok {
+		return 0
+	}
+	x = min(max(x, *p.Min), *p.Max)
+	low, high := p.edges()
+	a, b, t := p.warp(low), p.warp(high), p.warp(x)
+	if u := (t - a) / (b - a); u >= 0 {
+		return min(u, 1)
+	}
+	return 0
+}
+
+// FromUnit maps u, clamped to [0,1], to a value of the parameter: the inverse of
+// ToUnit, rounded to the nearest value where there are steps. A numeric value is
+// never outside of [min,max]. NaN maps as 0 does.
+func (p Parameter) FromUnit(u float64) any {
+	if !(u > 0) {
+		u = 0
+	}
+	u = min(u, 1)
+	n, stepped := p.Cardinality()
+	if p.Type != Int && p.Type != Float {
+		return p.At(min(int(u*float64(n)), n-1))
+	}
+	low, high := p.edges()
+	x := p.unwarp(p.warp(low)*(1-u) + p.warp(high)*u)
+	if stepped {
+		return p.At(p.nearest(x, n))
+	}
+	switch u {
+	case 0:
+		return *p.Min
+	case 1:
+		return *p.Max
+	}
+	return min(max(x, *p.Min), *p.Max) + 0 // +0 turns -0 into 0
+}
+
+// edges are the ends of the range that maps to [0,1]: half a step beyond the
+// first and the last value, but never beyond what the scale allows.
+func (p Parameter) edges() (low, high float64) {
+	low, high = *p.Min, *p.Max
+	n, stepped := p.Cardinality()
+	if !stepped {
+		return low, high
+	}
+	step, _ := p.step()
+	high = *p.Min + float64(n-1)*step
+	switch {
+	case p.Scale == Log:
+		return max(low-step/2, low/2), high + step/2
+	case p.Scale == Logit && p.Type == Float:
+		return max(low-step/2, low/2), min(high+step/2, (1+high)/2, math.Nextafter(1, 0))
+	default:
+		return low - step/2, high + step/2
+	}
+}
+
+// warp takes a value to the scale on which it is searched.
+func (p Parameter) warp(x float64) float64 {
+	switch p.Scale {
+	case Log:
+		return math.Log(x)
+	case Logit:
+		return logit(p.share(x))
+	default:
+		return x
+	}
+}
+
+// unwarp is the inverse of warp.
+func (p Parameter) unwarp(t float64) float64 {
+	switch p.Scale {
+	case Log:
+		return math.Exp(t)
+	case Logit:
+		share := 1 / (1 + math.Exp(-t))
+		if p.Type == Int {
+			below := *p.Min - 1
+			return below + share*(*p.Max+1-below)
+		}
+		return share
+	default:
+		return t
+	}
+}
+
+// share is what the logit scale takes the logit of: a float itself, which lies
+// in (0,1), and of an integer its place between min-1 and max+1, so that the
+// percentages 1 to 99 are searched as the shares 0.01 to 0.99.
+func (p Parameter) share(x float64) float64 {
+	if p.Type != Int {
+		return x
+	}
+	below := *p.Min - 1
+	return (x - below) / (*p.Max + 1 - below)
+}
+
+// logit is ln(x/(1-x)), exact near 1/2 and near both ends.
+func logit(x float64) float64 { return math.Log(x) - math.Log1p(-x) }

@@ -1,0 +1,74 @@
+package study
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+)
+
+// scalar returns v as one of the types that values of parameters have: string,
+// bool, int64 or a finite float64 (with -0 as 0).
+func scalar(v any) (any, bool) {
+	switch v := v.(type) {
+	case string, bool, int64:
+		return v, true
+	case int:
+		return int64(v), true
+	case int32:
+		return int64(v), true
+	case uint64:
+		if v > math.MaxInt64 {
+			return nil, false
+		}
+		return int64(v), true
+	case float32:
+		return scalar(float64(v))
+	case float64:
+		return v + 0, !math.IsNaN(v) && !math.IsInf(v, 0)
+	case json.Number:
+		n, err := number(v.String())
+		if err != nil {
+			return nil, false
+		}
+		return scalar(n)
+	default:
+		return nil, false
+	}
+}
+
+// equal reports whether two scalars are the same value; an int64 and a float64
+// are if they are the same number.
+func equal(a, b any) bool {
+	if a == b {
+		return true
+	}
+	switch a := a.(type) {
+	case int64:
+		b, ok := b.(float64)
+		return ok && float64(a) == b && a == int64(b)
+	case float64:
+		b, ok := b.(int64)
+		return ok && float64(b) == a && b == int64(a)
+	default:
+		return false
+	}
+}
+
+// contains reports whether list holds a value equal to v.
+func contains(list []any, v any) bool {
+	return slices.ContainsFunc(list, func(w any) bool { return equal(w, v) })
+}
+
+// toFloat is a number as a float64.
+func toFloat(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, !math.IsNaN(v)
+	case int64:
+		return float64(v), true
+	case int:
+		return float64(v), true
+	default:
+		return 0, false
+	}
+}
