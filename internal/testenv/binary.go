@@ -1,0 +1,113 @@
+// Package testenv runs real etcd and nats-server processes for tests: built once
+// from the modules that go.mod pins, on loopback, in temporary directories, and
+// killed with the test. It is for tests only.
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	etcdModule = "go.etcd.io/etcd/server/v3"
+	natsModule = "github.com/nats-io/nats-server/v2"
+	// buildTimeout bounds a build with a cold cache on a slow machine.
+	buildTimeout = 10 * time.Minute
+)
+
+// Build returns the path of a program of the module that go.mod pins, or of a
+// package of this module. It builds programs of other modules once and keeps
+// them in the user's cache directory by their version; this module's own it
+// builds into the test's temporary directory.
+func Build(t testing.TB, pkg string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := run(ctx, root, "go", "list", "-f", "{{with .Module}}{{.Version}}{{end}}", pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version == "" {
+		out := filepath.Join(t.TempDir(), path.Base(pkg))
+		if _, err := run(ctx, root, "go", "build", "-o", out, pkg); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	out, err := buildOnce(ctx, root, pkg, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func moduleRoot(ctx context.Context) (string, error) {
+	mod, err := run(ctx, ".", "go", "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	if mod == "" || mod == os.DevNull {
+		return "", errors.New("find go.mod: run the tests inside the module")
+	}
+	return filepath.Dir(mod), nil
+}
+
+// buildOnce builds a program unless the cache holds it. Test processes that need
+// it at the same time wait for one build.
+func buildOnce(ctx context.Context, root, pkg, version string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	cache = filepath.Join(cache, "fantasia-testenv")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", fmt.Errorf("make the cache of test programs: %w", err)
+	}
+	out := filepath.Join(cache, strings.NewReplacer("/", "_", ".", "_").Replace(pkg)+"@"+version)
+	lock := flock.New(out + ".lock")
+	if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
+		return "", fmt.Errorf("lock %s: %w", lock.Path(), err)
+	}
+	defer func() { _ = lock.Close() }()
+	if _, err := os.Stat(out); err == nil {
+		return out, nil
+	}
+	unfinished := out + ".new"
+	if _, err := run(ctx, root, "go", "build", "-trimpath", "-o", unfinished, pkg); err != nil {
+		return "", err
+	}
+	if err := os.Rename(unfinished, out); err != nil {
+		return "", fmt.Errorf("keep the test program: %w", err)
+	}
+	return out, nil
+}
+
+// run returns what a command writes to its standard output.
+func run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,68 @@
+package testenv
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// Etcd is an etcd server in a process of its own.
+type Etcd struct {
+	*Process
+	// URL is where its clients connect.
+	URL string
+}
+
+// StartEtcd starts one etcd and waits until it serves. Further arguments are
+// etcd's own flags.
+func StartEtcd(t testing.TB, args ...string) *Etcd {
+	t.Helper()
+	return StartEtcdCluster(t, 1, args...)[0]
+}
+
+// StartEtcdCluster starts an etcd cluster of n members and waits until all of
+// them serve.
+func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
+	t.Helper()
+	path, dir := Build(t, etcdModule), t.TempDir()
+	clients, peers, members := make([]string, n), make([]string, n), make([]string, n)
+	for i := range n {
+		clients[i] = fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
+		peers[i] = fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
+		members[i] = fmt.Sprintf("etcd-%d=%s", i, peers[i])
+	}
+	out := make([]*Etcd, n)
+	for i := range n {
+		name := fmt.Sprintf("etcd-%d", i)
+		flags := append([]string{
+			"--name=" + name, "--data-dir=" + filepath.Join(dir, name),
+			"--listen-client-urls=" + clients[i], "--advertise-client-urls=" + clients[i],
+			"--listen-peer-urls=" + peers[i], "--initial-advertise-peer-urls=" + peers[i],
+			"--initial-cluster=" + strings.Join(members, ","), "--initial-cluster-token=" + filepath.Base(dir),
+			"--log-level=warn",
+		}, args...)
+		out[i] = &Etcd{Process: prepare(t, path, flags, nil, answersOK(clients[i]+"/health")), URL: clients[i]}
+		out[i].name = name
+		out[i].start()
+	}
+	for _, e := range out {
+		e.AwaitReady()
+	}
+	return out
+}
+
+// EtcdClient returns a client of the endpoints that is closed at the test's end.
+func EtcdClient(t testing.TB, endpoints ...string) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}

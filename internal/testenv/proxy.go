@@ -1,0 +1,162 @@
+package testenv
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Proxy passes TCP connections on to a server, and loses what a test wants lost.
+// Its methods are safe for concurrent use.
+type Proxy struct {
+	// Addr is where clients connect, host:port.
+	Addr string
+
+	target   string
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	// requests and replies are closed while that direction passes.
+	requests, replies chan struct{}
+	closed            chan struct{}
+}
+
+// StartProxy starts a proxy in front of a server's address (host:port, or a URL
+// of it) that is closed at the test's end.
+func StartProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	if _, rest, ok := strings.Cut(target, "://"); ok {
+		target = rest
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := make(chan struct{})
+	close(open)
+	p := &Proxy{Addr: l.Addr().String(), target: target, listener: l,
+		conns: map[net.Conn]struct{}{}, requests: open, replies: open, closed: make(chan struct{})}
+	p.running.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Hold swallows both directions, without closing anything: the network is gone.
+func (p *Proxy) Hold() { p.set(&p.requests, &p.replies) }
+
+// HoldReplies lets requests reach the server and swallows what it answers.
+func (p *Proxy) HoldReplies() { p.set(&p.replies) }
+
+func (p *Proxy) set(gates ...*chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range gates {
+		*g = make(chan struct{})
+	}
+}
+
+// Heal passes everything on again: what was held, too, on connections that are
+// still open.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range []chan struct{}{p.requests, p.replies} {
+		select {
+		case <-g:
+		default:
+			close(g)
+		}
+	}
+}
+
+// Drop closes all connections; what was held is lost.
+func (p *Proxy) Drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		if !p.keep(client, server) {
+			return
+		}
+		gone := make(chan struct{}, 2)
+		p.running.Go(func() { p.copy(server, client, &p.requests, gone) })
+		p.running.Go(func() { p.copy(client, server, &p.replies, gone) })
+	}
+}
+
+// keep registers the two ends of a connection, or closes them after the test.
+func (p *Proxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		p.conns[c] = struct{}{}
+	}
+	select {
+	case <-p.closed:
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		return false
+	default:
+		return true
+	}
+}
+
+// copy passes one direction on until either end closes, and then closes both.
+func (p *Proxy) copy(to, from net.Conn, gate *chan struct{}, gone chan struct{}) {
+	defer func() {
+		gone <- struct{}{}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, c := range []net.Conn{to, from} {
+			_ = c.Close()
+			delete(p.conns, c)
+		}
+	}()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		open := *gate
+		p.mu.Unlock()
+		select {
+		case <-open:
+		case <-gone:
+			return
+		case <-p.closed:
+			return
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	close(p.closed)
+	p.mu.Unlock()
+	p.Drop()
+	p.running.Wait()
+}
