@@ -4,43 +4,50 @@
 // are pure.
 package acquisition
 
-import "math"
+import (
+	"math"
+	"slices"
 
-const (
-	logSqrt2Pi = 0.918938533204672741780329736405617639861397473637783412817
-	// halfLogHalfPi is ½ ln(π/2).
-	halfLogHalfPi = 0.225791352644727432363097614947441071785897339272703096187
+	"gonum.org/v1/gonum/floats"
 )
 
 // LogEI returns the logarithm of the expected improvement below best of a
-// normal variable with the given mean and standard deviation sd > 0:
+// normal variable with the given mean and standard deviation sd ≥ 0:
 //
 //	log E[max(best − f, 0)] = log sd + log(φ(z) + z·Φ(z)),  z = (best − mean)/sd
 //
 // It is accurate to rounding in z, also where the expected improvement itself
-// underflows (Ament et al. 2023, Unexpected Improvements to Expected
-// Improvement for Bayesian Optimization, equation 9).
+// underflows: the function of Ament et al. 2023 (Unexpected Improvements to
+// Expected Improvement for Bayesian Optimization, equation 9), with a
+// continued fraction for its tail. It is −Inf where no improvement is possible.
 func LogEI(mean, sd, best float64) float64 {
-	return math.Log(sd) + logH((best-mean)/sd)
+	if sd == 0 {
+		return math.Log(math.Max(best-mean, 0))
+	}
+	value, _, _ := LogEIGradient(mean, sd, best)
+	return value
 }
 
 // LogEIGradient returns LogEI and its derivatives with respect to the mean and
-// the standard deviation.
+// the standard deviation, which must be positive.
 func LogEIGradient(mean, sd, best float64) (value, dMean, dSD float64) {
 	z := (best - mean) / sd
-	h := logH(z)
-	// EI = sd·h(z) with h' = Φ and h − z·h' = φ.
-	dMean = -math.Exp(LogCDF(z)-h) / sd
-	dSD = math.Exp(-z*z/2-logSqrt2Pi-h) / sd
-	return math.Log(sd) + h, dMean, dSD
+	// EI = sd·h(z) with h = φ + z·Φ, h' = Φ and h − z·h' = φ.
+	if z <= -1 {
+		ratio, deficit := mills(-z)
+		return math.Log(sd) + logDensity(z) + math.Log(deficit), -ratio / deficit / sd, 1 / deficit / sd
+	}
+	density, below := math.Exp(logDensity(z)), math.Erfc(-z/math.Sqrt2)/2
+	h := density + z*below
+	return math.Log(sd) + math.Log(h), -below / h / sd, density / h / sd
 }
 
 // LogPI returns the logarithm of the probability that a normal variable with
 // the given mean and standard deviation sd > 0 is below best.
 func LogPI(mean, sd, best float64) float64 { return LogCDF((best - mean) / sd) }
 
-// LCB returns the negative lower confidence bound kappa·sd − mean: how low the
-// objective may well be, larger being better.
+// LCB returns the negated lower confidence bound kappa·sd − mean: the upper
+// confidence bound of the negated objective.
 func LCB(mean, sd, kappa float64) float64 { return kappa*sd - mean }
 
 // LogMeanExp returns log((Σ exp v_i)/n), the logarithm of the mean of an
@@ -50,10 +57,7 @@ func LogMeanExp(v []float64) float64 {
 	if len(v) == 0 {
 		panic("acquisition: the mean of no values")
 	}
-	largest := math.Inf(-1)
-	for _, x := range v {
-		largest = math.Max(largest, x)
-	}
+	largest := slices.Max(v)
 	if math.IsInf(largest, 0) {
 		return largest
 	}
@@ -62,4 +66,23 @@ func LogMeanExp(v []float64) float64 {
 		sum += math.Exp(x - largest)
 	}
 	return largest + math.Log(sum/float64(len(v)))
+}
+
+// LogMeanExpGradient sets dst[i] to the derivative of LogMeanExp with respect
+// to v_i: the share exp v_i / Σ exp v_j. Values that are all −Inf share equally.
+func LogMeanExpGradient(dst, v []float64) {
+	if len(dst) != len(v) {
+		panic("acquisition: the gradient and the values differ in length")
+	}
+	largest := slices.Max(v)
+	if math.IsInf(largest, 0) {
+		for i := range dst {
+			dst[i] = 1 / float64(len(v))
+		}
+		return
+	}
+	for i, x := range v {
+		dst[i] = math.Exp(x - largest)
+	}
+	floats.Scale(1/floats.Sum(dst), dst)
 }

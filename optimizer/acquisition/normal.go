@@ -2,33 +2,57 @@ package acquisition
 
 import "math"
 
+const (
+	// logSqrt2Pi is ½ ln(2π), sqrtHalfPi is √(π/2).
+	logSqrt2Pi = 0.918938533204672741780329736405617639861397473637783412817
+	sqrtHalfPi = 1.253314137315500251207882642405522626503493370304969158314
+	// fraction is where Mills' ratio goes over to its continued fraction.
+	fraction = 3
+)
+
 // LogCDF returns log Φ(z), the logarithm of the standard normal distribution
-// function, accurate also in its lower tail.
+// function, accurate to rounding also where Φ underflows or is nearly 1.
 func LogCDF(z float64) float64 {
 	if z > -1 {
 		return math.Log1p(-math.Erfc(z/math.Sqrt2) / 2)
 	}
-	return -z*z/2 + math.Log(Erfcx(-z/math.Sqrt2)/2)
+	ratio, _ := mills(-z)
+	return logDensity(z) + math.Log(ratio)
 }
 
-// logH returns log(φ(z) + z·Φ(z)).
-func logH(z float64) float64 {
-	switch {
-	case z > -1:
-		return math.Log(math.Exp(-z*z/2-logSqrt2Pi) + z*math.Erfc(-z/math.Sqrt2)/2)
-	case z > -1e6:
-		w := math.Log(-z*Erfcx(-z/math.Sqrt2)) + halfLogHalfPi
-		return -z*z/2 - logSqrt2Pi + log1mExp(w)
-	default:
-		return -z*z/2 - logSqrt2Pi - 2*math.Log(-z)
+// Erfcx returns the scaled complementary error function exp(x²)·erfc(x); +Inf
+// below about −26.6, where it overflows.
+func Erfcx(x float64) float64 {
+	if x*math.Sqrt2 < fraction {
+		square := x * x
+		// The rounding error of x² would be multiplied by x².
+		return math.Exp(square) * math.Exp(math.FMA(x, x, -square)) * math.Erfc(x)
 	}
+	ratio, _ := mills(x * math.Sqrt2)
+	return ratio / sqrtHalfPi
 }
 
-// log1mExp returns log(1 − exp(w)) for w < 0 (Mächler 2012, Accurately
-// computing log(1 − exp(−|a|))).
-func log1mExp(w float64) float64 {
-	if w > -math.Ln2 {
-		return math.Log(-math.Expm1(w))
+// mills returns Mills' ratio R(t) = (1 − Φ(t))/φ(t) for t ≥ 1, and
+// 1 − t·R(t), which is (φ(z) + z·Φ(z))/φ(z) at z = −t.
+//
+// From t = 3 on, R(t) = 1/(t + g) with Laplace's continued fraction
+// g = 1/(t + 2/(t + 3/(t + …))), and 1 − t·R(t) = g/(t + g) without the
+// cancellation that would lose about 2·log10(t) digits.
+func mills(t float64) (ratio, deficit float64) {
+	if t < fraction {
+		ratio = sqrtHalfPi * Erfcx(t/math.Sqrt2)
+		return ratio, 1 - t*ratio
 	}
-	return math.Log1p(-math.Exp(w))
+	// The terms that rounding sees, by trial against 60 digits.
+	terms := 9 + 600/(t*t)
+	f := t
+	for k := math.Floor(terms); k >= 2; k-- {
+		f = t + k/f
+	}
+	g := 1 / f
+	ratio = 1 / (t + g)
+	return ratio, g * ratio
 }
+
+// logDensity returns log φ(z).
+func logDensity(z float64) float64 { return -z*z/2 - logSqrt2Pi }
