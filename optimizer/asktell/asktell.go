@@ -1,0 +1,222 @@
+// Package asktell is an optimiser alone, behind a protocol of JSON lines: a
+// program asks for points, evaluates them as it likes and tells the outcomes.
+package asktell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/gpbo"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// The bounds on a request.
+const (
+	// MaxLine is the longest line that is read, in bytes, without its newline.
+	MaxLine = 1 << 20
+	// MaxAsk is the largest number of points that one line may ask for.
+	MaxAsk = 1000
+)
+
+// Serve answers each line of in with one line on out, until in ends (nil), ctx
+// ends (its error), or reading or writing fails. A line that is no valid request
+// is answered by an error and changes nothing; so is a tell of which one element
+// is wrong. What is asked and not told is pending. Neither the study's budget
+// nor its program is used.
+//
+// The same study and the same lines give the same answers. If ctx ends while
+// in.Read blocks, Serve returns at once, and its reader ends with that Read: the
+// owner of in closes it.
+func Serve(ctx context.Context, s *study.Study, in io.Reader, out io.Writer) error {
+	session, err := newSession(s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := make(chan line)
+	go read(ctx, in, lines)
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case l := <-lines:
+			if l.err != nil && !errors.Is(l.err, errLong) {
+				return end(l.err)
+			}
+			reply := session.answer(ctx, l)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := encoder.Encode(reply); err != nil {
+				return fmt.Errorf("write an answer: %w", err)
+			}
+		}
+	}
+}
+
+// end is the outcome of Serve for the error that ended the input.
+func end(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("read a request: %w", err)
+}
+
+// session is the state of one conversation.
+type session struct {
+	study     *study.Study
+	space     *study.Space
+	optimizer optimizer.Optimizer
+	state     optimizer.State
+	asked     int // trials handed out
+	observed  []optimizer.Observation
+	pending   []optimizer.Pending // by trial number
+}
+
+func newSession(s *study.Study) (*session, error) {
+	space, err := s.Space()
+	if err != nil {
+		return nil, err
+	}
+	algorithm, err := registry.New(s.Spec.Algorithm.Name, s.Spec.Algorithm.Settings)
+	if err != nil {
+		return nil, err
+	}
+	return &session{study: s, space: space, optimizer: algorithm}, nil
+}
+
+// answer carries out a line.
+func (s *session) answer(ctx context.Context, l line) answer {
+	reply, err := s.serve(ctx, l)
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return reply
+}
+
+func (s *session) serve(ctx context.Context, l line) (answer, error) {
+	if l.err != nil {
+		return answer{}, l.err
+	}
+	r, err := parse(l.text)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case r.Ask != nil:
+		return s.ask(ctx, *r.Ask)
+	case r.Tell != nil:
+		return s.tell(*r.Tell)
+	case !*r.Recommend:
+		return answer{}, errors.New(`"recommend" takes true`)
+	default:
+		return s.recommend(ctx)
+	}
+}
+
+// problem is a snapshot that later requests do not change.
+func (s *session) problem() *optimizer.Problem {
+	spec := s.study.Spec
+	return &optimizer.Problem{
+		Space:        s.space,
+		Direction:    spec.Objective.Direction,
+		MaxTrials:    spec.Budget.MaxTrials,
+		Parallelism:  max(1, spec.Parallelism),
+		Seed:         spec.Algorithm.Seed,
+		First:        s.asked + 1,
+		Observations: s.observed[:len(s.observed):len(s.observed)],
+		Pending:      append([]optimizer.Pending(nil), s.pending...),
+	}
+}
+
+func (s *session) ask(ctx context.Context, n int) (answer, error) {
+	if n < 1 || n > MaxAsk {
+		return answer{}, fmt.Errorf("ask %d: want 1 to %d points", n, MaxAsk)
+	}
+	rng := optimizer.NewRand(s.study.Spec.Algorithm.Seed, s.asked+1)
+	batch, state, err := s.optimizer.Suggest(ctx, s.problem(), s.state, n, rng)
+	if err != nil && !errors.Is(err, optimizer.ErrExhausted) {
+		return answer{}, fmt.Errorf("ask %d: %w", n, err)
+	}
+	if err == nil {
+		s.state = state
+	}
+	suggestions := make([]suggestion, len(batch))
+	for i, b := range batch {
+		s.asked++
+		s.pending = append(s.pending, optimizer.Pending{Trial: s.asked, Point: b.Point})
+		suggestions[i] = suggestion{Trial: s.asked, Parameters: b.Point, Why: why{Source: b.Source, Reasons: b.Reasons}}
+	}
+	return answer{Suggestions: &suggestions}, nil
+}
+
+// tell applies all of the list, or nothing where an element is wrong.
+func (s *session) tell(list []tell) (answer, error) {
+	open := make(map[int]study.Point, len(s.pending))
+	for _, p := range s.pending {
+		open[p.Trial] = p.Point
+	}
+	told := make([]optimizer.Observation, 0, len(list))
+	for i, t := range list {
+		o, err := s.check(t, open)
+		if err != nil {
+			return answer{}, fmt.Errorf("tell[%d]: %w", i, err)
+		}
+		delete(open, o.Trial)
+		told = append(told, o)
+	}
+	s.observed = append(s.observed, told...)
+	left := s.pending[:0]
+	for _, p := range s.pending {
+		if _, still := open[p.Trial]; still {
+			left = append(left, p)
+		}
+	}
+	s.pending = left
+	n := len(told)
+	return answer{Told: &n}, nil
+}
+
+// check makes an observation of t; open are the trials that can be told.
+func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation, error) {
+	o, err := t.observation(s.study.Spec.Objective.Metric)
+	if err != nil {
+		return o, err
+	}
+	if (t.Trial == nil) == (t.Parameters == nil) {
+		return o, errors.New(`want either "trial" or "parameters"`)
+	}
+	if t.Trial == nil {
+		if o.Point, err = s.space.Normalize(t.Parameters); err != nil {
+			return o, fmt.Errorf("parameters: %w", err)
+		}
+		if err := s.space.Check(o.Point); err != nil {
+			return o, fmt.Errorf("parameters: %w", err)
+		}
+		return o, nil
+	}
+	o.Trial = *t.Trial
+	var ok bool
+	if o.Point, ok = open[o.Trial]; !ok {
+		if o.Trial >= 1 && o.Trial <= s.asked {
+			return o, fmt.Errorf("trial %d has been told before", o.Trial)
+		}
+		return o, fmt.Errorf("trial %d was never asked for: %d were", o.Trial, s.asked)
+	}
+	return o, nil
+}
+
+func (s *session) recommend(ctx context.Context) (answer, error) {
+	best, err := gpbo.Recommend(ctx, s.problem(), s.state)
+	if err != nil {
+		return answer{}, fmt.Errorf("recommend: %w", err)
+	}
+	return answer{Recommended: &recommended{best}}, nil
+}

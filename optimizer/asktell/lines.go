@@ -1,0 +1,78 @@
+package asktell
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// errLong is a line that is too long; it was skipped to its end.
+var errLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
+
+// line is a line of input without its newline, or why there is none.
+type line struct {
+	text []byte
+	err  error
+}
+
+// read sends each line of in, then the error that ended it, until ctx ends.
+func read(ctx context.Context, in io.Reader, lines chan<- line) {
+	buffer := bufio.NewReaderSize(in, 64<<10)
+	for {
+		l := next(buffer)
+		select {
+		case lines <- l:
+		case <-ctx.Done():
+			return
+		}
+		if l.err != nil && !errors.Is(l.err, errLong) {
+			return
+		}
+	}
+}
+
+// next reads one line, empty ones skipped. It keeps at most MaxLine bytes.
+func next(in *bufio.Reader) line {
+	for {
+		text, err := whole(in)
+		if len(text) > 0 || err != nil {
+			return line{text: text, err: err}
+		}
+	}
+}
+
+// whole reads to the next newline. A last line without one counts.
+func whole(in *bufio.Reader) ([]byte, error) {
+	var text []byte
+	long := false
+	for {
+		part, err := in.ReadSlice('\n')
+		ended := err == nil
+		if ended {
+			part = part[:len(part)-1]
+		}
+		if long = long || len(text)+len(part) > MaxLine; !long {
+			text = append(text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && (!errors.Is(err, io.EOF) || (len(text) == 0 && !long)):
+			return nil, err
+		case long:
+			return nil, errLong
+		default:
+			return trim(text), nil
+		}
+	}
+}
+
+// trim takes the carriage return off a line of a Windows program.
+func trim(text []byte) []byte {
+	if n := len(text); n > 0 && text[n-1] == '\r' {
+		return text[:n-1]
+	}
+	return text
+}

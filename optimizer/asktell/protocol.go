@@ -1,0 +1,118 @@
+package asktell
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// request is a line of input; exactly one field is set.
+type request struct {
+	Ask       *int    `json:"ask"`
+	Tell      *[]tell `json:"tell"`
+	Recommend *bool   `json:"recommend"`
+}
+
+// tell is the outcome of an evaluation: of a trial that was asked for, or of a
+// point of the caller's own.
+type tell struct {
+	Trial      *int                `json:"trial"`
+	Parameters map[string]any      `json:"parameters"`
+	Metrics    map[string]*float64 `json:"metrics"`
+	Failed     bool                `json:"failed"`
+	Infeasible bool                `json:"infeasible"`
+}
+
+// answer is a line of output; exactly one field is set.
+type answer struct {
+	Suggestions *[]suggestion `json:"suggestions,omitempty"`
+	Told        *int          `json:"told,omitempty"`
+	Recommended *recommended  `json:"recommended,omitempty"`
+	Error       string        `json:"error,omitempty"`
+}
+
+// recommended is written as null where nothing has completed.
+type recommended struct{ of *optimizer.Recommendation }
+
+// MarshalJSON implements json.Marshaler.
+func (r recommended) MarshalJSON() ([]byte, error) { return json.Marshal(r.of) }
+
+type suggestion struct {
+	Trial      int         `json:"trial"`
+	Parameters study.Point `json:"parameters"`
+	Why        why         `json:"why"`
+}
+
+type why struct {
+	Source optimizer.Source `json:"source"`
+	optimizer.Reasons
+}
+
+// parse reads a line, strictly: unknown fields and trailing text are errors.
+func parse(line []byte) (request, error) {
+	var r request
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	decoder.UseNumber()
+	if err := decoder.Decode(&r); err != nil {
+		return r, fmt.Errorf("not a request: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return r, errors.New("not a request: there is more after the JSON object")
+	}
+	set := 0
+	for _, given := range []bool{r.Ask != nil, r.Tell != nil, r.Recommend != nil} {
+		if given {
+			set++
+		}
+	}
+	if set != 1 {
+		return r, errors.New(`a request has exactly one of "ask", "tell" and "recommend"`)
+	}
+	return r, nil
+}
+
+// observation checks what t says of the point; Trial and Point are left to the caller.
+func (t tell) observation(metric string) (optimizer.Observation, error) {
+	said := 0
+	for _, given := range []bool{t.Metrics != nil, t.Failed, t.Infeasible} {
+		if given {
+			said++
+		}
+	}
+	switch {
+	case said != 1:
+		return optimizer.Observation{}, errors.New(`want exactly one of "metrics", "failed": true and "infeasible": true`)
+	case t.Failed:
+		return optimizer.Observation{Outcome: optimizer.OutcomeFailed}, nil
+	case t.Infeasible:
+		return optimizer.Observation{Outcome: optimizer.OutcomeInfeasible}, nil
+	}
+	value, present := t.Metrics[metric]
+	if !present {
+		return optimizer.Observation{}, fmt.Errorf("metrics lack %q: saw %s", metric, names(t.Metrics))
+	}
+	if value == nil {
+		return optimizer.Observation{}, fmt.Errorf(`metric %q is null: a finite number is wanted, or "infeasible": true for an evaluation that diverged`, metric)
+	}
+	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Value: *value}, nil
+}
+
+func names(metrics map[string]*float64) string {
+	if len(metrics) == 0 {
+		return "none"
+	}
+	quoted := make([]string, 0, len(metrics))
+	for name := range metrics {
+		quoted = append(quoted, fmt.Sprintf("%q", name))
+	}
+	sort.Strings(quoted)
+	return strings.Join(quoted, ", ")
+}

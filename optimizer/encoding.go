@@ -1,0 +1,105 @@
+package optimizer
+
+import (
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// inactivePlace is where the column of an inactive conditional parameter is
+// put: the same place for every point, so that it makes no two of them differ.
+const inactivePlace = 0.5
+
+// Column is one coordinate of an Encoding: a parameter that has a choice.
+type Column struct {
+	Parameter study.Parameter
+	// Levels is the number of values that the parameter can take, 0 where it is
+	// a continuum. The values lie at (i+½)/Levels, i = 0…Levels−1, for a
+	// parameter without a scale of its own (categorical, ordinal, bool).
+	Levels int
+}
+
+// Categorical reports whether the column's values have no order.
+func (c Column) Categorical() bool { return c.Parameter.Type == study.Categorical }
+
+// Encoding maps the points of a space to the unit cube and back. A numeric, an
+// ordinal, a bool and a categorical have one column each; a parameter with a
+// single value has none. The column of an inactive parameter holds a fixed
+// place. An Encoding is immutable and safe for concurrent use.
+type Encoding struct {
+	space       *study.Space
+	parameters  []study.Parameter
+	columns     []Column
+	column      map[string]int // of each parameter that has one
+	conditional bool
+}
+
+// NewEncoding returns the encoding of a space, its columns in the space's order
+// of parameters.
+func NewEncoding(space *study.Space) *Encoding {
+	e := &Encoding{space: space, parameters: space.Parameters(), column: map[string]int{}}
+	for _, p := range e.parameters {
+		levels, finite := p.Cardinality()
+		if finite && levels == 1 {
+			continue
+		}
+		if !finite {
+			levels = 0
+		}
+		e.column[p.Name] = len(e.columns)
+		e.columns = append(e.columns, Column{Parameter: p, Levels: levels})
+		e.conditional = e.conditional || len(p.When) > 0
+	}
+	return e
+}
+
+// Columns returns the columns; the caller does not change them.
+func (e *Encoding) Columns() []Column { return e.columns }
+
+// Dim returns the number of columns.
+func (e *Encoding) Dim() int { return len(e.columns) }
+
+// Conditional reports whether a column can be inactive.
+func (e *Encoding) Conditional() bool { return e.conditional }
+
+// Encode returns the place of a point of the space in [0,1]^Dim.
+func (e *Encoding) Encode(p study.Point) []float64 {
+	x := make([]float64, len(e.columns))
+	for i, c := range e.columns {
+		x[i] = inactivePlace
+		if value, active := p[c.Parameter.Name]; active {
+			x[i] = c.Parameter.ToUnit(value)
+		}
+	}
+	return x
+}
+
+// Decode returns the point at x, a point of [0,1]^Dim: values rounded to the
+// levels of their parameters, inactive parameters left out. The point may break
+// the space's constraints. Coordinates outside [0,1] count as the nearest bound,
+// NaN as ½.
+func (e *Encoding) Decode(x []float64) study.Point { return e.decode(x, nil) }
+
+// decode is Decode with some values given: those of fixed that are active.
+func (e *Encoding) decode(x []float64, fixed study.Point) study.Point {
+	p := make(study.Point, len(e.parameters))
+	for _, parameter := range e.parameters {
+		name := parameter.Name
+		if len(parameter.When) > 0 && !e.space.Active(p, name) {
+			continue
+		}
+		if value, given := fixed[name]; given {
+			p[name] = value
+			continue
+		}
+		u := inactivePlace
+		if i, ok := e.column[name]; ok && !math.IsNaN(x[i]) {
+			u = min(1, max(0, x[i]))
+		}
+		p[name] = parameter.FromUnit(u)
+	}
+	return p
+}
+
+// Snap moves x to the place of the point that it decodes to.
+func (e *Encoding) Snap(x []float64) { copy(x, e.Encode(e.Decode(x))) }

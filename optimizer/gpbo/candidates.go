@@ -1,0 +1,145 @@
+package gpbo
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/design"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// The candidates around good points: the number of those points, the standard
+// deviations of the steps away from them, and how many coordinates a step
+// changes on average (as in TuRBO; Eriksson et al. 2019).
+const (
+	goodPoints    = 5
+	changedAtOnce = 20
+	minCandidates = 16
+)
+
+var scales = [...]float64{0.2, 0.05, 0.01}
+
+// place is a point that can be suggested, with its coordinates.
+type place struct {
+	point study.Point
+	x     []float64
+}
+
+// candidates returns the places among which a search begins: all that remain in
+// a small finite space, otherwise half of them spread over the space and half
+// around the best observed points. Each is feasible and not taken.
+func candidates(r *optimizer.Request, d *data, count int) []place {
+	if r.Remaining != nil && len(r.Remaining) <= 2*count {
+		places := make([]place, len(r.Remaining))
+		for i, p := range r.Remaining {
+			places[i] = place{p, r.Encoding.Encode(p)}
+		}
+		return places
+	}
+	spread := spreadOut(r.Encoding.Dim(), r.Rand)
+	places := gather(nil, r, count/2, spread)
+	places = gather(places, r, count, around(r, d))
+	for len(places) < minCandidates {
+		// Feasible points are rare: look for them harder.
+		p, err := r.Sampler.Draw(spread)
+		if err != nil {
+			break
+		}
+		places = append(places, place{p, r.Encoding.Encode(p)})
+	}
+	return places
+}
+
+// gather adds feasible places of the stream until there are count, or as many
+// points of the stream were tried.
+func gather(places []place, r *optimizer.Request, count int, next optimizer.Stream) []place {
+	x := make([]float64, r.Encoding.Dim())
+	for range count - len(places) {
+		next(x)
+		p := r.Encoding.Decode(x)
+		if r.Space.Feasible(p) && !r.Sampler.Taken(p) {
+			places = append(places, place{p, r.Encoding.Encode(p)})
+		}
+	}
+	return places
+}
+
+// spreadOut is a freshly scrambled Sobol sequence.
+func spreadOut(dim int, rng *rand.Rand) optimizer.Stream {
+	sequence, err := design.NewScrambledSobol(dim, rng.Uint64())
+	if err != nil {
+		return optimizer.Uniform(rng)
+	}
+	var index uint32
+	return func(x []float64) {
+		sequence.At(x, index)
+		index++
+	}
+}
+
+// around is a stream of points near the best observed ones.
+func around(r *optimizer.Request, d *data) optimizer.Stream {
+	rng, columns := r.Rand, r.Encoding.Columns()
+	best := lowest(d.y, goodPoints)
+	probability := min(1, changedAtOnce/float64(len(columns)))
+	return func(x []float64) {
+		copy(x, d.x.RawRowView(best[rng.IntN(len(best))]))
+		scale := scales[rng.IntN(len(scales))]
+		always := rng.IntN(len(x))
+		for i, c := range columns {
+			if i != always && rng.Float64() >= probability {
+				continue
+			}
+			switch {
+			case c.Categorical():
+				// Rarely, so that most candidates keep the good categories.
+				if i == always || rng.Float64() < scale {
+					x[i] = rng.Float64()
+				}
+			case c.Levels > 0:
+				x[i] += rng.NormFloat64() * max(scale, 0.5/float64(c.Levels))
+			default:
+				x[i] += rng.NormFloat64() * scale
+			}
+			x[i] = reflect(x[i])
+		}
+	}
+}
+
+// reflect folds a coordinate that left [0,1] back at the bound.
+func reflect(u float64) float64 {
+	u = math.Abs(math.Remainder(u, 2))
+	return min(u, 1)
+}
+
+// lowest returns the places of the count lowest values, best first.
+func lowest(y []float64, count int) []int {
+	order := make([]int, len(y))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case y[a] < y[b]:
+			return -1
+		case y[a] > y[b]:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return order[:min(count, len(order))]
+}
+
+// rows makes a matrix of the places.
+func rows(places []place) *mat.Dense {
+	m := mat.NewDense(len(places), len(places[0].x), nil)
+	for i, p := range places {
+		m.SetRow(i, p.x)
+	}
+	return m
+}

@@ -1,0 +1,166 @@
+// Package gpbo is the optimiser that users call gp: Bayesian optimisation with a
+// Gaussian process. It models the objective by a Matérn-5/2 process with a
+// lengthscale for each parameter, and suggests the points of the greatest
+// expected improvement, one after another, each as if those before it and all
+// that are still being evaluated had come back with simulated values.
+//
+// Outcomes are standardised, after values far on the bad side were drawn in to
+// Tukey's outer fence; a failed or infeasible evaluation counts as the worst
+// value so far. A study with more than MaxPoints observations is modelled by
+// some of them: the best, the latest, and an even share of the rest.
+package gpbo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+)
+
+// Fantasy says how points that are still being evaluated enter the model.
+type Fantasy string
+
+// The ways of handling pending points.
+const (
+	// Believer takes the posterior mean for the value (the kriging believer):
+	// the mean stays as it is, and the uncertainty around the point shrinks.
+	Believer Fantasy = "believer"
+	// Draws averages the acquisition over several joint draws of the values.
+	Draws Fantasy = "draws"
+	// None ignores pending points, but for not repeating them.
+	None Fantasy = "none"
+)
+
+// Acquisition says what a point is chosen by.
+type Acquisition string
+
+// The acquisition functions.
+const (
+	// LogEI is the logarithm of the expected improvement over the best
+	// posterior mean at an evaluated or pending point.
+	LogEI Acquisition = "logei"
+	// UCB is the upper confidence bound on how good the point is.
+	UCB Acquisition = "ucb"
+)
+
+// Options are the optimiser's settings; Settings documents them.
+type Options struct {
+	Initial     int
+	Fantasy     Fantasy
+	Draws       int
+	Acquisition Acquisition
+	Kappa       float64
+	Candidates  int
+	Restarts    int
+}
+
+// Settings returns the settings with their defaults.
+func Settings() setting.Set {
+	return setting.Set{
+		{
+			Name: "initial", Default: 0, Min: 0, Max: 10000,
+			Doc: "Trials of the initial design, initial points included; 0 means one more than there are parameters, within a quarter of the budget, and at least 4.",
+		},
+		{
+			Name: "fantasy", Default: string(Believer), Choices: []string{string(Believer), string(Draws), string(None)},
+			Doc: "How points that are being evaluated enter the model: at the posterior mean, by draws from the posterior, or not at all.",
+		},
+		{Name: "draws", Default: 16, Min: 1, Max: 256, Doc: "Draws of the values of pending points, for fantasy: draws."},
+		{
+			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(UCB)},
+			Doc: "What a point is chosen by: the log of the expected improvement, or the upper confidence bound.",
+		},
+		{Name: "kappa", Default: 2.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb."},
+		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Points among which the search for the best acquisition begins."},
+		{Name: "restarts", Default: 4, Min: 1, Max: 64, Doc: "Candidates from which the search climbs on."},
+	}
+}
+
+// FromSettings returns the options that checked settings ask for.
+func FromSettings(v setting.Values) Options {
+	return Options{
+		Initial:     v.Int("initial"),
+		Fantasy:     Fantasy(v.String("fantasy")),
+		Draws:       v.Int("draws"),
+		Acquisition: Acquisition(v.String("acquisition")),
+		Kappa:       v.Float("kappa"),
+		Candidates:  v.Int("candidates"),
+		Restarts:    v.Int("restarts"),
+	}
+}
+
+// DefaultOptions returns the defaults of Settings.
+func DefaultOptions() Options {
+	v, err := Settings().Parse(nil)
+	if err != nil {
+		panic(err) // nothing was given that could be wrong
+	}
+	return FromSettings(v)
+}
+
+// New returns the optimiser. The options are those of FromSettings or
+// DefaultOptions, possibly changed within the bounds of Settings.
+func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options}) }
+
+type proposer struct{ options Options }
+
+// minCompleted is the number of completed evaluations from which a model says
+// more than an even spread of points.
+const minCompleted = 2
+
+// Propose implements optimizer.Proposer.
+func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	memory := readMemory(r.State, r.Encoding.Dim())
+	design := min(r.N, max(0, o.initial(r)-len(r.Observations)-len(r.Pending)))
+	d := observe(r.Problem, r.Encoding)
+	if d.completed < minCompleted || r.Encoding.Dim() == 0 {
+		design = r.N
+	}
+	batch, err := memory.design(ctx, r, design)
+	if err != nil || len(batch) == r.N {
+		return batch, memory.state(), err
+	}
+	m, err := fit(ctx, d, r.Encoding, memory, r.Rand)
+	if err != nil {
+		return nil, nil, fmt.Errorf("gp: %w", err)
+	}
+	memory.remember(m.gp.Hyperparameters())
+	s := o.newSearch(r, m, batch)
+	for len(batch) < r.N {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		suggestion, ok := s.next()
+		if !ok {
+			break // the guard draws what is missing
+		}
+		batch = append(batch, suggestion)
+	}
+	return batch, memory.state(), ctx.Err()
+}
+
+// initial returns the number of trials of the initial design. A model of d
+// lengthscales says little before d+1 points; where the budget is small, most of
+// it should still go to the model.
+func (o proposer) initial(r *optimizer.Request) int {
+	if o.options.Initial > 0 {
+		return o.options.Initial
+	}
+	return max(4, min(r.Encoding.Dim()+1, r.MaxTrials/4))
+}
+
+// design returns the next n points of the study's Sobol sequence.
+func (m *memory) design(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	sequence := sobol.NewSequence(r, m.Cursor)
+	batch, err := sequence.Propose(ctx, r, n)
+	m.Cursor = sequence.Next
+	for i := range batch {
+		batch[i].Reasons.Note = "initial design: " + batch[i].Reasons.Note
+	}
+	return batch, err
+}

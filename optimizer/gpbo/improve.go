@@ -1,0 +1,180 @@
+package gpbo
+
+import (
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+)
+
+// The bounds on the search from the best candidates.
+const (
+	moveRounds    = 3   // changes of one discrete column
+	movesAtOnce   = 128 // neighbours looked at in a round
+	climbRounds   = 20  // evaluations of the gradient, all climbers at once
+	climbingLarge = 8   // the same where the model is large
+	largeModel    = 300
+)
+
+// improve searches from the starts, best first, and returns the best spot: by
+// changes of one discrete column, then by the gradient in the continuous ones.
+func (s *search) improve(starts []spot) spot {
+	spots := append([]spot(nil), starts...)
+	for i := range spots[:min(2, len(spots))] {
+		for range moveRounds {
+			better, found := s.bestOf(s.neighbours(spots[i].place), spots[i].value)
+			if !found {
+				break
+			}
+			spots[i] = better
+		}
+	}
+	spots = append(spots, s.climb(spots)...)
+	best := spots[0]
+	for _, candidate := range spots[1:] {
+		if candidate.value > best.value {
+			best = candidate
+		}
+	}
+	return best
+}
+
+// bestOf returns the best of the places, found where it is better than value.
+func (s *search) bestOf(places []place, value float64) (best spot, found bool) {
+	if len(places) == 0 {
+		return spot{}, false
+	}
+	mean, variance := s.fantasies.Posterior(rows(places))
+	for i, p := range places {
+		if v := s.criterion.value(mean.RawRowView(i), variance[i]); v > value {
+			best, value, found = spot{p, v}, v, true
+		}
+	}
+	return best, found
+}
+
+// neighbours returns the feasible places that differ from p in one discrete
+// column: by one level, by an eighth of the levels, or by the category.
+func (s *search) neighbours(p place) []place {
+	var found []place
+	columns := s.r.Encoding.Columns()
+	try := func(i int, u float64) {
+		x := append([]float64(nil), p.x...)
+		x[i] = u
+		if next, ok := s.feasible(x); ok && len(found) < movesAtOnce {
+			found = append(found, next)
+		}
+	}
+	for i, c := range columns {
+		_, active := p.point[c.Parameter.Name]
+		if !active || c.Levels == 0 {
+			continue
+		}
+		if c.Categorical() {
+			here := int(p.x[i] * float64(c.Levels))
+			for k := range min(c.Levels, movesAtOnce) {
+				if k != here {
+					try(i, (float64(k)+0.5)/float64(c.Levels))
+				}
+			}
+			continue
+		}
+		for _, value := range beside(c, p) {
+			try(i, value)
+		}
+	}
+	return found
+}
+
+// beside returns the coordinates of other values of a discrete, ordered column.
+func beside(c optimizer.Column, p place) []float64 {
+	here, ok := c.Parameter.Index(p.point[c.Parameter.Name])
+	if !ok {
+		return nil
+	}
+	var out []float64
+	far := c.Levels / 8
+	for _, k := range []int{here - 1, here + 1, here - far, here + far} {
+		if k >= 0 && k < c.Levels && k != here {
+			out = append(out, c.Parameter.ToUnit(c.Parameter.At(k)))
+		}
+	}
+	return out
+}
+
+// feasible returns the place at x if it can be suggested.
+func (s *search) feasible(x []float64) (place, bool) {
+	point := s.r.Encoding.Decode(x)
+	if !s.r.Space.Feasible(point) || s.r.Sampler.Taken(point) {
+		return place{}, false
+	}
+	return place{point, s.r.Encoding.Encode(point)}, true
+}
+
+// climb returns where the gradient leads from the spots, feasible ones only.
+func (s *search) climb(from []spot) []spot {
+	climbers := make([]*climber, len(from))
+	for i, start := range from {
+		climbers[i] = newClimber(start.x, s.continuous(start.place))
+	}
+	rounds := climbRounds
+	if s.model.gp.Len() > largeModel {
+		rounds = climbingLarge
+	}
+	for range rounds {
+		s.round(climbers)
+	}
+	var reached []spot
+	for i, c := range climbers {
+		if !c.started || !(c.value > from[i].value) {
+			continue
+		}
+		if p, ok := s.feasible(c.x); ok {
+			reached = append(reached, spot{p, c.value})
+		}
+	}
+	return reached
+}
+
+// continuous returns which columns a climber can move: those of active
+// parameters without steps.
+func (s *search) continuous(p place) []bool {
+	free := make([]bool, len(p.x))
+	for i, c := range s.r.Encoding.Columns() {
+		_, active := p.point[c.Parameter.Name]
+		free[i] = active && c.Levels == 0
+	}
+	return free
+}
+
+// round evaluates the trials of all the climbers that are not done, at once.
+func (s *search) round(climbers []*climber) {
+	var asking []*climber
+	var places []place
+	for _, c := range climbers {
+		if c.done {
+			continue
+		}
+		if point := s.r.Encoding.Decode(c.trial); !s.r.Space.Feasible(point) {
+			c.report(math.Inf(-1), nil)
+			continue
+		}
+		asking = append(asking, c)
+		places = append(places, place{x: c.trial})
+	}
+	if len(asking) == 0 {
+		return
+	}
+	g := s.fantasies.Gradients(rows(places))
+	dMean := make([]float64, s.fantasies.Draws())
+	for i, c := range asking {
+		value, dVariance := s.criterion.gradient(dMean, g.Mean.RawRowView(i), g.Variance[i])
+		gradient := make([]float64, len(c.trial))
+		for k := range gradient {
+			gradient[k] = dVariance * g.DVariance.At(i, k)
+			for draw, d := range dMean {
+				gradient[k] += d * g.DMean[draw].At(i, k)
+			}
+		}
+		c.report(value, gradient)
+	}
+}

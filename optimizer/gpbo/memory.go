@@ -1,0 +1,56 @@
+package gpbo
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+)
+
+// memoryVersion changes when the meaning of a memory does.
+const memoryVersion = 1
+
+// memory is the optimiser's state: where the initial design stands, and the
+// hyperparameters that the next fit starts from.
+type memory struct {
+	Version int    `json:"version"`
+	Cursor  uint64 `json:"cursor,omitempty"`
+	// Fitted is nil before the first fit.
+	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
+}
+
+// readMemory returns the memory in a state, and a fresh one where the state is
+// none of this version for a space of dim columns.
+func readMemory(state optimizer.State, dim int) *memory {
+	fresh := &memory{Version: memoryVersion}
+	var m memory
+	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 {
+		return fresh
+	}
+	if m.Fitted != nil && (len(m.Fitted.Kernel) != dim+1 || !positive(m.Fitted.Noise)) {
+		return fresh
+	}
+	return &m
+}
+
+func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
+
+// remember keeps fitted hyperparameters for the next fit, where they fit into
+// a state: those of more than a few thousand columns are searched afresh.
+func (m *memory) remember(h gp.Hyperparameters) {
+	const longestFloat = 25
+	m.Fitted = nil
+	if (len(h.Kernel)+8)*longestFloat < optimizer.MaxStateSize {
+		m.Fitted = &h
+	}
+}
+
+// state returns the memory as a state.
+func (m *memory) state() optimizer.State {
+	state, err := json.Marshal(m)
+	if err != nil {
+		return nil // a hyperparameter is not finite: start afresh
+	}
+	return state
+}

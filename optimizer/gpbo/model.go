@@ -1,0 +1,62 @@
+package gpbo
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
+)
+
+// model is a process that was fitted to data.
+type model struct {
+	gp   *gp.Model
+	data *data
+}
+
+// columns says how the kernel sees an encoding: values that are rounded when a
+// point is evaluated are rounded inside the kernel (Garrido-Merchán and
+// Hernández-Lobato 2020), and categories are either equal or not.
+func columns(encoding *optimizer.Encoding) []kernel.Column {
+	out := make([]kernel.Column, encoding.Dim())
+	for i, c := range encoding.Columns() {
+		out[i].Categorical = c.Categorical()
+		if c.Levels > 0 {
+			p := c.Parameter
+			out[i].Snap = func(u float64) float64 { return p.ToUnit(p.FromUnit(u)) }
+		}
+	}
+	return out
+}
+
+// The search for hyperparameters. A fit that starts from the last request's
+// needs few steps. Beyond fewPoints observations the starts are explored on a
+// sample of them, and beyond manyPoints what the sample says is taken as it is:
+// the hyperparameters of hundreds of points are known well enough, and one
+// gradient of their likelihood costs as much as all the rest of a request.
+const (
+	fewPoints  = 256
+	manyPoints = 400
+)
+
+// fit returns the model of the data, its hyperparameters found from those that
+// are remembered and from the prior's.
+func fit(ctx context.Context, d *data, encoding *optimizer.Encoding, m *memory, rng *rand.Rand) (*model, error) {
+	config := gp.DefaultConfig(encoding.Dim())
+	config.Warm, config.Subset = m.Fitted, fewPoints
+	if m.Fitted != nil {
+		config.Starts, config.Explore, config.Polish = 2, 4, 6
+	}
+	switch n := len(d.y); {
+	case n > manyPoints:
+		config.Explore, config.Polish = config.Explore+config.Polish, 0
+	case n > fewPoints:
+		config.Polish = 2
+	}
+	fitted, err := gp.Fit(ctx, kernel.NewMatern52(columns(encoding)), d.x, d.y, config, rng)
+	if err != nil {
+		return nil, err
+	}
+	return &model{gp: fitted.Model, data: d}, nil
+}

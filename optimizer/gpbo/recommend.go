@@ -1,0 +1,83 @@
+package gpbo
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Recommend returns the completed evaluation whose posterior mean is best: of a
+// noisy objective, what to take instead of the luckiest value. It serves studies
+// of any algorithm; state is the study's, and helps where the algorithm is gp.
+// It is nil where nothing has completed. Where a model cannot be fitted, it is
+// the best value, with a standard deviation of 0. Of more than MaxPoints
+// observations it considers some, as the optimiser does; the best are among
+// them. The error is that of a context that ended.
+func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
+	best := bestValue(p)
+	if best == nil {
+		return nil, nil
+	}
+	encoding := optimizer.NewEncoding(p.Space)
+	d := observe(p, encoding)
+	if d.completed < minCompleted || encoding.Dim() == 0 {
+		return best, nil
+	}
+	m, err := fit(ctx, d, encoding, readMemory(state, encoding.Dim()), optimizer.NewRand(p.Seed, len(p.Observations)))
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("recommend: %w", ctx.Err())
+	}
+	if err != nil {
+		return best, nil // the outcomes allow no model, and the best value is an answer
+	}
+	if r := m.recommend(p); r != nil {
+		return r, nil
+	}
+	return best, nil
+}
+
+// recommend returns the best completed observation of the model; nil where its
+// mean is too large for a float64.
+func (m *model) recommend(p *optimizer.Problem) *optimizer.Recommendation {
+	var completed []int // rows of the data
+	for row, i := range m.data.of {
+		if p.Observations[i].Outcome == optimizer.OutcomeCompleted {
+			completed = append(completed, row)
+		}
+	}
+	_, dim := m.data.x.Dims()
+	x := mat.NewDense(len(completed), dim, nil)
+	for i, row := range completed {
+		x.SetRow(i, m.data.x.RawRowView(row))
+	}
+	mean, variance := m.gp.Posterior(x)
+	best := lowest(mean, 1)[0]
+	value, sd := finite(m.data.mean(mean[best])), finite(m.data.sd(variance[best]))
+	if value == nil || sd == nil {
+		return nil
+	}
+	o := p.Observations[m.data.of[completed[best]]]
+	return &optimizer.Recommendation{Trial: o.Trial, Mean: *value, SD: *sd, Point: o.Point}
+}
+
+// bestValue returns the first observation with the best value, nil if none completed.
+func bestValue(p *optimizer.Problem) *optimizer.Recommendation {
+	var best *optimizer.Recommendation
+	for _, o := range p.Observations {
+		if o.Outcome != optimizer.OutcomeCompleted {
+			continue
+		}
+		better := best == nil || o.Value < best.Mean
+		if best != nil && p.Direction == study.Maximize {
+			better = o.Value > best.Mean
+		}
+		if better {
+			best = &optimizer.Recommendation{Trial: o.Trial, Mean: o.Value, Point: o.Point}
+		}
+	}
+	return best
+}

@@ -1,0 +1,226 @@
+package optimizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// MaxEnumerated is the number of points up to which a finite space is handled
+// as the list of its feasible points.
+const MaxEnumerated = 10_000
+
+// maxSize is the number of points, constraints ignored, beyond which a space is
+// taken for one with more feasible points than MaxEnumerated.
+const maxSize = 1 << 20
+
+// Request is a call of Suggest as an algorithm sees it, behind the guard.
+type Request struct {
+	// Problem's First and Pending already count the initial points that the
+	// guard put into the batch.
+	*Problem
+	State    State
+	N        int // at least 1
+	Rand     *rand.Rand
+	Encoding *Encoding
+	// Sampler draws feasible points; what it takes is forgotten after the request.
+	Sampler *Sampler
+	// Remaining are all the points that can still be suggested, in the space's
+	// order, where the space is finite and small enough to be enumerated; else nil.
+	Remaining []study.Point
+}
+
+// Proposer is the part of an optimiser that is its own: it picks points. What
+// every optimiser owes a study is in Guard.
+type Proposer interface {
+	// Propose returns up to r.N suggestions and the next state, under the
+	// conditions of Optimizer.Suggest. The guard replaces a point that may not
+	// be suggested, and adds those that are missing.
+	Propose(ctx context.Context, r *Request) ([]Suggestion, State, error)
+}
+
+// Guard makes an optimiser of an algorithm. It holds what is promised of every
+// suggestion: the study file's initial points come first, one for each of the
+// first trials, completed where they are partial; a point belongs to the space
+// and satisfies the constraints; it is no duplicate of a pending one; a finite
+// space never repeats a point, and ends with ErrExhausted.
+func Guard(p Proposer) Optimizer { return &guard{algorithm: p} }
+
+type guard struct {
+	algorithm Proposer
+	// last is what was computed from the last space alone; a space is immutable.
+	last atomic.Pointer[compiled]
+}
+
+// compiled is what the guard derives from a space.
+type compiled struct {
+	space    *study.Space
+	encoding *Encoding
+	finite   bool
+	all      []study.Point // all feasible points, nil where they are too many
+}
+
+var _ Optimizer = (*guard)(nil)
+
+func (g *guard) compile(space *study.Space) *compiled {
+	if c := g.last.Load(); c != nil && c.space == space {
+		return c
+	}
+	c := &compiled{space: space, encoding: NewEncoding(space)}
+	var size int
+	if size, c.finite = space.Size(); c.finite && size <= maxSize {
+		if points, ok := space.Enumerate(MaxEnumerated); ok {
+			c.all = append([]study.Point{}, points...)
+		}
+	}
+	g.last.Store(c)
+	return c
+}
+
+// Suggest implements Optimizer.
+func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng *rand.Rand) ([]Suggestion, State, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, state, err
+	}
+	if n <= 0 {
+		return nil, state, nil
+	}
+	c := g.compile(p.Space)
+	used := newTaken(p, c.finite)
+	r := &Request{Problem: p, State: state, N: n, Rand: rng, Encoding: c.encoding}
+	r.Sampler = &Sampler{encoding: c.encoding, taken: used, all: c.all, seeds: seeds(p), rng: rng}
+	if c.all != nil {
+		r.remain(c.all)
+		if r.N = min(n, len(r.Remaining)); r.N == 0 {
+			return nil, state, ErrExhausted
+		}
+	}
+	batch, next, err := g.fill(ctx, r)
+	if err != nil && (len(batch) == 0 || !isEnd(err)) {
+		return nil, state, err
+	}
+	return batch, next, nil
+}
+
+// isEnd reports whether err says that there are no further points, which is no
+// error for those that were found.
+func isEnd(err error) bool { return errors.Is(err, ErrExhausted) || errors.Is(err, ErrNoFeasible) }
+
+// fill returns the initial points that are due and lets the algorithm add the rest.
+func (g *guard) fill(ctx context.Context, r *Request) ([]Suggestion, State, error) {
+	batch := r.initial()
+	if len(batch) == r.N {
+		return batch, r.State, nil
+	}
+	return g.propose(ctx, r, batch)
+}
+
+// propose lets the algorithm extend the batch to r.N points, and mends what it
+// may not suggest.
+func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]Suggestion, State, error) {
+	wanted, before := r.N, r.Sampler.taken
+	problem := *r.Problem
+	problem.First += len(batch)
+	problem.Pending = append([]Pending{}, r.Pending...)
+	for i, s := range batch {
+		problem.Pending = append(problem.Pending, Pending{Trial: r.First + i, Point: s.Point})
+	}
+	r.Problem, r.N = &problem, wanted-len(batch)
+	r.remain(r.Remaining)
+	r.Sampler.taken = before.fork()
+	proposed, state, err := g.algorithm.Propose(ctx, r)
+	if err != nil && (len(proposed) == 0 || !isEnd(err)) {
+		return batch, r.State, err
+	}
+	if len(state) > MaxStateSize {
+		return nil, r.State, fmt.Errorf("the optimiser's state of %d bytes is larger than %d", len(state), MaxStateSize)
+	}
+	r.Sampler.taken = before
+	for i := 0; len(batch) < wanted; i++ {
+		if err := ctx.Err(); err != nil {
+			return nil, r.State, err
+		}
+		if i < len(proposed) && r.Space.Check(proposed[i].Point) == nil && !before.has(proposed[i].Point) {
+			before.add(proposed[i].Point)
+			batch = append(batch, proposed[i])
+			continue
+		}
+		point, err := r.Sampler.Draw(Uniform(r.Rand))
+		if err != nil {
+			return batch, state, err
+		}
+		before.add(point)
+		batch = append(batch, Suggestion{Point: point, Source: SourceRandom, Reasons: Reasons{
+			Pending: len(r.Problem.Pending) + len(batch), Note: "drawn at random: the algorithm had no other point",
+		}})
+	}
+	return batch, state, nil
+}
+
+// initial returns the study file's initial points that are due: the point of
+// trial k is the file's k-th.
+func (r *Request) initial() []Suggestion {
+	var batch []Suggestion
+	listed := r.Space.Initial()
+	for r.First+len(batch) <= len(listed) && len(batch) < r.N {
+		s, err := r.initialPoint(listed[r.First+len(batch)-1], r.First+len(batch))
+		if err != nil {
+			break
+		}
+		s.Reasons.Pending = len(r.Pending) + len(batch)
+		r.Sampler.Take(s.Point)
+		batch = append(batch, s)
+	}
+	return batch
+}
+
+// initialPoint makes a suggestion of the k-th listed point. A point that is not
+// to be had, because it was evaluated already or nothing completes it, is
+// replaced by a random one that says so: trial k is never left out.
+func (r *Request) initialPoint(listed study.Point, k int) (Suggestion, error) {
+	s := Suggestion{Point: listed, Source: SourceInitial}
+	s.Reasons.Note = fmt.Sprintf("initial point %d of the study", k)
+	var err error
+	whole := r.Space.Check(listed) == nil
+	if _, finite := r.Space.Size(); whole && !(finite && r.Sampler.Taken(listed)) {
+		return s, nil
+	}
+	if err = ErrExhausted; !whole {
+		s.Point, err = r.Sampler.complete(Uniform(r.Rand), listed)
+	}
+	if err != nil {
+		s.Source = SourceRandom
+		s.Reasons.Note = fmt.Sprintf("drawn at random: initial point %d of the study is evaluated already or cannot be completed", k)
+		s.Point, err = r.Sampler.Draw(Uniform(r.Rand))
+	}
+	return s, err
+}
+
+// remain keeps those of points that are not taken; nil stays nil.
+func (r *Request) remain(points []study.Point) {
+	if points == nil {
+		return
+	}
+	r.Remaining = make([]study.Point, 0, len(points))
+	for _, p := range points {
+		if !r.Sampler.Taken(p) {
+			r.Remaining = append(r.Remaining, p)
+		}
+	}
+}
+
+// seeds are the latest points of a problem, which are feasible.
+func seeds(p *Problem) []study.Point {
+	points := make([]study.Point, 0, min(repairSeeds, len(p.Observations)+len(p.Pending)))
+	for i := len(p.Pending) - 1; i >= 0 && len(points) < repairSeeds; i-- {
+		points = append(points, p.Pending[i].Point)
+	}
+	for i := len(p.Observations) - 1; i >= 0 && len(points) < repairSeeds; i-- {
+		points = append(points, p.Observations[i].Point)
+	}
+	return points
+}

@@ -1,0 +1,117 @@
+package optimizertest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func testInitial(t *testing.T, create func() optimizer.Optimizer) {
+	whole := map[string]any{
+		"lr": 0.01, "width": int64(32), "drop": 0.5, "decay": 0.25, "solver": "adam", "batch": int64(32), "epochs": int64(3),
+	}
+	partial := map[string]any{"lr": 0.1, "solver": "sgd", "momentum": 0.5}
+	s := NewSession(t, create(), Mixed(t, whole, partial), 1)
+	batch := s.Ask(4)
+	if len(batch) != 4 {
+		t.Fatalf("asked for 4, got %d", len(batch))
+	}
+	if diff := cmp.Diff(study.Point(whole), batch[0].Point); diff != "" {
+		t.Errorf("the first point is not the first initial one (-want +got):\n%s", diff)
+	}
+	if p := batch[1].Point; p["lr"] != 0.1 || p["momentum"] != 0.5 || p["solver"] != "sgd" {
+		t.Errorf("the second initial point %v was completed to %v", partial, p)
+	}
+	for i, b := range batch {
+		if initial := b.Source == optimizer.SourceInitial; initial != (i < 2) {
+			t.Errorf("point %d has the source %q", i+1, b.Source)
+		}
+	}
+}
+
+func testInitialCounted(t *testing.T, create func() optimizer.Optimizer) {
+	initial := []map[string]any{{"width": int64(20)}, {"width": int64(40)}, {"width": int64(60)}}
+	s := NewSession(t, create(), Mixed(t, initial...), 2)
+	for i, want := range []any{int64(20), int64(40), int64(60)} {
+		b := s.Ask(1)[0]
+		if b.Point["width"] != want || b.Source != optimizer.SourceInitial {
+			t.Errorf("trial %d is %v from %q, want width %v from the initial points", i+1, b.Point, b.Source, want)
+		}
+		if i == 0 {
+			s.End(1, optimizer.OutcomeFailed, 0)
+		}
+	}
+	if b := s.Ask(1)[0]; b.Source == optimizer.SourceInitial {
+		t.Errorf("a fourth initial point: %v", b)
+	}
+}
+
+func testExhaustion(t *testing.T, create func() optimizer.Optimizer) {
+	s := NewSession(t, create(), Small(t), 3)
+	seen := map[string]bool{}
+	for trial := 1; trial <= SmallSize; trial++ {
+		point := s.Ask(1)[0].Point
+		if key := s.Problem.Space.Key(point); seen[key] {
+			t.Errorf("trial %d repeats %v", trial, point)
+		} else {
+			seen[key] = true
+		}
+		switch trial % 4 {
+		case 0: // stays pending
+		case 1:
+			s.End(trial, optimizer.OutcomeFailed, 0)
+		default:
+			s.Tell(trial, float64(point["a"].(int64)))
+		}
+	}
+	batch, err := s.TryAsk(t.Context(), 1)
+	if !errors.Is(err, optimizer.ErrExhausted) || len(batch) != 0 {
+		t.Errorf("after all points: %v and %v, want %v", batch, err, optimizer.ErrExhausted)
+	}
+}
+
+func testExhaustionAtOnce(t *testing.T, create func() optimizer.Optimizer) {
+	s := NewSession(t, create(), Small(t), 4)
+	for _, p := range s.Ask(3) {
+		s.Tell(len(s.Problem.Observations)+1, float64(p.Point["a"].(int64)))
+	}
+	if got := len(s.Ask(100)); got != SmallSize-3 {
+		t.Errorf("asked for 100 of a space with %d points left, got %d", SmallSize-3, got)
+	}
+	if batch, err := s.TryAsk(t.Context(), 2); !errors.Is(err, optimizer.ErrExhausted) || len(batch) != 0 {
+		t.Errorf("with every point pending: %v and %v, want %v", batch, err, optimizer.ErrExhausted)
+	}
+}
+
+func testPending(t *testing.T, create func() optimizer.Optimizer) {
+	s := history(t, create(), 13)
+	for range 3 {
+		s.Ask(8)
+	}
+	seen := map[string]int{}
+	for _, p := range s.Problem.Pending {
+		key := s.Problem.Space.Key(p.Point)
+		if earlier, repeated := seen[key]; repeated {
+			t.Errorf("trial %d repeats trial %d, which is pending: %v", p.Trial, earlier, p.Point)
+		}
+		seen[key] = p.Trial
+	}
+	if len(seen) != 24 {
+		t.Errorf("asked for 24 points, got %d", len(seen))
+	}
+}
+
+func testOnePoint(t *testing.T, create func() optimizer.Optimizer) {
+	space := Space(t, []study.Parameter{{Name: "only", Type: study.Fixed, Value: "a"}}, nil)
+	s := NewSession(t, create(), space, 5)
+	if batch := s.Ask(2); len(batch) != 1 || batch[0].Point["only"] != "a" {
+		t.Errorf("asked a space of one point for two, got %v", batch)
+	}
+	if _, err := s.TryAsk(t.Context(), 1); !errors.Is(err, optimizer.ErrExhausted) {
+		t.Errorf("got %v, want %v", err, optimizer.ErrExhausted)
+	}
+}

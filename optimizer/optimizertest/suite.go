@@ -1,0 +1,213 @@
+package optimizertest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Run holds the optimisers that create makes to every promise of the Optimizer
+// contract. create returns a new one with its settings each time.
+func Run(t *testing.T, create func() optimizer.Optimizer) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, func() optimizer.Optimizer)
+	}{
+		{"same arguments, same answer", testDeterminism},
+		{"any number of cores, same answer", testCores},
+		{"concurrent calls, same answer", testConcurrency},
+		{"another seed, other points", testSeeds},
+		{"the problem is not changed", testUnchanged},
+		{"points of a mixed, conditional, constrained space", testMixed},
+		{"initial points come first", testInitial},
+		{"initial points are counted across requests", testInitialCounted},
+		{"a finite space ends without a repeat", testExhaustion},
+		{"a finite space ends in one request", testExhaustionAtOnce},
+		{"no pending point is repeated", testPending},
+		{"nothing asked, nothing answered", testNothing},
+		{"a context that has ended", testContext},
+		{"an unreadable state is none", testState},
+		{"degenerate outcomes", testOutcomes},
+		{"every evaluation fails", testFailures},
+		{"points told twice", testDuplicates},
+		{"fifty dimensions", testDimensions},
+		{"one point", testOnePoint},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, create) })
+	}
+}
+
+// history runs a mixed study of 14 trials, 3 at once, with two that fail.
+func history(t *testing.T, o optimizer.Optimizer, seed uint64) *Session {
+	t.Helper()
+	s := NewSession(t, o, Mixed(t), seed)
+	s.Problem.MaxTrials, s.Problem.Parallelism = 14, 3
+	for len(s.Problem.Observations) < 14 {
+		if free := min(3-len(s.Problem.Pending), 15-s.Problem.First); free > 0 {
+			s.Ask(free)
+		}
+		// The second oldest ends first, so that results come out of order.
+		p := s.Problem.Pending[min(1, len(s.Problem.Pending)-1)]
+		switch p.Trial {
+		case 4:
+			s.End(p.Trial, optimizer.OutcomeFailed, 0)
+		case 6:
+			s.End(p.Trial, optimizer.OutcomeInfeasible, 0)
+		default:
+			s.Tell(p.Trial, mixedObjective(p.Point))
+		}
+	}
+	return s
+}
+
+// mixedObjective is smooth in the numbers of Mixed and has a best solver.
+func mixedObjective(p study.Point) float64 {
+	lr, width, drop := p["lr"].(float64), float64(p["width"].(int64)), p["drop"].(float64)
+	value := (lr-0.01)*(lr-0.01) + (width-64)*(width-64)/1e4 + drop
+	if p["solver"] == "sgd" {
+		value -= p["momentum"].(float64)
+	}
+	return value
+}
+
+func testDeterminism(t *testing.T, create func() optimizer.Optimizer) {
+	a, b := history(t, create(), 3), history(t, create(), 3)
+	if diff := cmp.Diff(a.Suggested, b.Suggested); diff != "" {
+		t.Errorf("two runs differ (-first +second):\n%s", diff)
+	}
+	if diff := cmp.Diff(a.State, b.State); diff != "" {
+		t.Errorf("the states of two runs differ (-first +second):\n%s", diff)
+	}
+}
+
+func testCores(t *testing.T, create func() optimizer.Optimizer) {
+	before := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(before)
+	one := history(t, create(), 4)
+	runtime.GOMAXPROCS(4)
+	four := history(t, create(), 4)
+	if diff := cmp.Diff(one.Suggested, four.Suggested); diff != "" {
+		t.Errorf("one core and four differ (-one +four):\n%s", diff)
+	}
+}
+
+func testConcurrency(t *testing.T, create func() optimizer.Optimizer) {
+	o := create()
+	s := history(t, o, 5)
+	ask := func() ([]optimizer.Suggestion, error) {
+		p := s.Problem
+		batch, _, err := o.Suggest(context.Background(), &p, s.State, 2, optimizer.NewRand(p.Seed, p.First))
+		return batch, err
+	}
+	want, err := ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			got, err := ask()
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("a concurrent call differs: %v (-alone +concurrent):\n%s", err, diff)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func testSeeds(t *testing.T, create func() optimizer.Optimizer) {
+	a, b := history(t, create(), 6), history(t, create(), 7)
+	for i := range a.Suggested {
+		if cmp.Equal(a.Suggested[i].Point, b.Suggested[i].Point) {
+			t.Errorf("seeds 6 and 7 both suggest %v as trial %d", a.Suggested[i].Point, i+1)
+		}
+	}
+}
+
+func testUnchanged(t *testing.T, create func() optimizer.Optimizer) {
+	s := history(t, create(), 8)
+	s.Ask(2)
+	p := s.Problem
+	state := append(optimizer.State(nil), s.State...)
+	observations := clone(p.Observations, func(o *optimizer.Observation) *study.Point { return &o.Point })
+	pending := clone(p.Pending, func(o *optimizer.Pending) *study.Point { return &o.Point })
+	s.Ask(2)
+	if diff := cmp.Diff(observations, p.Observations); diff != "" {
+		t.Errorf("the observations were changed:\n%s", diff)
+	}
+	if diff := cmp.Diff(pending, p.Pending); diff != "" {
+		t.Errorf("the pending points were changed:\n%s", diff)
+	}
+	if _, _, err := create().Suggest(t.Context(), &p, state, 1, optimizer.NewRand(1, 1)); err != nil {
+		t.Errorf("an earlier problem and state: %v", err)
+	}
+}
+
+// clone copies a list and the points in it.
+func clone[T any](list []T, point func(*T) *study.Point) []T {
+	copied := append([]T{}, list...)
+	for i := range copied {
+		p := point(&copied[i])
+		fresh := study.Point{}
+		for name, value := range *p {
+			fresh[name] = value
+		}
+		*p = fresh
+	}
+	return copied
+}
+
+func testMixed(t *testing.T, create func() optimizer.Optimizer) {
+	// The session checks membership of every point.
+	s := history(t, create(), 9)
+	solvers := map[any]bool{}
+	for _, suggested := range s.Suggested {
+		solvers[suggested.Point["solver"]] = true
+	}
+	if len(solvers) < 2 {
+		t.Errorf("14 trials tried the solvers %v alone", solvers)
+	}
+}
+
+func testNothing(t *testing.T, create func() optimizer.Optimizer) {
+	s := history(t, create(), 10)
+	for _, n := range []int{0, -1} {
+		if batch := s.Ask(n); len(batch) != 0 {
+			t.Errorf("asked for %d, got %v", n, batch)
+		}
+	}
+}
+
+func testContext(t *testing.T, create func() optimizer.Optimizer) {
+	s := history(t, create(), 11)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if batch, err := s.TryAsk(ctx, 2); !errors.Is(err, context.Canceled) || len(batch) != 0 {
+		t.Errorf("got %v and %v, want no point and %v", batch, err, context.Canceled)
+	}
+}
+
+func testState(t *testing.T, create func() optimizer.Optimizer) {
+	s := history(t, create(), 12)
+	p := s.Problem
+	ask := func(state optimizer.State) []optimizer.Suggestion {
+		batch, _, err := create().Suggest(t.Context(), &p, state, 2, optimizer.NewRand(p.Seed, p.First))
+		if err != nil {
+			t.Fatalf("state %q: %v", state, err)
+		}
+		return batch
+	}
+	want := ask(nil)
+	for _, state := range []optimizer.State{{}, []byte("null"), []byte(`{"version":-1}`), []byte("\x00\xff\x00"), s.State[:len(s.State)/2]} {
+		if diff := cmp.Diff(want, ask(state)); diff != "" {
+			t.Errorf("state %q is not as good as none (-none +state):\n%s", state, diff)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+// Package random is the optimiser that draws points independently and uniformly
+// on each parameter's scale: the baseline that every other one has to beat.
+package random
+
+import (
+	"context"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+)
+
+// New returns the optimiser. It ignores what was observed and keeps no state.
+func New() optimizer.Optimizer { return optimizer.Guard(proposer{}) }
+
+type proposer struct{}
+
+// Propose implements optimizer.Proposer.
+func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	batch := make([]optimizer.Suggestion, 0, r.N)
+	for len(batch) < r.N {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		point, err := r.Sampler.Draw(optimizer.Uniform(r.Rand))
+		if err != nil {
+			return batch, nil, err
+		}
+		r.Sampler.Take(point)
+		batch = append(batch, optimizer.Suggestion{Point: point, Source: optimizer.SourceRandom, Reasons: optimizer.Reasons{
+			Pending: len(r.Pending) + len(batch), Note: "drawn at random",
+		}})
+	}
+	return batch, nil, nil
+}

@@ -1,0 +1,99 @@
+// Package registry is the table of the optimisers that a study file can name.
+package registry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/gpbo"
+	"github.com/fantasia-hpo/fantasia/optimizer/random"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+)
+
+// Default is the optimiser of a study that names none.
+const Default = "gp"
+
+// Entry is an optimiser that can be named.
+type Entry struct {
+	Name string
+	// Description says in a sentence how the optimiser chooses points.
+	Description string
+	// Settings are what algorithm.settings may hold.
+	Settings setting.Set
+
+	create func(setting.Values) optimizer.Optimizer
+}
+
+// Entries returns all the optimisers, the default first.
+func Entries() []Entry {
+	return []Entry{
+		{
+			Name:        Default,
+			Description: "Bayesian optimisation: a Gaussian process and the expected improvement, aware of pending points.",
+			Settings:    gpbo.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return gpbo.New(gpbo.FromSettings(v)) },
+		},
+		{
+			Name:        "random",
+			Description: "Independent, uniformly distributed points: the baseline.",
+			create:      func(setting.Values) optimizer.Optimizer { return random.New() },
+		},
+		{
+			Name:        "sobol",
+			Description: "A scrambled Sobol sequence: points that fill the space evenly.",
+			create:      func(setting.Values) optimizer.Optimizer { return sobol.New() },
+		},
+	}
+}
+
+// Names returns the optimisers' names, the default first.
+func Names() []string {
+	var names []string
+	for _, e := range Entries() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// UnknownError is a name that no optimiser has.
+type UnknownError struct{ Name string }
+
+// Error names the optimisers that there are.
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("algorithm %q is unknown: want one of %s", e.Name, strings.Join(Names(), ", "))
+}
+
+// New returns the named optimiser with the settings of a study file; an empty
+// name is the Default's. The error is an *UnknownError, or joins a
+// *setting.Error for each setting that is wrong.
+func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
+	e, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	values, err := e.Settings.Parse(settings)
+	if err != nil {
+		return nil, fmt.Errorf("algorithm %s: %w", e.Name, err)
+	}
+	return e.create(values), nil
+}
+
+// Check returns the error that New would.
+func Check(name string, settings map[string]any) error {
+	_, err := New(name, settings)
+	return err
+}
+
+func find(name string) (Entry, error) {
+	if name == "" {
+		name = Default
+	}
+	for _, e := range Entries() {
+		if e.Name == name {
+			return e, nil
+		}
+	}
+	return Entry{}, &UnknownError{Name: name}
+}

@@ -1,0 +1,149 @@
+package optimizer
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// The bounds on the work of one draw: points taken from the stream, points
+// around known feasible ones, and points drawn where none is known.
+const (
+	streamTries = 1000
+	repairTries = 2000
+	blindTries  = 20000
+	// repairSeeds is how many of the latest points a repair starts from.
+	repairSeeds = 256
+)
+
+// ErrNoFeasible says that no point was found that satisfies the constraints and
+// is neither observed nor pending, within a bounded number of tries.
+var ErrNoFeasible = errors.New("no feasible point was found")
+
+// Stream fills x with its next point of the unit cube.
+type Stream func(x []float64)
+
+// Uniform is the stream of independent, uniformly distributed points.
+func Uniform(rng *rand.Rand) Stream {
+	return func(x []float64) {
+		for i := range x {
+			x[i] = rng.Float64()
+		}
+	}
+}
+
+// Sampler draws points that satisfy a space's constraints and are not taken. It
+// is not safe for concurrent use.
+type Sampler struct {
+	encoding *Encoding
+	taken    *taken
+	all      []study.Point // every feasible point, where they were enumerated
+	seeds    []study.Point // some feasible points
+	rng      *rand.Rand
+}
+
+// Taken reports whether p must not be suggested: it is pending or was taken, or,
+// in a finite space, observed.
+func (s *Sampler) Taken(p study.Point) bool { return s.taken.has(p) }
+
+// Take keeps later draws from repeating p.
+func (s *Sampler) Take(p study.Point) { s.taken.add(p) }
+
+// Draw returns the first acceptable point of the stream. Where the stream has
+// none within a bounded number of tries it looks elsewhere: among all points of
+// a small finite space, and around known feasible points. It does not take the
+// point. The error is ErrNoFeasible, or ErrExhausted where the space is finite
+// and points of it have been evaluated.
+func (s *Sampler) Draw(next Stream) (study.Point, error) { return s.complete(next, nil) }
+
+// complete is Draw for points that agree with fixed.
+func (s *Sampler) complete(next Stream, fixed study.Point) (study.Point, error) {
+	x := make([]float64, s.encoding.Dim())
+	for range streamTries {
+		next(x)
+		if p, ok := s.accept(x, fixed); ok {
+			return p, nil
+		}
+	}
+	if s.all != nil {
+		return s.choose(fixed)
+	}
+	if p, ok := s.repair(x, fixed); ok {
+		return p, nil
+	}
+	blind := Uniform(s.rng)
+	for range blindTries {
+		blind(x)
+		if p, ok := s.accept(x, fixed); ok {
+			return p, nil
+		}
+	}
+	if _, finite := s.encoding.space.Size(); finite && len(s.seeds) > 0 {
+		return nil, ErrExhausted
+	}
+	return nil, fmt.Errorf("%w in %d tries: widen the constraints, or give an initial point that satisfies them",
+		ErrNoFeasible, streamTries+repairTries+blindTries)
+}
+
+// accept decodes x and reports whether the point can be suggested.
+func (s *Sampler) accept(x []float64, fixed study.Point) (study.Point, bool) {
+	p := s.encoding.decode(x, fixed)
+	return p, agrees(p, fixed) && s.encoding.space.Feasible(p) && !s.taken.has(p)
+}
+
+// agrees reports whether p has every value of fixed.
+func agrees(p, fixed study.Point) bool {
+	for name, value := range fixed {
+		if p[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// choose picks one of the enumerated points at random.
+func (s *Sampler) choose(fixed study.Point) (study.Point, error) {
+	var left []study.Point
+	for _, p := range s.all {
+		if agrees(p, fixed) && !s.taken.has(p) {
+			left = append(left, p)
+		}
+	}
+	if len(left) == 0 {
+		return nil, ErrExhausted
+	}
+	return left[s.rng.IntN(len(left))], nil
+}
+
+// repair looks around known feasible points: on the way from one of them to a
+// random place, halving the distance at each step, and along one column.
+func (s *Sampler) repair(x []float64, fixed study.Point) (study.Point, bool) {
+	if len(s.seeds) == 0 || len(x) == 0 {
+		return nil, false
+	}
+	const halvings = 10
+	step := make([]float64, len(x))
+	for range repairTries / (2 * halvings) {
+		from := s.encoding.Encode(s.seeds[s.rng.IntN(len(s.seeds))])
+		for i := range step {
+			step[i] = s.rng.Float64() - from[i]
+		}
+		only := s.rng.IntN(len(x))
+		for t, k := 1.0, 0; k < halvings; t, k = t/2, k+1 {
+			for i := range x {
+				x[i] = from[i] + t*step[i]
+			}
+			if p, ok := s.accept(x, fixed); ok {
+				return p, true
+			}
+			copy(x, from)
+			x[only] += t * step[only]
+			if p, ok := s.accept(x, fixed); ok {
+				return p, true
+			}
+		}
+	}
+	return nil, false
+}

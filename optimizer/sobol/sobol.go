@@ -1,0 +1,75 @@
+// Package sobol is the optimiser that follows one scrambled Sobol sequence
+// through a whole study: points that fill the space evenly, whoever asks when.
+package sobol
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/design"
+)
+
+// New returns the optimiser. It ignores what was observed. Its state is the
+// place in the sequence, so that a request goes on where the last one ended,
+// beyond the points that broke a constraint.
+func New() optimizer.Optimizer { return optimizer.Guard(proposer{}) }
+
+type proposer struct{}
+
+// Propose implements optimizer.Proposer.
+func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	next, used := binary.Uvarint(r.State)
+	if used != len(r.State) || next > math.MaxUint32 {
+		next = 0
+	}
+	sequence := NewSequence(r, next)
+	batch, err := sequence.Propose(ctx, r, r.N)
+	return batch, binary.AppendUvarint(nil, sequence.Next), err
+}
+
+// Sequence is a study's scrambled Sobol sequence over an encoding's columns,
+// seeded with the study's seed. It is not safe for concurrent use.
+type Sequence struct {
+	// Next is the index of the next point.
+	Next   uint64
+	stream optimizer.Stream
+}
+
+// NewSequence returns the sequence from the index next on, and at least from
+// the place that the number of the request's first trial gives it. Where the
+// encoding has more columns than design.MaxDim, points are drawn from r.Rand.
+func NewSequence(r *optimizer.Request, next uint64) *Sequence {
+	s := &Sequence{Next: max(next, uint64(r.First-1))}
+	points, err := design.NewScrambledSobol(r.Encoding.Dim(), r.Seed)
+	if err != nil {
+		uniform := optimizer.Uniform(r.Rand)
+		s.stream = func(x []float64) { s.Next++; uniform(x) }
+		return s
+	}
+	s.stream = func(x []float64) {
+		points.At(x, uint32(s.Next)) // 2^32 points are more than any study has
+		s.Next++
+	}
+	return s
+}
+
+// Propose returns the next n feasible points of the sequence.
+func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
+	batch := make([]optimizer.Suggestion, 0, n)
+	for len(batch) < n {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		point, err := r.Sampler.Draw(s.stream)
+		if err != nil {
+			return batch, err
+		}
+		r.Sampler.Take(point)
+		batch = append(batch, optimizer.Suggestion{Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{
+			Pending: len(r.Pending) + len(batch), Note: "next point of the scrambled Sobol sequence",
+		}})
+	}
+	return batch, nil
+}
