@@ -1,0 +1,166 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/view"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// toStudy is a study as a message; its file only where wanted.
+func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
+	spec := &s.Spec.Study.Spec
+	m := &fantasiav1.Study{
+		Name:   studiesPrefix + s.Spec.Study.Metadata.Name,
+		Id:     s.Spec.ID,
+		State:  fantasiav1.StudyState(fantasiav1.StudyState_value["STUDY_STATE_"+string(s.Status.State)]),
+		Reason: s.Status.Reason,
+		Objective: &fantasiav1.Objective{
+			Metric:    spec.Objective.Metric,
+			Direction: fantasiav1.Direction(fantasiav1.Direction_value["DIRECTION_"+strings.ToUpper(string(spec.Objective.Direction))]),
+			Goal:      spec.Objective.Goal,
+		},
+		MaxTrials:   int32(spec.Budget.MaxTrials),
+		Parallelism: int32(spec.Parallelism),
+		Pool:        spec.Pool,
+		Algorithm:   spec.Algorithm.Name,
+		Trials:      toCounts(s.Status.Counts),
+		CreateTime:  toTime(s.Spec.Created),
+		StartTime:   toTime(s.Status.Started),
+		EndTime:     toTime(s.Status.Ended),
+		Elapsed:     durationpb.New(view.Elapsed(s.Status, now)),
+	}
+	if file {
+		text, err := json.Marshal(s.Spec.Study)
+		if err != nil {
+			return nil, fmt.Errorf("study %s: %w", s.Spec.ID, err)
+		}
+		m.StudyFile = string(text)
+	}
+	return m, addResults(m, s)
+}
+
+// addResults adds the best and the recommended trial.
+func addResults(m *fantasiav1.Study, s Study) error {
+	if best := view.OfBest(s.Best); best != nil {
+		point, err := toStruct(best.Parameters)
+		if err != nil {
+			return fmt.Errorf("study %s, trial %d: %w", s.Spec.ID, best.Trial, err)
+		}
+		m.Best = &fantasiav1.BestTrial{Trial: int32(best.Trial), Value: best.Value, Parameters: point}
+	}
+	if r := s.Recommended; r != nil {
+		point, err := toStruct(r.Point)
+		if err != nil {
+			return fmt.Errorf("study %s, recommended trial %d: %w", s.Spec.ID, r.Trial, err)
+		}
+		m.Recommended = &fantasiav1.Recommendation{Trial: int32(r.Trial), Mean: r.Mean, Sd: r.SD, Parameters: point}
+	}
+	return nil
+}
+
+func toCounts(c record.Counts) *fantasiav1.TrialCounts {
+	return &fantasiav1.TrialCounts{
+		Pending: int32(c.Pending), Queued: int32(c.Queued), Running: int32(c.Running),
+		Completed: int32(c.Completed), Failed: int32(c.Failed), Infeasible: int32(c.Infeasible),
+		Pruned: int32(c.Pruned), Cancelled: int32(c.Cancelled),
+	}
+}
+
+// toTrial is a trial of the study, which is given as the caller named it, as a message.
+func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
+	point, err := toStruct(t.Point)
+	if err != nil {
+		return nil, fmt.Errorf("study %s, trial %d: %w", study, t.Number, err)
+	}
+	m := &fantasiav1.Trial{
+		Name:       view.TrialName(study, t.Number),
+		Number:     int32(t.Number),
+		State:      toTrialState(t.State),
+		Parameters: point,
+		Metrics:    t.Metrics,
+		Value:      t.Value,
+		Source:     fantasiav1.Source(fantasiav1.Source_value["SOURCE_"+strings.ToUpper(string(t.Source))]),
+		Reasons: &fantasiav1.Reasons{
+			Mean: t.Reasons.Mean, Sd: t.Reasons.SD, Acquisition: t.Reasons.Acquisition,
+			Pending: int32(t.Reasons.Pending), Note: t.Reasons.Note,
+		},
+		Staleness:  int32(t.Staleness),
+		Attempts:   make([]*fantasiav1.Attempt, len(t.Attempts)),
+		Checkpoint: t.Checkpoint,
+		TraceId:    t.TraceID,
+		Times: &fantasiav1.TrialTimes{
+			Asked: toTime(t.Times.Asked), Suggested: toTime(t.Times.Suggested), Created: toTime(t.Times.Created),
+			Claimed: toTime(t.Times.Claimed), Started: toTime(t.Times.Started),
+			Ended: toTime(t.Times.Ended), Folded: toTime(t.Times.Folded),
+		},
+	}
+	for i := range t.Attempts {
+		m.Attempts[i] = toAttempt(&t.Attempts[i])
+	}
+	return m, nil
+}
+
+func toTrialState(s study.TrialState) fantasiav1.TrialState {
+	return fantasiav1.TrialState(fantasiav1.TrialState_value["TRIAL_STATE_"+string(s)])
+}
+
+func toAttempt(a *record.Attempt) *fantasiav1.Attempt {
+	state := "ATTEMPT_STATE_" + strings.ToUpper(strings.ReplaceAll(string(a.State), "-", "_"))
+	return &fantasiav1.Attempt{
+		Number:    int32(a.Number),
+		State:     fantasiav1.AttemptState(fantasiav1.AttemptState_value[state]),
+		Worker:    a.Worker,
+		OpenTime:  toTime(a.Opened),
+		ClaimTime: toTime(a.Claimed),
+		StartTime: toTime(a.Started),
+		EndTime:   toTime(a.Ended),
+		Failure:   toFailure(a.Failure),
+		Logs:      a.Logs,
+	}
+}
+
+func toFailure(f *messaging.Failure) *fantasiav1.Failure {
+	if f == nil {
+		return nil
+	}
+	m := &fantasiav1.Failure{Reason: f.Reason, Signal: f.Signal, Message: strings.ToValidUTF8(f.Message, "\uFFFD")}
+	if f.ExitCode != nil {
+		code := int32(*f.ExitCode)
+		m.ExitCode = &code
+	}
+	return m
+}
+
+func toWorker(w Worker) *fantasiav1.Worker {
+	h := &w.Heartbeat
+	m := &fantasiav1.Worker{
+		Name: workersPrefix + h.Worker, Pool: h.Pool, Slots: int32(h.Slots), Free: int32(h.Free),
+		Running: make([]*fantasiav1.RunningAttempt, len(h.Running)), Leaving: h.Leaving,
+		HeartbeatTime: toTime(w.Seen), Host: h.Host, Software: h.Software, StudyCommands: h.StudyCommands,
+	}
+	for i, a := range h.Running {
+		m.Running[i] = &fantasiav1.RunningAttempt{Trial: view.TrialName(a.Study, a.Trial), Attempt: int32(a.Attempt)}
+	}
+	return m
+}
+
+func toStruct(p study.Point) (*structpb.Struct, error) { return structpb.NewStruct(p) }
+
+// toTime leaves the zero time out.
+func toTime(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}

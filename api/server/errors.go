@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// internalError is an error that callers are not told: it may hold addresses
+// and keys that are none of theirs.
+type internalError struct{ cause error }
+
+// Error says nothing of the cause.
+func (*internalError) Error() string { return "internal error: see the coordinator's log" }
+
+// toConnect gives a Backend's error the code that tells callers what to do.
+func toConnect(err error) error {
+	if err == nil {
+		return nil
+	}
+	if connected, ok := errors.AsType[*connect.Error](err); ok {
+		return connected
+	}
+	if problems, ok := errors.AsType[*study.Problems](err); ok {
+		return badFile(problems)
+	}
+	for _, known := range []struct {
+		err  error
+		code connect.Code
+	}{
+		{ErrNotFound, connect.CodeNotFound},
+		{ErrExists, connect.CodeAlreadyExists},
+		{ErrPrecondition, connect.CodeFailedPrecondition},
+		{ErrUnavailable, connect.CodeUnavailable},
+		{context.Canceled, connect.CodeCanceled},
+		{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
+	} {
+		if errors.Is(err, known.err) {
+			return connect.NewError(known.code, err)
+		}
+	}
+	return connect.NewError(connect.CodeInternal, &internalError{cause: err})
+}
+
+// badFile is what is wrong with a study file: a line a problem in the message,
+// and a violation a problem in the detail.
+func badFile(problems *study.Problems) error {
+	err := connect.NewError(connect.CodeInvalidArgument, &study.Problems{List: problems.List})
+	bad := &errdetails.BadRequest{}
+	for _, p := range problems.List {
+		field := p.Path
+		if field == "" {
+			field = "study_file"
+		}
+		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{
+			Field: field, Description: p.String(),
+		})
+	}
+	return withDetail(err, bad)
+}
+
+// badField is a request's field that the handlers cannot read.
+func badField(field string, cause error) error {
+	return withDetail(connect.NewError(connect.CodeInvalidArgument, cause), &errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: cause.Error()}},
+	})
+}
+
+// withDetail adds a detail to an error; one that cannot be encoded is left out,
+// since the message says the same.
+func withDetail(err *connect.Error, bad *errdetails.BadRequest) error {
+	if detail, encodeErr := connect.NewErrorDetail(bad); encodeErr == nil {
+		err.AddDetail(detail)
+	}
+	return err
+}

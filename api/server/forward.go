@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// ForwardedHeader marks a request that a replica has sent on: it is sent on
+// once only, so that two replicas that are wrong about the leader never play
+// ping-pong.
+const ForwardedHeader = "Fantasia-Forwarded"
+
+// Leader finds the leader: the address that it advertises ("host:port" or a
+// URL), or self where this replica leads. Its error says why nobody does.
+type Leader func(ctx context.Context) (address string, self bool, err error)
+
+// forward sends what only the leader can do on to it.
+type forward struct {
+	local   http.Handler
+	leader  Leader
+	timeout time.Duration
+	maxBody int64
+	proxy   *httputil.ReverseProxy
+	errors  *connect.ErrorWriter
+	logger  *slog.Logger
+}
+
+// targetKey is the context key of the URL to send a request on to.
+type targetKey struct{}
+
+func newForward(local http.Handler, o Options) *forward {
+	f := &forward{
+		local: local, leader: o.Leader, timeout: o.ForwardTimeout, maxBody: int64(o.MaxBody),
+		errors: connect.NewErrorWriter(), logger: o.Logger,
+	}
+	f.proxy = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			target, _ := r.In.Context().Value(targetKey{}).(*url.URL)
+			r.SetURL(target)
+			r.SetXForwarded()
+			r.Out.Header.Set(ForwardedHeader, "1")
+		},
+		Transport:    forwardTransport(),
+		ErrorHandler: f.failed,
+		ErrorLog:     slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
+	}
+	return f
+}
+
+// forwardTransport speaks HTTP/2, in clear too: gRPC needs it.
+func forwardTransport() *http.Transport {
+	var protocols http.Protocols
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Transport{Protocols: &protocols, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+}
+
+// leaderOnly reports whether only the leader can answer the procedure: writes,
+// and what it alone hears.
+func leaderOnly(procedure string) bool {
+	switch procedure {
+	case fantasiav1connect.StudyServiceCreateStudyProcedure,
+		fantasiav1connect.StudyServiceUpdateStudyProcedure,
+		fantasiav1connect.StudyServiceStopStudyProcedure,
+		fantasiav1connect.StudyServiceDeleteStudyProcedure,
+		fantasiav1connect.StudyServiceListWorkersProcedure:
+		return true
+	default:
+		return false
+	}
+}
+
+// ServeHTTP answers here, or sends the request on to the leader.
+func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !leaderOnly(r.URL.Path) {
+		f.local.ServeHTTP(w, r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), f.timeout)
+	defer cancel()
+	address, self, err := f.leader(ctx)
+	if err != nil {
+		f.refuse(w, r, fmt.Errorf("%w: no leader: %w", ErrUnavailable, err))
+		return
+	}
+	if self {
+		f.local.ServeHTTP(w, r)
+		return
+	}
+	if r.Header.Get(ForwardedHeader) != "" {
+		f.refuse(w, r, fmt.Errorf("%w: the leader is changing; try again", ErrUnavailable))
+		return
+	}
+	target, err := leaderURL(address)
+	if err != nil {
+		f.refuse(w, r, err)
+		return
+	}
+	r = r.WithContext(context.WithValue(ctx, targetKey{}, target))
+	r.Body = http.MaxBytesReader(w, r.Body, f.maxBody)
+	f.proxy.ServeHTTP(w, r)
+}
+
+// failed answers a request that could not be sent on.
+func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		f.refuse(w, r, connect.NewError(connect.CodeResourceExhausted, tooLarge))
+		return
+	}
+	f.logger.WarnContext(r.Context(), "the leader did not answer a request that was sent on",
+		slog.String("procedure", r.URL.Path), slog.Any(telemetry.LogError, err))
+	if errors.Is(err, context.DeadlineExceeded) {
+		f.refuse(w, r, fmt.Errorf("the leader did not answer in %v: %w", f.timeout, context.DeadlineExceeded))
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		f.refuse(w, r, context.Canceled)
+		return
+	}
+	f.refuse(w, r, fmt.Errorf("%w: the leader does not answer; try again", ErrUnavailable))
+}
+
+// refuse answers in the request's own protocol.
+func (f *forward) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	err = toConnect(err)
+	if !f.errors.IsSupported(r) {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	if writeErr := f.errors.Write(w, r, err); writeErr != nil {
+		f.logger.DebugContext(r.Context(), "the caller is gone", slog.Any(telemetry.LogError, writeErr))
+	}
+}
+
+// leaderURL is the URL of the address that a leader advertises.
+func leaderURL(address string) (*url.URL, error) {
+	if address == "" {
+		return nil, fmt.Errorf("%w: the leader advertises no address", ErrUnavailable)
+	}
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	target, err := url.Parse(address)
+	if err == nil && target.Host == "" {
+		err = errors.New("no host")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the leader advertises %q; want host:port or a URL: %w", ErrUnavailable, address, err)
+	}
+	return target, nil
+}

@@ -1,0 +1,322 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/view"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// TestLife takes a study through its life over every protocol.
+func TestLife(t *testing.T) {
+	for _, protocol := range slices.Sorted(maps.Keys(protocols)) {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			ctx, backend := within(t), newMemory()
+			c := dial(t, serve(t, backend, server.Options{Now: func() time.Time { return epoch.Add(90 * time.Second) }}), protocol)
+
+			created, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("digits")}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := created.Msg.GetStudy()
+			if s.GetName() != "studies/digits" || s.GetId() != "ID1" || s.GetState() != fantasiav1.StudyState_STUDY_STATE_RUNNING ||
+				s.GetObjective().GetGoal() != 0.01 || s.GetMaxTrials() != 64 || s.GetParallelism() != 8 ||
+				s.GetElapsed().AsDuration() != 90*time.Second {
+				t.Errorf("created %v", s)
+			}
+			// The file that comes back is a study file again.
+			if again, err := study.Parse([]byte(s.GetStudyFile())); err != nil || again.Metadata.Name != "digits" {
+				t.Errorf("the study's file reads back as %v, %v", again, err)
+			}
+			if _, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/ID1"})); err != nil {
+				t.Errorf("by id: %v", err)
+			}
+
+			larger := strings.Replace(named("digits"), "64}", "100}", 1)
+			updated, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/digits", StudyFile: larger}))
+			if err != nil || updated.Msg.GetStudy().GetMaxTrials() != 100 {
+				t.Errorf("updated %v, %v", updated, err)
+			}
+
+			_, err = c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: "studies/digits"}))
+			if connect.CodeOf(err) != connect.CodeFailedPrecondition {
+				t.Errorf("deleting a running study: %v", err)
+			}
+			stopped, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits", Reason: "enough"}))
+			if err != nil || stopped.Msg.GetStudy().GetState() != fantasiav1.StudyState_STUDY_STATE_STOPPED || stopped.Msg.GetStudy().GetReason() != "enough" {
+				t.Errorf("stopped %v, %v", stopped, err)
+			}
+			if _, err = c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: "studies/digits"})); err != nil {
+				t.Errorf("deleting a stopped study: %v", err)
+			}
+			_, err = c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/digits"}))
+			if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), `"digits"`) {
+				t.Errorf("a deleted study: %v", err)
+			}
+		})
+	}
+}
+
+// TestSameView holds what a client sees equal to what the ledger has.
+func TestSameView(t *testing.T) {
+	backend := newMemory()
+	s := create(t, backend, "digits")
+	trial := evaluated(7, 0.03125)
+	worker := server.Worker{Seen: epoch, Heartbeat: messaging.Heartbeat{
+		Worker: "w2", Pool: "gpu", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 0.1.0", StudyCommands: true,
+		Running: []messaging.AttemptID{{Study: s.Spec.ID, Trial: 7, Attempt: 2}},
+	}}
+	backend.put("digits", trial)
+	backend.change(func() {
+		stored := backend.studies["digits"]
+		stored.Best = &trial
+		stored.Recommended = &optimizer.Recommendation{Trial: 7, Mean: 0.04, SD: 0.002, Point: trial.Point}
+		stored.Status.Counts.Completed, stored.Status.Counts.Running = 1, 2
+		s = *stored
+		backend.workers = []server.Worker{worker, {Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default"}}}
+	})
+	now := epoch.Add(1234567 * time.Microsecond)
+	for _, protocol := range slices.Sorted(maps.Keys(protocols)) {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			ctx := within(t)
+			c := dial(t, serve(t, backend, server.Options{Now: func() time.Time { return now }}), protocol)
+
+			got, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/digits"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := view.OfStudy(s.Spec, s.Status, s.Best, s.Recommended, now)
+			if diff := cmp.Diff(toJSON(t, want), toJSON(t, view.FromStudy(got.Msg.GetStudy()))); diff != "" {
+				t.Errorf("study (-ledger +client):\n%s", diff)
+			}
+			gotTrial, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: "studies/digits/trials/7"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(toJSON(t, view.OfTrial(trial)), toJSON(t, view.FromTrial(gotTrial.Msg.GetTrial()))); diff != "" {
+				t.Errorf("trial (-ledger +client):\n%s", diff)
+			}
+			workers, err := c.ListWorkers(ctx, connect.NewRequest(&fantasiav1.ListWorkersRequest{Pool: "gpu"}))
+			if err != nil || len(workers.Msg.GetWorkers()) != 1 {
+				t.Fatalf("workers %v, %v", workers, err)
+			}
+			if diff := cmp.Diff(toJSON(t, view.OfWorker(worker.Heartbeat, worker.Seen)), toJSON(t, view.FromWorker(workers.Msg.GetWorkers()[0]))); diff != "" {
+				t.Errorf("worker (-ledger +client):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPages(t *testing.T) {
+	ctx, backend := within(t), newMemory()
+	for i := range 5 {
+		create(t, backend, fmt.Sprintf("s%d", i))
+	}
+	// Every third trial failed, over more trials than are scanned at a time.
+	var failed []int
+	for n := 1; n <= 1300; n++ {
+		trial := evaluated(n, 1)
+		if n%3 == 0 {
+			trial.State = study.TrialFailed
+			failed = append(failed, n)
+		}
+		backend.trials["s0"] = append(backend.trials["s0"], trial)
+	}
+	c := dial(t, serve(t, backend, server.Options{}), "connect")
+
+	var names []string
+	var sizes []int
+	for token := ""; ; {
+		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 2, PageToken: token}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, len(page.Msg.GetStudies()))
+		for _, s := range page.Msg.GetStudies() {
+			names = append(names, s.GetName())
+			if s.GetStudyFile() != "" {
+				t.Errorf("%s brings its file in a list", s.GetName())
+			}
+		}
+		if token = page.Msg.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"studies/s0", "studies/s1", "studies/s2", "studies/s3", "studies/s4"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]int{2, 2, 1}, sizes); diff != "" {
+		t.Error(diff)
+	}
+
+	for _, size := range []int32{0, 433, 1000} {
+		var numbers []int
+		for token := ""; ; {
+			page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{
+				Parent: "studies/s0", PageSize: size, PageToken: token,
+				States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED},
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, trial := range page.Msg.GetTrials() {
+				numbers = append(numbers, int(trial.GetNumber()))
+			}
+			if token = page.Msg.GetNextPageToken(); token == "" {
+				break
+			}
+		}
+		if diff := cmp.Diff(failed, numbers); diff != "" {
+			t.Errorf("failed trials by pages of %d:\n%s", size, diff)
+		}
+	}
+}
+
+// TestBadFile holds that every problem of a study file comes with its place.
+func TestBadFile(t *testing.T) {
+	bad := strings.Replace(named("digits"), "max: 256", "max: 0", 1)
+	bad = strings.Replace(bad, "maxTrials: 64", "maxTrials: 0", 1)
+	_, parseErr := study.Parse([]byte(bad))
+	for _, protocol := range []string{"connect", "grpc", "grpc-web"} {
+		c := dial(t, serve(t, newMemory(), server.Options{}), protocol)
+		_, err := c.CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: bad}))
+		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), parseErr.Error()) {
+			t.Errorf("%s: %v; want %v", protocol, err, parseErr)
+		}
+		fields := violations(t, err)
+		if len(fields) != 2 || !strings.HasPrefix(fields[0].GetDescription(), "8:") || !strings.HasPrefix(fields[1].GetDescription(), "10:") {
+			t.Errorf("%s: violations %v; want line 8 and line 10", protocol, fields)
+		}
+	}
+}
+
+// violations are those of an error's BadRequest detail.
+func violations(t *testing.T, err error) []*errdetails.BadRequest_FieldViolation {
+	t.Helper()
+	connected, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		t.Fatalf("%v is no error of connect's", err)
+	}
+	for _, detail := range connected.Details() {
+		value, err := detail.Value()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bad, ok := value.(*errdetails.BadRequest); ok {
+			return bad.GetFieldViolations()
+		}
+	}
+	return nil
+}
+
+// toJSON is a value as a script sees it.
+func toJSON(t *testing.T, v any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// TestBadRequests holds that each bad field is named.
+func TestBadRequests(t *testing.T) {
+	backend := newMemory()
+	create(t, backend, "digits")
+	c := dial(t, serve(t, backend, server.Options{}), "connect")
+	for _, bad := range []struct {
+		field string
+		code  connect.Code
+		call  func(context.Context) error
+	}{
+		{"study_file", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{}))
+			return err
+		}},
+		{"name", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "digits"}))
+			return err
+		}},
+		{"name", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: "studies/digits/trials/0"}))
+			return err
+		}},
+		{"name", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/../digits"}))
+			return err
+		}},
+		{"reason", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits", Reason: strings.Repeat("x", 1025)}))
+			return err
+		}},
+		{"page_size", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: -1}))
+			return err
+		}},
+		{"page_token", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageToken: "!"}))
+			return err
+		}},
+		{"page_token", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/digits", PageToken: "YQ"}))
+			return err
+		}},
+		{"states", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			_, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/digits", States: []fantasiav1.TrialState{99}}))
+			return err
+		}},
+		{"parent", connect.CodeInvalidArgument, func(ctx context.Context) error {
+			stream, err := c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{}))
+			return drain(stream, err)
+		}},
+		{`"other"`, connect.CodeNotFound, func(ctx context.Context) error {
+			stream, err := c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/other"}))
+			return drain(stream, err)
+		}},
+		{`"digits"`, connect.CodeAlreadyExists, func(ctx context.Context) error {
+			_, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("digits")}))
+			return err
+		}},
+		{"metadata.name", connect.CodeFailedPrecondition, func(ctx context.Context) error {
+			_, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/digits", StudyFile: named("other")}))
+			return err
+		}},
+	} {
+		err := bad.call(within(t))
+		if connect.CodeOf(err) != bad.code || !strings.Contains(err.Error(), bad.field) {
+			t.Errorf("got %v; want %v that names %s", err, bad.code, bad.field)
+		}
+	}
+}
+
+// drain reads a stream to its end and returns its error.
+func drain[T any](stream *connect.ServerStreamForClient[T], err error) error {
+	if err != nil {
+		return err
+	}
+	for stream.Receive() {
+	}
+	return errors.Join(stream.Err(), stream.Close())
+}

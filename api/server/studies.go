@@ -1,0 +1,135 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+)
+
+// What resource names begin with.
+const (
+	studiesPrefix = "studies/"
+	workersPrefix = "workers/"
+)
+
+// CreateStudy starts a study.
+func (s *service) CreateStudy(ctx context.Context, req *connect.Request[fantasiav1.CreateStudyRequest]) (*connect.Response[fantasiav1.CreateStudyResponse], error) {
+	created, err := s.backend.Create(ctx, []byte(req.Msg.GetStudyFile()))
+	m, err := s.study(created, err)
+	return respond(&fantasiav1.CreateStudyResponse{Study: m}, err)
+}
+
+// GetStudy returns a study as it is now.
+func (s *service) GetStudy(ctx context.Context, req *connect.Request[fantasiav1.GetStudyRequest]) (*connect.Response[fantasiav1.GetStudyResponse], error) {
+	found, err := s.backend.Study(ctx, studyOf(req.Msg.GetName()))
+	m, err := s.study(found, err)
+	return respond(&fantasiav1.GetStudyResponse{Study: m}, err)
+}
+
+// UpdateStudy replaces a study's file by a compatible one.
+func (s *service) UpdateStudy(ctx context.Context, req *connect.Request[fantasiav1.UpdateStudyRequest]) (*connect.Response[fantasiav1.UpdateStudyResponse], error) {
+	updated, err := s.backend.Update(ctx, studyOf(req.Msg.GetName()), []byte(req.Msg.GetStudyFile()))
+	m, err := s.study(updated, err)
+	return respond(&fantasiav1.UpdateStudyResponse{Study: m}, err)
+}
+
+// StopStudy ends a study.
+func (s *service) StopStudy(ctx context.Context, req *connect.Request[fantasiav1.StopStudyRequest]) (*connect.Response[fantasiav1.StopStudyResponse], error) {
+	stopped, err := s.backend.Stop(ctx, studyOf(req.Msg.GetName()), req.Msg.GetReason())
+	m, err := s.study(stopped, err)
+	return respond(&fantasiav1.StopStudyResponse{Study: m}, err)
+}
+
+// DeleteStudy forgets a study and its trials.
+func (s *service) DeleteStudy(ctx context.Context, req *connect.Request[fantasiav1.DeleteStudyRequest]) (*connect.Response[fantasiav1.DeleteStudyResponse], error) {
+	err := s.backend.Delete(ctx, studyOf(req.Msg.GetName()), req.Msg.GetForce())
+	return respond(&fantasiav1.DeleteStudyResponse{}, err)
+}
+
+// ListStudies returns a page of studies.
+func (s *service) ListStudies(ctx context.Context, req *connect.Request[fantasiav1.ListStudiesRequest]) (*connect.Response[fantasiav1.ListStudiesResponse], error) {
+	after, err := readToken(req.Msg.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(req.Msg.GetPageSize())
+	// One more than is asked for tells whether there is another page.
+	studies, err := s.backend.Studies(ctx, after, size+1)
+	if err != nil {
+		return nil, toConnect(err)
+	}
+	page := &fantasiav1.ListStudiesResponse{}
+	if len(studies) > size {
+		studies = studies[:size]
+		page.NextPageToken = writeToken(studies[size-1].Spec.Study.Metadata.Name)
+	}
+	for _, found := range studies {
+		m, err := toStudy(found, s.now(), false)
+		if err != nil {
+			return nil, toConnect(err)
+		}
+		page.Studies = append(page.Studies, m)
+	}
+	return respond(page, nil)
+}
+
+// WatchStudy sends a study whenever it changes, until it has ended.
+func (s *service) WatchStudy(ctx context.Context, req *connect.Request[fantasiav1.WatchStudyRequest], stream *connect.ServerStream[fantasiav1.WatchStudyResponse]) error {
+	ctx, end := watch(ctx)
+	defer end()
+	for now, err := range s.backend.WatchStudy(ctx, studyOf(req.Msg.GetName())) {
+		if err != nil {
+			return watchError(ctx, err)
+		}
+		m, err := toStudy(now, s.now(), false)
+		if err != nil {
+			return toConnect(err)
+		}
+		if err := stream.Send(&fantasiav1.WatchStudyResponse{Study: m}); err != nil {
+			return err
+		}
+		if now.Status.State.Terminal() {
+			return nil
+		}
+	}
+	return watchError(ctx, nil)
+}
+
+// ListWorkers returns the workers by name.
+func (s *service) ListWorkers(ctx context.Context, req *connect.Request[fantasiav1.ListWorkersRequest]) (*connect.Response[fantasiav1.ListWorkersResponse], error) {
+	workers, err := s.backend.Workers(ctx)
+	if err != nil {
+		return nil, toConnect(err)
+	}
+	list := &fantasiav1.ListWorkersResponse{}
+	for _, w := range workers {
+		if pool := req.Msg.GetPool(); pool == "" || pool == w.Heartbeat.Pool {
+			list.Workers = append(list.Workers, toWorker(w))
+		}
+	}
+	slices.SortFunc(list.Workers, func(a, b *fantasiav1.Worker) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return respond(list, nil)
+}
+
+// study is a study with its file, unless the backend had none.
+func (s *service) study(found Study, err error) (*fantasiav1.Study, error) {
+	if err != nil {
+		return nil, err
+	}
+	return toStudy(found, s.now(), true)
+}
+
+// studyOf is the study's name or id in a resource name, which has been validated.
+func studyOf(name string) string { return strings.TrimPrefix(name, studiesPrefix) }
+
+// respond answers with the message, or with the error.
+func respond[T any](m *T, err error) (*connect.Response[T], error) {
+	if err != nil {
+		return nil, toConnect(err)
+	}
+	return connect.NewResponse(m), nil
+}

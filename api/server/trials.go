@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"connectrpc.com/connect"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/view"
+)
+
+// scanSize is how many trials are read at a time where a filter drops some.
+const scanSize = 500
+
+// GetTrial returns one trial.
+func (s *service) GetTrial(ctx context.Context, req *connect.Request[fantasiav1.GetTrialRequest]) (*connect.Response[fantasiav1.GetTrialResponse], error) {
+	study, number, err := view.ParseTrialName(req.Msg.GetName())
+	if err != nil {
+		return nil, badField("name", err)
+	}
+	found, err := s.backend.Trial(ctx, study, number)
+	if err != nil {
+		return nil, toConnect(err)
+	}
+	m, err := toTrial(study, found)
+	return respond(&fantasiav1.GetTrialResponse{Trial: m}, err)
+}
+
+// ListTrials returns a page of a study's trials.
+func (s *service) ListTrials(ctx context.Context, req *connect.Request[fantasiav1.ListTrialsRequest]) (*connect.Response[fantasiav1.ListTrialsResponse], error) {
+	after, err := trialToken(req.Msg.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	study, size := studyOf(req.Msg.GetParent()), pageSize(req.Msg.GetPageSize())
+	// One more than is asked for tells whether there is another page.
+	trials, err := s.trials(ctx, study, after, size+1, req.Msg.GetStates())
+	if err != nil {
+		return nil, toConnect(err)
+	}
+	page := &fantasiav1.ListTrialsResponse{}
+	if len(trials) > size {
+		trials = trials[:size]
+		page.NextPageToken = writeToken(strconv.Itoa(trials[size-1].Number))
+	}
+	for _, t := range trials {
+		m, err := toTrial(study, t)
+		if err != nil {
+			return nil, toConnect(err)
+		}
+		page.Trials = append(page.Trials, m)
+	}
+	return respond(page, nil)
+}
+
+// trials returns up to limit trials after the number given, in one of the states.
+func (s *service) trials(ctx context.Context, study string, after, limit int, states []fantasiav1.TrialState) ([]record.Trial, error) {
+	if len(states) == 0 {
+		return s.backend.Trials(ctx, study, after, limit)
+	}
+	var kept []record.Trial
+	for {
+		scanned, err := s.backend.Trials(ctx, study, after, scanSize)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range scanned {
+			if wanted(states, t) {
+				kept = append(kept, t)
+			}
+		}
+		if len(kept) >= limit {
+			return kept[:limit], nil
+		}
+		if len(scanned) < scanSize {
+			return kept, nil
+		}
+		after = scanned[len(scanned)-1].Number
+	}
+}
+
+// WatchTrials sends trials whenever they change, until the study has ended.
+func (s *service) WatchTrials(ctx context.Context, req *connect.Request[fantasiav1.WatchTrialsRequest], stream *connect.ServerStream[fantasiav1.WatchTrialsResponse]) error {
+	ctx, end := watch(ctx)
+	defer end()
+	study := studyOf(req.Msg.GetParent())
+	for t, err := range s.backend.WatchTrials(ctx, study, req.Msg.GetIncludeExisting()) {
+		if err != nil {
+			return watchError(ctx, err)
+		}
+		if !wanted(req.Msg.GetStates(), t) {
+			continue
+		}
+		m, err := toTrial(study, t)
+		if err != nil {
+			return toConnect(err)
+		}
+		if err := stream.Send(&fantasiav1.WatchTrialsResponse{Trial: m}); err != nil {
+			return err
+		}
+	}
+	return watchError(ctx, nil)
+}
+
+// wanted reports whether the trial is in one of the states; all are if there are none.
+func wanted(states []fantasiav1.TrialState, t record.Trial) bool {
+	return len(states) == 0 || slices.Contains(states, toTrialState(t.State))
+}
+
+// trialToken reads the page token of a list of trials: the last number.
+func trialToken(token string) (after int, err error) {
+	text, err := readToken(token)
+	if err != nil || text == "" {
+		return 0, err
+	}
+	after, err = strconv.Atoi(text)
+	if err != nil || after < 1 {
+		return 0, badField("page_token", fmt.Errorf("page_token is %q; want the next_page_token of the page before", token))
+	}
+	return after, nil
+}

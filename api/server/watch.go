@@ -1,0 +1,40 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// errDraining is why a watch ends when its server shuts down.
+var errDraining = fmt.Errorf("%w: the server is shutting down; watch again", ErrUnavailable)
+
+// drainKey is the context key of a server's drain: a context that ends when the
+// server begins to shut down.
+type drainKey struct{}
+
+// watch is the context of a watch: it ends with its request, and when the
+// server begins to shut down. The caller must call end.
+func watch(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	drain, ok := ctx.Value(drainKey{}).(context.Context)
+	if !ok {
+		return ctx, func() { cancel(nil) }
+	}
+	stop := context.AfterFunc(drain, func() { cancel(errDraining) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// watchError is how a watch ends: with the reason that its context ended, or
+// with the backend's error.
+func watchError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	} else if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return toConnect(err)
+}

@@ -1,0 +1,151 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// FromStudy shows a study as a server sent it.
+func FromStudy(s *fantasiav1.Study) Study {
+	v := Study{
+		Study:   strings.TrimPrefix(s.GetName(), "studies/"),
+		State:   study.State(EnumName(s.GetState())),
+		Trials:  fromCounts(s.GetTrials()),
+		Seconds: seconds(s.GetElapsed().AsDuration()),
+	}
+	if b := s.GetBest(); b != nil {
+		v.Best = &Best{Trial: int(b.GetTrial()), Value: b.GetValue(), Parameters: fromStruct(b.GetParameters())}
+	}
+	if r := s.GetRecommended(); r != nil {
+		v.Recommended = &optimizer.Recommendation{
+			Trial: int(r.GetTrial()), Mean: r.GetMean(), SD: r.GetSd(), Point: fromStruct(r.GetParameters()),
+		}
+	}
+	return v
+}
+
+// FromTrial shows a trial as a server sent it.
+func FromTrial(t *fantasiav1.Trial) Trial {
+	times := t.GetTimes()
+	v := Trial{
+		Trial:      int(t.GetNumber()),
+		State:      study.TrialState(EnumName(t.GetState())),
+		Attempts:   len(t.GetAttempts()),
+		Parameters: fromStruct(t.GetParameters()),
+		Metrics:    t.GetMetrics(),
+		Value:      t.Value,
+		Source:     optimizer.Source(strings.ToLower(EnumName(t.GetSource()))),
+		Staleness:  int(t.GetStaleness()),
+		Times: Times{
+			Suggested: fromTime(times.GetSuggested()),
+			Claimed:   fromTime(times.GetClaimed()),
+			Started:   fromTime(times.GetStarted()),
+			Ended:     fromTime(times.GetEnded()),
+			Folded:    fromTime(times.GetFolded()),
+		},
+		TraceID: t.GetTraceId(),
+	}
+	if v.Metrics == nil {
+		v.Metrics = map[string]float64{}
+	}
+	if n := len(t.GetAttempts()); n > 0 {
+		last := t.GetAttempts()[n-1]
+		v.Worker, v.Failure, v.Logs = last.GetWorker(), fromFailure(last.GetFailure()), last.GetLogs()
+	}
+	return v
+}
+
+// FromWorker shows a worker as a server sent it.
+func FromWorker(w *fantasiav1.Worker) Worker {
+	v := Worker{
+		Worker: strings.TrimPrefix(w.GetName(), "workers/"), Pool: w.GetPool(), Host: w.GetHost(),
+		Slots: int(w.GetSlots()), Free: int(w.GetFree()), Running: make([]Attempt, len(w.GetRunning())),
+		Leaving: w.GetLeaving(), Seen: fromTime(w.GetHeartbeatTime()),
+		StudyCommands: w.GetStudyCommands(), Software: w.GetSoftware(),
+	}
+	for i, r := range w.GetRunning() {
+		name, trial, err := ParseTrialName(r.GetTrial())
+		if err != nil {
+			name = r.GetTrial()
+		}
+		v.Running[i] = Attempt{Study: name, Trial: trial, Attempt: int(r.GetAttempt())}
+	}
+	return v
+}
+
+// TrialName is the resource name of a trial: "studies/{study}/trials/{number}".
+func TrialName(study string, number int) string {
+	return "studies/" + study + "/trials/" + strconv.Itoa(number)
+}
+
+// ParseTrialName reads what TrialName wrote.
+func ParseTrialName(name string) (study string, number int, err error) {
+	rest, ok := strings.CutPrefix(name, "studies/")
+	study, digits, found := strings.Cut(rest, "/trials/")
+	if !ok || !found {
+		return "", 0, fmt.Errorf("name is %q; want studies/{study}/trials/{number}", name)
+	}
+	number, err = strconv.Atoi(digits)
+	if err != nil || number < 1 {
+		return "", 0, fmt.Errorf("name is %q; want studies/{study}/trials/{number} with a number from 1 on", name)
+	}
+	return study, number, nil
+}
+
+// enum is a generated enumeration.
+type enum interface {
+	fantasiav1.StudyState | fantasiav1.TrialState | fantasiav1.AttemptState | fantasiav1.Source | fantasiav1.Direction
+	fmt.Stringer
+}
+
+// EnumName is an enumeration's value without its type's prefix: RUNNING for
+// STUDY_STATE_RUNNING.
+func EnumName[E enum](e E) string {
+	name := e.String()
+	for _, prefix := range []string{"STUDY_STATE_", "TRIAL_STATE_", "ATTEMPT_STATE_", "SOURCE_", "DIRECTION_"} {
+		if short, ok := strings.CutPrefix(name, prefix); ok {
+			return short
+		}
+	}
+	return name
+}
+
+func fromCounts(c *fantasiav1.TrialCounts) record.Counts {
+	return record.Counts{
+		Pending: int(c.GetPending()), Queued: int(c.GetQueued()), Running: int(c.GetRunning()),
+		Completed: int(c.GetCompleted()), Failed: int(c.GetFailed()), Infeasible: int(c.GetInfeasible()),
+		Pruned: int(c.GetPruned()), Cancelled: int(c.GetCancelled()),
+	}
+}
+
+func fromFailure(f *fantasiav1.Failure) *messaging.Failure {
+	if f == nil {
+		return nil
+	}
+	v := &messaging.Failure{Reason: f.GetReason(), Signal: f.GetSignal(), Message: f.GetMessage()}
+	if f.ExitCode != nil {
+		code := int(f.GetExitCode())
+		v.ExitCode = &code
+	}
+	return v
+}
+
+func fromStruct(s *structpb.Struct) study.Point { return study.Point(s.AsMap()) }
+
+func fromTime(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
