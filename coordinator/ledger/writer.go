@@ -32,8 +32,10 @@ type Writer struct {
 	// broken is why nothing more can be written.
 	broken error
 
-	// Tests switch the guards off, one at a time, to see that they matter.
+	// Tests switch the guards off, one at a time, to see that they matter, and
+	// break off before a transaction.
 	unfenced, unordered bool
+	breakOff            func() error
 }
 
 // commit is what each transaction stores of itself.
@@ -133,6 +135,11 @@ func (w *Writer) commit(ctx context.Context, b *Batch, c *condition) error {
 // transact carries out one fenced transaction, and sends it again until its
 // outcome is known or ctx ends.
 func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int) error {
+	if w.breakOff != nil {
+		if err := w.breakOff(); err != nil {
+			return err
+		}
+	}
 	me := commit{Nonce: rand.Text(), Epoch: w.fence.Revision, Redo: redo}
 	raw, err := json.Marshal(me)
 	if err != nil {

@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+)
+
+func TestReads(t *testing.T) {
+	l, w, _ := newLedger(t, Options{PageSize: 2})
+	ctx := testContext(t)
+	first := create(t, w, "id-z", "alpha", 3)
+	for _, name := range []string{"beta", "gamma", "delta"} {
+		create(t, w, "id-"+name, name, 0)
+	}
+	for _, nameOrID := range []string{"alpha", "id-z"} {
+		got, err := l.Study(ctx, nameOrID)
+		if err != nil || got.Study.ID != "id-z" || got.Status.Trials != 3 {
+			t.Errorf("study %s: %+v, %v; want id-z", nameOrID, got, err)
+		}
+	}
+	all, err := l.Studies(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, s := range all {
+		ids = append(ids, s.Study.ID)
+	}
+	if want := []string{"id-beta", "id-delta", "id-gamma", "id-z"}; !slices.Equal(ids, want) {
+		t.Errorf("studies %v; want %v (all were created at once)", ids, want)
+	}
+	trials, err := l.Trials(ctx, first.ID, 2, 5)
+	if diff := cmp.Diff([]record.Trial{*newTrial(2), *newTrial(3)}, trials); diff != "" || err != nil {
+		t.Errorf("trials from 2 on: %v (-want +got):\n%s", err, diff)
+	}
+	if got, err := l.Trials(ctx, first.ID, 1, 2); err != nil || len(got) != 2 {
+		t.Errorf("at most 2 trials: %d, %v", len(got), err)
+	}
+	if got, err := l.Trial(ctx, first.ID, 3); err != nil || got.Number != 3 {
+		t.Errorf("trial 3: %+v, %v", got, err)
+	}
+	_, errStudy := l.Study(ctx, "id")
+	_, errTrial := l.Trial(ctx, first.ID, 4)
+	if !errors.Is(errStudy, ErrNotFound) || !errors.Is(errTrial, ErrNotFound) {
+		t.Errorf("what does not exist: %v, %v; want ErrNotFound", errStudy, errTrial)
+	}
+}
+
+// The revision that is being read is compacted away between two pages.
+func TestLoadStartsAgainAfterACompaction(t *testing.T) {
+	e, c := startEtcd(t, 0)
+	w := lead(t, New(c, Options{}), c)
+	create(t, w, "id1", "digits", 9)
+	ranges := 0
+	interfering := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, ok := req.(*etcdserverpb.RangeRequest); ok {
+			if ranges++; ranges == 3 {
+				if err := w.Commit(ctx, at("id1", 1)); err != nil {
+					t.Error(err)
+				}
+				if _, err := c.Compact(ctx, w.head); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	slow, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{e.Endpoint()}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(interfering)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Close() }()
+	snap, err := New(slow, Options{PageSize: 3}).Load(testContext(t))
+	if err != nil || snap.Studies[0].Status.Position != 1 || len(snap.Studies[0].Trials) != 9 {
+		t.Errorf("loaded %+v, %v; want position 1 and 9 trials", snap, err)
+	}
+	if ranges < 4 {
+		t.Errorf("only %d pages were read: nothing was interrupted", ranges)
+	}
+}
