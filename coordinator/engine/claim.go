@@ -16,6 +16,8 @@ func (e *Engine) claimed(c *messaging.Claim) {
 	switch {
 	case t == nil:
 		e.cancelWorker(c.Worker, c.AttemptID, "the leader knows no such attempt")
+	case c.Worker == messaging.LeaderName:
+		e.withdrawn(t, a)
 	case a.State != study.AttemptOpen:
 		if !endedBy(a, c.Worker) {
 			e.cancelWorker(c.Worker, c.AttemptID, fmt.Sprintf("the attempt has ended: %s", a.State))
@@ -24,6 +26,16 @@ func (e *Engine) claimed(c *messaging.Claim) {
 		e.claim(t, a, c)
 	case a.Worker != c.Worker:
 		e.cancelWorker(c.Worker, c.AttemptID, "another worker claimed the attempt first")
+	}
+}
+
+// withdrawn reads a leader's own claim. The attempt has ended, or the ledger has
+// gone back to a time before it did: then nobody else can claim it any more,
+// and the trial needs another.
+func (e *Engine) withdrawn(t *trial, a *record.Attempt) {
+	if a.State == study.AttemptOpen && a.Worker == "" {
+		a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.now
+		e.requeue(t)
 	}
 }
 
@@ -120,7 +132,7 @@ func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why stri
 
 // cancelWorker tells a worker that an attempt's result is wanted no more.
 func (e *Engine) cancelWorker(worker string, id messaging.AttemptID, reason string) {
-	if worker == "" {
+	if worker == "" || worker == messaging.LeaderName {
 		return
 	}
 	e.out.Cancels = append(e.out.Cancels, Cancel{Worker: worker, Attempt: id, Reason: reason})

@@ -221,11 +221,11 @@ func (e *Engine) prefetch() int {
 
 // wake is when the next Tick would do something; zero for never.
 func (e *Engine) wake() time.Time {
-	if e.held {
-		return e.now
-	}
 	if !e.running() {
 		return time.Time{}
+	}
+	if e.held {
+		return e.now
 	}
 	wake := earliest(e.deadline(), e.nextDue())
 	d := &e.demand

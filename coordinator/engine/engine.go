@@ -43,7 +43,7 @@ type Engine struct {
 	open         []*trial                // in no terminal state, by number
 	pending      []*trial                // waiting for their next attempt, longest first; stale ones are skipped
 	observations []optimizer.Observation // append-only: snapshots share it
-	taken        map[string]struct{}     // keys of the observed and pending points
+	taken        map[string]int64        // ledger positions of the observed and pending points, by key
 	best         *trial
 	evaluations  durations // of the evaluations that gave an answer
 
@@ -72,7 +72,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
 		ids: ids, settings: settings.withDefaults(), now: at,
-		taken: map[string]struct{}{}, workers: newHealth(),
+		taken: map[string]int64{}, workers: newHealth(),
 	}
 	if err := e.setSpec(spec); err != nil {
 		return nil, err
@@ -160,5 +160,7 @@ func (e *Engine) tick() {
 		e.reopen()
 		return
 	}
-	e.republish()
+	if e.settle(); e.running() {
+		e.republish()
+	}
 }

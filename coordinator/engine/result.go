@@ -156,7 +156,7 @@ func (e *Engine) retries(s study.AttemptState, kind messaging.Outcome) int {
 	limit, fallback := r.Failed, 0
 	switch {
 	case s == study.AttemptLost:
-		limit, fallback = r.Lost, 2
+		limit, fallback = r.Lost, study.DefaultRetriesLost
 	case kind == messaging.OutcomeTimeout:
 		limit = r.Timeout
 	}

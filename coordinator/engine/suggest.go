@@ -44,12 +44,16 @@ func (e *Engine) suggested(ev Suggested) {
 func (e *Engine) accept(ev Suggested) {
 	d := &e.demand
 	list := make([]ready, 0, len(ev.Suggestions))
+	refused := len(ev.Suggestions) == 0
 	for i, s := range ev.Suggestions[:min(len(ev.Suggestions), ev.Ask.N)] {
 		if err := e.space.Check(s.Point); err != nil {
 			e.warn("the optimiser's suggestion %d to request %d is refused: %v", i+1, ev.Ask.Request, err)
+			refused = true
 			continue
 		}
-		if e.repeats(s) {
+		if at, ok := e.repeats(s); ok {
+			// It is to blame unless the point was taken after it was asked.
+			refused = refused || at <= ev.Ask.From
 			continue
 		}
 		list = append(list, ready{s, i})
@@ -60,7 +64,9 @@ func (e *Engine) accept(ev Suggested) {
 		state = ev.Ask.State
 	}
 	if len(list) == 0 {
-		e.optimizerFailed(errUnusable)
+		if refused {
+			e.optimizerFailed(errUnusable)
+		}
 		return
 	}
 	d.ready, d.answer = list, &answer{ask: ev.Ask, at: e.now, state: state}
@@ -83,14 +89,15 @@ func (e *Engine) setReason(reason string) {
 	}
 }
 
-// repeats reports whether a suggestion is a point that was tried already, where
-// that is refused: in a finite space, and for the study file's initial points.
-func (e *Engine) repeats(s optimizer.Suggestion) bool {
+// repeats reports whether a suggestion is a point that was tried already, and
+// since which ledger position, where that is refused: in a finite space, and for
+// the study file's initial points.
+func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 	if !e.finite && s.Source != optimizer.SourceInitial {
-		return false
+		return 0, false
 	}
-	_, taken := e.taken[e.space.Key(s.Point)]
-	return taken
+	at, ok = e.taken[e.space.Key(s.Point)]
+	return at, ok
 }
 
 // takeReady makes a trial of the next ready suggestion, and commits the model
@@ -100,7 +107,7 @@ func (e *Engine) takeReady() bool {
 	for len(d.ready) > 0 {
 		s, a := d.ready[0], d.answer
 		d.ready = d.ready[1:]
-		if e.repeats(s.Suggestion) { // a fallback was the same point
+		if _, ok := e.repeats(s.Suggestion); ok { // a fallback was the same point
 			continue
 		}
 		e.create(s.Suggestion, record.Trial{
@@ -136,7 +143,7 @@ func (e *Engine) fallback(n int) int {
 			err = bad
 			continue
 		}
-		if e.repeats(s) {
+		if _, ok := e.repeats(s); ok {
 			continue
 		}
 		if s.Source != optimizer.SourceInitial {
@@ -178,6 +185,6 @@ func (e *Engine) create(s optimizer.Suggestion, r record.Trial) {
 // take remembers a trial's point where repeats are refused.
 func (e *Engine) take(t *trial) {
 	if e.finite || t.rec.Source == optimizer.SourceInitial {
-		e.taken[e.space.Key(t.rec.Point)] = struct{}{}
+		e.taken[e.space.Key(t.rec.Point)] = t.rec.Created
 	}
 }
