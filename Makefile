@@ -1,0 +1,62 @@
+# Fantasia. `make help` lists the targets.
+SHELL := /bin/bash
+GO ?= go
+TOOL := $(GO) tool -modfile=tools/go.mod
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build examples/digits/digits ## Tune the handwritten-digits network with 8 workers, in one process (about a minute)
+	bin/fantasia run examples/digits/study.yaml
+
+.PHONY: build
+build: ## Build bin/fantasia, bin/coordinator and bin/worker, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: examples/digits/digits
+examples/digits/digits:
+	CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./examples/digits
+
+.PHONY: test
+test: ## Run every test, with the race detector, against real NATS and etcd
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+
+.PHONY: test-python
+test-python: build ## Tune the unmodified scikit-learn script (needs Python with scikit-learn)
+	scripts/test-python
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME each (default 30s)
+	scripts/fuzz $(or $(FUZZTIME),30s)
+
+.PHONY: bench
+bench: ## Run the benchmarks (minutes)
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
+
+.PHONY: compare
+compare: build examples/digits/digits ## Compare gp with random on the digits study over 10 seeds (half an hour)
+	scripts/compare
+
+.PHONY: lint
+lint: ## Lint the Go code and the API
+	$(TOOL) golangci-lint run ./...
+	cd api && $(TOOL) buf lint
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for known vulnerabilities in what is linked
+	$(TOOL) govulncheck ./...
+
+.PHONY: generate
+generate: ## Generate the API's code and the JSON Schema again
+	cd api && ./buf.sh generate
+	$(GO) run ./cmd/fantasia schema > study/testdata/study.schema.json
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin examples/digits/digits

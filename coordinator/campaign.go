@@ -1,0 +1,67 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// Run campaigns for the leadership and leads while it has it, until ctx ends.
+// It returns nil then, and releases the leadership at once.
+func (c *Coordinator) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer cancel()
+	listening.Go(func() {
+		if err := c.roster.listen(ctx, c.o.Bus); err != nil && ctx.Err() == nil {
+			c.o.Logger.Warn("workers cannot be listed", telemetry.LogError, err)
+		}
+	})
+	if err := c.candidate.Run(ctx, c.lead); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("campaign: %w", err)
+	}
+	return nil
+}
+
+// setTerm publishes the term that commands go to, nil for none.
+func (c *Coordinator) setTerm(l *leader) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.term.Store(l)
+	if l != nil {
+		close(c.leading)
+	} else {
+		c.leading = make(chan struct{})
+	}
+}
+
+// Leading waits until this replica leads and is open for commands.
+func (c *Coordinator) Leading(ctx context.Context) error {
+	c.mu.Lock()
+	leading := c.leading
+	c.mu.Unlock()
+	select {
+	case <-leading:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Leader returns the address at which the leader's API is reached, and whether
+// it is this replica.
+func (c *Coordinator) Leader(ctx context.Context) (address string, self bool, err error) {
+	if c.term.Load() != nil {
+		return c.o.Advertise, true, nil
+	}
+	address, _, err = election.Leader(ctx, c.o.Etcd, c.ledger.LeaderKey())
+	if err != nil {
+		return "", false, fmt.Errorf("find the leader: %w", err)
+	}
+	return address, false, nil
+}

@@ -1,0 +1,136 @@
+// Package coordinator is the shell around the engines: it campaigns for the
+// leadership of a shard, takes it over, feeds the engines what workers,
+// optimisers and people say, commits what the engines decide, and carries their
+// effects out. Every replica answers reads from the ledger; writes go to the leader.
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+)
+
+// ErrNotLeader says that this replica does not lead the shard: writes go to the
+// leader, whose address Leader tells.
+var ErrNotLeader = errors.New("this replica is not the leader")
+
+// Options are what a coordinator needs. Etcd, Bus, NewOptimizer and Recommend are
+// required; the rest has defaults.
+type Options struct {
+	// Name is this replica's name in logs and in the leader's key.
+	Name string
+	// Advertise is the address at which other replicas reach this one's API;
+	// empty where there are no others.
+	Advertise string
+	Shard     string
+	Etcd      *clientv3.Client
+	Bus       messaging.Leader
+	// NewOptimizer makes the optimiser of a study.
+	NewOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
+	// Fallback suggests points where the optimiser is too slow.
+	Fallback func(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error)
+	// Recommend finds the evaluated point whose posterior mean is best.
+	Recommend func(context.Context, *optimizer.Problem) (*optimizer.Recommendation, error)
+
+	// LeaseTTL is that of the leader's lease, WorkerLease how long a worker may
+	// be silent before its attempts are lost.
+	LeaseTTL, WorkerLease time.Duration
+	// HandBack hands every claimed attempt back free of charge at the first
+	// takeover: the workers are known to be gone (one process, restarted).
+	HandBack bool
+	Engine   engine.Settings
+
+	Logger *slog.Logger
+	Tracer trace.Tracer
+	Meter  metric.Meter
+}
+
+// DefaultOptions are the options that most coordinators run with.
+func DefaultOptions() Options {
+	return Options{
+		Name:        "coordinator",
+		Shard:       messaging.Shard,
+		LeaseTTL:    6 * time.Second,
+		WorkerLease: 20 * time.Second,
+	}
+}
+
+// Validate reports every option that is missing or out of range.
+func (o *Options) Validate() error {
+	var errs []error
+	require := func(ok bool, what string) {
+		if !ok {
+			errs = append(errs, errors.New("coordinator: "+what))
+		}
+	}
+	require(o.Name != "", "Name is empty")
+	require(o.Etcd != nil, "Etcd is nil")
+	require(o.Bus != nil, "Bus is nil")
+	require(o.NewOptimizer != nil, "NewOptimizer is nil")
+	require(o.Recommend != nil, "Recommend is nil")
+	require(o.LeaseTTL >= 2*time.Second, fmt.Sprintf("LeaseTTL is %v; etcd grants 2s or more", o.LeaseTTL))
+	require(o.WorkerLease > 0, fmt.Sprintf("WorkerLease is %v; want a positive duration", o.WorkerLease))
+	return errors.Join(errs...)
+}
+
+// Coordinator is one replica. Safe for concurrent use.
+type Coordinator struct {
+	o       Options
+	ledger  *ledger.Ledger
+	metrics *metrics
+	roster  *roster
+	advice  advice
+
+	// term is the loop of the current term; nil while this replica does not lead.
+	term      atomic.Pointer[leader]
+	candidate *election.Candidate
+	terms     atomic.Int64
+
+	mu      sync.Mutex
+	leading chan struct{} // closed while this replica leads
+}
+
+// New checks the options and makes a coordinator; Run starts it.
+func New(o Options) (*Coordinator, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Tracer == nil {
+		o.Tracer = tracenoop.NewTracerProvider().Tracer("")
+	}
+	if o.Meter == nil {
+		o.Meter = metricnoop.NewMeterProvider().Meter("")
+	}
+	if o.Engine.Fallback == nil {
+		o.Engine.Fallback = o.Fallback
+	}
+	c := &Coordinator{o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease), leading: make(chan struct{})}
+	var err error
+	if c.metrics, err = newMetrics(o.Meter, c); err != nil {
+		return nil, fmt.Errorf("make the coordinator's metrics: %w", err)
+	}
+	c.candidate = &election.Candidate{
+		Client: o.Etcd, Key: c.ledger.LeaderKey(), Value: o.Advertise,
+		TTL: o.LeaseTTL, Healthy: o.Bus.Healthy, Logger: o.Logger,
+	}
+	return c, nil
+}

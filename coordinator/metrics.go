@@ -1,0 +1,154 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// metrics are the coordinator's instruments. Safe for concurrent use.
+type metrics struct {
+	queueWait, evaluation, overhead, suggest, commit metric.Float64Histogram
+	staleness                                        metric.Int64Histogram
+	trials, takeovers                                metric.Int64Counter
+	// gauges are what the loop last saw, for the scraper to read.
+	gauges atomic.Pointer[gauges]
+}
+
+// gauges are one look at the leader.
+type gauges struct {
+	pending, useful int64
+	pools           map[string]slots
+}
+
+type slots struct{ all, free int64 }
+
+// instruments collects the errors of making instruments.
+type instruments struct {
+	meter metric.Meter
+	err   error
+}
+
+// seconds are the buckets of durations from a hundredth of a millisecond to a day.
+var seconds = metric.WithExplicitBucketBoundaries(1e-5, 1e-4, 1e-3, .005, .01, .05, .1, .5, 1, 5, 10, 60, 300, 1800, 3600, 14400, 86400)
+
+func (i *instruments) duration(name, description string) metric.Float64Histogram {
+	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), seconds)
+	i.err = errors.Join(i.err, err)
+	return h
+}
+
+func (i *instruments) counter(name, description string) metric.Int64Counter {
+	c, err := i.meter.Int64Counter(name, metric.WithDescription(description))
+	i.err = errors.Join(i.err, err)
+	return c
+}
+
+func (i *instruments) gauge(name, description string, read func(context.Context, metric.Int64Observer)) {
+	_, err := i.meter.Int64ObservableGauge(name, metric.WithDescription(description),
+		metric.WithInt64Callback(func(ctx context.Context, o metric.Int64Observer) error {
+			read(ctx, o)
+			return nil
+		}))
+	i.err = errors.Join(i.err, err)
+}
+
+func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
+	i := &instruments{meter: meter}
+	m := &metrics{
+		queueWait:  i.duration(telemetry.MetricQueueWait, "From a trial's creation to its claim."),
+		evaluation: i.duration(telemetry.MetricEvaluation, "From the start of an evaluation to its end."),
+		overhead:   i.duration(telemetry.MetricOverhead, "What a trial took besides its evaluation."),
+		suggest:    i.duration(telemetry.MetricSuggest, "An answer of the optimiser."),
+		commit:     i.duration(telemetry.MetricCommit, "A group commit to etcd."),
+		trials:     i.counter(telemetry.MetricTrials, "Ended trials by state."),
+		takeovers:  i.counter(telemetry.MetricTakeovers, "Terms that this replica has begun."),
+	}
+	var err error
+	m.staleness, err = meter.Int64Histogram(telemetry.MetricStaleness,
+		metric.WithDescription("Observations that arrived between a suggestion's model and its trial."),
+		metric.WithExplicitBucketBoundaries(0, 1, 2, 4, 8, 16, 32, 64))
+	i.err = errors.Join(i.err, err)
+	m.observe(i, c)
+	return m, i.err
+}
+
+// observe registers what is read when somebody scrapes.
+func (m *metrics) observe(i *instruments, c *Coordinator) {
+	look := func() *gauges {
+		if g := m.gauges.Load(); g != nil && c.term.Load() != nil {
+			return g
+		}
+		return &gauges{}
+	}
+	i.gauge(telemetry.MetricLeading, "1 while this replica leads.", func(_ context.Context, o metric.Int64Observer) {
+		if c.term.Load() != nil {
+			o.Observe(1)
+		} else {
+			o.Observe(0)
+		}
+	})
+	i.gauge(telemetry.MetricPending, "Trials that are queued or being evaluated.", func(_ context.Context, o metric.Int64Observer) {
+		o.Observe(look().pending)
+	})
+	i.gauge(telemetry.MetricUseful, "Slots that the running studies could use.", func(_ context.Context, o metric.Int64Observer) {
+		o.Observe(look().useful)
+	})
+	i.gauge(telemetry.MetricSlots, "Slots by pool.", func(_ context.Context, o metric.Int64Observer) {
+		for pool, s := range look().pools {
+			o.Observe(s.all, metric.WithAttributes(telemetry.AttrPool.String(pool)))
+		}
+	})
+	i.gauge(telemetry.MetricFreeSlots, "Free slots by pool.", func(_ context.Context, o metric.Int64Observer) {
+		for pool, s := range look().pools {
+			o.Observe(s.free, metric.WithAttributes(telemetry.AttrPool.String(pool)))
+		}
+	})
+}
+
+// look takes the gauges' values; the loop calls it.
+func (l *leader) look() {
+	g := &gauges{pools: map[string]slots{}}
+	for _, r := range l.runs {
+		if !r.running() {
+			continue
+		}
+		open := int64(r.status.Counts.Open())
+		spec := &r.spec.Study.Spec
+		g.pending += open
+		g.useful += min(int64(spec.Parallelism), int64(spec.Budget.MaxTrials-r.status.Counts.Ended()))
+	}
+	now := time.Now()
+	for _, m := range l.fleet.workers {
+		if l.fleet.gone(m, now) || m.beat.Leaving {
+			continue
+		}
+		s := g.pools[m.beat.Pool]
+		s.all, s.free = s.all+int64(m.beat.Slots), s.free+int64(m.beat.Free)
+		g.pools[m.beat.Pool] = s
+	}
+	l.c.metrics.gauges.Store(g)
+}
+
+// ended records the metrics of an ended trial.
+func (m *metrics) ended(ctx context.Context, r *run, t *record.Trial, folded time.Time) {
+	attrs := metric.WithAttributeSet(attribute.NewSet(
+		telemetry.AttrStudyName.String(r.name()), telemetry.AttrTrialState.String(string(t.State))))
+	m.trials.Add(ctx, 1, attrs)
+	m.staleness.Record(ctx, int64(t.Staleness), attrs)
+	times := t.Times
+	if !times.Claimed.IsZero() {
+		m.queueWait.Record(ctx, times.Claimed.Sub(times.Created).Seconds(), attrs)
+	}
+	if !times.Ended.IsZero() && !times.Started.IsZero() {
+		evaluation := times.Ended.Sub(times.Started)
+		m.evaluation.Record(ctx, evaluation.Seconds(), attrs)
+		m.overhead.Record(ctx, (folded.Sub(times.Created) - evaluation).Seconds(), attrs)
+	}
+}

@@ -1,0 +1,42 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+)
+
+// Progress is how far a study has come.
+type Progress struct {
+	Study  record.Study
+	Status record.Status
+	// Best is the completed trial with the best value; nil where there is none.
+	Best *record.Trial
+	// Slots is how many slots its pool has.
+	Slots int
+}
+
+// Progress looks at a study that this replica leads, without touching the
+// ledger. The error is ErrNotLeader where it does not lead, and wraps
+// ledger.ErrNotFound where there is no such study.
+func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress, error) {
+	var p *Progress
+	err := c.command(ctx, func(l *leader, now time.Time) error {
+		r, err := l.find(nameOrID)
+		if err != nil {
+			return err
+		}
+		e, err := l.engineOf(ctx, r, now)
+		if err != nil {
+			return err
+		}
+		slots, _ := l.fleet.capacity(r)
+		p = &Progress{Study: r.spec, Status: e.Status(), Slots: slots}
+		if best, ok := e.Best(); ok {
+			p.Best = &best
+		}
+		return nil
+	})
+	return p, err
+}

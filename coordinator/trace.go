@@ -1,0 +1,73 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// emit emits the leader's spans of an ended trial. Their ids and times come from
+// the ledger: whichever leader folds the trial emits them, since an open span
+// would have died with its process.
+func (c *Coordinator) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
+	ctx = context.WithoutCancel(ctx)
+	traceID, errTrace := trace.TraceIDFromHex(t.TraceID)
+	spanID, errSpan := trace.SpanIDFromHex(t.SpanID)
+	if errTrace == nil && errSpan == nil {
+		ctx = telemetry.WithSpan(ctx, traceID, spanID)
+	}
+	times := t.Times
+	begun := first(times.Asked, times.Suggested, times.Created)
+	ctx, root := c.o.Tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun), trace.WithAttributes(
+		telemetry.AttrStudyID.String(r.spec.ID), telemetry.AttrStudyName.String(r.name()),
+		telemetry.AttrTrial.Int(t.Number), telemetry.AttrTrialState.String(string(t.State)),
+		telemetry.AttrSource.String(string(t.Source)), telemetry.AttrStaleness.Int(t.Staleness),
+		telemetry.AttrPending.Int(t.Reasons.Pending)))
+	if t.Value != nil {
+		root.SetAttributes(telemetry.AttrValue.Float64(*t.Value))
+	}
+	if last := t.Last(); t.State == study.TrialFailed && last != nil && last.Failure != nil {
+		root.SetStatus(codes.Error, last.Failure.Reason)
+	}
+	child := func(name string, from, to time.Time, attrs ...attribute.KeyValue) {
+		if from.IsZero() || to.IsZero() || to.Before(from) {
+			return
+		}
+		_, span := c.o.Tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attrs...))
+		span.End(trace.WithTimestamp(to))
+	}
+	child(telemetry.SpanSuggest, times.Asked, times.Suggested, telemetry.AttrAlgorithm.String(r.spec.Study.Spec.Algorithm.Name))
+	child(telemetry.SpanCommit, times.Suggested, times.Created)
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		child(telemetry.SpanQueue, a.Opened, a.Claimed, telemetry.AttrAttempt.Int(a.Number), telemetry.AttrWorker.String(a.Worker))
+	}
+	child(telemetry.SpanFold, first(times.Ended, times.Folded), folded, telemetry.AttrEpoch.Int64(c.epoch()))
+	root.End(trace.WithTimestamp(folded))
+	// A histogram's exemplar leads from a slow trial to its trace.
+	c.metrics.ended(ctx, r, &t, folded)
+}
+
+// epoch is that of the present term, 0 outside of one.
+func (c *Coordinator) epoch() int64 {
+	if l := c.term.Load(); l != nil {
+		return l.term.Epoch
+	}
+	return 0
+}
+
+// first returns the first time that is set.
+func first(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}

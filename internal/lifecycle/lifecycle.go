@@ -1,0 +1,54 @@
+// Package lifecycle closes what a program has opened, in the reverse order, with
+// a bound on each step.
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Stack is a last-in, first-out list of named clean-ups. The zero Stack is ready
+// for use. A constructor that fails closes what it has pushed so far; one that
+// succeeds hands the Stack on. Safe for concurrent use.
+type Stack struct {
+	mu    sync.Mutex
+	steps []step
+}
+
+type step struct {
+	name string
+	f    func(context.Context) error
+}
+
+// Push adds a clean-up, to run before all that were pushed earlier.
+func (s *Stack) Push(name string, f func(context.Context) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(s.steps, step{name, f})
+}
+
+// PushClose adds a clean-up that needs no context.
+func (s *Stack) PushClose(name string, f func() error) {
+	s.Push(name, func(context.Context) error { return f() })
+}
+
+// Close runs the clean-ups, each with at most timeout, and joins their errors.
+// A second call does nothing.
+func (s *Stack) Close(timeout time.Duration) error {
+	s.mu.Lock()
+	steps := s.steps
+	s.steps = nil
+	s.mu.Unlock()
+	var errs []error
+	for i := len(steps) - 1; i >= 0; i-- {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		if err := steps[i].f(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", steps[i].name, err))
+		}
+		cancel()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,192 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/nats-io/nats.go"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// node is everything that a run stands on.
+type node struct {
+	o     Options
+	tel   *telemetry.Telemetry
+	log   *slog.Logger
+	stack *lifecycle.Stack
+
+	etcd   *clientv3.Client
+	ledger *ledger.Ledger
+	leader messaging.Leader
+	worker messaging.Worker
+}
+
+func (n *node) startEtcd(ctx context.Context) error {
+	server, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(n.o.State, "etcd"), Logger: n.log})
+	if err != nil {
+		return fmt.Errorf("start etcd: %w", err)
+	}
+	n.stack.PushClose("etcd", server.Close)
+	if n.etcd, err = server.Client(); err != nil {
+		return fmt.Errorf("connect to etcd: %w", err)
+	}
+	n.stack.PushClose("the connection to etcd", n.etcd.Close)
+	n.ledger = ledger.New(n.etcd, ledger.Options{})
+	// Whoever led here is dead: the state directory's lock says so.
+	if err := election.Clear(ctx, n.etcd, n.ledger.LeaderKey()); err != nil {
+		return fmt.Errorf("revoke the last run's lease: %w", err)
+	}
+	return nil
+}
+
+func (n *node) startNATS() error {
+	server, err := embedded.StartNATS(embedded.NATSOptions{Dir: filepath.Join(n.o.State, "nats"), Logger: n.log})
+	if err != nil {
+		return fmt.Errorf("start NATS: %w", err)
+	}
+	n.stack.PushClose("NATS", server.Close)
+	for _, part := range []struct {
+		name string
+		bind func(*nats.Conn) error
+	}{
+		{"coordinator", func(c *nats.Conn) (err error) { n.leader, err = natsbus.NewLeader(c, natsbus.LeaderOptions{}); return err }},
+		{workerName, func(c *nats.Conn) (err error) {
+			n.worker, err = natsbus.NewWorker(c, natsbus.WorkerOptions{Name: workerName, Pool: n.o.Study.Spec.Pool})
+			return err
+		}},
+	} {
+		c, err := server.Connect(natsbus.ConnectOptions(part.name)...)
+		if err != nil {
+			return fmt.Errorf("connect to NATS: %w", err)
+		}
+		n.stack.PushClose("the "+part.name+"'s connection to NATS", func() error { c.Close(); return nil })
+		if err := part.bind(c); err != nil {
+			return fmt.Errorf("set up the %s's bus: %w", part.name, err)
+		}
+	}
+	n.stack.PushClose("the coordinator's bus", n.leader.Close)
+	n.stack.PushClose("the worker's bus", n.worker.Close)
+	return nil
+}
+
+// run starts the coordinator and the worker, waits for the study's end, and
+// stops both.
+func (n *node) run(ctx context.Context) (*Result, error) {
+	old, err := n.existing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if old != nil && old.Status.State != study.Running && sameBudget(&old.Study.Study, n.o.Study) {
+		result, err := n.result(ctx, old.Study.ID)
+		if result != nil {
+			result.AlreadyEnded = true
+		}
+		return result, err
+	}
+	// What the last run had evaluated is told before anything is handed back.
+	if _, err := worker.FlushSpool(ctx, n.worker, n.workerDir()); err != nil && old != nil {
+		return nil, fmt.Errorf("send the last run's results: %w", err)
+	}
+	c, err := coordinator.New(n.options())
+	if err != nil {
+		return nil, err
+	}
+	w, err := n.newWorker()
+	if err != nil {
+		return nil, err
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	coordinating, stopCoordinator := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCoordinator()
+	failed := make(chan error, 2)
+	running.Go(func() { failed <- c.Run(coordinating) })
+	id, err := n.study(ctx, c, old)
+	if err != nil {
+		return nil, err
+	}
+	var working sync.WaitGroup
+	workCtx, stopWorker := context.WithCancel(ctx)
+	working.Go(func() { failed <- w.Run(workCtx) })
+	err = n.await(ctx, c, id, failed)
+	stopWorker()
+	working.Wait()
+	if err != nil && !errors.Is(err, ErrInterrupted) {
+		return nil, err
+	}
+	result, errResult := n.result(context.WithoutCancel(ctx), id)
+	return result, errors.Join(err, errResult)
+}
+
+// sameBudget reports whether a study file would let an ended study stay ended.
+func sameBudget(old, now *study.Study) bool {
+	a, b := old.Spec, now.Spec
+	return a.Budget == b.Budget && (a.Objective.Goal == nil) == (b.Objective.Goal == nil) &&
+		(a.Objective.Goal == nil || *a.Objective.Goal == *b.Objective.Goal)
+}
+
+// study creates the study, or updates the one that the state holds.
+func (n *node) study(ctx context.Context, c *coordinator.Coordinator, old *ledger.Summary) (id string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.Leading(ctx); err != nil {
+		return "", fmt.Errorf("wait for the coordinator to lead: %w", err)
+	}
+	if old != nil {
+		if err := c.Update(ctx, old.Study.ID, n.o.Study); err != nil {
+			return "", fmt.Errorf("go on with the study: %w", err)
+		}
+		return old.Study.ID, nil
+	}
+	created, err := c.Create(ctx, n.o.Study)
+	if err != nil {
+		return "", err
+	}
+	return created.ID, nil
+}
+
+// await reports progress until the study has ended, ctx ends, or a part fails.
+func (n *node) await(ctx context.Context, c *coordinator.Coordinator, id string, failed <-chan error) error {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ErrInterrupted
+		case err := <-failed:
+			if ctx.Err() != nil {
+				return ErrInterrupted
+			}
+			return errors.Join(errors.New("the run has stopped unexpectedly; see fantasia.log in the state directory"), err)
+		case <-tick.C:
+		}
+		p, err := c.Progress(ctx, id)
+		if errors.Is(err, coordinator.ErrNotLeader) || ctx.Err() != nil {
+			continue // between two terms
+		}
+		if err != nil {
+			return fmt.Errorf("look at the study's progress: %w", err)
+		}
+		if n.o.Progress != nil {
+			n.o.Progress(*p)
+		}
+		if p.Status.State.Terminal() {
+			return nil
+		}
+	}
+}

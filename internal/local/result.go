@@ -1,0 +1,37 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/internal/wire"
+)
+
+// result reads the study back from the ledger.
+func (n *node) result(ctx context.Context, id string) (*Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	stored, err := n.ledger.LoadStudy(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read the results: %w", err)
+	}
+	e, _, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{}, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("read the results: %w", err)
+	}
+	r := &Result{Study: stored.Study, Status: stored.Status}
+	for i := range stored.Trials {
+		if t, ok := e.Trial(stored.Trials[i].Number); ok {
+			r.Trials = append(r.Trials, t)
+		}
+	}
+	if best, ok := e.Best(); ok {
+		r.Best = &best
+	}
+	if r.Recommended, err = wire.Recommend(ctx, e.Problem()); err != nil {
+		return r, fmt.Errorf("recommend a point: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/guptarohit/asciigraph"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	// The format in which plots are written.
+	_ "gonum.org/v1/plot/vg/vgsvg"
+)
+
+var (
+	blue = color.RGBA{R: 0x1f, G: 0x6f, B: 0xb4, A: 0xff}
+	grey = color.RGBA{R: 0x90, G: 0x90, B: 0x90, A: 0xff}
+)
+
+// WriteSVG plots each evaluation's value, and the best so far, against the
+// number of evaluations. The scale is such that a few bad values do not hide the
+// rest: values beyond the worse of the best-so-far curve's start and the 90%
+// quantile are drawn at the edge.
+func (h History) WriteSVG(w io.Writer, name string, objective study.Objective) error {
+	p := plot.New()
+	p.Title.Text = name
+	p.X.Label.Text = "evaluations"
+	p.Y.Label.Text = fmt.Sprintf("%s (%s)", objective.Metric, objective.Direction)
+	points := make(plotter.XYs, len(h.Values))
+	curve := make(plotter.XYs, len(h.Best))
+	low, high := h.window(objective.Direction)
+	for i := range h.Values {
+		x := float64(i + 1)
+		points[i] = plotter.XY{X: x, Y: min(max(h.Values[i], low), high)}
+		curve[i] = plotter.XY{X: x, Y: min(max(h.Best[i], low), high)}
+	}
+	scatter, err := plotter.NewScatter(points)
+	if err != nil {
+		return fmt.Errorf("plot the values: %w", err)
+	}
+	scatter.GlyphStyle = draw.GlyphStyle{Color: grey, Radius: vg.Points(2), Shape: draw.CircleGlyph{}}
+	line, err := plotter.NewLine(curve)
+	if err != nil {
+		return fmt.Errorf("plot the best value: %w", err)
+	}
+	line.StepStyle = plotter.PostStep
+	line.LineStyle = draw.LineStyle{Color: blue, Width: vg.Points(2)}
+	p.Add(plotter.NewGrid(), scatter, line)
+	p.Legend.Add("an evaluation", scatter)
+	p.Legend.Add("best so far", line)
+	p.Legend.Top = objective.Direction != study.Maximize
+	to, err := p.WriterTo(18*vg.Centimeter, 10*vg.Centimeter, "svg")
+	if err != nil {
+		return fmt.Errorf("draw the plot: %w", err)
+	}
+	if _, err := to.WriteTo(w); err != nil {
+		return fmt.Errorf("write the plot: %w", err)
+	}
+	return nil
+}
+
+// window is the range of values worth showing.
+func (h History) window(direction study.Direction) (low, high float64) {
+	sorted := append([]float64(nil), h.Values...)
+	slices.Sort(sorted)
+	last := len(sorted) - 1
+	tenth := last / 10
+	if direction == study.Maximize {
+		return min(sorted[tenth], h.Best[0]), sorted[last]
+	}
+	return sorted[0], max(sorted[last-tenth], h.Best[0])
+}
+
+// Sketch draws the best value so far in text, width columns wide; empty for
+// fewer than two evaluations. The first tenth is drawn no worse than its end, so
+// that a bad start does not flatten the rest.
+func (h History) Sketch(width int) string {
+	if len(h.Best) < 2 {
+		return ""
+	}
+	curve := slices.Clone(h.Best)
+	start := len(curve) / 10
+	for i := range start {
+		curve[i] = curve[start]
+	}
+	return asciigraph.Plot(curve, asciigraph.Width(max(20, min(width, 100))), asciigraph.Height(8),
+		asciigraph.Precision(4), asciigraph.Caption("best value against evaluations"))
+}

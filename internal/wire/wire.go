@@ -1,0 +1,57 @@
+// Package wire chooses the real parts: which optimisers there are, which one is
+// the default, and how study files are read.
+package wire
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/gpbo"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// ParseStudy reads and checks a study file against the known algorithms. The
+// error is a *study.Problems that calls the file by the given name.
+func ParseStudy(name string, file []byte) (*study.Study, error) {
+	return study.Parse(file, append(StudyOptions(), study.WithFile(name))...)
+}
+
+// StudyOptions are the options of study.Parse that know the algorithms.
+func StudyOptions() []study.Option {
+	checks := map[string]study.AlgorithmCheck{}
+	for _, name := range registry.Names() {
+		checks[name] = func(settings map[string]any) error { return registry.Check(name, settings) }
+	}
+	return []study.Option{study.WithAlgorithms(checks), study.WithDefaultAlgorithm(registry.Default)}
+}
+
+// Coordinator completes a coordinator's options with the optimisers.
+func Coordinator(o coordinator.Options) coordinator.Options {
+	o.NewOptimizer = func(a study.Algorithm) (optimizer.Optimizer, error) { return registry.New(a.Name, a.Settings) }
+	o.Fallback = Fallback
+	o.Recommend = Recommend
+	return o
+}
+
+// Fallback suggests points where the optimiser is too slow: the next of the
+// study's scrambled Sobol sequence.
+func Fallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
+	suggestions, _, err := sobol.New().Suggest(context.Background(), p, nil, n, optimizer.NewRand(p.Seed, p.First))
+	for i := range suggestions {
+		suggestions[i].Source = optimizer.SourceFallback
+	}
+	if err != nil {
+		return suggestions, fmt.Errorf("fall back to a Sobol point: %w", err)
+	}
+	return suggestions, nil
+}
+
+// Recommend finds the evaluated point whose posterior mean is best; nil where
+// nothing has completed.
+func Recommend(ctx context.Context, p *optimizer.Problem) (*optimizer.Recommendation, error) {
+	return gpbo.Recommend(ctx, p, nil)
+}
