@@ -211,33 +211,39 @@ func (m *memory) Trial(ctx context.Context, name string, number int) (record.Tri
 }
 
 func (m *memory) WatchTrials(ctx context.Context, name string, existing bool) iter.Seq2[record.Trial, error] {
-	return func(yield func(record.Trial, error) bool) {
-		seen := map[int]study.TrialState{}
-		for first := true; ; first = false {
-			m.mu.Lock()
-			s, err := m.find(name)
-			ended := err == nil && s.Status.State.Terminal()
-			list, changed := slices.Clone(m.trials[name]), m.changed
-			m.mu.Unlock()
-			if err != nil {
-				yield(record.Trial{}, err)
+	return func(yield func(record.Trial, error) bool) { m.watchTrials(ctx, name, existing, nil, yield) }
+}
+
+// watchTrials sends on waiting, unless it is nil, when it has shown all there is.
+func (m *memory) watchTrials(ctx context.Context, name string, existing bool, waiting chan<- struct{}, yield func(record.Trial, error) bool) {
+	seen := map[int]study.TrialState{}
+	for first := true; ; first = false {
+		m.mu.Lock()
+		s, err := m.find(name)
+		ended := err == nil && s.Status.State.Terminal()
+		list, changed := slices.Clone(m.trials[name]), m.changed
+		m.mu.Unlock()
+		if err != nil {
+			yield(record.Trial{}, err)
+			return
+		}
+		for _, t := range list {
+			known := seen[t.Number] == t.State
+			seen[t.Number] = t.State
+			if !known && (existing || !first) && !yield(t, nil) {
 				return
 			}
-			for _, t := range list {
-				known := seen[t.Number] == t.State
-				seen[t.Number] = t.State
-				if !known && (existing || !first) && !yield(t, nil) {
-					return
-				}
-			}
-			if ended {
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			}
+		}
+		if ended {
+			return
+		}
+		if waiting != nil {
+			waiting <- struct{}{}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -1,0 +1,188 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/server"
+)
+
+// pair is two replicas over one ledger. lead says who leads: 0 is nobody.
+type pair struct {
+	backend *memory
+	lead    atomic.Int64
+	address [3]string
+}
+
+// newPair serves replicas 1 and 2. wrong makes each think that the other leads.
+func newPair(t *testing.T, wrong bool) *pair {
+	t.Helper()
+	p := &pair{backend: newMemory()}
+	listeners := [3]net.Listener{1: listen(t), 2: listen(t)}
+	for me := 1; me <= 2; me++ {
+		p.address[me] = listeners[me].Addr().String()
+	}
+	for me := int64(1); me <= 2; me++ {
+		leader := func(context.Context) (string, bool, error) {
+			lead := p.lead.Load()
+			if wrong {
+				lead = 3 - me
+			}
+			if lead == 0 {
+				return "", false, errors.New("nobody is elected")
+			}
+			return p.address[lead], lead == me, nil
+		}
+		_, stop := start(t, listeners[me], asked{p.backend, me}, server.Options{Leader: leader, ForwardTimeout: 5 * time.Second})
+		t.Cleanup(stop)
+	}
+	return p
+}
+
+// asked is a backend that tells which replica was asked to stop a study.
+type asked struct {
+	*memory
+	me int64
+}
+
+func (a asked) Stop(ctx context.Context, name, reason string) (server.Study, error) {
+	s, err := a.memory.Stop(ctx, name, reason)
+	s.Status.Reason = string(rune('0' + a.me))
+	return s, err
+}
+
+func TestForward(t *testing.T) {
+	p := newPair(t, false)
+	for _, protocol := range []string{"connect", "json", "grpc", "grpc-web"} {
+		for lead := int64(0); lead <= 2; lead++ {
+			p.lead.Store(lead)
+			for me := 1; me <= 2; me++ {
+				ctx, c := within(t), dial(t, p.address[me], protocol)
+				name := "s-" + protocol + string(rune('0'+lead)) + string(rune('0'+me))
+				_, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named(name)}))
+				if lead == 0 {
+					if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "nobody is elected") {
+						t.Errorf("%s, no leader: %v", protocol, err)
+					}
+					// Reads need no leader.
+					if _, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{})); err != nil {
+						t.Errorf("%s, no leader, list: %v", protocol, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s, leader %d, asking %d: %v", protocol, lead, me, err)
+				}
+				stopped, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/" + name}))
+				if err != nil || stopped.Msg.GetStudy().GetReason() != string(rune('0'+lead)) {
+					t.Errorf("%s, leader %d, asking %d: stopped by %v, %v", protocol, lead, me, stopped, err)
+				}
+				// Errors and their details come through as they are.
+				_, err = c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: "kind: Study\n"}))
+				if connect.CodeOf(err) != connect.CodeInvalidArgument || len(violations(t, err)) == 0 {
+					t.Errorf("%s, leader %d, asking %d: a bad file: %v", protocol, lead, me, err)
+				}
+			}
+		}
+	}
+}
+
+// TestForwardOnce holds that a request goes round no loop.
+func TestForwardOnce(t *testing.T) {
+	p := newPair(t, true)
+	for _, protocol := range []string{"connect", "grpc"} {
+		_, err := dial(t, p.address[1], protocol).StopStudy(within(t), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"}))
+		if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "the leader is changing") {
+			t.Errorf("%s: %v", protocol, err)
+		}
+	}
+}
+
+// TestForwardHeaders holds that a caller's headers reach the leader.
+func TestForwardHeaders(t *testing.T) {
+	got := make(chan http.Header, 1)
+	leader := listen(t)
+	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{}")
+	}), Protocols: clear()}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(leader) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
+
+	c := dial(t, serve(t, newMemory(), server.Options{Leader: func(context.Context) (string, bool, error) {
+		return leader.Addr().String(), false, nil
+	}}), "json")
+	req := connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"})
+	req.Header().Set("Authorization", "Bearer token")
+	req.Header().Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if _, err := c.StopStudy(within(t), req); err != nil {
+		t.Fatal(err)
+	}
+	header := <-got
+	for _, name := range []string{"Authorization", "Traceparent"} {
+		if header.Get(name) != req.Header().Get(name) {
+			t.Errorf("%s is %q at the leader; want %q", name, header.Get(name), req.Header().Get(name))
+		}
+	}
+	if header.Get(server.ForwardedHeader) == "" || header.Get("X-Forwarded-For") == "" || header.Get("Connect-Timeout-Ms") == "" {
+		t.Errorf("the leader's headers lack a mark, the caller's address or its deadline: %v", header)
+	}
+}
+
+func clear() *http.Protocols {
+	var p http.Protocols
+	p.SetUnencryptedHTTP2(true)
+	return &p
+}
+
+// TestForwardDead sends writes on to leaders that do not answer.
+func TestForwardDead(t *testing.T) {
+	gone := listen(t)
+	_ = gone.Close()
+	silent := listen(t) // accepts and says nothing
+	t.Cleanup(func() { _ = silent.Close() })
+	for address, code := range map[string]connect.Code{
+		gone.Addr().String():   connect.CodeUnavailable,
+		silent.Addr().String(): connect.CodeDeadlineExceeded,
+		"":                     connect.CodeUnavailable,
+		"http://":              connect.CodeUnavailable,
+	} {
+		backend := serve(t, newMemory(), server.Options{
+			ForwardTimeout: 100 * time.Millisecond,
+			Leader:         func(context.Context) (string, bool, error) { return address, false, nil },
+		})
+		for _, protocol := range []string{"json", "grpc"} {
+			_, err := dial(t, backend, protocol).StopStudy(within(t), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"}))
+			if connect.CodeOf(err) != code {
+				t.Errorf("leader at %q, %s: %v; want %v", address, protocol, err, code)
+			}
+		}
+	}
+}
+
+// TestForwardPlain posts what is no request of any protocol.
+func TestForwardPlain(t *testing.T) {
+	p := newPair(t, false)
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := c.Post("http://"+p.address[1]+"/fantasia.v1.StudyService/StopStudy", "text/plain", strings.NewReader("stop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusServiceUnavailable || json.Valid(body) {
+		t.Errorf("%s, %q, %v; want 503 and a line of text", resp.Status, body, err)
+	}
+}

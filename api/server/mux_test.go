@@ -1,0 +1,83 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/server"
+)
+
+func TestMux(t *testing.T) {
+	var ready error
+	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "api") })
+	mux := server.Mux("/fantasia.v1.StudyService/", api, server.Probes{
+		Ready:   func(context.Context) error { return ready },
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }),
+	})
+	for _, get := range []struct {
+		path, body string
+		ready      error
+		status     int
+	}{
+		{"/healthz", "ok\n", errors.New("etcd does not answer"), 200},
+		{"/readyz", "ok\n", nil, 200},
+		{"/readyz", "etcd does not answer\n", errors.New("etcd does not answer"), 503},
+		{"/metrics", "metrics", nil, 200},
+		{"/fantasia.v1.StudyService/GetStudy", "api", nil, 200},
+		{"/other", "404 page not found\n", nil, 404},
+	} {
+		ready = get.ready
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, get.path, nil))
+		if w.Code != get.status || w.Body.String() != get.body {
+			t.Errorf("%s, ready %v: %d %q; want %d %q", get.path, get.ready, w.Code, w.Body, get.status, get.body)
+		}
+	}
+}
+
+// TestInternal holds that callers are told nothing of what went wrong inside,
+// and the log everything.
+func TestInternal(t *testing.T) {
+	var log bytes.Buffer
+	backend := newMemory()
+	backend.broken = errors.New("etcd at 10.0.0.7: no space")
+	c := dial(t, serve(t, backend, server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), "connect")
+	for name, secret := range map[string]string{"studies/digits": "10.0.0.7", "studies/panics": "a wild pointer"} {
+		log.Reset()
+		_, err := c.GetStudy(within(t), connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
+		if connect.CodeOf(err) != connect.CodeInternal || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(log.String(), secret) {
+			t.Errorf("%s: the log lacks %q: %s", name, secret, &log)
+		}
+	}
+}
+
+// TestTooLarge holds that a body is bounded, here and on its way to the leader.
+func TestTooLarge(t *testing.T) {
+	leads := serve(t, newMemory(), server.Options{})
+	options := server.Options{MaxBody: 1 << 10}
+	here := serve(t, newMemory(), options)
+	options.Leader = func(context.Context) (string, bool, error) { return leads, false, nil }
+	forwards := serve(t, newMemory(), options)
+	for _, address := range []string{here, forwards} {
+		for _, protocol := range []string{"connect", "grpc"} {
+			large := named("digits") + strings.Repeat("#", 2<<10)
+			_, err := dial(t, address, protocol).CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: large}))
+			if connect.CodeOf(err) != connect.CodeResourceExhausted {
+				t.Errorf("%s: %v", protocol, err)
+			}
+		}
+	}
+}
