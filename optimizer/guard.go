@@ -90,7 +90,7 @@ func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng
 		return nil, state, nil
 	}
 	c := g.compile(p.Space)
-	used := newTaken(p, c.finite)
+	used := newTaken(p, c.encoding, c.finite)
 	r := &Request{Problem: p, State: state, N: n, Rand: rng, Encoding: c.encoding}
 	r.Sampler = &Sampler{encoding: c.encoding, taken: used, all: c.all, seeds: seeds(p), rng: rng}
 	if c.all != nil {

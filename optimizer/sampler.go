@@ -48,6 +48,9 @@ type Sampler struct {
 // in a finite space, observed.
 func (s *Sampler) Taken(p study.Point) bool { return s.taken.has(p) }
 
+// TakenAt is Taken for the coordinates of a point, as Encode returns them.
+func (s *Sampler) TakenAt(x []float64) bool { return s.taken.at(x) }
+
 // Take keeps later draws from repeating p.
 func (s *Sampler) Take(p study.Point) { s.taken.add(p) }
 

@@ -61,8 +61,11 @@ func gather(places []place, r *optimizer.Request, count int, next optimizer.Stre
 	for range count - len(places) {
 		next(x)
 		p := r.Encoding.Decode(x)
-		if r.Space.Feasible(p) && !r.Sampler.Taken(p) {
-			places = append(places, place{p, r.Encoding.Encode(p)})
+		if !r.Space.Feasible(p) {
+			continue
+		}
+		if at := r.Encoding.Encode(p); !r.Sampler.TakenAt(at) {
+			places = append(places, place{p, at})
 		}
 	}
 	return places

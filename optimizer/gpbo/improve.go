@@ -104,10 +104,11 @@ func beside(c optimizer.Column, p place) []float64 {
 // feasible returns the place at x if it can be suggested.
 func (s *search) feasible(x []float64) (place, bool) {
 	point := s.r.Encoding.Decode(x)
-	if !s.r.Space.Feasible(point) || s.r.Sampler.Taken(point) {
+	if !s.r.Space.Feasible(point) {
 		return place{}, false
 	}
-	return place{point, s.r.Encoding.Encode(point)}, true
+	at := s.r.Encoding.Encode(point)
+	return place{point, at}, !s.r.Sampler.TakenAt(at)
 }
 
 // climb returns where the gradient leads from the spots, feasible ones only.

@@ -82,7 +82,7 @@ func (s *search) next() (suggestion optimizer.Suggestion, ok bool) {
 	for i := range values {
 		row := s.evaluated + i
 		values[i] = math.Inf(-1)
-		if !s.r.Sampler.Taken(s.places[i].point) {
+		if !s.r.Sampler.TakenAt(s.places[i].x) {
 			values[i] = s.criterion.value(mean.RawRowView(row), variance[row])
 		}
 	}

@@ -1,0 +1,55 @@
+package gpbo
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// BenchmarkSuggest is a request for 8 points of 9 dimensions in the middle of a
+// study: warm hyperparameters, 7 pending points.
+func BenchmarkSuggest(b *testing.B) {
+	for _, n := range []int{32, 128, 512, 1000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			s := observed(b, n)
+			o := New(DefaultOptions())
+			p := s.Problem
+			b.ResetTimer()
+			for range b.N {
+				if _, _, err := o.Suggest(b.Context(), &p, s.State, 8, optimizer.NewRand(p.Seed, p.First)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// observed returns a study of the unit cube with n observations near the best
+// point, as an optimiser leaves them, and 7 pending points.
+func observed(tb testing.TB, n int) *optimizertest.Session {
+	tb.Helper()
+	const dim = 9
+	s := optimizertest.NewSession(tb, New(DefaultOptions()), optimizertest.Cube(tb, dim, 0, 1), 1)
+	s.Problem.Parallelism, s.Problem.MaxTrials = 8, 2*n
+	rng := optimizer.NewRand(1, 1)
+	for trial := 1; trial <= n; trial++ {
+		point, value := study.Point{}, 0.01*rng.NormFloat64()
+		for i := range dim {
+			x := rng.Float64()
+			if trial > 20 {
+				x = 0.4 + 0.3*x
+			}
+			point[fmt.Sprintf("x%d", i+1)] = x
+			value += (x - 0.5) * (x - 0.5) * float64(i+1)
+		}
+		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
+			Trial: trial, Point: point, Outcome: optimizer.OutcomeCompleted, Value: value,
+		})
+	}
+	s.Problem.First = n + 1
+	s.Ask(7)
+	return s
+}
