@@ -39,7 +39,11 @@ type Assignment struct {
 	Pool      string `json:"pool"`
 	StudyName string `json:"studyName"`
 	// Seed is the trial's own, the same in every attempt.
-	Seed       uint64          `json:"seed"`
+	Seed uint64 `json:"seed"`
+	// Parameters are the values of the active parameters. In JSON a float always
+	// has a decimal point or an exponent, and a number without either is an
+	// integer, so that 3.0 and 3 stay apart; programs that read plain JSON
+	// numbers need not care.
 	Parameters study.Point     `json:"parameters"`
 	Objective  study.Objective `json:"objective"`
 	// Run says how to evaluate; its retries are the leader's business.

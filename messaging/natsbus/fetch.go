@@ -12,12 +12,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-const (
-	// fetchExpiry is how long the server holds one request for an assignment.
-	fetchExpiry = 30 * time.Second
-	// fetchHeartbeat is how often it says, while it does, that it is there.
-	fetchHeartbeat = 5 * time.Second
-)
+// fetchExpiry is how long the server holds one request for an assignment. While
+// it holds a request of 10 s or more, it says every 5 s that it is still there.
+const fetchExpiry = 30 * time.Second
 
 var errDisconnected = errors.New("not connected")
 
@@ -67,7 +64,7 @@ func (w *Worker) fetch(ctx context.Context) (*delivery, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchExpiry)
 	defer cancel()
-	batch, err := consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(fetchHeartbeat))
+	batch, err := consumer.Fetch(1, jetstream.FetchContext(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,369 @@
+package messagingtest
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// resultAgain: a result that is sent again, because its receipt was lost, is
+// read again, by a live reader and by one that comes later.
+func resultAgain(f *fixture) {
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	r := f.read(l, messaging.StreamResult, messaging.Cursor{})
+	sent := result(attempt("s", 1), "w", 0.25)
+	f.ok(w.PublishResult(f.ctx, sent), "publish")
+	first := f.next(r)
+	if diff := cmp.Diff(sent, first.Result); diff != "" {
+		f.Errorf("result (-sent +read):\n%s", diff)
+	}
+	f.ok(w.PublishResult(f.ctx, sent), "publish again")
+	again := f.next(r)
+	if again.Cursor.Sequence <= first.Cursor.Sequence || again.Result == nil {
+		f.Errorf("read %+v after %+v, want the result again at a later sequence", again, first)
+	}
+	f.end(r)
+	if e := f.next(f.read(l, messaging.StreamResult, first.Cursor)); e.Cursor != again.Cursor {
+		f.Errorf("from the first's cursor %+v is next, want %+v", e.Cursor, again.Cursor)
+	}
+	if e := f.next(f.read(l, messaging.StreamResult, messaging.Cursor{})); e.Cursor != again.Cursor {
+		f.Errorf("from the start %+v is next, want only the newest, %+v", e.Cursor, again.Cursor)
+	}
+}
+
+func readFromCursor(f *fixture) {
+	const n, cut = 10, 4
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	if last, err := l.Last(f.ctx, messaging.StreamClaim); err != nil || last != 0 {
+		f.Errorf("last of an empty stream is %d, %v, want 0", last, err)
+	}
+	for i := range n {
+		f.ok(w.Claim(f.ctx, "id", claim(attempt("s", i+1), "w")), "claim")
+	}
+	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	var cursor messaging.Cursor
+	for i := range n {
+		e := f.next(r)
+		if e.Claim == nil || e.Claim.Trial != i+1 || e.Stream != messaging.StreamClaim {
+			f.Fatalf("entry %d is %+v, want the claim of trial %d", i, e, i+1)
+		}
+		if i+1 == cut {
+			cursor = e.Cursor
+		}
+		last, err := l.Last(f.ctx, messaging.StreamClaim)
+		f.ok(err, "last")
+		if reached := e.Cursor.Sequence >= last; reached != (i+1 == n) {
+			f.Errorf("entry %d: sequence %d of %d", i, e.Cursor.Sequence, last)
+		}
+	}
+	f.end(r)
+
+	r = f.read(l, messaging.StreamClaim, cursor)
+	f.readClaims(r, "s", cut+1, n)
+	f.end(r)
+	if _, err := l.Read(f.ctx, "OTHER", messaging.Cursor{}); err == nil {
+		f.Error("a stream of another name could be read")
+	}
+}
+
+// readClaims reads the claims of the trials from first to last, in order.
+func (f *fixture) readClaims(r messaging.Reader, study string, first, last int) (end messaging.Cursor) {
+	f.Helper()
+	for trial := first; trial <= last; trial++ {
+		e := f.next(r)
+		if e.Claim == nil || e.Claim.Study != study || e.Claim.Trial != trial {
+			f.Fatalf("read %+v, want the claim of trial %d of study %s", e.Claim, trial, study)
+		}
+		end = e.Cursor
+	}
+	return end
+}
+
+// recreatedUnderReader: a live reader notices that its stream was deleted and
+// made anew, and skips nothing of the new one, though its sequences start anew.
+func recreatedUnderReader(f *fixture) {
+	const before, after = 20, 40
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	f.claims(w, "old", before)
+	cursor := f.readClaims(r, "old", 1, before)
+	f.Recreate(messaging.StreamClaim)
+	f.claims(w, "new", after)
+	if end := f.readClaims(r, "new", 1, after); end.Created.Equal(cursor.Created) {
+		f.Errorf("the cursor still says that the stream is of %v", cursor.Created)
+	}
+	f.end(r)
+}
+
+func (f *fixture) claims(w messaging.Worker, study string, n int) {
+	f.Helper()
+	for i := range n {
+		f.ok(w.Claim(f.ctx, "id", claim(attempt(study, i+1), "w")), "claim")
+	}
+}
+
+// recreatedWhileAway: a cursor of a stream that is gone reads the new one from
+// its first message, whether it has passed the old sequence or not.
+func recreatedWhileAway(f *fixture) {
+	for _, n := range []int{2, 30} {
+		l := f.leader(1)
+		w := f.Worker("w", Pool)
+		f.claims(w, "old", 10)
+		cursor := f.readClaims(f.read(l, messaging.StreamClaim, messaging.Cursor{}), "old", 1, 10)
+		f.Recreate(messaging.StreamClaim)
+		f.claims(w, "new", n)
+		r := f.read(l, messaging.StreamClaim, cursor)
+		f.readClaims(r, "new", 1, n)
+		f.end(r)
+		f.Recreate(messaging.StreamClaim)
+	}
+}
+
+func poisonAssignment(f *fixture) {
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	poison := assignment("s", 1)
+	raw := []byte(`{"version": 99, "study": 3`)
+	f.Inject(poison.Subject(messaging.Shard), raw)
+	d, err := w.Fetch(f.ctx)
+	f.ok(err, "fetch")
+	if d.Err() == nil || d.Assignment() != nil {
+		f.Fatalf("a poison message was read as %+v", d.Assignment())
+	}
+	f.ok(d.Term(f.ctx, "garbage\r\nwith a second line"), "term")
+	f.nothing(w)
+	f.buried(raw)
+	f.assign(l, assignment("s", 2))
+	f.ok(f.fetch(w).Ack(f.ctx), "ack the next one")
+}
+
+// buried checks that the dead-letter queue has the message.
+func (f *fixture) buried(raw []byte) {
+	f.Helper()
+	dead := f.DeadLetters()
+	if !slices.ContainsFunc(dead, func(d []byte) bool { return bytes.Equal(d, raw) }) {
+		f.Errorf("dead letters %q, want %q among them", dead, raw)
+	}
+}
+
+// poisonEntries: what cannot be read reaches the leader as an entry that says
+// what its subject says, and does not stop what comes after it.
+func poisonEntries(f *fixture) {
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	c, res := claim(attempt("s", 1), "w"), result(attempt("s", 1), "w", 1)
+	forged, err := messaging.Encode(result(attempt("s", 1), "someone", 1))
+	f.ok(err, "encode")
+	raws := map[messaging.Stream][][]byte{
+		messaging.StreamClaim:  {[]byte("garbage")},
+		messaging.StreamResult: {nil, []byte(`{"version":1}`), []byte(`{"version":2}`), forged},
+	}
+	subjects := map[messaging.Stream]string{
+		messaging.StreamClaim:  c.Subject(messaging.Shard),
+		messaging.StreamResult: res.Subject(messaging.Shard),
+	}
+	for stream, list := range raws {
+		r := f.read(l, stream, messaging.Cursor{})
+		for _, raw := range list {
+			f.Inject(subjects[stream], raw)
+			e := f.next(r)
+			if e.Err == nil || e.Claim != nil || e.Result != nil {
+				f.Fatalf("%s: %q was read as %+v", stream, raw, e)
+			}
+			if !bytes.Equal(e.Raw, raw) || e.Subject != subjects[stream] {
+				f.Errorf("%s: entry has %q of %q, want %q of %q", stream, e.Raw, e.Subject, raw, subjects[stream])
+			}
+			if e.ID != (messaging.AttemptID{Study: "s", Trial: 1, Attempt: 1}) {
+				f.Errorf("%s: entry is of %+v, want what the subject says", stream, e.ID)
+			}
+			if stream == messaging.StreamResult && e.Worker != "w" {
+				f.Errorf("entry is of worker %q, want w", e.Worker)
+			}
+		}
+	}
+	r := f.read(l, messaging.StreamResult, messaging.Cursor{})
+	f.ok(w.PublishResult(f.ctx, res), "publish a good result")
+	if e := f.last(l, r, messaging.StreamResult); e.Result == nil {
+		f.Errorf("read %+v after the poison, want the result", e)
+	}
+}
+
+// last reads up to the stream's last entry.
+func (f *fixture) last(l messaging.Leader, r messaging.Reader, s messaging.Stream) messaging.Entry {
+	f.Helper()
+	last, err := l.Last(f.ctx, s)
+	f.ok(err, "last")
+	for {
+		if e := f.next(r); e.Cursor.Sequence >= last {
+			return e
+		}
+	}
+}
+
+// foreignName: a worker's bus speaks in that worker's name only, and never in
+// the leader's.
+func foreignName(f *fixture) {
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	id := attempt("s", 1)
+	for _, name := range []string{"v", messaging.LeaderName} {
+		f.want(w.Claim(f.ctx, "id", claim(id, name)), messaging.ErrInvalid, "claim as %s", name)
+		f.want(w.PublishResult(f.ctx, result(id, name, 1)), messaging.ErrInvalid, "publish as %s", name)
+		f.want(w.Heartbeat(f.ctx, heartbeat(name)), messaging.ErrInvalid, "heartbeat as %s", name)
+	}
+	f.end(f.read(l, messaging.StreamClaim, messaging.Cursor{}))
+}
+
+func archive(f *fixture) {
+	l := f.leader(1)
+	raw := []byte{0, 0xff, '\n'}
+	f.ok(l.Archive(f.ctx, "fantasia.result.0.w.s.1.1", "late: trial 1 has ended\n", raw), "archive")
+	f.buried(raw)
+}
+
+// purge: without all, a study's assignments go and its claims stand.
+func purge(f *fixture) {
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	f.assign(l, append(assignments("gone", 3), assignment("kept", 1))...)
+	f.claims(w, "gone", 3)
+	f.ok(l.Purge(f.ctx, "gone", false), "purge")
+	if got := f.fetch(w).Assignment().Study; got != "kept" {
+		f.Errorf("fetched an assignment of study %q, want the other study's", got)
+	}
+	f.nothing(w)
+	f.want(w.Claim(f.ctx, "again", claim(attempt("gone", 1), "w")), messaging.ErrClaimed, "claim again")
+	f.assign(l, assignment("kept", 2))
+	if err := l.Purge(f.ctx, "*", true); err == nil {
+		f.Error("a wildcard was purged")
+	}
+}
+
+// purgeAll: nothing of the study is left, and a reader goes on.
+func purgeAll(f *fixture) {
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	f.claims(w, "gone", 3)
+	f.claims(w, "kept", 1)
+	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	f.readClaims(r, "gone", 1, 2)
+	f.ok(w.PublishResult(f.ctx, result(attempt("gone", 1), "w", 1)), "publish")
+	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("gone", 1), "w", 1)), "measure")
+	f.ok(l.Purge(f.ctx, "gone", true), "purge")
+
+	fresh := f.read(l, messaging.StreamClaim, messaging.Cursor{})
+	cursor := f.readClaims(fresh, "kept", 1, 1)
+	f.end(fresh)
+	f.end(f.read(l, messaging.StreamResult, messaging.Cursor{}))
+	if h, err := l.History(f.ctx, "gone", 1, 1); err != nil || len(h) != 0 {
+		f.Errorf("history has %d measurements, %v, want none", len(h), err)
+	}
+	f.ok(w.Claim(f.ctx, "id", claim(attempt("other", 1), "w")), "claim")
+	f.readClaims(f.read(l, messaging.StreamClaim, cursor), "other", 1, 1)
+}
+
+func measurement(id messaging.AttemptID, worker string, step int64) *messaging.Measurement {
+	return &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: worker, Step: step,
+		Metrics: map[string]float64{"error": 1 / float64(step)}}
+}
+
+func measurements(f *fixture) {
+	const n = 30
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	live, err := l.Measurements(f.ctx)
+	f.ok(err, "measurements")
+	id := attempt("s", 1)
+	for step := int64(1); step <= n; step++ {
+		f.ok(w.PublishMeasurement(f.ctx, measurement(id, "w", step)), "measure")
+	}
+	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("s", 2), "w", 1)), "measure another trial")
+	history, err := l.History(f.ctx, "s", 1, 1)
+	f.ok(err, "history")
+	if len(history) != n {
+		f.Fatalf("history has %d measurements, want %d", len(history), n)
+	}
+	for i, got := range history {
+		want := measurement(id, "w", int64(i+1))
+		if diff := cmp.Diff(*want, got); diff != "" {
+			f.Fatalf("history, measurement %d (-sent +read):\n%s", i, diff)
+		}
+		if diff := cmp.Diff(*want, receive(f, live)); diff != "" {
+			f.Fatalf("live, measurement %d (-sent +received):\n%s", i, diff)
+		}
+	}
+	if h, err := l.History(f.ctx, "s", 9, 1); err != nil || len(h) != 0 {
+		f.Errorf("history of a trial that reported nothing: %d measurements, %v", len(h), err)
+	}
+	if _, err := l.History(f.ctx, "*", 1, 1); err == nil {
+		f.Error("history of a wildcard")
+	}
+}
+
+func heartbeats(f *fixture) {
+	l := f.leader(1)
+	beats, err := l.Heartbeats(f.ctx)
+	f.ok(err, "heartbeats")
+	for _, name := range []string{"v", "w"} {
+		f.ok(f.Worker(name, Pool).Heartbeat(f.ctx, heartbeat(name)), "heartbeat of %s", name)
+		if diff := cmp.Diff(*heartbeat(name), receive(f, beats)); diff != "" {
+			f.Errorf("heartbeat (-sent +received):\n%s", diff)
+		}
+	}
+}
+
+func controls(f *fixture) {
+	l := f.leader(1)
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	v, err := f.Worker("v", Pool).Controls(ctx)
+	f.ok(err, "controls of v")
+	w, err := f.Worker("w", Pool).Controls(ctx)
+	f.ok(err, "controls of w")
+	poison := control(messaging.AttemptID{Study: "s", Trial: 1, Attempt: 1}, "w") // no nonce
+	for _, c := range []*messaging.Control{control(attempt("s", 1), "w"), poison, control(attempt("s", 2), "v")} {
+		f.ok(l.Control(f.ctx, c), "control")
+	}
+	if got := receive(f, v); got.Trial != 2 {
+		f.Errorf("v received %+v, want its own", got)
+	}
+	if diff := cmp.Diff(*control(attempt("s", 1), "w"), receive(f, w)); diff != "" {
+		f.Errorf("control (-sent +received):\n%s", diff)
+	}
+	if got := receive(f, w); got.Nonce != "" {
+		f.Errorf("received %+v, want the receipt of a poison result", got)
+	}
+}
+
+// traceContext travels with every message of a trial.
+func traceContext(f *fixture) {
+	trace := messaging.TraceContext{
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		Tracestate:  "congo=t61rcWkgMzE",
+	}
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	a := assignment("s", 1)
+	a.TraceContext = trace
+	f.assign(l, a)
+	if got := f.fetch(w).Assignment().TraceContext; got != trace {
+		f.Errorf("assignment: %+v, want %+v", got, trace)
+	}
+	c, r := claim(a.AttemptID, "w"), result(a.AttemptID, "w", 1)
+	c.TraceContext, r.TraceContext = trace, trace
+	f.ok(w.Claim(f.ctx, "id", c), "claim")
+	f.ok(w.PublishResult(f.ctx, r), "publish")
+	if got := f.next(f.read(l, messaging.StreamClaim, messaging.Cursor{})).Claim; got.TraceContext != trace {
+		f.Errorf("claim: %+v, want %+v", got.TraceContext, trace)
+	}
+	if got := f.next(f.read(l, messaging.StreamResult, messaging.Cursor{})).Result; got.TraceContext != trace {
+		f.Errorf("result: %+v, want %+v", got.TraceContext, trace)
+	}
+}
