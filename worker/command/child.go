@@ -1,0 +1,142 @@
+package command
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	// pollGroup is how often a stopped child's group is looked at once the
+	// child itself has ended.
+	pollGroup = 20 * time.Millisecond
+	// unkillable is how long a SIGKILL may take before the child is given up:
+	// a process in an uninterruptible system call ends when that does.
+	unkillable = 10 * time.Second
+)
+
+// child is a running program, the leader of a process group of its own.
+type child struct {
+	cmd *exec.Cmd
+	// exited is closed when the program has ended and was reaped.
+	exited chan struct{}
+}
+
+// startChild starts cmd in a new process group. One goroutine keeps the thread
+// that started the child until it ends, since the parent-death signal follows
+// the thread.
+func startChild(cmd *exec.Cmd) (*child, error) {
+	cmd.SysProcAttr = attributes()
+	c := &child{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		// What Wait returns is in cmd.ProcessState.
+		_ = cmd.Wait()
+		close(c.exited)
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// signal sends to every process of the group; there may be none left.
+func (c *child) signal(sig syscall.Signal) {
+	_ = syscall.Kill(-c.cmd.Process.Pid, sig)
+}
+
+// stop ends the child and its group: SIGTERM, and SIGKILL for what is left after
+// grace, or as soon as kill is closed. It returns when the child was reaped.
+func (c *child) stop(grace time.Duration, kill <-chan struct{}) {
+	c.signal(syscall.SIGTERM)
+	deadline := time.NewTimer(grace)
+	defer deadline.Stop()
+	select {
+	case <-c.exited:
+		c.awaitGroup(deadline.C, kill)
+	case <-deadline.C:
+	case <-kill:
+	}
+	c.finish()
+}
+
+// awaitGroup gives the rest of the group its part of the grace: the program may
+// be a shell that ended while its own child still saves a checkpoint.
+func (c *child) awaitGroup(deadline <-chan time.Time, kill <-chan struct{}) {
+	poll := time.NewTicker(pollGroup)
+	defer poll.Stop()
+	for groupAlive(c.cmd.Process.Pid) {
+		select {
+		case <-poll.C:
+		case <-deadline:
+			return
+		case <-kill:
+			return
+		}
+	}
+}
+
+// finish kills what is left of the group and waits for the child.
+func (c *child) finish() {
+	c.signal(syscall.SIGKILL)
+	giveUp := time.NewTimer(unkillable)
+	defer giveUp.Stop()
+	select {
+	case <-c.exited:
+	case <-giveUp.C:
+	}
+}
+
+// exit is how a program ended.
+type exit struct {
+	code   int
+	signal syscall.Signal // 0 where no signal ended it
+	// stuck says that not even SIGKILL ended it.
+	stuck bool
+}
+
+// exit returns how the child ended; only after stop, finish or exited.
+func (c *child) exit() exit {
+	select {
+	case <-c.exited:
+	default:
+		return exit{code: -1, stuck: true}
+	}
+	state := c.cmd.ProcessState
+	if state == nil {
+		return exit{code: -1}
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return exit{code: -1, signal: status.Signal()}
+	}
+	return exit{code: state.ExitCode()}
+}
+
+// startMessage says for people why a program could not be started.
+func startMessage(argv []string, dir string, err error) string {
+	where := ""
+	if dir != "" {
+		where = " in " + dir
+	}
+	hint := ""
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, syscall.ENOENT):
+		hint = "; is it installed on this worker, and in its PATH?"
+	case errors.Is(err, syscall.EACCES):
+		hint = "; is it executable (chmod +x)?"
+	case errors.Is(err, syscall.ENOEXEC):
+		hint = "; does it begin with a line like #!/usr/bin/env python3?"
+	case errors.Is(err, syscall.E2BIG):
+		hint = "; its arguments and environment are too long"
+	}
+	return "cannot run " + quoteArgs(argv) + where + ": " + err.Error() + hint
+}

@@ -1,0 +1,171 @@
+// Package command evaluates trials by running programs: one child process a
+// trial, or one long-lived child that gets a line a trial.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+const (
+	// exitRetry is the exit code that asks for a retry (EX_TEMPFAIL of sysexits.h).
+	exitRetry = 75
+	// defaultGrace is the time between SIGTERM and SIGKILL where a study says nothing.
+	defaultGrace = 30 * time.Second
+	// defaultLogLimit bounds the log of one output of one child, in bytes.
+	defaultLogLimit = 64 << 20
+)
+
+// ErrNotAllowed says that this worker runs no commands of studies.
+var ErrNotAllowed = errors.New("this worker does not run commands that studies bring: start it with --allow-study-commands, or with a command of its own after --")
+
+// Options say how an Evaluator runs programs.
+type Options struct {
+	// Dir is where attempts keep their files: trials/<study>/<trial>/<attempt>/,
+	// and streams/<study>/<slot>/ for long-lived children.
+	Dir string
+	// Checkpoints is where trials keep checkpoints; shared storage lets an
+	// attempt go on from one that another worker made. Default: Dir/checkpoints.
+	Checkpoints string
+	// Command is the worker's own, which beats the study's.
+	Command []string
+	// AllowStudyCommands lets studies bring a command, an environment and a
+	// working directory. Without it none of them is used: an environment can
+	// make almost any program run something else.
+	AllowStudyCommands bool
+	// Slot counts from 0 to Slots-1.
+	Slot, Slots int
+	// VisibleDevices becomes CUDA_VISIBLE_DEVICES; nil leaves it as it is.
+	VisibleDevices *string
+	// Environ is the worker's environment; nil means os.Environ(). Variables
+	// that begin with FANTASIA_ never reach a program.
+	Environ []string
+	// LogLimit bounds each log, in bytes; 0 means 64 MiB.
+	LogLimit int64
+	// Logger is where warnings about programs go; nil discards them.
+	Logger *slog.Logger
+}
+
+// Evaluator runs the programs of one slot. Its methods must not be called
+// concurrently; it must be closed.
+type Evaluator struct {
+	options Options
+	stream  *stream
+}
+
+var _ evaluation.Evaluator = (*Evaluator)(nil)
+
+// New returns an Evaluator for one slot.
+func New(o Options) (*Evaluator, error) {
+	if o.Slots < 1 || o.Slot < 0 || o.Slot >= o.Slots {
+		return nil, fmt.Errorf("slot %d of %d, must be 0 to one less", o.Slot, o.Slots)
+	}
+	if o.Dir == "" {
+		return nil, errors.New("no folder for the trials' files")
+	}
+	if o.Checkpoints == "" {
+		o.Checkpoints = filepath.Join(o.Dir, "checkpoints")
+	}
+	// Programs may have another working directory.
+	for _, dir := range []*string{&o.Dir, &o.Checkpoints} {
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return nil, fmt.Errorf("folder %q: %w", *dir, err)
+		}
+		*dir = abs
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if o.LogLimit == 0 {
+		o.LogLimit = defaultLogLimit
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Evaluator{options: o}, nil
+}
+
+// Accept says why the assignment's command may not or cannot be run here.
+func (e *Evaluator) Accept(a *messaging.Assignment) error {
+	if len(e.options.Command) == 0 && !e.options.AllowStudyCommands {
+		return ErrNotAllowed
+	}
+	if len(e.template(a)) == 0 {
+		return errors.New("the study has no command, and this worker has none of its own")
+	}
+	return nil
+}
+
+func (e *Evaluator) template(a *messaging.Assignment) []string {
+	if len(e.options.Command) > 0 {
+		return e.options.Command
+	}
+	return a.Run.Command
+}
+
+// Evaluate runs the program for one attempt.
+func (e *Evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
+	a := job.Assignment
+	s, err := newSession(job, e.options.Logger)
+	if err != nil {
+		return evaluation.Failed(evaluation.ReasonCommand, err.Error())
+	}
+	run := e.runProcess
+	if a.Run.Mode == study.ModeStream {
+		run = e.runStream
+	} else if err := e.Close(ctx); err != nil { // of a study in stream mode
+		e.options.Logger.Warn("close an idle program", telemetry.LogError, err)
+	}
+	ending, err := run(ctx, s)
+	if err != nil {
+		ending = evaluation.Failed(evaluation.ReasonCommand, bounded(err.Error(), messaging.MaxMessage))
+		ending.Checkpoint = a.Checkpoint
+	}
+	return ending
+}
+
+// newCommand prepares a program; its environment and outputs are the caller's.
+func (e *Evaluator) newCommand(a *messaging.Assignment, argv []string) (*exec.Cmd, error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	if e.options.AllowStudyCommands && a.Run.Workdir != "" {
+		if info, err := os.Stat(a.Run.Workdir); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("workdir %q is no folder on this worker", a.Run.Workdir)
+		}
+		cmd.Dir = a.Run.Workdir
+	}
+	return cmd, nil
+}
+
+// launch starts a program with its outputs captured.
+func (e *Evaluator) launch(cmd *exec.Cmd, dir string, emit func(line []byte, stderr bool)) (*child, *capture, error) {
+	capture, err := newCapture(cmd, dir, e.options.LogLimit, emit)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := startChild(cmd)
+	release(cmd)
+	if err != nil {
+		return nil, nil, errors.Join(errors.New(startMessage(cmd.Args, cmd.Dir, err)), capture.abandon())
+	}
+	capture.start()
+	return c, capture, nil
+}
+
+func grace(a *messaging.Assignment) time.Duration {
+	if a.Run.Grace == 0 {
+		return defaultGrace
+	}
+	return time.Duration(a.Run.Grace)
+}

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// prefix is that of all variables of Fantasia's own.
+const prefix = "FANTASIA_"
+
+// base is the environment of every program of this slot: the worker's, without
+// what is meant for the worker itself, such as its credentials.
+func (e *Evaluator) base(a *messaging.Assignment) []string {
+	var env []string
+	set := map[string]bool{}
+	add := func(name, value string) {
+		env = append(env, name+"="+value)
+		set[name] = true
+	}
+	for _, entry := range e.options.Environ {
+		if name, value, ok := strings.Cut(entry, "="); ok && !strings.HasPrefix(name, prefix) {
+			add(name, value)
+		}
+	}
+	if e.options.AllowStudyCommands {
+		for name, value := range a.Run.Env {
+			if !strings.HasPrefix(name, prefix) {
+				add(name, value)
+			}
+		}
+	}
+	for name, value := range map[string]string{
+		"OMP_NUM_THREADS":  strconv.Itoa(max(1, runtime.NumCPU()/e.options.Slots)),
+		"PYTHONUNBUFFERED": "1",
+	} {
+		if !set[name] {
+			add(name, value)
+		}
+	}
+	if e.options.VisibleDevices != nil {
+		add("CUDA_VISIBLE_DEVICES", *e.options.VisibleDevices)
+	}
+	add(prefix+"STUDY", a.StudyName)
+	add(prefix+"SLOT", strconv.Itoa(e.options.Slot))
+	return env
+}
+
+// place is where one attempt keeps its files.
+type place struct {
+	dir, checkpoints, report, parameters string
+}
+
+// newPlace makes the attempt's folders, the file for its reports, and the file of its parameters.
+func (e *Evaluator) newPlace(a *messaging.Assignment, parameters string) (place, error) {
+	trial, attempt := strconv.Itoa(a.Trial), strconv.Itoa(a.Attempt)
+	p := place{
+		dir:         filepath.Join(e.options.Dir, "trials", a.Study, trial, attempt),
+		checkpoints: e.checkpoints(a),
+	}
+	p.report = filepath.Join(p.dir, "reports.jsonl")
+	p.parameters = filepath.Join(p.dir, "parameters.json")
+	for _, dir := range []string{p.dir, p.checkpoints} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return place{}, fmt.Errorf("make the trial's folder: %w", err)
+		}
+	}
+	if err := os.WriteFile(p.report, nil, 0o600); err != nil {
+		return place{}, fmt.Errorf("make the file for reports: %w", err)
+	}
+	if err := os.WriteFile(p.parameters, []byte(parameters+"\n"), 0o600); err != nil {
+		return place{}, fmt.Errorf("write the trial's parameters: %w", err)
+	}
+	return p, nil
+}
+
+// checkpoints is the trial's folder for checkpoints, the same in every attempt.
+func (e *Evaluator) checkpoints(a *messaging.Assignment) string {
+	return filepath.Join(e.options.Checkpoints, a.Study, strconv.Itoa(a.Trial))
+}
+
+// parametersOf returns the point's variables, and the point as JSON.
+func parametersOf(a *messaging.Assignment) (env []string, object string, err error) {
+	env, err = study.Environment(a.ParameterOrder, a.Parameters)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, prefix+"PARAMETERS="); ok {
+			return env, value, nil
+		}
+	}
+	return env, "{}", nil
+}
+
+// attemptEnv is what the environment says about one attempt.
+func attemptEnv(a *messaging.Assignment, p place, trace messaging.TraceContext) []string {
+	env := []string{
+		prefix + "TRIAL=" + strconv.Itoa(a.Trial),
+		prefix + "ATTEMPT=" + strconv.Itoa(a.Attempt),
+		prefix + "SEED=" + strconv.FormatUint(a.Seed, 10),
+		prefix + "TRIAL_DIR=" + p.dir,
+		prefix + "CHECKPOINT_DIR=" + p.checkpoints,
+		prefix + "REPORT=" + p.report,
+	}
+	if a.Checkpoint != "" {
+		env = append(env, prefix+"CHECKPOINT="+a.Checkpoint)
+	}
+	if trace.Traceparent != "" {
+		env = append(env, "TRACEPARENT="+trace.Traceparent)
+	}
+	if trace.Tracestate != "" {
+		env = append(env, "TRACESTATE="+trace.Tracestate)
+	}
+	return env
+}

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// maxNames is how many names of metrics a message shows.
+const maxNames = 10
+
+// missing says what was seen instead of the objective's metric.
+func (s *session) missing(metric string, c *capture) string {
+	var seen string
+	switch names := s.collector.Names(); {
+	case len(names) > 0:
+		quoted := make([]string, 0, maxNames)
+		for _, name := range names[:min(len(names), maxNames)] {
+			quoted = append(quoted, strconv.Quote(name))
+		}
+		seen = "saw " + strings.Join(quoted, ", ")
+		if n := len(names) - maxNames; n > 0 {
+			seen += fmt.Sprintf(" and %d more", n)
+		}
+	case s.problem != "":
+		seen = "saw " + s.problem
+	default:
+		seen = s.output(c)
+	}
+	return fmt.Sprintf("no %q; %s; see %s", metric, seen, c.stderr.path)
+}
+
+// output says how much a program has written that is no report.
+func (s *session) output(c *capture) string {
+	stdout, lines := c.stdout.counts()
+	stderr, more := c.stderr.counts()
+	if stdout+stderr == 0 {
+		return "the program wrote nothing"
+	}
+	what := "no report"
+	if s.pattern != nil {
+		what = "no match of metrics.pattern"
+	}
+	return fmt.Sprintf("saw %s in %d lines (%d bytes) of output", what, max(lines+more, 1), stdout+stderr)
+}
+
+// withWords adds the program's last words to a message, as far as they fit.
+func withWords(message string, c *capture) string {
+	message = bounded(message, messaging.MaxMessage/2)
+	words := c.lastWords()
+	if words == "" {
+		return message
+	}
+	const head = "\nIts last words:\n"
+	if room := messaging.MaxMessage - len(message) - len(head); len(words) > room {
+		words = strings.ToValidUTF8(words[len(words)-room:], "")
+	}
+	return message + head + words
+}
+
+// bounded cuts a text to at most n bytes of valid UTF-8.
+func bounded(text string, n int) string {
+	if len(text) > n {
+		text = text[:n]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// quoteArgs shows an argv for people, cut where it is long.
+func quoteArgs(argv []string) string {
+	quoted := make([]string, len(argv))
+	for i, arg := range argv {
+		quoted[i] = arg
+		if arg == "" || strings.ContainsAny(arg, " \t\n\"'\\$`") {
+			quoted[i] = strconv.Quote(arg)
+		}
+	}
+	return bounded(strings.Join(quoted, " "), 512)
+}

@@ -1,0 +1,156 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+)
+
+const (
+	// maxLine bounds a line that is read for reports; longer ones are log only.
+	maxLine = 1 << 20
+	// tailSize is how much of the end of an output is kept for messages.
+	tailSize = 4 << 10
+	// tailLines is how many lines of it are shown.
+	tailLines = 10
+)
+
+// output takes one output of a program: the beginning goes to a log file of
+// bounded size, each line to emit, and the end is remembered. Its memory is
+// bounded whatever is written.
+type output struct {
+	path  string
+	limit int64
+	emit  func(line []byte)
+
+	file    *os.File
+	kept    int64 // bytes in the log
+	dropped int64 // bytes that are not
+	logErr  error
+	partial []byte // a line without its end yet
+	tooLong bool   // the line is longer than maxLine: skip to its end
+
+	mu    sync.Mutex // guards what is read from outside while the program runs
+	total int64
+	lines int64
+	tail  []byte
+}
+
+// newOutput makes the log file.
+func newOutput(path string, limit int64, emit func(line []byte)) (*output, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &output{path: path, limit: limit, emit: emit, file: file}, nil
+}
+
+// Write never fails: a full disk must not end the program.
+func (o *output) Write(p []byte) (int, error) {
+	o.log(p)
+	o.remember(p)
+	o.split(p)
+	return len(p), nil
+}
+
+func (o *output) log(p []byte) {
+	keep := min(int64(len(p)), o.limit-o.kept)
+	if o.logErr != nil {
+		keep = 0
+	}
+	if keep > 0 {
+		n, err := o.file.Write(p[:keep])
+		o.logErr = err
+		keep = int64(n)
+	}
+	o.kept += keep
+	o.dropped += int64(len(p)) - keep
+}
+
+func (o *output) remember(p []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.total += int64(len(p))
+	o.lines += int64(bytes.Count(p, []byte("\n")))
+	if len(p) > tailSize {
+		p = p[len(p)-tailSize:]
+	}
+	o.tail = append(o.tail, p...)
+	if n := len(o.tail) - tailSize; n > tailSize {
+		o.tail = append(o.tail[:0], o.tail[n:]...)
+	}
+}
+
+// split emits each line. A carriage return ends a line too: progress bars write
+// thousands of them before their first newline.
+func (o *output) split(p []byte) {
+	for len(p) > 0 {
+		i := bytes.IndexAny(p, "\r\n")
+		if i < 0 {
+			o.extend(p)
+			return
+		}
+		if len(o.partial) == 0 && !o.tooLong {
+			if i > 0 && i <= maxLine {
+				o.emit(p[:i])
+			}
+		} else {
+			o.extend(p[:i])
+			o.flush()
+		}
+		p = p[i+1:]
+	}
+}
+
+func (o *output) extend(p []byte) {
+	if o.tooLong || len(o.partial)+len(p) > maxLine {
+		o.partial, o.tooLong = nil, true
+		return
+	}
+	o.partial = append(o.partial, p...)
+}
+
+// flush emits what is there of a line.
+func (o *output) flush() {
+	if len(o.partial) > 0 {
+		o.emit(o.partial)
+	}
+	o.partial, o.tooLong = o.partial[:0], false
+}
+
+// close emits a last line without its end, notes in the log what was dropped,
+// and closes it.
+func (o *output) close() error {
+	o.flush()
+	if o.dropped > 0 && o.logErr == nil {
+		_, o.logErr = fmt.Fprintf(o.file, "\n[fantasia: %d further bytes were dropped; the last lines were]\n%s\n", o.dropped, o.lastWords())
+	}
+	if err := o.file.Close(); o.logErr == nil {
+		o.logErr = err
+	}
+	return o.logErr
+}
+
+// counts returns how many bytes and ends of lines were written.
+func (o *output) counts() (total, lines int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.total, o.lines
+}
+
+// lastWords returns the last lines, at most tailSize bytes of them.
+func (o *output) lastWords() string {
+	o.mu.Lock()
+	tail := o.tail[max(0, len(o.tail)-tailSize):]
+	text := strings.ToValidUTF8(string(tail), "�")
+	whole := o.total <= tailSize
+	o.mu.Unlock()
+	text = strings.ReplaceAll(strings.TrimRight(text, "\r\n \t"), "\x00", "")
+	lines := strings.Split(text, "\n")
+	if !whole && len(lines) > 1 {
+		lines = lines[1:] // the first is cut off
+	}
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}

@@ -1,0 +1,134 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
+)
+
+// maxMetricsFile bounds the file of metrics.metrics.file, in bytes.
+const maxMetricsFile = 1 << 20
+
+// runProcess runs one child for one attempt.
+func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Ending, error) {
+	a := s.job.Assignment
+	parameters, object, err := parametersOf(a)
+	if err != nil {
+		return evaluation.Ending{}, err
+	}
+	at, err := e.newPlace(a, object)
+	if err != nil {
+		return evaluation.Ending{}, err
+	}
+	argv, err := study.ExpandCommand(e.template(a), a.ParameterOrder, a.Parameters, at.parameters)
+	if err != nil {
+		return evaluation.Ending{}, err
+	}
+	cmd, err := e.newCommand(a, argv)
+	if err != nil {
+		return evaluation.Ending{}, err
+	}
+	cmd.Env = append(append(e.base(a), parameters...), attemptEnv(a, at, s.job.Trace)...)
+	child, capture, err := e.launch(cmd, at.dir, s.line)
+	if err != nil {
+		return evaluation.Ending{}, err
+	}
+	finishReports := follow(ctx, at.report, s)
+	stopped := supervise(ctx, child, s)
+	if err := capture.finish(); err != nil {
+		s.log.Warn("a log is incomplete", telemetry.LogError, err)
+	}
+	finishReports()
+	s.readMetricsFile(at.dir)
+	exited := child.exit()
+	return s.conclude(stopped, &exited, capture, at.dir), nil
+}
+
+// supervise waits for the child's end, and ends it where ctx or a report says
+// so. It returns why ctx ended where that came first.
+func supervise(ctx context.Context, c *child, s *session) (stopped error) {
+	select {
+	case <-c.exited:
+	case <-s.ended:
+	case <-ctx.Done():
+	}
+	select {
+	case <-c.exited: // whatever else came at the same time
+		c.finish()
+		return nil
+	default:
+	}
+	if !s.isEnded() {
+		stopped = evaluation.Stopped(ctx)
+	}
+	c.stop(grace(s.job.Assignment), s.job.Kill)
+	return stopped
+}
+
+// follow reads the report file until the function that it returns is called,
+// which reads the rest.
+func follow(ctx context.Context, path string, s *session) (finish func()) {
+	t := newTailer(path, func(line []byte) { s.take(report.Parse(line)) })
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { t.follow(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+		t.finish()
+	}
+}
+
+// readMetricsFile reads what the study names as metrics.file, if it does.
+func (s *session) readMetricsFile(dir string) {
+	m := s.job.Assignment.Run.Metrics
+	if m == nil || m.File == "" {
+		return
+	}
+	metrics, err := parseMetricsFile(dir, m.File)
+	if err == nil {
+		s.take([]report.Report{{Metrics: metrics}}, nil)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complain("no metrics.file: " + err.Error())
+}
+
+func parseMetricsFile(dir, name string) (map[string]float64, error) {
+	if !filepath.IsLocal(name) {
+		return nil, fmt.Errorf("%q is not below the trial's folder", name)
+	}
+	path := filepath.Join(dir, name)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s does not exist (the program finds its folder in FANTASIA_TRIAL_DIR)", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxMetricsFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(data) > maxMetricsFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxMetricsFile)
+	}
+	metrics, err := report.ParseFile(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return metrics, nil
+}

@@ -1,0 +1,194 @@
+package command
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
+)
+
+// session gathers what a program says during one attempt. It is safe for
+// concurrent use: stdout, stderr and the report file are read at once.
+type session struct {
+	job     evaluation.Job
+	pattern *report.Pattern
+	log     *slog.Logger
+	// ended is closed when a report ends the attempt.
+	ended chan struct{}
+
+	mu         sync.Mutex
+	collector  *report.Collector
+	end        *evaluation.Ending // what the report that ended the attempt says; nil for done
+	over       bool               // ended is closed
+	sealed     bool               // the ending is known: nothing counts any more
+	checkpoint string
+	problem    string // what was wrong with the first report that could not be read
+	ignored    bool   // a warning about ignored values was logged
+}
+
+func newSession(job evaluation.Job, log *slog.Logger) (*session, error) {
+	a := job.Assignment
+	s := &session{
+		job: job, collector: report.NewCollector(a.Objective), ended: make(chan struct{}),
+		checkpoint: a.Checkpoint,
+		log:        log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
+	}
+	if m := a.Run.Metrics; m != nil && m.Pattern != "" {
+		var err error
+		if s.pattern, err = report.NewPattern(m.Pattern); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// line reads a line of output. Reports are read from stdout and the report file
+// only; a pattern from stdout and stderr.
+func (s *session) line(line []byte, stderr bool) {
+	if !stderr {
+		reports, err := report.Parse(line)
+		s.take(reports, err)
+	}
+	if s.pattern != nil {
+		reports, err := s.pattern.Find(line)
+		s.take(reports, err)
+	}
+}
+
+// take takes reports, and what was wrong with others.
+func (s *session) take(reports []report.Report, err error) {
+	if err == nil && len(reports) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed {
+		return
+	}
+	if err != nil {
+		s.complain("a report that cannot be read: " + err.Error())
+	}
+	for _, r := range reports {
+		s.add(r)
+	}
+}
+
+// complain keeps the first problem, for the message of a failure. The caller
+// holds the lock.
+func (s *session) complain(problem string) {
+	if s.problem == "" {
+		s.problem = bounded(problem, 512)
+		s.log.Warn("saw "+s.problem, telemetry.LogReason, "further ones are not logged")
+	}
+}
+
+func (s *session) add(r report.Report) {
+	if r.Checkpoint != "" {
+		s.checkpoint = r.Checkpoint
+	}
+	if len(r.Metrics) > 0 {
+		taken := s.collector.Add(r)
+		if len(taken.Ignored) > 0 && !s.ignored {
+			s.ignored = true
+			s.log.Warn("a value is ignored; further ones are not logged", telemetry.LogReason, taken.Ignored[0])
+		}
+		if len(taken.Metrics) > 0 {
+			s.job.Measure(taken.Step, taken.Metrics)
+		}
+	}
+	if s.over {
+		return
+	}
+	switch {
+	case r.Infeasible != nil:
+		s.end = ending(messaging.OutcomeInfeasible, evaluation.ReasonInfeasible, "infeasible", *r.Infeasible)
+	case r.Retry != nil:
+		s.end = ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, "the program asked for a retry", *r.Retry)
+	case r.Error != nil:
+		s.end = ending(messaging.OutcomeFailed, evaluation.ReasonReported, "the program reported an error", *r.Error)
+	case !r.Done:
+		return
+	}
+	s.over = true
+	close(s.ended)
+}
+
+func ending(outcome messaging.Outcome, reason, what, why string) *evaluation.Ending {
+	if why != "" {
+		what += ": " + why
+	}
+	return &evaluation.Ending{Outcome: outcome, Failure: &messaging.Failure{Reason: reason, Message: what}}
+}
+
+// isEnded reports whether a report has ended the attempt.
+func (s *session) isEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// conclude is the attempt's ending. stopped is what ended it from outside before
+// its end, exited how the program ended (nil where it still runs), logs the
+// folder of its logs.
+func (s *session) conclude(stopped error, exited *exit, c *capture, logs string) evaluation.Ending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealed = true
+	e := s.outcome(stopped, exited, c)
+	e.Metrics, e.Checkpoint, e.Logs = s.collector.Final(), s.checkpoint, logs
+	if f := e.Failure; f != nil {
+		if exited != nil && exited.signal != 0 {
+			f.Signal = exited.signal.String()
+		} else if exited != nil && exited.code >= 0 {
+			f.ExitCode = &exited.code
+		}
+		f.Message = bounded(f.Message, messaging.MaxMessage)
+	}
+	return e
+}
+
+func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.Ending {
+	switch {
+	case stopped != nil:
+		e := evaluation.StopEnding(stopped)
+		if e.Outcome == messaging.OutcomeTimeout {
+			e.Failure.Message = withWords(fmt.Sprintf("ran longer than its timeout of %s; see %s", s.job.Assignment.Run.Timeout, c.stderr.path), c)
+		}
+		return e
+	case s.end != nil:
+		return *s.end
+	case s.over || exited == nil: // done
+		return s.value(c)
+	case exited.code == exitRetry:
+		return *ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, fmt.Sprintf("the program asked for a retry (exit code %d)", exitRetry), "")
+	case exited.stuck:
+		return evaluation.Failed(evaluation.ReasonSignal, "the program does not end, not even when killed")
+	case exited.signal != 0:
+		return evaluation.Failed(evaluation.ReasonSignal, withWords(fmt.Sprintf("killed by signal %d (%s); see %s", int(exited.signal), exited.signal, c.stderr.path), c))
+	case exited.code != 0:
+		return evaluation.Failed(evaluation.ReasonExit, withWords(fmt.Sprintf("exit code %d; see %s", exited.code, c.stderr.path), c))
+	default:
+		return s.value(c)
+	}
+}
+
+// value is the ending of a program that ended well.
+func (s *session) value(c *capture) evaluation.Ending {
+	metric := s.job.Assignment.Objective.Metric
+	value, ok := s.collector.Value()
+	switch {
+	case !ok:
+		return evaluation.Failed(evaluation.ReasonNoValue, withWords(s.missing(metric, c), c))
+	case !report.Finite(value):
+		return evaluation.Diverged(metric, value)
+	default:
+		return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Value: &value}
+	}
+}

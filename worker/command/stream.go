@@ -1,0 +1,256 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
+)
+
+// An idle child whose stdin was closed has closeGrace to end by itself, then
+// termGrace after SIGTERM.
+const (
+	closeGrace = 5 * time.Second
+	termGrace  = time.Second
+)
+
+// stream is a long-lived child, which evaluates one trial after another.
+type stream struct {
+	key     string // what it was started for
+	dir     string // of its logs
+	child   *child
+	capture *capture
+	stdin   *os.File
+
+	mu      sync.Mutex
+	current *session // nil while it is idle
+}
+
+// request is the line that a child gets for a trial.
+type request struct {
+	Study         string          `json:"study"`
+	Trial         int             `json:"trial"`
+	Attempt       int             `json:"attempt"`
+	Seed          uint64          `json:"seed"`
+	Parameters    json.RawMessage `json:"parameters"`
+	Checkpoint    string          `json:"checkpoint,omitempty"`
+	CheckpointDir string          `json:"checkpointDir"`
+	Traceparent   string          `json:"traceparent,omitempty"`
+	Tracestate    string          `json:"tracestate,omitempty"`
+}
+
+// runStream has the slot's child evaluate one attempt.
+func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Ending, error) {
+	line, err := e.request(s)
+	if err != nil {
+		return evaluation.Ending{}, err
+	}
+	if err := e.ensureStream(ctx, s.job.Assignment); err != nil {
+		return evaluation.Ending{}, err
+	}
+	st := e.stream
+	st.setCurrent(s)
+	defer st.setCurrent(nil)
+	if err := st.send(ctx, line); err != nil && ctx.Err() == nil {
+		return e.died(s), nil
+	}
+	select {
+	case <-s.ended:
+	case <-st.child.exited:
+	case <-ctx.Done():
+	}
+	if s.isEnded() {
+		return s.conclude(nil, nil, st.capture, st.dir), nil
+	}
+	select {
+	case <-st.child.exited:
+		return e.died(s), nil
+	default:
+	}
+	st.child.stop(grace(s.job.Assignment), s.job.Kill)
+	e.discard()
+	exited := st.child.exit()
+	return s.conclude(evaluation.Stopped(ctx), &exited, st.capture, st.dir), nil
+}
+
+// send writes to the child, which may be dead or not read, until ctx ends.
+func (st *stream) send(ctx context.Context, line []byte) error {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		_ = st.stdin.SetWriteDeadline(time.Now()) // pipes have deadlines
+	})
+	_, err := st.stdin.Write(line)
+	if !stop() {
+		<-interrupted
+		err = errors.Join(err, st.stdin.SetWriteDeadline(time.Time{}))
+	}
+	return err
+}
+
+// request is the line for an attempt.
+func (e *Evaluator) request(s *session) ([]byte, error) {
+	a := s.job.Assignment
+	_, object, err := parametersOf(a)
+	if err != nil {
+		return nil, err
+	}
+	r := request{
+		Study: a.StudyName, Trial: a.Trial, Attempt: a.Attempt, Seed: a.Seed, Parameters: json.RawMessage(object),
+		Checkpoint: a.Checkpoint, CheckpointDir: e.checkpoints(a),
+		Traceparent: s.job.Trace.Traceparent, Tracestate: s.job.Trace.Tracestate,
+	}
+	if err := os.MkdirAll(r.CheckpointDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the trial's folder: %w", err)
+	}
+	line, err := json.Marshal(map[string]request{"fantasia": r})
+	if err != nil {
+		return nil, fmt.Errorf("write the trial's line: %w", err)
+	}
+	return append(line, '\n'), nil
+}
+
+// died is the ending of an attempt whose child has ended: what it wrote last may
+// still hold the attempt's end.
+func (e *Evaluator) died(s *session) evaluation.Ending {
+	st := e.stream
+	st.child.stop(termGrace, s.job.Kill) // it may only have closed its stdin
+	e.discard()
+	exited := st.child.exit()
+	if exited.code == 0 && !s.isEnded() {
+		s.take([]report.Report{{Error: new("the program ended before it was done with the trial")}}, nil)
+	}
+	return s.conclude(nil, &exited, st.capture, st.dir)
+}
+
+// discard forgets a child that has ended.
+func (e *Evaluator) discard() {
+	st := e.stream
+	e.stream = nil
+	_ = st.stdin.Close() // nobody reads it
+	if err := st.capture.finish(); err != nil {
+		e.options.Logger.Warn("a log is incomplete", telemetry.LogError, err)
+	}
+}
+
+// ensureStream has a child of the assignment's study running.
+func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) error {
+	key, err := json.Marshal(struct {
+		Study string
+		Run   study.Trial
+	}{a.Study, a.Run})
+	if err != nil {
+		return fmt.Errorf("compare programs: %w", err)
+	}
+	if e.stream != nil {
+		select {
+		case <-e.stream.child.exited: // while it was idle
+			e.stream.child.finish()
+			e.discard()
+		default:
+			if e.stream.key == string(key) {
+				return nil
+			}
+			if err := e.Close(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	e.stream, err = e.startStream(a, string(key))
+	return err
+}
+
+func (e *Evaluator) startStream(a *messaging.Assignment, key string) (*stream, error) {
+	st := &stream{key: key, dir: filepath.Join(e.options.Dir, "streams", a.Study, strconv.Itoa(e.options.Slot))}
+	if err := os.MkdirAll(st.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the program's folder: %w", err)
+	}
+	argv, err := study.ExpandCommand(e.template(a), nil, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := e.newCommand(a, argv)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = append(e.base(a), prefix+"TRIAL_DIR="+st.dir)
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	cmd.Stdin, st.stdin = r, w
+	st.child, st.capture, err = e.launch(cmd, st.dir, st.line)
+	_ = r.Close() // the child has its own
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return st, nil
+}
+
+func (st *stream) setCurrent(s *session) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.current = s
+}
+
+// line reads a line of output: reports count where they are tagged with the
+// current trial, matches of the pattern while there is one.
+func (st *stream) line(line []byte, stderr bool) {
+	st.mu.Lock()
+	s := st.current
+	st.mu.Unlock()
+	if s == nil {
+		return
+	}
+	if s.pattern != nil {
+		s.take(s.pattern.Find(line))
+	}
+	if stderr {
+		return
+	}
+	reports, err := report.Parse(line)
+	var mine []report.Report
+	for _, r := range reports {
+		a := s.job.Assignment
+		switch {
+		case r.Trial == nil:
+			err = errors.Join(err, errors.New(`it has no "trial", which stream mode needs`))
+		case *r.Trial == a.Trial && (r.Attempt == nil || *r.Attempt == a.Attempt):
+			mine = append(mine, r)
+		}
+	}
+	s.take(mine, err)
+}
+
+// Close ends an idle child: its stdin is closed, and where it does not end by
+// itself it is stopped.
+func (e *Evaluator) Close(ctx context.Context) error {
+	if e.stream == nil {
+		return nil
+	}
+	st := e.stream
+	_ = st.stdin.Close() // it is not read from any more
+	timer := time.NewTimer(closeGrace)
+	defer timer.Stop()
+	select {
+	case <-st.child.exited:
+		st.child.finish()
+	case <-timer.C:
+		st.child.stop(termGrace, ctx.Done())
+	case <-ctx.Done():
+		st.child.stop(termGrace, nil)
+	}
+	e.discard()
+	return nil
+}

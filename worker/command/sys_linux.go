@@ -1,0 +1,40 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// attributes put a child into a process group of its own. The kernel kills it
+// when the thread that started it ends, so a killed worker leaves no child.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// groupAlive reports whether the process group has a member that is no zombie:
+// where process 1 reaps nobody, zombies keep a group for ever.
+func groupAlive(group int) bool {
+	if syscall.Kill(-group, 0) != nil {
+		return false
+	}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		return true
+	}
+	for _, path := range stats {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		// proc_pid_stat(5): pid (comm) state ppid pgrp …, where comm may hold
+		// spaces and parentheses.
+		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
+			return true
+		}
+	}
+	return false
+}

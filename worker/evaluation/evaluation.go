@@ -1,0 +1,101 @@
+// Package evaluation is the contract between a worker's slots and whatever
+// evaluates a trial: a child process, or a Go function.
+package evaluation
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// The causes of an evaluation's end before its time, found with Stopped.
+var (
+	// ErrTimeout says that the attempt ran longer than its study allows.
+	ErrTimeout = errors.New("the attempt ran longer than its timeout")
+	// ErrCancelled says that the attempt's result is wanted no more.
+	ErrCancelled = errors.New("the attempt was cancelled")
+	// ErrLeaving says that the worker leaves and hands the attempt back.
+	ErrLeaving = errors.New("the worker is leaving")
+)
+
+// The values of messaging.Failure.Reason that workers write.
+const (
+	ReasonCommand    = "command"    // the program could not be started
+	ReasonExit       = "exit"       // it ended with another exit code than 0
+	ReasonSignal     = "signal"     // a signal killed it
+	ReasonNoValue    = "no-value"   // it ended well and reported no value
+	ReasonReported   = "reported"   // it said itself that it failed
+	ReasonTimeout    = "timeout"    // it ran too long
+	ReasonInfeasible = "infeasible" // it said that the point cannot be evaluated
+	ReasonDiverged   = "diverged"   // its value is NaN or infinite
+	ReasonRetry      = "retry"      // it asked to be run again
+	ReasonLeaving    = "leaving"    // the worker left
+	ReasonCancelled  = "cancelled"  // the leader wanted it no more
+	ReasonPanic      = "panic"      // a Go function panicked
+)
+
+// Job is one attempt to evaluate.
+type Job struct {
+	Assignment *messaging.Assignment
+	Worker     string
+	// Slot counts from 0.
+	Slot int
+	// Trace is the context of the evaluation's span, for the program.
+	Trace messaging.TraceContext
+	// Measure reports metrics, all finite, while the evaluation runs. It does
+	// not block and is safe for concurrent use until Evaluate returns.
+	Measure func(step int64, metrics map[string]float64)
+	// Kill is closed when no more grace can be given.
+	Kill <-chan struct{}
+}
+
+// Ending is how an evaluation ended. The fields are those of messaging.Result.
+type Ending struct {
+	Outcome    messaging.Outcome
+	Value      *float64
+	Metrics    map[string]float64
+	Failure    *messaging.Failure
+	Checkpoint string
+	Logs       string
+}
+
+// Evaluator evaluates one attempt at a time; each slot has its own. Its methods
+// are not called concurrently.
+type Evaluator interface {
+	// Accept says why the assignment cannot be evaluated here; nil where it can.
+	Accept(a *messaging.Assignment) error
+	// Evaluate runs the attempt to its end. Where ctx ends before that, it stops
+	// the attempt within the study's grace and says so in the ending.
+	Evaluate(ctx context.Context, job Job) Ending
+	// Close ends what is kept between attempts, gracefully until ctx ends.
+	Close(ctx context.Context) error
+}
+
+// Stopped returns ErrTimeout, ErrCancelled or ErrLeaving where that ended ctx;
+// nil while it has not ended. A context that ended otherwise counts as leaving.
+func Stopped(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	for _, known := range []error{ErrTimeout, ErrCancelled, ErrLeaving} {
+		if errors.Is(cause, known) {
+			return known
+		}
+	}
+	return ErrLeaving
+}
+
+// StopEnding is the ending of an evaluation that was stopped for a cause that
+// Stopped returned.
+func StopEnding(cause error) Ending {
+	switch {
+	case errors.Is(cause, ErrTimeout):
+		return Ending{Outcome: messaging.OutcomeTimeout, Failure: &messaging.Failure{Reason: ReasonTimeout, Message: cause.Error()}}
+	case errors.Is(cause, ErrCancelled):
+		return Ending{Outcome: messaging.OutcomeCancelled, Failure: &messaging.Failure{Reason: ReasonCancelled, Message: cause.Error()}}
+	default:
+		return Ending{Outcome: messaging.OutcomeHandedBack, Failure: &messaging.Failure{Reason: ReasonLeaving, Message: cause.Error()}}
+	}
+}

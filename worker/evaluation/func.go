@@ -1,0 +1,57 @@
+package evaluation
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Func is a Go function as an Evaluator: it gets a point and returns the
+// objective's value. A value that is not finite is infeasible (diverged), an
+// error or a panic a failure; where ctx ended, the error is taken as its answer
+// to that. It must be safe for concurrent use, since every slot calls it.
+type Func func(ctx context.Context, p study.Point, job Job) (float64, error)
+
+var _ Evaluator = Func(nil)
+
+// Accept accepts everything.
+func (f Func) Accept(*messaging.Assignment) error { return nil }
+
+// Close does nothing.
+func (f Func) Close(context.Context) error { return nil }
+
+// Evaluate calls the function.
+func (f Func) Evaluate(ctx context.Context, job Job) (ending Ending) {
+	defer func() {
+		if p := recover(); p != nil {
+			ending = Failed(ReasonPanic, fmt.Sprintf("the evaluation panicked: %v", p))
+		}
+	}()
+	value, err := f(ctx, job.Assignment.Parameters, job)
+	if cause := Stopped(ctx); err != nil && cause != nil {
+		return StopEnding(cause)
+	}
+	if err != nil {
+		return Failed(ReasonReported, err.Error())
+	}
+	metric := job.Assignment.Objective.Metric
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return Diverged(metric, value)
+	}
+	return Ending{Outcome: messaging.OutcomeCompleted, Value: &value, Metrics: map[string]float64{metric: value}}
+}
+
+// Failed is the ending of a failed evaluation.
+func Failed(reason, message string) Ending {
+	return Ending{Outcome: messaging.OutcomeFailed, Failure: &messaging.Failure{Reason: reason, Message: message}}
+}
+
+// Diverged is the ending of an evaluation whose value is not finite.
+func Diverged(metric string, value float64) Ending {
+	return Ending{Outcome: messaging.OutcomeInfeasible, Failure: &messaging.Failure{
+		Reason: ReasonDiverged, Message: fmt.Sprintf("%q is %v: the evaluation diverged", metric, value),
+	}}
+}

@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// metrics are the worker's instruments.
+type metrics struct {
+	attempts     metric.Int64Counter
+	registration metric.Registration
+}
+
+func newMetrics(o Options, r *run) (*metrics, error) {
+	attempts, err := o.Meter.Int64Counter(telemetry.MetricWorkerAttempts,
+		metric.WithDescription("Attempts that ended on this worker, by outcome"))
+	if err != nil {
+		return nil, fmt.Errorf("make a counter: %w", err)
+	}
+	running, err := o.Meter.Int64ObservableGauge(telemetry.MetricWorkerRunning,
+		metric.WithDescription("Attempts that this worker runs now"))
+	if err != nil {
+		return nil, fmt.Errorf("make a gauge: %w", err)
+	}
+	spooled, err := o.Meter.Int64ObservableGauge(telemetry.MetricWorkerSpool,
+		metric.WithDescription("Results that wait for the leader's receipt"))
+	if err != nil {
+		return nil, fmt.Errorf("make a gauge: %w", err)
+	}
+	registration, err := o.Meter.RegisterCallback(func(_ context.Context, observer metric.Observer) error {
+		now, _ := r.registry.snapshot()
+		observer.ObserveInt64(running, int64(len(now)))
+		observer.ObserveInt64(spooled, int64(r.sender.len()))
+		return nil
+	}, running, spooled)
+	if err != nil {
+		return nil, fmt.Errorf("observe the worker: %w", err)
+	}
+	return &metrics{attempts: attempts, registration: registration}, nil
+}
+
+func (m *metrics) ended(ctx context.Context, o messaging.Outcome) {
+	m.attempts.Add(ctx, 1, metric.WithAttributes(outcomeAttribute(o)))
+}
+
+func (m *metrics) close() { _ = m.registration.Unregister() } // nothing is left to do about it

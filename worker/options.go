@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+// Options configure a Worker. Start from DefaultOptions.
+type Options struct {
+	// Name is the worker's name, a part of its subjects (messaging.ValidToken).
+	// It must be the name that Bus was made for; Name(StateDir) finds it. Empty
+	// means just that.
+	Name string
+	// Pool is the pool whose assignments it takes.
+	Pool string
+	// Slots is how many attempts it evaluates at once.
+	Slots int
+	// GPUs are shared out among the slots: "auto" takes those that the machine
+	// has, "none" hides them, "0,1" takes these.
+	GPUs string
+	// StateDir is the worker's own folder: spool, journal of claims, the files
+	// of attempts. Two workers cannot share one.
+	StateDir string
+	// Checkpoints is where trials keep checkpoints; empty means a folder in
+	// StateDir. Shared storage lets attempts go on where another worker stopped.
+	Checkpoints string
+	// Command is the program that evaluates every trial, in place of the studies' own.
+	Command []string
+	// AllowStudyCommands lets studies bring a command, environment and working directory.
+	AllowStudyCommands bool
+	// NewEvaluator makes the evaluator of a slot (0 to Slots-1) in place of
+	// programs; nil runs programs.
+	NewEvaluator func(slot int) (evaluation.Evaluator, error)
+	// Bus carries the messages. The worker does not close it.
+	Bus messaging.Worker
+	// Logger, Tracer and Meter may be nil.
+	Logger *slog.Logger
+	Tracer trace.Tracer
+	Meter  metric.Meter
+	// Software is what heartbeats call the program: its name and version.
+	Software string
+
+	// HeartbeatInterval is the time between heartbeats.
+	HeartbeatInterval time.Duration
+	// ResendInterval is how long a result waits for the leader's receipt before
+	// it is sent again, at first; it doubles with each time, up to a minute.
+	ResendInterval time.Duration
+	// Drain bounds the time that Run takes to end once its context has ended.
+	Drain time.Duration
+	// SpoolLimit is how many results may wait for a receipt before the worker
+	// takes no more assignments.
+	SpoolLimit int
+}
+
+// DefaultOptions returns the options of a worker with one slot in the pool
+// "default", which lack a Bus.
+func DefaultOptions() Options {
+	return Options{
+		Pool:              "default",
+		Slots:             1,
+		GPUs:              gpusAuto,
+		StateDir:          filepath.Join(".fantasia", "worker"),
+		Software:          "fantasia",
+		HeartbeatInterval: 5 * time.Second,
+		ResendInterval:    5 * time.Second,
+		Drain:             25 * time.Second, // Kubernetes kills a pod after 30 s
+		SpoolLimit:        10_000,
+	}
+}
+
+// validate checks the options and fills in what may be left out.
+func (o *Options) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(o.Name == "" || messaging.ValidToken(o.Name), "name %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Name, messaging.MaxToken)
+	check(o.Name != messaging.LeaderName, "name %q is reserved", o.Name)
+	check(messaging.ValidToken(o.Pool), "pool %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Pool, messaging.MaxToken)
+	check(o.Slots >= 1, "slots %d, must be at least 1", o.Slots)
+	check(o.StateDir != "", "state: the worker needs a folder of its own")
+	check(o.Bus != nil, "the worker needs a bus")
+	check(o.HeartbeatInterval > 0, "heartbeat interval %s, must be positive", o.HeartbeatInterval)
+	check(o.ResendInterval > 0, "resend interval %s, must be positive", o.ResendInterval)
+	check(o.Drain > 0, "drain %s, must be positive", o.Drain)
+	check(o.SpoolLimit >= 1, "spool limit %d, must be at least 1", o.SpoolLimit)
+	if len(errs) > 0 {
+		return fmt.Errorf("worker: %w", errors.Join(errs...))
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Tracer == nil {
+		o.Tracer = nooptrace.NewTracerProvider().Tracer("")
+	}
+	if o.Meter == nil {
+		o.Meter = noopmetric.NewMeterProvider().Meter("")
+	}
+	return nil
+}

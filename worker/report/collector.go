@@ -1,0 +1,150 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Bounds on what one attempt may report. Beyond maxSteps remembered steps of a
+// metric, only growing steps are taken.
+const (
+	maxMetrics = 256
+	maxSteps   = 4096
+)
+
+// Collector gathers the reports of one attempt. Not safe for concurrent use.
+type Collector struct {
+	objective study.Objective
+	series    map[string]*series
+	// Reports counts what was taken, for messages.
+	Reports int
+}
+
+// series is one metric's reports, reduced to what is needed later.
+type series struct {
+	steps   map[int64]struct{}
+	highest int64
+	// last is the newest value, final the newest finite one, best the best one.
+	last, final, best float64
+	finite            bool
+}
+
+// NewCollector returns an empty collector for an objective.
+func NewCollector(o study.Objective) *Collector {
+	return &Collector{objective: o, series: map[string]*series{}}
+}
+
+// Taken is what a collector took of a report.
+type Taken struct {
+	Step int64
+	// Metrics are the new, finite values.
+	Metrics map[string]float64
+	// Ignored says, for people, what was not taken: a second value for a metric
+	// and a step, or one metric too many.
+	Ignored []string
+}
+
+// Add takes the metrics of a report. A report without a step gets one more than
+// the highest that any of its metrics has.
+func (c *Collector) Add(r Report) Taken {
+	t := Taken{Step: c.step(r), Metrics: map[string]float64{}}
+	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
+		s := c.series[name]
+		if s == nil {
+			if len(c.series) >= maxMetrics || len(name) > MaxName {
+				t.Ignored = append(t.Ignored, fmt.Sprintf("metric %q: at most %d metrics with names of at most %d bytes are kept", cut(name, 64), maxMetrics, MaxName))
+				continue
+			}
+			s = &series{steps: map[int64]struct{}{}, highest: math.MinInt64, last: math.NaN(), best: math.NaN()}
+			c.series[name] = s
+		}
+		value := r.Metrics[name]
+		if !s.take(t.Step, value, c.objective.Direction) {
+			t.Ignored = append(t.Ignored, fmt.Sprintf("a second value of %q for step %d (report from one process only)", name, t.Step))
+			continue
+		}
+		if Finite(value) {
+			t.Metrics[name] = value
+		}
+	}
+	if len(r.Metrics) > len(t.Ignored) {
+		c.Reports++
+	}
+	return t
+}
+
+func (c *Collector) step(r Report) int64 {
+	if r.Step != nil {
+		return *r.Step
+	}
+	next := int64(0)
+	for name := range r.Metrics {
+		if s := c.series[name]; s != nil && s.highest >= next && s.highest < math.MaxInt64 {
+			next = s.highest + 1
+		}
+	}
+	return next
+}
+
+// take records a value and reports whether it is the first for its step.
+func (s *series) take(step int64, value float64, direction study.Direction) bool {
+	if step <= s.highest {
+		if _, seen := s.steps[step]; seen || len(s.steps) >= maxSteps {
+			return false
+		}
+	}
+	if len(s.steps) < maxSteps {
+		s.steps[step] = struct{}{}
+	}
+	s.highest = max(s.highest, step)
+	s.last = value
+	if Finite(value) {
+		s.final, s.finite = value, true
+	}
+	if math.IsNaN(s.best) || better(value, s.best, direction) {
+		s.best = value
+	}
+	return true
+}
+
+// better reports whether a improves on b; NaN improves on nothing.
+func better(a, b float64, direction study.Direction) bool {
+	if direction == study.Maximize {
+		return a > b
+	}
+	return a < b
+}
+
+// Finite reports whether v is neither NaN nor infinite.
+func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Value is the objective's value, by its Take; ok is false where it was never
+// reported. A value that is not finite says that the evaluation diverged.
+func (c *Collector) Value() (value float64, ok bool) {
+	s := c.series[c.objective.Metric]
+	if s == nil {
+		return 0, false
+	}
+	if c.objective.Take == study.TakeBest {
+		return s.best, true
+	}
+	return s.last, true
+}
+
+// Final returns the newest finite value of every metric.
+func (c *Collector) Final() map[string]float64 {
+	final := make(map[string]float64, len(c.series))
+	for name, s := range c.series {
+		if s.finite {
+			final[name] = s.final
+		}
+	}
+	return final
+}
+
+// Names returns the metrics that were reported, in alphabetical order.
+func (c *Collector) Names() []string { return slices.Sorted(maps.Keys(c.series)) }

@@ -1,0 +1,273 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/spool"
+)
+
+const (
+	// publishTimeout bounds one try to publish a result.
+	publishTimeout = 10 * time.Second
+	// retryPublish is the first pause after a failed one.
+	retryPublish = 200 * time.Millisecond
+	// maxResend bounds the pause before a result is sent again.
+	maxResend = time.Minute
+	// maxSenders bounds how many results are published at once.
+	maxSenders = 32
+)
+
+// sender publishes spooled results until the leader's receipt for each.
+// Safe for concurrent use.
+type sender struct {
+	bus    messaging.Worker
+	spool  *spool.Spool
+	log    *slog.Logger
+	resend time.Duration
+	limit  int
+
+	mu      sync.Mutex
+	cond    sync.Cond // of mu: something below changed
+	entries map[messaging.AttemptID]*entry
+	ready   []*entry // to be published now, oldest first
+	unsent  int      // entries that were never acknowledged
+	stopped bool
+}
+
+// entry is a result on its way.
+type entry struct {
+	result *messaging.Result
+	span   trace.Span // ends with the first acknowledgement
+	sent   bool       // acknowledged by the bus
+	queued bool       // in ready, or being published
+	next   time.Time  // when it is sent again
+	pause  time.Duration
+}
+
+func newSender(o Options, s *spool.Spool) *sender {
+	d := &sender{bus: o.Bus, spool: s, log: o.Logger, resend: o.ResendInterval, limit: o.SpoolLimit, entries: map[messaging.AttemptID]*entry{}}
+	d.cond.L = &d.mu
+	for _, r := range s.Results() {
+		if r.Worker != o.Name { // receipts come to the name that sends
+			renamed := *r
+			renamed.Worker = o.Name
+			r = &renamed
+		}
+		d.enqueue(r, nil)
+	}
+	return d
+}
+
+// add spools a result and has it sent.
+func (d *sender) add(r *messaging.Result, span trace.Span) {
+	if err := d.spool.Put(r); err != nil {
+		// It is sent from memory all the same.
+		d.log.Error("a result is not on disk: it is lost should this worker be killed before it is sent", telemetry.LogError, err)
+	}
+	d.enqueue(r, span)
+}
+
+func (d *sender) enqueue(r *messaging.Result, span trace.Span) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := &entry{result: r, span: span, queued: true}
+	d.entries[r.AttemptID] = e
+	d.ready = append(d.ready, e)
+	d.unsent++
+	d.cond.Broadcast()
+}
+
+// receipt forgets a result that the leader has; false where it is not known.
+func (d *sender) receipt(id messaging.AttemptID) (bool, error) {
+	d.mu.Lock()
+	for known, e := range d.matching(id) {
+		d.settle(e)
+		delete(d.entries, known)
+	}
+	d.cond.Broadcast()
+	d.mu.Unlock()
+	return d.spool.Remove(id)
+}
+
+// matching finds the entries that a receipt is for; one without a nonce is for
+// every result of the attempt. The caller holds the lock.
+func (d *sender) matching(id messaging.AttemptID) map[messaging.AttemptID]*entry {
+	found := map[messaging.AttemptID]*entry{}
+	if e, ok := d.entries[id]; ok {
+		found[id] = e
+	}
+	if id.Nonce == "" {
+		for known, e := range d.entries {
+			if known.Nonce = ""; known == id {
+				found[e.result.AttemptID] = e
+			}
+		}
+	}
+	return found
+}
+
+// settle notes that the bus or the leader has the result. The caller holds the lock.
+func (d *sender) settle(e *entry) {
+	if e.sent {
+		return
+	}
+	e.sent = true
+	d.unsent--
+	if e.span != nil {
+		e.span.End()
+	}
+}
+
+// run publishes until ctx ends.
+func (d *sender) run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.stopped = true
+		d.cond.Broadcast()
+	})
+	defer stop()
+	var group sync.WaitGroup
+	for range maxSenders {
+		group.Go(func() { d.publishAll(ctx) })
+	}
+	group.Go(func() { d.schedule(ctx) })
+	group.Wait()
+}
+
+// publishAll publishes what is ready, one result at a time.
+func (d *sender) publishAll(ctx context.Context) {
+	for {
+		e := d.take()
+		if e == nil {
+			return
+		}
+		try, cancel := context.WithTimeout(ctx, publishTimeout)
+		err := d.bus.PublishResult(try, e.result)
+		cancel()
+		d.published(e, err)
+	}
+}
+
+// take waits for a result to publish; nil when the sender was stopped.
+func (d *sender) take() *entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		for len(d.ready) == 0 && !d.stopped {
+			d.cond.Wait()
+		}
+		if d.stopped {
+			return nil
+		}
+		e := d.ready[0]
+		d.ready = d.ready[1:]
+		if d.entries[e.result.AttemptID] == e { // no receipt came meanwhile
+			return e
+		}
+	}
+}
+
+func (d *sender) published(e *entry, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.queued = false
+	switch {
+	case err != nil:
+		e.pause = min(max(2*e.pause, retryPublish), d.resend)
+		if !d.stopped {
+			d.log.Warn("a result could not be published; it will be tried again",
+				telemetry.LogTrial, e.result.Trial, telemetry.LogAttempt, e.result.Attempt, telemetry.LogError, err)
+		}
+	case !e.sent:
+		d.settle(e)
+		e.pause = d.resend
+	default:
+		e.pause = min(2*e.pause, max(maxResend, d.resend))
+	}
+	e.next = time.Now().Add(e.pause)
+	d.cond.Broadcast()
+}
+
+// schedule has results sent again that wait for a receipt too long.
+func (d *sender) schedule(ctx context.Context) {
+	tick := time.NewTicker(min(d.resend/4, retryPublish))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			d.requeue(now)
+		}
+	}
+}
+
+func (d *sender) requeue(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range d.entries {
+		if !e.queued && now.After(e.next) {
+			e.queued = true
+			d.ready = append(d.ready, e)
+			d.cond.Broadcast()
+		}
+	}
+}
+
+// wait waits, until ctx ends, for a condition, which is called with the lock held.
+func (d *sender) wait(ctx context.Context, condition func() bool) error {
+	stop := context.AfterFunc(ctx, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.cond.Broadcast()
+	})
+	defer stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for !condition() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d.cond.Wait()
+	}
+	return nil
+}
+
+// flush waits until the bus has acknowledged every result.
+func (d *sender) flush(ctx context.Context) error {
+	return d.wait(ctx, func() bool { return d.unsent == 0 })
+}
+
+// room waits until the spool has room for another result.
+func (d *sender) room(ctx context.Context) error {
+	return d.wait(ctx, func() bool { return len(d.entries) < d.limit })
+}
+
+// waiting returns attempts whose result waits for its receipt, at most n.
+func (d *sender) waiting(n int) []messaging.AttemptID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ids := make([]messaging.AttemptID, 0, min(n, len(d.entries)))
+	for id := range d.entries {
+		if len(ids) == n {
+			break
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// len is the number of results that wait for their receipt.
+func (d *sender) len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.entries)
+}

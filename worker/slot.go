@@ -1,0 +1,172 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+const (
+	// replyTimeout bounds one answer of the broker to a claim, an ack or a nak.
+	replyTimeout = 5 * time.Second
+	// claimTimeout bounds all tries of one claim: below the two minutes for
+	// which JetStream knows a repeated message id.
+	claimTimeout = time.Minute
+	// refuseDelay keeps an assignment that is refused here for other workers.
+	refuseDelay = 5 * time.Second
+	// minPause and maxPause bound the pauses between failed tries.
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// slot evaluates one assignment after another until ctx ends.
+func (r *run) slot(ctx context.Context, n int) (err error) {
+	ev, err := r.evaluator(n)
+	if err != nil {
+		return fmt.Errorf("slot %d: %w", n, err)
+	}
+	defer func() {
+		if cerr := ev.Close(r.hard); cerr != nil {
+			err = errors.Join(err, fmt.Errorf("slot %d: close: %w", n, cerr))
+		}
+	}()
+	pause := minPause
+	for r.sender.room(ctx) == nil {
+		d, err := r.options.Bus.Fetch(ctx)
+		switch {
+		case err == nil:
+			pause = minPause
+			r.handle(ctx, n, ev, d)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, messaging.ErrClosed):
+			return fmt.Errorf("slot %d: fetch an assignment: %w", n, err)
+		default:
+			r.options.Logger.Warn("no assignment could be fetched; it will be tried again", telemetry.LogError, err)
+			sleep(ctx, pause)
+			pause = min(2*pause, maxPause)
+		}
+	}
+	return nil
+}
+
+// handle takes one delivery to its end.
+func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d messaging.Delivery) {
+	if err := d.Err(); err != nil {
+		r.options.Logger.Warn("an assignment cannot be read", telemetry.LogError, err)
+		r.answer(ctx, "terminate", func(ctx context.Context) error { return d.Term(ctx, err.Error()) })
+		return
+	}
+	a := d.Assignment()
+	nak := func(delay time.Duration) {
+		r.answer(ctx, "give back", func(ctx context.Context) error { return d.Nak(ctx, delay) })
+	}
+	ack := func() { r.answer(ctx, "acknowledge", d.Ack) }
+	switch {
+	case r.journal.Has(a.AttemptID):
+		ack() // it was claimed here before: run it never again
+		return
+	case r.registry.avoids(a.Study):
+		nak(refuseDelay)
+		return
+	case ctx.Err() != nil:
+		nak(0)
+		return
+	}
+	if err := ev.Accept(a); err != nil {
+		r.refuse(a, err)
+		nak(refuseDelay)
+		return
+	}
+	// The attempt outlives ctx: leaving ends it with a cause.
+	work, end, ok := r.registry.begin(remoteContext(context.WithoutCancel(ctx), a.TraceContext), a.AttemptID)
+	if !ok {
+		ack() // another slot runs it
+		return
+	}
+	defer end()
+	err := r.claim(work, slot, a)
+	switch {
+	case err == nil:
+		ack()
+		r.evaluate(work, slot, ev, a)
+	case errors.Is(err, messaging.ErrClaimed):
+		ack()
+	default:
+		// Perhaps the claim is stored. Nobody acknowledges the assignment: it
+		// comes again, and the next claim tells.
+		r.options.Logger.Warn("an assignment could not be claimed", telemetry.LogStudy, a.StudyName,
+			telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt, telemetry.LogError, err)
+	}
+}
+
+// answer tells the broker what becomes of a delivery. Where that fails, the
+// assignment comes again.
+func (r *run) answer(ctx context.Context, what string, send func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
+	defer cancel()
+	if err := send(ctx); err != nil {
+		r.options.Logger.Warn("could not "+what+" an assignment: it will come again", telemetry.LogError, err)
+	}
+}
+
+// refuse logs, once for each study, that its command is not run here.
+func (r *run) refuse(a *messaging.Assignment, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.refused[a.Study]; known || len(r.refused) >= maxAvoided {
+		return
+	}
+	r.refused[a.Study] = struct{}{}
+	r.options.Logger.Error("this worker takes no trials of the study", telemetry.LogStudy, a.StudyName, telemetry.LogReason, err)
+}
+
+// claim takes an attempt. A try that gets no answer is repeated with the same
+// id, so that a claim that was stored is answered as such.
+func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment) error {
+	ctx, span := r.options.Tracer.Start(ctx, telemetry.SpanClaim, r.spanAttributes(a, slot))
+	defer span.End()
+	c := &messaging.Claim{
+		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Pool: a.Pool, Worker: r.options.Name, Slot: slot,
+		At: time.Now(), TraceContext: traceOf(ctx),
+	}
+	id, pause := uuid.NewString(), minPause
+	deadline := time.Now().Add(claimTimeout)
+	for {
+		// A try is not cut short by a cancel, which would leave it unknown.
+		try, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
+		err := r.options.Bus.Claim(try, id, c)
+		cancel()
+		switch {
+		case err == nil:
+			if err := r.journal.Add(a.AttemptID); err != nil {
+				r.options.Logger.Error("a claim is not on disk", telemetry.LogError, err)
+			}
+			return nil
+		case errors.Is(err, messaging.ErrClaimed), errors.Is(err, messaging.ErrClosed):
+			return err
+		case ctx.Err() != nil || time.Now().After(deadline):
+			span.RecordError(err)
+			return fmt.Errorf("claim: %w", err)
+		}
+		sleep(ctx, pause)
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// sleep waits, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,178 @@
+package spool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+func attempt(trial int) messaging.AttemptID {
+	return messaging.AttemptID{Study: "s1", Trial: trial, Attempt: 1, Nonce: fmt.Sprintf("n%d", trial)}
+}
+
+func result(trial int) *messaging.Result {
+	value := float64(trial)
+	return &messaging.Result{
+		Version: messaging.SchemaVersion, AttemptID: attempt(trial), Worker: "w", Outcome: messaging.OutcomeCompleted,
+		Value: &value, Metrics: map[string]float64{"error": value},
+		Ended:        time.Date(2026, 1, 1, 0, 0, trial, 0, time.UTC),
+		TraceContext: messaging.TraceContext{Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+	}
+}
+
+func open(t *testing.T, dir string) *Spool {
+	t.Helper()
+	s, bad, err := Open(dir)
+	if err != nil || len(bad) > 0 {
+		t.Fatalf("Open: %v, unreadable %v", err, bad)
+	}
+	return s
+}
+
+func TestResultsSurviveReopening(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for _, n := range []int{3, 1, 2} {
+		if err := s.Put(result(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, err := s.Remove(attempt(2)); !found || err != nil {
+		t.Fatalf("Remove: %v, %v", found, err)
+	}
+	again := open(t, dir)
+	if diff := cmp.Diff([]*messaging.Result{result(1), result(3)}, again.Results()); diff != "" {
+		t.Errorf("after reopening (-want +got):\n%s", diff)
+	}
+	if again.Has(attempt(2)) || !again.Has(attempt(3)) || again.Len() != 2 {
+		t.Error("Has or Len disagree with Results")
+	}
+}
+
+func TestRemoveNeedsTheNonceUnlessItIsUnknown(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Put(result(1)); err != nil {
+		t.Fatal(err)
+	}
+	other := attempt(1)
+	other.Nonce = "another"
+	if found, err := s.Remove(other); found || err != nil {
+		t.Errorf("Remove with another nonce: %v, %v", found, err)
+	}
+	other.Nonce = ""
+	if found, err := s.Remove(other); !found || err != nil {
+		t.Errorf("Remove without a nonce: %v, %v", found, err)
+	}
+}
+
+func TestUnreadableFilesAreSetAside(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.Put(result(1)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"half.json": `{"result": {"study`, "s1.9.1.n9.json": `{"result": {"study": "other"}}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, bad, err := Open(dir)
+	if err != nil || len(bad) != 2 || again.Len() != 1 {
+		t.Fatalf("Open: %d results, unreadable %v, %v", again.Len(), bad, err)
+	}
+	if files, err := os.ReadDir(filepath.Join(dir, unreadable)); err != nil || len(files) != 2 {
+		t.Errorf("set aside: %v, %v", files, err)
+	}
+	if _, bad, _ := Open(dir); len(bad) != 0 {
+		t.Errorf("set aside twice: %v", bad)
+	}
+}
+
+func TestJournalRemembersAcrossKills(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "claims")
+	j, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		if err := j.Add(attempt(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A kill leaves the file as it is, perhaps with half a line at its end.
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString("s1 7"); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.Add(attempt(8)); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]bool{0: true, 1: true, 2: true, 7: false, 8: true} {
+		if got := again.Has(attempt(n)); got != want {
+			t.Errorf("Has(%d) = %v, want %v", n, got, want)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestJournalForgetsTheOldest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "claims")
+	j, err := openJournal(path, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for n := range 25 {
+		if err := j.Add(attempt(n)); err != nil {
+			t.Fatal(err)
+		}
+		if len(j.claims) >= 20 || len(j.claims) != len(j.order) {
+			t.Fatalf("after %d claims it holds %d and %d", n+1, len(j.claims), len(j.order))
+		}
+	}
+	again, err := openJournal(path, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	for n := 15; n < 25; n++ {
+		if !again.Has(attempt(n)) {
+			t.Errorf("forgot claim %d of 0 to 24, which is one of the newest ten", n)
+		}
+	}
+}
+
+func BenchmarkPutRemove(b *testing.B) {
+	s, _, err := Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := result(1)
+	for b.Loop() {
+		if err := s.Put(r); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := s.Remove(r.AttemptID); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+// Package worker evaluates trials: it fetches assignments, claims them, runs
+// them in its slots, reports what they say, and keeps each result on its disk
+// until the leader has it. It knows neither coordinator nor optimiser nor
+// broker: all that it needs is a messaging.Worker.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/command"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/spool"
+)
+
+// ErrStateLocked says that another process uses the worker's folder.
+var ErrStateLocked = errors.New("another worker uses this folder: give each worker its own with --state")
+
+// reserve is the part of Options.Drain that is kept for publishing results.
+const reserve = 2 * time.Second
+
+// Worker evaluates the trials of one pool. Make one with New; Run it once.
+type Worker struct {
+	options Options
+	devices []string
+}
+
+// New checks the options and returns a worker, which does nothing yet.
+func New(o Options) (*Worker, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	devices, err := defaultDevices(o.GPUs, o.Slots)
+	if err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
+	if o.Name == "" {
+		if o.Name, err = Name(o.StateDir); err != nil {
+			return nil, fmt.Errorf("worker: %w", err)
+		}
+	}
+	return &Worker{options: o, devices: devices}, nil
+}
+
+// run is what a Worker has while it runs.
+type run struct {
+	options  Options
+	devices  []string
+	instance string
+	host     string
+	registry *registry
+	journal  *spool.Journal
+	sender   *sender
+	metrics  *metrics
+	// hard ends when attempts get no more grace.
+	hard context.Context
+
+	mu      sync.Mutex
+	refused map[string]struct{} // studies whose refusal was logged
+}
+
+// Run works until ctx ends, and then leaves: it takes no more assignments, stops
+// what runs and hands it back free of charge, and publishes the results. It
+// returns nil after that, within Options.Drain, and an error where the worker
+// cannot work (ErrStateLocked, a folder that cannot be written, a closed bus).
+func (w *Worker) Run(ctx context.Context) error {
+	unlock, err := lockState(w.options.StateDir)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	defer unlock()
+	r, err := w.start()
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	defer r.journal.Close()
+	defer r.metrics.close()
+
+	// What serves the slots goes on until they have ended.
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	var services sync.WaitGroup
+	services.Go(func() { r.sender.run(serving) })
+	services.Go(func() { r.beat(serving) })
+	services.Go(func() { r.listen(serving) })
+	defer services.Wait()
+	defer stopServing()
+
+	err = r.work(ctx)
+	r.options.Logger.Info("worker stopped", telemetry.LogWorker, r.options.Name)
+	return err
+}
+
+// lockState makes the folder and takes its lock.
+func lockState(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the worker's folder: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "lock"))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the worker's folder: %w", err)
+	}
+	if !locked {
+		return nil, fmt.Errorf("%w: %s", ErrStateLocked, dir)
+	}
+	return func() { _ = lock.Unlock() }, nil // the process's end unlocks as well
+}
+
+// spoolDir is where a worker's results are.
+func spoolDir(stateDir string) string { return filepath.Join(stateDir, "spool") }
+
+func (w *Worker) start() (*run, error) {
+	o := w.options
+	results, unreadable, err := spool.Open(spoolDir(o.StateDir))
+	if err != nil {
+		return nil, err
+	}
+	for _, what := range unreadable {
+		o.Logger.Warn("a file in the spool cannot be read and was set aside", telemetry.LogReason, what)
+	}
+	journal, err := spool.OpenJournal(filepath.Join(o.StateDir, "claims"))
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = ""
+	}
+	r := &run{
+		options: o, devices: w.devices, instance: randomText(), host: host,
+		registry: newRegistry(), journal: journal, sender: newSender(o, results),
+		refused: map[string]struct{}{},
+	}
+	if r.metrics, err = newMetrics(o, r); err != nil {
+		return nil, errors.Join(err, journal.Close())
+	}
+	o.Logger.Info("worker started", telemetry.LogWorker, o.Name, telemetry.LogPool, o.Pool,
+		"slots", o.Slots, "spooled", results.Len(), "state", o.StateDir)
+	return r, nil
+}
+
+// work runs the slots until ctx ends or one cannot go on, and leaves.
+func (r *run) work(ctx context.Context) error {
+	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	r.hard = hard
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var slots sync.WaitGroup
+	var once sync.Once
+	var failure error
+	for n := range r.options.Slots {
+		slots.Go(func() {
+			if err := r.slot(ctx, n); err != nil {
+				once.Do(func() { failure = err })
+				fail(err)
+			}
+		})
+	}
+	<-ctx.Done()
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.options.Drain)
+	defer cancel()
+	r.registry.leave()
+	patience := time.AfterFunc(max(r.options.Drain-reserve, r.options.Drain/2), kill)
+	defer patience.Stop()
+	slots.Wait()
+	if errors.Is(failure, messaging.ErrClosed) {
+		return failure // nothing can be published
+	}
+	if err := r.sender.flush(deadline); err != nil {
+		r.options.Logger.Warn("some results are not published yet; they are on disk and sent by the next start",
+			"results", r.sender.len(), "state", r.options.StateDir)
+	}
+	return failure
+}
+
+// evaluator makes a slot's evaluator.
+func (r *run) evaluator(slot int) (evaluation.Evaluator, error) {
+	o := r.options
+	if o.NewEvaluator != nil {
+		return o.NewEvaluator(slot)
+	}
+	c := command.Options{
+		Dir: o.StateDir, Checkpoints: o.Checkpoints, Command: o.Command, AllowStudyCommands: o.AllowStudyCommands,
+		Slot: slot, Slots: o.Slots, Logger: o.Logger,
+	}
+	if r.devices != nil {
+		c.VisibleDevices = &r.devices[slot]
+	}
+	return command.New(c)
+}
+
+// FlushSpool publishes, once each, the results that a worker has left in its
+// folder, and returns how many; they stay there until their receipts come to a
+// running worker. A process that holds coordinator and worker calls it before
+// its coordinator takes over, so that no result is missed.
+func FlushSpool(ctx context.Context, bus messaging.Worker, stateDir string) (int, error) {
+	unlock, err := lockState(stateDir)
+	if err != nil {
+		return 0, fmt.Errorf("flush the spool: %w", err)
+	}
+	defer unlock()
+	results, _, err := spool.Open(spoolDir(stateDir))
+	if err != nil {
+		return 0, fmt.Errorf("flush the spool: %w", err)
+	}
+	for n, r := range results.Results() {
+		if err := bus.PublishResult(ctx, r); err != nil {
+			return n, fmt.Errorf("flush the spool: publish trial %d attempt %d: %w", r.Trial, r.Attempt, err)
+		}
+	}
+	return results.Len(), nil
+}
