@@ -167,6 +167,7 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 			continue
 		}
 		seen[key.Value] = at.line
+		d.keys[field] = at
 		each(key, value, field)
 	}
 }

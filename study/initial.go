@@ -8,7 +8,13 @@ func (s *Space) compileInitial(r *report, path string, initial []map[string]any)
 	for i, raw := range initial {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		before := len(r.list)
-		p := s.normalize(raw, func(name, message string) { r.add(at+quoteKey(name), "%s", message) })
+		p := s.normalize(raw, func(name string, known bool, message string) {
+			if known {
+				r.add(at+quoteKey(name), "%s", message)
+			} else {
+				r.addKey(at+quoteKey(name), "%s", message)
+			}
+		})
 		if len(r.list) > before || r.isBroken(at) {
 			continue
 		}

@@ -83,7 +83,7 @@ func checkParameter(r *report, path string, p *Parameter) {
 		} else if value, ok := scalar(p.Value); ok {
 			p.Value = value
 		} else {
-			r.add(path+".value", "%v is no string, finite number or boolean", p.Value)
+			r.add(path+".value", "%s is no string, finite number or boolean", show(p.Value))
 		}
 	case "":
 		r.add(path+".type", "is missing: %s", typeNames)
@@ -191,7 +191,7 @@ func checkValues(r *report, path string, p *Parameter) {
 		at := fmt.Sprintf("%s.values[%d]", path, i)
 		value, ok := scalar(v)
 		if !ok {
-			r.add(at, "%v is no string, finite number or boolean", v)
+			r.add(at, "%s is no string, finite number or boolean", show(v))
 			continue
 		}
 		p.Values[i] = value

@@ -59,12 +59,12 @@ func Parse(data []byte, opts ...Option) (*Study, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	d := &decoder{report: &report{places: make(map[string]place)}}
+	d := &decoder{report: &report{places: make(map[string]place), keys: make(map[string]place)}}
 	study := &Study{}
 	if root := d.load(data); root != nil {
 		d.decode(root, reflect.ValueOf(study).Elem(), "")
 		d.breakFields()
-		if !d.exhausted {
+		if root.Kind == yaml.MappingNode && !d.exhausted {
 			study.complete(d.report, &o)
 		}
 	}

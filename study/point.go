@@ -59,7 +59,7 @@ func (p Parameter) has(value any) bool {
 // that does not fit.
 func (s *Space) Normalize(raw map[string]any) (Point, error) {
 	var errs []error
-	p := s.normalize(raw, func(name, message string) {
+	p := s.normalize(raw, func(name string, _ bool, message string) {
 		errs = append(errs, fmt.Errorf("%w: parameter %s: %s", ErrNotInSpace, name, message))
 	})
 	if len(errs) > 0 {
@@ -68,18 +68,19 @@ func (s *Space) Normalize(raw map[string]any) (Point, error) {
 	return p, nil
 }
 
-// normalize is Normalize; it passes each problem on with the parameter's name.
-func (s *Space) normalize(raw map[string]any, problem func(name, message string)) Point {
+// normalize is Normalize; it passes each problem on with the parameter's name,
+// and whether there is such a parameter.
+func (s *Space) normalize(raw map[string]any, problem func(name string, known bool, message string)) Point {
 	p := make(Point, len(raw))
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		i, ok := s.index[name]
 		if !ok {
-			problem(name, "there is no such parameter"+didYouMean(name, s.order))
+			problem(name, false, "there is no such parameter"+didYouMean(name, s.order))
 			continue
 		}
 		value, err := s.params[i].convert(raw[name])
 		if err != nil {
-			problem(name, err.Error())
+			problem(name, true, err.Error())
 			continue
 		}
 		p[name] = value
@@ -100,7 +101,7 @@ func (s *Space) normalize(raw map[string]any, problem func(name, message string)
 				message = fmt.Sprintf("give %s too: %s", parent, s.activeWhere(i))
 			}
 		}
-		problem(param.Name, message)
+		problem(param.Name, true, message)
 	}
 	return p
 }

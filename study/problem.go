@@ -61,6 +61,7 @@ type place struct{ line, column int }
 // Of a field in broken, or within one, no further problem is reported.
 type report struct {
 	places map[string]place
+	keys   map[string]place // of the fields' names, where they have any
 	broken map[string]bool
 	list   []Problem
 }
@@ -70,6 +71,15 @@ func (r *report) add(path, format string, args ...any) {
 	if !r.isBroken(path) {
 		r.addAt(r.place(path), path, format, args...)
 	}
+}
+
+// addKey is add for a problem of the field's name, not of its value.
+func (r *report) addKey(path, format string, args ...any) {
+	if at, ok := r.keys[path]; ok && !r.isBroken(path) {
+		r.addAt(at, path, format, args...)
+		return
+	}
+	r.add(path, format, args...)
 }
 
 // addAt reports a problem at a place of its own.

@@ -230,9 +230,9 @@ func checkEnv(r *report, path string, env map[string]string) {
 		at := path + quoteKey(name)
 		switch {
 		case name == "" || isDigit(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool { return !isLetter(c) && !isDigit(c) && c != '_' }):
-			r.add(at, "%q is no name of a variable: letters, digits and underscores, with no digit first", name)
+			r.addKey(at, "%q is no name of a variable: letters, digits and underscores, with no digit first", name)
 		case strings.HasPrefix(name, "FANTASIA_"):
-			r.add(at, "%q is reserved, as every name that starts with FANTASIA_: choose another", name)
+			r.addKey(at, "%q is reserved, as every name that starts with FANTASIA_: choose another", name)
 		case strings.ContainsRune(env[name], 0):
 			r.add(at, "the value holds a NUL character")
 		}

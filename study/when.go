@@ -47,13 +47,13 @@ func checkWhen(r *report, path string, p *Parameter, params []Parameter, files m
 		i, ok := files[name]
 		switch {
 		case !ok:
-			r.add(at, "there is no parameter %q%s", name, didYouMean(name, names))
+			r.addKey(at, "there is no parameter %q%s", name, didYouMean(name, names))
 			continue
 		case name == p.Name:
-			r.add(at, "%q cannot depend on itself", name)
+			r.addKey(at, "%q cannot depend on itself", name)
 			continue
 		case params[i].Type == Float:
-			r.add(at, "%q is a float: a condition looks at an int, categorical, ordinal, bool or fixed parameter", name)
+			r.addKey(at, "%q is a float: a condition looks at an int, categorical, ordinal, bool or fixed parameter", name)
 			continue
 		case len(p.When[name]) == 0:
 			r.add(at, "there is no value: list those of %s for which %s is active", name, p.Name)
