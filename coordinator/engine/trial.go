@@ -133,7 +133,7 @@ func (e *Engine) observe(t *trial) {
 	case study.TrialCompleted:
 		o.Outcome, o.Value = optimizer.OutcomeCompleted, *t.rec.Value
 		if e.best == nil || e.better(*t.rec.Value, *e.best.rec.Value) {
-			e.best = t
+			e.best, e.status.Best = t, t.rec.Number
 		}
 	case study.TrialInfeasible:
 		o.Outcome = optimizer.OutcomeInfeasible

@@ -27,7 +27,9 @@ type Status struct {
 	// each ended trial. A trial stores the positions of both.
 	Position int64 `json:"position"`
 	// Trials is how many trials have been created: the last one's number.
-	Trials  int       `json:"trials"`
+	Trials int `json:"trials"`
+	// Best is the number of the completed trial with the best value, 0 for none.
+	Best    int       `json:"best,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Idle is how long the study lay ended before an update let it go on: it

@@ -64,7 +64,10 @@ func (n *node) startNATS() error {
 		name string
 		bind func(*nats.Conn) error
 	}{
-		{"coordinator", func(c *nats.Conn) (err error) { n.leader, err = natsbus.NewLeader(c, natsbus.LeaderOptions{}); return err }},
+		{"coordinator", func(c *nats.Conn) (err error) {
+			n.leader, err = natsbus.NewLeader(c, natsbus.LeaderOptions{})
+			return err
+		}},
 		{workerName, func(c *nats.Conn) (err error) {
 			n.worker, err = natsbus.NewWorker(c, natsbus.WorkerOptions{Name: workerName, Pool: n.o.Study.Spec.Pool})
 			return err

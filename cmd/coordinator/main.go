@@ -1,0 +1,70 @@
+// Command coordinator is a replica of Fantasia's coordinator: it campaigns for
+// the leadership, leads studies while it has it, and serves the API.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/serve"
+	"github.com/spf13/cobra"
+)
+
+var version = "dev"
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "coordinator:", err)
+		return 1
+	}
+	return 0
+}
+
+func command() *cobra.Command {
+	defaults := coordinator.DefaultOptions()
+	host, _ := os.Hostname()
+	o := serve.Options{Version: version, Logs: os.Stderr}
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "coordinator --etcd URL,… --nats URL,…",
+		Short: "Lead studies: suggest trials, publish them to workers, fold their results",
+		Long: `A replica of the coordinator. Run one or more against the same etcd and NATS:
+one leads, the others stand by and answer reads, and one of them takes over when
+the leader dies. Every flag can also be set in the environment: --lease-ttl as
+FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
+		Example: `  coordinator --etcd http://localhost:2379 --nats nats://localhost:4222
+  fantasia --server http://localhost:8080 study create -f study.yaml`,
+		Args:          cobra.NoArgs,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PreRunE:       func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if verbose {
+				o.Level = slog.LevelDebug
+			}
+			return serve.Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Etcd, "etcd", []string{"http://localhost:2379"}, "addresses of etcd")
+	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
+	f.StringVar(&o.Listen, "listen", ":8080", "where to serve the API, /metrics, /healthz and /readyz")
+	f.StringVar(&o.Advertise, "advertise", "", "how other replicas reach this one (default: the listening address)")
+	f.StringVar(&o.Name, "name", host, "this replica's name")
+	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, "how long a dead leader is waited for, whole seconds")
+	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "how long a silent worker keeps its trials")
+	f.IntVar(&o.Replicas, "replicas", 1, "NATS servers that keep each stream: 1, or 3 in a cluster")
+	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
+	return cmd
+}

@@ -1,0 +1,79 @@
+// Command worker evaluates trials: it takes assignments of its pool, runs the
+// program that they are for, and reports what it says.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/fantasia-hpo/fantasia/internal/attach"
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/spf13/cobra"
+)
+
+var version = "dev"
+
+func main() { os.Exit(run(os.Stderr)) }
+
+func run(stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	if err := command(stderr).ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(stderr, "worker:", err)
+		return 1
+	}
+	return 0
+}
+
+func command(stderr io.Writer) *cobra.Command {
+	o := attach.Options{Version: version, Logs: stderr, Worker: worker.DefaultOptions()}
+	w := &o.Worker
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "worker --nats URL,… [flags] [-- COMMAND …]",
+		Short: "Evaluate trials",
+		Long: `Takes trials of a pool and evaluates them. The program that it runs is COMMAND,
+where ${name}, ${args} and the like stand for a trial's parameters; without one it
+is the study's own, which the worker's operator must allow. SIGTERM hands running
+trials back to be run elsewhere, free of charge. Every flag can also be set in the
+environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
+		Example: `  worker --nats nats://localhost:4222 --slots 4 -- python train.py '${args}'
+  worker --nats nats://localhost:4222 --pool gpus --gpus auto --allow-study-commands`,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PreRunE:       func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
+				return fmt.Errorf("argument %q: the command to run comes after --", args[0])
+			}
+			w.Command = args
+			if verbose {
+				o.Level = slog.LevelDebug
+			}
+			return attach.Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
+	f.StringVar(&w.Name, "name", "", "the worker's name (default: drawn once and kept in its state directory)")
+	f.StringVar(&w.Pool, "pool", w.Pool, "the pool whose trials it takes")
+	f.IntVar(&w.Slots, "slots", w.Slots, "how many trials it runs at once")
+	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to share out among the slots: auto, none, or a list such as 0,1")
+	f.StringVar(&w.StateDir, "state", w.StateDir, "directory of its own: results that wait for a receipt, logs")
+	f.StringVar(&w.Checkpoints, "checkpoints", w.Checkpoints, "directory of the trials' checkpoints, best on shared storage (default: in --state)")
+	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies bring")
+	f.DurationVar(&w.Drain, "drain", w.Drain, "how long running trials may take to end after SIGTERM")
+	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; well below the coordinator's --worker-lease")
+	f.StringVar(&o.Listen, "listen", "", "where to serve /metrics, /healthz and /readyz; nowhere by default")
+	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
+	return cmd
+}

@@ -1,0 +1,100 @@
+// Package attach is a worker as a program runs it: connected to NATS, with its
+// probes on a port where it is asked to.
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+)
+
+const closeTimeout = 10 * time.Second
+
+// Options are a worker's, as its command line gives them.
+type Options struct {
+	// Worker are the worker's own; Run sets its bus and telemetry.
+	Worker worker.Options
+	// NATS are the addresses of its servers.
+	NATS []string
+	// Listen is where probes and metrics are served; empty for nowhere.
+	Listen  string
+	Version string
+	Logs    io.Writer
+	Level   slog.Level
+}
+
+// Run evaluates trials until ctx ends, and hands back what is running then.
+func Run(ctx context.Context, o Options) (err error) {
+	var stack lifecycle.Stack
+	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
+	w := o.Worker
+	if w.Name == "" {
+		if w.Name, err = worker.Name(w.StateDir); err != nil {
+			return err
+		}
+	}
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-worker", Version: o.Version, Logs: o.Logs, Level: o.Level})
+	if err != nil {
+		return fmt.Errorf("set telemetry up: %w", err)
+	}
+	stack.Push("telemetry", tel.Shutdown)
+	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(natsbus.ConnectOptions(w.Name), nats.RetryOnFailedConnect(true))...)
+	if err != nil {
+		return fmt.Errorf("connect to NATS at %s: %w", strings.Join(o.NATS, ","), err)
+	}
+	stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
+	if !conn.IsConnected() {
+		tel.Logger().WarnContext(ctx, "waiting for NATS", "servers", o.NATS)
+	}
+	bus, err := natsbus.NewWorker(conn, natsbus.WorkerOptions{Name: w.Name, Pool: w.Pool, Logger: tel.Logger()})
+	if err != nil {
+		return fmt.Errorf("set the worker's bus up: %w", err)
+	}
+	stack.PushClose("the worker's bus", bus.Close)
+	w.Bus, w.Logger, w.Tracer, w.Meter = bus, tel.Logger(), tel.Tracer(), tel.Meter()
+	w.Software = "fantasia " + o.Version
+	evaluator, err := worker.New(w)
+	if err != nil {
+		return err
+	}
+	g, probing := errgroup.WithContext(ctx)
+	ends, end := context.WithCancel(probing)
+	g.Go(func() error {
+		defer end()
+		return evaluator.Run(probing)
+	})
+	if o.Listen != "" {
+		g.Go(func() error { return probe(ends, o.Listen, conn, tel) })
+	}
+	return g.Wait()
+}
+
+// probe serves /healthz, /readyz and /metrics.
+func probe(ctx context.Context, listen string, conn *nats.Conn, tel *telemetry.Telemetry) error {
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen for probes: %w", err)
+	}
+	ready := func(context.Context) error {
+		if !conn.IsConnected() {
+			return errors.New("NATS is not connected")
+		}
+		return nil
+	}
+	mux := server.Mux("/fantasia.v1.", http.NotFoundHandler(), server.Probes{Ready: ready, Metrics: tel.MetricsHandler()})
+	return server.Serve(ctx, listener, mux, tel.Logger())
+}

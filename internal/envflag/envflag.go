@@ -1,0 +1,37 @@
+// Package envflag lets the environment set a command's flags: FANTASIA_LEASE_TTL
+// is --lease-ttl, unless the flag is given.
+package envflag
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Prefix comes before every variable.
+const Prefix = "FANTASIA_"
+
+// Name is the variable of a flag.
+func Name(flag string) string {
+	return Prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Apply sets the flags of a command that were not given from the environment.
+// The error names each variable whose value its flag refuses.
+func Apply(cmd *cobra.Command) error {
+	var errs []error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		value, ok := os.LookupEnv(Name(f.Name))
+		if !ok || f.Changed || f.Name == "help" {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s=%q: %w", Name(f.Name), value, err))
+		}
+	})
+	return errors.Join(errs...)
+}

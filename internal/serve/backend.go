@@ -1,0 +1,260 @@
+// Package serve is a coordinator as a program runs it: connected to etcd and
+// NATS, with its API on a port.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/wire"
+)
+
+// Backend serves the API from a replica: reads from the ledger, writes through
+// the coordinator, which must lead for them. Safe for concurrent use.
+type Backend struct {
+	c *coordinator.Coordinator
+	l *ledger.Ledger
+}
+
+var _ server.Backend = (*Backend)(nil)
+
+// NewBackend returns the backend of a replica.
+func NewBackend(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, l} }
+
+// translate says an error in the API's words.
+func translate(err error) error {
+	for _, pair := range [][2]error{
+		{ledger.ErrNotFound, server.ErrNotFound},
+		{ledger.ErrNameTaken, server.ErrExists},
+		{coordinator.ErrIncompatible, server.ErrPrecondition},
+		{coordinator.ErrRunning, server.ErrPrecondition},
+		{coordinator.ErrNotLeader, server.ErrUnavailable},
+		{election.ErrNoLeader, server.ErrUnavailable},
+	} {
+		if errors.Is(err, pair[0]) {
+			return fmt.Errorf("%w: %w", pair[1], err)
+		}
+	}
+	return err
+}
+
+// shown adds the best trial to a study.
+func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
+	out := server.Study{Spec: s.Study, Status: s.Status}
+	if s.Status.Best == 0 {
+		return out, nil
+	}
+	best, err := b.l.Trial(ctx, s.Study.ID, s.Status.Best)
+	if err != nil {
+		return out, translate(err)
+	}
+	out.Best = &best
+	return out, nil
+}
+
+// Studies implements server.Backend.
+func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]server.Study, error) {
+	all, err := b.l.Studies(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
+	name := func(s ledger.Summary) string { return s.Study.Study.Metadata.Name }
+	slices.SortFunc(all, func(x, y ledger.Summary) int { return strings.Compare(name(x), name(y)) })
+	var out []server.Study
+	for _, s := range all {
+		if name(s) <= after {
+			continue
+		}
+		if len(out) == limit {
+			break
+		}
+		shown, err := b.shown(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, shown)
+	}
+	return out, nil
+}
+
+// Study implements server.Backend.
+func (b *Backend) Study(ctx context.Context, nameOrID string) (server.Study, error) {
+	s, err := b.l.Study(ctx, nameOrID)
+	if err != nil {
+		return server.Study{}, translate(err)
+	}
+	out, err := b.shown(ctx, s)
+	if err != nil {
+		return out, err
+	}
+	out.Recommended, err = b.c.Recommend(ctx, s)
+	return out, translate(err)
+}
+
+// Create implements server.Backend.
+func (b *Backend) Create(ctx context.Context, file []byte) (server.Study, error) {
+	s, err := wire.ParseStudy("", file)
+	if err != nil {
+		return server.Study{}, err
+	}
+	created, err := b.c.Create(ctx, s)
+	if err != nil {
+		return server.Study{}, translate(err)
+	}
+	return b.Study(ctx, created.ID)
+}
+
+// Update implements server.Backend.
+func (b *Backend) Update(ctx context.Context, nameOrID string, file []byte) (server.Study, error) {
+	s, err := wire.ParseStudy("", file)
+	if err != nil {
+		return server.Study{}, err
+	}
+	if err := b.c.Update(ctx, nameOrID, s); err != nil {
+		return server.Study{}, translate(err)
+	}
+	return b.Study(ctx, nameOrID)
+}
+
+// Stop implements server.Backend.
+func (b *Backend) Stop(ctx context.Context, nameOrID, reason string) (server.Study, error) {
+	if err := b.c.Stop(ctx, nameOrID, reason); err != nil {
+		return server.Study{}, translate(err)
+	}
+	return b.Study(ctx, nameOrID)
+}
+
+// Delete implements server.Backend.
+func (b *Backend) Delete(ctx context.Context, nameOrID string, force bool) error {
+	return translate(b.c.Delete(ctx, nameOrID, force))
+}
+
+// Trials implements server.Backend.
+func (b *Backend) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
+	id, err := b.l.ID(ctx, nameOrID)
+	if err != nil {
+		return nil, translate(err)
+	}
+	trials, err := b.l.Trials(ctx, id, after+1, limit)
+	return trials, translate(err)
+}
+
+// Trial implements server.Backend.
+func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
+	id, err := b.l.ID(ctx, nameOrID)
+	if err != nil {
+		return record.Trial{}, translate(err)
+	}
+	t, err := b.l.Trial(ctx, id, number)
+	return t, translate(err)
+}
+
+// Workers implements server.Backend.
+func (b *Backend) Workers(context.Context) ([]server.Worker, error) {
+	var out []server.Worker
+	for _, w := range b.c.Workers() {
+		out = append(out, server.Worker{Heartbeat: w.Heartbeat, Seen: w.Seen})
+	}
+	return out, nil
+}
+
+// errStop ends a watch from within.
+var errStop = errors.New("the watch has ended")
+
+// WatchStudy implements server.Backend.
+func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[server.Study, error] {
+	return func(yield func(server.Study, error) bool) {
+		id, err := b.l.ID(ctx, nameOrID)
+		if err != nil {
+			yield(server.Study{}, translate(err))
+			return
+		}
+		err = b.l.Watch(ctx, id, 0, func(c ledger.Change) error {
+			switch {
+			case c.Deleted:
+				return errStop
+			case c.Status == nil && c.Study == nil:
+				return nil
+			}
+			s, err := b.l.Study(ctx, id)
+			if errors.Is(err, ledger.ErrNotFound) {
+				return errStop
+			}
+			if err != nil {
+				return err
+			}
+			shown, err := b.shown(ctx, s)
+			if err != nil {
+				return err
+			}
+			if s.Status.State.Terminal() {
+				if shown.Recommended, err = b.c.Recommend(ctx, s); err != nil {
+					return err
+				}
+			}
+			if !yield(shown, nil) || s.Status.State.Terminal() {
+				return errStop
+			}
+			return nil
+		})
+		b.end(ctx, err, func(err error) { yield(server.Study{}, err) })
+	}
+}
+
+// WatchTrials implements server.Backend.
+func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
+	return func(yield func(record.Trial, error) bool) {
+		s, err := b.l.Study(ctx, nameOrID)
+		if err != nil {
+			yield(record.Trial{}, translate(err))
+			return
+		}
+		w := &trialWatch{existing: existing, yield: func(t record.Trial) bool { return yield(t, nil) }}
+		err = b.l.Watch(ctx, s.Study.ID, 0, w.receive)
+		b.end(ctx, err, func(err error) { yield(record.Trial{}, err) })
+	}
+}
+
+// end reports how a watch ended, unless it was told to.
+func (b *Backend) end(ctx context.Context, err error, report func(error)) {
+	if err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
+		report(translate(err))
+	}
+}
+
+// trialWatch delivers the trials of each revision, and ends after the revision
+// that ends the study.
+type trialWatch struct {
+	existing bool
+	yield    func(record.Trial) bool
+	// present is the revision of what existed when the watch began; ended that
+	// of the study's end.
+	present, ended int64
+}
+
+func (w *trialWatch) receive(c ledger.Change) error {
+	switch {
+	case w.ended != 0 && c.Revision > w.ended:
+		return errStop
+	case c.Deleted:
+		return errStop
+	case c.Reset && w.present == 0:
+		w.present = c.Revision
+	case c.Status != nil && c.Status.State.Terminal():
+		w.ended = c.Revision
+	case c.Trial != nil && (w.existing || c.Revision > w.present):
+		if !w.yield(*c.Trial) {
+			return errStop
+		}
+	}
+	return nil
+}
