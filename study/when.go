@@ -24,7 +24,9 @@ func (s *Space) arrange(r *report, path string, params []Parameter) {
 	}
 	a := arranger{report: r, path: path, params: params, files: files, state: make([]visitState, len(params))}
 	for i := range params {
-		a.visit(i)
+		if a.state[i] == unvisited {
+			a.visit(i)
+		}
 	}
 	for i, p := range a.order {
 		s.params = append(s.params, params[p])

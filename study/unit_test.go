@@ -1,0 +1,250 @@
+package study_test
+
+import (
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func ptr(x float64) *float64 { return &x }
+
+// numeric is a parameter of type float or int; step 0 means none.
+func numeric(t study.Type, lo, hi, step float64, scale study.Scale) study.Parameter {
+	p := study.Parameter{Name: "x", Type: t, Min: &lo, Max: &hi, Scale: scale}
+	if step != 0 {
+		p.Step = &step
+	}
+	return p
+}
+
+// values lists all values of a parameter with a cardinality.
+func values(t *testing.T, p study.Parameter) []any {
+	t.Helper()
+	n, ok := p.Cardinality()
+	if !ok {
+		t.Fatalf("%s has no cardinality", p.Name)
+	}
+	list := make([]any, n)
+	for k := range list {
+		list[k] = p.At(k)
+	}
+	return list
+}
+
+// TestSteps holds that steps count from min, end at or below max, and are
+// written with no more decimals than the file has.
+func TestSteps(t *testing.T) {
+	for name, test := range map[string]struct {
+		parameter study.Parameter
+		want      []any
+	}{
+		"decimals":      {numeric(study.Float, 0, 0.5, 0.1, study.Linear), []any{0.0, 0.1, 0.2, 0.3, 0.4, 0.5}},
+		"from min":      {numeric(study.Float, 0.05, 0.35, 0.1, study.Linear), []any{0.05, 0.15, 0.25, 0.35}},
+		"not dividing":  {numeric(study.Float, -1, 1, 0.75, study.Linear), []any{-1.0, -0.25, 0.5}},
+		"log":           {numeric(study.Float, 0.001, 0.301, 0.1, study.Log), []any{0.001, 0.101, 0.201, 0.301}},
+		"int":           {numeric(study.Int, -2, 1, 0, study.Linear), []any{int64(-2), int64(-1), int64(0), int64(1)}},
+		"int by three":  {numeric(study.Int, 1, 9, 3, study.Log), []any{int64(1), int64(4), int64(7)}},
+		"bool":          {study.Parameter{Type: study.Bool}, []any{false, true}},
+		"ordinal":       {study.Parameter{Type: study.Ordinal, Values: []any{"s", "m"}}, []any{"s", "m"}},
+		"fixed":         {study.Parameter{Type: study.Fixed, Value: "v"}, []any{"v"}},
+		"tiny decimals": {numeric(study.Float, 1e-5, 4e-5, 1e-5, study.Log), []any{1e-5, 2e-5, 3e-5, 4e-5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, values(t, test.parameter)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, ok := numeric(study.Float, 0, 1, 0, study.Linear).Cardinality(); ok {
+		t.Error("a float without a step has a cardinality")
+	}
+}
+
+// TestUnit holds the mapping to its definition, at points worked out by hand.
+func TestUnit(t *testing.T) {
+	percent := numeric(study.Int, 1, 99, 0, study.Logit)
+	// The bins of 1 … 99 end at 0.5 and 99.5, whose places between 0 and 100
+	// have the logits ±ln(199); that of 10 has ln(1/9).
+	percentOf10 := (math.Log(1.0/9) + math.Log(199)) / (2 * math.Log(199))
+	for name, test := range map[string]struct {
+		parameter study.Parameter
+		value     any
+		unit      float64
+	}{
+		"linear":         {numeric(study.Float, -2, 2, 0, study.Linear), 1.0, 0.75},
+		"log":            {numeric(study.Float, 1e-5, 1e-1, 0, study.Log), 1e-3, 0.5},
+		"logit":          {numeric(study.Float, 0.1, 0.9, 0, study.Logit), 0.5, 0.5},
+		"int":            {numeric(study.Int, 1, 4, 0, study.Linear), int64(1), 0.125},
+		"int by two":     {numeric(study.Int, 0, 7, 2, study.Linear), int64(6), 0.875},
+		"log int":        {numeric(study.Int, 1, 31, 0, study.Log), int64(4), math.Log(4/0.5) / math.Log(31.5/0.5)},
+		"logit int":      {percent, int64(50), 0.5},
+		"logit int of 9": {percent, int64(10), percentOf10},
+		"bool":           {study.Parameter{Type: study.Bool}, true, 0.75},
+		"categorical":    {study.Parameter{Type: study.Categorical, Values: []any{"a", "b", "c"}}, "b", 0.5},
+		"fixed":          {study.Parameter{Type: study.Fixed, Value: int64(3)}, int64(3), 0.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.parameter.ToUnit(test.value); math.Abs(got-test.unit) > 1e-7 {
+				t.Errorf("ToUnit(%v) = %v, want %v", test.value, got, test.unit)
+			}
+			got := test.parameter.FromUnit(test.unit)
+			if x, ok := got.(float64); ok {
+				if math.Abs(x-test.value.(float64)) > 1e-12 {
+					t.Errorf("FromUnit(%v) = %v, want %v", test.unit, got, test.value)
+				}
+			} else if got != test.value {
+				t.Errorf("FromUnit(%v) = %v, want %v", test.unit, got, test.value)
+			}
+		})
+	}
+}
+
+// drawNumeric draws a valid float or int parameter of any scale and step.
+func drawNumeric(t *rapid.T) study.Parameter {
+	scale := rapid.SampledFrom([]study.Scale{study.Linear, study.Log, study.Logit}).Draw(t, "scale")
+	kind := rapid.SampledFrom([]study.Type{study.Float, study.Int}).Draw(t, "type")
+	low, high := -1e6, 1e6
+	switch {
+	case scale == study.Log && kind == study.Int:
+		low = 1
+	case scale == study.Log:
+		low = 1e-9
+	case scale == study.Logit && kind == study.Float:
+		low, high = 1e-9, 1-1e-9
+	}
+	a, b := rapid.Float64Range(low, high).Draw(t, "a"), rapid.Float64Range(low, high).Draw(t, "b")
+	if kind == study.Int {
+		a, b = math.Round(a), math.Round(b)
+	}
+	lo, hi := min(a, b), max(a, b)
+	if lo == hi {
+		t.Skip("an empty range")
+	}
+	step := 0.0
+	if rapid.Bool().Draw(t, "stepped") {
+		n := rapid.IntRange(1, 1000).Draw(t, "n")
+		step = (hi - lo) / float64(n)
+		if kind == study.Int {
+			step = max(1, math.Round(step))
+		}
+	}
+	p := numeric(kind, lo, hi, step, scale)
+	space, err := study.NewSpace([]study.Parameter{p}, nil, nil)
+	if err != nil {
+		t.Skip(err)
+	}
+	return space.Parameters()[0]
+}
+
+// TestUnitProperties holds, for any numeric parameter: FromUnit gives a value of
+// the parameter for any u, grows with u, and is undone by ToUnit: exactly where
+// there are steps, and up to rounding where there are none.
+func TestUnitProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawNumeric(t)
+		space, err := study.NewSpace([]study.Parameter{p}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := rapid.Float64().Draw(t, "u")
+		v := rapid.Float64Range(0, 1).Draw(t, "v")
+		for _, w := range []float64{u, v, 0, 1, math.NaN(), math.Inf(1), math.Inf(-1), -0.5, math.Copysign(0, -1)} {
+			value := p.FromUnit(w)
+			if err := space.Check(study.Point{"x": value}); err != nil {
+				t.Fatalf("FromUnit(%v) = %v: %v", w, value, err)
+			}
+			back := p.ToUnit(value)
+			if !(back >= 0 && back <= 1) {
+				t.Fatalf("ToUnit(%v) = %v is outside of [0,1]", value, back)
+			}
+			if n, ok := p.Cardinality(); ok {
+				if again := p.FromUnit(back); again != value {
+					t.Fatalf("FromUnit(ToUnit(%v)) = %v, of %d values", value, again, n)
+				}
+			}
+		}
+		w := min(1, v+0.01)
+		a, b := toFloat(p.FromUnit(v)), toFloat(p.FromUnit(w))
+		if a > b && a-b > 1e-9*math.Abs(a) {
+			t.Fatalf("FromUnit(%v) = %v is above FromUnit(%v) = %v", v, a, w, b)
+		}
+	})
+}
+
+// TestUnitInverse holds that ToUnit undoes FromUnit for floats on ranges that
+// leave room for it.
+func TestUnitInverse(t *testing.T) {
+	for _, p := range []study.Parameter{
+		numeric(study.Float, -3, 5, 0, study.Linear),
+		numeric(study.Float, 1e-8, 1e4, 0, study.Log),
+		numeric(study.Float, 1e-6, 1-1e-6, 0, study.Logit),
+	} {
+		for i := range 101 {
+			u := float64(i) / 100
+			if got := p.ToUnit(p.FromUnit(u)); math.Abs(got-u) > 1e-9 {
+				t.Errorf("%s: ToUnit(FromUnit(%v)) = %v", p.Scale, u, got)
+			}
+		}
+		if p.FromUnit(0) != *p.Min || p.FromUnit(1) != *p.Max {
+			t.Errorf("%s: the ends map to %v and %v", p.Scale, p.FromUnit(0), p.FromUnit(1))
+		}
+	}
+}
+
+// TestUnitShares holds that equal shares of [0,1] belong to each value of a
+// linear int, a bool and a categorical.
+func TestUnitShares(t *testing.T) {
+	for _, p := range []study.Parameter{
+		numeric(study.Int, -2, 2, 0, study.Linear),
+		numeric(study.Float, 0, 1, 0.25, study.Linear),
+		{Type: study.Categorical, Values: []any{"a", "b", "c", "d", "e"}},
+	} {
+		counts := make(map[any]int)
+		for i := range 1000 {
+			counts[p.FromUnit((float64(i)+0.5)/1000)]++
+		}
+		for value, n := range counts {
+			if n != 200 || len(counts) != 5 {
+				t.Errorf("%s: %d of 1000 go to %v, of %d values", p.Type, n, value, len(counts))
+			}
+		}
+	}
+}
+
+// TestIndex holds that Index undoes At, and refuses everything else.
+func TestIndex(t *testing.T) {
+	p := numeric(study.Float, 0, 0.5, 0.1, study.Linear)
+	for k, v := range values(t, p) {
+		if got, ok := p.Index(v); !ok || got != k {
+			t.Errorf("Index(%v) = %d, %v", v, got, ok)
+		}
+	}
+	for _, v := range []any{0.05, 0.6, -0.1, math.NaN(), "0.1", true, nil, []any{0.1}} {
+		if k, ok := p.Index(v); ok {
+			t.Errorf("Index(%v) = %d", v, k)
+		}
+	}
+	b := study.Parameter{Type: study.Bool}
+	if _, ok := b.Index("true"); ok {
+		t.Error("a bool takes text")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("At(-1) does not panic")
+		}
+	}()
+	p.At(-1)
+}
+
+func toFloat(v any) float64 {
+	x, err := strconv.ParseFloat(study.Format(v), 64)
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
