@@ -60,7 +60,7 @@ func (d *differ) parameters(old, new []Parameter) {
 		d.compare(path+".scale", p.Scale, q.Scale)
 		d.compare(path+".values", exactList(p.Values), exactList(q.Values))
 		d.compare(path+".value", exact(p.Value), exact(q.Value))
-		d.compare(path+".when", Parameter{When: p.When}, Parameter{When: q.When})
+		d.compare(path+".when", conditions(p), conditions(q))
 	}
 	for _, q := range new {
 		if !slices.ContainsFunc(old, func(p Parameter) bool { return p.Name == q.Name }) {
@@ -70,6 +70,18 @@ func (d *differ) parameters(old, new []Parameter) {
 	if len(d.list) == before {
 		d.compare("the order of spec.parameters", names(old), names(new))
 	}
+}
+
+// conditions is a parameter's When, with the types of its values.
+func conditions(p Parameter) map[string][]any {
+	if len(p.When) == 0 {
+		return nil
+	}
+	when := make(map[string][]any, len(p.When))
+	for name, values := range p.When {
+		when[name] = exactList(values)
+	}
+	return when
 }
 
 func names(params []Parameter) []string {

@@ -152,12 +152,7 @@ type (
 func (p Parameter) MarshalJSON() ([]byte, error) {
 	plain := plainParameter(p)
 	plain.Values, plain.Value = exactList(p.Values), exact(p.Value)
-	if p.When != nil {
-		plain.When = make(map[string][]any, len(p.When))
-		for name, values := range p.When {
-			plain.When[name] = exactList(values)
-		}
-	}
+	plain.When = conditions(p)
 	return marshal(plain)
 }
 

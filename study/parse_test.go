@@ -144,6 +144,18 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestDatesAreText holds that what YAML 1.1 took for a date or a boolean is the
+// text that was written.
+func TestDatesAreText(t *testing.T) {
+	s := mustParse(t, strings.Replace(minimal, "command: [train]", "command: [train, 2026-01-01, yes], env: {D: 2026-01-01}", 1))
+	if diff := cmp.Diff([]string{"train", "2026-01-01", "yes"}, s.Spec.Trial.Command); diff != "" {
+		t.Errorf("command (-want +got):\n%s", diff)
+	}
+	if got := s.Spec.Trial.Env["D"]; got != "2026-01-01" {
+		t.Errorf("env D = %s", got)
+	}
+}
+
 // TestHostileInput holds that input made to hurt is refused with a message.
 func TestHostileInput(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"

@@ -1,0 +1,87 @@
+package study_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// TestCompatible changes one thing of a study file at a time.
+func TestCompatible(t *testing.T) {
+	text, err := os.ReadFile("testdata/good/digits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		from, to string
+		want     []string
+	}{
+		"nothing":     {"", "", nil},
+		"budget":      {"maxTrials: 64", "maxTrials: 128", nil},
+		"less budget": {"maxTrials: 64", "maxTrials: 32", nil},
+		"parallelism": {"parallelism: 8", "parallelism: 4", nil},
+		"pool":        {"pool: default", "pool: gpu", nil},
+		"goal":        {"goal: 0.01", "goal: 0.02", nil},
+		"timeout":     {"timeout: 10m", "timeout: 20m", nil},
+		"grace":       {"grace: 30s", "grace: 1s", nil},
+		"retries":     {"failed: 0", "failed: 1", nil},
+		"workdir":     {"workdir: .", "workdir: /srv", nil},
+		"env":         {"DATA: /data", "DATA: /mnt", nil},
+		"spelling":    {"max: 1e-1", "max: 0.1", nil},
+		"default":     {", scale: log}", ", scale: log, when: {}}", nil},
+
+		"name":       {"name: digits", "name: letters", []string{`metadata.name was "digits" and is "letters"`}},
+		"metric":     {"metric: error", "metric: loss", []string{`spec.objective.metric was "error" and is "loss"`, `spec.trial.metrics was {"pattern":"val_err=(?P<error>\\S+)"} and is {"pattern":"val_err=(?P<loss>\\S+)"}`}},
+		"direction":  {"minimize", "maximize", []string{`spec.objective.direction was "minimize" and is "maximize"`}},
+		"take":       {"take: last", "take: best", []string{`spec.objective.take was "last" and is "best"`}},
+		"range":      {"max: 1e-1", "max: 1", []string{`spec.parameters.learning_rate.max was 0.1 and is 1`}},
+		"type":       {"type: int, min: 16", "type: float, min: 16", []string{`spec.parameters.hidden.type was "int" and is "float"`, `spec.initial was [{"hidden":64,"learning_rate":0.001}] and is [{"hidden":64.0,"learning_rate":0.001}]`}},
+		"values":     {"values: [adam, sgd]", "values: [sgd, adam]", []string{`spec.parameters.solver.values was ["adam","sgd"] and is ["sgd","adam"]`}},
+		"when":       {"when: {solver: [sgd]}", "when: {solver: [adam, sgd]}", []string{`spec.parameters.momentum.when was {"solver":["sgd"]} and is {"solver":["adam","sgd"]}`}},
+		"constraint": {"<= 10", "<= 9", []string{`spec.constraints was ["hidden * learning_rate <= 10"] and is ["hidden * learning_rate <= 9"]`}},
+		"initial":    {"learning_rate: 1e-3", "learning_rate: 1e-2", []string{`spec.initial was [{"hidden":64,"learning_rate":0.001}] and is [{"hidden":64,"learning_rate":0.01}]`}},
+		"algorithm":  {"name: hebo", "name: gp", []string{`spec.algorithm.name was "hebo" and is "gp"`}},
+		"seed":       {"seed: 7", "seed: 8", []string{`spec.algorithm.seed was 7 and is 8`}},
+		"settings":   {"settings: {}", "settings: {a: 1.0}", []string{`spec.algorithm.settings was null and is {"a":1.0}`}},
+		"command":    {"train.py", "tune.py", []string{`spec.trial.command was ["python","train.py","--lr=${learning_rate}","${args}"] and is ["python","tune.py","--lr=${learning_rate}","${args}"]`}},
+		"renamed": {"name: momentum", "name: mass", []string{
+			`spec.parameters: momentum was {"name":"momentum","type":"float","min":0,"max":0.99,"scale":"linear","when":{"solver":["sgd"]}} and is gone`,
+			`spec.parameters: mass is new: {"name":"mass","type":"float","min":0,"max":0.99,"scale":"linear","when":{"solver":["sgd"]}}`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := string(text)
+			after := strings.Replace(before, test.from, test.to, 1)
+			if name == "metric" {
+				after = strings.Replace(after, "(?P<error>", "(?P<loss>", 1)
+			}
+			if diff := cmp.Diff(test.want, study.Compatible(mustParse(t, before), mustParse(t, after))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCompatibleOrder holds that the order of parameters counts, since it is
+// that of an optimiser's dimensions.
+func TestCompatibleOrder(t *testing.T) {
+	a := mustParse(t, strings.Replace(minimal, "max: 1}", "max: 1}, {name: y, type: bool}", 1))
+	b := mustParse(t, strings.Replace(minimal, "[{name: x", "[{name: y, type: bool}, {name: x", 1))
+	want := []string{`the order of spec.parameters was ["x","y"] and is ["y","x"]`}
+	if diff := cmp.Diff(want, study.Compatible(a, b)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func mustParse(t *testing.T, text string) *study.Study {
+	t.Helper()
+	s, err := study.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
