@@ -39,8 +39,9 @@ func Standardize(y []float64) ([]float64, Scale) {
 		squares += (v - mean) * (v - mean)
 	}
 	sd := math.Sqrt(squares / float64(max(len(y)-1, 1)))
+	sd = min(sd, math.MaxFloat64/unit) // the outcomes ±MaxFloat64 have a larger one
 	// The values in z are at most 2, so spread below 1e-14 is rounding error.
-	if !(sd > 1e-14) || sd*unit == 0 {
+	if sd <= 1e-14 || sd*unit == 0 {
 		clear(z)
 		return z, Scale{Mean: mean * unit, SD: 1}
 	}
