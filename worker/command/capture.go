@@ -13,7 +13,7 @@ import (
 
 // drain is how long the pipes of a program that has ended may stay open: a
 // process that left its group can hold them for ever.
-const drain = 2 * time.Second
+const drain = time.Second
 
 // capture reads both outputs of a program.
 type capture struct {

@@ -134,6 +134,13 @@ func (s *session) isEnded() bool {
 	}
 }
 
+// spoke reports whether any metric was reported.
+func (s *session) spoke() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.collector.Reports > 0
+}
+
 // conclude is the attempt's ending. stopped is what ended it from outside before
 // its end, exited how the program ended (nil where it still runs), logs the
 // folder of its logs.

@@ -25,6 +25,10 @@ const (
 	termGrace  = time.Second
 )
 
+// atOnce is how soon after a trial's line a child's death may have nothing to
+// do with the trial.
+const atOnce = time.Second
+
 // stream is a long-lived child, which evaluates one trial after another.
 type stream struct {
 	key     string // what it was started for
@@ -50,38 +54,61 @@ type request struct {
 	Tracestate    string          `json:"tracestate,omitempty"`
 }
 
-// runStream has the slot's child evaluate one attempt.
+// runStream has the slot's child evaluate one attempt. A child that dies at once,
+// having evaluated others before, may never have read the line: then the attempt
+// goes to a new one.
 func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Ending, error) {
 	line, err := e.request(s)
 	if err != nil {
 		return evaluation.Ending{}, err
 	}
-	if err := e.ensureStream(ctx, s.job.Assignment); err != nil {
-		return evaluation.Ending{}, err
+	for {
+		fresh, err := e.ensureStream(ctx, s.job.Assignment)
+		if err != nil {
+			return evaluation.Ending{}, err
+		}
+		st, sent := e.stream, time.Now()
+		stopped, exited := e.converse(ctx, s, line)
+		if exited != nil && stopped == nil && !s.isEnded() {
+			if !fresh && !s.spoke() && time.Since(sent) < atOnce && ctx.Err() == nil {
+				continue
+			}
+			if exited.code == 0 {
+				s.take([]report.Report{{Error: new("the program ended before it was done with the trial")}}, nil)
+			}
+		}
+		return s.conclude(stopped, exited, st.capture, st.dir), nil
 	}
+}
+
+// converse sends the line and waits for the attempt's end. It returns why the
+// attempt was stopped, and how the child ended; nil where it runs on.
+func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (stopped error, exited *exit) {
 	st := e.stream
 	st.setCurrent(s)
 	defer st.setCurrent(nil)
-	if err := st.send(ctx, line); err != nil && ctx.Err() == nil {
-		return e.died(s), nil
-	}
-	select {
-	case <-s.ended:
-	case <-st.child.exited:
-	case <-ctx.Done():
+	if err := st.send(ctx, line); err == nil {
+		select {
+		case <-s.ended:
+		case <-st.child.exited:
+		case <-ctx.Done():
+		}
 	}
 	if s.isEnded() {
-		return s.conclude(nil, nil, st.capture, st.dir), nil
+		return nil, nil
 	}
+	patience := termGrace // of a child that has only closed its stdin
 	select {
 	case <-st.child.exited:
-		return e.died(s), nil
 	default:
+		if stopped = evaluation.Stopped(ctx); stopped != nil {
+			patience = grace(s.job.Assignment)
+		}
 	}
-	st.child.stop(grace(s.job.Assignment), s.job.Kill)
+	st.child.stop(patience, s.job.Kill)
 	e.discard()
-	exited := st.child.exit()
-	return s.conclude(evaluation.Stopped(ctx), &exited, st.capture, st.dir), nil
+	how := st.child.exit()
+	return stopped, &how
 }
 
 // send writes to the child, which may be dead or not read, until ctx ends.
@@ -121,19 +148,6 @@ func (e *Evaluator) request(s *session) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// died is the ending of an attempt whose child has ended: what it wrote last may
-// still hold the attempt's end.
-func (e *Evaluator) died(s *session) evaluation.Ending {
-	st := e.stream
-	st.child.stop(termGrace, s.job.Kill) // it may only have closed its stdin
-	e.discard()
-	exited := st.child.exit()
-	if exited.code == 0 && !s.isEnded() {
-		s.take([]report.Report{{Error: new("the program ended before it was done with the trial")}}, nil)
-	}
-	return s.conclude(nil, &exited, st.capture, st.dir)
-}
-
 // discard forgets a child that has ended.
 func (e *Evaluator) discard() {
 	st := e.stream
@@ -144,14 +158,15 @@ func (e *Evaluator) discard() {
 	}
 }
 
-// ensureStream has a child of the assignment's study running.
-func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) error {
+// ensureStream has a child of the assignment's study running, and reports
+// whether it was started just now.
+func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) (fresh bool, err error) {
 	key, err := json.Marshal(struct {
 		Study string
 		Run   study.Trial
 	}{a.Study, a.Run})
 	if err != nil {
-		return fmt.Errorf("compare programs: %w", err)
+		return false, fmt.Errorf("compare programs: %w", err)
 	}
 	if e.stream != nil {
 		select {
@@ -160,15 +175,15 @@ func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) e
 			e.discard()
 		default:
 			if e.stream.key == string(key) {
-				return nil
+				return false, nil
 			}
 			if err := e.Close(ctx); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
 	e.stream, err = e.startStream(a, string(key))
-	return err
+	return true, err
 }
 
 func (e *Evaluator) startStream(a *messaging.Assignment, key string) (*stream, error) {

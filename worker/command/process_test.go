@@ -1,0 +1,393 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+const say = `report() { echo "{\"fantasia\": {\"metrics\": {\"error\": $1}}}"; }; `
+
+func TestWhatAProgramSays(t *testing.T) {
+	for _, tt := range []struct {
+		name, script string
+		outcome      messaging.Outcome
+		value        float64
+		reason       string
+		parts        []string
+	}{
+		{"a value", say + `report 0.5`, messaging.OutcomeCompleted, 0.5, "", nil},
+		{"the last of several", say + `report 0.5; report 0.25`, messaging.OutcomeCompleted, 0.25, "", nil},
+		{"half a last line", say + `printf 'loss 3 '; printf %s "$(report 0.5)"`, messaging.OutcomeCompleted, 0.5, "", nil},
+		{"in the report file", `echo '{"fantasia": {"metrics": {"error": 0.5}}}' >> $FANTASIA_REPORT`, messaging.OutcomeCompleted, 0.5, "", nil},
+		{"half a line in the report file", `printf %s '{"fantasia": {"metrics": {"error": 0.5}}}' >> $FANTASIA_REPORT`, messaging.OutcomeCompleted, 0.5, "", nil},
+		{"NaN", say + `report NaN`, messaging.OutcomeInfeasible, 0, evaluation.ReasonDiverged, []string{`"error" is NaN`}},
+		{"infinity", say + `report Infinity`, messaging.OutcomeInfeasible, 0, evaluation.ReasonDiverged, []string{"+Inf"}},
+		{"nothing", `true`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, []string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
+		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, []string{`no "error"; saw "val_error"; see `}},
+		{"garbage", `echo hello; echo hello`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, []string{`saw no report in 2 lines (12 bytes) of output`, "hello"}},
+		{"half a report", `printf '{"fantasia": {"metrics": {"er'`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, []string{"cannot be read", "closing brace"}},
+		{"a report on stderr is none", say + `report 0.5 >&2`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, nil},
+		{"an exit code", say + `report 0.5; echo boom >&2; exit 3`, messaging.OutcomeFailed, 0, evaluation.ReasonExit, []string{"exit code 3", "stderr.log", "boom"}},
+		{"last words on stdout", `echo boom; exit 3`, messaging.OutcomeFailed, 0, evaluation.ReasonExit, []string{"boom"}},
+		{"a signal", `kill -SEGV $$`, messaging.OutcomeFailed, 0, evaluation.ReasonSignal, []string{"signal 11"}},
+		{"infeasible", `echo '{"fantasia": {"infeasible": "out of memory"}}'; exec sleep 60`, messaging.OutcomeInfeasible, 0, evaluation.ReasonInfeasible, []string{"out of memory"}},
+		{"infeasible and an exit code", `echo '{"fantasia": {"infeasible": "no"}}'; exit 1`, messaging.OutcomeInfeasible, 0, evaluation.ReasonInfeasible, nil},
+		{"retry", `echo '{"fantasia": {"retry": "preempted"}}'; exec sleep 60`, messaging.OutcomeHandedBack, 0, evaluation.ReasonRetry, []string{"preempted"}},
+		{"exit 75", say + `report 0.5; exit 75`, messaging.OutcomeHandedBack, 0, evaluation.ReasonRetry, []string{"75"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			e := evaluate(t, shell(tt.script))
+			want(t, e, tt.outcome, tt.reason, tt.parts...)
+			if e.Value != nil && *e.Value != tt.value {
+				t.Errorf("value %v, want %v", *e.Value, tt.value)
+			}
+		})
+	}
+}
+
+func TestExitCodesAndSignalsAreTold(t *testing.T) {
+	if e := evaluate(t, shell(`exit 3`)); e.Failure.ExitCode == nil || *e.Failure.ExitCode != 3 || e.Failure.Signal != "" {
+		t.Errorf("exit code: %+v", e.Failure)
+	}
+	if e := evaluate(t, shell(`kill -KILL $$`)); e.Failure.ExitCode != nil || e.Failure.Signal != "killed" {
+		t.Errorf("signal: %+v", e.Failure)
+	}
+}
+
+func TestMeasurements(t *testing.T) {
+	a := shell(`for s in 1 2 2 3; do echo "{\"fantasia\": {\"step\": $s, \"metrics\": {\"error\": 0.$s, \"lr\": NaN}}}"; done`)
+	j := job(a)
+	seen := watch(&j)
+	e := newEvaluator(t, nil).Evaluate(t.Context(), j)
+	want(t, e, messaging.OutcomeCompleted, "")
+	if diff := cmp.Diff([]string{"1 error=0.1", "2 error=0.2", "3 error=0.3"}, seen.all); diff != "" {
+		t.Errorf("measurements (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]float64{"error": 0.3}, e.Metrics); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+func TestMetricsPattern(t *testing.T) {
+	a := shell(`echo epoch 1 val_err=0.5; printf '\repoch 2 val_err=0.4\repoch 3 val_err=0.3' >&2`)
+	a.Run.Metrics = &study.Metrics{Pattern: `val_err=(?P<error>\S+)`}
+	a.Objective.Take = study.TakeBest
+	e := evaluate(t, a)
+	want(t, e, messaging.OutcomeCompleted, "")
+	if *e.Value != 0.3 {
+		t.Errorf("value %v, want 0.3", *e.Value)
+	}
+	a = shell(`echo val_err: 0.5`)
+	a.Run.Metrics = &study.Metrics{Pattern: `val_err=(?P<error>\S+)`}
+	want(t, evaluate(t, a), messaging.OutcomeFailed, evaluation.ReasonNoValue, "no match of metrics.pattern")
+}
+
+func TestMetricsFile(t *testing.T) {
+	for _, tt := range []struct {
+		name, script, file string
+		outcome            messaging.Outcome
+		reason             string
+		parts              []string
+	}{
+		{"a file", `mkdir $FANTASIA_TRIAL_DIR/out; echo '{"error": 0.5, "name": "x"}' > $FANTASIA_TRIAL_DIR/out/m.json`, "out/m.json", messaging.OutcomeCompleted, "", nil},
+		{"NaN", `echo '{"error": NaN}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeInfeasible, evaluation.ReasonDiverged, nil},
+		{"none", `true`, "m.json", messaging.OutcomeFailed, evaluation.ReasonNoValue, []string{"m.json does not exist"}},
+		{"no object", `echo 0.5 > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, evaluation.ReasonNoValue, []string{"not a JSON object"}},
+		{"outside of the folder", `true`, "../../../../../m.json", messaging.OutcomeFailed, evaluation.ReasonNoValue, []string{"not below"}},
+		{"a pipe without a writer", `mkfifo $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, evaluation.ReasonNoValue, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := shell(tt.script)
+			a.Run.Metrics = &study.Metrics{File: tt.file}
+			want(t, evaluate(t, a), tt.outcome, tt.reason, tt.parts...)
+		})
+	}
+}
+
+func TestHowParametersReachAProgram(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	a := assignment("/bin/sh", "-c", `env > $0.env; pwd > $0.pwd; cat "$1" > $0.file; shift; echo "$@" > $0.args; `+say+`report 1`,
+		out, "${file}", "--rate=${lr}", "${args}")
+	a.Run.Env = map[string]string{"DATA": "/data", "FANTASIA_SEED": "0"}
+	a.Run.Workdir = dir
+	a.Checkpoint = "s3://bucket/7"
+	e := newEvaluator(t, func(o *Options) {
+		o.Slot, o.Slots, o.VisibleDevices = 2, 10_000, new("3")
+		o.Environ = append(os.Environ(), "FANTASIA_NATS=nats://user:password@host", "OTEL_SERVICE_NAME=w")
+	})
+	j := job(a)
+	j.Trace = messaging.TraceContext{Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Tracestate: "a=b"}
+	ending := e.Evaluate(t.Context(), j)
+	want(t, ending, messaging.OutcomeCompleted, "")
+	if ending.Checkpoint != a.Checkpoint {
+		t.Errorf("checkpoint %q, want the one before", ending.Checkpoint)
+	}
+	read := func(suffix string) string {
+		data, err := os.ReadFile(out + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(data))
+	}
+	if got := read(".args"); got != "--rate=0.001 --x=3" {
+		t.Errorf("argv %q", got)
+	}
+	if got := read(".pwd"); got != dir {
+		t.Errorf("working directory %q, want %q", got, dir)
+	}
+	var file map[string]float64
+	if err := json.Unmarshal([]byte(read(".file")), &file); err != nil || file["lr"] != 0.001 || file["x"] != 3 {
+		t.Errorf("parameter file: %v, %v", file, err)
+	}
+	env := map[string]string{}
+	for line := range strings.Lines(read(".env") + "\n") {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		env[name] = value
+	}
+	place := filepath.Join(e.options.Dir, "trials", "study-id", "7", "1")
+	for name, value := range map[string]string{
+		"DATA": "/data", "OTEL_SERVICE_NAME": "w", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": "3",
+		"FANTASIA_STUDY": "digits", "FANTASIA_TRIAL": "7", "FANTASIA_ATTEMPT": "1", "FANTASIA_SLOT": "2", "FANTASIA_SEED": "42",
+		"FANTASIA_TRIAL_DIR": place, "FANTASIA_CHECKPOINT_DIR": filepath.Join(e.options.Dir, "checkpoints", "study-id", "7"),
+		"FANTASIA_CHECKPOINT": "s3://bucket/7", "FANTASIA_REPORT": filepath.Join(place, "reports.jsonl"),
+		"FANTASIA_PARAM_LR": "0.001", "FANTASIA_PARAM_X": "3", "FANTASIA_PARAMETERS": `{"lr":0.001,"x":3.0}`,
+		"TRACEPARENT": j.Trace.Traceparent, "TRACESTATE": "a=b",
+	} {
+		if env[name] != value {
+			t.Errorf("%s=%q, want %q", name, env[name], value)
+		}
+	}
+	if _, ok := env["FANTASIA_NATS"]; ok {
+		t.Error("the worker's credentials reach the program")
+	}
+}
+
+func TestWhatIsSetIsKept(t *testing.T) {
+	a := shell(`test "$OMP_NUM_THREADS $PYTHONUNBUFFERED" = "7 0" && ` + `{ ` + say + `report 1; }`)
+	a.Run.Env = map[string]string{"PYTHONUNBUFFERED": "0"}
+	e := newEvaluator(t, func(o *Options) { o.Environ = append(os.Environ(), "OMP_NUM_THREADS=7") })
+	want(t, e.Evaluate(t.Context(), job(a)), messaging.OutcomeCompleted, "")
+}
+
+// A study may not choose what runs on a worker that allows no commands of
+// studies: an environment such as LD_PRELOAD would be enough for that.
+func TestOwnCommandBeatsTheStudys(t *testing.T) {
+	a := assignment("study-command")
+	a.Run.Env = map[string]string{"EVIL": "1"}
+	a.Run.Workdir = "/nowhere"
+	own := []string{"/bin/sh", "-c", `test -z "$EVIL" && ` + `{ ` + say + `report ${x}; }`}
+	e := newEvaluator(t, func(o *Options) { o.AllowStudyCommands, o.Command = false, own })
+	if err := e.Accept(a); err != nil {
+		t.Error(err)
+	}
+	ending := e.Evaluate(t.Context(), job(a))
+	want(t, ending, messaging.OutcomeCompleted, "")
+	if ending.Value != nil && *ending.Value != 3 {
+		t.Errorf("value %v, want 3", *ending.Value)
+	}
+	e = newEvaluator(t, func(o *Options) { o.AllowStudyCommands = false })
+	if err := e.Accept(a); err == nil {
+		t.Error("a study's command is accepted where it is not allowed")
+	}
+}
+
+func TestProgramsThatCannotBeStarted(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("echo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := shell("true")
+	missing.Run.Workdir = filepath.Join(dir, "missing")
+	pattern := shell("true")
+	pattern.Run.Metrics = &study.Metrics{Pattern: "("}
+	for _, tt := range []struct {
+		name string
+		a    *messaging.Assignment
+		part string
+	}{
+		{"not found", assignment("no-such-program", "-x"), "cannot run no-such-program -x"},
+		{"not found by path", assignment("/no/such/program"), "is it installed"},
+		{"not executable", assignment(plain), "chmod +x"},
+		{"no working directory", missing, "is no folder on this worker"},
+		{"a parameter that is none", assignment("echo", "${y}"), `"y"`},
+		{"a bad pattern", pattern, "metrics pattern"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			want(t, evaluate(t, tt.a), messaging.OutcomeFailed, evaluation.ReasonCommand, tt.part)
+		})
+	}
+}
+
+func TestFloodOfGarbageIsBounded(t *testing.T) {
+	const limit = 1 << 20
+	e := newEvaluator(t, func(o *Options) { o.LogLimit = limit })
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ending := e.Evaluate(t.Context(), job(helper(t, "garbage")))
+	runtime.ReadMemStats(&after)
+	want(t, ending, messaging.OutcomeCompleted, "")
+	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 64<<20 {
+		t.Errorf("the heap grew by %d MiB", grown>>20)
+	}
+	log, err := os.ReadFile(filepath.Join(ending.Logs, "stdout.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(log) < limit || len(log) > limit+2*tailSize {
+		t.Errorf("the log has %d bytes, want about %d", len(log), limit)
+	}
+	if !strings.Contains(string(log), "further bytes were dropped") || !strings.Contains(string(log), `{"error": 0.5}`) {
+		t.Error("the log says not what was dropped, or lacks the last line")
+	}
+}
+
+// stopAfterFirst ends an evaluation for a cause after its first measurement,
+// and returns what that was.
+func stopAfterFirst(t *testing.T, e *Evaluator, a *messaging.Assignment, cause error, kill bool) (evaluation.Ending, map[string]float64) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	j := job(a)
+	killed := make(chan struct{})
+	j.Kill = killed
+	seen := watch(&j)
+	first := make(chan map[string]float64, 1)
+	go func() {
+		m := <-seen.first
+		first <- m
+		cancel(cause)
+		if kill {
+			close(killed)
+		}
+	}()
+	ending := e.Evaluate(ctx, j)
+	return ending, <-first
+}
+
+func TestStopReachesTheWholeGroup(t *testing.T) {
+	a := helper(t, "stubborn")
+	a.Run.Grace = study.Duration(100 * time.Millisecond)
+	ending, first := stopAfterFirst(t, newEvaluator(t, nil), a, evaluation.ErrTimeout, false)
+	want(t, ending, messaging.OutcomeTimeout, evaluation.ReasonTimeout, "timeout")
+	gone(t, int(first["pid"]))
+}
+
+func TestKillEndsTheGrace(t *testing.T) {
+	a := helper(t, "stubborn")
+	a.Run.Grace = study.Duration(time.Hour)
+	ending, first := stopAfterFirst(t, newEvaluator(t, nil), a, evaluation.ErrLeaving, true)
+	want(t, ending, messaging.OutcomeHandedBack, evaluation.ReasonLeaving)
+	gone(t, int(first["pid"]))
+}
+
+// A grandchild that holds the pipes must not keep an attempt from ending.
+func TestWhatIsLeftOfTheGroupIsKilled(t *testing.T) {
+	j := job(helper(t, "stubborn", "ORPHAN=1"))
+	seen := watch(&j)
+	ending := newEvaluator(t, nil).Evaluate(t.Context(), j)
+	want(t, ending, messaging.OutcomeFailed, evaluation.ReasonSignal, "signal 9")
+	gone(t, int((<-seen.first)["pid"]))
+}
+
+func TestProcessOutsideOfTheGroupHoldsUpNothing(t *testing.T) {
+	setsid, err := exec.LookPath("setsid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	a := shell(say + `report 1; ` + setsid + ` /bin/sh -c 'echo $$ > ` + pidFile + `.new; mv ` + pidFile + `.new ` + pidFile + `; exec sleep 60' & while ! test -e ` + pidFile + `; do sleep 0.01; done`)
+	begun := time.Now()
+	want(t, evaluate(t, a), messaging.OutcomeCompleted, "")
+	if took := time.Since(begun); took > drain+5*time.Second {
+		t.Errorf("took %s", took)
+	}
+	data, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The shell dies of SIGTERM at once; its child saves a checkpoint first.
+func TestGraceIsForTheWholeGroup(t *testing.T) {
+	a := shell(`/bin/sh -c 'trap "sleep 0.2; echo {\\\"fantasia\\\": {\\\"checkpoint\\\": \\\"step-9\\\"}}; exit" TERM; ` +
+		`echo {\"fantasia\": {\"metrics\": {\"error\": 1}}}; while :; do sleep 0.05; done'; true`)
+	ending, _ := stopAfterFirst(t, newEvaluator(t, nil), a, evaluation.ErrLeaving, false)
+	want(t, ending, messaging.OutcomeHandedBack, evaluation.ReasonLeaving)
+	if ending.Checkpoint != "step-9" {
+		t.Errorf("checkpoint %q, want step-9", ending.Checkpoint)
+	}
+}
+
+// A program that is stopped may end well; its value is that of half a training.
+func TestStoppedProgramDoesNotComplete(t *testing.T) {
+	a := shell(`trap 'exit 0' TERM; ` + say + `report 1; while :; do sleep 0.05; done`)
+	for cause, outcome := range map[error]messaging.Outcome{
+		evaluation.ErrLeaving:   messaging.OutcomeHandedBack,
+		evaluation.ErrTimeout:   messaging.OutcomeTimeout,
+		evaluation.ErrCancelled: messaging.OutcomeCancelled,
+	} {
+		ending, _ := stopAfterFirst(t, newEvaluator(t, nil), a, cause, false)
+		if ending.Outcome != outcome || ending.Value != nil {
+			t.Errorf("%v: outcome %q, value %v", cause, ending.Outcome, ending.Value)
+		}
+	}
+}
+
+func TestKilledWorkerLeavesNoChild(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // the parent-death signal is Linux's
+	}
+	dir := t.TempDir()
+	pidFile := filepath.Join(dir, "pid")
+	a := helper(t, "supervisor")
+	cmd := exec.Command(a.Run.Command[0], dir, pidFile)
+	cmd.Args = []string{"worker", dir, pidFile}
+	cmd.Env = append(os.Environ(), helperVariable+"=supervisor")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	for pid == 0 {
+		if data, err := os.ReadFile(pidFile); err == nil {
+			pid, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("the child did not start")
+		}
+		runtime.Gosched()
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	gone(t, pid)
+}
