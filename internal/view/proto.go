@@ -61,7 +61,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 	}
 	if n := len(t.GetAttempts()); n > 0 {
 		last := t.GetAttempts()[n-1]
-		v.Worker, v.Failure, v.Logs = last.GetWorker(), fromFailure(last.GetFailure()), last.GetLogs()
+		v.Worker, v.Failure, v.Logs = last.GetWorker(), FromFailure(last.GetFailure()), last.GetLogs()
 	}
 	return v
 }
@@ -129,7 +129,8 @@ func fromCounts(c *fantasiav1.TrialCounts) record.Counts {
 	}
 }
 
-func fromFailure(f *fantasiav1.Failure) *messaging.Failure {
+// FromFailure shows a failure as a server sent it; nil for nil.
+func FromFailure(f *fantasiav1.Failure) *messaging.Failure {
 	if f == nil {
 		return nil
 	}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// The exit codes of every command.
+const (
+	ExitOK          = 0
+	ExitError       = 1   // anything that has no code of its own
+	ExitUsage       = 2   // the command line or a study file is wrong
+	ExitFailed      = 3   // the study failed, or nothing completed
+	ExitInterrupted = 130 // 128 + SIGINT, as shells have it
+)
+
+// exitError gives an error its exit code. A nil err has been shown already.
+type exitError struct {
+	code int
+	err  error
+}
+
+// Error is the error's own text.
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+// Unwrap is the error itself.
+func (e *exitError) Unwrap() error { return e.err }
+
+// exitWith ends the program with the code; a nil err says that what there is to
+// say has been said.
+func exitWith(code int, err error) error { return &exitError{code: code, err: err} }
+
+// usageError says that the command line is wrong, and where its help is.
+func usageError(cmd *cobra.Command, err error) error {
+	return exitWith(ExitUsage, fmt.Errorf("%w\nSee '%s --help'.", err, cmd.CommandPath()))
+}
+
+// usagef is usageError with an error of its own.
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	return usageError(cmd, fmt.Errorf(format, args...))
+}
+
+// exit shows the error and returns the exit code that it stands for.
+func (a *app) exit(ctx context.Context, err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	code := codeOf(ctx, err)
+	if text := textOf(err); text != "" && code != ExitInterrupted {
+		fmt.Fprintln(a.Stderr, text)
+	}
+	return code
+}
+
+// codeOf is the exit code that an error stands for.
+func codeOf(ctx context.Context, err error) int {
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit.code
+	}
+	if _, ok := errors.AsType[*study.Problems](err); ok {
+		return ExitUsage
+	}
+	if ctx.Err() != nil {
+		return ExitInterrupted
+	}
+	if connect.CodeOf(err) == connect.CodeInvalidArgument {
+		return ExitUsage
+	}
+	return ExitError
+}
+
+// textOf is what people are shown of an error: the problems of a study file as
+// they are, a line each, so that editors find their places.
+func textOf(err error) string {
+	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
+		return ""
+	}
+	if problems, ok := errors.AsType[*study.Problems](err); ok {
+		return problems.Error()
+	}
+	if bad, ok := errors.AsType[*fileError](err); ok {
+		return bad.Error()
+	}
+	if connected, ok := errors.AsType[*connect.Error](err); ok && error(connected) == err {
+		return "fantasia: " + connected.Message()
+	}
+	return "fantasia: " + err.Error()
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/internal/view"
+)
+
+// remote is the server that a command talks to.
+type remote struct {
+	server  string
+	timeout time.Duration
+}
+
+// flags adds what finds the server to a command and all below it.
+func (r *remote) flags(c *cobra.Command) {
+	c.PersistentFlags().StringVar(&r.server, "server", "http://localhost:8080", "`URL` of any coordinator")
+	c.PersistentFlags().DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for an answer; watches wait for as long as it takes")
+}
+
+// call calls the server with a client, within the time-out.
+func (r *remote) call(cmd *cobra.Command, f func(context.Context, fantasiav1connect.StudyServiceClient) error) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), r.timeout)
+	defer cancel()
+	client, done, err := r.client(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return r.explain(f(ctx, client))
+}
+
+// client makes a client of the server; done closes its connections.
+func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
+	server := r.server
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	target, err := url.Parse(server)
+	if err != nil || target.Host == "" || (target.Scheme != "http" && target.Scheme != "https") {
+		return nil, nil, usagef(cmd, "--server is %q; want a URL such as http://localhost:8080", r.server)
+	}
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		transport = &http.Transport{}
+	}
+	transport = transport.Clone()
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, strings.TrimSuffix(server, "/")),
+		transport.CloseIdleConnections, nil
+}
+
+// explain says who was asked where nobody answered.
+func (r *remote) explain(err error) error {
+	switch connect.CodeOf(err) {
+	case connect.CodeUnavailable:
+		return fmt.Errorf("%s: %w (is a coordinator running there? --server or FANTASIA_SERVER says where)", r.server, err)
+	case connect.CodeDeadlineExceeded:
+		return fmt.Errorf("%s gave no answer in %v: %w", r.server, r.timeout, err)
+	default:
+		return err
+	}
+}
+
+// inFile gives a server's problems with a study file the file's name, a line a
+// problem, as a local check prints them.
+func inFile(name string, err error) error {
+	connected, ok := errors.AsType[*connect.Error](err)
+	if !ok || connected.Code() != connect.CodeInvalidArgument {
+		return err
+	}
+	var lines []string
+	for _, detail := range connected.Details() {
+		value, err := detail.Value()
+		if err != nil {
+			continue // another version's: its message says the same
+		}
+		if bad, ok := value.(*errdetails.BadRequest); ok {
+			for _, v := range bad.GetFieldViolations() {
+				lines = append(lines, place(name, v.GetDescription()))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return err
+	}
+	return &fileError{text: strings.Join(lines, "\n"), cause: err}
+}
+
+// fileError is what a server says is wrong with a study file.
+type fileError struct {
+	text  string
+	cause error
+}
+
+// Error is a line a problem.
+func (e *fileError) Error() string { return e.text }
+
+// Unwrap is the server's error.
+func (e *fileError) Unwrap() error { return e.cause }
+
+// place puts a file's name before a problem, "8:5: spec…" or "spec…".
+func place(file, problem string) string {
+	if problem != "" && problem[0] >= '0' && problem[0] <= '9' {
+		return file + ":" + problem
+	}
+	return file + ": " + problem
+}
+
+// studyName is the resource name of a study that is given by its name or id.
+func studyName(cmd *cobra.Command, nameOrID string) (string, error) {
+	ok := nameOrID != "" && len(nameOrID) <= 63 && !strings.HasPrefix(nameOrID, "-") && !strings.HasSuffix(nameOrID, "-") &&
+		!strings.ContainsFunc(nameOrID, func(c rune) bool {
+			return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+		})
+	if !ok {
+		return "", usagef(cmd, "study is %q; want a study's name (letters, digits and dashes) or its id", nameOrID)
+	}
+	return "studies/" + nameOrID, nil
+}
+
+// completeStudy completes the first argument to the server's studies.
+func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	quick := remote{server: r.server, timeout: 2 * time.Second}
+	err := quick.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1000}))
+		if err != nil {
+			return err
+		}
+		for _, s := range page.Msg.GetStudies() {
+			names = append(names, strings.TrimPrefix(s.GetName(), "studies/")+"\t"+view.EnumName(s.GetState()))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
