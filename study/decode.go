@@ -36,7 +36,8 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	defer func() { d.depth-- }()
 	if d.values++; d.values > maxValues || d.depth > maxDepth {
 		if !d.exhausted {
-			d.addAt(at, path, "too much: a study file holds at most %d values, nested at most %d deep, aliases included", maxValues, maxDepth)
+			d.addAt(at, path, "too much: a study file holds at most %d values, nested at most %d deep, aliases included",
+				maxValues, maxDepth)
 		}
 		d.exhausted = true
 	}
@@ -137,7 +138,8 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 func (d *decoder) unknownField(key *yaml.Node, path string, in reflect.Type, names []string) {
 	at := place{key.Line, key.Column}
 	if in == reflect.TypeFor[Spec]() && key.Value == "objectives" {
-		d.addAt(at, path, "objectives is reserved for studies with several objectives, which this version does not have: write objective, with one metric")
+		d.addAt(at, path, "objectives is reserved for studies with several objectives, which this version does not have: "+
+			"write objective, with one metric")
 		return
 	}
 	if key.ShortTag() == "!!merge" {

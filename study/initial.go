@@ -7,7 +7,7 @@ func (s *Space) compileInitial(r *report, path string, initial []map[string]any)
 	keys := make(map[string]int)
 	for i, raw := range initial {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		before := len(r.list)
+		before := r.failed
 		p := s.normalize(raw, func(name string, known bool, message string) {
 			if known {
 				r.add(at+quoteKey(name), "%s", message)
@@ -15,7 +15,7 @@ func (s *Space) compileInitial(r *report, path string, initial []map[string]any)
 				r.addKey(at+quoteKey(name), "%s", message)
 			}
 		})
-		if len(r.list) > before || r.isBroken(at) {
+		if r.failed > before || r.isBroken(at) {
 			continue
 		}
 		for _, c := range s.checks {

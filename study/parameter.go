@@ -110,7 +110,7 @@ func rejectFields(r *report, path string, p *Parameter, names ...string) {
 
 // checkNumeric checks the range, the scale and the step of a float or an int.
 func checkNumeric(r *report, path string, p *Parameter) {
-	before := len(r.list)
+	before := r.failed
 	for _, bound := range []struct {
 		name  string
 		value **float64
@@ -126,14 +126,15 @@ func checkNumeric(r *report, path string, p *Parameter) {
 	if !slices.Contains([]Scale{Linear, Log, Logit}, p.Scale) {
 		r.add(path+".scale", "%q is no scale%s: linear, log, logit", p.Scale, didYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
 	}
-	if p.Min == nil || p.Max == nil || len(r.list) > before || r.isBroken(path+".min") || r.isBroken(path+".max") {
+	if p.Min == nil || p.Max == nil || r.failed > before || r.isBroken(path+".min") || r.isBroken(path+".max") {
 		return
 	}
 	switch {
 	case *p.Min > *p.Max:
 		r.add(path+".max", "%s is below min, %s: the range is empty", Format(*p.Max), Format(*p.Min))
 	case *p.Min == *p.Max:
-		r.add(path+".max", "%s is min as well: a range has more than one value; to keep one, use type: fixed with value: %s", Format(*p.Max), Format(*p.Max))
+		r.add(path+".max", "%[1]s is min as well: a range has more than one value; to keep one, use type: fixed with value: %[1]s",
+			Format(*p.Max))
 	case p.Type == Int && *p.Max-*p.Min >= maxExact:
 		r.add(path+".max", "%s is 2^53 or more above min: an int has fewer values", Format(*p.Max))
 	default:

@@ -23,9 +23,11 @@ func (s *Space) Check(p Point) error {
 		case active && !ok:
 			return fmt.Errorf("%w: parameter %s is missing: %s", ErrNotInSpace, param.Name, param.accepts())
 		case !active && ok:
-			return fmt.Errorf("%w: parameter %s has the value %s, but is not active here: %s", ErrNotInSpace, param.Name, show(value), s.activeWhere(i))
+			return fmt.Errorf("%w: parameter %s has the value %s, but is not active here: %s",
+				ErrNotInSpace, param.Name, show(value), s.activeWhere(i))
 		case active && !param.has(value):
-			return fmt.Errorf("%w: parameter %s: %s (%T) is not accepted: %s", ErrNotInSpace, param.Name, show(value), value, param.accepts())
+			return fmt.Errorf("%w: parameter %s: %s (%T) is not accepted: %s",
+				ErrNotInSpace, param.Name, show(value), value, param.accepts())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p)) {

@@ -64,10 +64,14 @@ type report struct {
 	keys   map[string]place // of the fields' names, where they have any
 	broken map[string]bool
 	list   []Problem
+	// failed counts the problems of fields, also those not reported a second
+	// time: what is built on the fields must not go on.
+	failed int
 }
 
 // add reports a problem of the field at path.
 func (r *report) add(path, format string, args ...any) {
+	r.failed++
 	if !r.isBroken(path) {
 		r.addAt(r.place(path), path, format, args...)
 	}
@@ -75,11 +79,13 @@ func (r *report) add(path, format string, args ...any) {
 
 // addKey is add for a problem of the field's name, not of its value.
 func (r *report) addKey(path, format string, args ...any) {
-	if at, ok := r.keys[path]; ok && !r.isBroken(path) {
-		r.addAt(at, path, format, args...)
+	at, ok := r.keys[path]
+	if !ok || r.isBroken(path) {
+		r.add(path, format, args...)
 		return
 	}
-	r.add(path, format, args...)
+	r.failed++
+	r.addAt(at, path, format, args...)
 }
 
 // addAt reports a problem at a place of its own.

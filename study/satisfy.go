@@ -32,13 +32,13 @@ const (
 // points that have all the parameters that it mentions, then all together.
 func (s *Space) checkSatisfiable(r *report, prefix string) {
 	effort := maxEffort
-	before := len(r.list)
+	before := r.failed
 	for i, c := range s.checks {
 		if v := s.search([]*constraint{c}, true, &effort); v > unknown {
 			r.add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: no point meets it%s", c.source, v.evidence(c.names))
 		}
 	}
-	if len(s.checks) < 2 || len(r.list) > before {
+	if len(s.checks) < 2 || r.failed > before {
 		return
 	}
 	if v := s.search(s.checks, false, &effort); v > unknown {

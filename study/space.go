@@ -65,20 +65,20 @@ func cloneParameters(params []Parameter) []Parameter {
 // values of parameters and initial points to their types. Paths of problems
 // start with prefix.
 func compileSpace(r *report, prefix string, spec *Spec) *Space {
-	before := len(r.list)
+	before := r.failed
 	checkParameters(r, prefix+"parameters", spec.Parameters)
-	if len(r.list) > before || r.isBroken(prefix+"parameters") {
+	if r.failed > before {
 		return nil
 	}
 	s := &Space{index: make(map[string]int)}
 	s.arrange(r, prefix+"parameters", spec.Parameters)
-	if len(r.list) > before {
+	if r.failed > before {
 		return nil
 	}
 	s.size, s.finite = s.count()
 	s.compileConstraints(r, prefix+"constraints", spec.Constraints)
 	s.compileInitial(r, prefix+"initial", spec.Initial)
-	if len(r.list) == before {
+	if r.failed == before {
 		s.checkSatisfiable(r, prefix)
 	}
 	return s

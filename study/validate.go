@@ -42,7 +42,8 @@ func (s *Study) complete(r *report, o *options) {
 		r.add("kind", "%s: write %s", given(s.Kind), Kind)
 	}
 	if !isLabel(s.Metadata.Name) {
-		r.add("metadata.name", "%s: a name is lower-case letters, digits and dashes, at most %d, with no dash at its ends", given(s.Metadata.Name), maxLabel)
+		r.add("metadata.name", "%s: a name is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
+			given(s.Metadata.Name), maxLabel)
 	}
 	spec := &s.Spec
 	spec.Objective.complete(r)
@@ -98,7 +99,8 @@ func (o *Objective) complete(r *report) {
 	case "":
 		r.add(path+".direction", "is missing: minimize or maximize")
 	default:
-		r.add(path+".direction", "%q is no direction%s: minimize or maximize", o.Direction, didYouMean(string(o.Direction), []string{"minimize", "maximize"}))
+		r.add(path+".direction", "%q is no direction%s: minimize or maximize", o.Direction,
+			didYouMean(string(o.Direction), []string{"minimize", "maximize"}))
 	}
 	switch o.Take {
 	case TakeLast, TakeBest:
@@ -219,7 +221,8 @@ func (m *Metrics) check(r *report, metric string) {
 		if err != nil {
 			r.add(path+".pattern", "%q is no regular expression (RE2): %s", m.Pattern, err)
 		} else if metric != "" && pattern.SubexpIndex(metric) < 0 {
-			r.add(path+".pattern", "%q has no group named %q, the objective's metric: write (?P<%s>…) around its number", m.Pattern, metric, metric)
+			r.add(path+".pattern", "%q has no group named %q, the objective's metric: write (?P<%s>…) around its number",
+				m.Pattern, metric, metric)
 		}
 	}
 }
@@ -229,7 +232,9 @@ func checkEnv(r *report, path string, env map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		at := path + quoteKey(name)
 		switch {
-		case name == "" || isDigit(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool { return !isLetter(c) && !isDigit(c) && c != '_' }):
+		case name == "" || isDigit(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool {
+			return !isLetter(c) && !isDigit(c) && c != '_'
+		}):
 			r.addKey(at, "%q is no name of a variable: letters, digits and underscores, with no digit first", name)
 		case strings.HasPrefix(name, "FANTASIA_"):
 			r.addKey(at, "%q is reserved, as every name that starts with FANTASIA_: choose another", name)

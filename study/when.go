@@ -15,11 +15,11 @@ func (s *Space) arrange(r *report, path string, params []Parameter) {
 	for i, p := range params {
 		files[p.Name], names[i] = i, p.Name
 	}
-	before := len(r.list)
+	before := r.failed
 	for i := range params {
 		checkWhen(r, fmt.Sprintf("%s[%d].when", path, i), &params[i], params, files, names)
 	}
-	if len(r.list) > before {
+	if r.failed > before {
 		return
 	}
 	a := arranger{report: r, path: path, params: params, files: files, state: make([]visitState, len(params))}
