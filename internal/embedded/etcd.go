@@ -15,11 +15,17 @@ import (
 	"github.com/gofrs/flock"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 )
 
-// DefaultQuota is the largest that etcd's database may grow, in bytes.
-const DefaultQuota = 2 << 30
+const (
+	// DefaultQuota is the largest that etcd's database may grow, in bytes.
+	DefaultQuota = 2 << 30
+	// DefaultHistory is long enough for a watcher that was cut off briefly, and
+	// short enough that the database stays small under a thousand writes a second.
+	DefaultHistory = 30 * time.Second
+)
 
 const (
 	etcdName   = "fantasia"
@@ -29,7 +35,16 @@ const (
 	nowhere = "http://127.0.0.1:1"
 	// One member hears no other: short ticks only make it elect itself sooner.
 	tickMs, electionMs = 10, 100
+	// The write-ahead log is replayed from the last snapshot, after so many
+	// entries; entries are kept in memory for followers, of which there are none.
+	snapshotEvery, followersKeep = 2000, 100
+	// segmentBytes is the size to which etcd preallocates files of its
+	// write-ahead log, two at the start; its own default is 64 MB.
+	segmentBytes = 16 << 20
 )
+
+// setSegmentBytes sets etcd's variable before any server reads it.
+var setSegmentBytes = sync.OnceFunc(func() { wal.SegmentSizeBytes = segmentBytes })
 
 // EtcdOptions configure an embedded etcd. Dir is required.
 type EtcdOptions struct {
@@ -40,8 +55,9 @@ type EtcdOptions struct {
 	Logger *slog.Logger
 	// QuotaBytes bounds the database; 0 means DefaultQuota.
 	QuotaBytes int64
-	// CompactRevisions is how many revisions of history are kept; 0 means 10,000.
-	CompactRevisions int
+	// History is how long old versions of keys are kept, and how often they are
+	// compacted away; 0 means DefaultHistory.
+	History time.Duration
 }
 
 // Etcd is an etcd server in this process, a cluster of one. Its methods are
@@ -86,6 +102,7 @@ func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
 	if err != nil {
 		return err
 	}
+	setSegmentBytes()
 	if e.server, err = embed.StartEtcd(cfg); err != nil {
 		return err
 	}
@@ -112,8 +129,8 @@ func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
 	if o.QuotaBytes == 0 {
 		o.QuotaBytes = DefaultQuota
 	}
-	if o.CompactRevisions == 0 {
-		o.CompactRevisions = 10_000
+	if o.History == 0 {
+		o.History = DefaultHistory
 	}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = etcdName, filepath.Join(o.Dir, "data")
@@ -122,8 +139,9 @@ func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
 	cfg.InitialCluster = etcdName + "=" + nowhere
 	cfg.TickMs, cfg.ElectionMs = tickMs, electionMs
 	cfg.QuotaBackendBytes = o.QuotaBytes
-	cfg.AutoCompactionMode = embed.CompactorModeRevision
-	cfg.AutoCompactionRetention = fmt.Sprint(o.CompactRevisions)
+	cfg.AutoCompactionMode = embed.CompactorModePeriodic
+	cfg.AutoCompactionRetention = o.History.String()
+	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries, cfg.MaxWalFiles = snapshotEvery, followersKeep, 1
 	cfg.EnableGRPCGateway = false
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.log)
 	return cfg, nil
