@@ -3,6 +3,7 @@ package optimizer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -76,10 +77,8 @@ func (s *Sampler) complete(next Stream, fixed study.Point) (study.Point, error) 
 	if p, ok := s.repair(x, fixed); ok {
 		return p, nil
 	}
-	blind := Uniform(s.rng)
-	for range blindTries {
-		blind(x)
-		if p, ok := s.accept(x, fixed); ok {
+	if s.seek(x, fixed) {
+		if p, ok := s.repair(x, fixed); ok {
 			return p, nil
 		}
 	}
@@ -88,6 +87,26 @@ func (s *Sampler) complete(next Stream, fixed study.Point) (study.Point, error) 
 	}
 	return nil, fmt.Errorf("%w in %d tries: widen the constraints, or give an initial point that satisfies them",
 		ErrNoFeasible, streamTries+repairTries+blindTries)
+}
+
+// seek looks for a feasible point, taken or not, to repair from, and reports
+// whether it found one. Every second try has about half of its coordinates at a
+// bound, since that is where narrow constraints leave room.
+func (s *Sampler) seek(x []float64, fixed study.Point) bool {
+	uniform := Uniform(s.rng)
+	for try := range blindTries {
+		uniform(x)
+		for i := range x {
+			if try%2 == 1 && s.rng.IntN(2) == 0 {
+				x[i] = math.Round(x[i])
+			}
+		}
+		if p := s.encoding.decode(x, fixed); agrees(p, fixed) && s.encoding.space.Feasible(p) {
+			s.seeds = append(s.seeds, p)
+			return true
+		}
+	}
+	return false
 }
 
 // accept decodes x and reports whether the point can be suggested.

@@ -1,0 +1,135 @@
+package optimizer_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func at(v float64) *float64 { return &v }
+
+// drawParameter draws a parameter of any type; parent, if it has values, may
+// become a condition.
+func drawParameter(t *rapid.T, name string, parent *study.Parameter) study.Parameter {
+	p := study.Parameter{Name: name}
+	lo := rapid.IntRange(1, 50).Draw(t, "min")
+	hi := lo + rapid.IntRange(1, 200).Draw(t, "range")
+	p.Type = rapid.SampledFrom([]study.Type{study.Float, study.Int, study.Categorical, study.Ordinal, study.Bool, study.Fixed}).Draw(t, "type")
+	switch p.Type {
+	case study.Float, study.Int:
+		p.Min, p.Max = at(float64(lo)), at(float64(hi))
+		p.Scale = rapid.SampledFrom([]study.Scale{study.Linear, study.Log}).Draw(t, "scale")
+		if rapid.Bool().Draw(t, "stepped") {
+			p.Step = at(1)
+		}
+	case study.Categorical, study.Ordinal:
+		p.Values = []any{"a", "b", "c", "d"}[:rapid.IntRange(2, 4).Draw(t, "values")]
+	case study.Fixed:
+		p.Value = "f"
+	}
+	if parent != nil && rapid.Bool().Draw(t, "conditional") {
+		p.When = map[string][]any{parent.Name: {"a"}}
+	}
+	return p
+}
+
+func drawSpace(t *rapid.T) *study.Space {
+	var parameters []study.Parameter
+	var parent *study.Parameter
+	for i := range rapid.IntRange(1, 6).Draw(t, "parameters") {
+		p := drawParameter(t, fmt.Sprintf("p%d", i), parent)
+		parameters = append(parameters, p)
+		if len(p.Values) > 0 {
+			parent = &p
+		}
+	}
+	space, err := study.NewSpace(parameters, nil, nil)
+	if err != nil {
+		t.Fatalf("%+v: %v", parameters, err)
+	}
+	return space
+}
+
+// Every place of the cube is a point of the space, and a point comes back from
+// its place: exactly where it is discrete, up to rounding where it is a float.
+func TestEncodingRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		space := drawSpace(t)
+		e := optimizer.NewEncoding(space)
+		x := make([]float64, e.Dim())
+		for i := range x {
+			x[i] = rapid.Float64Range(0, 1).Draw(t, "x")
+		}
+		p := e.Decode(x)
+		if err := space.Check(p); err != nil {
+			t.Fatalf("%v decodes to %v: %v", x, p, err)
+		}
+		place := e.Encode(p)
+		again := e.Decode(place)
+		for _, parameter := range space.Parameters() {
+			value, back := p[parameter.Name], again[parameter.Name]
+			if f, ok := value.(float64); ok && parameter.Step == nil {
+				if g, ok := back.(float64); !ok || math.Abs(f-g) > 1e-12*math.Abs(f) {
+					t.Fatalf("%s is %v, and %v after a round trip", parameter.Name, value, back)
+				}
+			} else if value != back {
+				t.Fatalf("%s is %v, and %v after a round trip", parameter.Name, value, back)
+			}
+		}
+		e.Snap(x)
+		if diff := cmp.Diff(place, x); diff != "" {
+			t.Fatalf("Snap does not move to the place of the point:\n%s", diff)
+		}
+		for i, c := range e.Columns() {
+			if _, active := p[c.Parameter.Name]; !active && place[i] != 0.5 {
+				t.Fatalf("inactive %s lies at %v", c.Parameter.Name, place[i])
+			}
+			if place[i] < 0 || place[i] > 1 {
+				t.Fatalf("%s lies at %v", c.Parameter.Name, place[i])
+			}
+		}
+	})
+}
+
+func TestEncodingColumns(t *testing.T) {
+	e := optimizer.NewEncoding(optimizertest.Mixed(t))
+	type column struct {
+		Name        string
+		Levels      int
+		Categorical bool
+	}
+	var got []column
+	for _, c := range e.Columns() {
+		got = append(got, column{c.Parameter.Name, c.Levels, c.Categorical()})
+	}
+	// epochs is fixed and has no column.
+	want := []column{
+		{"lr", 0, false}, {"width", 241, false}, {"drop", 0, false}, {"decay", 5, false}, {"solver", 3, true},
+		{"momentum", 0, false}, {"nesterov", 2, false}, {"warmup", 10, false}, {"batch", 3, false},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+	if !e.Conditional() || optimizer.NewEncoding(optimizertest.Cube(t, 2, 0, 1)).Conditional() {
+		t.Error("Conditional does not say which space has conditions")
+	}
+}
+
+func TestDecodeTakesAnyNumber(t *testing.T) {
+	e := optimizer.NewEncoding(optimizertest.Cube(t, 1, 2, 4))
+	for u, want := range map[float64]float64{-1: 2, 0: 2, 0.5: 3, 1: 4, 7: 4, math.Inf(1): 4, math.Inf(-1): 2} {
+		if got := e.Decode([]float64{u})["x1"]; got != want {
+			t.Errorf("%v decodes to %v, want %v", u, got, want)
+		}
+	}
+	if got := e.Decode([]float64{math.NaN()})["x1"]; got != 3.0 {
+		t.Errorf("NaN decodes to %v, want the middle", got)
+	}
+}

@@ -1,0 +1,171 @@
+package optimizer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// propose makes a Proposer of a function.
+type propose func(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error)
+
+func (f propose) Propose(_ context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	return f(r)
+}
+
+// byChance draws all that is asked for.
+func byChance(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	var batch []optimizer.Suggestion
+	for range r.N {
+		p, err := r.Sampler.Draw(optimizer.Uniform(r.Rand))
+		if err != nil {
+			return batch, nil, err
+		}
+		r.Sampler.Take(p)
+		batch = append(batch, optimizer.Suggestion{Point: p, Source: optimizer.SourceRandom})
+	}
+	return batch, nil, nil
+}
+
+// The conformance suite holds the guard's promises over an algorithm that keeps
+// to the rules; the tests below, over some that do not.
+func TestGuardConformance(t *testing.T) {
+	optimizertest.Run(t, func() optimizer.Optimizer { return optimizer.Guard(propose(byChance)) })
+}
+
+func TestGuardMendsWhatAnAlgorithmGetsWrong(t *testing.T) {
+	space := optimizertest.Small(t)
+	feasible := study.Point{"a": int64(1), "b": true, "c": "x"}
+	for name, batch := range map[string][]study.Point{
+		"nothing":                 nil,
+		"the same point again":    {feasible, feasible, feasible},
+		"an infeasible point":     {{"a": int64(3), "b": true, "c": "x"}},
+		"a point of no space":     {{"z": 1}, nil},
+		"an inactive parameter":   {{"a": int64(1), "b": true, "c": "x", "d": int64(1)}},
+		"more than was asked for": {feasible, feasible, feasible, feasible, feasible, feasible, feasible},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := optimizer.Guard(propose(func(*optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+				var suggestions []optimizer.Suggestion
+				for _, p := range batch {
+					suggestions = append(suggestions, optimizer.Suggestion{Point: p, Source: optimizer.SourceModel})
+				}
+				return suggestions, nil, nil
+			}))
+			s := optimizertest.NewSession(t, o, space, 1)
+			seen := map[string]bool{}
+			for range 3 {
+				if got := len(s.Ask(4)); got != 4 {
+					t.Errorf("asked for 4, got %d", got)
+				}
+			}
+			for _, p := range s.Problem.Pending {
+				seen[space.Key(p.Point)] = true
+			}
+			if len(seen) != optimizertest.SmallSize {
+				t.Errorf("%d of the space's %d points were suggested", len(seen), optimizertest.SmallSize)
+			}
+		})
+	}
+}
+
+func TestGuardPassesErrorsOn(t *testing.T) {
+	broken := errors.New("broken")
+	large := make(optimizer.State, optimizer.MaxStateSize+1)
+	for name, f := range map[string]propose{
+		"an error":          func(*optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) { return nil, nil, broken },
+		"a state too large": func(*optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) { return nil, large, nil },
+		"an error after points": func(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+			batch, _, _ := byChance(r)
+			return batch, nil, broken
+		},
+	} {
+		p := optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), First: 1}
+		before := optimizer.State("before")
+		batch, state, err := optimizer.Guard(f).Suggest(t.Context(), &p, before, 2, optimizer.NewRand(1, 1))
+		if err == nil || batch != nil || string(state) != "before" {
+			t.Errorf("%s: got %v, the state %q and %v, want nothing but the error and the state as it was", name, batch, state, err)
+		}
+	}
+}
+
+func TestSamplerFindsRarePoints(t *testing.T) {
+	parameters := []study.Parameter{
+		{Name: "x", Type: study.Float, Min: at(0), Max: at(1)},
+		{Name: "y", Type: study.Float, Min: at(0), Max: at(1)},
+		{Name: "n", Type: study.Int, Min: at(1), Max: at(100000)},
+	}
+	for name, c := range map[string]struct {
+		constraint string
+		initial    []map[string]any
+	}{
+		"one in a hundred":             {"x + y <= 0.14", nil},
+		"one in a million, at a bound": {"x + y >= 1.9985", nil},
+		"one in a million, inside": {
+			"x > 0.5 && x < 0.501 && y > 0.5 && y < 0.501",
+			[]map[string]any{{"x": 0.5005, "y": 0.5005, "n": int64(3)}},
+		},
+		"with an initial value that leaves little": {"x >= y * 0.999 && x <= y", []map[string]any{{"y": 1.0}, {"x": 0.5}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			space := optimizertest.Space(t, parameters, []string{c.constraint}, c.initial...)
+			s := optimizertest.NewSession(t, optimizer.Guard(propose(byChance)), space, 1)
+			for range 5 {
+				s.Ask(2) // the session checks that they are feasible
+			}
+			for i, initial := range c.initial {
+				for parameter, value := range initial {
+					if got := s.Suggested[i].Point[parameter]; got != value {
+						t.Errorf("initial point %d: %s is %v, want %v", i+1, parameter, got, value)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestSamplerSaysThatItFoundNothing(t *testing.T) {
+	space := optimizertest.Space(t,
+		[]study.Parameter{{Name: "x", Type: study.Float, Min: at(0), Max: at(1)}, {Name: "y", Type: study.Float, Min: at(0), Max: at(1)}},
+		[]string{"x == 0.25 && y == 0.125"}, map[string]any{"x": 0.25, "y": 0.125})
+	s := optimizertest.NewSession(t, optimizer.Guard(propose(byChance)), space, 1)
+	s.Ask(1) // the initial point is the only one
+	if batch, err := s.TryAsk(t.Context(), 1); !errors.Is(err, optimizer.ErrNoFeasible) || len(batch) > 0 {
+		t.Errorf("got %v and %v, want %v", batch, err, optimizer.ErrNoFeasible)
+	}
+}
+
+// A finite space of many points, of which constraints leave few.
+func TestSamplerExhaustsALargeSpaceWithFewFeasiblePoints(t *testing.T) {
+	var parameters []study.Parameter
+	for _, name := range []string{"a", "b", "c", "d"} {
+		parameters = append(parameters, study.Parameter{Name: name, Type: study.Int, Min: at(0), Max: at(30)})
+	}
+	space := optimizertest.Space(t, parameters, []string{"a + b <= 1", "c <= 0 && d <= 1"})
+	s := optimizertest.NewSession(t, optimizer.Guard(propose(byChance)), space, 1)
+	// (a, b) is (0,0), (0,1) or (1,0); d is 0 or 1.
+	if got := len(s.Ask(100)); got != 6 {
+		t.Errorf("%d points, want 6", got)
+	}
+	if _, err := s.TryAsk(t.Context(), 1); !errors.Is(err, optimizer.ErrExhausted) {
+		t.Errorf("got %v, want %v", err, optimizer.ErrExhausted)
+	}
+}
+
+func TestInitialPointThatWasToldBefore(t *testing.T) {
+	first, second := map[string]any{"a": int64(1), "b": true, "c": "x"}, map[string]any{"a": int64(2)}
+	space := optimizertest.Space(t, optimizertest.Small(t).Parameters(), nil, first, second)
+	s := optimizertest.NewSession(t, optimizer.Guard(propose(byChance)), space, 1)
+	s.Problem.Observations = []optimizer.Observation{{Point: space.Initial()[0], Outcome: optimizer.OutcomeCompleted, Value: 1}}
+	batch := s.Ask(2)
+	if b := batch[0]; b.Source != optimizer.SourceRandom || b.Reasons.Note == "" || space.Key(b.Point) == space.Key(space.Initial()[0]) {
+		t.Errorf("%v from %q because %q: the first initial point was evaluated already", b.Point, b.Source, b.Reasons.Note)
+	}
+	if b := batch[1]; b.Source != optimizer.SourceInitial || b.Point["a"] != int64(2) {
+		t.Errorf("%v from %q, want the second initial point", b.Point, b.Source)
+	}
+}
