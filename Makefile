@@ -41,7 +41,7 @@ bench: ## Run the benchmarks (minutes)
 
 .PHONY: compare
 compare: build examples/digits/digits ## Compare gp with random on the digits study over 10 seeds (half an hour)
-	scripts/compare
+	$(GO) run ./scripts/compare
 
 .PHONY: lint
 lint: ## Lint the Go code and the API
