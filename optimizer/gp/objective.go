@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -28,6 +29,7 @@ type objective struct {
 	beta, alpha   []float64
 	at            []float64 // where factor and beta were computed; nil if nowhere
 	atValue       float64
+	err           error // of the factorisation there
 	dKernel       []float64
 	evaluations   int // of the gradient
 }
@@ -70,7 +72,7 @@ func (o *objective) value(v []float64) float64 {
 	o.at = append(o.at[:0], v...)
 	o.kernel.Gram(o.gram, h.Kernel, o.x)
 	addDiagonal(o.gram, h.Noise)
-	if o.factor.Factorize(o.gram) != nil {
+	if o.err = o.factor.Factorize(o.gram); o.err != nil {
 		o.atValue = math.Inf(1)
 		return o.atValue
 	}
@@ -126,4 +128,16 @@ func (o *objective) gradient(grad, v []float64) {
 		}
 		i++
 	}
+}
+
+// model returns the model at the free hyperparameters v. It takes over the
+// objective's memory, which is of no use afterwards.
+func (o *objective) model(v []float64) (*Model, error) {
+	if o.value(v); o.err != nil {
+		return nil, fmt.Errorf("fit to %d observations: %w", len(o.y), o.err)
+	}
+	m := &Model{kernel: o.kernel, hyper: o.hyperparameters(v), x: o.x, factor: o.factor, beta: o.beta}
+	m.alpha = append(o.alpha[:0], m.beta...)
+	m.factor.SolveLTVec(m.alpha)
+	return m, nil
 }

@@ -41,7 +41,7 @@ func fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config
 	if err != nil {
 		return nil, err
 	}
-	model, err := Condition(k, full.hyperparameters(v), points, y)
+	model, err := full.model(v)
 	if err != nil {
 		return nil, err
 	}
