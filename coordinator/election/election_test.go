@@ -101,11 +101,14 @@ func receive[T any](t testing.TB, c <-chan T, what string) T {
 }
 
 func TestOneLeadsAndResigningHandsOverAtOnce(t *testing.T) {
+	t.Parallel()
 	c := embeddedClient(t)
 	if _, _, err := Leader(testContext(t), c, key); !errors.Is(err, ErrNoLeader) {
 		t.Errorf("before anyone ran: %v; want ErrNoLeader", err)
 	}
-	a := newReplica(c, "a").run(t)
+	a := newReplica(c, "a")
+	a.TTL = 20 * time.Second
+	a.run(t)
 	first := receive(t, a.began, "a leads")
 	b := newReplica(c, "b").run(t)
 	value, epoch, err := Leader(testContext(t), c, key)
@@ -120,12 +123,13 @@ func TestOneLeadsAndResigningHandsOverAtOnce(t *testing.T) {
 	if second.Epoch <= first.Epoch || first.Held() {
 		t.Errorf("epoch %d after %d, the first still held: %v", second.Epoch, first.Epoch, first.Held())
 	}
-	if took > MinTTL/2 {
-		t.Errorf("handing over took %s; it must not wait for the lease of %s", took, MinTTL)
+	if took > a.TTL/2 {
+		t.Errorf("handing over took %s; it must not wait for the lease of %s", took, a.TTL)
 	}
 }
 
 func TestErrorOfTheLeaderGivesOthersTheirTurn(t *testing.T) {
+	t.Parallel()
 	c := embeddedClient(t)
 	a := newReplica(c, "a").run(t)
 	receive(t, a.began, "a leads")
@@ -146,6 +150,7 @@ func awaitWatcher(t testing.TB, c *clientv3.Client) {
 }
 
 func TestUnfitCandidatesDoNotLead(t *testing.T) {
+	t.Parallel()
 	c := embeddedClient(t)
 	asked, fit := make(chan struct{}, 100), make(chan struct{})
 	a := newReplica(c, "a")
@@ -171,11 +176,13 @@ func TestUnfitCandidatesDoNotLead(t *testing.T) {
 
 // The lease is lost between the steps of an election: nobody may lead by it.
 func TestLeaseLostWhileCampaigning(t *testing.T) {
+	t.Parallel()
 	for step, hook := range map[string]func(h *hooks, f func(clientv3.LeaseID)){
 		"before the key is made": func(h *hooks, f func(clientv3.LeaseID)) { h.granted = f },
 		"after the key is made":  func(h *hooks, f func(clientv3.LeaseID)) { h.created = f },
 	} {
 		t.Run(step, func(t *testing.T) {
+			t.Parallel()
 			c := embeddedClient(t)
 			a := newReplica(c, "a")
 			lost := make(chan clientv3.LeaseID, 1)
@@ -205,6 +212,7 @@ func TestLeaseLostWhileCampaigning(t *testing.T) {
 // Somebody waits for the leader, every lease is taken away, the leader stops:
 // there is one leader, and it is the one that etcd knows.
 func TestWaitingCandidateIsNoPhantom(t *testing.T) {
+	t.Parallel()
 	c := embeddedClient(t)
 	a := newReplica(c, "a").run(t)
 	b := newReplica(c, "b").run(t)
@@ -235,6 +243,7 @@ func TestWaitingCandidateIsNoPhantom(t *testing.T) {
 }
 
 func TestTermEndsWithItsKey(t *testing.T) {
+	t.Parallel()
 	for what, end := range map[string]func(c *clientv3.Client, term *Term) error{
 		"lease revoked": func(c *clientv3.Client, term *Term) error {
 			_, err := c.Revoke(context.Background(), term.Lease)
@@ -247,6 +256,7 @@ func TestTermEndsWithItsKey(t *testing.T) {
 		"cleared": func(c *clientv3.Client, _ *Term) error { return Clear(context.Background(), c, key) },
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			c := embeddedClient(t)
 			a := newReplica(c, "a").run(t)
 			term := receive(t, a.began, "a leads")
@@ -261,6 +271,7 @@ func TestTermEndsWithItsKey(t *testing.T) {
 }
 
 func TestClearFreesADeadLeadersKey(t *testing.T) {
+	t.Parallel()
 	c := embeddedClient(t)
 	ctx := testContext(t)
 	if err := Clear(ctx, c, key); err != nil {
@@ -280,6 +291,7 @@ func TestClearFreesADeadLeadersKey(t *testing.T) {
 }
 
 func TestCandidateIsChecked(t *testing.T) {
+	t.Parallel()
 	c := &clientv3.Client{}
 	for name, candidate := range map[string]*Candidate{
 		"no client":   {Key: key},
@@ -296,8 +308,10 @@ func TestCandidateIsChecked(t *testing.T) {
 // etcd hangs: the leader stops before its lease can have ended; with the fence
 // switched off it would go on.
 func TestSelfFence(t *testing.T) {
+	t.Parallel()
 	for _, off := range []bool{false, true} {
 		t.Run(fmt.Sprint("off=", off), func(t *testing.T) {
+			t.Parallel()
 			e := testenv.StartEtcd(t)
 			a := newReplica(testenv.EtcdClient(t, e.URL), "a")
 			a.TTL = 3 * time.Second
@@ -330,6 +344,7 @@ func TestSelfFence(t *testing.T) {
 // The leader's connection is cut, so that it cannot even resign: the other leads
 // once the lease has ended, and not before the first has stopped.
 func TestTakeoverAfterACut(t *testing.T) {
+	t.Parallel()
 	e := testenv.StartEtcd(t)
 	proxy := testenv.StartProxy(t, e.URL)
 	a := newReplica(testenv.EtcdClient(t, "http://"+proxy.Addr), "a").run(t)
@@ -355,6 +370,7 @@ func TestTakeoverAfterACut(t *testing.T) {
 
 // The etcd server is killed and comes back within the lease: leadership lasts.
 func TestLeadershipSurvivesARestartOfEtcd(t *testing.T) {
+	t.Parallel()
 	e := testenv.StartEtcd(t)
 	a := newReplica(testenv.EtcdClient(t, e.URL), "a")
 	a.TTL = 10 * time.Second

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,10 +50,16 @@ func TestReads(t *testing.T) {
 	if got, err := l.Trial(ctx, first.ID, 3); err != nil || got.Number != 3 {
 		t.Errorf("trial 3: %+v, %v", got, err)
 	}
+	if got, err := l.LoadStudy(ctx, first.ID); err != nil || got.Study.ID != first.ID || len(got.Trials) != 3 {
+		t.Errorf("a study with its trials: %+v, %v; want 3 trials", got, err)
+	}
 	_, errStudy := l.Study(ctx, "id")
+	_, errRecords := l.LoadStudy(ctx, "id")
 	_, errTrial := l.Trial(ctx, first.ID, 4)
-	if !errors.Is(errStudy, ErrNotFound) || !errors.Is(errTrial, ErrNotFound) {
-		t.Errorf("what does not exist: %v, %v; want ErrNotFound", errStudy, errTrial)
+	for _, err := range []error{errStudy, errRecords, errTrial} {
+		if !errors.Is(err, ErrNotFound) {
+			t.Errorf("what does not exist: %v; want ErrNotFound", err)
+		}
 	}
 }
 
@@ -89,5 +96,27 @@ func TestLoadStartsAgainAfterACompaction(t *testing.T) {
 	}
 	if ranges < 4 {
 		t.Errorf("only %d pages were read: nothing was interrupted", ranges)
+	}
+}
+
+func BenchmarkLoad10000Trials(b *testing.B) {
+	l, w, _ := newLedger(b, Options{})
+	create(b, w, "id1", "digits", 0)
+	for n := 1; n <= 10_000; {
+		var batch Batch
+		for range MaxOps - 1 {
+			t := newTrial(n)
+			t.Checkpoint = strings.Repeat("x", 700)
+			batch.PutTrial("id1", t)
+			n++
+		}
+		if err := w.Commit(b.Context(), &batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if _, err := l.Load(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
