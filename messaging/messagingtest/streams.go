@@ -3,6 +3,7 @@ package messagingtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,10 +103,20 @@ func recreatedUnderReader(f *fixture) {
 	f.end(r)
 }
 
+// claims claims the trials from 1 to n, in order. A stream that is just being
+// made anew can swallow a message: it is sent again, as a worker would.
 func (f *fixture) claims(w messaging.Worker, study string, n int) {
 	f.Helper()
 	for i := range n {
-		f.ok(w.Claim(f.ctx, "id", claim(attempt(study, i+1), "w")), "claim")
+		for {
+			err := w.Claim(f.ctx, "id", claim(attempt(study, i+1), "w"))
+			if errors.Is(err, messaging.ErrClaimed) || f.ctx.Err() != nil {
+				f.Fatalf("claim: %v", err)
+			}
+			if err == nil {
+				break
+			}
+		}
 	}
 }
 

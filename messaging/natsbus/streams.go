@@ -56,6 +56,11 @@ func streams(o LeaderOptions) []jetstream.StreamConfig {
 	// workers does not fill up, and the count of deliveries starts anew.
 	assign.MaxMsgsPerSubject = 1
 	assign.AllowAtomicPublish = true
+	// A fence is known by its sequence. In a stream that is made anew another
+	// leader's fence must not get the sequence of an old one, by which an old
+	// leader would still be let in: so sequences start at the time, in
+	// microseconds, which they cannot catch up with.
+	assign.FirstSeq = uint64(time.Now().UnixMicro())
 
 	claim.Name = streamClaim
 	claim.Description = "Fantasia: the first claim of each attempt"
@@ -135,13 +140,28 @@ func (l *Leader) Setup(ctx context.Context, pools []string) error {
 	return err
 }
 
+// createStream creates the stream, or brings one that exists up to date.
 func (l *Leader) createStream(ctx context.Context, cfg jetstream.StreamConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	if _, err := l.js.CreateOrUpdateStream(ctx, cfg); err != nil {
+	_, err := l.js.CreateStream(ctx, cfg)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		err = l.updateStream(ctx, cfg)
+	}
+	if err != nil {
 		return fmt.Errorf("stream %s: %w", cfg.Name, err)
 	}
 	return nil
+}
+
+func (l *Leader) updateStream(ctx context.Context, cfg jetstream.StreamConfig) error {
+	s, err := l.js.Stream(ctx, cfg.Name)
+	if err != nil {
+		return err
+	}
+	cfg.FirstSeq = s.CachedInfo().Config.FirstSeq
+	_, err = l.js.UpdateStream(ctx, cfg)
+	return err
 }
 
 func (l *Leader) createConsumer(ctx context.Context, pool string) error {

@@ -1,0 +1,434 @@
+package natsbus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
+)
+
+const pool = "default"
+
+// quick looks after its streams often.
+var quick = natsbus.LeaderOptions{CheckInterval: 50 * time.Millisecond}
+
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lead attaches a leader that is set up and has fenced.
+func lead(ctx context.Context, t testing.TB, b *broker, epoch int64) *natsbus.Leader {
+	t.Helper()
+	l := b.leader(quick)
+	must(t, l.Setup(ctx, []string{pool}))
+	must(t, l.Fence(ctx, epoch))
+	return l
+}
+
+func attempt(trial int) messaging.AttemptID {
+	return messaging.AttemptID{Study: "s", Trial: trial, Attempt: 1, Nonce: "n"}
+}
+
+func assignment(trial int) *messaging.Assignment {
+	a := &messaging.Assignment{AttemptID: attempt(trial), Pool: pool, StudyName: "digits"}
+	a.Objective.Metric = "error"
+	return a
+}
+
+func claim(trial int, worker string) *messaging.Claim {
+	return &messaging.Claim{AttemptID: attempt(trial), Pool: pool, Worker: worker}
+}
+
+func result(trial int, worker string) *messaging.Result {
+	value := float64(trial)
+	return &messaging.Result{AttemptID: attempt(trial), Worker: worker, Outcome: messaging.OutcomeCompleted, Value: &value}
+}
+
+// eventually repeats what an outage can refuse, as its callers do.
+func eventually(ctx context.Context, t *testing.T, what string, f func() error) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func fetch(ctx context.Context, t *testing.T, w *natsbus.Worker, trial int) {
+	t.Helper()
+	d, err := w.Fetch(ctx)
+	must(t, err)
+	if got := d.Assignment(); got == nil || got.Trial != trial {
+		t.Fatalf("fetched %+v (%v), want trial %d", got, d.Err(), trial)
+	}
+	must(t, d.Ack(ctx))
+}
+
+func read(ctx context.Context, t *testing.T, r messaging.Reader, trials ...int) (at messaging.Cursor) {
+	t.Helper()
+	for _, trial := range trials {
+		e, err := r.Next(ctx)
+		must(t, err)
+		id := e.ID
+		switch {
+		case e.Claim != nil:
+			id = e.Claim.AttemptID
+		case e.Result != nil:
+			id = e.Result.AttemptID
+		}
+		if id.Trial != trial {
+			t.Fatalf("read %+v (%v), want trial %d", id, e.Err, trial)
+		}
+		at = e.Cursor
+	}
+	return at
+}
+
+// A worker that waits, and one that comes later, survive that an administrator
+// deletes their pool's consumer.
+func TestConsumerDeleted(t *testing.T) {
+	ctx := patient(t)
+	b := startBroker(t)
+	l := lead(ctx, t, b, 1)
+	w := b.worker("w", pool)
+	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(1)}))
+	fetch(ctx, t, w, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fetch(ctx, t, w, 2)
+	}()
+	js := b.js()
+	must(t, js.DeleteConsumer(ctx, "FANTASIA_ASSIGN", "pool_0_default"))
+	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(2)}))
+	<-done
+	must(t, js.DeleteConsumer(ctx, "FANTASIA_ASSIGN", "pool_0_default"))
+	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(3)}))
+	fetch(ctx, t, b.worker("v", pool), 3)
+}
+
+// Every stream is made anew where an administrator deletes it; a leader fences
+// again and goes on, an older one stays out.
+func TestStreamsDeleted(t *testing.T) {
+	ctx := patient(t)
+	b := startBroker(t)
+	older := lead(ctx, t, b, 1)
+	l := lead(ctx, t, b, 2)
+	w := b.worker("w", pool)
+	must(t, w.Claim(ctx, "a", claim(1, "w")))
+	r, err := l.Read(ctx, messaging.StreamClaim, messaging.Cursor{})
+	must(t, err)
+	defer r.Close()
+	read(ctx, t, r, 1)
+
+	js := b.js()
+	for _, stream := range []string{"FANTASIA_ASSIGN", "FANTASIA_CLAIM", "FANTASIA_RESULT", "FANTASIA_METRIC", "FANTASIA_DLQ"} {
+		must(t, js.DeleteStream(ctx, stream))
+	}
+	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(2), assignment(3)}))
+	fetch(ctx, t, w, 2)
+	fetch(ctx, t, w, 3)
+	if err := older.Assign(ctx, []*messaging.Assignment{assignment(4)}); !errors.Is(err, messaging.ErrFenced) {
+		t.Errorf("the older leader assigns: %v, want ErrFenced", err)
+	}
+	eventually(ctx, t, "claim", func() error { return w.Claim(ctx, "b", claim(2, "w")) })
+	eventually(ctx, t, "result", func() error { return w.PublishResult(ctx, result(2, "w")) })
+	eventually(ctx, t, "archive", func() error { return l.Archive(ctx, "x", "y", nil) })
+	read(ctx, t, r, 2)
+}
+
+// A server that is killed and started again has what it acknowledged; workers and
+// readers go on by themselves.
+func TestServerRestarted(t *testing.T) {
+	ctx := patient(t)
+	b := startBroker(t)
+	l := lead(ctx, t, b, 1)
+	w := b.worker("w", pool)
+	r, err := l.Read(ctx, messaging.StreamResult, messaging.Cursor{})
+	must(t, err)
+	defer r.Close()
+	must(t, w.PublishResult(ctx, result(1, "w")))
+	at := read(ctx, t, r, 1)
+	must(t, w.PublishResult(ctx, result(2, "w")))
+	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(1)}))
+
+	b.stop()
+	if err := w.PublishResult(ctx, result(9, "w")); err == nil {
+		t.Error("a result was published to a server that is down")
+	}
+	if err := l.Healthy(ctx); err == nil {
+		t.Error("a server that is down is healthy")
+	}
+	b.start()
+
+	fetch(ctx, t, w, 1)
+	eventually(ctx, t, "publish", func() error { return w.PublishResult(ctx, result(3, "w")) })
+	eventually(ctx, t, "healthy", func() error { return l.Healthy(ctx) })
+	if end := read(ctx, t, r, 2, 3); !end.Created.Equal(at.Created) {
+		t.Errorf("the stream is of %v now, was of %v", end.Created, at.Created)
+	}
+	if err := l.Assign(ctx, []*messaging.Assignment{assignment(2)}); err != nil {
+		t.Errorf("the leader's fence does not stand after the restart: %v", err)
+	}
+}
+
+// A server that is started on an older copy of its store is noticed, also where
+// new messages have passed the old cursor meanwhile.
+func TestStoreFromThePast(t *testing.T) {
+	for _, after := range []int{1, 20} {
+		t.Run(fmt.Sprintf("%d messages later", after), func(t *testing.T) {
+			ctx := patient(t)
+			b := startBroker(t)
+			l := lead(ctx, t, b, 1)
+			w := b.worker("w", pool)
+			r, err := l.Read(ctx, messaging.StreamClaim, messaging.Cursor{})
+			must(t, err)
+			defer r.Close()
+			must(t, w.Claim(ctx, "a", claim(1, "w")))
+			read(ctx, t, r, 1)
+
+			b.stop()
+			past := filepath.Join(t.TempDir(), "past")
+			must(t, os.CopyFS(past, os.DirFS(b.dir)))
+			b.start()
+			for trial := 2; trial <= 5; trial++ {
+				eventually(ctx, t, "claim", func() error { return w.Claim(ctx, "a", claim(trial, "w")) })
+			}
+			cursor := read(ctx, t, r, 2, 3, 4, 5)
+
+			b.stop()
+			b.dir = past
+			b.start()
+			want := []int{1}
+			for trial := 11; trial <= 10+after; trial++ {
+				eventually(ctx, t, "claim", func() error { return w.Claim(ctx, "a", claim(trial, "w")) })
+				want = append(want, trial)
+			}
+			read(ctx, t, r, want...)
+			later, err := l.Read(ctx, messaging.StreamClaim, cursor)
+			must(t, err)
+			defer later.Close()
+			read(ctx, t, later, want...)
+		})
+	}
+}
+
+// No assignment of an older leader is stored after a newer one's fence, however
+// the two race.
+func TestFenceRace(t *testing.T) {
+	const size = 5
+	ctx := patient(t)
+	b := startBroker(t)
+	older, newer := lead(ctx, t, b, 1), b.leader(quick)
+	started := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		for trial := 1; ; trial += size {
+			batch := make([]*messaging.Assignment, size)
+			for i := range batch {
+				batch[i] = assignment(trial + i)
+			}
+			if err := older.Assign(ctx, batch); err != nil {
+				ended <- err
+				return
+			}
+			if trial == 1 {
+				close(started)
+			}
+		}
+	}()
+	<-started
+	must(t, newer.Fence(ctx, 2))
+	if err := <-ended; !errors.Is(err, messaging.ErrFenced) {
+		t.Fatalf("the older leader ended with %v, want ErrFenced", err)
+	}
+	stream, err := b.js().Stream(ctx, "FANTASIA_ASSIGN")
+	must(t, err)
+	fence, err := stream.GetLastMsgForSubject(ctx, "fantasia.fence.0")
+	must(t, err)
+	state := stream.CachedInfo().State
+	if string(fence.Data) != "2" || state.LastSeq != fence.Sequence {
+		t.Errorf("the fence %q has sequence %d, the last message %d", fence.Data, fence.Sequence, state.LastSeq)
+	}
+	if n := state.Msgs - 1; n%size != 0 {
+		t.Errorf("%d assignments are stored, want whole batches of %d", n, size)
+	}
+}
+
+// What cannot be sent while disconnected is refused at once, and never sent
+// later: an old leader's words must not arrive when a partition heals.
+func TestNothingIsReplayed(t *testing.T) {
+	ctx := patient(t)
+	b := startBroker(t)
+	l := lead(ctx, t, b, 1)
+	w := b.worker("w", pool)
+	controls, err := w.Controls(ctx)
+	must(t, err)
+	b.stop()
+	stale := &messaging.Control{Kind: messaging.ControlCancel, Worker: "w", AttemptID: attempt(1)}
+	eventually(ctx, t, "notice that the server is down", func() error {
+		if l.Control(ctx, stale) == nil {
+			return errors.New("it was taken")
+		}
+		return nil
+	})
+	if err := l.Assign(ctx, []*messaging.Assignment{assignment(1)}); err == nil {
+		t.Error("an assignment was published to a server that is down")
+	}
+	b.start()
+	fresh := &messaging.Control{Kind: messaging.ControlCancel, Worker: "w", AttemptID: attempt(2)}
+	eventually(ctx, t, "reach the worker", func() error {
+		if err := l.Control(ctx, fresh); err != nil {
+			return err
+		}
+		select {
+		case c := <-controls:
+			if c.Trial != fresh.Trial {
+				t.Errorf("received %+v, which was sent while the server was down", c)
+			}
+			return nil
+		case <-time.After(50 * time.Millisecond):
+			return errors.New("nothing came")
+		}
+	})
+	stream, err := b.js().Stream(ctx, "FANTASIA_ASSIGN")
+	must(t, err)
+	if n := stream.CachedInfo().State.Msgs; n != 1 {
+		t.Errorf("the stream has %d messages, want the fence alone", n)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	b := startBroker(t)
+	nc := b.connect("x")
+	for _, o := range []natsbus.WorkerOptions{
+		{Name: "leader", Pool: pool}, {Name: "a.b", Pool: pool}, {Pool: pool}, {Name: "w"}, {Name: "w", Pool: "*"},
+		{Name: "w", Pool: pool, Shard: "a b"},
+	} {
+		if _, err := natsbus.NewWorker(nc, o); err == nil {
+			t.Errorf("%+v was taken", o)
+		}
+	}
+	if _, err := natsbus.NewLeader(nc, natsbus.LeaderOptions{Shard: ">"}); err == nil {
+		t.Error("shard > was taken")
+	}
+	o := nc.Opts
+	if o.MaxReconnect != -1 || o.ReconnectBufSize != -1 || o.PingInterval != 5*time.Second || o.MaxPingsOut != 2 ||
+		o.InboxPrefix != "_INBOX_x" {
+		t.Errorf("connection options: %d reconnects, %d bytes of buffer, ping every %v × %d, inbox %s",
+			o.MaxReconnect, o.ReconnectBufSize, o.PingInterval, o.MaxPingsOut, o.InboxPrefix)
+	}
+}
+
+// The streams are as the wire contract has them.
+func TestStreamConfiguration(t *testing.T) {
+	ctx := patient(t)
+	b := startBroker(t)
+	l := b.leader(natsbus.LeaderOptions{})
+	must(t, l.Setup(ctx, []string{pool}))
+	must(t, l.Setup(ctx, []string{pool, "gpu"}))
+	js := b.js()
+	const all, day = -1, 24 * time.Hour
+	tests := []struct {
+		name       string
+		retention  jetstream.RetentionPolicy
+		discard    jetstream.DiscardPolicy
+		newPer     bool
+		perSubject int64
+		age        time.Duration
+		atomic     bool
+	}{
+		{"FANTASIA_ASSIGN", jetstream.WorkQueuePolicy, jetstream.DiscardNew, false, 1, 0, true},
+		{"FANTASIA_CLAIM", jetstream.LimitsPolicy, jetstream.DiscardNew, true, 1, 0, false},
+		{"FANTASIA_RESULT", jetstream.LimitsPolicy, jetstream.DiscardNew, false, 1, 0, false},
+		{"FANTASIA_METRIC", jetstream.LimitsPolicy, jetstream.DiscardOld, false, 10_000, 7 * day, false},
+		{"FANTASIA_DLQ", jetstream.LimitsPolicy, jetstream.DiscardOld, false, all, 30 * day, false},
+	}
+	for _, test := range tests {
+		s, err := js.Stream(ctx, test.name)
+		must(t, err)
+		c := s.CachedInfo().Config
+		if c.Retention != test.retention || c.Discard != test.discard || c.DiscardNewPerSubject != test.newPer ||
+			c.MaxMsgsPerSubject != test.perSubject || c.MaxAge != test.age || c.AllowAtomicPublish != test.atomic ||
+			c.Storage != jetstream.FileStorage || c.MaxMsgSize < 256<<10 || c.AllowDirect {
+			t.Errorf("%s: %+v", test.name, c)
+		}
+	}
+	for _, name := range []string{pool, "gpu"} {
+		c, err := js.Consumer(ctx, "FANTASIA_ASSIGN", "pool_0_"+name)
+		must(t, err)
+		got := c.CachedInfo().Config
+		if got.AckPolicy != jetstream.AckExplicitPolicy || got.AckWait != 30*time.Second || got.MaxDeliver != 20 ||
+			got.MaxWaiting != 16384 || got.InactiveThreshold != 0 || got.FilterSubject != "fantasia.assign.0."+name+".>" {
+			t.Errorf("consumer of %s: %+v", name, got)
+		}
+	}
+}
+
+// The largest envelope fits the stream with its headers.
+func TestLargestEnvelope(t *testing.T) {
+	ctx := patient(t)
+	b := startBroker(t)
+	lead(ctx, t, b, 1)
+	r := result(1, "w")
+	r.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	r.Tracestate = "a=" + strings.Repeat("x", 510)
+	data, err := messaging.Encode(r)
+	must(t, err)
+	r.Logs = strings.Repeat("x", messaging.MaxEnvelope-len(data)-len(`"logs":"",`))
+	must(t, b.worker("w", pool).PublishResult(ctx, r))
+	r.Logs += "xx"
+	if _, err := messaging.Encode(r); !errors.Is(err, messaging.ErrTooLarge) {
+		t.Errorf("two bytes more: %v, want ErrTooLarge", err)
+	}
+}
+
+// A connection that is closed for good ends the calls, instead of retrying.
+func TestConnectionClosed(t *testing.T) {
+	ctx := patient(t)
+	b := startBroker(t)
+	lead(ctx, t, b, 1)
+	nc := b.connect("w")
+	w, err := natsbus.NewWorker(nc, natsbus.WorkerOptions{Name: "w", Pool: pool})
+	must(t, err)
+	closeAtEnd(t, w)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.Fetch(ctx)
+		ended <- err
+	}()
+	nc.Close()
+	if err := <-ended; !errors.Is(err, messaging.ErrClosed) {
+		t.Errorf("fetch: %v, want ErrClosed", err)
+	}
+	if err := w.PublishResult(ctx, result(1, "w")); !errors.Is(err, messaging.ErrClosed) {
+		t.Errorf("publish: %v, want ErrClosed", err)
+	}
+}
