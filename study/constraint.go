@@ -148,12 +148,21 @@ func newCompiler(params []Parameter) (*compiler, error) {
 			c.others[variable] = p.Type
 			continue
 		}
+		if isTypeName(variable) {
+			continue // CEL takes it for the type, and says so
+		}
 		c.variables[variable] = p.Name
 		options = append(options, cel.Variable(variable, cel.DoubleType))
 	}
 	var err error
 	c.env, err = cel.NewEnv(options...)
 	return c, err
+}
+
+// isTypeName reports whether CEL has a type of that name: a variable would be
+// hidden by it.
+func isTypeName(variable string) bool {
+	return slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}, variable)
 }
 
 // compile compiles one constraint.

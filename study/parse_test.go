@@ -27,7 +27,10 @@ func knownAlgorithms() map[string]study.AlgorithmCheck {
 			if f, ok := settings["fantasies"].(string); ok && f != "believer" {
 				errs = append(errs, &study.SettingError{Name: "fantasies", Message: fmt.Sprintf("%q is not accepted: believer, draws, none", f)})
 			}
-			return errors.Join(errs...)
+			if len(errs) == 0 {
+				return nil
+			}
+			return fmt.Errorf("algorithm gp: %w", errors.Join(errs...))
 		},
 	}
 }

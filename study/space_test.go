@@ -1,11 +1,13 @@
 package study_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,6 +123,10 @@ func TestNormalize(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ raw, want map[string]any }{
 		"numbers":       {map[string]any{"x": 1, "n": 3.0, "s": 0.1 + 0.2}, map[string]any{"x": 1.0, "n": int64(3), "s": 0.3}},
+		"Go's numbers":  {map[string]any{"x": float32(0.5), "n": uint64(3), "c": int32(2)}, map[string]any{"x": 0.5, "n": int64(3), "c": 2.0}},
+		"JSON's":        {map[string]any{"x": json.Number("1e-3"), "n": json.Number("3")}, map[string]any{"x": 0.001, "n": int64(3)}},
+		"out of range":  {map[string]any{"x": json.Number("1e999")}, nil},
+		"too large":     {map[string]any{"n": uint64(math.MaxUint64)}, nil},
 		"minus zero":    {map[string]any{"x": math.Copysign(0, -1)}, map[string]any{"x": 0.0}},
 		"listed":        {map[string]any{"c": 1.0}, map[string]any{"c": int64(1)}},
 		"listed float":  {map[string]any{"c": int64(2)}, map[string]any{"c": 2.0}},
@@ -423,6 +429,10 @@ func TestNewSpaceLeavesItsInput(t *testing.T) {
 // TestNewSpaceProblems holds that a space without a file has paths but no places.
 func TestNewSpaceProblems(t *testing.T) {
 	_, err := study.NewSpace(nil, nil, nil)
+	_, taken := study.NewSpace([]study.Parameter{{Name: "int", Type: study.Int, Min: ptr(0), Max: ptr(5)}}, []string{"int > 3"}, nil)
+	if taken == nil || !strings.Contains(taken.Error(), "type(int)") {
+		t.Errorf("a parameter that CEL takes for a type: %v", taken)
+	}
 	if want := "parameters: there are none: give at least one parameter to tune"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

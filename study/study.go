@@ -28,15 +28,24 @@ type Metadata struct {
 
 // Spec is the body of a study file.
 type Spec struct {
-	Objective   Objective        `json:"objective"`
-	Parameters  []Parameter      `json:"parameters"`
-	Constraints []string         `json:"constraints,omitempty"`
-	Initial     []map[string]any `json:"initial,omitempty"`
-	Algorithm   Algorithm        `json:"algorithm,omitzero"`
-	Budget      Budget           `json:"budget"`
-	Parallelism int              `json:"parallelism,omitempty"`
-	Pool        string           `json:"pool,omitempty"`
-	Trial       Trial            `json:"trial"`
+	Objective  Objective   `json:"objective"`
+	Parameters []Parameter `json:"parameters"`
+	// Constraints are CEL expressions over numeric parameters, in which every
+	// number is a double: those of ints, the literals, and the listed values
+	// where all of a parameter's are numbers. A dash in a name is written as an
+	// underscore, and % works on all numbers. Every suggestion meets them; one
+	// that mentions an inactive parameter holds.
+	Constraints []string `json:"constraints,omitempty"`
+	// Initial are points that are run first and counted. What is missing in one
+	// is sampled; a conditional parameter comes with those that it depends on.
+	Initial   []map[string]any `json:"initial,omitempty"`
+	Algorithm Algorithm        `json:"algorithm,omitzero"`
+	Budget    Budget           `json:"budget"`
+	// Parallelism is how many trials may run at once.
+	Parallelism int `json:"parallelism,omitempty"`
+	// Pool is the workers that evaluate the study.
+	Pool  string `json:"pool,omitempty"`
+	Trial Trial  `json:"trial"`
 }
 
 // Direction says which way an objective improves.
@@ -59,7 +68,9 @@ const (
 
 // Objective is the metric that the study optimises.
 type Objective struct {
-	Metric    string    `json:"metric"`
+	Metric string `json:"metric"`
+	// Direction has no default: whichever it were, it would spoil a study that
+	// forgets to state the other.
 	Direction Direction `json:"direction"`
 	Take      Take      `json:"take,omitempty"`
 	// Goal ends the study as soon as a trial reaches it; nil means no goal.
@@ -97,14 +108,16 @@ const (
 
 // Trial says how one evaluation is run.
 type Trial struct {
-	Command []string          `json:"command"`
-	Mode    Mode              `json:"mode,omitempty"`
+	// Command is the argv of the program; see ExpandCommand.
+	Command []string `json:"command"`
+	Mode    Mode     `json:"mode,omitempty"`
+	// Metrics is nil where the program reports its metrics itself.
 	Metrics *Metrics          `json:"metrics,omitempty"`
 	Workdir string            `json:"workdir,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 	// Timeout ends an attempt that runs longer; 0 means no bound.
 	Timeout Duration `json:"timeout,omitempty"`
-	// Grace is the time between SIGTERM and SIGKILL.
+	// Grace is the time between SIGTERM and SIGKILL, positive.
 	Grace   Duration `json:"grace,omitempty"`
 	Retries Retries  `json:"retries,omitzero"`
 }
@@ -153,11 +166,15 @@ const (
 type Parameter struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// Min and Max bound a float or an int, both included.
-	Min   *float64 `json:"min,omitempty"`
-	Max   *float64 `json:"max,omitempty"`
-	Step  *float64 `json:"step,omitempty"`
-	Scale Scale    `json:"scale,omitempty"`
+	// Min and Max bound a float or an int, both included. Those of an int are
+	// whole numbers, at most 2^53 from 0.
+	Min *float64 `json:"min,omitempty"`
+	Max *float64 `json:"max,omitempty"`
+	// Step is the distance of neighbouring values, counted from Min.
+	Step *float64 `json:"step,omitempty"`
+	// Scale needs a range above 0 if it is Log, and inside of (0,1) if it is
+	// Logit; an int on the scale Logit is searched by its place in its range.
+	Scale Scale `json:"scale,omitempty"`
 	// Values are those of a categorical or an ordinal: strings, numbers or
 	// booleans, in order for an ordinal.
 	Values []any `json:"values,omitempty"`

@@ -141,20 +141,22 @@ func (a *Algorithm) complete(r *report, o *options) {
 	}
 }
 
-// unjoin is the errors that errors.Join put together, none for nil.
+// unjoin is the errors that errors.Join put together, also where one error wraps
+// them all; none for nil.
 func unjoin(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if joined, ok := e.(interface{ Unwrap() []error }); ok {
+			var all []error
+			for _, one := range joined.Unwrap() {
+				all = append(all, unjoin(one)...)
+			}
+			return all
+		}
 	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, unjoin(e)...)
-	}
-	return all
+	return []error{err}
 }
 
 func (b *Budget) check(r *report) {
@@ -182,6 +184,10 @@ func (t *Trial) complete(r *report, metric string) {
 	}
 	if t.Metrics != nil {
 		t.Metrics.check(r, metric)
+		if t.Mode == ModeStream && t.Metrics.File != "" {
+			r.add(path+".metrics.file", "%q is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports",
+				t.Metrics.File)
+		}
 	}
 	checkEnv(r, path+".env", t.Env)
 	if strings.ContainsRune(t.Workdir, 0) {
@@ -264,6 +270,10 @@ func (t *Trial) checkCommand(r *report, params []Parameter) {
 			r.add(at, "%s", err)
 		}
 		for _, piece := range pieces {
+			if piece.word != "" && t.Mode == ModeStream {
+				r.add(at, "${%s} is in a command of mode stream, whose program gets each trial's parameters as a line of input: leave it out", piece.word)
+				break
+			}
 			checkWord(r, at, piece.word, params)
 		}
 	}
