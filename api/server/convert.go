@@ -155,7 +155,7 @@ func toWorker(w Worker) *fantasiav1.Worker {
 	return m
 }
 
-func toStruct(p study.Point) (*structpb.Struct, error) { return structpb.NewStruct(p) }
+func toStruct(p map[string]any) (*structpb.Struct, error) { return structpb.NewStruct(p) }
 
 // toTime leaves the zero time out.
 func toTime(t time.Time) *timestamppb.Timestamp {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -16,6 +17,18 @@ type internalError struct{ cause error }
 
 // Error says nothing of the cause.
 func (*internalError) Error() string { return "internal error: see the coordinator's log" }
+
+// plainError is an error in other words.
+type plainError struct {
+	text  string
+	cause error
+}
+
+// Error is the other words.
+func (e *plainError) Error() string { return e.text }
+
+// Unwrap is the error itself.
+func (e *plainError) Unwrap() error { return e.cause }
 
 // toConnect gives a Backend's error the code that tells callers what to do.
 func toConnect(err error) error {
@@ -40,7 +53,8 @@ func toConnect(err error) error {
 		{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 	} {
 		if errors.Is(err, known.err) {
-			return connect.NewError(known.code, err)
+			// A code says what a sentinel says: callers need not read both.
+			return connect.NewError(known.code, &plainError{strings.TrimPrefix(err.Error(), known.err.Error()+": "), err})
 		}
 	}
 	return connect.NewError(connect.CodeInternal, &internalError{cause: err})

@@ -16,11 +16,12 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 )
 
 // pair is two replicas over one ledger. lead says who leads: 0 is nobody.
 type pair struct {
-	backend *memory
+	backend *servertest.Memory
 	lead    atomic.Int64
 	address [3]string
 }
@@ -28,7 +29,7 @@ type pair struct {
 // newPair serves replicas 1 and 2. wrong makes each think that the other leads.
 func newPair(t *testing.T, wrong bool) *pair {
 	t.Helper()
-	p := &pair{backend: newMemory()}
+	p := &pair{backend: servertest.NewMemory()}
 	listeners := [3]net.Listener{1: listen(t), 2: listen(t)}
 	for me := 1; me <= 2; me++ {
 		p.address[me] = listeners[me].Addr().String()
@@ -52,12 +53,12 @@ func newPair(t *testing.T, wrong bool) *pair {
 
 // asked is a backend that tells which replica was asked to stop a study.
 type asked struct {
-	*memory
+	*servertest.Memory
 	me int64
 }
 
 func (a asked) Stop(ctx context.Context, name, reason string) (server.Study, error) {
-	s, err := a.memory.Stop(ctx, name, reason)
+	s, err := a.Memory.Stop(ctx, name, reason)
 	s.Status.Reason = string(rune('0' + a.me))
 	return s, err
 }
@@ -122,7 +123,7 @@ func TestForwardHeaders(t *testing.T) {
 	go func() { done <- srv.Serve(leader) }()
 	t.Cleanup(func() { _ = srv.Close(); <-done })
 
-	c := dial(t, serve(t, newMemory(), server.Options{Leader: func(context.Context) (string, bool, error) {
+	c := dial(t, serve(t, servertest.NewMemory(), server.Options{Leader: func(context.Context) (string, bool, error) {
 		return leader.Addr().String(), false, nil
 	}}), "json")
 	req := connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"})
@@ -160,7 +161,7 @@ func TestForwardDead(t *testing.T) {
 		"":                     connect.CodeUnavailable,
 		"http://":              connect.CodeUnavailable,
 	} {
-		backend := serve(t, newMemory(), server.Options{
+		backend := serve(t, servertest.NewMemory(), server.Options{
 			ForwardTimeout: 100 * time.Millisecond,
 			Leader:         func(context.Context) (string, bool, error) { return address, false, nil },
 		})

@@ -10,14 +10,18 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // file is a study file; %s is its name.
 const file = `apiVersion: fantasia.dev/v1
@@ -109,7 +113,7 @@ func within(t *testing.T) context.Context {
 }
 
 // create puts a study straight into the backend.
-func create(t *testing.T, m *memory, name string) server.Study {
+func create(t *testing.T, m *servertest.Memory, name string) server.Study {
 	t.Helper()
 	s, err := m.Create(t.Context(), []byte(named(name)))
 	if err != nil {
@@ -122,7 +126,7 @@ func ptr[T any](v T) *T { return &v }
 
 // evaluated is a trial with two attempts: the first was lost, the second answered.
 func evaluated(number int, value float64) record.Trial {
-	at := func(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
+	at := func(seconds int) time.Time { return servertest.Epoch.Add(time.Duration(seconds) * time.Second) }
 	return record.Trial{
 		Number: number, State: study.TrialCompleted,
 		Point:  study.Point{"lr": 0.001, "width": int64(64), "bias": true, "solver": "adam"},

@@ -15,6 +15,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 )
 
 func TestMux(t *testing.T) {
@@ -49,9 +50,7 @@ func TestMux(t *testing.T) {
 // and the log everything.
 func TestInternal(t *testing.T) {
 	var log bytes.Buffer
-	backend := newMemory()
-	backend.broken = errors.New("etcd at 10.0.0.7: no space")
-	c := dial(t, serve(t, backend, server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), "connect")
+	c := dial(t, serve(t, broken{servertest.NewMemory()}, server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), "connect")
 	for name, secret := range map[string]string{"studies/digits": "10.0.0.7", "studies/panics": "a wild pointer"} {
 		log.Reset()
 		_, err := c.GetStudy(within(t), connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
@@ -66,11 +65,11 @@ func TestInternal(t *testing.T) {
 
 // TestTooLarge holds that a body is bounded, here and on its way to the leader.
 func TestTooLarge(t *testing.T) {
-	leads := serve(t, newMemory(), server.Options{})
+	leads := serve(t, servertest.NewMemory(), server.Options{})
 	options := server.Options{MaxBody: 1 << 10}
-	here := serve(t, newMemory(), options)
+	here := serve(t, servertest.NewMemory(), options)
 	options.Leader = func(context.Context) (string, bool, error) { return leads, false, nil }
-	forwards := serve(t, newMemory(), options)
+	forwards := serve(t, servertest.NewMemory(), options)
 	for _, address := range []string{here, forwards} {
 		for _, protocol := range []string{"connect", "grpc"} {
 			large := named("digits") + strings.Repeat("#", 2<<10)
@@ -80,4 +79,14 @@ func TestTooLarge(t *testing.T) {
 			}
 		}
 	}
+}
+
+// broken is a backend whose reads fail, or panic.
+type broken struct{ *servertest.Memory }
+
+func (broken) Study(_ context.Context, name string) (server.Study, error) {
+	if name == "panics" {
+		panic("a wild pointer")
+	}
+	return server.Study{}, errors.New("etcd at 10.0.0.7: no space")
 }

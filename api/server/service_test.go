@@ -17,6 +17,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/view"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -28,8 +29,8 @@ func TestLife(t *testing.T) {
 	for _, protocol := range slices.Sorted(maps.Keys(protocols)) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			ctx, backend := within(t), newMemory()
-			c := dial(t, serve(t, backend, server.Options{Now: func() time.Time { return epoch.Add(90 * time.Second) }}), protocol)
+			ctx, backend := within(t), servertest.NewMemory()
+			c := dial(t, serve(t, backend, server.Options{Now: func() time.Time { return servertest.Epoch.Add(90 * time.Second) }}), protocol)
 
 			created, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("digits")}))
 			if err != nil {
@@ -76,23 +77,22 @@ func TestLife(t *testing.T) {
 
 // TestSameView holds what a client sees equal to what the ledger has.
 func TestSameView(t *testing.T) {
-	backend := newMemory()
+	backend := servertest.NewMemory()
 	s := create(t, backend, "digits")
 	trial := evaluated(7, 0.03125)
-	worker := server.Worker{Seen: epoch, Heartbeat: messaging.Heartbeat{
+	worker := server.Worker{Seen: servertest.Epoch, Heartbeat: messaging.Heartbeat{
 		Worker: "w2", Pool: "gpu", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 0.1.0", StudyCommands: true,
 		Running: []messaging.AttemptID{{Study: s.Spec.ID, Trial: 7, Attempt: 2}},
 	}}
-	backend.put("digits", trial)
-	backend.change(func() {
-		stored := backend.studies["digits"]
+	backend.Put("digits", trial)
+	backend.Change("digits", func(stored *server.Study) {
 		stored.Best = &trial
 		stored.Recommended = &optimizer.Recommendation{Trial: 7, Mean: 0.04, SD: 0.002, Point: trial.Point}
 		stored.Status.Counts.Completed, stored.Status.Counts.Running = 1, 2
 		s = *stored
-		backend.workers = []server.Worker{worker, {Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default"}}}
 	})
-	now := epoch.Add(1234567 * time.Microsecond)
+	backend.SetWorkers(worker, server.Worker{Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default"}})
+	now := servertest.Epoch.Add(1234567 * time.Microsecond)
 	for _, protocol := range slices.Sorted(maps.Keys(protocols)) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +126,7 @@ func TestSameView(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	ctx, backend := within(t), newMemory()
+	ctx, backend := within(t), servertest.NewMemory()
 	for i := range 5 {
 		create(t, backend, fmt.Sprintf("s%d", i))
 	}
@@ -138,7 +138,7 @@ func TestPages(t *testing.T) {
 			trial.State = study.TrialFailed
 			failed = append(failed, n)
 		}
-		backend.trials["s0"] = append(backend.trials["s0"], trial)
+		backend.Put("s0", trial)
 	}
 	c := dial(t, serve(t, backend, server.Options{}), "connect")
 
@@ -196,7 +196,7 @@ func TestBadFile(t *testing.T) {
 	bad = strings.Replace(bad, "maxTrials: 64", "maxTrials: 0", 1)
 	_, parseErr := study.Parse([]byte(bad))
 	for _, protocol := range []string{"connect", "grpc", "grpc-web"} {
-		c := dial(t, serve(t, newMemory(), server.Options{}), protocol)
+		c := dial(t, serve(t, servertest.NewMemory(), server.Options{}), protocol)
 		_, err := c.CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: bad}))
 		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), parseErr.Error()) {
 			t.Errorf("%s: %v; want %v", protocol, err, parseErr)
@@ -228,22 +228,18 @@ func violations(t *testing.T, err error) []*errdetails.BadRequest_FieldViolation
 }
 
 // toJSON is a value as a script sees it.
-func toJSON(t *testing.T, v any) map[string]any {
+func toJSON(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
+	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var object map[string]any
-	if err := json.Unmarshal(text, &object); err != nil {
-		t.Fatal(err)
-	}
-	return object
+	return string(text)
 }
 
 // TestBadRequests holds that each bad field is named.
 func TestBadRequests(t *testing.T) {
-	backend := newMemory()
+	backend := servertest.NewMemory()
 	create(t, backend, "digits")
 	c := dial(t, serve(t, backend, server.Options{}), "connect")
 	for _, bad := range []struct {

@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -11,7 +10,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -20,7 +19,7 @@ func TestWatchStudy(t *testing.T) {
 	for _, protocol := range []string{"connect", "json", "grpc", "grpc-web"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			backend := newMemory()
+			backend := servertest.NewMemory()
 			create(t, backend, "digits")
 			c := dial(t, serve(t, backend, server.Options{}), protocol)
 			stream, err := c.WatchStudy(within(t), connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/digits"}))
@@ -31,11 +30,11 @@ func TestWatchStudy(t *testing.T) {
 			if !stream.Receive() || stream.Msg().GetStudy().GetTrials().GetCompleted() != 0 {
 				t.Fatalf("first %v, %v", stream.Msg(), stream.Err())
 			}
-			backend.change(func() { backend.studies["digits"].Status.Counts.Completed = 1 })
+			backend.Change("digits", func(s *server.Study) { s.Status.Counts.Completed = 1 })
 			if !stream.Receive() || stream.Msg().GetStudy().GetTrials().GetCompleted() != 1 {
 				t.Fatalf("after a change %v, %v", stream.Msg(), stream.Err())
 			}
-			backend.change(func() { backend.studies["digits"].Status.State = study.Completed })
+			backend.Change("digits", func(s *server.Study) { s.Status.State = study.Completed })
 			if !stream.Receive() || stream.Msg().GetStudy().GetState() != fantasiav1.StudyState_STUDY_STATE_COMPLETED {
 				t.Fatalf("at the end %v, %v", stream.Msg(), stream.Err())
 			}
@@ -74,12 +73,13 @@ func TestWatchTrials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			backend := &paced{memory: newMemory(), waiting: make(chan struct{})}
-			create(t, backend.memory, "digits")
+			backend := servertest.NewMemory()
+			backend.Waiting = make(chan struct{})
+			create(t, backend, "digits")
 			put := func(number int, state study.TrialState) {
 				trial := evaluated(number, 1)
 				trial.State = state
-				backend.put("digits", trial)
+				backend.Put("digits", trial)
 			}
 			put(1, study.TrialCompleted)
 			put(2, study.TrialRunning)
@@ -103,14 +103,14 @@ func TestWatchTrials(t *testing.T) {
 				got <- list
 			}()
 			// Each change waits until the watch has shown the one before.
-			<-backend.waiting
+			<-backend.Waiting
 			put(3, study.TrialQueued)
-			<-backend.waiting
+			<-backend.Waiting
 			put(2, study.TrialCompleted)
-			<-backend.waiting
+			<-backend.Waiting
 			put(3, study.TrialCancelled)
-			<-backend.waiting
-			backend.change(func() { backend.studies["digits"].Status.State = study.Stopped })
+			<-backend.Waiting
+			backend.Change("digits", func(s *server.Study) { s.Status.State = study.Stopped })
 			if diff := cmp.Diff(test.want, <-got); diff != "" {
 				t.Error(diff)
 			}
@@ -123,8 +123,9 @@ func TestWatchEnds(t *testing.T) {
 	for _, protocol := range []string{"connect", "grpc", "grpc-web"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			backend := &paced{memory: newMemory(), waiting: make(chan struct{}), ended: make(chan struct{}, 2)}
-			create(t, backend.memory, "digits")
+			backend := servertest.NewMemory()
+			backend.Waiting, backend.Ended = make(chan struct{}), make(chan struct{}, 2)
+			create(t, backend, "digits")
 			address, stop := start(t, listen(t), backend, server.Options{})
 			c := dial(t, address, protocol)
 			request := &fantasiav1.WatchTrialsRequest{Parent: "studies/digits"}
@@ -135,9 +136,9 @@ func TestWatchEnds(t *testing.T) {
 				stream, err := c.WatchTrials(ctx, connect.NewRequest(request))
 				canceled <- drain(stream, err)
 			}()
-			<-backend.waiting
+			<-backend.Waiting
 			cancel()
-			<-backend.ended
+			<-backend.Ended
 			if err := <-canceled; connect.CodeOf(err) != connect.CodeCanceled {
 				t.Errorf("after the caller's end: %v", err)
 			}
@@ -147,31 +148,12 @@ func TestWatchEnds(t *testing.T) {
 				stream, err := c.WatchTrials(within(t), connect.NewRequest(request))
 				drained <- drain(stream, err)
 			}()
-			<-backend.waiting
+			<-backend.Waiting
 			stop()
-			<-backend.ended
+			<-backend.Ended
 			if err := <-drained; connect.CodeOf(err) != connect.CodeUnavailable {
 				t.Errorf("after the server's end: %v", err)
 			}
 		})
-	}
-}
-
-// paced is a memory whose watches of trials say when they have shown all there
-// is and wait for a change, and when they have ended.
-type paced struct {
-	*memory
-	waiting chan struct{}
-	ended   chan struct{}
-}
-
-func (p *paced) WatchTrials(ctx context.Context, name string, existing bool) iter.Seq2[record.Trial, error] {
-	return func(yield func(record.Trial, error) bool) {
-		defer func() {
-			if p.ended != nil {
-				p.ended <- struct{}{}
-			}
-		}()
-		p.watchTrials(ctx, name, existing, p.waiting, yield)
 	}
 }

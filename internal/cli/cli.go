@@ -6,9 +6,10 @@ package cli
 import (
 	"context"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
 )
 
 // Options are what the command line is run with.
@@ -17,8 +18,6 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	// Version is the program's own, as in "0.1.0".
 	Version string
-	// LookupEnv finds a variable of the environment. Default: os.LookupEnv.
-	LookupEnv func(name string) (value string, ok bool)
 }
 
 // Main runs the command line and returns the program's exit code; see the
@@ -57,9 +56,6 @@ Exit codes: 0 all is well; 2 the command line or a study file is wrong; 3 the
 study failed, or nothing completed; 130 interrupted; 1 anything else.`
 
 func newApp(o Options) *app {
-	if o.LookupEnv == nil {
-		o.LookupEnv = os.LookupEnv
-	}
 	a := &app{Options: o}
 	a.root = &cobra.Command{
 		Use:           "fantasia",
@@ -69,7 +65,7 @@ func newApp(o Options) *app {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.fromEnvironment(cmd.Flags()); err != nil {
+			if err := envflag.Apply(cmd); err != nil {
 				return err
 			}
 			a.started = true

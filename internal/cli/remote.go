@@ -15,6 +15,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/view"
 )
 
@@ -135,6 +136,10 @@ func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]s
 	var names []string
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	// Completion does not begin a command: its flags have not been completed yet.
+	if err := envflag.Apply(cmd); err != nil {
+		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
 	}
 	quick := remote{server: r.server, timeout: 2 * time.Second}
 	err := quick.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {

@@ -48,7 +48,7 @@ func studyBlock(w io.Writer, s *fantasiav1.Study) error {
 		fields = append(fields, field{"Best", fmt.Sprintf("%s in trial %d\n%s", number(b.Value), b.Trial, point(b.Parameters))})
 	}
 	if r := v.Recommended; r != nil {
-		fields = append(fields, field{"Recommended", fmt.Sprintf("trial %d, with a mean of %s ± %s\n%s", r.Trial, number(r.Mean), number(r.SD), point(r.Point))})
+		fields = append(fields, field{"Recommended", fmt.Sprintf("trial %d, with a mean of %s ± %s\n%s", r.Trial, number(r.Mean), number(r.SD), point(r.Parameters))})
 	}
 	return block(w, fields)
 }

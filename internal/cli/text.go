@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/fantasia-hpo/fantasia/internal/view"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -76,7 +77,7 @@ func between(from, to time.Time) string {
 func number(v float64) string { return fmt.Sprintf("%.6g", v) }
 
 // point is a point on one line, by name.
-func point(p study.Point) string {
+func point(p view.Parameters) string {
 	names := make([]string, 0, len(p))
 	for name := range p {
 		names = append(names, name)

@@ -28,8 +28,8 @@ func FromStudy(s *fantasiav1.Study) Study {
 		v.Best = &Best{Trial: int(b.GetTrial()), Value: b.GetValue(), Parameters: fromStruct(b.GetParameters())}
 	}
 	if r := s.GetRecommended(); r != nil {
-		v.Recommended = &optimizer.Recommendation{
-			Trial: int(r.GetTrial()), Mean: r.GetMean(), SD: r.GetSd(), Point: fromStruct(r.GetParameters()),
+		v.Recommended = &Recommendation{
+			Trial: int(r.GetTrial()), Mean: r.GetMean(), SD: r.GetSd(), Parameters: fromStruct(r.GetParameters()),
 		}
 	}
 	return v
@@ -142,7 +142,7 @@ func FromFailure(f *fantasiav1.Failure) *messaging.Failure {
 	return v
 }
 
-func fromStruct(s *structpb.Struct) study.Point { return study.Point(s.AsMap()) }
+func fromStruct(s *structpb.Struct) Parameters { return s.AsMap() }
 
 func fromTime(t *timestamppb.Timestamp) time.Time {
 	if t == nil {

@@ -23,17 +23,29 @@ type Study struct {
 	Best *Best `json:"best"`
 	// Recommended is the evaluated point whose posterior mean is best; nil where
 	// the optimiser has no model of it.
-	Recommended *optimizer.Recommendation `json:"recommended"`
+	Recommended *Recommendation `json:"recommended"`
 	// Seconds is how long the study has run, rounded to milliseconds.
 	Seconds float64 `json:"seconds"`
 }
 
 // Best is the trial with the best value seen.
 type Best struct {
-	Trial      int         `json:"trial"`
-	Value      float64     `json:"value"`
-	Parameters study.Point `json:"parameters"`
+	Trial      int        `json:"trial"`
+	Value      float64    `json:"value"`
+	Parameters Parameters `json:"parameters"`
 }
+
+// Recommendation is the evaluated point whose posterior mean is best.
+type Recommendation struct {
+	Trial      int        `json:"trial"`
+	Mean       float64    `json:"mean"`
+	SD         float64    `json:"sd"`
+	Parameters Parameters `json:"parameters"`
+}
+
+// Parameters are a point as scripts see it, by name: numbers as JSON has them,
+// which tells no float from an integer.
+type Parameters map[string]any
 
 // Trial is one trial, flattened to its last attempt.
 type Trial struct {
@@ -41,7 +53,7 @@ type Trial struct {
 	State study.TrialState `json:"state"`
 	// Attempts is how many times the trial was handed out.
 	Attempts   int                `json:"attempts"`
-	Parameters study.Point        `json:"parameters"`
+	Parameters Parameters         `json:"parameters"`
 	Metrics    map[string]float64 `json:"metrics"`
 	// Value is the objective's; nil unless the trial completed.
 	Value     *float64         `json:"value"`
@@ -97,7 +109,7 @@ func OfStudy(spec record.Study, status record.Status, best *record.Trial, recomm
 		State:       status.State,
 		Trials:      status.Counts,
 		Best:        OfBest(best),
-		Recommended: recommended,
+		Recommended: ofRecommendation(recommended),
 		Seconds:     seconds(Elapsed(status, now)),
 	}
 }
@@ -108,7 +120,14 @@ func OfBest(t *record.Trial) *Best {
 	if t == nil || t.Value == nil {
 		return nil
 	}
-	return &Best{Trial: t.Number, Value: *t.Value, Parameters: t.Point}
+	return &Best{Trial: t.Number, Value: *t.Value, Parameters: Parameters(t.Point)}
+}
+
+func ofRecommendation(r *optimizer.Recommendation) *Recommendation {
+	if r == nil {
+		return nil
+	}
+	return &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: Parameters(r.Point)}
 }
 
 // Elapsed is how long a study has run: until it ended, or until now.
@@ -128,7 +147,7 @@ func OfTrial(t record.Trial) Trial {
 		Trial:      t.Number,
 		State:      t.State,
 		Attempts:   len(t.Attempts),
-		Parameters: t.Point,
+		Parameters: Parameters(t.Point),
 		Metrics:    t.Metrics,
 		Value:      t.Value,
 		Source:     t.Source,

@@ -1,4 +1,6 @@
-package server_test
+// Package servertest is a Backend in memory, for tests of the API and of its
+// clients: it evaluates nothing, and tests put the trials in.
+package servertest
 
 import (
 	"context"
@@ -8,41 +10,39 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// Epoch is when every study was created and started.
+var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// epoch is when every study of the tests was created.
-var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+// Memory is a server.Backend that keeps studies in memory. Safe for concurrent use.
+type Memory struct {
+	// Waiting, unless nil, gets a value whenever a watch of trials has shown all
+	// there is; Ended whenever one has ended. Set both before any watch.
+	Waiting, Ended chan struct{}
 
-// memory is a Backend that keeps studies in memory and evaluates nothing: tests
-// put the trials in.
-type memory struct {
 	mu      sync.Mutex
 	studies map[string]*server.Study // by name
 	trials  map[string][]record.Trial
 	changed chan struct{} // closed and replaced at each change
 	workers []server.Worker
 	made    int
-	broken  error // what Study returns, if set
 }
 
-var _ server.Backend = (*memory)(nil)
+var _ server.Backend = (*Memory)(nil)
 
-func newMemory() *memory {
-	return &memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, changed: make(chan struct{})}
+// NewMemory returns an empty Memory.
+func NewMemory() *Memory {
+	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
-func (m *memory) change(f func()) {
+func (m *Memory) change(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f()
@@ -50,8 +50,16 @@ func (m *memory) change(f func()) {
 	m.changed = make(chan struct{})
 }
 
-// put adds or replaces a trial.
-func (m *memory) put(study string, t record.Trial) {
+// Change lets f change a study, which must exist, and wakes the watches.
+func (m *Memory) Change(study string, f func(*server.Study)) {
+	m.change(func() { f(m.studies[study]) })
+}
+
+// SetWorkers replaces the workers.
+func (m *Memory) SetWorkers(workers ...server.Worker) { m.change(func() { m.workers = workers }) }
+
+// Put adds or replaces a trial of a study.
+func (m *Memory) Put(study string, t record.Trial) {
 	m.change(func() {
 		m.trials[study] = slices.DeleteFunc(m.trials[study], func(o record.Trial) bool { return o.Number == t.Number })
 		m.trials[study] = append(m.trials[study], t)
@@ -60,7 +68,7 @@ func (m *memory) put(study string, t record.Trial) {
 }
 
 // find returns the study of that name or id; the caller holds the lock.
-func (m *memory) find(nameOrID string) (*server.Study, error) {
+func (m *Memory) find(nameOrID string) (*server.Study, error) {
 	for name, s := range m.studies {
 		if name == nameOrID || s.Spec.ID == nameOrID {
 			return s, nil
@@ -69,7 +77,8 @@ func (m *memory) find(nameOrID string) (*server.Study, error) {
 	return nil, fmt.Errorf("study %q: %w", nameOrID, server.ErrNotFound)
 }
 
-func (m *memory) Studies(_ context.Context, after string, limit int) ([]server.Study, error) {
+// Studies implements server.Backend.
+func (m *Memory) Studies(_ context.Context, after string, limit int) ([]server.Study, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []server.Study
@@ -81,15 +90,10 @@ func (m *memory) Studies(_ context.Context, after string, limit int) ([]server.S
 	return list, nil
 }
 
-func (m *memory) Study(_ context.Context, name string) (server.Study, error) {
+// Study implements server.Backend.
+func (m *Memory) Study(_ context.Context, name string) (server.Study, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if name == "panics" {
-		panic("a wild pointer")
-	}
-	if m.broken != nil {
-		return server.Study{}, m.broken
-	}
 	s, err := m.find(name)
 	if err != nil {
 		return server.Study{}, err
@@ -97,7 +101,8 @@ func (m *memory) Study(_ context.Context, name string) (server.Study, error) {
 	return *s, nil
 }
 
-func (m *memory) WatchStudy(ctx context.Context, name string) iter.Seq2[server.Study, error] {
+// WatchStudy implements server.Backend.
+func (m *Memory) WatchStudy(ctx context.Context, name string) iter.Seq2[server.Study, error] {
 	return func(yield func(server.Study, error) bool) {
 		for {
 			m.mu.Lock()
@@ -121,7 +126,8 @@ func (m *memory) WatchStudy(ctx context.Context, name string) iter.Seq2[server.S
 	}
 }
 
-func (m *memory) Create(_ context.Context, file []byte) (server.Study, error) {
+// Create implements server.Backend.
+func (m *Memory) Create(_ context.Context, file []byte) (server.Study, error) {
 	parsed, err := study.Parse(file)
 	if err != nil {
 		return server.Study{}, err
@@ -137,42 +143,48 @@ func (m *memory) Create(_ context.Context, file []byte) (server.Study, error) {
 	m.change(func() {
 		m.made++
 		created = server.Study{
-			Spec:   record.Study{ID: "ID" + strconv.Itoa(m.made), Study: *parsed, Created: epoch},
-			Status: record.Status{State: study.Running, Started: epoch},
+			Spec:   record.Study{ID: "ID" + strconv.Itoa(m.made), Study: *parsed, Created: Epoch},
+			Status: record.Status{State: study.Running, Started: Epoch},
 		}
 		m.studies[name] = &created
 	})
 	return created, nil
 }
 
-func (m *memory) Update(ctx context.Context, name string, file []byte) (server.Study, error) {
+// Update implements server.Backend.
+func (m *Memory) Update(ctx context.Context, name string, file []byte) (server.Study, error) {
 	parsed, err := study.Parse(file)
 	if err != nil {
 		return server.Study{}, err
 	}
-	if _, err := m.Study(ctx, name); err != nil {
+	found, err := m.Study(ctx, name)
+	if err != nil {
 		return server.Study{}, err
 	}
-	if parsed.Metadata.Name != name {
+	if name = found.Spec.Study.Metadata.Name; parsed.Metadata.Name != name {
 		return server.Study{}, fmt.Errorf("%w: metadata.name is %q, the study's is %q", server.ErrPrecondition, parsed.Metadata.Name, name)
 	}
 	m.change(func() { m.studies[name].Spec.Study = *parsed })
 	return m.Study(ctx, name)
 }
 
-func (m *memory) Stop(ctx context.Context, name, reason string) (server.Study, error) {
-	if _, err := m.Study(ctx, name); err != nil {
+// Stop implements server.Backend.
+func (m *Memory) Stop(ctx context.Context, name, reason string) (server.Study, error) {
+	found, err := m.Study(ctx, name)
+	if err != nil {
 		return server.Study{}, err
 	}
+	name = found.Spec.Study.Metadata.Name
 	m.change(func() {
 		if s := m.studies[name]; !s.Status.State.Terminal() {
-			s.Status.State, s.Status.Reason, s.Status.Ended = study.Stopped, reason, epoch.Add(time.Minute)
+			s.Status.State, s.Status.Reason, s.Status.Ended = study.Stopped, reason, Epoch.Add(time.Minute)
 		}
 	})
 	return m.Study(ctx, name)
 }
 
-func (m *memory) Delete(ctx context.Context, name string, force bool) error {
+// Delete implements server.Backend.
+func (m *Memory) Delete(ctx context.Context, name string, force bool) error {
 	found, err := m.Study(ctx, name)
 	if err != nil {
 		return err
@@ -180,18 +192,24 @@ func (m *memory) Delete(ctx context.Context, name string, force bool) error {
 	if !force && !found.Status.State.Terminal() {
 		return fmt.Errorf("study %q is running: %w: stop it first, or force", name, server.ErrPrecondition)
 	}
-	m.change(func() { delete(m.studies, name); delete(m.trials, name) })
+	name = found.Spec.Study.Metadata.Name
+	m.change(func() {
+		delete(m.studies, name)
+		delete(m.trials, name)
+	})
 	return nil
 }
 
-func (m *memory) Trials(_ context.Context, name string, after, limit int) ([]record.Trial, error) {
+// Trials implements server.Backend.
+func (m *Memory) Trials(_ context.Context, name string, after, limit int) ([]record.Trial, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := m.find(name); err != nil {
+	s, err := m.find(name)
+	if err != nil {
 		return nil, err
 	}
 	var list []record.Trial
-	for _, t := range m.trials[name] {
+	for _, t := range m.trials[s.Spec.Study.Metadata.Name] {
 		if t.Number > after && len(list) < limit {
 			list = append(list, t)
 		}
@@ -199,7 +217,8 @@ func (m *memory) Trials(_ context.Context, name string, after, limit int) ([]rec
 	return list, nil
 }
 
-func (m *memory) Trial(ctx context.Context, name string, number int) (record.Trial, error) {
+// Trial implements server.Backend.
+func (m *Memory) Trial(ctx context.Context, name string, number int) (record.Trial, error) {
 	list, err := m.Trials(ctx, name, number-1, 1)
 	if err != nil {
 		return record.Trial{}, err
@@ -210,18 +229,27 @@ func (m *memory) Trial(ctx context.Context, name string, number int) (record.Tri
 	return list[0], nil
 }
 
-func (m *memory) WatchTrials(ctx context.Context, name string, existing bool) iter.Seq2[record.Trial, error] {
-	return func(yield func(record.Trial, error) bool) { m.watchTrials(ctx, name, existing, nil, yield) }
+// WatchTrials implements server.Backend.
+func (m *Memory) WatchTrials(ctx context.Context, name string, existing bool) iter.Seq2[record.Trial, error] {
+	return func(yield func(record.Trial, error) bool) {
+		m.watchTrials(ctx, name, existing, yield)
+		if m.Ended != nil {
+			m.Ended <- struct{}{}
+		}
+	}
 }
 
-// watchTrials sends on waiting, unless it is nil, when it has shown all there is.
-func (m *memory) watchTrials(ctx context.Context, name string, existing bool, waiting chan<- struct{}, yield func(record.Trial, error) bool) {
+func (m *Memory) watchTrials(ctx context.Context, name string, existing bool, yield func(record.Trial, error) bool) {
 	seen := map[int]study.TrialState{}
 	for first := true; ; first = false {
 		m.mu.Lock()
 		s, err := m.find(name)
 		ended := err == nil && s.Status.State.Terminal()
-		list, changed := slices.Clone(m.trials[name]), m.changed
+		var list []record.Trial
+		if err == nil {
+			list = slices.Clone(m.trials[s.Spec.Study.Metadata.Name])
+		}
+		changed := m.changed
 		m.mu.Unlock()
 		if err != nil {
 			yield(record.Trial{}, err)
@@ -237,8 +265,8 @@ func (m *memory) watchTrials(ctx context.Context, name string, existing bool, wa
 		if ended {
 			return
 		}
-		if waiting != nil {
-			waiting <- struct{}{}
+		if m.Waiting != nil {
+			m.Waiting <- struct{}{}
 		}
 		select {
 		case <-changed:
@@ -248,7 +276,8 @@ func (m *memory) watchTrials(ctx context.Context, name string, existing bool, wa
 	}
 }
 
-func (m *memory) Workers(context.Context) ([]server.Worker, error) {
+// Workers implements server.Backend.
+func (m *Memory) Workers(context.Context) ([]server.Worker, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.workers), nil
