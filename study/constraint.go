@@ -94,16 +94,17 @@ func (p Parameter) numeric() bool {
 	})
 }
 
-// compileConstraints compiles the constraints into s.checks.
-func (s *Space) compileConstraints(r *report, path string, sources []string) {
-	if len(sources) == 0 || r.isBroken(path) {
+// compileConstraints compiles the constraints into s.checks. A parameter that is
+// not sound gets the benefit of the doubt: any constraint may name it.
+func (s *Space) compileConstraints(r *report, path string, sources []string, params []Parameter, sound []bool) {
+	if len(sources) == 0 || len(params) > maxParameters || slices.Contains(names(params), "") {
 		return
 	}
 	if len(sources) > maxConstraints {
 		r.add(path, "%d constraints are more than the most that a study can have, %d: join some with &&", len(sources), maxConstraints)
 		return
 	}
-	compiler, err := newCompiler(s.params)
+	compiler, err := newCompiler(params, sound)
 	if err != nil {
 		r.add(path, "constraints over these parameters cannot be compiled: %s", err)
 		return
@@ -129,7 +130,7 @@ type compiler struct {
 	others    map[string]Type
 }
 
-func newCompiler(params []Parameter) (*compiler, error) {
+func newCompiler(params []Parameter, sound []bool) (*compiler, error) {
 	c := &compiler{variables: make(map[string]string), others: make(map[string]Type)}
 	options := []cel.EnvOption{
 		cel.ClearMacros(), // no loops: the time of an evaluation is bounded by the text
@@ -142,14 +143,17 @@ func newCompiler(params []Parameter) (*compiler, error) {
 				return types.Double(math.Mod(float64(a.(types.Double)), float64(b.(types.Double))))
 			}))),
 	}
-	for _, p := range params {
+	for i, p := range params {
 		variable := variableName(p.Name)
-		if !p.numeric() {
+		if sound[i] && !p.numeric() {
 			c.others[variable] = p.Type
 			continue
 		}
 		if isTypeName(variable) {
 			continue // CEL takes it for the type, and says so
+		}
+		if _, ok := c.variables[variable]; ok {
+			continue // a second one of that name
 		}
 		c.variables[variable] = p.Name
 		options = append(options, cel.Variable(variable, cel.DoubleType))
@@ -227,7 +231,7 @@ func (c *compiler) explain(issues *cel.Issues) error {
 		if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
 			name, _, _ := strings.Cut(rest, "'")
 			if kind, ok := c.others[name]; ok {
-				message = fmt.Sprintf("%s is a %s parameter with values that are no numbers: a constraint names numeric parameters only", name, kind)
+				message = fmt.Sprintf("%s is a %s parameter whose values are not all numbers: a constraint names numeric parameters only", name, kind)
 			}
 		}
 		texts = append(texts, fmt.Sprintf("character %d: %s", e.Location.Column()+1, message))

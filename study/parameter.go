@@ -16,19 +16,20 @@ const (
 )
 
 // checkParameters checks each parameter by itself and their names together, and
-// fills in defaults.
-func checkParameters(r *report, path string, params []Parameter) {
+// fills in defaults. It tells which parameters are sound.
+func checkParameters(r *report, path string, params []Parameter) (sound []bool) {
+	sound = make([]bool, len(params))
 	if len(params) == 0 {
 		r.add(path, "there are none: give at least one parameter to tune")
 	}
 	if len(params) > maxParameters {
 		r.add(path, "%d parameters are more than the most that a study can have, %d", len(params), maxParameters)
-		return
+		return sound
 	}
 	places := make(map[string]int)
 	variables := make(map[string]string)
 	for i := range params {
-		p, at := &params[i], fmt.Sprintf("%s[%d]", path, i)
+		p, at, before := &params[i], fmt.Sprintf("%s[%d]", path, i), r.failed
 		checkParameterName(r, at+".name", p.Name)
 		variable := EnvironmentName(p.Name)
 		if first, ok := places[p.Name]; ok && p.Name != "" {
@@ -40,7 +41,9 @@ func checkParameters(r *report, path string, params []Parameter) {
 			variables[variable] = p.Name
 		}
 		checkParameter(r, at, p)
+		sound[i] = r.failed == before
 	}
+	return sound
 }
 
 func checkParameterName(r *report, path, name string) {

@@ -66,17 +66,14 @@ func cloneParameters(params []Parameter) []Parameter {
 // start with prefix.
 func compileSpace(r *report, prefix string, spec *Spec) *Space {
 	before := r.failed
-	checkParameters(r, prefix+"parameters", spec.Parameters)
-	if r.failed > before {
-		return nil
-	}
+	sound := checkParameters(r, prefix+"parameters", spec.Parameters)
 	s := &Space{index: make(map[string]int)}
-	s.arrange(r, prefix+"parameters", spec.Parameters)
+	s.arrange(r, prefix+"parameters", spec.Parameters, sound)
+	s.compileConstraints(r, prefix+"constraints", spec.Constraints, spec.Parameters, sound)
 	if r.failed > before {
 		return nil
 	}
 	s.size, s.finite = s.count()
-	s.compileConstraints(r, prefix+"constraints", spec.Constraints)
 	s.compileInitial(r, prefix+"initial", spec.Initial)
 	if r.failed == before {
 		s.checkSatisfiable(r, prefix)

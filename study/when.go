@@ -7,17 +7,24 @@ import (
 	"strings"
 )
 
-// arrange checks the conditions and puts the parameters into an order in which
-// each comes after those that its When names.
-func (s *Space) arrange(r *report, path string, params []Parameter) {
+// arrange checks the conditions, as far as the parameters that they look at are
+// sound, and puts the parameters into an order in which each comes after those
+// that its When names.
+func (s *Space) arrange(r *report, path string, params []Parameter, sound []bool) {
+	if len(params) > maxParameters {
+		return
+	}
 	files := make(map[string]int, len(params))
 	names := make([]string, len(params))
 	for i, p := range params {
 		files[p.Name], names[i] = i, p.Name
 	}
 	before := r.failed
+	if slices.Contains(names, "") {
+		return // it may be any that a condition looks at
+	}
 	for i := range params {
-		checkWhen(r, fmt.Sprintf("%s[%d].when", path, i), &params[i], params, files, names)
+		checkWhen(r, fmt.Sprintf("%s[%d].when", path, i), &params[i], params, sound, files, names)
 	}
 	if r.failed > before {
 		return
@@ -43,7 +50,7 @@ func (s *Space) arrange(r *report, path string, params []Parameter) {
 
 // checkWhen checks that a parameter's conditions name other parameters and
 // values that these take, and brings the values to their types.
-func checkWhen(r *report, path string, p *Parameter, params []Parameter, files map[string]int, names []string) {
+func checkWhen(r *report, path string, p *Parameter, params []Parameter, sound []bool, files map[string]int, names []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
 		at := path + quoteKey(name)
 		i, ok := files[name]
@@ -62,6 +69,8 @@ func checkWhen(r *report, path string, p *Parameter, params []Parameter, files m
 			continue
 		case len(p.When[name]) > maxListed:
 			r.add(at, "%d values are more than the most that are accepted, %d", len(p.When[name]), maxListed)
+			continue
+		case !sound[i]:
 			continue
 		}
 		for j, v := range p.When[name] {
