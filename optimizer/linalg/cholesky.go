@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -20,16 +19,16 @@ const (
 	// thousand terms and ends where it would change a model visibly.
 	firstJitter = 1e-12
 	lastJitter  = 1e-3
-	// columnGrain columns of right-hand sides and a factor's row fit the cache.
-	columnGrain = 64
 )
 
 // Cholesky is the factor L of A + jitter·I = L·Lᵀ with what is derived from it.
-// It is safe for concurrent reading.
+// It is safe for concurrent use but for Factorize and Inverse.
 type Cholesky struct {
-	upper  blas64.Triangular // Lᵀ
-	logDet float64
-	jitter float64
+	n       int
+	upper   matrix // Lᵀ
+	logDet  float64
+	jitter  float64
+	scratch matrix // Inverse's L⁻¹
 }
 
 // Factorize sets c to the factor of a, n×n, which it does not change, reusing
@@ -40,10 +39,8 @@ type Cholesky struct {
 func (c *Cholesky) Factorize(a *mat.SymDense) error {
 	raw := a.RawSymmetric()
 	n := raw.N
-	if cap(c.upper.Data) < n*n {
-		c.upper.Data = make([]float64, n*n)
-	}
-	c.upper = blas64.Triangular{N: n, Stride: n, Data: c.upper.Data[:n*n], Uplo: blas.Upper, Diag: blas.NonUnit}
+	c.n = n
+	c.upper = reuse(c.upper, n)
 	var mean float64
 	for i := range n {
 		mean += raw.Data[i*raw.Stride+i] / float64(n)
@@ -56,25 +53,33 @@ func (c *Cholesky) Factorize(a *mat.SymDense) error {
 	return fmt.Errorf("factorise a %d×%d matrix of mean diagonal %g: %w even with %g of it added", n, n, mean, ErrNotPositiveDefinite, lastJitter)
 }
 
-func (c *Cholesky) try(a blas64.Symmetric, jitter float64) bool {
-	n := a.N
-	for i := range n {
-		copy(c.upper.Data[i*n+i:(i+1)*n], a.Data[i*a.Stride+i:i*a.Stride+n])
-		c.upper.Data[i*n+i] += jitter
+// reuse returns a matrix with n rows and columns in m's memory if it suffices.
+func reuse(m matrix, n int) matrix {
+	stride := paddedStride(n)
+	if cap(m.data) < n*stride {
+		return matrix{make([]float64, n*stride), stride}
 	}
-	sym := blas64.Symmetric{N: n, Stride: n, Data: c.upper.Data, Uplo: blas.Upper}
-	if _, ok := lapack64.Potrf(sym); !ok {
+	return matrix{m.data[:n*stride], stride}
+}
+
+func (c *Cholesky) try(a blas64.Symmetric, jitter float64) bool {
+	for i := range c.n {
+		row := c.upper.row(i, c.n)
+		copy(row[i:], a.Data[i*a.Stride+i:i*a.Stride+c.n])
+		row[i] += jitter
+	}
+	if !factorize(c.upper, c.n) {
 		return false
 	}
 	c.jitter, c.logDet = jitter, 0
-	for i := range n {
-		c.logDet += 2 * math.Log(c.upper.Data[i*n+i])
+	for i := range c.n {
+		c.logDet += 2 * math.Log(c.upper.row(i, c.n)[i])
 	}
-	return !math.IsNaN(c.logDet)
+	return true
 }
 
 // Size returns n, the number of rows of the factored matrix.
-func (c *Cholesky) Size() int { return c.upper.N }
+func (c *Cholesky) Size() int { return c.n }
 
 // LogDet returns log |A + jitter·I|.
 func (c *Cholesky) LogDet() float64 { return c.logDet }
@@ -82,39 +87,61 @@ func (c *Cholesky) LogDet() float64 { return c.logDet }
 // Jitter returns what was added to the diagonal.
 func (c *Cholesky) Jitter() float64 { return c.jitter }
 
-// SolveL replaces the n×m matrix b by L⁻¹·b.
-func (c *Cholesky) SolveL(b blas64.General) { c.solve(blas.Trans, b) }
+// SolveL replaces the n×m matrix b by L⁻¹·b. Rows whose length is a multiple of
+// 8 but not of 64 are fastest.
+func (c *Cholesky) SolveL(b blas64.General) {
+	Parallel(b.Cols, block, func(_, lo, hi int) {
+		solveL(c.upper, matrix{b.Data[lo:], b.Stride}, 0, c.n, hi-lo)
+	})
+}
 
 // SolveLT replaces the n×m matrix b by L⁻ᵀ·b.
-func (c *Cholesky) SolveLT(b blas64.General) { c.solve(blas.NoTrans, b) }
-
-func (c *Cholesky) solve(t blas.Transpose, b blas64.General) {
-	Parallel(b.Cols, columnGrain, func(_, lo, hi int) {
-		part := blas64.General{Rows: b.Rows, Cols: hi - lo, Stride: b.Stride, Data: b.Data[lo:]}
-		blas64.Trsm(blas.Left, t, 1, c.upper, part)
+func (c *Cholesky) SolveLT(b blas64.General) {
+	Parallel(b.Cols, block, func(_, lo, hi int) {
+		solveLT(c.upper, matrix{b.Data[lo:], b.Stride}, c.n, hi-lo)
 	})
 }
 
 // SolveLVec replaces the vector b of n values by L⁻¹·b.
 func (c *Cholesky) SolveLVec(b []float64) {
-	blas64.Trsv(blas.Trans, c.upper, blas64.Vector{N: len(b), Inc: 1, Data: b})
+	blas64.Trsv(blas.Trans, c.triangular(), blas64.Vector{N: len(b), Inc: 1, Data: b})
 }
 
 // SolveLTVec replaces the vector b of n values by L⁻ᵀ·b.
 func (c *Cholesky) SolveLTVec(b []float64) {
-	blas64.Trsv(blas.NoTrans, c.upper, blas64.Vector{N: len(b), Inc: 1, Data: b})
+	blas64.Trsv(blas.NoTrans, c.triangular(), blas64.Vector{N: len(b), Inc: 1, Data: b})
 }
 
-// Inverse sets dst to (A + jitter·I)⁻¹. dst must be n×n.
+func (c *Cholesky) triangular() blas64.Triangular {
+	return blas64.Triangular{N: c.n, Stride: c.upper.stride, Data: c.upper.data, Uplo: blas.Upper, Diag: blas.NonUnit}
+}
+
+// Inverse sets dst, n×n, to (A + jitter·I)⁻¹ = L⁻ᵀ·L⁻¹.
 func (c *Cholesky) Inverse(dst *mat.SymDense) {
-	raw := dst.RawSymmetric()
-	n := c.upper.N
+	raw, n := dst.RawSymmetric(), c.n
 	if raw.N != n {
 		panic(fmt.Sprintf("linalg: inverse of size %d into %d", n, raw.N))
 	}
-	for i := range n {
-		copy(raw.Data[i*raw.Stride+i:i*raw.Stride+n], c.upper.Data[i*n+i:(i+1)*n])
-	}
-	t := blas64.Triangular{N: n, Stride: raw.Stride, Data: raw.Data, Uplo: blas.Upper, Diag: blas.NonUnit}
-	lapack64.Potri(t)
+	c.scratch = reuse(c.scratch, n)
+	inverse := c.scratch // L⁻¹, whose blocks above the diagonal are not set
+	Parallel(n, block, func(_, lo, hi int) {
+		for i := lo; i < n; i++ {
+			clear(inverse.from(i, lo).row(0, hi-lo))
+		}
+		for i := lo; i < hi; i++ {
+			inverse.row(i, n)[i] = 1
+		}
+		solveL(c.upper, inverse.from(0, lo), lo, n, hi-lo)
+	})
+	out := matrix{raw.Data, raw.Stride}
+	Parallel(n, block, func(_, lo, hi int) {
+		for i := 0; i <= lo; i += block {
+			size := min(block, n-i)
+			to := out.from(i, lo)
+			for r := range size {
+				clear(to.row(r, hi-lo))
+			}
+			addProduct(to, 1, inverse.from(lo, i).transposed(), inverse.from(lo, lo), size, hi-lo, n-lo)
+		}
+	})
 }
