@@ -27,8 +27,8 @@ type Candidates struct {
 // candidateBlock holds L⁻¹k(X, candidates) for a range of candidates.
 type candidateBlock struct {
 	x    *mat.Dense
-	data blas64.General // n×w
-	more [][]float64    // a row of w for each fantasy
+	data blas64.General // n×w, w filled up by linalg.NewColumns
+	more [][]float64    // a row for each fantasy
 }
 
 // Candidates returns the rows of x as candidates, ready for Posterior.
@@ -42,9 +42,8 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 	linalg.Parallel(rows, blockColumns, func(chunk, lo, hi int) {
 		b := &c.blocks[chunk]
 		b.x = c.x.Slice(lo, hi, 0, d).(*mat.Dense)
-		v := mat.NewDense(m.Len(), hi-lo, nil)
-		m.kernel.Cross(v, m.hyper.Kernel, m.x, b.x)
-		b.data = v.RawMatrix()
+		b.data = linalg.NewColumns(m.Len(), hi-lo)
+		m.kernel.Cross(b.columns(), m.hyper.Kernel, m.x, b.x)
 		m.factor.SolveL(b.data)
 		for i, beta := range m.beta {
 			floats.AddScaled(c.mean[lo:hi], beta, b.row(i))
@@ -53,8 +52,19 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 	return c
 }
 
+func (b *candidateBlock) width() int { return b.x.RawMatrix().Rows }
+
+// columns returns a view of the block's columns that are candidates.
+func (b *candidateBlock) columns() *mat.Dense {
+	raw := b.data
+	raw.Cols = b.width()
+	var view mat.Dense
+	view.SetRawMatrix(raw)
+	return &view
+}
+
 func (b *candidateBlock) row(i int) []float64 {
-	return b.data.Data[i*b.data.Stride : i*b.data.Stride+b.data.Cols]
+	return b.data.Data[i*b.data.Stride : i*b.data.Stride+b.width()]
 }
 
 // Posterior returns the posterior at the candidates, as Fantasies.Posterior
@@ -93,7 +103,7 @@ func (c *Candidates) Posterior() (mean *mat.Dense, variance []float64) {
 
 // extend adds the block's row for the next fantasy p.
 func (b *candidateBlock) extend(m *Model, p fantasy) {
-	row := make([]float64, b.data.Cols)
+	row := make([]float64, b.width())
 	m.kernel.Cross(mat.NewDense(1, len(row), row), m.hyper.Kernel, p.x, b.x)
 	n := m.Len()
 	for i := range n {

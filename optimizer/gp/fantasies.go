@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
@@ -23,8 +24,8 @@ type Fantasies struct {
 	model  *Model
 	draws  int
 	points []fantasy
-	serial int        // of the last point ever added, to tell caches what changed
-	alpha  *mat.Dense // (n+q)×S weights of the posterior means; nil when stale
+	serial int            // of the last point ever added, to tell caches what changed
+	alpha  blas64.General // (n+q)×S weights of the posterior means; no data when stale
 }
 
 // fantasy is one added point.
@@ -96,7 +97,7 @@ func (f *Fantasies) Tell(x mat.Matrix, y []float64) {
 // Truncate drops all points but the first n that were added.
 func (f *Fantasies) Truncate(n int) {
 	f.points = f.points[:n]
-	f.alpha = nil
+	f.alpha = blas64.General{}
 }
 
 // Values returns the simulated values of the i-th added point, one a draw.
@@ -111,7 +112,7 @@ func (f *Fantasies) push(p fantasy) {
 	f.serial++
 	p.serial = f.serial
 	f.points = append(f.points, p)
-	f.alpha = nil
+	f.alpha = blas64.General{}
 }
 
 // prepare computes a new point's row of the factor and its posterior mean.

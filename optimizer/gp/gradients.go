@@ -44,7 +44,7 @@ func (f *Fantasies) Gradients(x mat.Matrix) *Gradients {
 			w := blas64.Vector{N: solved.Rows, Inc: solved.Stride, Data: solved.Data[j-lo:]}
 			blas64.Gemv(blas.Trans, -2, dk.RawMatrix(), w, 1, blas64.Vector{N: d, Inc: 1, Data: dv})
 			for s := range g.DMean {
-				a := blas64.Vector{N: solved.Rows, Inc: f.draws, Data: weights.RawMatrix().Data[s:]}
+				a := blas64.Vector{N: solved.Rows, Inc: weights.Stride, Data: weights.Data[s:]}
 				blas64.Gemv(blas.Trans, 1, dk.RawMatrix(), a, 0, blas64.Vector{N: d, Inc: 1, Data: g.DMean[s].RawRowView(j)})
 			}
 		}
@@ -69,48 +69,48 @@ func (f *Fantasies) allPoints() *mat.Dense {
 
 // solveLT returns the extended factor's L⁻ᵀ times the block's rows.
 func (b *candidateBlock) solveLT(f *Fantasies) blas64.General {
-	n, w := b.data.Rows, b.data.Cols
-	out := mat.NewDense(n+len(f.points), w, nil)
-	for i := range n {
-		copy(out.RawRowView(i), b.row(i))
-	}
+	n := b.data.Rows
+	out := linalg.NewColumns(n+len(f.points), b.width())
+	copy(out.Data, b.data.Data)
 	for i, row := range b.more {
-		copy(out.RawRowView(n+i), row)
+		copy(out.Data[(n+i)*out.Stride:], row)
 	}
 	f.backSubstitute(out)
-	return out.RawMatrix()
+	return out
 }
 
 // backSubstitute replaces b, (n+q)×w, by the extended factor's L⁻ᵀ times b.
-func (f *Fantasies) backSubstitute(b *mat.Dense) {
+func (f *Fantasies) backSubstitute(b blas64.General) {
 	n := f.model.Len()
+	at := func(i int) []float64 { return b.Data[i*b.Stride : i*b.Stride+b.Cols] }
 	for i := len(f.points) - 1; i >= 0; i-- {
 		p := f.points[i]
-		row := b.RawRowView(n + i)
+		row := at(n + i)
 		floats.Scale(1/p.diag, row)
 		for j, l := range p.row {
-			floats.AddScaled(b.RawRowView(j), -l, row)
+			floats.AddScaled(at(j), -l, row)
 		}
 	}
-	top := b.RawMatrix()
-	top.Rows = n
-	f.model.factor.SolveLT(top)
+	b.Rows = n
+	f.model.factor.SolveLT(b)
 }
 
 // weights returns, for each draw, the vector α of (n+q) weights with which the
 // posterior mean at x is Σ_i α_i k(x_i, x).
-func (f *Fantasies) weights() *mat.Dense {
-	if f.alpha != nil {
+func (f *Fantasies) weights() blas64.General {
+	if f.alpha.Data != nil {
 		return f.alpha
 	}
 	n := f.model.Len()
-	a := mat.NewDense(n+len(f.points), f.draws, nil)
+	a := linalg.NewColumns(n+len(f.points), f.draws)
 	for i, p := range f.points {
-		a.SetRow(n+i, p.z)
+		copy(a.Data[(n+i)*a.Stride:], p.z)
 	}
-	f.backSubstitute(a)
+	if len(f.points) > 0 {
+		f.backSubstitute(a)
+	}
 	for i, base := range f.model.alpha {
-		floats.AddConst(base, a.RawRowView(i))
+		floats.AddConst(base, a.Data[i*a.Stride:i*a.Stride+f.draws])
 	}
 	f.alpha = a
 	return a
