@@ -21,8 +21,6 @@ import (
 const (
 	// exitRetry is the exit code that asks for a retry (EX_TEMPFAIL of sysexits.h).
 	exitRetry = 75
-	// defaultGrace is the time between SIGTERM and SIGKILL where a study says nothing.
-	defaultGrace = 30 * time.Second
 	// defaultLogLimit bounds the log of one output of one child, in bytes.
 	defaultLogLimit = 64 << 20
 )
@@ -165,7 +163,7 @@ func (e *Evaluator) launch(cmd *exec.Cmd, dir string, emit func(line []byte, std
 
 func grace(a *messaging.Assignment) time.Duration {
 	if a.Run.Grace == 0 {
-		return defaultGrace
+		return time.Duration(study.DefaultGrace)
 	}
 	return time.Duration(a.Run.Grace)
 }
