@@ -117,10 +117,8 @@ func (c *Candidate) once(ctx context.Context, lead func(ctx context.Context, t *
 	if err := c.awaitVacancy(ctx); err != nil {
 		return err
 	}
-	if c.Healthy != nil {
-		if err := c.Healthy(ctx); err != nil {
-			return fmt.Errorf("not fit to lead: %w", err)
-		}
+	if err := c.fit(ctx); err != nil {
+		return fmt.Errorf("not fit to lead: %w", err)
 	}
 	t, err := c.take(ctx)
 	if t == nil || err != nil {
@@ -132,6 +130,16 @@ func (c *Candidate) once(ctx context.Context, lead func(ctx context.Context, t *
 	t.resign()
 	c.log().Info("no longer leading", "key", c.Key, "epoch", t.Epoch, "cause", cause, "error", err)
 	return err
+}
+
+// fit asks Healthy, which may take as long as a lease lives.
+func (c *Candidate) fit(ctx context.Context) error {
+	if c.Healthy == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.ttl())
+	defer cancel()
+	return c.Healthy(ctx)
 }
 
 // awaitVacancy returns when the key does not exist.

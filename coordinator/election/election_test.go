@@ -215,14 +215,8 @@ func TestWaitingCandidateIsNoPhantom(t *testing.T) {
 	t.Parallel()
 	c := embeddedClient(t)
 	a := newReplica(c, "a").run(t)
-	b := newReplica(c, "b").run(t)
-	var waiting *replica
-	select {
-	case <-a.began:
-		waiting = b
-	case <-b.began:
-		waiting = a
-	}
+	receive(t, a.began, "a leads")
+	waiting := newReplica(c, "b").run(t)
 	awaitWatcher(t, c)
 	leases, err := c.Leases(testContext(t))
 	if err != nil {

@@ -58,6 +58,8 @@ var (
 	ErrTooLarge = errors.New("the record is too large for etcd")
 	// ErrNameTaken says that a study of that name exists.
 	ErrNameTaken = errors.New("the study's name is taken")
+	// ErrCorrupt says that a key holds what this version cannot read.
+	ErrCorrupt = errors.New("the ledger holds a record that cannot be read")
 	// ErrNotFound says that there is no such study or trial.
 	ErrNotFound = errors.New("not found")
 )

@@ -73,7 +73,7 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error)
 	err = l.scan(ctx, prefix, snap.Revision, func(kv *mvccpb.KeyValue) error {
 		id, leaf, ok := l.splitStudyKey(kv.Key)
 		if !ok {
-			return fmt.Errorf("key %s: want %s<id>/<record>", kv.Key, l.o.Prefix+studiesDir)
+			return fmt.Errorf("%w: key %s; want %s<id>/<record>", ErrCorrupt, kv.Key, l.o.Prefix+studiesDir)
 		}
 		if studies[id] == nil {
 			studies[id] = &Records{}
@@ -85,7 +85,7 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error)
 	}
 	for id, r := range studies {
 		if r.Study.ID != id {
-			return nil, fmt.Errorf("read the studies: study %s has no specification", id)
+			return nil, fmt.Errorf("%w: study %s has no specification", ErrCorrupt, id)
 		}
 		snap.Studies = append(snap.Studies, *r)
 	}
@@ -112,7 +112,7 @@ func (r *Records) add(leaf string, kv *mvccpb.KeyValue) error {
 		r.Trials = append(r.Trials, record.Trial{})
 		return decode(kv, &r.Trials[len(r.Trials)-1])
 	default:
-		return fmt.Errorf("key %s: %s is no record of a study", kv.Key, leaf)
+		return fmt.Errorf("%w: key %s: %s is no record of a study", ErrCorrupt, kv.Key, leaf)
 	}
 }
 
@@ -258,7 +258,7 @@ func (l *Ledger) Trial(ctx context.Context, id string, number int) (record.Trial
 
 func decode(kv *mvccpb.KeyValue, v any) error {
 	if err := json.Unmarshal(kv.Value, v); err != nil {
-		return fmt.Errorf("decode %s at revision %d: %w", kv.Key, kv.ModRevision, err)
+		return fmt.Errorf("%w: %s at revision %d: %w", ErrCorrupt, kv.Key, kv.ModRevision, err)
 	}
 	return nil
 }

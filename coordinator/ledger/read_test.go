@@ -63,6 +63,24 @@ func TestReads(t *testing.T) {
 	}
 }
 
+func TestCorruptRecordIsNamed(t *testing.T) {
+	for leaf, value := range map[string]string{trialsDir + "00000001": "{", "notes": "{}"} {
+		l, w, c := newLedger(t, Options{})
+		create(t, w, "id1", "digits", 0)
+		key := DefaultPrefix + studyKey("id1", leaf)
+		if _, err := c.Put(testContext(t), key, value); err != nil {
+			t.Fatal(err)
+		}
+		_, errLoad := l.Load(testContext(t))
+		errWatch := l.Watch(testContext(t), "", 0, func(Change) error { return nil })
+		for _, err := range []error{errLoad, errWatch} {
+			if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s holds %s: %v; want ErrCorrupt with the key", key, value, err)
+			}
+		}
+	}
+}
+
 // The revision that is being read is compacted away between two pages.
 func TestLoadStartsAgainAfterACompaction(t *testing.T) {
 	e, c := startEtcd(t, 0)

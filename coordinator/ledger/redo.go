@@ -44,10 +44,10 @@ func (w *Writer) apply(ctx context.Context, parts [][]op) error {
 			redo = 0
 		}
 		if err := w.transact(ctx, part, nil, redo); err != nil {
-			if w.broken == nil {
-				w.broken = fmt.Errorf("%w: a commit is stored but not applied: %w", ErrUnknown, err)
+			if w.broken != nil {
+				return w.broken
 			}
-			return w.broken
+			return w.breakDown(fmt.Errorf("a commit is stored but not applied: %w", err))
 		}
 	}
 	return nil

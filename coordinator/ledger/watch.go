@@ -51,6 +51,8 @@ func (l *Ledger) Watch(ctx context.Context, id string, after int64, receive func
 			return context.Cause(ctx)
 		case w.failed != nil:
 			return w.failed
+		case errors.Is(err, ErrCorrupt):
+			return err
 		case errors.Is(err, rpctypes.ErrCompacted):
 			w.after = 0
 			continue
@@ -134,7 +136,7 @@ func (w *watcher) present(ctx context.Context) error {
 func (w *watcher) event(e *clientv3.Event) error {
 	id, leaf, ok := w.l.splitStudyKey(e.Kv.Key)
 	if !ok {
-		return fmt.Errorf("key %s: want %s<id>/<record>", e.Kv.Key, w.l.o.Prefix+studiesDir)
+		return fmt.Errorf("%w: key %s; want %s<id>/<record>", ErrCorrupt, e.Kv.Key, w.l.o.Prefix+studiesDir)
 	}
 	c := Change{Revision: e.Kv.ModRevision, ID: id}
 	if e.Type == mvccpb.Event_DELETE {

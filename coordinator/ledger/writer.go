@@ -162,11 +162,17 @@ func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int)
 	case err == nil:
 		return w.refused(resp, me, c, unsure)
 	case unsure:
-		w.broken = fmt.Errorf("%w: %w", ErrUnknown, err)
-		return w.broken
+		return w.breakDown(err)
 	default:
 		return err
 	}
+}
+
+// breakDown ends the writer: what it was writing may be stored. The cause is not
+// wrapped, since whoever waits for space (ErrNoSpace) would wait for ever.
+func (w *Writer) breakDown(cause error) error {
+	w.broken = fmt.Errorf("%w: %s", ErrUnknown, cause.Error())
+	return w.broken
 }
 
 func (w *Writer) guards(c *condition) []clientv3.Cmp {

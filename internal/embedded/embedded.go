@@ -24,6 +24,9 @@ var ErrInUse = errors.New("the data directory is in use")
 // final zero byte (sun_path in unix(7)).
 const maxSocketPath = 107
 
+// runtimePrefix begins the names of runtime directories.
+const runtimePrefix = "fantasia-"
+
 // closeTimeout bounds how long a server may take to close.
 const closeTimeout = 15 * time.Second
 
@@ -58,6 +61,22 @@ func owner(path string) string {
 	return " (by process " + pid + ")"
 }
 
+// socketNote is a file in the data directory that names the runtime directory,
+// so that the next start can remove what a killed process left.
+const socketNote = "socket"
+
+// sweep removes the runtime directory that the last owner of dir left behind.
+// It removes a socket of that name and an empty directory, nothing else.
+func sweep(dir, socket string) {
+	b, err := os.ReadFile(filepath.Join(dir, socketNote))
+	if err != nil || !strings.HasPrefix(filepath.Base(string(b)), runtimePrefix) {
+		return
+	}
+	// They are gone where the last process closed in order.
+	_ = os.Remove(filepath.Join(string(b), socket))
+	_ = os.Remove(string(b))
+}
+
 // runtimeDir makes a fresh directory for a socket that only this user may
 // enter, under the shorter-lived of the usual places whose path is short enough.
 func runtimeDir(socket string) (string, error) {
@@ -66,7 +85,7 @@ func runtimeDir(socket string) (string, error) {
 		if base == "" {
 			continue
 		}
-		dir, err := os.MkdirTemp(base, "fantasia-")
+		dir, err := os.MkdirTemp(base, runtimePrefix)
 		if err != nil {
 			errs = append(errs, err)
 			continue

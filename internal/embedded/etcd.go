@@ -95,8 +95,12 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 
 func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
 	var err error
+	sweep(o.Dir, etcdSocket)
 	if e.runtime, err = runtimeDir(etcdSocket); err != nil {
 		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.Dir, socketNote), []byte(e.runtime), 0o600); err != nil {
+		return fmt.Errorf("note the socket's directory: %w", err)
 	}
 	cfg, err := e.config(o)
 	if err != nil {

@@ -112,6 +112,42 @@ func TestEtcdListensOnlyOnItsSocket(t *testing.T) {
 	}
 }
 
+// A killed process leaves its socket; the next start on the data removes it, and
+// removes nothing else, whatever the note says.
+func TestEtcdSweepsALeftSocket(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	dir := t.TempDir()
+	left, err := runtimeDir(etcdSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(t.TempDir(), runtimePrefix+"kept")
+	if err := os.Mkdir(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string]string{
+		filepath.Join(left, etcdSocket): "", filepath.Join(kept, "precious"): "",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, note := range []string{left, kept} {
+		if err := os.WriteFile(filepath.Join(dir, socketNote), []byte(note), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := startEtcd(t, EtcdOptions{Dir: dir}).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the left runtime directory: %v; want it removed", err)
+	}
+	if _, err := os.Stat(filepath.Join(kept, "precious")); err != nil {
+		t.Errorf("somebody's file: %v; want it untouched", err)
+	}
+}
+
 func TestRuntimeDirAvoidsLongPaths(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
 	if err := os.Mkdir(long, 0o700); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,11 +82,11 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 	log := &natsLog{logger: o.Logger.With("component", "nats")}
 	s.SetLoggerV2(log, false, false, false)
 	s.Start()
-	if !s.ReadyForConnections(natsReady) {
-		return nil, errors.Join(fmt.Errorf("start NATS in %s: not ready after %s%s", o.Dir, natsReady, log.last()), n.Close())
+	if why := log.fatal.Load(); why != nil { // it would never be ready
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: %s", o.Dir, *why), n.Close())
 	}
-	if !s.JetStreamEnabled() {
-		return nil, errors.Join(fmt.Errorf("start NATS in %s: JetStream did not start%s", o.Dir, log.last()), n.Close())
+	if !s.ReadyForConnections(natsReady) {
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: not ready after %s", o.Dir, natsReady), n.Close())
 	}
 	return n, nil
 }
@@ -122,27 +121,14 @@ func (n *NATS) shutdown() error {
 	}
 }
 
-// natsLog passes the server's log on to slog and remembers the last error: the
-// server reports why it did not start nowhere else.
+// natsLog passes the server's log on to slog and remembers what kept it from
+// starting, which the server reports nowhere else.
 type natsLog struct {
 	logger *slog.Logger
-	err    atomic.Pointer[string]
+	fatal  atomic.Pointer[string]
 }
 
 var _ server.Logger = (*natsLog)(nil)
-
-func (l *natsLog) fail(format string, v []any) {
-	s := strings.TrimSpace(fmt.Sprintf(format, v...))
-	l.err.Store(&s)
-	l.logger.Error(s)
-}
-
-func (l *natsLog) last() string {
-	if s := l.err.Load(); s != nil {
-		return ": " + *s
-	}
-	return ""
-}
 
 // Noticef logs what the server reports of its life, for debugging.
 func (l *natsLog) Noticef(format string, v ...any) { l.logger.Debug(fmt.Sprintf(format, v...)) }
@@ -151,10 +137,14 @@ func (l *natsLog) Noticef(format string, v ...any) { l.logger.Debug(fmt.Sprintf(
 func (l *natsLog) Warnf(format string, v ...any) { l.logger.Warn(fmt.Sprintf(format, v...)) }
 
 // Errorf logs an error.
-func (l *natsLog) Errorf(format string, v ...any) { l.fail(format, v) }
+func (l *natsLog) Errorf(format string, v ...any) { l.logger.Error(fmt.Sprintf(format, v...)) }
 
-// Fatalf logs an error that keeps the server from running; it does not exit.
-func (l *natsLog) Fatalf(format string, v ...any) { l.fail(format, v) }
+// Fatalf keeps why the server does not run, for the error; it does not exit.
+func (l *natsLog) Fatalf(format string, v ...any) {
+	why := fmt.Sprintf(format, v...)
+	l.fatal.Store(&why)
+	l.logger.Debug(why)
+}
 
 // Debugf logs details.
 func (l *natsLog) Debugf(format string, v ...any) { l.logger.Debug(fmt.Sprintf(format, v...)) }

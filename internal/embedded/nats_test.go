@@ -1,7 +1,12 @@
 package embedded
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -59,6 +64,29 @@ func TestNATSKeepsItsDataWithoutListening(t *testing.T) {
 	}
 	if got := s.CachedInfo().State.Msgs; got != 1 {
 		t.Errorf("after a restart the stream holds %d messages; want 1", got)
+	}
+}
+
+func TestNATSLogsOnlyTrouble(t *testing.T) {
+	var log bytes.Buffer
+	n := startNATS(t, NATSOptions{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	jetStream(t, n).Conn().Close()
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("a start and a close without trouble logged:\n%s", log.String())
+	}
+}
+
+func TestNATSSaysWhyItDidNotStart(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "data"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := StartNATS(NATSOptions{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("with a file for its data directory: %v; want an error with the place and the reason", err)
 	}
 }
 
