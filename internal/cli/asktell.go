@@ -3,7 +3,9 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fantasia-hpo/fantasia/internal/wire"
 	"github.com/fantasia-hpo/fantasia/optimizer/asktell"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func newAskTellCommand(a *app) *cobra.Command {
@@ -34,4 +36,13 @@ no valid request gets {"error": "…"} and changes nothing.`,
 			return asktell.Serve(cmd.Context(), s, a.Stdin, a.Stdout)
 		},
 	}
+}
+
+// parseStudyFile reads a study file that is given as an argument.
+func (a *app) parseStudyFile(cmd *cobra.Command, file string) (*study.Study, error) {
+	text, err := a.readStudyFile(cmd, file)
+	if err != nil {
+		return nil, err
+	}
+	return wire.ParseStudy(file, []byte(text))
 }

@@ -113,7 +113,7 @@ func attempt(a *fantasiav1.Attempt) string {
 		text += " in " + took
 	}
 	if f := a.GetFailure(); f != nil {
-		text += "\n" + failure(f)
+		text += "\n" + failure(view.FromFailure(f))
 	}
 	if a.GetLogs() != "" {
 		text += "\nlog: " + a.GetLogs()
@@ -126,15 +126,15 @@ func attemptState(a *fantasiav1.Attempt) string {
 }
 
 // failure says why an attempt did not complete.
-func failure(f *fantasiav1.Failure) string {
-	text := f.GetReason()
+func failure(f *messaging.Failure) string {
+	text := f.Reason
 	if f.ExitCode != nil {
-		text += fmt.Sprintf(", exit code %d", f.GetExitCode())
+		text += fmt.Sprintf(", exit code %d", *f.ExitCode)
 	}
-	if f.GetSignal() != "" {
-		text += ", " + f.GetSignal()
+	if f.Signal != "" {
+		text += ", " + f.Signal
 	}
-	if message := strings.TrimSpace(f.GetMessage()); message != "" {
+	if message := strings.TrimSpace(f.Message); message != "" {
 		text += ": " + message
 	}
 	return text

@@ -22,7 +22,7 @@ func FromStudy(s *fantasiav1.Study) Study {
 		Study:   strings.TrimPrefix(s.GetName(), "studies/"),
 		State:   study.State(EnumName(s.GetState())),
 		Trials:  fromCounts(s.GetTrials()),
-		Seconds: seconds(s.GetElapsed().AsDuration()),
+		Seconds: Seconds(s.GetElapsed().AsDuration()),
 	}
 	if b := s.GetBest(); b != nil {
 		v.Best = &Best{Trial: int(b.GetTrial()), Value: b.GetValue(), Parameters: fromStruct(b.GetParameters())}

@@ -110,7 +110,7 @@ func OfStudy(spec record.Study, status record.Status, best *record.Trial, recomm
 		Trials:      status.Counts,
 		Best:        OfBest(best),
 		Recommended: ofRecommendation(recommended),
-		Seconds:     seconds(Elapsed(status, now)),
+		Seconds:     Seconds(Elapsed(status, now)),
 	}
 }
 
@@ -183,5 +183,5 @@ func OfWorker(h messaging.Heartbeat, seen time.Time) Worker {
 	return v
 }
 
-// seconds is a duration in seconds, rounded to milliseconds.
-func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e3) / 1e3 }
+// Seconds is a duration in seconds, rounded to milliseconds.
+func Seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e3) / 1e3 }
