@@ -1,7 +1,5 @@
 package study
 
-import "slices"
-
 // maxBranches bounds how many combinations of values count goes through.
 const maxBranches = 1 << 20
 
@@ -126,29 +124,4 @@ func (c *counter) leafProduct() float64 {
 		total *= float64(n)
 	}
 	return total
-}
-
-// closure returns the places of the named parameters and of all that they
-// depend on, ascending.
-func (s *Space) closure(names []string) []int {
-	in := make(map[int]bool)
-	var add func(i int)
-	add = func(i int) {
-		if in[i] {
-			return
-		}
-		in[i] = true
-		for _, c := range s.conds[i] {
-			add(c.parent)
-		}
-	}
-	for _, name := range names {
-		add(s.index[name])
-	}
-	places := make([]int, 0, len(in))
-	for i := range in {
-		places = append(places, i)
-	}
-	slices.Sort(places)
-	return places
 }

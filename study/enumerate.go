@@ -35,7 +35,7 @@ type walk struct {
 	// depends on; due[k] are the constraints decided once the k-th has a value.
 	params []int
 	due    [][]*constraint
-	// budget is how many values may still be tried.
+	// budget is how many values may still be tried, less for long constraints.
 	budget int
 	point  Point
 	// visit is called with each point, the walk's own, and says whether to go on.
@@ -87,6 +87,7 @@ func (w *walk) from(k int) bool {
 // met reports whether the constraints hold that the k-th parameter decides.
 func (w *walk) met(k int) bool {
 	for _, c := range w.due[k] {
+		w.budget -= len(c.source) / 100 // long ones take longer
 		if !c.holds(w.point) {
 			return false
 		}

@@ -71,18 +71,32 @@ func objectOf(order []string, point Point) ([]byte, error) {
 		if !ok {
 			continue
 		}
-		key, err := marshal(name)
-		if err != nil {
-			return nil, fmt.Errorf("parameter %q: %w", name, err)
-		}
-		text, err := marshal(exact(value))
-		if err != nil {
-			return nil, fmt.Errorf("parameter %q: %w", name, err)
-		}
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(append(append(b, key...), ':'), text...)
+		var err error
+		if b, err = appendJSON(b, name); err != nil {
+			return nil, fmt.Errorf("parameter %q: %w", name, err)
+		}
+		if b, err = appendJSON(append(b, ':'), value); err != nil {
+			return nil, fmt.Errorf("parameter %q: %w", name, err)
+		}
 	}
 	return append(b, '}'), nil
+}
+
+// appendJSON appends a value with its type: a float64 has a point or an exponent.
+func appendJSON(b []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case bool:
+		return strconv.AppendBool(b, v), nil
+	case int64:
+		return strconv.AppendInt(b, v, 10), nil
+	case float64:
+		text, err := exactNumber(v).MarshalJSON()
+		return append(b, text...), err
+	default:
+		text, err := marshal(exact(v))
+		return append(b, text...), err
+	}
 }

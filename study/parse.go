@@ -101,10 +101,11 @@ func (d *decoder) load(data []byte) *yaml.Node {
 		return nil
 	}
 	var document, next yaml.Node
-	if err := loader.Load(&document); errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
+	switch err := loader.Load(&document); {
+	case errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0:
 		d.addAt(start, "", "the study file is empty: start with apiVersion: %s and kind: %s", APIVersion, Kind)
 		return nil
-	} else if err != nil {
+	case err != nil:
 		d.syntax(err)
 		return nil
 	}

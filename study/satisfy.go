@@ -94,6 +94,31 @@ func (s *Space) search(checks []*constraint, applied bool, effort *int) verdict 
 	return q.sample()
 }
 
+// closure returns the places of the named parameters and of all that they
+// depend on, ascending.
+func (s *Space) closure(names []string) []int {
+	in := make(map[int]bool)
+	var add func(i int)
+	add = func(i int) {
+		if in[i] {
+			return
+		}
+		in[i] = true
+		for _, c := range s.conds[i] {
+			add(c.parent)
+		}
+	}
+	for _, name := range names {
+		add(s.index[name])
+	}
+	places := make([]int, 0, len(in))
+	for i := range in {
+		places = append(places, i)
+	}
+	slices.Sort(places)
+	return places
+}
+
 // query is one search by samples. A sample is a place in the unit cube, one
 // coordinate a parameter.
 type query struct {

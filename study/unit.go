@@ -2,6 +2,7 @@ package study
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -102,22 +103,17 @@ func (p Parameter) Index(value any) (k int, ok bool) {
 	switch p.Type {
 	case Int, Float:
 		x, ok := toFloat(value)
-		if !ok || !(x >= *p.Min && x <= *p.Max) {
+		if !ok || x < *p.Min || x > *p.Max {
 			return 0, false
 		}
 		k = p.nearest(x, n)
 	case Bool:
-		b, ok := value.(bool)
-		if !ok {
-			return 0, false
-		}
-		if b {
+		if value == true {
 			k = 1
 		}
 	case Fixed:
 	default:
-		for k = 0; k < n-1 && !equal(p.Values[k], value); k++ {
-		}
+		k = max(slices.IndexFunc(p.Values, func(v any) bool { return equal(v, value) }), 0)
 	}
 	return k, equal(p.At(k), value)
 }
@@ -225,8 +221,8 @@ func (p Parameter) unwarp(t float64) float64 {
 	case Logit:
 		share := 1 / (1 + math.Exp(-t))
 		if p.Type == Int {
-			below := *p.Min - 1
-			return below + share*(*p.Max+1-below)
+			below, width := p.surround()
+			return below + share*width
 		}
 		return share
 	default:
@@ -235,14 +231,22 @@ func (p Parameter) unwarp(t float64) float64 {
 }
 
 // share is what the logit scale takes the logit of: a float itself, which lies
-// in (0,1), and of an integer its place between min-1 and max+1, so that the
-// percentages 1 to 99 are searched as the shares 0.01 to 0.99.
+// in (0,1), and of an integer its place between one step below the first value
+// and one above the last, so that the percentages 1 to 99 are searched as the
+// shares 0.01 to 0.99.
 func (p Parameter) share(x float64) float64 {
 	if p.Type != Int {
 		return x
 	}
-	below := *p.Min - 1
-	return (x - below) / (*p.Max + 1 - below)
+	below, width := p.surround()
+	return (x - below) / width
+}
+
+// surround is the range of an integer with one more step at each end.
+func (p Parameter) surround() (below, width float64) {
+	n, _ := p.Cardinality()
+	step, _ := p.step()
+	return *p.Min - step, float64(n+1) * step
 }
 
 // logit is ln(x/(1-x)), exact near 1/2 and near both ends.

@@ -84,6 +84,7 @@ func TestUnit(t *testing.T) {
 		"log int":        {numeric(study.Int, 1, 31, 0, study.Log), int64(4), math.Log(4/0.5) / math.Log(31.5/0.5)},
 		"logit int":      {percent, int64(50), 0.5},
 		"logit int of 9": {percent, int64(10), percentOf10},
+		"stepped logit":  {numeric(study.Int, 0, 100, 10, study.Logit), int64(50), 0.5},
 		"bool":           {study.Parameter{Type: study.Bool}, true, 0.75},
 		"categorical":    {study.Parameter{Type: study.Categorical, Values: []any{"a", "b", "c"}}, "b", 0.5},
 		"fixed":          {study.Parameter{Type: study.Fixed, Value: int64(3)}, int64(3), 0.5},
@@ -142,8 +143,8 @@ func drawNumeric(t *rapid.T) study.Parameter {
 }
 
 // TestUnitProperties holds, for any numeric parameter: FromUnit gives a value of
-// the parameter for any u, grows with u, and is undone by ToUnit: exactly where
-// there are steps, and up to rounding where there are none.
+// the parameter for any u, and grows with u; where there are steps, it undoes
+// ToUnit exactly, for every value.
 func TestUnitProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawNumeric(t)
@@ -166,6 +167,12 @@ func TestUnitProperties(t *testing.T) {
 				if again := p.FromUnit(back); again != value {
 					t.Fatalf("FromUnit(ToUnit(%v)) = %v, of %d values", value, again, n)
 				}
+			}
+		}
+		if n, ok := p.Cardinality(); ok {
+			at := p.At(rapid.IntRange(0, n-1).Draw(t, "k"))
+			if got := p.FromUnit(p.ToUnit(at)); got != at {
+				t.Fatalf("FromUnit(ToUnit(%v)) = %v, of %d values", at, got, n)
 			}
 		}
 		w := min(1, v+0.01)
