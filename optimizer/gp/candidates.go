@@ -8,9 +8,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// blockColumns candidates are worked on together: few enough for n rows of
-// them to stay in the cache, enough to be a matrix product.
-const blockColumns = 64
+// Candidates are worked on in blocks: small enough for n rows of one to stay in
+// the cache and for all cores to have some, large enough to be matrix products.
+const (
+	smallestBlock = 8
+	largestBlock  = 64
+	manyBlocks    = 4
+)
+
+// blockSize returns how many of m candidates make a block.
+func blockSize(m int) int {
+	share := linalg.Chunks(m, manyBlocks*smallestBlock) * smallestBlock
+	return min(share, largestBlock)
+}
 
 // Candidates are points whose share of the posterior is kept, so that their
 // posterior after another point was added to the fantasies costs O(n) a
@@ -19,9 +29,10 @@ type Candidates struct {
 	fantasies *Fantasies
 	x         *mat.Dense // m×d, transformed
 	blocks    []candidateBlock
-	serials   []int // of the fantasies that the blocks hold
-	mean      []float64
-	prior     []float64
+	serials   []int     // of the fantasies that the blocks hold
+	mean      []float64 // without the fantasies
+	prior     []float64 // variances
+	explained []float64 // parts of the prior variances, without the fantasies
 }
 
 // candidateBlock holds L⁻¹k(X, candidates) for a range of candidates.
@@ -36,10 +47,10 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 	m := f.model
 	c := &Candidates{fantasies: f, x: m.kernel.Transform(x)}
 	rows, d := c.x.Dims()
-	c.mean, c.prior = make([]float64, rows), make([]float64, rows)
-	c.blocks = make([]candidateBlock, linalg.Chunks(rows, blockColumns))
+	c.mean, c.prior, c.explained = make([]float64, rows), make([]float64, rows), make([]float64, rows)
+	c.blocks = make([]candidateBlock, linalg.Chunks(rows, blockSize(rows)))
 	m.kernel.Diag(c.prior, m.hyper.Kernel, c.x)
-	linalg.Parallel(rows, blockColumns, func(chunk, lo, hi int) {
+	linalg.Parallel(rows, blockSize(rows), func(chunk, lo, hi int) {
 		b := &c.blocks[chunk]
 		b.x = c.x.Slice(lo, hi, 0, d).(*mat.Dense)
 		b.data = linalg.NewColumns(m.Len(), hi-lo)
@@ -47,6 +58,7 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 		m.factor.SolveL(b.data)
 		for i, beta := range m.beta {
 			floats.AddScaled(c.mean[lo:hi], beta, b.row(i))
+			addSquares(c.explained[lo:hi], b.row(i))
 		}
 	})
 	return c
@@ -81,13 +93,13 @@ func (c *Candidates) Posterior() (mean *mat.Dense, variance []float64) {
 	}
 	rows := len(c.mean)
 	mean, variance = mat.NewDense(rows, f.draws, nil), make([]float64, rows)
-	linalg.Parallel(rows, blockColumns, func(chunk, lo, hi int) {
+	linalg.Parallel(rows, blockSize(rows), func(chunk, lo, hi int) {
 		b := &c.blocks[chunk]
 		b.more = b.more[:keep]
 		for _, p := range f.points[keep:] {
 			b.extend(f.model, p)
 		}
-		b.variances(variance[lo:hi], c.prior[lo:hi])
+		b.variances(variance[lo:hi], c.prior[lo:hi], c.explained[lo:hi])
 		for j := lo; j < hi; j++ {
 			row := mean.RawRowView(j)
 			for s := range row {
@@ -116,21 +128,21 @@ func (b *candidateBlock) extend(m *Model, p fantasy) {
 	b.more = append(b.more, row)
 }
 
-// variances sets dst to the prior variances less the squares of all rows.
-func (b *candidateBlock) variances(dst, prior []float64) {
-	clear(dst)
-	add := func(row []float64) {
-		for j, v := range row {
-			dst[j] += v * v
-		}
-	}
-	for i := range b.data.Rows {
-		add(b.row(i))
-	}
+// variances sets dst to the prior variances less what the observations explain
+// and less the squares of the fantasies' rows.
+func (b *candidateBlock) variances(dst, prior, explained []float64) {
+	copy(dst, explained)
 	for _, row := range b.more {
-		add(row)
+		addSquares(dst, row)
 	}
-	for j, explained := range dst {
-		dst[j] = max(prior[j]-explained, minVariance*prior[j])
+	for j, v := range dst {
+		dst[j] = max(prior[j]-v, minVariance*prior[j])
+	}
+}
+
+func addSquares(dst, v []float64) {
+	v = v[:len(dst)]
+	for j := range dst {
+		dst[j] += v[j] * v[j]
 	}
 }

@@ -19,7 +19,7 @@ import (
 // posterior mean adds z to L⁻¹y. A draw thus costs one standard normal number,
 // and drawing point after point draws all of them jointly.
 //
-// It is not safe for concurrent use while points are added or dropped.
+// It is not safe for concurrent use.
 type Fantasies struct {
 	model  *Model
 	draws  int
@@ -94,7 +94,7 @@ func (f *Fantasies) Tell(x mat.Matrix, y []float64) {
 	}
 }
 
-// Truncate drops all points but the first n that were added.
+// Truncate drops all points but the first n that were added, 0 ≤ n ≤ Len.
 func (f *Fantasies) Truncate(n int) {
 	f.points = f.points[:n]
 	f.alpha = blas64.General{}
@@ -120,7 +120,7 @@ func (f *Fantasies) prepare(x *mat.Dense) fantasy {
 	m := f.model
 	n, q := m.Len(), len(f.points)
 	p := fantasy{x: x, row: make([]float64, n+q), z: make([]float64, f.draws), mean: make([]float64, f.draws)}
-	m.kernel.Cross(mat.NewDense(n, 1, p.row[:n]), m.hyper.Kernel, m.x, x)
+	m.kernel.Cross(mat.NewDense(1, n, p.row[:n]), m.hyper.Kernel, x, m.x)
 	m.factor.SolveLVec(p.row[:n])
 	between := mat.NewDense(1, 1, nil)
 	base := floats.Dot(p.row[:n], m.beta)

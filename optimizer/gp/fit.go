@@ -58,8 +58,14 @@ type Result struct {
 // config, searched by L-BFGS in log space. y, finite, should be standardised;
 // starts are drawn from rng. It ends early with ctx's error when ctx ends.
 func Fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config Config, rng *rand.Rand) (*Result, error) {
-	if len(config.Kernel) != k.NumParams() || config.Starts < 1 {
-		panic(fmt.Sprintf("gp: %d starts and %d hyperparameters for a kernel of %d", config.Starts, len(config.Kernel), k.NumParams()))
+	if n, d := x.Dims(); n != len(y) || d != k.Dim() {
+		panic(fmt.Sprintf("gp: %d×%d points and %d outcomes for a kernel of %d columns", n, d, len(y), k.Dim()))
+	}
+	if len(config.Kernel) != k.NumParams() || config.Warm != nil && len(config.Warm.Kernel) != k.NumParams() {
+		panic(fmt.Sprintf("gp: a configuration or a warm start that is none of a kernel of %d hyperparameters", k.NumParams()))
+	}
+	if config.Starts < 1 {
+		panic(fmt.Sprintf("gp: %d starts", config.Starts))
 	}
 	return fit(ctx, k, x, y, config, rng)
 }

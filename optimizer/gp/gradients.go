@@ -32,24 +32,33 @@ func (f *Fantasies) Gradients(x mat.Matrix) *Gradients {
 	g.DVariance = mat.NewDense(m, d, nil)
 	weights := f.weights()
 	all := f.allPoints()
-	linalg.Parallel(m, blockColumns, func(chunk, lo, hi int) {
+	linalg.Parallel(m, blockSize(m), func(chunk, lo, hi int) {
 		b := &c.blocks[chunk]
 		solved := b.solveLT(f)
 		dk := mat.NewDense(f.model.Len()+len(f.points), d, nil)
 		for j := lo; j < hi; j++ {
-			point := c.x.RawRowView(j)
-			f.model.kernel.InputGradient(dk, f.model.hyper.Kernel, all, point)
-			dv := g.DVariance.RawRowView(j)
-			f.model.kernel.DiagGradient(dv, f.model.hyper.Kernel, point)
-			w := blas64.Vector{N: solved.Rows, Inc: solved.Stride, Data: solved.Data[j-lo:]}
-			blas64.Gemv(blas.Trans, -2, dk.RawMatrix(), w, 1, blas64.Vector{N: d, Inc: 1, Data: dv})
-			for s := range g.DMean {
-				a := blas64.Vector{N: solved.Rows, Inc: weights.Stride, Data: weights.Data[s:]}
-				blas64.Gemv(blas.Trans, 1, dk.RawMatrix(), a, 0, blas64.Vector{N: d, Inc: 1, Data: g.DMean[s].RawRowView(j)})
-			}
+			g.differentiate(f, dk, all, c.x.RawRowView(j), j, column(solved, j-lo), weights)
 		}
 	})
 	return g
+}
+
+// differentiate sets the derivatives at the j-th point, given K⁻¹k(X, point)
+// and the weights of the posterior means; dk is working memory.
+func (g *Gradients) differentiate(f *Fantasies, dk, all *mat.Dense, point []float64, j int, solved blas64.Vector, weights blas64.General) {
+	k, theta := f.model.kernel, f.model.hyper.Kernel
+	k.InputGradient(dk, theta, all, point)
+	dv := g.DVariance.RawRowView(j)
+	k.DiagGradient(dv, theta, point)
+	blas64.Gemv(blas.Trans, -2, dk.RawMatrix(), solved, 1, blas64.Vector{N: len(dv), Inc: 1, Data: dv})
+	for s, dMean := range g.DMean {
+		dm := dMean.RawRowView(j)
+		blas64.Gemv(blas.Trans, 1, dk.RawMatrix(), column(weights, s), 0, blas64.Vector{N: len(dm), Inc: 1, Data: dm})
+	}
+}
+
+func column(m blas64.General, j int) blas64.Vector {
+	return blas64.Vector{N: m.Rows, Inc: m.Stride, Data: m.Data[j:]}
 }
 
 // allPoints returns the observed points followed by the added ones.

@@ -76,6 +76,9 @@ func starts(config *Config, rng *rand.Rand) [][]float64 {
 		if !config.Noise.Fixed {
 			warm = append(warm, math.Log(max(config.Warm.Noise-config.NoiseFloor, math.Exp(config.Noise.Min))))
 		}
+		for i, p := range params {
+			warm[i] = min(max(warm[i], p.Min), p.Max)
+		}
 		all = append(all, warm)
 	}
 	for len(all) < config.Starts {
@@ -108,8 +111,10 @@ func (o *objective) minimize(ctx context.Context, start []float64, iterations in
 	if err := ctx.Err(); err != nil {
 		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", err)
 	}
-	if len(start) == 0 || iterations < 1 {
-		return start, o.value(start), nil
+	// A search cannot start where the covariance matrix cannot be factored.
+	value := o.value(start)
+	if len(start) == 0 || iterations < 1 || math.IsInf(value, 1) {
+		return start, value, nil
 	}
 	problem := optimize.Problem{
 		Func: o.value,
@@ -130,10 +135,10 @@ func (o *objective) minimize(ctx context.Context, start []float64, iterations in
 	if ctx.Err() != nil {
 		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", ctx.Err())
 	}
-	// A line search that finds no better point ends with an error; what was
-	// found before it is still good.
 	if result == nil {
 		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", err)
 	}
+	// err may say that a line search found no better point; what was found
+	// before it is still good.
 	return result.X, result.F, nil
 }

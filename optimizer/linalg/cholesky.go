@@ -78,9 +78,6 @@ func (c *Cholesky) try(a blas64.Symmetric, jitter float64) bool {
 	return true
 }
 
-// Size returns n, the number of rows of the factored matrix.
-func (c *Cholesky) Size() int { return c.n }
-
 // LogDet returns log |A + jitter·I|.
 func (c *Cholesky) LogDet() float64 { return c.logDet }
 
