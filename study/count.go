@@ -1,7 +1,7 @@
 package study
 
 // maxBranches bounds how many combinations of values count goes through.
-const maxBranches = 1 << 20
+const maxBranches = 1 << 17
 
 // count returns Size. Parameters that no condition connects multiply; those that
 // conditions connect are counted together, branch by branch.

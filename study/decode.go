@@ -12,7 +12,7 @@ import (
 
 // Bounds on a study file that aliases cannot get round.
 const (
-	maxValues = 1 << 18
+	maxValues = 1 << 17
 	maxDepth  = 100
 )
 
@@ -27,8 +27,7 @@ type decoder struct {
 // durationType is the one scalar that is not a kind of its own.
 var durationType = reflect.TypeFor[Duration]()
 
-// decode reads n into v, which holds the field at path. A field that is null
-// keeps its zero value, as if it were missing.
+// decode reads n into v, which holds the field at path.
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	at := place{n.Line, n.Column}
 	d.places[path] = at
@@ -56,8 +55,8 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// nullable says which fields can be null. An element of a list that is a string
-// or a number cannot, but a field that is one is then reported as missing.
+// nullable says which fields may be null, as if they were left out; text and
+// numbers may not.
 func nullable(k reflect.Kind) bool {
 	return k == reflect.Pointer || k == reflect.Slice || k == reflect.Map || k == reflect.Interface
 }

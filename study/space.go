@@ -134,6 +134,6 @@ func (s *Space) Feasible(p Point) bool {
 
 // Size returns the number of points, constraints ignored. It is not finite where
 // a float has no step, nor where there are too many points to count: more than
-// 2^53, or conditions so entangled that a million combinations of the values
-// that they look at do not cover them.
+// 2^53, or conditions so entangled that 2^17 combinations of the values that they
+// look at do not cover them.
 func (s *Space) Size() (n int, finite bool) { return s.size, s.finite }
