@@ -21,8 +21,13 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	}
 	e := r.evaluation(ctx, slot, ev, a)
 	result.Ended = time.Now()
-	result.Outcome, result.Value, result.Metrics = e.Outcome, e.Value, e.Metrics
-	result.Failure, result.Checkpoint, result.Logs = e.Failure, e.Checkpoint, e.Logs
+	fill(result, e)
+	if _, err := messaging.Encode(result); err != nil {
+		// It could never be published, and would be tried for ever.
+		log.Error("an evaluation has a result that cannot be sent", telemetry.LogError, err)
+		e = evaluation.Failed(evaluation.ReasonInvalid, err.Error())
+		fill(result, e)
+	}
 	log.Debug("evaluation ended", "outcome", e.Outcome, "seconds", result.Ended.Sub(result.Started).Seconds())
 	r.metrics.ended(ctx, e.Outcome)
 	if e.Outcome == messaging.OutcomeCancelled {
@@ -32,6 +37,11 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	span.SetAttributes(outcomeAttribute(e.Outcome))
 	result.TraceContext = traceOf(reporting)
 	r.sender.add(result, span)
+}
+
+func fill(r *messaging.Result, e evaluation.Ending) {
+	r.Outcome, r.Value, r.Metrics = e.Outcome, e.Value, e.Metrics
+	r.Failure, r.Checkpoint, r.Logs = e.Failure, e.Checkpoint, e.Logs
 }
 
 // evaluation runs the attempt in its span, within its timeout.

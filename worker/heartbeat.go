@@ -62,21 +62,28 @@ func (r *run) studyCommands() bool {
 	return r.options.AllowStudyCommands && len(r.options.Command) == 0 && r.options.NewEvaluator == nil
 }
 
-// listen does what the leader's messages say until ctx ends.
-func (r *run) listen(ctx context.Context) {
-	for ctx.Err() == nil {
-		controls, err := r.options.Bus.Controls(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				r.options.Logger.Warn("the leader's messages cannot be received; it will be tried again", telemetry.LogError, err)
-			}
-			sleep(ctx, controlPause)
-			continue
+// subscribe receives the leader's messages; nil where that fails now.
+func (r *run) subscribe(ctx context.Context) <-chan messaging.Control {
+	controls, err := r.options.Bus.Controls(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.options.Logger.Warn("the leader's messages cannot be received; it will be tried again", telemetry.LogError, err)
 		}
-		for c := range controls {
-			r.obey(c)
+		return nil
+	}
+	return controls
+}
+
+// listen does what the leader's messages say until ctx ends.
+func (r *run) listen(ctx context.Context, controls <-chan messaging.Control) {
+	for ctx.Err() == nil {
+		if controls != nil {
+			for c := range controls {
+				r.obey(c)
+			}
 		}
 		sleep(ctx, controlPause)
+		controls = r.subscribe(ctx)
 	}
 }
 

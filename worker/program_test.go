@@ -129,7 +129,7 @@ func TestLeavingHandsProgramsBackWithTheirCheckpoint(t *testing.T) {
 	r.until("a measurement", func() bool { return len(r.measured) > 0 })
 	leave()
 	r.untilTold(1)
-	result := r.results[0]
+	result := r.seen().results[0]
 	if result.Outcome != messaging.OutcomeHandedBack || result.Checkpoint != "epoch-3" || result.Value != nil {
 		t.Errorf("%+v", result)
 	}
@@ -164,7 +164,7 @@ func TestTraceReachesTheProgram(t *testing.T) {
 		}
 	}
 	inProgram := traceOf(trace.ContextWithSpanContext(t.Context(), byName[telemetry.SpanEvaluate].SpanContext())).Traceparent
-	if got := r.results[0].Checkpoint; got != inProgram {
+	if got := r.seen().results[0].Checkpoint; got != inProgram {
 		t.Errorf("the program's TRACEPARENT is %q, want the span %q", got, inProgram)
 	}
 }

@@ -37,13 +37,27 @@ type rig struct {
 	leader  *membus.Leader
 	options Options
 
-	mu       sync.Mutex
-	changed  *sync.Cond
+	mu      sync.Mutex
+	changed *sync.Cond
+	heard
+	silent bool // sends no receipts
+}
+
+// heard is what the leader was told, in order.
+type heard struct {
 	claims   []*messaging.Claim
 	results  []*messaging.Result
 	beats    []messaging.Heartbeat
 	measured []messaging.Measurement
-	silent   bool // sends no receipts
+}
+
+func (h heard) lastBeat() messaging.Heartbeat { return h.beats[len(h.beats)-1] }
+
+// seen returns what the leader was told until now.
+func (r *rig) seen() heard {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heard
 }
 
 const (

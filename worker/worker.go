@@ -89,9 +89,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	var services sync.WaitGroup
+	controls := r.subscribe(serving) // before anything is sent that has an answer
+	services.Go(func() { r.listen(serving, controls) })
 	services.Go(func() { r.sender.run(serving) })
 	services.Go(func() { r.beat(serving) })
-	services.Go(func() { r.listen(serving) })
 	defer services.Wait()
 	defer stopServing()
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -30,7 +31,7 @@ func TestTrialsAreEvaluatedAndTold(t *testing.T) {
 		synctest.Wait()
 		leave()
 		synctest.Wait()
-		for _, result := range r.results {
+		for _, result := range r.seen().results {
 			x := float64(result.Trial)
 			if result.Outcome != messaging.OutcomeCompleted || *result.Value != x*x || result.Worker != testWorker || c.of(result.Trial) != 1 {
 				t.Errorf("trial %d, evaluated %d times: %+v", result.Trial, c.of(result.Trial), result)
@@ -45,7 +46,7 @@ func TestTrialsAreEvaluatedAndTold(t *testing.T) {
 		if files := r.spooled(); len(files) != 0 {
 			t.Errorf("spooled after all receipts: %v", files)
 		}
-		if last := r.beats[len(r.beats)-1]; !last.Leaving || len(last.Running) != 0 || len(last.Spooled) != 0 {
+		if last := r.seen().lastBeat(); !last.Leaving || len(last.Running) != 0 || len(last.Spooled) != 0 {
 			t.Errorf("the last heartbeat: %+v", last)
 		}
 	})
@@ -96,8 +97,8 @@ func TestAttemptIsNotRunTwiceAtOnce(t *testing.T) {
 		close(release)
 		r.untilTold(1)
 		synctest.Wait()
-		if c.of(1) != 1 || len(r.claims) != 1 {
-			t.Errorf("evaluated %d times with %d claims", c.of(1), len(r.claims))
+		if c.of(1) != 1 || len(r.seen().claims) != 1 {
+			t.Errorf("evaluated %d times with %d claims", c.of(1), len(r.seen().claims))
 		}
 	})
 }
@@ -168,8 +169,8 @@ func TestResultIsSentUntilItsReceipt(t *testing.T) {
 		if n := r.told(1)[messaging.OutcomeCompleted]; n < 6 || n > 9 {
 			t.Errorf("told %d times in 4 minutes, want 5 s to 60 s between", n)
 		}
-		if len(r.spooled()) != 2 || !sameTrials(r.beats[len(r.beats)-1].Spooled, 1, 2) {
-			t.Errorf("spooled %v; heartbeat %+v", r.spooled(), r.beats[len(r.beats)-1])
+		if len(r.spooled()) != 2 || !sameTrials(r.seen().lastBeat().Spooled, 1, 2) {
+			t.Errorf("spooled %v; heartbeat %+v", r.spooled(), r.seen().lastBeat())
 		}
 		r.change(func() { r.silent = false })
 		time.Sleep(2 * time.Minute)
@@ -195,13 +196,13 @@ func TestFullSpoolTakesNoMore(t *testing.T) {
 			r.offer(assigned(trial))
 		}
 		time.Sleep(time.Minute)
-		if len(r.claims) != 3 {
-			t.Errorf("%d claims with room for 3 results", len(r.claims))
+		if len(r.seen().claims) != 3 {
+			t.Errorf("%d claims with room for 3 results", len(r.seen().claims))
 		}
 		r.change(func() { r.silent = false })
 		time.Sleep(5 * time.Minute)
-		if len(r.claims) != 6 || len(r.spooled()) != 0 {
-			t.Errorf("%d claims, spooled %v", len(r.claims), r.spooled())
+		if len(r.seen().claims) != 6 || len(r.spooled()) != 0 {
+			t.Errorf("%d claims, spooled %v", len(r.seen().claims), r.spooled())
 		}
 	})
 }
@@ -232,10 +233,10 @@ func TestLeavingHandsBack(t *testing.T) {
 				t.Errorf("trial %d: %v", trial, told)
 			}
 		}
-		if len(r.claims) != 2 || r.broker.Queued(testPool) != 1 {
-			t.Errorf("%d claims, %d assignments queued: a leaving worker took more", len(r.claims), r.broker.Queued(testPool))
+		if len(r.seen().claims) != 2 || r.broker.Queued(testPool) != 1 {
+			t.Errorf("%d claims, %d assignments queued: a leaving worker took more", len(r.seen().claims), r.broker.Queued(testPool))
 		}
-		if last := r.beats[len(r.beats)-1]; !last.Leaving || !sameTrials(last.Spooled, 1, 2) {
+		if last := r.seen().lastBeat(); !last.Leaving || !sameTrials(last.Spooled, 1, 2) {
 			t.Errorf("the last heartbeat: %+v", last)
 		}
 	})
@@ -283,8 +284,8 @@ func TestCancelEndsAnAttempt(t *testing.T) {
 			t.Errorf("trial %d started, want 2", trial)
 		}
 		time.Sleep(time.Minute)
-		if len(r.results) != 0 || !sameTrials(r.beats[len(r.beats)-1].Running, 2) {
-			t.Errorf("results %v, heartbeat %+v", r.results, r.beats[len(r.beats)-1])
+		if len(r.seen().results) != 0 || !sameTrials(r.seen().lastBeat().Running, 2) {
+			t.Errorf("results %v, heartbeat %+v", r.seen().results, r.seen().lastBeat())
 		}
 	})
 }
@@ -316,10 +317,31 @@ func TestPanicFailsTheAttemptAlone(t *testing.T) {
 		r.start()
 		r.offer(assigned(1), assigned(2))
 		r.untilTold(2)
-		if result := r.results[0]; result.Outcome != messaging.OutcomeFailed || !strings.Contains(result.Failure.Message, "oh") {
+		if result := r.seen().results[0]; result.Outcome != messaging.OutcomeFailed || !strings.Contains(result.Failure.Message, "oh") {
 			t.Errorf("%+v", result)
 		}
 	})
+}
+
+// What cannot be encoded would be tried for ever, and hold its trial open.
+func TestResultThatCannotBeSentFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, membus.Options{})
+		r.options.NewEvaluator = func(int) (evaluation.Evaluator, error) { return bad{}, nil }
+		r.start()
+		r.offer(assigned(1))
+		r.untilTold(1)
+		if result := r.seen().results[0]; result.Outcome != messaging.OutcomeFailed || result.Failure.Reason != evaluation.ReasonInvalid {
+			t.Errorf("%+v", result)
+		}
+	})
+}
+
+// bad is an evaluator whose endings break the rules of results.
+type bad struct{ evaluation.Func }
+
+func (bad) Evaluate(context.Context, evaluation.Job) evaluation.Ending {
+	return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Value: new(math.NaN())}
 }
 
 func TestAvoidedStudyIsLeftToOthers(t *testing.T) {
@@ -347,10 +369,10 @@ func TestStudyCommandsNeedLeave(t *testing.T) {
 		r.start()
 		r.offer(assigned(1))
 		time.Sleep(time.Second)
-		if len(r.claims) != 0 || r.broker.Queued(testPool) != 1 {
-			t.Errorf("%d claims, %d assignments queued", len(r.claims), r.broker.Queued(testPool))
+		if len(r.seen().claims) != 0 || r.broker.Queued(testPool) != 1 {
+			t.Errorf("%d claims, %d assignments queued", len(r.seen().claims), r.broker.Queued(testPool))
 		}
-		if b := r.beats[0]; b.StudyCommands {
+		if b := r.seen().beats[0]; b.StudyCommands {
 			t.Errorf("heartbeat %+v", b)
 		}
 	})
@@ -381,13 +403,13 @@ func TestHeartbeats(t *testing.T) {
 		r.offer(assigned(1))
 		<-started
 		time.Sleep(time.Second) // well below the interval: a change is told at once
-		last := r.beats[len(r.beats)-1]
+		last := r.seen().lastBeat()
 		if !sameTrials(last.Running, 1) || last.Free != 1 || last.Slots != 2 || last.Pool != testPool || last.Leaving {
 			t.Errorf("after the claim: %+v", last)
 		}
-		before := len(r.beats)
+		before := len(r.seen().beats)
 		time.Sleep(time.Minute)
-		if n := len(r.beats) - before; n < 11 || n > 13 {
+		if n := len(r.seen().beats) - before; n < 11 || n > 13 {
 			t.Errorf("%d heartbeats in a minute, want one each 5 s", n)
 		}
 		instance := last.Instance
@@ -395,7 +417,7 @@ func TestHeartbeats(t *testing.T) {
 		synctest.Wait()
 		r.start()
 		synctest.Wait()
-		if last := r.beats[len(r.beats)-1]; last.Instance == instance || last.Instance == "" {
+		if last := r.seen().lastBeat(); last.Instance == instance || last.Instance == "" {
 			t.Errorf("instance %q after %q", last.Instance, instance)
 		}
 	})
@@ -414,11 +436,11 @@ func TestMeasurementsAreBounded(t *testing.T) {
 		r.offer(assigned(1))
 		r.untilTold(1)
 		synctest.Wait()
-		n := len(r.measured)
+		n := len(r.seen().measured)
 		if most := 10*measurementsPerSecond + 3*measurementBurst; n > most || n < 10*measurementsPerSecond {
 			t.Errorf("%d measurements in 10 s, want %d a second", n, measurementsPerSecond)
 		}
-		if last := r.measured[n-1]; last.Step != 9_999 {
+		if last := r.seen().measured[n-1]; last.Step != 9_999 {
 			t.Errorf("the last measurement is that of step %d", last.Step)
 		}
 	})
@@ -440,7 +462,7 @@ func TestFewMeasurementsAllArrive(t *testing.T) {
 		r.untilTold(measurementBurst)
 		synctest.Wait()
 		of := map[int]int{}
-		for _, m := range r.measured {
+		for _, m := range r.seen().measured {
 			of[m.Trial]++
 		}
 		// The single report of trial 1 is in its result.

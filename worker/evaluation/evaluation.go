@@ -33,6 +33,7 @@ const (
 	ReasonLeaving    = "leaving"    // the worker left
 	ReasonCancelled  = "cancelled"  // the leader wanted it no more
 	ReasonPanic      = "panic"      // a Go function panicked
+	ReasonInvalid    = "invalid"    // its result cannot be sent
 )
 
 // Job is one attempt to evaluate.

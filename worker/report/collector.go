@@ -12,7 +12,7 @@ import (
 // Bounds on what one attempt may report. Beyond maxSteps remembered steps of a
 // metric, only growing steps are taken.
 const (
-	maxMetrics = 256
+	maxMetrics = 128
 	maxSteps   = 4096
 )
 
@@ -55,8 +55,8 @@ func (c *Collector) Add(r Report) Taken {
 	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
 		s := c.series[name]
 		if s == nil {
-			if len(c.series) >= maxMetrics || len(name) > MaxName {
-				t.Ignored = append(t.Ignored, fmt.Sprintf("metric %q: at most %d metrics with names of at most %d bytes are kept", cut(name, 64), maxMetrics, MaxName))
+			if len(c.series) >= maxMetrics || name == "" || len(name) > MaxName {
+				t.Ignored = append(t.Ignored, fmt.Sprintf("metric %q: at most %d metrics with names of 1 to %d bytes are kept", cut(name, 64), maxMetrics, MaxName))
 				continue
 			}
 			s = &series{steps: map[int64]struct{}{}, highest: math.MinInt64, last: math.NaN(), best: math.NaN()}

@@ -15,10 +15,10 @@ import (
 
 // MaxText bounds, in bytes, each text that a report carries: reasons,
 // checkpoint references and names of metrics (MaxName). Longer reasons are cut,
-// longer references and names are refused.
+// longer references and names are refused. All of it together fits a message.
 const (
 	MaxText = 4 << 10
-	MaxName = 256
+	MaxName = 128
 )
 
 // maxReports bounds how many reports are looked for in one line, so that a
