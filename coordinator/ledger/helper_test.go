@@ -8,6 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/embedded"
@@ -39,6 +41,20 @@ func startEtcd(t testing.TB, quota int64) (*embedded.Etcd, *clientv3.Client) {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return e, c
+}
+
+// intercepted is a client of etcd whose requests pass an interceptor.
+func intercepted(t testing.TB, e *embedded.Etcd, i grpc.UnaryClientInterceptor) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{e.Endpoint()}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(i)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // seize makes the leader's key anew and returns the fence of its holder.

@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -100,14 +98,7 @@ func TestLoadStartsAgainAfterACompaction(t *testing.T) {
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	slow, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{e.Endpoint()}, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(interfering)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = slow.Close() }()
+	slow := intercepted(t, e, interfering)
 	snap, err := New(slow, Options{PageSize: 3}).Load(testContext(t))
 	if err != nil || snap.Studies[0].Status.Position != 1 || len(snap.Studies[0].Trials) != 9 {
 		t.Errorf("loaded %+v, %v; want position 1 and 9 trials", snap, err)

@@ -161,10 +161,33 @@ func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int)
 		return nil
 	case err == nil:
 		return w.refused(resp, me, c, unsure)
+	case errors.Is(err, ErrNoSpace):
+		return w.readBack(ctx, me, unsure, err)
 	case unsure:
 		return w.breakDown(err)
 	default:
 		return err
+	}
+}
+
+// readBack decides a transaction that was answered with ErrNoSpace: etcd says so
+// both where it refused it and where it stored it as the last that fitted.
+func (w *Writer) readBack(ctx context.Context, me commit, unsure bool, noSpace error) error {
+	resp, err := w.l.client.Get(ctx, w.l.commitKey())
+	if err != nil {
+		return w.breakDown(fmt.Errorf("%w; read back: %w", noSpace, err))
+	}
+	last, head, err := lastCommit(resp.Kvs)
+	switch {
+	case err != nil:
+		return w.breakDown(err)
+	case last.Nonce == me.Nonce:
+		w.head = head
+		return nil
+	case unsure: // an earlier copy may still be on its way
+		return w.breakDown(noSpace)
+	default:
+		return noSpace
 	}
 }
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,7 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/testenv"
@@ -236,6 +240,40 @@ func TestNoSpaceIsToldAndOver(t *testing.T) {
 	makeRoom(t, c)
 	if err := w.Commit(ctx, at("id1", 999)); err != nil || position(t, l, "id1") != 999 {
 		t.Errorf("after making room: %v", err)
+	}
+}
+
+// etcd answers that it has no space left both to what it refuses and to the last
+// transaction that it stores.
+func TestNoSpaceIsDecidedByTheNonce(t *testing.T) {
+	for _, stored := range []bool{true, false} {
+		t.Run(fmt.Sprint("stored=", stored), func(t *testing.T) {
+			e, c := startEtcd(t, 0)
+			create(t, lead(t, New(c, Options{}), c), "id1", "digits", 0)
+			full := false
+			answering := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				if _, ok := req.(*etcdserverpb.TxnRequest); !ok || !full {
+					return invoke(ctx, method, req, reply, cc, opts...)
+				}
+				if stored {
+					if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
+						return err
+					}
+				}
+				return rpctypes.ErrGRPCNoSpace
+			}
+			l := New(intercepted(t, e, answering), Options{})
+			w := lead(t, l, c)
+			full = true
+			err := w.Commit(testContext(t), at("id1", 1))
+			if stored && err != nil || !stored && !errors.Is(err, ErrNoSpace) {
+				t.Errorf("a commit that was stored: %v, answered with no space, returns %v", stored, err)
+			}
+			full = false
+			if err := w.Commit(testContext(t), at("id1", 2)); err != nil {
+				t.Errorf("the next commit: %v", err)
+			}
+		})
 	}
 }
 
