@@ -1,0 +1,96 @@
+// Package e2e tests Fantasia's programs as they are deployed: real processes of
+// its own and of NATS and etcd, killed at will.
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// The variables that make the test binary the program that is tuned.
+const (
+	programVariable = "E2E_PROGRAM" // its value is where evaluations are logged
+	slowVariable    = "E2E_SLOWEST" // the longest evaluation, a duration
+)
+
+func TestMain(m *testing.M) {
+	if log := os.Getenv(programVariable); log != "" {
+		if err := evaluate(log); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// evaluation is one line of the program's log: the start or the end of an attempt.
+type evaluation struct {
+	Trial   int     `json:"trial"`
+	Attempt int     `json:"attempt"`
+	Ended   bool    `json:"ended"`
+	Value   float64 `json:"value"`
+	Process int     `json:"process"`
+}
+
+func square(p map[string]float64) float64 { return p["x"]*p["x"] + p["y"]*p["y"] }
+
+// evaluate is the program: it logs its start, takes a random while, logs its end
+// and reports the value. Appends of a line are atomic.
+func evaluate(path string) error {
+	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	var p map[string]float64
+	if err := json.Unmarshal([]byte(os.Getenv("FANTASIA_PARAMETERS")), &p); err != nil {
+		return err
+	}
+	trial, errTrial := strconv.Atoi(os.Getenv("FANTASIA_TRIAL"))
+	attempt, errAttempt := strconv.Atoi(os.Getenv("FANTASIA_ATTEMPT"))
+	if errTrial != nil || errAttempt != nil {
+		return fmt.Errorf("trial %v, attempt %v", errTrial, errAttempt)
+	}
+	slowest, err := time.ParseDuration(os.Getenv(slowVariable))
+	if err != nil {
+		return err
+	}
+	e := evaluation{Trial: trial, Attempt: attempt, Process: os.Getpid()}
+	if err := json.NewEncoder(log).Encode(e); err != nil {
+		return err
+	}
+	time.Sleep(slowest/10 + rand.N(slowest))
+	e.Ended, e.Value = true, square(p)
+	if err := json.NewEncoder(log).Encode(e); err != nil {
+		return err
+	}
+	fmt.Printf(`{"fantasia": {"metrics": {"loss": %s}}}`+"\n", strconv.FormatFloat(e.Value, 'g', -1, 64))
+	return nil
+}
+
+// evaluations reads the program's log. A line that a kill has cut is left out.
+func evaluations(t *testing.T, path string) []evaluation {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []evaluation
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var e evaluation
+		if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}
