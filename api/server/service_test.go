@@ -18,6 +18,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/view"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -187,6 +188,44 @@ func TestPages(t *testing.T) {
 		if diff := cmp.Diff(failed, numbers); diff != "" {
 			t.Errorf("failed trials by pages of %d:\n%s", size, diff)
 		}
+	}
+}
+
+// TestWords holds that every word of the ledger has a value of the API: a new
+// one must not be sent as unspecified.
+func TestWords(t *testing.T) {
+	ctx, backend := within(t), servertest.NewMemory()
+	create(t, backend, "digits")
+	c := dial(t, serve(t, backend, server.Options{}), "connect")
+	var want, got []string
+	put := func(trial record.Trial) {
+		backend.Put("digits", trial)
+		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName("digits", trial.Number)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := resp.Msg.GetTrial()
+		attempt := strings.ReplaceAll(strings.ToLower(view.EnumName(m.GetAttempts()[0].GetState())), "_", "-")
+		want = append(want, fmt.Sprint(trial.State, trial.Source, trial.Attempts[0].State))
+		got = append(got, fmt.Sprint(view.EnumName(m.GetState()), strings.ToLower(view.EnumName(m.GetSource())), attempt))
+	}
+	for i, state := range []study.AttemptState{
+		study.AttemptOpen, study.AttemptSucceeded, study.AttemptFailed, study.AttemptLost, study.AttemptHandedBack,
+	} {
+		trial := evaluated(i+1, 1)
+		trial.Attempts[0].State = state
+		put(trial)
+	}
+	for i, source := range []optimizer.Source{
+		optimizer.SourceInitial, optimizer.SourceDesign, optimizer.SourceRandom, optimizer.SourceModel,
+		optimizer.SourceFallback, optimizer.SourceRequested,
+	} {
+		trial := evaluated(i+10, 1)
+		trial.Source = source
+		put(trial)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
