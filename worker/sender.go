@@ -34,7 +34,8 @@ type sender struct {
 	limit  int
 
 	mu      sync.Mutex
-	cond    sync.Cond // of mu: something below changed
+	work    sync.Cond // of mu: ready has more, or stopped
+	change  sync.Cond // of mu: entries or unsent changed
 	entries map[messaging.AttemptID]*entry
 	ready   []*entry // to be published now, oldest first
 	unsent  int      // entries that were never acknowledged
@@ -53,7 +54,7 @@ type entry struct {
 
 func newSender(o Options, s *spool.Spool) *sender {
 	d := &sender{bus: o.Bus, spool: s, log: o.Logger, resend: o.ResendInterval, limit: o.SpoolLimit, entries: map[messaging.AttemptID]*entry{}}
-	d.cond.L = &d.mu
+	d.work.L, d.change.L = &d.mu, &d.mu
 	for _, r := range s.Results() {
 		if r.Worker != o.Name { // receipts come to the name that sends
 			renamed := *r
@@ -81,7 +82,7 @@ func (d *sender) enqueue(r *messaging.Result, span trace.Span) {
 	d.entries[r.AttemptID] = e
 	d.ready = append(d.ready, e)
 	d.unsent++
-	d.cond.Broadcast()
+	d.work.Signal()
 }
 
 // receipt forgets a result that the leader has; false where it is not known.
@@ -91,7 +92,7 @@ func (d *sender) receipt(id messaging.AttemptID) (bool, error) {
 		d.settle(e)
 		delete(d.entries, known)
 	}
-	d.cond.Broadcast()
+	d.change.Broadcast()
 	d.mu.Unlock()
 	return d.spool.Remove(id)
 }
@@ -131,7 +132,7 @@ func (d *sender) run(ctx context.Context) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.stopped = true
-		d.cond.Broadcast()
+		d.work.Broadcast()
 	})
 	defer stop()
 	var group sync.WaitGroup
@@ -162,7 +163,7 @@ func (d *sender) take() *entry {
 	defer d.mu.Unlock()
 	for {
 		for len(d.ready) == 0 && !d.stopped {
-			d.cond.Wait()
+			d.work.Wait()
 		}
 		if d.stopped {
 			return nil
@@ -193,7 +194,7 @@ func (d *sender) published(e *entry, err error) {
 		e.pause = min(2*e.pause, max(maxResend, d.resend))
 	}
 	e.next = time.Now().Add(e.pause)
-	d.cond.Broadcast()
+	d.change.Broadcast()
 }
 
 // schedule has results sent again that wait for a receipt too long.
@@ -217,7 +218,7 @@ func (d *sender) requeue(now time.Time) {
 		if !e.queued && now.After(e.next) {
 			e.queued = true
 			d.ready = append(d.ready, e)
-			d.cond.Broadcast()
+			d.work.Signal()
 		}
 	}
 }
@@ -227,7 +228,7 @@ func (d *sender) wait(ctx context.Context, condition func() bool) error {
 	stop := context.AfterFunc(ctx, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.cond.Broadcast()
+		d.change.Broadcast()
 	})
 	defer stop()
 	d.mu.Lock()
@@ -236,7 +237,7 @@ func (d *sender) wait(ctx context.Context, condition func() bool) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		d.cond.Wait()
+		d.change.Wait()
 	}
 	return nil
 }

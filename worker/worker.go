@@ -87,7 +87,6 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	// What serves the slots goes on until they have ended.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopServing()
 	var services sync.WaitGroup
 	controls := r.subscribe(serving) // before anything is sent that has an answer
 	services.Go(func() { r.listen(serving, controls) })

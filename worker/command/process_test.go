@@ -1,8 +1,10 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +49,8 @@ func TestWhatAProgramSays(t *testing.T) {
 		{"infeasible", `echo '{"fantasia": {"infeasible": "out of memory"}}'; exec sleep 60`, messaging.OutcomeInfeasible, 0, evaluation.ReasonInfeasible, []string{"out of memory"}},
 		{"infeasible and an exit code", `echo '{"fantasia": {"infeasible": "no"}}'; exit 1`, messaging.OutcomeInfeasible, 0, evaluation.ReasonInfeasible, nil},
 		{"retry", `echo '{"fantasia": {"retry": "preempted"}}'; exec sleep 60`, messaging.OutcomeHandedBack, 0, evaluation.ReasonRetry, []string{"preempted"}},
+		{"an error that it reports", `echo '{"fantasia": {"error": "bad luck"}}'; exec sleep 60`, messaging.OutcomeFailed, 0, evaluation.ReasonReported, []string{"bad luck"}},
+		{"done, which is of stream mode", say + `echo '{"fantasia": {"done": true}}'; sleep 0.05; report 0.5`, messaging.OutcomeCompleted, 0.5, "", nil},
 		{"exit 75", say + `report 0.5; exit 75`, messaging.OutcomeHandedBack, 0, evaluation.ReasonRetry, []string{"75"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,6 +68,10 @@ func TestExitCodesAndSignalsAreTold(t *testing.T) {
 	if e := evaluate(t, shell(`exit 3`)); e.Failure.ExitCode == nil || *e.Failure.ExitCode != 3 || e.Failure.Signal != "" {
 		t.Errorf("exit code: %+v", e.Failure)
 	}
+	stopped := evaluate(t, shell(`echo '{"fantasia": {"infeasible": "no"}}'; exec sleep 60`))
+	if stopped.Failure.ExitCode != nil || stopped.Failure.Signal != "" {
+		t.Errorf("a signal that the worker sent is told: %+v", stopped.Failure)
+	}
 	if e := evaluate(t, shell(`kill -KILL $$`)); e.Failure.ExitCode != nil || e.Failure.Signal != "killed" {
 		t.Errorf("signal: %+v", e.Failure)
 	}
@@ -80,6 +88,19 @@ func TestMeasurements(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]float64{"error": 0.3}, e.Metrics); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+func TestSecondValuesAreWarnedOfOnce(t *testing.T) {
+	var log bytes.Buffer
+	e := newEvaluator(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	a := shell(`for i in 1 2 3; do echo '{"fantasia": {"step": 1, "metrics": {"error": 0.'$i'}}}'; done`)
+	ending := e.Evaluate(t.Context(), job(a))
+	if want(t, ending, messaging.OutcomeCompleted, ""); *ending.Value != 0.1 {
+		t.Errorf("value %v, want the first", *ending.Value)
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "second value") {
+		t.Errorf("%d warnings, want one of a second value:\n%s", n, log.String())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/report"
@@ -32,6 +33,9 @@ type session struct {
 
 func newSession(job evaluation.Job, log *slog.Logger) (*session, error) {
 	a := job.Assignment
+	if job.Measure == nil {
+		job.Measure = func(int64, map[string]float64) {}
+	}
 	s := &session{
 		job: job, collector: report.NewCollector(a.Objective), ended: make(chan struct{}),
 		checkpoint: a.Checkpoint,
@@ -110,8 +114,8 @@ func (s *session) add(r report.Report) {
 		s.end = ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, "the program asked for a retry", *r.Retry)
 	case r.Error != nil:
 		s.end = ending(messaging.OutcomeFailed, evaluation.ReasonReported, "the program reported an error", *r.Error)
-	case !r.Done:
-		return
+	case !r.Done || s.job.Assignment.Run.Mode != study.ModeStream:
+		return // a process is done when it ends
 	}
 	s.over = true
 	close(s.ended)
@@ -151,14 +155,21 @@ func (s *session) conclude(stopped error, exited *exit, c *capture, logs string)
 	e := s.outcome(stopped, exited, c)
 	e.Metrics, e.Checkpoint, e.Logs = s.collector.Final(), s.checkpoint, logs
 	if f := e.Failure; f != nil {
-		if exited != nil && exited.signal != 0 {
-			f.Signal = exited.signal.String()
-		} else if exited != nil && exited.code >= 0 {
-			f.ExitCode = &exited.code
-		}
 		f.Message = bounded(f.Message, messaging.MaxMessage)
+		// How a program ended that was stopped says nothing.
+		if stopped == nil && !s.over && exited != nil {
+			describe(f, exited)
+		}
 	}
 	return e
+}
+
+func describe(f *messaging.Failure, e *exit) {
+	if e.signal != 0 {
+		f.Signal = e.signal.String()
+	} else if e.code >= 0 {
+		f.ExitCode = &e.code
+	}
 }
 
 func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.Ending {

@@ -45,9 +45,10 @@ type Job struct {
 	// Trace is the context of the evaluation's span, for the program.
 	Trace messaging.TraceContext
 	// Measure reports metrics, all finite, while the evaluation runs. It does
-	// not block and is safe for concurrent use until Evaluate returns.
+	// not block and is safe for concurrent use until Evaluate returns. Programs
+	// are run without where it is nil.
 	Measure func(step int64, metrics map[string]float64)
-	// Kill is closed when no more grace can be given.
+	// Kill is closed when no more grace can be given; nil never is.
 	Kill <-chan struct{}
 }
 
