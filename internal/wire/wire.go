@@ -4,12 +4,14 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/gpbo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -24,9 +26,30 @@ func ParseStudy(name string, file []byte) (*study.Study, error) {
 func StudyOptions() []study.Option {
 	checks := map[string]study.AlgorithmCheck{}
 	for _, name := range registry.Names() {
-		checks[name] = func(settings map[string]any) error { return registry.Check(name, settings) }
+		checks[name] = func(settings map[string]any) error { return placed(registry.Check(name, settings)) }
 	}
 	return []study.Option{study.WithAlgorithms(checks), study.WithDefaultAlgorithm(registry.Default)}
+}
+
+// placed says each wrong setting in the study file's words, so that it is
+// reported at its own place.
+func placed(err error) error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *setting.Error:
+		return &study.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted: %s", e.Value, e.Reason)}
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, inner := range e.Unwrap() {
+			all = append(all, placed(inner))
+		}
+		return errors.Join(all...)
+	case interface{ Unwrap() error }:
+		return placed(e.Unwrap())
+	default:
+		return err
+	}
 }
 
 // Coordinator completes a coordinator's options with the optimisers.
