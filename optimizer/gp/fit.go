@@ -75,10 +75,14 @@ func Fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config
 //
 // Lengthscales have the prior LogNormal(√2 + ½ ln d, √3), whose mode grows with
 // √d like distances in the cube do (Hvarfner et al. 2024; BoTorch since 0.12):
-// 0.29 at d=2, 0.92 at d=20. A prior that ignores d, such as Gamma(3, 6), makes
-// the model too local from about ten columns on. The signal variance has
-// Gamma(2, 1) with mode 1, the variance of standardised outcomes; the noise
-// variance LogNormal(−4, 1) above a floor of 1e-6.
+// 0.29 at d=2, 0.92 at d=20. Its tail lets a column not matter, which is usual
+// among hyperparameters: on a function of two columns of nine, 30 random points
+// gave a root mean squared error of 0.09 standard deviations, and 0.54 under
+// Gamma(3, 6), the default before; on functions of all columns (Ackley, Levy,
+// Rosenbrock; 2 to 20 columns, 12 to 80 points) the errors were within a quarter
+// of each other, either way. The signal variance has Gamma(2, 1) with mode 1,
+// the variance of standardised outcomes; the noise variance LogNormal(−4, 1)
+// above a floor of 1e-6.
 func DefaultConfig(d int) Config {
 	length := Param{
 		Prior: LogNormal{Mu: math.Sqrt2 + math.Log(float64(d))/2, Sigma: math.Sqrt(3)},
