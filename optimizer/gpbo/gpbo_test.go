@@ -1,12 +1,207 @@
 package gpbo
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
+// options returns the defaults with a change.
+func options(change func(*Options)) Options {
+	o := DefaultOptions()
+	change(&o)
+	return o
+}
+
 func TestConformance(t *testing.T) {
-	optimizertest.Run(t, func() optimizer.Optimizer { return New(DefaultOptions()) })
+	for name, o := range map[string]Options{
+		"defaults": DefaultOptions(),
+		"draws":    options(func(o *Options) { o.Fantasy, o.Draws, o.Candidates = Draws, 4, 200 }),
+		"none": options(func(o *Options) {
+			o.Fantasy, o.Acquisition, o.Candidates, o.Restarts = None, UCB, 50, 1
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			optimizertest.Run(t, func() optimizer.Optimizer { return New(o) })
+		})
+	}
+}
+
+// bowl is the sum of squares around 0.6.
+func bowl(p study.Point) float64 {
+	var sum float64
+	for _, name := range []string{"x1", "x2"} {
+		x := p[name].(float64) - 0.6
+		sum += x * x
+	}
+	return sum
+}
+
+func TestInitialDesignThenModel(t *testing.T) {
+	for _, c := range []struct {
+		set, dim, budget, want int
+	}{
+		{0, 2, 100, 4},   // at least 4
+		{0, 9, 100, 10},  // one more than columns
+		{0, 50, 100, 25}, // a quarter of the budget
+		{7, 2, 100, 7},
+	} {
+		o := New(options(func(o *Options) { o.Initial = c.set }))
+		s := optimizertest.NewSession(t, o, optimizertest.Cube(t, c.dim, 0, 1), 1)
+		s.Problem.MaxTrials = c.budget
+		for trial := 1; trial <= c.want+1; trial++ {
+			b := s.Ask(1)[0]
+			s.Tell(trial, bowlOf(b.Point))
+			want := optimizer.SourceDesign
+			if trial > c.want {
+				want = optimizer.SourceModel
+			}
+			if b.Source != want {
+				t.Errorf("%+v: trial %d is from %q, want %q", c, trial, b.Source, want)
+			}
+		}
+	}
+}
+
+func bowlOf(p study.Point) float64 { return p["x1"].(float64) * p["x1"].(float64) }
+
+// Eight workers ask at once before anything is known: all is design. A request
+// that begins in the design and ends beyond it has both.
+func TestDesignWithinABatch(t *testing.T) {
+	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 1)
+	for _, b := range s.Ask(8) {
+		if b.Source != optimizer.SourceDesign {
+			t.Errorf("%q before anything is known, want %q", b.Source, optimizer.SourceDesign)
+		}
+	}
+	s = optimizertest.NewSession(t, New(options(func(o *Options) { o.Initial = 5 })), optimizertest.Cube(t, 2, 0, 1), 1)
+	for trial := range 3 {
+		s.Tell(trial+1, bowl(s.Ask(1)[0].Point))
+	}
+	var sources []optimizer.Source
+	for _, b := range s.Ask(4) {
+		sources = append(sources, b.Source)
+	}
+	if fmt.Sprint(sources) != "[design design model model]" {
+		t.Errorf("after 3 of 5 design points, a batch of %v", sources)
+	}
+}
+
+// TestBelieverSpreadsABatch: pending points are stayed away from, unless they
+// are ignored.
+func TestBelieverSpreadsABatch(t *testing.T) {
+	closest := func(fantasy Fantasy) float64 {
+		o := New(options(func(o *Options) { o.Fantasy = fantasy }))
+		f := branin()
+		s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, f.lo, f.hi), 3)
+		s.Run(12, 1, f.of)
+		s.Problem.MaxTrials = 30
+		batch := s.Ask(8)
+		least := math.Inf(1)
+		for i, a := range batch {
+			for _, b := range batch[:i] {
+				dx := a.Point["x1"].(float64) - b.Point["x1"].(float64)
+				dy := a.Point["x2"].(float64) - b.Point["x2"].(float64)
+				least = min(least, math.Hypot(dx, dy)/(f.hi-f.lo))
+			}
+		}
+		return least
+	}
+	for _, fantasy := range []Fantasy{Believer, Draws} {
+		if d := closest(fantasy); d < 1e-3 {
+			t.Errorf("%s: two points of a batch are %.2g apart", fantasy, d)
+		}
+	}
+	if d := closest(None); d > 1e-2 {
+		t.Errorf("none: the points of a batch are at least %.2g apart, as if pending points counted", d)
+	}
+}
+
+// Reasons are in the objective's units and direction: close to what was
+// observed at a point that is asked for again in its neighbourhood.
+func TestReasonsAreInTheObjectivesUnits(t *testing.T) {
+	value := func(p study.Point) float64 { return 5000 - 100*bowl(p) } // best 5000
+	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 4)
+	s.Problem.Direction = study.Maximize
+	s.Run(25, 1, value)
+	s.Problem.MaxTrials = 30
+	b := s.Ask(2)
+	why := b[0].Reasons
+	if why.Mean == nil || math.Abs(*why.Mean-5000) > 1 || why.SD == nil || *why.SD > 5 {
+		t.Errorf("near the maximum of 5000: %+v", why)
+	}
+	if _, ok := why.Acquisition["logei"]; !ok || why.Note == "" || why.Pending != 0 || b[1].Reasons.Pending != 1 {
+		t.Errorf("reasons %+v, then %+v", why, b[1].Reasons)
+	}
+	if got := value(b[0].Point); math.Abs(got-*why.Mean) > 4**why.SD+0.1 {
+		t.Errorf("the mean is %v ± %v, the value %v", *why.Mean, *why.SD, got)
+	}
+}
+
+// An infeasible half of the space is left alone once it is known.
+func TestFailuresAreStayedAwayFrom(t *testing.T) {
+	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 5)
+	inside := 0
+	for trial := 1; trial <= 40; trial++ {
+		p := s.Ask(1)[0].Point
+		if p["x1"].(float64) > 0.5 { // the better half fails
+			s.End(trial, optimizer.OutcomeInfeasible, 0)
+			continue
+		}
+		if trial > 20 {
+			inside++
+		}
+		s.Tell(trial, -p["x1"].(float64))
+	}
+	if inside < 14 {
+		t.Errorf("%d of the last 20 trials were in the feasible half", inside)
+	}
+	if best := s.Best(); best > -0.45 {
+		t.Errorf("the best value is %.3f, the bound -0.5", best)
+	}
+}
+
+// The best of a finite space is found long before all of it was looked at.
+func TestFiniteSpaceIsSearchedExactly(t *testing.T) {
+	lo, hi := 0.0, 20.0
+	space := optimizertest.Space(t, []study.Parameter{
+		{Name: "i", Type: study.Int, Min: &lo, Max: &hi},
+		{Name: "j", Type: study.Int, Min: &lo, Max: &hi},
+		{Name: "c", Type: study.Categorical, Values: []any{"bad", "good", "worse"}},
+	}, []string{"i + j <= 30"})
+	s := optimizertest.NewSession(t, New(DefaultOptions()), space, 6)
+	s.Run(50, 2, func(p study.Point) float64 {
+		i, j := float64(p["i"].(int64))-13, float64(p["j"].(int64))-7
+		penalty := map[any]float64{"bad": 20, "good": 0, "worse": 40}[p["c"]]
+		return i*i + j*j + penalty
+	})
+	if best := s.Best(); best > 2 {
+		t.Errorf("the best of 50 trials over %d points is %v, the minimum 0", 3*21*21, best)
+	}
+}
+
+// A mixed space with conditions is searched by moves and gradients together.
+func TestMixedSpace(t *testing.T) {
+	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Mixed(t), 7)
+	s.Run(50, 2, func(p study.Point) float64 {
+		value := math.Pow(math.Log10(p["lr"].(float64))+2, 2) + math.Pow(math.Log2(float64(p["width"].(int64)))-6, 2)
+		if momentum, ok := p["momentum"].(float64); ok {
+			return value + 4*math.Pow(momentum-0.9, 2)
+		}
+		return value + 3
+	})
+	if best := s.Best(); best > 0.2 {
+		t.Errorf("the best of 50 trials is %.3f, the minimum 0", best)
+	}
+}
+
+func TestLargeStudiesAnswer(t *testing.T) {
+	s := observed(t, 3*MaxPoints)
+	if got := len(s.Ask(1)); got != 1 {
+		t.Errorf("%d points", got)
+	}
 }

@@ -40,10 +40,16 @@ const (
 	manyPoints = 400
 )
 
+// noisePrior is twice as wide, in log space, as gp.DefaultConfig's: objectives
+// here range from exact functions to validation errors of a few samples. A model
+// that must believe in noise measures the same place again and again.
+var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
+
 // fit returns the model of the data, its hyperparameters found from those that
 // are remembered and from the prior's.
 func fit(ctx context.Context, d *data, encoding *optimizer.Encoding, m *memory, rng *rand.Rand) (*model, error) {
 	config := gp.DefaultConfig(encoding.Dim())
+	config.Noise.Prior = noisePrior
 	config.Warm, config.Subset = m.Fitted, fewPoints
 	if m.Fitted != nil {
 		config.Starts, config.Explore, config.Polish = 2, 4, 6

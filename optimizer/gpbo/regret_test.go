@@ -84,9 +84,9 @@ func TestRegretIsBelowRandomAndSobol(t *testing.T) {
 		factor float64
 	}{
 		{branin(), 24, 1, 10},
-		{branin(), 32, 8, 10},
+		{branin(), 40, 8, 10},
 		{hartmann6(), 40, 1, 4},
-		{hartmann6(), 48, 8, 3},
+		{hartmann6(), 56, 8, 4},
 	} {
 		t.Run(fmt.Sprintf("%s with %d pending", c.f.name, c.parallelism), func(t *testing.T) {
 			const seeds = 5

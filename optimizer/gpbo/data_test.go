@@ -1,0 +1,124 @@
+package gpbo
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func TestObserve(t *testing.T) {
+	point := func(x float64) study.Point { return study.Point{"x1": x} }
+	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 10), Direction: study.Maximize, Observations: []optimizer.Observation{
+		{Point: point(0), Outcome: optimizer.OutcomeCompleted, Value: 8},
+		{Point: point(5), Outcome: optimizer.OutcomeFailed, Value: 99},
+		{Point: point(10), Outcome: optimizer.OutcomeCompleted, Value: 2},
+		{Point: point(2.5), Outcome: optimizer.OutcomeInfeasible},
+	}}
+	d := observe(p, optimizer.NewEncoding(p.Space))
+	if d.completed != 2 {
+		t.Errorf("%d completed, want 2", d.completed)
+	}
+	// Negated, failures as the worst: -8, -2, -2, -2; mean -3.5, variance 9.
+	if diff := cmp.Diff([]float64{-1.5, 0.5, 0.5, 0.5}, d.y); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]float64{0, 0.5, 1, 0.25}, d.x.RawMatrix().Data); diff != "" {
+		t.Errorf("places (-want +got):\n%s", diff)
+	}
+	if mean, sd := d.mean(-1.5), d.sd(4); mean != 8 || sd != 6 {
+		t.Errorf("-1.5 standard deviations are %v, want 8; a variance of 4 is an sd of %v, want 6", mean, sd)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	values := make([]float64, 100)
+	for i := range values {
+		values[i] = float64((i * 37) % 100) // each of 0…99 once
+	}
+	got := selection(values, 20)
+	if len(got) != 20 || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != 20 {
+		t.Fatalf("selected %v, want 20 different places in order", got)
+	}
+	for i, v := range values {
+		if v < 8 && !slices.Contains(got, i) {
+			t.Errorf("the value %v, among the best two fifths of 20, is left out", v)
+		}
+	}
+	for i := 94; i < 100; i++ {
+		if !slices.Contains(got, i) {
+			t.Errorf("observation %d, among the latest six, is left out", i)
+		}
+	}
+	early := 0
+	for _, i := range got {
+		if i < 94 && values[i] >= 8 {
+			early++
+		}
+	}
+	if early != 20-8-6 && early < 4 {
+		t.Errorf("%d of the rest, want about 6", early)
+	}
+	if got := selection(values[:20], 20); len(got) != 20 {
+		t.Errorf("%d of 20", len(got))
+	}
+}
+
+func TestDrawIn(t *testing.T) {
+	// Quartiles 3 and 7 (the third and the seventh of the nine sorted values):
+	// the outer fence is at 7 + 3·4.
+	y := []float64{1, 2, 3, 4, 5, 6, 7, -1e6, 1e12}
+	drawIn(y)
+	if diff := cmp.Diff([]float64{1, 2, 3, 4, 5, 6, 7, -1e6, 18}, y); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	same := []float64{1, 1, 1, 1, 9}
+	drawIn(same)
+	if same[4] != 9 {
+		t.Errorf("without spread between the quartiles, 9 became %v", same[4])
+	}
+	huge := []float64{-math.MaxFloat64, -math.MaxFloat64, 0, math.MaxFloat64, math.MaxFloat64}
+	drawIn(huge)
+	if huge[4] != math.MaxFloat64 {
+		t.Errorf("the largest number became %v", huge[4])
+	}
+}
+
+func TestMemory(t *testing.T) {
+	h := gp.Hyperparameters{Kernel: []float64{0.1, -2.5, 1.0 / 3}, Noise: 1e-4}
+	m := readMemory(nil, 2)
+	m.Cursor = 17
+	m.remember(h)
+	back := readMemory(m.state(), 2)
+	if diff := cmp.Diff(m, back); diff != "" {
+		t.Errorf("a memory and what is read of its state (-want +got):\n%s", diff)
+	}
+	if other := readMemory(m.state(), 3); other.Fitted != nil || other.Cursor != 0 {
+		t.Errorf("the memory of another space is read as %+v", other)
+	}
+	for _, noise := range []float64{math.NaN(), math.Inf(1)} {
+		m.Fitted.Noise = noise
+		if state := m.state(); state != nil {
+			t.Errorf("noise %v is kept in the state %s", noise, state)
+		}
+	}
+	m.remember(gp.Hyperparameters{Kernel: make([]float64, 5000), Noise: 1})
+	if m.Fitted != nil {
+		t.Error("hyperparameters that fit into no state are kept")
+	}
+	long := gp.Hyperparameters{Noise: math.Nextafter(1e-300, 1)}
+	for m.remember(long); m.Fitted != nil; m.remember(long) {
+		if n := len(m.state()); n > optimizer.MaxStateSize {
+			t.Fatalf("%d hyperparameters make a state of %d bytes", len(long.Kernel), n)
+		}
+		for range 500 {
+			long.Kernel = append(long.Kernel, -math.Nextafter(1e-300, 1))
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package gpbo
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// line returns a study of one float whose trials have the values at the places.
+func line(t *testing.T, places, values []float64) *optimizer.Problem {
+	t.Helper()
+	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 100, First: len(values) + 1}
+	for i, v := range values {
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Trial: i + 1, Point: study.Point{"x1": places[i]}, Outcome: optimizer.OutcomeCompleted, Value: v,
+		})
+	}
+	return p
+}
+
+func TestRecommendNothing(t *testing.T) {
+	p := line(t, nil, nil)
+	p.Observations = []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeFailed}}
+	if got, err := Recommend(t.Context(), p, nil); got != nil || err != nil {
+		t.Errorf("nothing completed: %v, %v", got, err)
+	}
+}
+
+func TestRecommendOne(t *testing.T) {
+	got, err := Recommend(t.Context(), line(t, []float64{0.5}, []float64{7}), nil)
+	if err != nil || got == nil || got.Trial != 1 || got.Mean != 7 || got.SD != 0 {
+		t.Errorf("one observation of 7: %+v, %v", got, err)
+	}
+}
+
+// Of a noisy objective, the luckiest value is not recommended: many evaluations
+// say that 0.3 is better than 0.8, where one had luck.
+func TestRecommendIsNotFooledByLuck(t *testing.T) {
+	var places, values []float64
+	rng := optimizer.NewRand(1, 1)
+	for i := range 60 {
+		x := 0.05 + 0.9*float64(i)/59
+		places = append(places, x)
+		values = append(values, 10*(x-0.3)*(x-0.3)+0.3*rng.NormFloat64())
+	}
+	places, values = append(places, 0.8), append(values, -1.5)
+	for _, direction := range []study.Direction{study.Minimize, study.Maximize} {
+		p := line(t, places, values)
+		if p.Direction = direction; direction == study.Maximize {
+			for i := range p.Observations {
+				p.Observations[i].Value *= -1
+			}
+		}
+		got, err := Recommend(t.Context(), p, []byte("of another algorithm"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := got.Point["x1"].(float64); math.Abs(x-0.3) > 0.15 {
+			t.Errorf("%s: recommended x = %.3f (%+v), want near 0.3", direction, x, got)
+		}
+		if got.Point["x1"] != p.Observations[got.Trial-1].Point["x1"] {
+			t.Errorf("%s: the point is not that of trial %d", direction, got.Trial)
+		}
+		if math.Abs(got.Mean) > 0.3 || got.SD <= 0 || got.SD > 0.3 {
+			t.Errorf("%s: mean %.3f ± %.3f where the objective is about 0", direction, got.Mean, got.SD)
+		}
+	}
+}
+
+func TestRecommendKeepsToCompletedTrials(t *testing.T) {
+	p := line(t, []float64{0.1, 0.2, 0.3, 0.4}, []float64{4, 3, 2, 1})
+	p.Observations[3].Outcome = optimizer.OutcomeInfeasible
+	got, err := Recommend(t.Context(), p, nil)
+	if err != nil || got == nil || got.Trial == 4 {
+		t.Errorf("recommended %+v, %v; trial 4 was infeasible", got, err)
+	}
+}
+
+func TestRecommendFromManyObservations(t *testing.T) {
+	s := observed(t, 10*MaxPoints)
+	got, err := Recommend(t.Context(), &s.Problem, s.State)
+	if err != nil || got == nil {
+		t.Fatalf("%v, %v", got, err)
+	}
+	// The values are a weighted square distance from 0.5 with noise of 0.01;
+	// their mean over the study is about 0.4.
+	var value float64
+	for name, x := range got.Point {
+		value += (x.(float64) - 0.5) * (x.(float64) - 0.5) * float64(name[1]-'0')
+	}
+	if value > 0.1 {
+		t.Errorf("recommended a point of value %.3f", value)
+	}
+}
+
+func TestRecommendEndsWithItsContext(t *testing.T) {
+	s := observed(t, 30)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Recommend(ctx, &s.Problem, s.State); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
