@@ -63,7 +63,8 @@ func (f *Fantasies) Believe(x mat.Matrix) {
 
 // Draw adds the rows of x with values from their joint posterior, observation
 // noise included. z holds independent standard normal numbers, a row for each
-// point and a column for each draw; Normals makes good ones.
+// point and a column for each draw. Rows that sum to 0 keep the draws' average
+// mean at the posterior mean.
 func (f *Fantasies) Draw(x mat.Matrix, z mat.Matrix) {
 	n, _ := x.Dims()
 	if r, c := z.Dims(); r != n || c != f.draws {

@@ -186,7 +186,7 @@ func TestDegenerateData(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := r.Model.Fantasies(2)
-			f.Draw(same(5), gp.Normals(5, 2, 1)) // five times one point
+			f.Draw(same(5), normals(5, 2, 1)) // five times one point
 			g := f.Gradients(spread)
 			for i := range 30 {
 				for _, v := range []float64{g.Mean.At(i, 0), g.Mean.At(i, 1), scale.FromStandard(g.Mean.At(i, 0)), g.DMean[1].At(i, 0), g.DVariance.At(i, 1), r.LogPosterior} {
