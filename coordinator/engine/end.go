@@ -105,6 +105,10 @@ func (e *Engine) end(state study.State, reason string) {
 	e.status.State, e.status.Reason, e.status.Ended = state, clip(reason), e.now
 	e.dirty.status = true
 	e.cancelOpen("the study has ended: " + string(state))
+	if e.out.Ask != nil { // of this very step: nobody has it yet
+		e.out.Ask, e.demand.ask = nil, nil
+	}
+	e.out.Publish = nil
 	e.demand.forget()
 	e.pending, e.outbox = nil, nil
 }

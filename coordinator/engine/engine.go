@@ -160,7 +160,7 @@ func (e *Engine) tick() {
 		e.reopen()
 		return
 	}
-	if e.settle(); e.running() {
+	if e.settle(); e.running() && e.on(guardOutbox) {
 		e.republish()
 	}
 }

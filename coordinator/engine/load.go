@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -98,7 +97,7 @@ func (e *Engine) loadHistory() {
 		}
 	}
 	slices.SortFunc(ended, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
-	e.observations = make([]optimizer.Observation, 0, len(ended))
+	e.observations = slices.Grow(e.observations, len(ended))
 	for _, t := range ended {
 		e.observe(t)
 	}

@@ -81,6 +81,8 @@ const (
 	guardRetries                     // retries are bounded
 	guardReceipt                     // late results are receipted too
 	guardDuplicate                   // a result that was applied is not applied again
+	guardOutbox                      // what nobody claims is published again
+	guardRepeat                      // a finite space's points are tried once
 )
 
 // on reports whether a guard is in force, as all are outside of tests.

@@ -93,7 +93,7 @@ func (e *Engine) setReason(reason string) {
 // since which ledger position, where that is refused: in a finite space, and for
 // the study file's initial points.
 func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
-	if !e.finite && s.Source != optimizer.SourceInitial {
+	if !e.finite && s.Source != optimizer.SourceInitial || !e.on(guardRepeat) {
 		return 0, false
 	}
 	at, ok = e.taken[e.space.Key(s.Point)]

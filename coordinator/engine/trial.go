@@ -140,7 +140,9 @@ func (e *Engine) observe(t *trial) {
 	case study.TrialFailed:
 		o.Outcome = optimizer.OutcomeFailed
 	default:
-		delete(e.taken, e.space.Key(t.rec.Point))
+		if key := e.space.Key(t.rec.Point); e.taken[key] == t.rec.Created {
+			delete(e.taken, key)
+		}
 		return
 	}
 	e.observations = append(e.observations, o)

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"errors"
+	"flag"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	simSeed      = flag.Uint64("sim.seed", 0, "play only this schedule of the simulator")
+	simSchedules = flag.Int("sim.schedules", 300, "how many schedules the simulator plays")
+)
+
+// TestSimulator plays schedules of faults; see simworld_test.go.
+func TestSimulator(t *testing.T) {
+	first, n := uint64(1), *simSchedules
+	if *simSeed != 0 {
+		first, n = *simSeed, 1
+	}
+	for seed := first; seed < first+uint64(n); seed++ {
+		if err := newWorld(seed, 0).run(); err != nil {
+			t.Fatalf("%v\nagain: go test ./coordinator/engine -run TestSimulator -sim.seed=%d", err, seed)
+		}
+	}
+}
+
+// TestSimulatorNotices switches one guard off at a time: a simulator that does
+// not notice shows nothing.
+func TestSimulatorNotices(t *testing.T) {
+	guards := map[string]guard{
+		"nonce": guardNonce, "terminal": guardTerminal, "budget": guardBudget, "claim": guardClaim,
+		"parallelism": guardParallel, "retries": guardRetries, "receipt": guardReceipt,
+		"duplicate": guardDuplicate, "outbox": guardOutbox, "repeat": guardRepeat,
+	}
+	for name, off := range guards {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed <= 500; seed++ {
+				if err := newWorld(seed, off).run(); errors.Is(err, errViolation) {
+					t.Logf("noticed with seed %d: %.160v", seed, err)
+					return
+				}
+			}
+			t.Errorf("500 schedules without the %s guard broke nothing", name)
+		})
+	}
+}
+
+// TestSimulatorIsDeterministic: a seed is one schedule, or it explains nothing.
+func TestSimulatorIsDeterministic(t *testing.T) {
+	for seed := uint64(1); seed <= 5; seed++ {
+		a, b := newWorld(seed, 0), newWorld(seed, 0)
+		errA, errB := a.run(), b.run()
+		if errA != nil || errB != nil {
+			t.Fatal(errA, errB)
+		}
+		if diff := cmp.Diff(fingerprint(a.e), fingerprint(b.e)); diff != "" {
+			t.Errorf("seed %d gives, played twice:\n%s", seed, diff)
+		}
+	}
+}

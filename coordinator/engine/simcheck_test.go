@@ -1,0 +1,323 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// checker holds the invariants of a schedule.
+type checker struct {
+	err      error
+	trials   map[int]record.Trial // as last seen in an Output
+	position int64
+	commits  int
+}
+
+func newChecker() checker { return checker{trials: map[int]record.Trial{}} }
+
+// fail keeps the first violation.
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: %s", errViolation, fmt.Sprintf(format, args...))
+	}
+}
+
+// leads forgets what an earlier leader did and did not commit.
+func (c *checker) leads(w *world) {
+	c.trials = map[int]record.Trial{}
+	c.position = 0
+	for number, data := range w.led.trials {
+		var t record.Trial
+		decode(data, &t)
+		c.trials[number] = t
+		c.position = max(c.position, t.Created, t.Ended)
+	}
+}
+
+// receipt: every result that is read gets one receipt, its own.
+func (c *checker) receipt(r *messaging.Result, out *Output) {
+	if len(out.Receipts) != 1 || out.Receipts[0].Attempt != r.AttemptID || out.Receipts[0].Worker != r.Worker {
+		c.fail("result of %s for %s: receipts %v", name(r.AttemptID), r.Worker, out.Receipts)
+	}
+}
+
+// output checks what a step asks for, before it is committed.
+func (c *checker) output(w *world, out *Output) {
+	e := w.e
+	budget, parallelism := e.spec.Study.Spec.Budget.MaxTrials, e.parallelism()
+	s := e.Status()
+	if n := s.Counts.Ended() + s.Counts.Open(); n > budget {
+		c.fail("%d trials ended or open, the budget is %d", n, budget)
+	}
+	if n := s.Counts.Ended() + s.Counts.Open(); n != s.Trials || n != len(e.trials) {
+		c.fail("%d trials made, %d counted", s.Trials, n)
+	}
+	created := false
+	for i := range out.Trials {
+		t := &out.Trials[i]
+		before, known := c.trials[t.Number]
+		created = created || !known
+		if known {
+			c.change(w, before, *t)
+		}
+		c.positions(t)
+		c.attempts(w, t)
+		c.trials[t.Number] = *t
+	}
+	if created && s.Counts.Open() > parallelism {
+		c.fail("%d trials open, parallelism is %d", s.Counts.Open(), parallelism)
+	}
+	if s.Position < c.position {
+		c.fail("position went from %d to %d", c.position, s.Position)
+	}
+	c.position = s.Position
+	if out.Ask != nil && w.asked != nil {
+		c.fail("a second request while one is under way")
+	}
+	if s.State.Terminal() && (len(out.Publish) > 0 || out.Ask != nil) {
+		c.fail("an ended study publishes or asks: %v", describe(*out))
+	}
+	for _, a := range out.Publish {
+		t := c.trials[a.Trial]
+		if last := t.Last(); last == nil || last.Nonce != a.Nonce || last.State != study.AttemptOpen || last.Worker != "" {
+			c.fail("publishes %s, which is %s", name(a.AttemptID), t.State)
+		}
+	}
+}
+
+// change checks one trial's step: what has ended does not change.
+func (c *checker) change(w *world, before, after record.Trial) {
+	if before.State.Terminal() && !bytes.Equal(encode(before), encode(after)) {
+		c.fail("trial %d was %s and changed to %s", after.Number, before.State, after.State)
+	}
+	if len(after.Attempts) < len(before.Attempts) {
+		c.fail("trial %d lost an attempt", after.Number)
+		return
+	}
+	for i, a := range before.Attempts {
+		b := after.Attempts[i]
+		answered := b.State == study.AttemptSucceeded && after.State.Terminal()
+		if a.Worker != "" && a.Worker != b.Worker && !answered {
+			c.fail("attempt %d/%d was claimed by %s and then by %s", after.Number, b.Number, a.Worker, b.Worker)
+		}
+		if a.State != study.AttemptOpen && a.State != b.State && !answered {
+			c.fail("attempt %d/%d was %s and is %s", after.Number, b.Number, a.State, b.State)
+		}
+		if a.Nonce != b.Nonce {
+			c.fail("attempt %d/%d changed its nonce", after.Number, b.Number)
+		}
+	}
+}
+
+// positions: each is used once, and they grow.
+func (c *checker) positions(t *record.Trial) {
+	before, known := c.trials[t.Number]
+	if !known && t.Created <= c.position {
+		c.fail("trial %d was created at %d, after %d", t.Number, t.Created, c.position)
+	}
+	if t.Ended != 0 && before.Ended == 0 && t.Ended <= max(c.position, t.Created) {
+		c.fail("trial %d ended at %d, after %d", t.Number, t.Ended, c.position)
+	}
+	for number, other := range c.trials {
+		if number != t.Number && (t.Created == other.Created || t.Ended != 0 && (t.Ended == other.Ended || t.Ended == other.Created)) {
+			c.fail("trials %d and %d share a position", number, t.Number)
+		}
+	}
+}
+
+// attempts: at most one is open, kinds stay within their retries, and a value
+// is what its own worker reported.
+func (c *checker) attempts(w *world, t *record.Trial) {
+	open, lost, timeout, failed, back := 0, 0, 0, 0, 0
+	for i, a := range t.Attempts {
+		if a.Number != i+1 {
+			c.fail("attempt %d/%d is at place %d", t.Number, a.Number, i)
+		}
+		switch {
+		case a.State == study.AttemptOpen:
+			open++
+		case a.State == study.AttemptLost:
+			lost++
+		case a.State == study.AttemptHandedBack:
+			back++
+		case a.State == study.AttemptFailed && a.Outcome == messaging.OutcomeTimeout:
+			timeout++
+		case a.State == study.AttemptFailed:
+			failed++
+		case a.State == study.AttemptSucceeded && t.State == study.TrialCompleted:
+			id := messaging.AttemptID{Study: studyID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
+			if t.Value == nil || !slices.Contains(w.reported[report{a.Worker, id}], *t.Value) {
+				c.fail("trial %d has a value that %s never reported", t.Number, a.Worker)
+			}
+		}
+	}
+	handedOut := t.State == study.TrialQueued || t.State == study.TrialClaimed || t.State == study.TrialRunning
+	if open > 1 || handedOut != (open == 1) {
+		c.fail("trial %d is %s with %d open attempts", t.Number, t.State, open)
+	}
+	if w.e.off&guardRetries != 0 || !t.State.Terminal() {
+		r := w.e.spec.Study.Spec.Trial.Retries
+		if lost > *r.Lost || timeout > *r.Timeout || failed > *r.Failed || back > study.MaxHandBacks {
+			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back", t.Number, t.State, lost, timeout, failed, back)
+		}
+	}
+}
+
+// committed checks the whole of the state, after each commit, and now and then
+// that a restart would give the same.
+func (c *checker) committed(w *world) {
+	c.commits++
+	c.told(w.e)
+	if w.e.Status().State.Terminal() {
+		c.verdict(w)
+	}
+	if c.commits%40 == 0 {
+		c.reload(w)
+	}
+}
+
+// told: the optimiser is told each ended trial once, in ledger order, and
+// nothing else; a finite space's points are never tried twice.
+func (c *checker) told(e *Engine) {
+	p := e.Problem()
+	var position int64
+	for _, o := range p.Observations {
+		t, ok := c.trials[o.Trial]
+		if !ok || !t.State.Terminal() || t.State == study.TrialCancelled {
+			c.fail("trial %d is told and %s", o.Trial, t.State)
+		}
+		if t.Ended <= position {
+			c.fail("trial %d is told out of order, or twice", o.Trial)
+		}
+		position = t.Ended
+		if o.Outcome == optimizer.OutcomeCompleted && (t.State != study.TrialCompleted || o.Value != *t.Value) {
+			c.fail("trial %d is %s and told as completed", o.Trial, t.State)
+		}
+	}
+	counts := e.Status().Counts
+	if n := counts.Completed + counts.Failed + counts.Infeasible; n != len(p.Observations) {
+		c.fail("%d trials have ended, %d are told", n, len(p.Observations))
+	}
+	if counts.Open() != len(p.Pending) {
+		c.fail("%d trials are open, %d are pending", counts.Open(), len(p.Pending))
+	}
+	if !e.finite {
+		return
+	}
+	seen := map[string]int{}
+	for number, t := range c.trials {
+		key := e.space.Key(t.Point)
+		if other, twice := seen[key]; twice && t.State != study.TrialCancelled && c.trials[other].State != study.TrialCancelled {
+			c.fail("trials %d and %d are the same point of a finite space", number, other)
+		}
+		seen[key] = number
+	}
+}
+
+// verdict: a study ends for a reason that its trials bear out.
+func (c *checker) verdict(w *world) {
+	s, spec := w.e.Status(), &w.e.spec.Study.Spec
+	if s.Counts.Open() != 0 {
+		c.fail("the study is %s with %d open trials", s.State, s.Counts.Open())
+	}
+	best, ok := w.e.Best()
+	goal := ok && spec.Objective.Goal != nil && *best.Value <= *spec.Objective.Goal
+	budget := s.Counts.Ended() >= spec.Budget.MaxTrials
+	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
+	points, finite := w.e.space.Size()
+	exhausted := finite && s.Counts.Completed+s.Counts.Failed+s.Counts.Infeasible == points
+	failures := spec.Budget.MaxFailedTrials > 0 && s.Counts.Failed >= spec.Budget.MaxFailedTrials || s.Counts.Failed >= firstFailures
+	spent := budget || expired || exhausted
+	switch s.State {
+	case study.Completed:
+		if !goal && (!spent || s.Counts.Completed == 0) {
+			c.fail("completed, but: %s", describeStatus(s))
+		}
+	case study.Failed:
+		if !failures && (!spent || s.Counts.Completed > 0) {
+			c.fail("failed, but: %s", describeStatus(s))
+		}
+	}
+}
+
+// reload: an engine made of the ledger's records is the live one.
+func (c *checker) reload(w *world) {
+	e, out, err := w.led.load(&counterIDs{}, w.set, w.now)
+	if err != nil {
+		c.fail("load: %v", err)
+		return
+	}
+	if len(out.Trials) > 0 || out.Status != nil {
+		c.fail("a load of whole commits mends %v, %v", out.Trials, out.Status)
+	}
+	if diff := cmp.Diff(fingerprint(w.e), fingerprint(e)); diff != "" {
+		c.fail("a restart gives another engine (-live +loaded):\n%s", diff)
+	}
+}
+
+// fingerprint is all that two engines of one ledger have in common.
+func fingerprint(e *Engine) []string {
+	type state struct {
+		Status       record.Status
+		Spec         record.Study
+		Model        record.Model
+		Trials       []record.Trial
+		Open         []OpenAttempt
+		Queued       []messaging.AttemptID
+		Pending      []int
+		Observations []optimizer.Observation
+		Points       []optimizer.Pending
+		Best         int
+		Evaluations  [2]int64
+		Taken        []string
+		Workers      []string
+	}
+	p := e.Problem()
+	s := state{
+		Status: e.Status(), Spec: e.Spec(), Model: e.Model(), Open: e.Open(), Queued: e.Queued(),
+		Observations: append([]optimizer.Observation(nil), p.Observations...), Points: p.Pending,
+		Evaluations: [2]int64{int64(e.evaluations.sum), int64(e.evaluations.n)},
+	}
+	if s.Status.State == study.Running { // says how the optimiser fares, which is not loaded
+		s.Status.Reason = ""
+	}
+	for n := range e.trials {
+		t, _ := e.Trial(n + 1)
+		s.Trials = append(s.Trials, t)
+	}
+	if best, ok := e.Best(); ok {
+		s.Best = best.Number
+	}
+	for _, t := range e.pending {
+		if t.rec.State == study.TrialPending {
+			s.Pending = append(s.Pending, t.rec.Number)
+		}
+	}
+	slices.Sort(s.Pending)
+	for key := range e.taken {
+		s.Taken = append(s.Taken, key)
+	}
+	slices.Sort(s.Taken)
+	for name, h := range e.workers.workers {
+		if h.answered {
+			s.Workers = append(s.Workers, name)
+		}
+	}
+	slices.Sort(s.Workers)
+	var text bytes.Buffer
+	if err := json.Indent(&text, encode(s), "", " "); err != nil {
+		panic(err)
+	}
+	return strings.Split(text.String(), "\n")
+}

@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// simWorker is a worker of the simulated world.
+type simWorker struct {
+	w       *world
+	name    string
+	slots   int
+	bad     bool // fails whatever it runs, while there are faults
+	avoids  bool
+	dead    bool
+	life    int // grows with each start: what an earlier process planned is void
+	until   time.Time
+	leaving bool
+	running map[messaging.AttemptID]bool
+	order   []messaging.AttemptID // of running
+	claimed map[messaging.AttemptID]bool
+	spool   []*messaging.Result
+}
+
+func newSimWorker(w *world, i int) *simWorker {
+	return &simWorker{w: w, name: fmt.Sprintf("w%d", i), slots: 1 + w.rng.IntN(3), bad: w.chance(8)}
+}
+
+// begin starts the worker's process.
+func (s *simWorker) begin() {
+	s.life++
+	s.dead, s.leaving, s.avoids = false, false, false
+	s.running, s.order, s.claimed = map[messaging.AttemptID]bool{}, nil, map[messaging.AttemptID]bool{}
+	life := s.life
+	s.beat(life)
+	s.fetch(life)
+	s.resend(life)
+}
+
+// heal ends whatever ails the worker.
+func (s *simWorker) heal() {
+	s.bad, s.until = false, time.Time{}
+	if s.dead || s.leaving {
+		s.begin()
+	}
+	s.avoids = false
+}
+
+// die kills the process; another one starts in a while, with the spool.
+func (s *simWorker) die() {
+	if s.dead {
+		return
+	}
+	s.dead = true
+	s.life++
+	s.running, s.order = nil, nil
+	if s.w.chance(5) {
+		s.spool = nil // the disk as well
+	}
+	life := s.life
+	s.w.after(s.w.between(0, 8*time.Second), func() {
+		if life == s.life {
+			s.begin()
+		}
+	})
+}
+
+// leave hands back what runs, and goes for a while.
+func (s *simWorker) leave() {
+	if s.dead {
+		return
+	}
+	s.leaving = true
+	for _, id := range s.order {
+		r := s.result(id, messaging.OutcomeHandedBack)
+		r.Checkpoint = "checkpoint of " + s.name
+		s.finish(r)
+	}
+	s.running, s.order = map[messaging.AttemptID]bool{}, nil
+	life := s.life
+	s.w.after(s.w.between(0, 5*time.Second), func() {
+		if life == s.life {
+			s.begin()
+		}
+	})
+}
+
+// cut reports whether the worker is partitioned.
+func (s *simWorker) cut() bool { return s.w.now.Before(s.until) }
+
+// beat sends heartbeats.
+func (s *simWorker) beat(life int) {
+	if life != s.life {
+		return
+	}
+	if !s.cut() {
+		b := beat{at: s.w.now, knows: map[messaging.AttemptID]bool{}, slots: s.slots, free: s.slots - len(s.running)}
+		for id := range s.running {
+			b.knows[id] = true
+		}
+		for _, r := range s.spool {
+			b.knows[r.AttemptID] = true
+		}
+		running := append([]messaging.AttemptID(nil), s.order...)
+		s.w.after(s.w.between(0, 100*time.Millisecond), func() { s.heard(b, running) })
+	}
+	s.w.after(simHeartbeat, func() { s.beat(life) })
+}
+
+// heard is a heartbeat at the leader's.
+func (s *simWorker) heard(b beat, running []messaging.AttemptID) {
+	w := s.w
+	if w.e == nil {
+		return
+	}
+	gen := w.gen
+	w.beats[s.name] = b
+	slots, free := 0, 0
+	for _, worker := range w.workers {
+		if b := w.beats[worker.name]; w.now.Sub(b.at) <= simLease && !worker.avoids {
+			slots, free = slots+b.slots, free+b.free
+		}
+	}
+	w.step(Capacity{At: w.now, Slots: slots, Free: free})
+	for _, id := range running {
+		if gen == w.gen {
+			w.step(Alive{At: w.now, Worker: s.name, Attempt: id})
+		}
+	}
+}
+
+// fetch takes an assignment where a slot is free, claims and runs it.
+func (s *simWorker) fetch(life int) {
+	if life != s.life {
+		return
+	}
+	w := s.w
+	w.after(w.between(5*time.Millisecond, 60*time.Millisecond), func() { s.fetch(life) })
+	if s.cut() || s.leaving || s.avoids || len(s.running) >= s.slots || len(w.queue) == 0 {
+		return
+	}
+	i := w.rng.IntN(len(w.queue))
+	a := w.queue[i]
+	if !w.faults || !w.chance(10) { // else the acknowledgement is lost
+		w.queue = append(w.queue[:i], w.queue[i+1:]...)
+	}
+	if s.claimed[a.AttemptID] {
+		return
+	}
+	s.claimed[a.AttemptID] = true
+	c := &messaging.Claim{AttemptID: a.AttemptID, Worker: s.name, At: w.now}
+	if !w.append(c) {
+		return
+	}
+	if w.faults && w.chance(60) { // dies right after its claim
+		s.die()
+		return
+	}
+	s.running[a.AttemptID] = true
+	s.order = append(s.order, a.AttemptID)
+	w.after(w.between(10*time.Millisecond, 1500*time.Millisecond), func() {
+		if life == s.life && s.running[a.AttemptID] {
+			s.stop(a.AttemptID)
+			s.evaluated(a.AttemptID)
+		}
+	})
+}
+
+// stop ends an evaluation.
+func (s *simWorker) stop(id messaging.AttemptID) {
+	delete(s.running, id)
+	for i := range s.order {
+		if s.order[i] == id {
+			s.order = append(s.order[:i], s.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// evaluated reports how an evaluation went.
+func (s *simWorker) evaluated(id messaging.AttemptID) {
+	w := s.w
+	outcomes := []messaging.Outcome{
+		messaging.OutcomeFailed, messaging.OutcomeTimeout, messaging.OutcomeInfeasible, messaging.OutcomeHandedBack, "nonsense",
+	}
+	r := s.result(id, messaging.OutcomeCompleted)
+	switch {
+	case s.bad:
+		r.Outcome, r.Failure = messaging.OutcomeFailed, &messaging.Failure{Message: "bad worker"}
+	case w.chance(5):
+		r.Outcome = outcomes[w.rng.IntN(len(outcomes))]
+	default:
+		value := w.rng.Float64()
+		if w.chance(20) {
+			value = math.Inf(1)
+		} else {
+			key := report{s.name, id}
+			w.reported[key] = append(w.reported[key], value)
+		}
+		r.Value = &value
+	}
+	s.finish(r)
+}
+
+func (s *simWorker) result(id messaging.AttemptID, o messaging.Outcome) *messaging.Result {
+	return &messaging.Result{
+		AttemptID: id, Worker: s.name, Outcome: o,
+		Started: s.w.now.Add(-s.w.between(0, time.Second)), Ended: s.w.now,
+	}
+}
+
+// finish spools a result and sends it.
+func (s *simWorker) finish(r *messaging.Result) {
+	s.spool = append(s.spool, r)
+	s.send(r)
+}
+
+// send puts a result into the stream, some time later, unless it is lost.
+func (s *simWorker) send(r *messaging.Result) {
+	w := s.w
+	if s.cut() || w.faults && w.chance(10) {
+		return
+	}
+	w.after(w.between(0, 60*time.Millisecond), func() {
+		w.results = append(w.results, r)
+		w.arrived()
+	})
+}
+
+// resend sends again what has no receipt.
+func (s *simWorker) resend(life int) {
+	s.w.after(simResend, func() {
+		if life != s.life {
+			return
+		}
+		for _, r := range s.spool {
+			s.send(r)
+		}
+		s.resend(life)
+	})
+}
+
+// receipt forgets a result.
+func (s *simWorker) receipt(id messaging.AttemptID) {
+	for i, r := range s.spool {
+		if r.AttemptID == id {
+			s.spool = append(s.spool[:i], s.spool[i+1:]...)
+			return
+		}
+	}
+}
+
+// cancel stops an evaluation; some workers report that.
+func (s *simWorker) cancel(id messaging.AttemptID) {
+	if !s.running[id] {
+		return
+	}
+	s.stop(id)
+	if s.w.chance(2) {
+		s.finish(s.result(id, messaging.OutcomeCancelled))
+	}
+}
+
+// troubles happen now and then, while there are faults.
+func (w *world) troubles() {
+	w.after(w.between(0, 4*time.Second), func() {
+		if !w.faults {
+			return
+		}
+		w.trouble()
+		w.troubles()
+	})
+}
+
+// trouble is one of them.
+func (w *world) trouble() {
+	s := w.workers[w.rng.IntN(len(w.workers))]
+	switch w.rng.IntN(10) {
+	case 0, 1:
+		s.die()
+	case 2:
+		s.leave()
+	case 3, 4:
+		s.until = w.now.Add(w.between(0, 3*simLease))
+	case 5: // the claim stream is lost: what was claimed can be claimed again
+		clear(w.holder)
+		w.queue = append(w.queue, w.sent[max(0, len(w.sent)-6):]...)
+	case 6: // the streams are read again from their beginning
+		w.claim, w.result = 0, 0
+		w.arrived()
+	case 7:
+		w.forge()
+	case 8:
+		w.update()
+	case 9:
+		if w.e != nil && w.chance(8) {
+			w.step(Stop{At: w.now, Reason: "simulated"})
+		} else if w.e != nil {
+			w.crash()
+		}
+	}
+}
+
+// forge sends a claim and a result with a nonce of another time: those of an
+// earlier study's, or of attempts that a ledger's restore has undone.
+func (w *world) forge() {
+	n := w.status().Trials
+	if n == 0 {
+		return
+	}
+	id := messaging.AttemptID{Study: studyID, Trial: 1 + w.rng.IntN(n), Attempt: 1 + w.rng.IntN(2), Nonce: "forged"}
+	value := -1.0
+	w.claims = append(w.claims, &messaging.Claim{AttemptID: id, Worker: "stranger", At: w.now})
+	w.results = append(w.results, &messaging.Result{
+		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Value: &value, Started: w.now, Ended: w.now,
+	})
+	w.arrived()
+	w.arrived()
+}
+
+// update gives the study more trials, or another parallelism.
+func (w *world) update() {
+	if w.e == nil {
+		return
+	}
+	spec := record.Study{}
+	decode(encode(w.e.Spec()), &spec)
+	if w.chance(2) {
+		spec.Study.Spec.Budget.MaxTrials += w.rng.IntN(5)
+	} else {
+		spec.Study.Spec.Parallelism = 1 + w.rng.IntN(6)
+	}
+	w.step(Update{At: w.now, Study: spec})
+}

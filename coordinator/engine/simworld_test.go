@@ -1,0 +1,503 @@
+package engine
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// The simulator runs an engine in a world of its own: a ledger, two streams, a
+// work queue, workers, an optimiser and a leader that dies at any moment. All
+// of it follows from one seed. Whatever the world does to messages, processes
+// and time, the invariants of simcheck_test.go hold after every commit; and
+// once the faults stop, the study ends.
+
+// world is one simulated schedule.
+type world struct {
+	seed   uint64
+	rng    *rand.Rand
+	now    time.Time
+	agenda agenda
+	seq    int
+	faults bool
+
+	// The durable part: what survives the leader.
+	led            *ledger
+	claims         []*messaging.Claim
+	holder         map[messaging.AttemptID]string // who holds a subject of the claim stream
+	results        []*messaging.Result
+	claim, result  int                     // committed cursors
+	queue, sent    []*messaging.Assignment // what waits for a worker, and all that ever did
+	maxTrials      int
+	reported       map[report][]float64 // all that was ever found
+	set            Settings
+	off            guard
+	workers        []*simWorker
+	incarnations   int
+	started, ended time.Time // of the leader now, and of the study
+
+	// The leader.
+	e     *Engine
+	gen   int // of the leader: what an older one planned is void
+	asked *Ask
+	beats map[string]beat
+
+	check checker
+}
+
+// report names what a worker found in an attempt.
+type report struct {
+	worker string
+	id     messaging.AttemptID
+}
+
+// beat is a worker's last heartbeat.
+type beat struct {
+	at          time.Time
+	knows       map[messaging.AttemptID]bool
+	slots, free int
+}
+
+// The times of the simulated world.
+const (
+	simLease     = 3 * time.Second
+	simHeartbeat = time.Second
+	simResend    = 700 * time.Millisecond
+	simTick      = 100 * time.Millisecond
+	// simPatience is how long a study may go on without faults: 30 trials of
+	// at most 1.5 s, their retries, leases and the last heartbeats.
+	simPatience = 5 * time.Minute
+)
+
+// errViolation is what a broken invariant is reported as.
+var errViolation = errors.New("an invariant is broken")
+
+// newWorld draws a study, its workers and its troubles from a seed.
+func newWorld(seed uint64, off guard) *world {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	points := 0
+	if rng.IntN(3) == 0 {
+		points = 2 + rng.IntN(20)
+	}
+	spec := newSpec(points, 1+rng.IntN(20), 1+rng.IntN(6))
+	s := &spec.Study.Spec
+	pick := func(n int) *int { v := rng.IntN(n); return &v }
+	s.Trial.Retries = study.Retries{Lost: pick(4), Timeout: pick(2), Failed: pick(3)}
+	if rng.IntN(4) == 0 {
+		s.Budget.MaxFailedTrials = 1 + rng.IntN(5)
+	}
+	if rng.IntN(6) == 0 {
+		goal := rng.Float64() * 0.1
+		s.Objective.Goal = &goal
+	}
+	if rng.IntN(8) == 0 {
+		s.Budget.MaxDuration = study.Duration(time.Duration(1+rng.IntN(60)) * time.Second)
+	}
+	w := &world{
+		seed: seed, rng: rng, now: epoch, faults: true, off: off,
+		led: newLedger(spec), holder: map[messaging.AttemptID]string{},
+		maxTrials: s.Budget.MaxTrials, reported: map[report][]float64{},
+		set:   Settings{Republish: 4 * time.Second},
+		beats: map[string]beat{},
+		check: newChecker(),
+	}
+	if rng.IntN(4) > 0 {
+		w.set.Fallback = gridFallback
+	}
+	for i := range 1 + rng.IntN(4) {
+		w.workers = append(w.workers, newSimWorker(w, i))
+	}
+	return w
+}
+
+// run plays the schedule: a time of faults, then a time without.
+func (w *world) run() error {
+	w.start()
+	for _, worker := range w.workers {
+		worker.begin()
+	}
+	w.troubles()
+	w.until(w.now.Add(time.Duration(5+w.rng.IntN(40)) * time.Second))
+	w.faults = false
+	for _, worker := range w.workers {
+		worker.heal()
+	}
+	end := w.now.Add(simPatience)
+	for w.check.err == nil && !w.settled() && w.now.Before(end) {
+		w.until(w.now.Add(time.Second))
+	}
+	if w.check.err == nil && !w.settled() {
+		w.check.fail("%v without faults, and the study is not at rest: %s", simPatience, describeStatus(w.status()))
+	}
+	if w.check.err != nil {
+		return fmt.Errorf("seed %d at %v: %w", w.seed, w.now.Sub(epoch), w.check.err)
+	}
+	return nil
+}
+
+// settled reports whether the study has ended and every worker has heard of it.
+func (w *world) settled() bool {
+	if w.e == nil || w.e.running() {
+		return false
+	}
+	for _, worker := range w.workers {
+		if len(worker.running) > 0 || len(worker.spool) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// status is the committed status.
+func (w *world) status() record.Status {
+	var s record.Status
+	decode(w.led.status, &s)
+	return s
+}
+
+// start creates the study.
+func (w *world) start() {
+	var spec record.Study
+	decode(w.led.study, &spec)
+	w.incarnations++
+	e, out, err := New(spec, &counterIDs{prefix: "a"}, w.set, w.now)
+	if err != nil {
+		w.check.fail("new: %v", err)
+		return
+	}
+	e.off = w.off
+	w.led.commit(&out)
+	w.lead(e)
+	w.effects(&out)
+}
+
+// lead makes an engine the leader's.
+func (w *world) lead(e *Engine) {
+	w.gen++
+	w.e, w.asked, w.started = e, nil, w.now
+	w.check.leads(w)
+	w.leaderTick(w.gen)
+}
+
+// leaderTick lets time pass for the leader, and checks its workers' leases.
+func (w *world) leaderTick(gen int) {
+	w.after(simTick, func() {
+		if gen != w.gen || w.e == nil {
+			return
+		}
+		w.step(Tick{At: w.now})
+		w.leases(gen)
+		w.leaderTick(gen)
+	})
+}
+
+// leases declares the attempts lost whose worker is silent, or alive without them.
+func (w *world) leases(gen int) {
+	if w.e == nil || w.now.Sub(w.started) < simLease {
+		return
+	}
+	for _, a := range w.e.Open() {
+		b, known := w.beats[a.Worker]
+		gone := !known || w.now.Sub(b.at) > simLease
+		forgotten := !b.knows[a.Attempt] && w.now.Sub(a.Claimed) > simLease
+		if gone || forgotten {
+			w.step(Lost{At: w.now, Attempt: a.Attempt, Reason: "simulated"})
+		}
+		if w.e == nil || gen != w.gen {
+			return
+		}
+	}
+}
+
+// restart loads the ledger as a new leader and opens the study.
+func (w *world) restart() {
+	w.incarnations++
+	ids := &counterIDs{prefix: string(rune('a' + w.incarnations%26)), nonces: 1000 * w.incarnations}
+	e, out, err := w.led.load(ids, w.set, w.now)
+	if err != nil {
+		w.check.fail("load: %v", err)
+		return
+	}
+	e.off = w.off
+	w.lead(e)
+	gen := w.gen
+	if !w.took(&out, func() {}) {
+		return
+	}
+	for w.e != nil && gen == w.gen && w.readNext() { // drain what came while nobody led
+	}
+	if w.e == nil || gen != w.gen {
+		return
+	}
+	if w.faults && w.chance(4) { // all workers died with the process
+		for _, worker := range w.workers {
+			worker.die()
+		}
+		w.step(HandBackAll{At: w.now})
+	}
+	if w.e != nil && gen == w.gen {
+		w.step(Tick{At: w.now})
+	}
+}
+
+// step feeds one event that no stream carries.
+func (w *world) step(ev Event) {
+	if w.e == nil {
+		return
+	}
+	out := w.e.Step(ev)
+	w.took(&out, func() {})
+}
+
+// took commits an Output with the cursors that cursor moves, and carries its
+// effects out, unless the leader dies before, in between or after.
+func (w *world) took(out *Output, cursor func()) bool {
+	if w.check.output(w, out); w.check.err != nil {
+		return false
+	}
+	death := -1
+	if w.faults && w.chance(150) {
+		death = w.rng.IntN(4)
+	}
+	switch death {
+	case 0: // before the commit
+		w.crash()
+		return false
+	case 1: // between two transactions of a large commit
+		part := Output{Trials: out.Trials[:w.rng.IntN(len(out.Trials)+1)]}
+		w.led.commit(&part)
+		w.crash()
+		return false
+	}
+	w.led.commit(out)
+	cursor()
+	w.check.committed(w)
+	if death == 2 { // before the effects
+		w.crash()
+		return false
+	}
+	w.effects(out)
+	if death == 3 {
+		w.crash()
+		return false
+	}
+	return true
+}
+
+// crash ends the leader; another one comes in a while.
+func (w *world) crash() {
+	w.gen++
+	w.e, w.asked = nil, nil
+	w.after(w.between(0, 6*time.Second), w.restart)
+}
+
+// effects carries out what a committed Output asks for. Messages are late, or lost.
+func (w *world) effects(out *Output) {
+	gen := w.gen
+	for _, a := range out.Publish {
+		if w.faults && w.chance(12) {
+			continue // refused; the outbox publishes it again
+		}
+		w.after(w.between(0, 50*time.Millisecond), func() {
+			w.queue, w.sent = append(w.queue, a), append(w.sent, a)
+			if gen == w.gen {
+				w.step(Published{At: w.now, Attempt: a.AttemptID})
+			}
+		})
+	}
+	for _, a := range out.Withdraw {
+		w.after(w.between(0, 200*time.Millisecond), func() {
+			ok := w.append(&messaging.Claim{AttemptID: a.AttemptID, Worker: messaging.LeaderName, At: w.now})
+			if gen == w.gen {
+				w.step(Withdrawn{At: w.now, Attempt: a.AttemptID, OK: ok})
+			}
+		})
+	}
+	for _, c := range out.Cancels {
+		w.control(c.Worker, func(s *simWorker) { s.cancel(c.Attempt) })
+	}
+	for _, r := range out.Receipts {
+		w.control(r.Worker, func(s *simWorker) { s.receipt(r.Attempt) })
+	}
+	for _, a := range out.Avoids {
+		w.control(a.Worker, func(s *simWorker) { s.avoids = true })
+	}
+	if out.Ask != nil {
+		w.asked = out.Ask
+		w.optimise(gen, out.Ask)
+	}
+	if out.Wake.After(w.now) && out.Wake.Before(w.now.Add(simTick)) {
+		w.at(out.Wake, func() {
+			if gen == w.gen {
+				w.step(Tick{At: w.now})
+			}
+		})
+	}
+}
+
+// control sends a message to a worker, which may not hear it.
+func (w *world) control(name string, act func(*simWorker)) {
+	for _, s := range w.workers {
+		if s.name != name {
+			continue
+		}
+		w.after(w.between(0, 300*time.Millisecond), func() {
+			if s.cut() || s.dead || w.faults && w.chance(8) {
+				return
+			}
+			act(s)
+		})
+	}
+}
+
+// append adds a claim to the stream, which refuses a second one of a subject.
+func (w *world) append(c *messaging.Claim) bool {
+	subject := c.AttemptID
+	subject.Nonce = ""
+	if _, held := w.holder[subject]; held {
+		return false
+	}
+	w.holder[subject] = c.Worker
+	w.claims = append(w.claims, c)
+	w.arrived()
+	return true
+}
+
+// arrived lets the leader read its streams, in a while.
+func (w *world) arrived() {
+	w.after(w.between(0, 40*time.Millisecond), func() {
+		if w.readNext() && len(w.claims)-w.claim+len(w.results)-w.result > 0 {
+			w.arrived() // it lags behind
+		}
+	})
+}
+
+// readNext feeds one entry of either stream and reports whether there was one.
+func (w *world) readNext() bool {
+	claims, results := w.claim < len(w.claims), w.result < len(w.results)
+	if w.e == nil || w.check.err != nil || !claims && !results {
+		return false
+	}
+	if claims && (!results || w.chance(2)) {
+		out := w.e.Step(Claimed{At: w.now, Claim: w.claims[w.claim]})
+		w.took(&out, func() { w.claim++ })
+		return true
+	}
+	r := w.results[w.result]
+	out := w.e.Step(Finished{At: w.now, Result: r})
+	w.check.receipt(r, &out)
+	w.took(&out, func() { w.result++ })
+	return true
+}
+
+// optimise answers a request some time later: with points, fewer of them, ones
+// that are none, or with an error.
+func (w *world) optimise(gen int, ask *Ask) {
+	w.after(w.between(0, 400*time.Millisecond), func() {
+		if gen != w.gen || w.e == nil {
+			return
+		}
+		ev := Suggested{At: w.now, Ask: ask, State: optimizer.State(fmt.Sprint(ask.Request))}
+		switch {
+		case w.faults && w.chance(10):
+			ev.Err = errors.New("simulated: singular matrix")
+		default:
+			ev.Suggestions = w.points(ask)
+			if len(ev.Suggestions) == 0 {
+				ev.Err = optimizer.ErrExhausted
+			}
+		}
+		if w.asked == ask {
+			w.asked = nil
+		}
+		w.step(ev)
+	})
+}
+
+// points suggests points that are neither observed nor pending; with faults,
+// also some that are.
+func (w *world) points(ask *Ask) []optimizer.Suggestion {
+	p := ask.Problem
+	q := p.Space.Parameters()[0]
+	if q.Type == study.Float {
+		list := make([]optimizer.Suggestion, ask.N)
+		for i := range list {
+			x := w.rng.Float64()
+			if w.faults && w.chance(30) {
+				x += 1
+			}
+			list[i] = optimizer.Suggestion{Point: study.Point{q.Name: x}, Source: optimizer.SourceModel}
+		}
+		return list
+	}
+	list, err := gridFallback(p, ask.N)
+	if err != nil {
+		return nil
+	}
+	for i := range list {
+		if list[i].Source = optimizer.SourceModel; w.faults && w.chance(10) {
+			list[i].Point = study.Point{q.Name: int64(1 + w.rng.IntN(int(*q.Max)))}
+		}
+	}
+	return list
+}
+
+// after and at plan an action.
+func (w *world) after(d time.Duration, act func()) { w.at(w.now.Add(d), act) }
+
+func (w *world) at(t time.Time, act func()) {
+	w.seq++
+	heap.Push(&w.agenda, plan{t, w.seq, act})
+}
+
+// until lets the world go on to a time, or to the first violation.
+func (w *world) until(t time.Time) {
+	for w.check.err == nil && len(w.agenda) > 0 && !w.agenda[0].at.After(t) {
+		p := heap.Pop(&w.agenda).(plan)
+		if p.at.After(w.now) {
+			w.now = p.at
+		}
+		p.act()
+	}
+	w.now = t
+}
+
+// chance is true once in n.
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
+
+// between draws a duration.
+func (w *world) between(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(w.rng.Int64N(int64(hi-lo)))
+}
+
+// plan is an action to come; agenda orders them by time, and then as planned.
+type plan struct {
+	at  time.Time
+	seq int
+	act func()
+}
+
+type agenda []plan
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, j int) bool {
+	if a[i].at.Equal(a[j].at) {
+		return a[i].seq < a[j].seq
+	}
+	return a[i].at.Before(a[j].at)
+}
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(x any)   { *a = append(*a, x.(plan)) }
+func (a *agenda) Pop() any {
+	old := *a
+	p := old[len(old)-1]
+	*a = old[:len(old)-1]
+	return p
+}
