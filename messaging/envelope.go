@@ -141,7 +141,9 @@ type Heartbeat struct {
 	At       time.Time `json:"at"`
 	Host     string    `json:"host,omitempty"`
 	Software string    `json:"software,omitempty"`
-	// StudyCommands says whether it runs commands that studies bring.
+	// OwnCommand says whether it evaluates every study with a program of its own;
+	// StudyCommands whether it runs the commands that studies bring.
+	OwnCommand    bool `json:"ownCommand,omitempty"`
 	StudyCommands bool `json:"studyCommands"`
 }
 

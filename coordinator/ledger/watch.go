@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
-// Change is one change of the ledger. One of its last five fields is set.
+// Change is one change of the ledger. One of its last six fields is set.
 type Change struct {
 	// Revision is etcd's at the change: what one commit changed has the same.
 	Revision int64
@@ -25,6 +25,8 @@ type Change struct {
 	// there is: whatever the receiver knew is to be forgotten. ID is empty
 	// unless a single study is watched.
 	Reset bool
+	// Synced says that everything up to Revision has been delivered.
+	Synced bool
 	// Deleted says that the study is gone.
 	Deleted bool
 	Study   *record.Study
@@ -101,6 +103,9 @@ func (w *watcher) follow(ctx context.Context) error {
 		// client catches up: only the last event counts.
 		if n := len(resp.Events); n > 0 {
 			w.after = resp.Events[n-1].Kv.ModRevision
+			if w.failed = w.receive(Change{Revision: w.after, ID: w.id, Synced: true}); w.failed != nil {
+				return w.failed
+			}
 		} else if resp.IsProgressNotify() {
 			w.after = max(w.after, resp.Header.Revision)
 		}
@@ -123,6 +128,7 @@ func (w *watcher) present(ctx context.Context) error {
 			changes = append(changes, Change{ID: id, Trial: &s.Trials[j]})
 		}
 	}
+	changes = append(changes, Change{ID: w.id, Synced: true})
 	for _, c := range changes {
 		c.Revision = snap.Revision
 		if w.failed = w.receive(c); w.failed != nil {

@@ -35,6 +35,9 @@ func watch(t *testing.T, l *Ledger, id string, after int64) chan Change {
 	changes, done := make(chan Change, 100), make(chan error, 1)
 	go func() {
 		done <- l.Watch(ctx, id, after, func(c Change) error {
+			if c.Synced {
+				return nil
+			}
 			changes <- c
 			return nil
 		})

@@ -77,4 +77,3 @@ func self(t testing.TB) string {
 }
 
 func stateDir(t testing.TB) string { return filepath.Join(t.TempDir(), "state") }
-

@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/wire"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Backend serves the API from a replica: reads from the ledger, writes through
@@ -50,6 +51,9 @@ func translate(err error) error {
 // shown adds the best trial to a study.
 func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out := server.Study{Spec: s.Study, Status: s.Status}
+	if s.Status.State == study.Running && s.Status.Reason == "" {
+		out.Status.Reason = idle(s.Study.Study.Spec.Pool, b.c.Workers())
+	}
 	if s.Status.Best == 0 {
 		return out, nil
 	}
@@ -59,6 +63,24 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 	}
 	out.Best = &best
 	return out, nil
+}
+
+// idle says why no worker evaluates a running study, "" where one may.
+func idle(pool string, workers []coordinator.Worker) string {
+	heard := 0
+	for _, w := range workers {
+		switch {
+		case w.Pool != pool || w.Leaving:
+		case w.OwnCommand || w.StudyCommands:
+			return ""
+		default:
+			heard++
+		}
+	}
+	if heard > 0 {
+		return fmt.Sprintf("the %d workers of pool %q run no commands that studies bring: start them with a command of their own, or with --allow-study-commands", heard, pool)
+	}
+	return fmt.Sprintf("no worker of pool %q has been heard: start one with --pool %s", pool, pool)
 }
 
 // Studies implements server.Backend.
@@ -231,26 +253,24 @@ func (b *Backend) end(ctx context.Context, err error, report func(error)) {
 	}
 }
 
-// trialWatch delivers the trials of each revision, and ends after the revision
-// that ends the study.
+// trialWatch delivers the trials of each revision, and ends after the one that
+// ends the study.
 type trialWatch struct {
 	existing bool
 	yield    func(record.Trial) bool
-	// present is the revision of what existed when the watch began; ended that
-	// of the study's end.
-	present, ended int64
+	// present is the revision of what existed when the watch began.
+	present int64
+	ended   bool
 }
 
 func (w *trialWatch) receive(c ledger.Change) error {
 	switch {
-	case w.ended != 0 && c.Revision > w.ended:
-		return errStop
-	case c.Deleted:
+	case c.Deleted || c.Synced && w.ended:
 		return errStop
 	case c.Reset && w.present == 0:
 		w.present = c.Revision
-	case c.Status != nil && c.Status.State.Terminal():
-		w.ended = c.Revision
+	case c.Status != nil:
+		w.ended = c.Status.State.Terminal()
 	case c.Trial != nil && (w.existing || c.Revision > w.present):
 		if !w.yield(*c.Trial) {
 			return errStop

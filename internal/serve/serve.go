@@ -19,14 +19,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/nats-io/nats.go"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 )
 
-const (
-	dialTimeout  = 10 * time.Second
-	closeTimeout = 10 * time.Second
-)
+const closeTimeout = 10 * time.Second
 
 // Options are a coordinator's, as its command line gives them.
 type Options struct {
@@ -56,9 +52,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("set telemetry up: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: o.Etcd, DialTimeout: dialTimeout})
+	etcd, err := ledger.Connect(o.Etcd)
 	if err != nil {
-		return fmt.Errorf("connect to etcd at %s: %w", strings.Join(o.Etcd, ","), err)
+		return err
 	}
 	stack.PushClose("the connection to etcd", etcd.Close)
 	bus, err := connect(ctx, o, tel, &stack)
