@@ -7,8 +7,6 @@ package acquisition
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/floats"
 )
 
 // LogEI returns the logarithm of the expected improvement below best of a
@@ -66,23 +64,4 @@ func LogMeanExp(v []float64) float64 {
 		sum += math.Exp(x - largest)
 	}
 	return largest + math.Log(sum/float64(len(v)))
-}
-
-// LogMeanExpGradient sets dst[i] to the derivative of LogMeanExp with respect
-// to v_i: the share exp v_i / Σ exp v_j. Values that are all −Inf share equally.
-func LogMeanExpGradient(dst, v []float64) {
-	if len(dst) != len(v) {
-		panic("acquisition: the gradient and the values differ in length")
-	}
-	largest := slices.Max(v)
-	if math.IsInf(largest, 0) {
-		for i := range dst {
-			dst[i] = 1 / float64(len(v))
-		}
-		return
-	}
-	for i, x := range v {
-		dst[i] = math.Exp(x - largest)
-	}
-	floats.Scale(1/floats.Sum(dst), dst)
 }

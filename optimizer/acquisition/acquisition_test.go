@@ -137,22 +137,6 @@ func TestLogMeanExp(t *testing.T) {
 	}
 }
 
-func TestLogMeanExpGradient(t *testing.T) {
-	for _, c := range []struct{ v, want []float64 }{
-		{[]float64{0, math.Log(3)}, []float64{0.25, 0.75}},
-		{[]float64{-2000, -2000, math.Inf(-1)}, []float64{0.5, 0.5, 0}},
-		{[]float64{math.Inf(-1), math.Inf(-1)}, []float64{0.5, 0.5}},
-	} {
-		got := make([]float64, len(c.v))
-		acquisition.LogMeanExpGradient(got, c.v)
-		for i := range got {
-			if math.Abs(got[i]-c.want[i]) > 1e-15 {
-				t.Errorf("gradient at %v = %v, want %v", c.v, got, c.want)
-			}
-		}
-	}
-}
-
 func BenchmarkLogEI(b *testing.B) {
 	for _, z := range []float64{-10, -3, -2, 0, 2} {
 		b.Run(fmt.Sprint("z=", z), func(b *testing.B) {

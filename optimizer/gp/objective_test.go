@@ -13,7 +13,7 @@ import (
 func TestObjectiveGradientAgainstFiniteDifferences(t *testing.T) {
 	const n, d, h = 40, 3, 1e-5
 	rng := rand.New(rand.NewPCG(1, 0))
-	k := kernel.NewMatern52([]kernel.Column{{}, {Snap: kernel.Grid(4)}, {Categorical: true}})
+	k := kernel.NewMatern52([]kernel.Column{{}, {Snap: func(v float64) float64 { return math.Round(3*v) / 3 }}, {Categorical: true}})
 	x, y := mat.NewDense(n, d, nil), make([]float64, n)
 	for i := range n {
 		x.SetRow(i, []float64{rng.Float64(), rng.Float64(), float64(rng.IntN(3))})

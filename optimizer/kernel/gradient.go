@@ -121,7 +121,3 @@ func (k *Matern52) DiagGradient(dst []float64, _ []float64, _ []float64) {
 	k.checkDim(len(dst))
 	clear(dst)
 }
-
-func snap(v, last float64) float64 {
-	return math.Round(math.Min(math.Max(v, 0), 1)*last) / last
-}

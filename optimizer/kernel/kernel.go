@@ -55,16 +55,3 @@ type Column struct {
 
 // Continuous returns d columns without steps.
 func Continuous(d int) []Column { return make([]Column, d) }
-
-// Grid returns a Snap to the nearest of n equidistant values 0, 1/(n−1), …, 1
-// (halves away from zero); for n=1 to 0. It panics if n < 1.
-func Grid(n int) func(float64) float64 {
-	if n < 1 {
-		panic("kernel: a grid of no values")
-	}
-	last := float64(n - 1)
-	if n == 1 {
-		return func(float64) float64 { return 0 }
-	}
-	return func(v float64) float64 { return snap(v, last) }
-}
