@@ -97,7 +97,9 @@ type Leader interface {
 	// Fence takes the shard over for epoch: every publish of an older leader
 	// fails from now on. ErrFenced where a newer epoch holds it.
 	Fence(ctx context.Context, epoch int64) error
-	// Assign publishes assignments, all or none; ErrFenced after a newer Fence.
+	// Assign publishes assignments; ErrFenced after a newer Fence, after which
+	// none is stored. After another error it is not known which were stored:
+	// publishing them again is harmless.
 	Assign(ctx context.Context, as []*Assignment) error
 	// Withdraw claims a queued attempt for the leader itself, so that no worker
 	// can; ErrClaimed where a worker was first.

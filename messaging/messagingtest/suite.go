@@ -19,7 +19,7 @@ const Pool = "default"
 // patience bounds every wait of the suite that should succeed, quiet every wait
 // for something that should not come.
 const (
-	patience = 20 * time.Second
+	patience = 30 * time.Second
 	quiet    = 150 * time.Millisecond
 )
 

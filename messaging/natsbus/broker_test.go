@@ -83,7 +83,7 @@ func (b *broker) leader(o natsbus.LeaderOptions) *natsbus.Leader {
 
 func (b *broker) worker(name, pool string) *natsbus.Worker {
 	b.tb.Helper()
-	w, err := natsbus.NewWorker(b.connect(name), natsbus.WorkerOptions{Name: name, Pool: pool, Timeout: time.Second})
+	w, err := natsbus.NewWorker(b.connect(name), natsbus.WorkerOptions{Name: name, Pool: pool})
 	if err != nil {
 		b.tb.Fatal(err)
 	}

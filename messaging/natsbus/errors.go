@@ -44,8 +44,15 @@ func isSecond(err error) bool {
 // backoff waits between tries: twice as long each time, up to a bound.
 type backoff struct{ next, most time.Duration }
 
+// newBackoff is for an outage.
 func newBackoff() *backoff {
 	return &backoff{next: 25 * time.Millisecond, most: 2 * time.Second}
+}
+
+// newContention is for what another message in flight stands in the way of: a
+// new leader's fence must get in between an old leader's batches.
+func newContention() *backoff {
+	return &backoff{next: time.Millisecond, most: 30 * time.Millisecond}
 }
 
 // wait returns false where ctx ended first.

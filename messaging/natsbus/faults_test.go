@@ -83,12 +83,19 @@ func eventually(ctx context.Context, t *testing.T, what string, f func() error) 
 
 func fetch(ctx context.Context, t *testing.T, w *natsbus.Worker, trial int) {
 	t.Helper()
+	must(t, fetched(ctx, w, trial))
+}
+
+// fetched fetches and acknowledges one assignment, which must be the trial's.
+func fetched(ctx context.Context, w *natsbus.Worker, trial int) error {
 	d, err := w.Fetch(ctx)
-	must(t, err)
-	if got := d.Assignment(); got == nil || got.Trial != trial {
-		t.Fatalf("fetched %+v (%v), want trial %d", got, d.Err(), trial)
+	if err != nil {
+		return err
 	}
-	must(t, d.Ack(ctx))
+	if got := d.Assignment(); got == nil || got.Trial != trial {
+		return fmt.Errorf("fetched %+v (%v), want trial %d", got, d.Err(), trial)
+	}
+	return d.Ack(ctx)
 }
 
 func read(ctx context.Context, t *testing.T, r messaging.Reader, trials ...int) (at messaging.Cursor) {
@@ -120,15 +127,12 @@ func TestConsumerDeleted(t *testing.T) {
 	w := b.worker("w", pool)
 	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(1)}))
 	fetch(ctx, t, w, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		fetch(ctx, t, w, 2)
-	}()
+	done := make(chan error, 1)
+	go func() { done <- fetched(ctx, w, 2) }()
 	js := b.js()
 	must(t, js.DeleteConsumer(ctx, "FANTASIA_ASSIGN", "pool_0_default"))
 	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(2)}))
-	<-done
+	must(t, <-done)
 	must(t, js.DeleteConsumer(ctx, "FANTASIA_ASSIGN", "pool_0_default"))
 	must(t, l.Assign(ctx, []*messaging.Assignment{assignment(3)}))
 	fetch(ctx, t, b.worker("v", pool), 3)

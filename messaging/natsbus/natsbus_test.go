@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 	messagingtest.Run(t, func(t *testing.T) *messagingtest.Bus {
 		b := startBroker(t)
 		js := b.js()
-		options := natsbus.LeaderOptions{AckWait: 500 * time.Millisecond, CheckInterval: 100 * time.Millisecond, Timeout: time.Second}
+		options := natsbus.LeaderOptions{AckWait: 500 * time.Millisecond, CheckInterval: 100 * time.Millisecond}
 		return &messagingtest.Bus{
 			Leader:  func() messaging.Leader { return b.leader(options) },
 			Worker:  func(name, pool string) messaging.Worker { return b.worker(name, pool) },
