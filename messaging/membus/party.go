@@ -2,6 +2,7 @@ package membus
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -84,7 +85,7 @@ func (p *party) tell(ctx context.Context, op Op, subject string, f func()) error
 		f()
 		return nil
 	})
-	if err == ErrLost {
+	if errors.Is(err, ErrLost) {
 		return nil
 	}
 	return err
@@ -171,8 +172,10 @@ func subscribe[T any](ctx context.Context, p *party, add, remove func(*subscript
 		stop()
 	})
 	p.mu.Unlock()
-	if p.life.Err() != nil {
-		return nil, p.Close()
+	if p.life.Err() != nil { // closed meanwhile, perhaps before it knew of this one
+		forget()
+		stop()
+		return nil, messaging.ErrClosed
 	}
 	return s.out, nil
 }

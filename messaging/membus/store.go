@@ -54,7 +54,8 @@ type traced interface {
 type journal struct {
 	created time.Time
 	last    uint64
-	records []record // by rising sequence
+	stamp   time.Time // the latest time that any record got, rewound or not
+	records []record  // by rising sequence
 }
 
 type record struct {
@@ -75,9 +76,10 @@ func newJournal(before time.Time) *journal {
 
 func (j *journal) append(m message) {
 	at := time.Now().UTC()
-	if n := len(j.records); n > 0 && !at.After(j.records[n-1].at) {
-		at = j.records[n-1].at.Add(1)
+	if !at.After(j.stamp) {
+		at = j.stamp.Add(1)
 	}
+	j.stamp = at
 	j.last++
 	j.records = append(j.records, record{message: m, sequence: j.last, at: at})
 }
