@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -12,9 +13,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
-	// The format in which plots are written.
-	_ "gonum.org/v1/plot/vg/vgsvg"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 var (
@@ -50,18 +49,40 @@ func (h History) WriteSVG(w io.Writer, name string, objective study.Objective) e
 	}
 	line.StepStyle = plotter.PostStep
 	line.LineStyle = draw.LineStyle{Color: blue, Width: vg.Points(2)}
+	if low > 0 && high/low > 10 {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, logTicks{}
+	}
+	p.X.Min, p.X.Max = 0, float64(len(h.Values)+1)
+	p.Title.Padding = vg.Points(6)
 	p.Add(plotter.NewGrid(), scatter, line)
 	p.Legend.Add("an evaluation", scatter)
 	p.Legend.Add("best so far", line)
 	p.Legend.Top = objective.Direction != study.Maximize
-	to, err := p.WriterTo(18*vg.Centimeter, 10*vg.Centimeter, "svg")
-	if err != nil {
-		return fmt.Errorf("draw the plot: %w", err)
-	}
-	if _, err := to.WriteTo(w); err != nil {
+	p.Legend.XOffs, p.Legend.Padding = -vg.Points(8), vg.Points(3)
+	canvas := vgsvg.New(18*vg.Centimeter, 10*vg.Centimeter)
+	p.Draw(draw.Crop(draw.New(canvas), vg.Points(4), -vg.Points(10), vg.Points(4), -vg.Points(4)))
+	if _, err := canvas.WriteTo(w); err != nil {
 		return fmt.Errorf("write the plot: %w", err)
 	}
 	return nil
+}
+
+// logTicks labels 1, 2 and 5 of each decade, so that even a short range has labels.
+type logTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (logTicks) Ticks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
+		for m := 1.0; m < 10; m++ {
+			t := plot.Tick{Value: m * decade}
+			if m == 1 || m == 2 || m == 5 {
+				t.Label = fmt.Sprintf("%.6g", t.Value)
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	return ticks
 }
 
 // window is the range of values worth showing.
