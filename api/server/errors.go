@@ -3,10 +3,14 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -84,10 +88,20 @@ func badField(field string, cause error) error {
 	})
 }
 
+// retryAfter is how long callers wait before they send a refused request again.
+const retryAfter = 500 * time.Millisecond
+
+// again is an error of a request that nothing has been done of: it can be sent
+// again, whatever it asks for.
+func again(format string, args ...any) error {
+	return withDetail(connect.NewError(connect.CodeUnavailable, fmt.Errorf(format+"; try again", args...)),
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})
+}
+
 // withDetail adds a detail to an error; one that cannot be encoded is left out,
 // since the message says the same.
-func withDetail(err *connect.Error, bad *errdetails.BadRequest) error {
-	if detail, encodeErr := connect.NewErrorDetail(bad); encodeErr == nil {
+func withDetail(err *connect.Error, message proto.Message) error {
+	if detail, encodeErr := connect.NewErrorDetail(message); encodeErr == nil {
 		err.AddDetail(detail)
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -92,7 +93,7 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	address, self, err := f.leader(ctx)
 	if err != nil {
-		f.refuse(w, r, fmt.Errorf("%w: no leader: %w", ErrUnavailable, err))
+		f.refuse(w, r, again("no leader: %w", err))
 		return
 	}
 	if self {
@@ -100,7 +101,7 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get(ForwardedHeader) != "" {
-		f.refuse(w, r, fmt.Errorf("%w: the leader is changing; try again", ErrUnavailable))
+		f.refuse(w, r, again("the leader is changing"))
 		return
 	}
 	target, err := leaderURL(address)
@@ -129,7 +130,11 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 		f.refuse(w, r, context.Canceled)
 		return
 	}
-	f.refuse(w, r, fmt.Errorf("%w: the leader does not answer; try again", ErrUnavailable))
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		f.refuse(w, r, again("the leader is not there"))
+		return
+	}
+	f.refuse(w, r, fmt.Errorf("%w: the leader has gone without an answer: look before you try again", ErrUnavailable))
 }
 
 // refuse answers in the request's own protocol.
@@ -147,7 +152,7 @@ func (f *forward) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // leaderURL is the URL of the address that a leader advertises.
 func leaderURL(address string) (*url.URL, error) {
 	if address == "" {
-		return nil, fmt.Errorf("%w: the leader advertises no address", ErrUnavailable)
+		return nil, again("the leader advertises no address")
 	}
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -157,7 +162,7 @@ func leaderURL(address string) (*url.URL, error) {
 		err = errors.New("no host")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: the leader advertises %q; want host:port or a URL: %w", ErrUnavailable, address, err)
+		return nil, again("the leader advertises %q; want host:port or a URL: %w", address, err)
 	}
 	return target, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -155,11 +156,14 @@ func TestForwardDead(t *testing.T) {
 	_ = gone.Close()
 	silent := listen(t) // accepts and says nothing
 	t.Cleanup(func() { _ = silent.Close() })
-	for address, code := range map[string]connect.Code{
-		gone.Addr().String():   connect.CodeUnavailable,
-		silent.Addr().String(): connect.CodeDeadlineExceeded,
-		"":                     connect.CodeUnavailable,
-		"http://":              connect.CodeUnavailable,
+	for address, want := range map[string]struct {
+		code  connect.Code
+		again bool // whether nothing can have been done
+	}{
+		gone.Addr().String():   {connect.CodeUnavailable, true},
+		silent.Addr().String(): {connect.CodeDeadlineExceeded, false},
+		"":                     {connect.CodeUnavailable, true},
+		"http://":              {connect.CodeUnavailable, true},
 	} {
 		backend := serve(t, servertest.NewMemory(), server.Options{
 			ForwardTimeout: 100 * time.Millisecond,
@@ -167,11 +171,40 @@ func TestForwardDead(t *testing.T) {
 		})
 		for _, protocol := range []string{"json", "grpc"} {
 			_, err := dial(t, backend, protocol).StopStudy(within(t), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"}))
-			if connect.CodeOf(err) != code {
-				t.Errorf("leader at %q, %s: %v; want %v", address, protocol, err, code)
+			if connect.CodeOf(err) != want.code || retryInfo(t, err) != want.again {
+				t.Errorf("leader at %q, %s: %v; want %+v", address, protocol, err, want)
 			}
 		}
 	}
+}
+
+// TestForwardCut sends a write on to a leader that dies over it: nobody knows
+// what was done, and the caller is not asked to send it again.
+func TestForwardCut(t *testing.T) {
+	dying := listen(t)
+	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	}), Protocols: clear()}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(dying) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
+	address := serve(t, servertest.NewMemory(), server.Options{
+		Leader: func(context.Context) (string, bool, error) { return dying.Addr().String(), false, nil },
+	})
+	_, err := dial(t, address, "connect").StopStudy(within(t), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"}))
+	if connect.CodeOf(err) != connect.CodeUnavailable || retryInfo(t, err) {
+		t.Errorf("%v; want unavailable, without a wish to try again", err)
+	}
+}
+
+// retryInfo reports whether an error says that the request can be sent again.
+func retryInfo(t *testing.T, err error) bool {
+	t.Helper()
+	connected, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		t.Fatalf("%v is no error of connect's", err)
+	}
+	return slices.ContainsFunc(connected.Details(), func(d *connect.ErrorDetail) bool { return d.Type() == "google.rpc.RetryInfo" })
 }
 
 // TestForwardPlain posts what is no request of any protocol.

@@ -58,14 +58,18 @@ func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServi
 		transport = &http.Transport{}
 	}
 	transport = transport.Clone()
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, strings.TrimSuffix(server, "/")),
-		transport.CloseIdleConnections, nil
+	waiting := func() { fmt.Fprintln(cmd.ErrOrStderr(), "waiting for a leader…") }
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, strings.TrimSuffix(server, "/"),
+		connect.WithInterceptors(retry(waiting))), transport.CloseIdleConnections, nil
 }
 
 // explain says who was asked where nobody answered.
 func (r *remote) explain(err error) error {
 	switch connect.CodeOf(err) {
 	case connect.CodeUnavailable:
+		if connect.IsWireError(err) {
+			return err // the server's own words
+		}
 		return fmt.Errorf("%s: %w (is a coordinator running there? --server or FANTASIA_SERVER says where)", r.server, err)
 	case connect.CodeDeadlineExceeded:
 		return fmt.Errorf("%s gave no answer in %v: %w", r.server, r.timeout, err)

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,17 +47,22 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			url, stop, err := serve(backend)
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return fmt.Errorf("listen: %w", err)
+			}
+			vote := &election{refused: make(chan struct{}, 100)}
+			stop, err := serve(listener, backend, vote.leader)
 			if err != nil {
 				return err
 			}
 			env.Defer(stop)
-			env.Setenv("FANTASIA_SERVER", url)
-			env.Values["backend"] = backend
+			env.Setenv("FANTASIA_SERVER", "http://"+listener.Addr().String())
+			env.Values["backend"], env.Values["election"] = backend, vote
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "complete": complete,
+			"exits": exits, "complete": complete, "depose": depose, "elect": elect,
 		},
 	})
 }
@@ -92,23 +98,52 @@ func complete(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// serve serves the backend on a port of its own.
-func serve(b server.Backend) (url string, stop func(), err error) {
-	now := func() time.Time { return servertest.Epoch.Add(90 * time.Second) }
-	path, handler, err := server.New(b, server.Options{Now: now})
-	if err != nil {
-		return "", nil, err
+// election says whether the server's only replica leads.
+type election struct {
+	deposed atomic.Bool
+	refused chan struct{} // gets a value for each request that found no leader
+}
+
+func (e *election) leader(context.Context) (address string, self bool, err error) {
+	if e.deposed.Load() {
+		e.refused <- struct{}{}
+		return "", false, errors.New("nobody is elected")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return "", true, nil
+}
+
+// depose leaves the server without a leader.
+func depose(ts *testscript.TestScript, _ bool, _ []string) {
+	vote, ok := ts.Value("election").(*election)
+	if !ok {
+		ts.Fatalf("no election")
+	}
+	vote.deposed.Store(true)
+}
+
+// elect waits for a request that finds no leader, and elects one.
+func elect(ts *testscript.TestScript, _ bool, _ []string) {
+	vote, ok := ts.Value("election").(*election)
+	if !ok {
+		ts.Fatalf("no election")
+	}
+	<-vote.refused
+	vote.deposed.Store(false)
+}
+
+// serve serves the backend until stop is called.
+func serve(listener net.Listener, b server.Backend, leader server.Leader) (stop func(), err error) {
+	now := func() time.Time { return servertest.Epoch.Add(90 * time.Second) }
+	path, handler, err := server.New(b, server.Options{Now: now, Leader: leader})
 	if err != nil {
-		return "", nil, err
+		return nil, fmt.Errorf("make the server: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(ctx, listener, server.Mux(path, handler, server.Probes{}), slog.New(slog.DiscardHandler))
 	}()
-	return "http://" + listener.Addr().String(), func() { cancel(); <-served }, nil
+	return func() { cancel(); <-served }, nil
 }
 
 const file = `apiVersion: fantasia.dev/v1

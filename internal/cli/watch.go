@@ -25,9 +25,9 @@ func newStudyWatchCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:   "watch STUDY",
-		Short: "Follow a study until it ends, a line a change",
-		Long: `Watch shows the study as it is and again after each change, until it has ended.
-It exits with 0 where the study completed or was stopped and with 3 where it
+		Short: "Follow a study until it ends, a line a step",
+		Long: `Watch shows the study as it is, and again whenever trials have ended, until it
+has ended. It exits with 0 where the study completed or was stopped and with 3 where it
 failed or nothing completed, so that scripts can wait for a study.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: r.completeStudy,
@@ -40,7 +40,11 @@ failed or nothing completed, so that scripts can wait for a study.`,
 			err = watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchStudyResponse], error) {
 				return c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: name}))
 			}, func(m *fantasiav1.WatchStudyResponse) error {
+				before := last
 				last = view.FromStudy(m.GetStudy())
+				if !news(before, last) {
+					return nil
+				}
 				return output.stream(a.Stdout, last, func(w io.Writer) error { return say(w, "%s", studyLine(m.GetStudy())) })
 			})
 			if err == nil && (last.State == study.Failed || last.State.Terminal() && last.Trials.Completed == 0) {
@@ -51,6 +55,14 @@ failed or nothing completed, so that scripts can wait for a study.`,
 	}
 	addOutput(c, &output)
 	return c
+}
+
+// news reports whether people want to hear of a change: that a trial waits, or is
+// handed out, is none.
+func news(before, now view.Study) bool {
+	b, n := before.Trials, now.Trials
+	b.Pending, b.Queued, b.Running = n.Pending, n.Queued, n.Running
+	return before.State != now.State || b != n
 }
 
 // watch opens a stream and hands each of its messages to show until the stream
