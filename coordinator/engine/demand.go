@@ -31,7 +31,7 @@ import (
 //
 // Where requests take so long that a fresh suggestion would mostly come too
 // late, suggestions are asked for ahead: as many as evaluations end during one
-// request. So cheap programs keep every slot busy with points that are a little
+// request, and enough for slots that come free together. So cheap programs keep every slot busy with points that are a little
 // stale, and expensive ones wait a moment for points that know everything. An
 // answer replaces whatever was left of the one before.
 type demand struct {
@@ -192,8 +192,8 @@ func (e *Engine) request() {
 		return
 	}
 	n := len(d.needs)
-	if ahead := e.prefetch(); !e.fresh() || 2*len(d.ready) <= ahead {
-		n += ahead
+	if !e.fresh() || len(d.ready) == 0 {
+		n += e.prefetch()
 	}
 	n = min(n, e.remaining(), maxAsk)
 	if n <= 0 {
@@ -205,18 +205,18 @@ func (e *Engine) request() {
 }
 
 // prefetch is how many suggestions to keep ready: none where a fresh one comes
-// within half of the patience, otherwise as many as are used up meanwhile.
+// within half of the patience. Otherwise as many as are used up meanwhile, at
+// most, and no fewer than a burst of slots that come free together may want.
 func (e *Engine) prefetch() int {
 	mean, known := e.evaluations.mean()
 	if !known || 2*e.demand.askTime < e.patience() {
 		return 0
 	}
-	bound := min(e.parallelism(), maxPrefetch)
-	busy := time.Duration(max(1, e.status.Counts.Running))
-	if mean <= 0 || busy*e.demand.askTime >= time.Duration(bound)*mean {
-		return bound
+	busy := time.Duration(e.status.Counts.Running)
+	if mean <= 0 || busy*e.demand.askTime >= maxPrefetch*mean {
+		return maxPrefetch
 	}
-	return 1 + int(busy*e.demand.askTime/mean)
+	return max(min(e.parallelism(), minPrefetch), 1+int(busy*e.demand.askTime/mean))
 }
 
 // wake is when the next Tick would do something; zero for never.

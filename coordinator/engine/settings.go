@@ -40,8 +40,10 @@ const (
 
 	// maxAsk bounds one request: 64 points are enough to be asked for again.
 	maxAsk = 64
-	// maxPrefetch bounds the suggestions that are kept ready for cheap programs.
-	maxPrefetch = 16
+	// minPrefetch and maxPrefetch bound the suggestions that are kept ready
+	// where the optimiser is slow for its program.
+	minPrefetch = 8
+	maxPrefetch = 32
 	// askPause is the least time between a failure of the optimiser and the
 	// next request to it; fallbacks fill the time.
 	askPause = time.Second

@@ -1,0 +1,312 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func TestAssignmentHoldsWhatAWorkerNeeds(t *testing.T) {
+	spec := newSpec(0, 3, 1)
+	spec.Study.Spec.Trial.Env = map[string]string{"DATA": "/data"}
+	r := newRig(t, spec, Settings{})
+	out := r.suggest(0.5)
+	want := []*messaging.Assignment{{
+		Version:        messaging.SchemaVersion,
+		AttemptID:      messaging.AttemptID{Study: studyID, Trial: 1, Attempt: 1, Nonce: "n1"},
+		Pool:           "default",
+		StudyName:      "test",
+		Seed:           TrialSeed(7, 1),
+		Parameters:     study.Point{"x": 0.5},
+		Objective:      spec.Study.Spec.Objective,
+		Run:            spec.Study.Spec.Trial,
+		ParameterOrder: []string{"x"},
+		TraceContext:   messaging.TraceContext{Traceparent: "00-" + strings.Repeat("0", 31) + "1-" + strings.Repeat("0", 15) + "1-01"},
+	}}
+	if diff := cmp.Diff(want, out.Publish); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTrialSeed: the same in every attempt, another for each trial and study,
+// and small enough for any program.
+func TestTrialSeed(t *testing.T) {
+	seen := map[uint64]bool{}
+	for s := range uint64(100) {
+		for trial := 1; trial <= 100; trial++ {
+			seed := TrialSeed(s, trial)
+			if seed != TrialSeed(s, trial) || seed >= 1<<31 {
+				t.Fatalf("seed of trial %d of study %d: %d", trial, s, seed)
+			}
+			seen[seed] = true
+		}
+	}
+	// 10,000 draws of 2^31 hold 0.02 equal pairs on average (the birthday problem).
+	if len(seen) < 9998 {
+		t.Errorf("%d different seeds of 10000", len(seen))
+	}
+	// SplitMix64's first output for the state 1234567, of its authors' test vector.
+	if got := mix(1234567 + golden); got != 6457827717110365317 {
+		t.Errorf("SplitMix64(1234567) = %d", got)
+	}
+}
+
+func TestHandedBackTooOftenFails(t *testing.T) {
+	r := newRig(t, newSpec(0, 2, 1), Settings{})
+	r.suggest(0.5)
+	for i := 1; i <= study.MaxHandBacks; i++ {
+		r.finish("w", 1, i, messaging.OutcomeHandedBack)
+		if trial, _ := r.e.Trial(1); trial.State != study.TrialQueued || len(trial.Attempts) != i+1 {
+			t.Fatalf("after %d hand-backs: %s, %d attempts", i, trial.State, len(trial.Attempts))
+		}
+	}
+	r.finish("w", 1, study.MaxHandBacks+1, messaging.OutcomeHandedBack)
+	trial, _ := r.e.Trial(1)
+	if trial.State != study.TrialFailed || trial.Last().Failure == nil {
+		t.Fatalf("trial %s, failure %v", trial.State, trial.Last().Failure)
+	}
+}
+
+func TestResultsThatAreNotFiniteAreInfeasible(t *testing.T) {
+	one, nan, inf := 1.0, math.NaN(), math.Inf(-1)
+	tests := []struct {
+		name  string
+		value *float64
+		want  study.TrialState
+	}{
+		{"one", &one, study.TrialCompleted},
+		{"NaN", &nan, study.TrialInfeasible},
+		{"-Inf", &inf, study.TrialInfeasible},
+		{"none", nil, study.TrialInfeasible},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, newSpec(0, 9, 1), Settings{})
+			r.suggest(0.5)
+			res := r.result("w", 1, 1, messaging.OutcomeCompleted)
+			res.Value, res.Metrics = test.value, map[string]float64{"good": 2, "nan": nan, "inf": inf}
+			r.step(Finished{At: r.now, Result: res}) // commits: JSON refuses NaN
+			trial, _ := r.e.Trial(1)
+			if trial.State != test.want {
+				t.Errorf("%s, want %s", trial.State, test.want)
+			}
+			if _, bad := trial.Metrics["nan"]; bad || len(trial.Metrics) > 1 {
+				t.Errorf("metrics %v", trial.Metrics)
+			}
+		})
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	r := newRig(t, newSpec(0, 9, 1), Settings{})
+	r.suggest(0.5)
+	res := r.result("w", 1, 1, messaging.OutcomeFailed)
+	res.Failure = &messaging.Failure{Message: strings.Repeat("é", messaging.MaxMessage)}
+	r.step(Finished{At: r.now, Result: res})
+	trial, _ := r.e.Trial(1)
+	m := trial.Last().Failure.Message
+	if len(m) > messaging.MaxMessage || !utf8.ValidString(m) {
+		t.Errorf("a message of %d bytes was kept, valid: %t", len(m), utf8.ValidString(m))
+	}
+	if len(res.Failure.Message) == len(m) {
+		t.Error("the caller's result was changed")
+	}
+}
+
+// TestRequestIsASnapshot: what the engine does later does not reach a problem
+// that an optimiser reads meanwhile.
+func TestRequestIsASnapshot(t *testing.T) {
+	r := newRig(t, newSpec(0, 99, 2), Settings{})
+	r.step(Capacity{At: r.now, Slots: 2, Free: 2})
+	r.suggest(0.5)
+	r.suggest(0.25)
+	r.complete("w", 1, 1, 3)
+	p := r.ask.Problem
+	copied := fmt.Sprint(p.Observations, p.Pending, p.First)
+	r.suggest(0.75)
+	for i := 2; i <= 30; i++ {
+		r.complete("w", i, 1, float64(i))
+		r.suggest(float64(i) / 100)
+	}
+	if now := fmt.Sprint(p.Observations, p.Pending, p.First); now != copied {
+		t.Errorf("the problem was\n%s\nand is\n%s", copied, now)
+	}
+	if cap(p.Observations) != len(p.Observations) {
+		t.Error("an append to the snapshot would write into the engine's history")
+	}
+}
+
+// TestLookAhead: how many attempts are queued with so many free slots.
+func TestLookAhead(t *testing.T) {
+	tests := []struct {
+		name        string
+		slots, free int
+		mean        time.Duration
+		want        int
+	}{
+		{"no worker yet", 0, 0, 0, 1},
+		{"one free slot", 1, 1, 0, 1},
+		{"eight free slots", 8, 8, 0, 8},
+		{"all free, short evaluations", 8, 8, time.Millisecond, 9},
+		{"all free, long evaluations", 8, 8, time.Minute, 8},
+		{"others hold the pool", 8, 0, time.Minute, 1},
+		{"others hold most of it", 64, 2, time.Minute, 10},
+		{"large pool, short evaluations", 80, 10, time.Millisecond, 20},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, newSpec(0, 1000, 100), Settings{Fallback: gridFallback})
+			if test.mean > 0 {
+				r.e.evaluations.add(epoch, epoch.Add(test.mean))
+			}
+			r.step(Capacity{At: r.now, Slots: test.slots, Free: test.free})
+			for range 3 {
+				r.after(3 * time.Second)
+			}
+			if got := r.e.Status().Counts.Queued; got != test.want {
+				t.Errorf("%d queued, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestModelIsCommittedWithItsFirstSuggestionOnly(t *testing.T) {
+	r := newRig(t, newSpec(0, 9, 2), Settings{})
+	r.step(Capacity{At: r.now, Slots: 2, Free: 1})
+	ask := r.ask
+	list := []optimizer.Suggestion{{Point: study.Point{"x": 0.1}, Source: optimizer.SourceModel}}
+	out := r.step(Suggested{At: r.now, Ask: ask, Suggestions: list, State: optimizer.State("s")})
+	if out.Model == nil || string(out.Model.State) != "s" || out.Model.Request != 1 {
+		t.Errorf("model %v", out.Model)
+	}
+	if out := r.step(Suggested{At: r.now, Ask: ask, Suggestions: list, State: optimizer.State("s")}); len(out.Trials) != 0 || out.Model != nil {
+		t.Errorf("a second answer to the same request made %v", describe(out))
+	}
+	r.ask = r.e.demand.ask
+	if r.ask != nil && string(r.ask.State) != "s" {
+		t.Errorf("the next request holds the state %q", r.ask.State)
+	}
+}
+
+func TestStateThatIsTooLargeIsNotKept(t *testing.T) {
+	r := newRig(t, newSpec(0, 9, 1), Settings{})
+	out := r.step(Suggested{
+		At: r.now, Ask: r.ask, State: make(optimizer.State, optimizer.MaxStateSize+1),
+		Suggestions: []optimizer.Suggestion{{Point: study.Point{"x": 0.1}, Source: optimizer.SourceModel}},
+	})
+	if len(out.Trials) != 1 || out.Model == nil || out.Model.State != nil || len(out.Warnings) != 1 {
+		t.Errorf("%v, model %v", describe(out), out.Model)
+	}
+}
+
+// TestOptimizerThatNeverAnswers: the study lives on fallbacks.
+func TestOptimizerThatNeverAnswers(t *testing.T) {
+	r := newRig(t, newSpec(0, 5, 1), Settings{Fallback: gridFallback})
+	for i := 1; i <= 5; i++ {
+		r.now = r.out.Wake
+		if r.now.IsZero() {
+			t.Fatalf("nothing would happen any more, with %s", describeStatus(r.e.Status()))
+		}
+		r.after(0)
+		r.complete("w", i, 1, 1)
+	}
+	if s := r.e.Status(); s.State != study.Completed {
+		t.Error(describeStatus(s))
+	}
+}
+
+// TestFallbackThatFails: the engine neither gives up nor asks it in a loop.
+func TestFallbackThatFails(t *testing.T) {
+	calls := 0
+	r := newRig(t, newSpec(0, 5, 1), Settings{Fallback: func(*optimizer.Problem, int) ([]optimizer.Suggestion, error) {
+		calls++
+		return nil, errors.New("no entropy")
+	}})
+	r.answer(nil, errors.New("singular matrix"))
+	for range 100 {
+		r.after(100 * time.Millisecond)
+	}
+	if calls < 5 || calls > 11 {
+		t.Errorf("%d calls in 10 s, want one a second", calls)
+	}
+	r.suggest(0.5)
+	if r.e.Status().Trials != 1 {
+		t.Errorf("the optimiser's answer was not used: %s", describeStatus(r.e.Status()))
+	}
+}
+
+func TestLoadRefusesRecordsThatDoNotFit(t *testing.T) {
+	one, nan := 1.0, math.NaN()
+	trial := func(n int, s study.TrialState, p study.Point, v *float64) record.Trial {
+		return record.Trial{Number: n, State: s, Point: p, Value: v, Created: int64(2*n - 1), Ended: int64(2 * n)}
+	}
+	point := study.Point{"x": 0.5}
+	tests := []struct {
+		name   string
+		made   int
+		trials []record.Trial
+		want   string
+	}{
+		{"missing", 2, []record.Trial{trial(2, study.TrialCompleted, point, &one)}, "1 trials"},
+		{"gap", 0, []record.Trial{trial(2, study.TrialCompleted, point, &one)}, "no trial 1"},
+		{"state", 1, []record.Trial{trial(1, "DONE", point, &one)}, `"DONE"`},
+		{"value", 1, []record.Trial{trial(1, study.TrialCompleted, point, nil)}, "finite"},
+		{"NaN", 1, []record.Trial{trial(1, study.TrialCompleted, point, &nan)}, "finite"},
+		{"point", 1, []record.Trial{trial(1, study.TrialCompleted, study.Point{"y": 1.0}, &one)}, "y"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			status := record.Status{State: study.Running, Trials: test.made, Started: epoch}
+			_, _, err := Load(newSpec(0, 9, 1), status, record.Model{}, test.trials, &counterIDs{}, Settings{}, epoch)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestLoadMendsACommitThatWasCutOff: the trials of a study's end were written,
+// its status was not, or the other way round.
+func TestLoadMendsACommitThatWasCutOff(t *testing.T) {
+	r := newRig(t, newSpec(0, 9, 3), Settings{})
+	r.step(Capacity{At: r.now, Slots: 3, Free: 3})
+	r.suggest(0.1)
+	r.suggest(0.2, 0.3)
+	before := r.ledger.status
+	trials := map[int][]byte{}
+	for n, data := range r.ledger.trials {
+		trials[n] = data
+	}
+	r.step(Stop{At: r.now, Reason: "enough"})
+	after := r.ledger.status
+
+	r.ledger.status = before
+	out := r.restart()
+	if s := r.e.Status(); out.Status == nil || s.Counts.Cancelled != 3 || s.Position != 6 {
+		t.Errorf("trials without status: %s", describeStatus(s))
+	}
+	r.ledger.status, r.ledger.trials = after, trials
+	out = r.restart()
+	if s := r.e.Status(); len(out.Trials) != 3 || s.Counts.Cancelled != 3 || s.State != study.Stopped {
+		t.Errorf("status without trials: %s, %v", describeStatus(s), describe(out))
+	}
+}
+
+func TestNewRefusesASpaceThatCannotBe(t *testing.T) {
+	spec := newSpec(0, 9, 1)
+	spec.Study.Spec.Parameters[0].Min = nil
+	if _, _, err := New(spec, &counterIDs{}, Settings{}, epoch); err == nil || !strings.Contains(err.Error(), "test") {
+		t.Errorf("error %v, want one that names the study", err)
+	}
+}
