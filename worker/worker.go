@@ -136,6 +136,9 @@ func (w *Worker) start() (*run, error) {
 	if err != nil {
 		host = ""
 	}
+	if n := command.KillOrphans(o.StateDir); n > 0 {
+		o.Logger.Warn("killed processes that an earlier run had left behind", "processes", n)
+	}
 	r := &run{
 		options: o, devices: w.devices, instance: randomText(), host: host,
 		registry: newRegistry(), journal: journal, sender: newSender(o, results),

@@ -47,7 +47,7 @@ var helpers = map[string]func(){
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		e.Evaluate(context.Background(), job(assignment("sh", "-c", `echo $$ > "$0"; exec sleep 60`, os.Args[2])))
+		e.Evaluate(context.Background(), job(assignment("sh", "-c", os.Args[2], os.Args[3])))
 	},
 }
 

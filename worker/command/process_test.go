@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -383,32 +384,63 @@ func TestStoppedProgramDoesNotComplete(t *testing.T) {
 	}
 }
 
-func TestKilledWorkerLeavesNoChild(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		return // the parent-death signal is Linux's
+// killSupervisor has another process run a script in dir, which writes a process
+// id to the file $0, and kills that process; it returns the id.
+func killSupervisor(t *testing.T, dir, script string) int {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	pidFile := filepath.Join(dir, "pid")
-	a := helper(t, "supervisor")
-	cmd := exec.Command(a.Run.Command[0], dir, pidFile)
-	cmd.Args = []string{"worker", dir, pidFile}
+	cmd := exec.Command(self, dir, script, pidFile)
 	cmd.Env = append(os.Environ(), helperVariable+"=supervisor")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
 	pid := 0
 	for pid == 0 {
-		if data, err := os.ReadFile(pidFile); err == nil {
-			pid, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+		select {
+		case <-tick.C:
+			if data, err := os.ReadFile(pidFile); err == nil {
+				pid, _ = strconv.Atoi(strings.TrimSpace(string(data))) // 0 until it is written
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("the program did not start")
 		}
-		if t.Context().Err() != nil {
-			t.Fatal("the child did not start")
-		}
-		runtime.Gosched()
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
+	return pid
+}
+
+func TestKilledWorkerLeavesNoChild(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // the parent-death signal is Linux's
+	}
+	gone(t, killSupervisor(t, t.TempDir(), `echo $$ > "$0"; exec sleep 60`))
+}
+
+func TestOrphansAreKilledByTheNextWorker(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // only Linux tells whose a process was
+	}
+	dir := t.TempDir()
+	pid := killSupervisor(t, dir, `sleep 60 & echo $! > "$0"; wait`)
+	leader, err := syscall.Getpgid(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone(t, leader)
+	if n := KillOrphans(t.TempDir()); n != 0 {
+		t.Errorf("killed %d processes of another worker", n)
+	}
+	if n := KillOrphans(dir); n != 1 {
+		t.Errorf("killed %d processes, want 1", n)
+	}
 	gone(t, pid)
 }

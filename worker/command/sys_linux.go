@@ -25,16 +25,30 @@ func groupAlive(group int) bool {
 		return true
 	}
 	for _, path := range stats {
-		data, err := os.ReadFile(path)
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
 			continue
 		}
-		// proc_pid_stat(5): pid (comm) state ppid pgrp …, where comm may hold
-		// spaces and parentheses.
-		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
+		if member, alive := processGroup(pid); alive && member == group {
 			return true
 		}
 	}
 	return false
+}
+
+// processGroup returns a process's group; alive is false for one that has ended,
+// zombies too.
+func processGroup(pid int) (group int, alive bool) {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, false
+	}
+	// proc_pid_stat(5): pid (comm) state ppid pgrp …, where comm may hold
+	// spaces and parentheses.
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(fields) < 3 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return 0, false
+	}
+	group, err = strconv.Atoi(string(fields[2]))
+	return group, err == nil
 }

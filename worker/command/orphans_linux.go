@@ -1,0 +1,48 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// KillOrphans kills what a worker that was killed has left behind in dir (its
+// Options.Dir) and returns how many processes: a child dies with its worker, but
+// the child's own children do not. It spares processes that lead a group or have
+// a living leader: they were set free on purpose. Only Linux tells. The caller
+// must be sure that no other worker uses dir.
+func KillOrphans(dir string) int {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return 0
+	}
+	mark := []byte("\x00" + prefix + "TRIAL_DIR=" + dir + string(filepath.Separator))
+	paths, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return 0
+	}
+	killed := 0
+	for _, path := range paths {
+		environ, err := os.ReadFile(path) // of other users' processes it fails
+		if err != nil || !bytes.Contains(append([]byte{0}, environ...), mark) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			continue
+		}
+		group, alive := processGroup(pid)
+		if !alive {
+			continue
+		}
+		if _, led := processGroup(group); led {
+			continue
+		}
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return killed
+}
