@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
@@ -89,4 +91,25 @@ func (broken) Study(_ context.Context, name string) (server.Study, error) {
 		panic("a wild pointer")
 	}
 	return server.Study{}, errors.New("etcd at 10.0.0.7: no space")
+}
+
+// TestTrace holds that a request's span is a child of its caller's, on the
+// replica that sends it on's side too.
+func TestTrace(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
+	leads := serve(t, servertest.NewMemory(), server.Options{Tracer: provider})
+	follows := serve(t, servertest.NewMemory(), server.Options{
+		Leader: func(context.Context) (string, bool, error) { return leads, false, nil },
+	})
+	req := connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("digits")})
+	req.Header().Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if _, err := dial(t, follows, "connect").CreateStudy(within(t), req); err != nil {
+		t.Fatal(err)
+	}
+	ended := spans.Ended()
+	if len(ended) != 1 || ended[0].Name() != "fantasia.v1.StudyService/CreateStudy" ||
+		ended[0].Parent().SpanID().String() != "b7ad6b7169203331" || ended[0].SpanContext().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
+		t.Errorf("spans %v; want one, below the caller's", ended)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/otelconnect"
 	"connectrpc.com/validate"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
@@ -82,7 +83,7 @@ func (o Options) withDefaults() Options {
 
 // telemetry makes a caller's span the parent: the callers are the project's own programs.
 func (o Options) telemetry() []otelconnect.Option {
-	options := []otelconnect.Option{otelconnect.WithTrustRemote()}
+	options := []otelconnect.Option{otelconnect.WithTrustRemote(), otelconnect.WithPropagator(propagation.TraceContext{})}
 	if o.Tracer != nil {
 		options = append(options, otelconnect.WithTracerProvider(o.Tracer))
 	}

@@ -55,12 +55,18 @@ FANTASIA_SERVER, and so on.
 Exit codes: 0 all is well; 2 the command line or a study file is wrong; 3 the
 study failed, or nothing completed; 130 interrupted; 1 anything else.`
 
+const rootExample = `  fantasia check digits.yaml --try     # is the study file right, and is my metric read?
+  fantasia run digits.yaml             # tune it on this machine
+  fantasia study create -f digits.yaml # tune it on a server's workers
+  fantasia study watch digits`
+
 func newApp(o Options) *app {
 	a := &app{Options: o}
 	a.root = &cobra.Command{
 		Use:           "fantasia",
 		Short:         "Tune expensive programs, on one machine or on many",
 		Long:          rootLong,
+		Example:       rootExample,
 		Version:       o.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

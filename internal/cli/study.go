@@ -196,8 +196,15 @@ func newStudyStopCommand(a *app, r *remote) *cobra.Command {
 	return c
 }
 
+// deleted is what `fantasia study delete` prints.
+type deleted struct {
+	Study   string `json:"study"`
+	Deleted bool   `json:"deleted"`
+}
+
 func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 	var force bool
+	var output format
 	c := &cobra.Command{
 		Use:               "delete STUDY",
 		Aliases:           []string{"rm"},
@@ -213,11 +220,14 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 				if _, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: force})); err != nil {
 					return err
 				}
-				return say(a.Stderr, "study %s deleted", args[0])
+				return output.write(a.Stdout, deleted{Study: args[0], Deleted: true}, func(w io.Writer) error {
+					return say(w, "study %s deleted", args[0])
+				})
 			})
 		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "stop the study first where it runs")
+	addOutput(c, &output)
 	return c
 }
 

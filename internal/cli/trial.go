@@ -13,6 +13,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/internal/view"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func newTrialCommand(a *app) *cobra.Command {
@@ -127,10 +128,16 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// A watch that is taken up again brings what was shown before.
+			shown := map[int]study.TrialState{}
 			return watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchTrialsResponse], error) {
 				return c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: parent, States: states, IncludeExisting: all}))
 			}, func(m *fantasiav1.WatchTrialsResponse) error {
 				t := view.FromTrial(m.GetTrial())
+				if shown[t.Trial] == t.State {
+					return nil
+				}
+				shown[t.Trial] = t.State
 				return output.stream(a.Stdout, t, func(w io.Writer) error { return say(w, "%s", trialLine(t)) })
 			})
 		},
@@ -181,8 +188,8 @@ func addStates(c *cobra.Command, only *[]string) {
 }
 
 // selection is the study and the states that a command is about.
-func selection(cmd *cobra.Command, study string, only []string) (parent string, states []fantasiav1.TrialState, err error) {
-	if parent, err = studyName(cmd, study); err != nil {
+func selection(cmd *cobra.Command, nameOrID string, only []string) (parent string, states []fantasiav1.TrialState, err error) {
+	if parent, err = studyName(cmd, nameOrID); err != nil {
 		return "", nil, err
 	}
 	for _, name := range only {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/cli"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -64,6 +66,7 @@ func serveOn(t *testing.T, address string, b server.Backend) (url string, stop f
 
 // TestWatchRestart follows a study through a restart of its server.
 func TestWatchRestart(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	b, err := backend()
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +90,7 @@ func TestWatchRestart(t *testing.T) {
 
 // TestInterrupted ends commands by their context, as Ctrl-C does.
 func TestInterrupted(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	b, err := backend()
 	if err != nil {
 		t.Fatal(err)
