@@ -29,13 +29,18 @@ func Summarize(w io.Writer, r *local.Result, file, state string, width int, inte
 		s.line("recommended  trial %d: %s = %s ± %s by the model, which allows for noise", rec.Trial, spec.Objective.Metric, short(rec.Mean), short(rec.SD))
 		s.point(spec, rec.Point)
 	}
-	if sketch := NewHistory(r.Trials, spec.Objective.Direction).Sketch(width - 12); sketch != "" {
+	history := NewHistory(r.Trials, spec.Objective.Direction)
+	if sketch := history.Sketch(width - 12); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
 	if f := lastFailure(r.Trials); f != nil {
-		s.failure(f)
+		s.failure(f, r.Status.Reason)
 	}
-	s.line("results      %s (also %s, %s)", filepath.Join(state, ResultFile), TrialsFile, PlotFile)
+	also := TrialsFile
+	if len(history.Values) > 0 {
+		also += ", " + PlotFile
+	}
+	s.line("results      %s (also %s)", filepath.Join(state, ResultFile), also)
 	s.next(r, file, state, interrupted)
 	return s.err
 }
@@ -91,9 +96,16 @@ func (s *summary) point(spec *study.Spec, p study.Point) {
 	}
 }
 
-func (s *summary) failure(t *record.Trial) {
-	f := t.Last().Failure
-	s.line("last failure trial %d: %s", t.Number, strings.ReplaceAll(strings.TrimSpace(f.Message), "\n", "\n             "))
+// failure shows a failed trial. Its message is left out where told, which has
+// been shown, begins to say the same.
+func (s *summary) failure(t *record.Trial, told string) {
+	message := strings.TrimSpace(t.Last().Failure.Message)
+	first, _, _ := strings.Cut(message, "\n")
+	if strings.Contains(told, first) {
+		s.line("last failure trial %d", t.Number)
+	} else {
+		s.line("last failure trial %d: %s", t.Number, strings.ReplaceAll(message, "\n", "\n             "))
+	}
 	if logs := t.Last().Logs; logs != "" {
 		s.line("             log: %s", logs)
 	}
