@@ -45,7 +45,7 @@ func (e *Engine) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
 	if a.Claimed.IsZero() {
 		a.Claimed = e.now
 	}
-	t.rec.Times.Claimed = a.Claimed
+	t.claimed, t.rec.Times.Claimed = e.now, a.Claimed
 	e.demand.free = max(0, e.demand.free-1)
 	e.setState(t, study.TrialClaimed)
 }

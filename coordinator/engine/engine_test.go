@@ -147,6 +147,43 @@ func TestRequestIsASnapshot(t *testing.T) {
 	}
 }
 
+// TestReasonsThatAreNotFiniteAreDropped: JSON has no infinity, and LogEI does.
+func TestReasonsThatAreNotFiniteAreDropped(t *testing.T) {
+	r := newRig(t, newSpec(0, 9, 1), Settings{})
+	nan, sd := math.NaN(), 0.5
+	r.answer([]optimizer.Suggestion{{Point: study.Point{"x": 0.1}, Reasons: optimizer.Reasons{
+		Mean: &nan, SD: &sd, Acquisition: map[string]float64{"LogEI": math.Inf(-1), "UCB": 1},
+	}}}, nil) // commits
+	trial, _ := r.e.Trial(1)
+	want := optimizer.Reasons{SD: &sd, Acquisition: map[string]float64{"UCB": 1}}
+	if diff := cmp.Diff(want, trial.Reasons); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPointsSurviveARestart: JSON knows no integers, but a space does.
+func TestPointsSurviveARestart(t *testing.T) {
+	spec := newSpec(0, 9, 1)
+	lo, hi := 1.0, 64.0
+	spec.Study.Spec.Parameters = []study.Parameter{
+		{Name: "layers", Type: study.Int, Min: &lo, Max: &hi},
+		{Name: "width", Type: study.Ordinal, Values: []any{int64(8), int64(16)}},
+		{Name: "mix", Type: study.Categorical, Values: []any{"a", 0.5, true}},
+		{Name: "rate", Type: study.Float, Min: &lo, Max: &hi, When: map[string][]any{"mix": {0.5}}},
+	}
+	r := newRig(t, spec, Settings{})
+	point := study.Point{"layers": int64(3), "width": int64(16), "mix": 0.5, "rate": 2.0}
+	r.answer([]optimizer.Suggestion{{Point: point}}, nil)
+	r.complete("w", 1, 1, 1)
+	r.restart()
+	if diff := cmp.Diff(point, r.e.Problem().Observations[0].Point); diff != "" {
+		t.Error(diff)
+	}
+	if out := r.after(0); out.Ask == nil || len(out.Warnings) > 0 {
+		t.Errorf("the study does not go on: %v", describe(out))
+	}
+}
+
 // TestLookAhead: how many attempts are queued with so many free slots.
 func TestLookAhead(t *testing.T) {
 	tests := []struct {

@@ -289,6 +289,9 @@ func fingerprint(e *Engine) []string {
 		Observations: append([]optimizer.Observation(nil), p.Observations...), Points: p.Pending,
 		Evaluations: [2]int64{int64(e.evaluations.sum), int64(e.evaluations.n)},
 	}
+	for i := range s.Open {
+		s.Open[i].Claimed = time.Time{} // by this leader's clock
+	}
 	if s.Status.State == study.Running { // says how the optimiser fares, which is not loaded
 		s.Status.Reason = ""
 	}

@@ -171,7 +171,7 @@ func (e *Engine) create(s optimizer.Suggestion, r record.Trial) {
 	e.status.Trials++
 	e.status.Position++
 	r.Number, r.Created = e.status.Trials, e.status.Position
-	r.Point, r.Source, r.Reasons = s.Point, s.Source, s.Reasons
+	r.Point, r.Source, r.Reasons = s.Point, s.Source, finiteReasons(s.Reasons)
 	r.TraceID, r.SpanID = e.ids.Trace(), e.ids.Span()
 	r.Times.Created = e.now
 	t := &trial{rec: r}
@@ -180,6 +180,19 @@ func (e *Engine) create(s optimizer.Suggestion, r record.Trial) {
 	e.take(t)
 	e.setState(t, study.TrialPending)
 	e.openAttempt(t)
+}
+
+// finiteReasons drops what is no number, which a record cannot hold: the
+// logarithm of an acquisition value may well be infinite.
+func finiteReasons(r optimizer.Reasons) optimizer.Reasons {
+	if r.Mean != nil && !finite(*r.Mean) {
+		r.Mean = nil
+	}
+	if r.SD != nil && !finite(*r.SD) {
+		r.SD = nil
+	}
+	r.Acquisition = finiteMetrics(r.Acquisition)
+	return r
 }
 
 // take remembers a trial's point where repeats are refused.

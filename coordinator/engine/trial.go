@@ -15,7 +15,9 @@ import (
 type trial struct {
 	rec record.Trial
 	// due is when the last attempt is published again if nobody has claimed it.
-	due     time.Time
+	due time.Time
+	// claimed is when the last attempt's claim was read.
+	claimed time.Time
 	changed bool // in the engine's list of changes
 }
 

@@ -15,7 +15,8 @@ import (
 type OpenAttempt struct {
 	Attempt messaging.AttemptID
 	Worker  string
-	// Claimed is when, by the worker's clock.
+	// Claimed is when the leader read the claim, by its own clock: the time of
+	// the last start for an attempt that was claimed before that.
 	Claimed time.Time
 	// Running says that the worker has been seen evaluating it.
 	Running bool
@@ -51,7 +52,7 @@ func (e *Engine) Open() []OpenAttempt {
 	var list []OpenAttempt
 	for _, t := range e.open {
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
-			list = append(list, OpenAttempt{e.attemptID(t, a), a.Worker, a.Claimed, t.rec.State == study.TrialRunning})
+			list = append(list, OpenAttempt{e.attemptID(t, a), a.Worker, t.claimed, t.rec.State == study.TrialRunning})
 		}
 	}
 	return list

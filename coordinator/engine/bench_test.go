@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// aged is an engine with ended trials and eight that run.
+func aged(b testing.TB, ended int) *rig {
+	r := newRig(b, newSpec(0, 1<<30, 8), Settings{})
+	r.ledger = nil
+	r.e.Step(Capacity{At: r.now, Slots: 8, Free: 8})
+	for r.e.Status().Counts.Ended() < ended {
+		cycle(r)
+	}
+	return r
+}
+
+// cycle creates, claims and completes one trial, and answers what is asked: the
+// four events of a trial's life.
+func cycle(r *rig) {
+	r.now = r.now.Add(time.Millisecond)
+	for ask := r.e.demand.ask; ask != nil; ask = r.e.demand.ask {
+		list := make([]optimizer.Suggestion, ask.N)
+		for i := range list {
+			x := float64(r.e.status.Trials+i) / (1 << 31)
+			list[i] = optimizer.Suggestion{Point: study.Point{"x": x}, Source: optimizer.SourceModel}
+		}
+		r.e.Step(Suggested{At: r.now, Ask: ask, Suggestions: list})
+	}
+	t := r.e.open[0]
+	id := r.e.attemptID(t, t.rec.Last())
+	r.e.Step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: id, Worker: "w", At: r.now}})
+	r.e.Step(Alive{At: r.now, Worker: "w", Attempt: id})
+	value := 1 / float64(id.Trial)
+	r.e.Step(Finished{At: r.now, Result: &messaging.Result{
+		AttemptID: id, Worker: "w", Outcome: messaging.OutcomeCompleted, Value: &value,
+		Metrics: map[string]float64{"loss": value}, Started: r.now.Add(-time.Second), Ended: r.now,
+	}})
+	r.e.Step(Tick{At: r.now})
+}
+
+// BenchmarkTrial is the cost of one trial's events in a study that has ended
+// none, a thousand or ten thousand: it must not grow.
+func BenchmarkTrial(b *testing.B) {
+	for _, ended := range []int{0, 1000, 10000} {
+		b.Run(strconv.Itoa(ended)+" ended", func(b *testing.B) {
+			r := aged(b, ended)
+			b.ReportAllocs()
+			for b.Loop() {
+				cycle(r)
+			}
+		})
+	}
+}
+
+// BenchmarkMemory is what an engine of 10,000 ended trials keeps.
+func BenchmarkMemory(b *testing.B) {
+	var before, after runtime.MemStats
+	for b.Loop() {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		r := aged(b, 10000)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(r)
+	}
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/10000, "bytes/trial")
+}
+
+// TestHistoryIsNotCopied: a trial's events allocate about as much after 5,000
+// trials as after 200; one copy of the history would be 200 kB.
+func TestHistoryIsNotCopied(t *testing.T) {
+	cost := func(ended int) uint64 {
+		r := aged(t, ended)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		const n = 200
+		for range n {
+			cycle(r)
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / n
+	}
+	if few, many := cost(200), cost(5000); many > few+20_000 {
+		t.Errorf("a trial allocates %d bytes after 200 trials, %d after 5000", few, many)
+	}
+}
