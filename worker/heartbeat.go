@@ -75,8 +75,11 @@ func (r *run) subscribe(ctx context.Context) <-chan messaging.Control {
 	return controls
 }
 
-// listen does what the leader's messages say until ctx ends.
-func (r *run) listen(ctx context.Context, controls <-chan messaging.Control) {
+// listen does what the leader's messages say until ctx ends; it calls ready when
+// it has first tried to subscribe.
+func (r *run) listen(ctx context.Context, ready func()) {
+	controls := r.subscribe(ctx)
+	ready()
 	for ctx.Err() == nil {
 		if controls != nil {
 			for c := range controls {

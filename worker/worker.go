@@ -88,8 +88,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	// What serves the slots goes on until they have ended.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	var services sync.WaitGroup
-	controls := r.subscribe(serving) // before anything is sent that has an answer
-	services.Go(func() { r.listen(serving, controls) })
+	// Nothing is sent before its answer can be heard, unless that takes long.
+	listening, ready := context.WithTimeout(ctx, replyTimeout)
+	services.Go(func() { r.listen(serving, ready) })
+	<-listening.Done()
 	services.Go(func() { r.sender.run(serving) })
 	services.Go(func() { r.beat(serving) })
 	defer services.Wait()

@@ -513,6 +513,45 @@ func TestClosedBusEndsRun(t *testing.T) {
 	})
 }
 
+// deaf is a bus whose server does not answer: whatever waits for it waits until
+// its context ends.
+type deaf struct{ messaging.Worker }
+
+func (deaf) Controls(ctx context.Context) (<-chan messaging.Control, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (deaf) Fetch(ctx context.Context) (messaging.Delivery, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (deaf) Heartbeat(ctx context.Context, _ *messaging.Heartbeat) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestLeavesThoughNobodyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := DefaultOptions()
+		o.Name, o.StateDir, o.Bus = testWorker, t.TempDir(), deaf{}
+		w, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun := time.Now()
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun) - time.Minute; took > 2*replyTimeout {
+			t.Errorf("Run ended %s after its context", took)
+		}
+	})
+}
+
 func TestTwoWorkersInOneProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c calls
