@@ -127,7 +127,7 @@ func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why stri
 		Reason:  "handed back too often",
 		Message: clip(fmt.Sprintf("handed back %d times, of which %d are free: %s", n+1, study.MaxHandBacks, why)),
 	}
-	e.failed(t, a, study.AttemptFailed)
+	e.failed(t, a)
 }
 
 // cancelWorker tells a worker that an attempt's result is wanted no more.

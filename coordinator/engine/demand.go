@@ -31,9 +31,10 @@ import (
 //
 // Where requests take so long that a fresh suggestion would mostly come too
 // late, suggestions are asked for ahead: as many as evaluations end during one
-// request, and enough for slots that come free together. So cheap programs keep every slot busy with points that are a little
-// stale, and expensive ones wait a moment for points that know everything. An
-// answer replaces whatever was left of the one before.
+// request, and enough for slots that come free together. So cheap programs keep
+// every slot busy with points that are a little stale, and expensive ones wait a
+// moment for points that know everything. An answer replaces whatever was left
+// of the one before.
 type demand struct {
 	slots, free int
 	// needs says, for each trial that is wanted now, since when, oldest first.

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -321,10 +322,7 @@ func TestLoadMendsACommitThatWasCutOff(t *testing.T) {
 	r.suggest(0.1)
 	r.suggest(0.2, 0.3)
 	before := r.ledger.status
-	trials := map[int][]byte{}
-	for n, data := range r.ledger.trials {
-		trials[n] = data
-	}
+	trials := maps.Clone(r.ledger.trials)
 	r.step(Stop{At: r.now, Reason: "enough"})
 	after := r.ledger.status
 

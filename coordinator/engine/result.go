@@ -105,7 +105,7 @@ func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, read 
 	switch read.outcome {
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout:
 		e.workers.failed(r.Worker)
-		e.failed(t, a, study.AttemptFailed)
+		e.failed(t, a)
 	default: // handed back; or cancelled, though nobody here asked for it
 		why := string(read.outcome)
 		if read.failure != nil {
@@ -136,13 +136,13 @@ func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study
 
 // failed counts an attempt that failed or timed out against the trial's
 // retries: the next attempt, or the end of the trial.
-func (e *Engine) failed(t *trial, a *record.Attempt, s study.AttemptState) {
-	a.State = s
+func (e *Engine) failed(t *trial, a *record.Attempt) {
+	a.State = study.AttemptFailed
 	kind := a.Outcome
 	if kind != messaging.OutcomeTimeout {
 		kind = messaging.OutcomeFailed
 	}
-	if countAttempts(t, s, kind) > e.retries(s, kind) && e.on(guardRetries) {
+	if countAttempts(t, a.State, kind) > e.retries(a.State, kind) && e.on(guardRetries) {
 		e.endTrial(t, study.TrialFailed)
 		return
 	}

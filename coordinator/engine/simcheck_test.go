@@ -69,7 +69,7 @@ func (c *checker) output(w *world, out *Output) {
 		before, known := c.trials[t.Number]
 		created = created || !known
 		if known {
-			c.change(w, before, *t)
+			c.change(before, *t)
 		}
 		c.positions(t)
 		c.attempts(w, t)
@@ -97,7 +97,7 @@ func (c *checker) output(w *world, out *Output) {
 }
 
 // change checks one trial's step: what has ended does not change.
-func (c *checker) change(w *world, before, after record.Trial) {
+func (c *checker) change(before, after record.Trial) {
 	if before.State.Terminal() && !bytes.Equal(encode(before), encode(after)) {
 		c.fail("trial %d was %s and changed to %s", after.Number, before.State, after.State)
 	}
