@@ -252,6 +252,8 @@ func (p *player) configure(spec *record.Study, set *Settings, args []string) {
 			s.Objective.Goal = &g
 		case "maximize":
 			s.Objective.Direction = study.Maximize
+		case "empty-space":
+			s.Parameters = nil
 		case "max-failed":
 			s.Budget.MaxFailedTrials = p.number(value)
 		case "duration":
