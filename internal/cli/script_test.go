@@ -57,6 +57,8 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Defer(stop)
+			// The race detector keeps each process for a second after its end.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("FANTASIA_SERVER", "http://"+listener.Addr().String())
 			env.Values["backend"], env.Values["election"] = backend, vote
 			return nil
