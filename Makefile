@@ -46,7 +46,8 @@ compare: build examples/digits/digits ## Compare gp with random on the digits st
 .PHONY: lint
 lint: ## Lint the Go code and the API
 	$(TOOL) golangci-lint run ./...
-	cd api && $(TOOL) buf lint
+	api/buf.sh lint
+	api/buf.sh breaking
 
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in what is linked
@@ -54,7 +55,7 @@ vulnerabilities: ## Look for known vulnerabilities in what is linked
 
 .PHONY: generate
 generate: ## Generate the API's code and the JSON Schema again
-	cd api && ./buf.sh generate
+	api/buf.sh generate
 	$(GO) run ./cmd/fantasia schema > study/testdata/study.schema.json
 
 .PHONY: clean

@@ -8,8 +8,8 @@
 # validation rules are imported from: no network but the Go module proxy's.
 set -eu
 cd "$(dirname "$0")/.."
-GOFLAGS=-mod=mod rules=$(go list -modfile=tools/go.mod -m -f '{{.Dir}}' github.com/bufbuild/protovalidate)
-[ -n "$rules" ] || { echo "github.com/bufbuild/protovalidate is not in the module cache: go mod download -modfile=tools/go.mod" >&2; exit 1; }
+go mod download -modfile=tools/go.mod github.com/bufbuild/protovalidate
+rules=$(go list -modfile=tools/go.mod -m -f '{{.Dir}}' github.com/bufbuild/protovalidate)
 mkdir -p api/third_party/buf/validate
 install -m 644 "$rules/proto/protovalidate/buf/validate/validate.proto" api/third_party/buf/validate/
 buf() { go tool -modfile=tools/go.mod buf "$@"; }
