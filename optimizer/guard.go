@@ -62,6 +62,7 @@ type compiled struct {
 	encoding *Encoding
 	finite   bool
 	all      []study.Point // all feasible points, nil where they are too many
+	keys     []string      // of all, in the same order
 }
 
 var _ Optimizer = (*guard)(nil)
@@ -75,6 +76,9 @@ func (g *guard) compile(space *study.Space) *compiled {
 	if size, c.finite = space.Size(); c.finite && size <= maxSize {
 		if points, ok := space.Enumerate(MaxEnumerated); ok {
 			c.all = append([]study.Point{}, points...)
+			for _, p := range points {
+				c.keys = append(c.keys, place(c.encoding.Encode(p)))
+			}
 		}
 	}
 	g.last.Store(c)
@@ -92,9 +96,9 @@ func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng
 	c := g.compile(p.Space)
 	used := newTaken(p, c.encoding, c.finite)
 	r := &Request{Problem: p, State: state, N: n, Rand: rng, Encoding: c.encoding}
-	r.Sampler = &Sampler{encoding: c.encoding, taken: used, all: c.all, seeds: seeds(p), rng: rng}
+	r.Sampler = &Sampler{encoding: c.encoding, taken: used, all: c.all, keys: c.keys, seeds: seeds(p), rng: rng}
 	if c.all != nil {
-		r.remain(c.all)
+		r.Remaining = r.Sampler.remaining()
 		if r.N = min(n, len(r.Remaining)); r.N == 0 {
 			return nil, state, ErrExhausted
 		}
@@ -130,7 +134,9 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 		problem.Pending = append(problem.Pending, Pending{Trial: r.First + i, Point: s.Point})
 	}
 	r.Problem, r.N = &problem, wanted-len(batch)
-	r.remain(r.Remaining)
+	if len(batch) > 0 {
+		r.Remaining = r.Sampler.remaining()
+	}
 	r.Sampler.taken = before.fork()
 	proposed, state, err := g.algorithm.Propose(ctx, r)
 	if err != nil && (len(proposed) == 0 || !isEnd(err)) {
@@ -198,19 +204,6 @@ func (r *Request) initialPoint(listed study.Point, k int) (Suggestion, error) {
 		s.Point, err = r.Sampler.Draw(Uniform(r.Rand))
 	}
 	return s, err
-}
-
-// remain keeps those of points that are not taken; nil stays nil.
-func (r *Request) remain(points []study.Point) {
-	if points == nil {
-		return
-	}
-	r.Remaining = make([]study.Point, 0, len(points))
-	for _, p := range points {
-		if !r.Sampler.Taken(p) {
-			r.Remaining = append(r.Remaining, p)
-		}
-	}
 }
 
 // seeds are the latest points of a problem, which are feasible.

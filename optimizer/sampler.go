@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -41,6 +42,7 @@ type Sampler struct {
 	encoding *Encoding
 	taken    *taken
 	all      []study.Point // every feasible point, where they were enumerated
+	keys     []string      // of all, in the same order
 	seeds    []study.Point // some feasible points
 	rng      *rand.Rand
 }
@@ -125,14 +127,24 @@ func agrees(p, fixed study.Point) bool {
 	return true
 }
 
-// choose picks one of the enumerated points at random.
-func (s *Sampler) choose(fixed study.Point) (study.Point, error) {
-	var left []study.Point
-	for _, p := range s.all {
-		if agrees(p, fixed) && !s.taken.has(p) {
+// remaining returns the enumerated points that are not taken, nil where the
+// points were not enumerated.
+func (s *Sampler) remaining() []study.Point {
+	if s.all == nil {
+		return nil
+	}
+	left := make([]study.Point, 0, len(s.all))
+	for i, p := range s.all {
+		if !s.taken.key(s.keys[i]) {
 			left = append(left, p)
 		}
 	}
+	return left
+}
+
+// choose picks one of the enumerated points at random.
+func (s *Sampler) choose(fixed study.Point) (study.Point, error) {
+	left := slices.DeleteFunc(s.remaining(), func(p study.Point) bool { return !agrees(p, fixed) })
 	if len(left) == 0 {
 		return nil, ErrExhausted
 	}

@@ -44,10 +44,10 @@ func place(x []float64) string {
 func (t *taken) has(p study.Point) bool { return t.at(t.encoding.Encode(p)) }
 
 // at is has for the coordinates of a point.
-func (t *taken) at(x []float64) bool {
-	key := place(x)
-	return t.base[key] || t.added[key]
-}
+func (t *taken) at(x []float64) bool { return t.key(place(x)) }
+
+// key is has for the key of a point.
+func (t *taken) key(key string) bool { return t.base[key] || t.added[key] }
 
 func (t *taken) add(p study.Point) { t.added[place(t.encoding.Encode(p))] = true }
 

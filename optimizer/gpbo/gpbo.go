@@ -123,8 +123,11 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		return batch, memory.state(), err
 	}
 	m, err := fit(ctx, d, r.Encoding, memory, r.Rand)
+	if ctx.Err() != nil {
+		return nil, nil, fmt.Errorf("gp: %w", ctx.Err())
+	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("gp: %w", err)
+		return memory.withoutModel(ctx, r, batch, err)
 	}
 	memory.remember(m.gp.Hyperparameters())
 	s := o.newSearch(r, m, batch)
@@ -163,4 +166,17 @@ func (m *memory) design(ctx context.Context, r *optimizer.Request, n int) ([]opt
 		batch[i].Reasons.Note = "initial design: " + batch[i].Reasons.Note
 	}
 	return batch, err
+}
+
+// withoutModel completes a batch from the Sobol sequence where no model could be
+// fitted to the observations.
+func (m *memory) withoutModel(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, why error) ([]optimizer.Suggestion, optimizer.State, error) {
+	rest, err := m.design(ctx, r, r.N-len(batch))
+	for i := range rest {
+		rest[i].Source = optimizer.SourceFallback
+		rest[i].Reasons.Pending += len(batch)
+		rest[i].Reasons.Note = "next point of the scrambled Sobol sequence: no model could be fitted: " + why.Error()
+	}
+	m.Fitted = nil
+	return append(batch, rest...), m.state(), err
 }

@@ -1,11 +1,14 @@
 package gpbo
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -199,9 +202,22 @@ func TestMixedSpace(t *testing.T) {
 	}
 }
 
-func TestLargeStudiesAnswer(t *testing.T) {
-	s := observed(t, 3*MaxPoints)
-	if got := len(s.Ask(1)); got != 1 {
-		t.Errorf("%d points", got)
+// Where no model can be fitted the study goes on, and says so.
+func TestWithoutAModel(t *testing.T) {
+	o := optimizer.Guard(proposeFunc(func(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+		m := readMemory(r.State, r.Encoding.Dim())
+		return m.withoutModel(ctx, r, nil, linalg.ErrNotPositiveDefinite)
+	}))
+	s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 1)
+	for i, b := range s.Ask(3) {
+		if b.Source != optimizer.SourceFallback || b.Reasons.Pending != i || !strings.Contains(b.Reasons.Note, "not positive definite") {
+			t.Errorf("point %d: %+v", i+1, b)
+		}
 	}
+}
+
+type proposeFunc func(context.Context, *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error)
+
+func (f proposeFunc) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	return f(ctx, r)
 }

@@ -82,7 +82,7 @@ func TestRecommendKeepsToCompletedTrials(t *testing.T) {
 }
 
 func TestRecommendFromManyObservations(t *testing.T) {
-	s := observed(t, 10*MaxPoints)
+	s := observed(t, 3*MaxPoints) // with a request of the optimiser's, which answers too
 	got, err := Recommend(t.Context(), &s.Problem, s.State)
 	if err != nil || got == nil {
 		t.Fatalf("%v, %v", got, err)

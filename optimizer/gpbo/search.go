@@ -14,6 +14,11 @@ import (
 // lowest posterior mean: that of a worse observation is hardly ever it.
 const incumbentsAmong = 64
 
+// improved is how many points of one request are searched for beyond the
+// candidates: who asks for more at once has so little information for each that
+// the best candidate is as good.
+const improved = 64
+
 // search picks the points of one request, one after another.
 type search struct {
 	r         *optimizer.Request
@@ -25,9 +30,12 @@ type search struct {
 	places    []place
 	// at holds the incumbents' rows, then the places'.
 	at        *gp.Candidates
-	evaluated int              // rows of incumbents in at
-	picked    []*gp.Candidates // further incumbents: the points picked so far
-	pending   int
+	evaluated int // rows of incumbents in at
+	picked    int
+	// floor is, for each draw, the lowest mean at a point picked so far, as of
+	// when it was picked.
+	floor   []float64
+	pending int
 }
 
 // newSearch prepares the search for the points after batch.
@@ -39,6 +47,7 @@ func (o proposer) newSearch(r *optimizer.Request, m *model, batch []optimizer.Su
 	}
 	s.fantasies = m.gp.Fantasies(draws)
 	s.criterion = criterion{kind: o.options.Acquisition, kappa: o.options.Kappa, incumbents: make([]float64, draws)}
+	s.floor = slices.Repeat([]float64{math.Inf(1)}, draws)
 	known := make([]place, 0, incumbentsAmong+s.pending)
 	for _, row := range lowest(m.data.y, incumbentsAmong) {
 		known = append(known, place{x: m.data.x.RawRowView(row)})
@@ -91,7 +100,7 @@ func (s *search) next() (suggestion optimizer.Suggestion, ok bool) {
 		return suggestion, false
 	}
 	best := starts[0]
-	if !s.exact {
+	if !s.exact && s.picked < improved {
 		best = s.improve(starts)
 	}
 	return s.pick(best), true
@@ -138,20 +147,16 @@ func (s *search) starts(values []float64) []spot {
 // findIncumbents sets the criterion's incumbents from the posterior means at
 // the known points.
 func (s *search) findIncumbents(mean *mat.Dense) {
-	for draw := range s.criterion.incumbents {
-		s.criterion.incumbents[draw] = math.Inf(1)
-	}
-	lower := func(row []float64) {
-		for draw, v := range row {
-			s.criterion.incumbents[draw] = min(s.criterion.incumbents[draw], v)
-		}
-	}
+	copy(s.criterion.incumbents, s.floor)
 	for i := range s.evaluated {
-		lower(mean.RawRowView(i))
+		lower(s.criterion.incumbents, mean.RawRowView(i))
 	}
-	for _, p := range s.picked {
-		at, _ := p.Posterior()
-		lower(at.RawRowView(0))
+}
+
+// lower takes each of dst's values down to that of row.
+func lower(dst, row []float64) {
+	for i, v := range row {
+		dst[i] = min(dst[i], v)
 	}
 }
 
@@ -170,9 +175,11 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	}
 	s.pending++
 	s.r.Sampler.Take(best.point)
+	s.picked++
 	if s.options.Fantasy != None {
 		s.fantasise(x)
-		s.picked = append(s.picked, at)
+		mean, _ = at.Posterior() // in each draw, given the value that was drawn
+		lower(s.floor, mean.RawRowView(0))
 	}
 	return suggestion
 }

@@ -88,8 +88,8 @@ func testDuplicates(t *testing.T, create func() optimizer.Optimizer) {
 
 func testDimensions(t *testing.T, create func() optimizer.Optimizer) {
 	s := NewSession(t, create(), Cube(t, 50, -1, 1), 3)
-	s.Problem.MaxTrials = 20
-	for trial := 1; trial <= 20; trial++ {
+	s.Problem.MaxTrials = 10
+	for trial := 1; trial <= 10; trial++ {
 		point := s.Ask(1)[0].Point
 		s.Tell(trial, point["x1"].(float64)+point["x50"].(float64))
 	}

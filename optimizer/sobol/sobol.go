@@ -38,8 +38,9 @@ type Sequence struct {
 }
 
 // NewSequence returns the sequence from the index next on, and at least from
-// the place that the number of the request's first trial gives it. Where the
-// encoding has more columns than design.MaxDim, points are drawn from r.Rand.
+// the place that the number of the request's first trial gives it. Where there
+// is no such sequence (an encoding without columns, or with more than
+// design.MaxDim) points are drawn from r.Rand.
 func NewSequence(r *optimizer.Request, next uint64) *Sequence {
 	s := &Sequence{Next: max(next, uint64(r.First-1))}
 	points, err := design.NewScrambledSobol(r.Encoding.Dim(), r.Seed)
