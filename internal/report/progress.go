@@ -54,9 +54,11 @@ func (p *Progress) Show(now coordinator.Progress) {
 	_, _ = fmt.Fprintln(p.w, line(&now, time.Now()))
 }
 
-// Close ends the telling and leaves the last state on the terminal.
+// Close ends the telling and leaves the bar on the terminal: the summary says
+// the rest.
 func (p *Progress) Close() {
 	if p.program != nil {
+		p.program.Send(over{})
 		p.program.Quit()
 		p.done.Wait()
 	}
@@ -94,11 +96,15 @@ func remaining(p *coordinator.Progress, now time.Time) (left time.Duration, ok b
 	return max(left, 0), true
 }
 
+// over is the message that the telling ends.
+type over struct{}
+
 // liveView redraws progress in place.
 type liveView struct {
 	p     coordinator.Progress
 	width int
 	heard bool
+	over  bool
 }
 
 // Init starts nothing: everything is sent.
@@ -111,6 +117,8 @@ func (v *liveView) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		v.p, v.heard = m, true
 	case tea.WindowSizeMsg:
 		v.width = m.Width
+	case over:
+		v.over = true
 	}
 	return v, nil
 }
@@ -134,7 +142,11 @@ func (v *liveView) View() tea.View {
 	if left, ok := remaining(&v.p, time.Now()); ok {
 		b.WriteString(faint.Render(fmt.Sprintf("  %v left", left.Round(time.Second))))
 	}
-	fmt.Fprintf(&b, "\n%d running, %d queued, %d completed", c.Running, c.Queued+c.Pending, c.Completed)
+	b.WriteString("\n")
+	if v.over {
+		return tea.NewView(b.String())
+	}
+	fmt.Fprintf(&b, "%d running, %d queued, %d completed", c.Running, c.Queued+c.Pending, c.Completed)
 	if c.Infeasible > 0 {
 		fmt.Fprintf(&b, ", %d infeasible", c.Infeasible)
 	}
