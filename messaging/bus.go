@@ -134,5 +134,9 @@ type Leader interface {
 type Reader interface {
 	// Next waits for the next entry.
 	Next(ctx context.Context) (Entry, error)
+	// Cursor is the place after the last entry. Before the first one it is what
+	// Read was given or, where that is of another stream, before the stream's
+	// first message: how much is left to read is to be told from it.
+	Cursor() Cursor
 	Close() error
 }

@@ -1,6 +1,29 @@
 // Package messaging is the wire contract between the coordinator and its
 // workers: envelopes, subjects, and what a bus must do. It knows no broker;
 // natsbus carries it over JetStream, membus in memory.
+//
+// # A worker in another language
+//
+// Any client of NATS JetStream can be a worker. Envelopes are JSON objects of at
+// most MaxEnvelope bytes, with the fields of the types here; times are RFC 3339,
+// durations text such as "1m30s", plain JSON numbers are accepted everywhere,
+// unknown fields are ignored, a null metric or NaN is refused. Names (study,
+// nonce, worker, pool) are valid tokens: see ValidToken. A worker
+//
+//  1. fetches one message from the consumer pool_<shard>_<pool> of the stream
+//     FANTASIA_ASSIGN: an Assignment;
+//  2. publishes a Claim on its subject (see Subject) with a Nats-Msg-Id that no
+//     other delivery has had, and waits for the stream's acknowledgement. Error
+//     10077, "maximum messages per subject exceeded", means that another was
+//     first. After a time-out it sends the same message again;
+//  3. acknowledges the assignment, whether it won or not;
+//  4. runs it if it won, publishing a Measurement for each report and a Heartbeat
+//     every 5 s, and listening to Control on its own subject;
+//  5. publishes the Result until the stream acknowledges it, and again from time
+//     to time until a Control of kind receipt comes for it.
+//
+// The headers traceparent and tracestate of the assignment go on with what the
+// worker publishes about it.
 package messaging
 
 import (

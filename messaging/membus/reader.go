@@ -24,9 +24,15 @@ func (l *Leader) Read(ctx context.Context, s messaging.Stream, from messaging.Cu
 		return nil, errStream(s)
 	}
 	r := &reader{l: l, stream: s, cursor: from}
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	r.locate(l.b.journal(s))
 	r.life, r.end = context.WithCancel(ctx)
 	return r, nil
 }
+
+// Cursor implements messaging.Reader.
+func (r *reader) Cursor() messaging.Cursor { return r.cursor }
 
 // Close implements messaging.Reader.
 func (r *reader) Close() error {
@@ -59,15 +65,21 @@ func (r *reader) poll() (messaging.Entry, bool, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	j := b.journal(r.stream)
-	if !r.belongs(j) {
-		r.cursor = messaging.Cursor{Created: j.created}
-	}
+	r.locate(j)
 	next := j.after(r.cursor.Sequence)
 	if next == nil {
 		return messaging.Entry{}, false, b.changed
 	}
 	r.cursor.Sequence, r.cursor.Timestamp = next.sequence, next.at
 	return r.entry(next.message), true, nil
+}
+
+// locate sets the cursor before the first message where it is of another stream.
+// The caller holds the broker's mu.
+func (r *reader) locate(j *journal) {
+	if !r.belongs(j) {
+		r.cursor = messaging.Cursor{Created: j.created}
+	}
 }
 
 // belongs reports whether the cursor was taken from this stream, as it is now.

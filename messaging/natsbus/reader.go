@@ -15,8 +15,9 @@ const (
 	// readAhead is how many messages a reader asks for in advance.
 	readAhead = 256
 	// readHeartbeat is how often the server says that it is still there while a
-	// stream is silent; a reader that hears nothing for twice as long starts anew.
-	readHeartbeat = time.Second
+	// stream is silent; a reader that hears nothing for twice as long starts
+	// anew. The client library takes no less.
+	readHeartbeat = 500 * time.Millisecond
 	// readExpiry is how long the server holds one of the reader's requests.
 	readExpiry = 30 * time.Second
 	// readerIdle is when the server forgets a reader that is gone.
@@ -43,6 +44,7 @@ type reader struct {
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
 	position uint64 // the consumer's own sequence, which has no gaps
+	checked  uint64 // the position at the last check
 }
 
 // Read implements messaging.Leader.
@@ -59,6 +61,9 @@ func (l *Leader) Read(ctx context.Context, s messaging.Stream, from messaging.Cu
 	}
 	return r, nil
 }
+
+// Cursor implements messaging.Reader.
+func (r *reader) Cursor() messaging.Cursor { return r.cursor }
 
 // Close implements messaging.Reader.
 func (r *reader) Close() error {
@@ -188,7 +193,7 @@ func (r *reader) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.consumer, r.messages, r.position = consumer, messages, 0
+	r.consumer, r.messages, r.position, r.checked = consumer, messages, 0, 0
 	r.check = time.Now().Add(r.l.opts.CheckInterval)
 	return nil
 }
@@ -218,9 +223,16 @@ func (r *reader) verify(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.l.timeout)
 	defer cancel()
-	if _, err := r.consumer.Info(ctx); err != nil {
+	info, err := r.consumer.Info(ctx)
+	if err != nil {
 		return err
 	}
+	// A request can be lost on its way, where a server of a cluster does not know
+	// the consumer yet, and the client library waits on.
+	if info.NumWaiting == 0 && r.position == r.checked {
+		return errors.New("no request of the reader waits at the server")
+	}
+	r.checked = r.position
 	r.check = time.Now().Add(r.l.opts.CheckInterval)
 	return nil
 }

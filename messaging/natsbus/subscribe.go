@@ -95,7 +95,8 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Measurements implements messaging.Leader.
+// Measurements implements messaging.Leader. In a cluster, the other servers know
+// of the subscription a moment after it returns; History has what is missed.
 func (l *Leader) Measurements(ctx context.Context) (<-chan messaging.Measurement, error) {
 	return subscribe(l.client, ctx, messaging.Filter(messaging.KindMetric, l.shard), readMeasurement)
 }
@@ -148,22 +149,14 @@ func (l *Leader) History(ctx context.Context, study string, trial, attempt int) 
 func (l *Leader) collect(ctx context.Context, consumer jetstream.Consumer) ([]messaging.Measurement, error) {
 	left := int(min(consumer.CachedInfo().NumPending, 1<<20))
 	all := make([]messaging.Measurement, 0, left)
+	pause := newContention()
 	for left > 0 {
-		batch, err := consumer.Fetch(min(left, historyBatch), jetstream.FetchContext(ctx))
+		got, err := l.fetchStored(ctx, consumer, min(left, historyBatch), &all)
+		// In a cluster another server may not know the new consumer yet.
+		if errors.Is(err, nats.ErrNoResponders) && got == 0 && pause.wait(ctx) {
+			continue
+		}
 		if err != nil {
-			return nil, l.explain(fmt.Errorf("history: %w", err))
-		}
-		got := 0
-		for m := range batch.Messages() {
-			got++
-			var v messaging.Measurement
-			if err := decode(m.Subject(), m.Headers(), m.Data(), &v); err != nil {
-				l.log.Warn("left out a measurement that cannot be read", "subject", m.Subject(), "error", err)
-				continue
-			}
-			all = append(all, v)
-		}
-		if err := batch.Error(); err != nil {
 			return nil, l.explain(fmt.Errorf("history: %w", err))
 		}
 		if got == 0 {
@@ -172,4 +165,22 @@ func (l *Leader) collect(ctx context.Context, consumer jetstream.Consumer) ([]me
 		left -= got
 	}
 	return all, nil
+}
+
+// fetchStored fetches up to n stored measurements and says how many messages came.
+func (l *Leader) fetchStored(ctx context.Context, consumer jetstream.Consumer, n int, all *[]messaging.Measurement) (got int, err error) {
+	batch, err := consumer.Fetch(n, jetstream.FetchContext(ctx))
+	if err != nil {
+		return 0, err
+	}
+	for m := range batch.Messages() {
+		got++
+		var v messaging.Measurement
+		if err := decode(m.Subject(), m.Headers(), m.Data(), &v); err != nil {
+			l.log.Warn("left out a measurement that cannot be read", "subject", m.Subject(), "error", err)
+			continue
+		}
+		*all = append(*all, v)
+	}
+	return got, batch.Error()
 }
