@@ -1,10 +1,12 @@
 package local_test
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/local"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -49,4 +51,27 @@ func BenchmarkFirstClaim(b *testing.B) {
 		first += r.Trials[0].Times.Claimed.Sub(start)
 	}
 	b.ReportMetric(first.Seconds()/float64(b.N), "s/first-claim")
+}
+
+// BenchmarkMemory reports what a process that holds everything needs towards the
+// end of a study of 10,000 trials.
+func BenchmarkMemory(b *testing.B) {
+	const trials, workers = 10_000, 8
+	for b.Loop() {
+		s := parse(b, streamStudy, "random", trials, 2*workers, self(b))
+		var heap, system uint64
+		progress := func(p coordinator.Progress) {
+			if heap == 0 && p.Status.Counts.Ended() > trials*99/100 {
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				heap, system = m.HeapAlloc, m.Sys
+			}
+		}
+		if _, err := local.Run(b.Context(), local.Options{Study: s, State: stateDir(b), Workers: workers, Progress: progress}); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(heap)/(1<<20), "heap-MiB")
+		b.ReportMetric(float64(system)/(1<<20), "from-system-MiB")
+	}
 }
