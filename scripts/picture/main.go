@@ -12,6 +12,7 @@ import (
 	"html"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -34,17 +35,24 @@ func run(at, file string, w io.Writer) error {
 	if i := bytes.LastIndex(session, []byte("\nScript done")); i >= 0 {
 		session = session[:i]
 	}
-	var lines [][]cell
+	var then [][]cell
 	s := &screen{}
 	s.write(string(session), func() {
-		if lines == nil && at != "" && strings.Contains(s.text(), at) {
-			lines = append(s.copy(), nil, []cell{{r: '⋮', style: faint}}, nil)
+		if then == nil && at != "" && strings.Contains(s.text(), at) {
+			then = s.copy()
 		}
 	})
-	if at != "" && lines == nil {
-		return fmt.Errorf("%q was never on the screen", at)
+	now := s.copy()
+	if at != "" {
+		if then == nil {
+			return fmt.Errorf("%q was never on the screen", at)
+		}
+		for i := 0; len(now) > 0 && i < len(then) && slices.Equal(now[0], then[i]); i++ {
+			now = now[1:] // has not changed meanwhile
+		}
+		then = append(then, nil, []cell{{r: '⋮', style: faint}}, nil)
 	}
-	_, err = io.WriteString(w, svg(append(lines, s.copy()...)))
+	_, err = io.WriteString(w, svg(append(then, now...)))
 	return err
 }
 
@@ -70,7 +78,7 @@ func svg(lines [][]cell) string {
 	width, height := float64(columns)*charWidth+2*margin, len(lines)*lineHeight+2*margin
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d">`+"\n", width, height, width, height)
-	b.WriteString(`<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#e6edf3;white-space:pre}` +
+	b.WriteString(`<style>text{font:14px monospace;fill:#e6edf3;white-space:pre}` +
 		`.faint{fill:#7d8590}.bold{font-weight:bold}.blue{fill:#58a6ff}.red{fill:#ff7b72}</style>` + "\n")
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="#0d1117"/>`+"\n")
 	for i, line := range lines {
