@@ -27,11 +27,10 @@ func (c Column) Categorical() bool { return c.Parameter.Type == study.Categorica
 // single value has none. The column of an inactive parameter holds a fixed
 // place. An Encoding is immutable and safe for concurrent use.
 type Encoding struct {
-	space       *study.Space
-	parameters  []study.Parameter
-	columns     []Column
-	column      map[string]int // of each parameter that has one
-	conditional bool
+	space      *study.Space
+	parameters []study.Parameter
+	columns    []Column
+	column     map[string]int // of each parameter that has one
 }
 
 // NewEncoding returns the encoding of a space, its columns in the space's order
@@ -48,7 +47,6 @@ func NewEncoding(space *study.Space) *Encoding {
 		}
 		e.column[p.Name] = len(e.columns)
 		e.columns = append(e.columns, Column{Parameter: p, Levels: levels})
-		e.conditional = e.conditional || len(p.When) > 0
 	}
 	return e
 }
@@ -58,9 +56,6 @@ func (e *Encoding) Columns() []Column { return e.columns }
 
 // Dim returns the number of columns.
 func (e *Encoding) Dim() int { return len(e.columns) }
-
-// Conditional reports whether a column can be inactive.
-func (e *Encoding) Conditional() bool { return e.conditional }
 
 // Encode returns the place of a point of the space in [0,1]^Dim.
 func (e *Encoding) Encode(p study.Point) []float64 {
@@ -100,6 +95,3 @@ func (e *Encoding) decode(x []float64, fixed study.Point) study.Point {
 	}
 	return p
 }
-
-// Snap moves x to the place of the point that it decodes to.
-func (e *Encoding) Snap(x []float64) { copy(x, e.Encode(e.Decode(x))) }

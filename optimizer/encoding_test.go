@@ -83,10 +83,6 @@ func TestEncodingRoundTrip(t *testing.T) {
 				t.Fatalf("%s is %v, and %v after a round trip", parameter.Name, value, back)
 			}
 		}
-		e.Snap(x)
-		if diff := cmp.Diff(place, x); diff != "" {
-			t.Fatalf("Snap does not move to the place of the point:\n%s", diff)
-		}
 		for i, c := range e.Columns() {
 			if _, active := p[c.Parameter.Name]; !active && place[i] != 0.5 {
 				t.Fatalf("inactive %s lies at %v", c.Parameter.Name, place[i])
@@ -116,9 +112,6 @@ func TestEncodingColumns(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
-	}
-	if !e.Conditional() || optimizer.NewEncoding(optimizertest.Cube(t, 2, 0, 1)).Conditional() {
-		t.Error("Conditional does not say which space has conditions")
 	}
 }
 
