@@ -2,6 +2,7 @@ package optimizer
 
 import (
 	"math"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -56,6 +57,12 @@ func (e *Encoding) Columns() []Column { return e.columns }
 
 // Dim returns the number of columns.
 func (e *Encoding) Dim() int { return len(e.columns) }
+
+// Discrete reports whether no column is a continuum: the space is finite, even
+// where it has more points than study.Space's Size counts.
+func (e *Encoding) Discrete() bool {
+	return !slices.ContainsFunc(e.columns, func(c Column) bool { return c.Levels == 0 })
+}
 
 // Encode returns the place of a point of the space in [0,1]^Dim.
 func (e *Encoding) Encode(p study.Point) []float64 {

@@ -60,7 +60,6 @@ type guard struct {
 type compiled struct {
 	space    *study.Space
 	encoding *Encoding
-	finite   bool
 	all      []study.Point // all feasible points, nil where they are too many
 	keys     []string      // of all, in the same order
 }
@@ -72,8 +71,7 @@ func (g *guard) compile(space *study.Space) *compiled {
 		return c
 	}
 	c := &compiled{space: space, encoding: NewEncoding(space)}
-	var size int
-	if size, c.finite = space.Size(); c.finite && size <= maxSize {
+	if size, finite := space.Size(); finite && size <= maxSize {
 		if points, ok := space.Enumerate(MaxEnumerated); ok {
 			c.all = append([]study.Point{}, points...)
 			for _, p := range points {
@@ -94,7 +92,7 @@ func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng
 		return nil, state, nil
 	}
 	c := g.compile(p.Space)
-	used := newTaken(p, c.encoding, c.finite)
+	used := newTaken(p, c.encoding)
 	r := &Request{Problem: p, State: state, N: n, Rand: rng, Encoding: c.encoding}
 	r.Sampler = &Sampler{encoding: c.encoding, taken: used, all: c.all, keys: c.keys, seeds: seeds(p), rng: rng}
 	if c.all != nil {
@@ -190,12 +188,12 @@ func (r *Request) initial() []Suggestion {
 func (r *Request) initialPoint(listed study.Point, k int) (Suggestion, error) {
 	s := Suggestion{Point: listed, Source: SourceInitial}
 	s.Reasons.Note = fmt.Sprintf("initial point %d of the study", k)
-	var err error
 	whole := r.Space.Check(listed) == nil
-	if _, finite := r.Space.Size(); whole && !(finite && r.Sampler.Taken(listed)) {
+	if whole && !(r.Encoding.Discrete() && r.Sampler.Taken(listed)) {
 		return s, nil
 	}
-	if err = ErrExhausted; !whole {
+	err := ErrExhausted
+	if !whole {
 		s.Point, err = r.Sampler.complete(Uniform(r.Rand), listed)
 	}
 	if err != nil {

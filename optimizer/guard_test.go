@@ -3,6 +3,7 @@ package optimizer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -167,5 +168,26 @@ func TestInitialPointThatWasToldBefore(t *testing.T) {
 	}
 	if b := batch[1]; b.Source != optimizer.SourceInitial || b.Point["a"] != int64(2) {
 		t.Errorf("%v from %q, want the second initial point", b.Point, b.Source)
+	}
+}
+
+// A discrete space too large to be counted does not repeat a point either.
+func TestNoRepeatInAnUncountableSpace(t *testing.T) {
+	var parameters []study.Parameter
+	all := study.Point{}
+	for i := range 60 {
+		name := fmt.Sprintf("b%d", i)
+		parameters = append(parameters, study.Parameter{Name: name, Type: study.Bool})
+		all[name] = true
+	}
+	o := optimizer.Guard(propose(func(*optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+		return []optimizer.Suggestion{{Point: all, Source: optimizer.SourceModel}}, nil, nil
+	}))
+	s := optimizertest.NewSession(t, o, optimizertest.Space(t, parameters, nil), 1)
+	for trial, want := range []optimizer.Source{optimizer.SourceModel, optimizer.SourceRandom} {
+		if b := s.Ask(1)[0]; b.Source != want {
+			t.Errorf("trial %d is from %q, want %q", trial+1, b.Source, want)
+		}
+		s.Tell(trial+1, 1)
 	}
 }

@@ -84,7 +84,7 @@ func (s *Sampler) complete(next Stream, fixed study.Point) (study.Point, error) 
 			return p, nil
 		}
 	}
-	if _, finite := s.encoding.space.Size(); finite && len(s.seeds) > 0 {
+	if s.encoding.Discrete() && len(s.seeds) > 0 {
 		return nil, ErrExhausted
 	}
 	return nil, fmt.Errorf("%w in %d tries: widen the constraints, or give an initial point that satisfies them",

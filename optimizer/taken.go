@@ -19,12 +19,12 @@ type taken struct {
 // newTaken holds the pending points of a problem and, where the space is finite,
 // the observed ones. In a continuum an observed point may come again: two
 // measurements of a noisy objective say more than one.
-func newTaken(p *Problem, encoding *Encoding, finite bool) *taken {
+func newTaken(p *Problem, encoding *Encoding) *taken {
 	t := &taken{encoding: encoding, base: make(map[string]bool, len(p.Pending)), added: map[string]bool{}}
 	for _, pending := range p.Pending {
 		t.base[place(encoding.Encode(pending.Point))] = true
 	}
-	if finite {
+	if encoding.Discrete() {
 		for _, observed := range p.Observations {
 			t.base[place(encoding.Encode(observed.Point))] = true
 		}
