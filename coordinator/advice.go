@@ -11,16 +11,43 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
+// maxAdvised bounds how many studies' recommendations are kept.
+const maxAdvised = 1000
+
 // advice keeps each study's last recommendation until its ledger moves on. Safe
 // for concurrent use.
 type advice struct {
+	// making holds one token: recommendations are made one after the other, and
+	// each once, however many ask.
+	making chan struct{}
+
 	mu   sync.Mutex
 	last map[string]advised
+}
+
+func newAdvice() *advice {
+	return &advice{making: make(chan struct{}, 1), last: map[string]advised{}}
 }
 
 type advised struct {
 	position int64
 	given    *optimizer.Recommendation
+}
+
+func (a *advice) known(id string, position int64) (*optimizer.Recommendation, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known, ok := a.last[id]
+	return known.given, ok && known.position == position
+}
+
+func (a *advice) keep(id string, position int64, given *optimizer.Recommendation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.last) >= maxAdvised {
+		clear(a.last)
+	}
+	a.last[id] = advised{position, given}
 }
 
 // Recommend returns the evaluated point of a study whose posterior mean is best,
@@ -30,12 +57,28 @@ func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimiz
 		return nil, nil
 	}
 	id, position := s.Study.ID, s.Status.Position
-	c.advice.mu.Lock()
-	known, ok := c.advice.last[id]
-	c.advice.mu.Unlock()
-	if ok && known.position == position {
-		return known.given, nil
+	if given, ok := c.advice.known(id, position); ok {
+		return given, nil
 	}
+	select {
+	case c.advice.making <- struct{}{}:
+		defer func() { <-c.advice.making }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if given, ok := c.advice.known(id, position); ok { // made meanwhile
+		return given, nil
+	}
+	given, err := c.recommend(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c.advice.keep(id, position, given)
+	return given, nil
+}
+
+// recommend makes a recommendation from a study's records.
+func (c *Coordinator) recommend(ctx context.Context, id string) (*optimizer.Recommendation, error) {
 	records, err := c.ledger.LoadStudy(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("load study %s: %w", id, err)
@@ -48,11 +91,5 @@ func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimiz
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point of study %s: %w", id, err)
 	}
-	c.advice.mu.Lock()
-	defer c.advice.mu.Unlock()
-	if c.advice.last == nil || len(c.advice.last) > 1000 {
-		c.advice.last = map[string]advised{}
-	}
-	c.advice.last[id] = advised{position, given}
 	return given, nil
 }

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// asks runs the optimisers off the loop, a few at a time: at most one for each
-// study is under way. Safe for concurrent use.
+// asks runs the optimisers off the loop, a few at a time: at most one request
+// for each study is under way. Safe for concurrent use.
 type asks struct {
 	l     *leader
 	slots chan struct{}
@@ -25,33 +25,44 @@ func newAsks(l *leader) *asks {
 	return &asks{l: l, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 
-// start asks a study's optimiser and feeds the answer to the loop.
+// start asks a study's optimiser and feeds the answer to the loop. The request
+// ends early with the study; the engine is told even then, since the study may
+// go on later. The loop calls it.
 func (a *asks) start(ctx context.Context, r *run, ask *engine.Ask) {
+	asking, stop := context.WithCancel(ctx)
+	r.asking = stop
+	if r.status.State.Terminal() {
+		stop()
+	}
 	id, opt, algorithm := r.spec.ID, r.optimizer, r.spec.Study.Spec.Algorithm
 	a.l.workers.Go(func() {
-		select {
-		case a.slots <- struct{}{}:
-			defer func() { <-a.slots }()
-		case <-ctx.Done():
-			return
-		}
-		start := time.Now()
-		suggestions, state, err := suggest(ctx, opt, algorithm.Seed, ask)
-		if ctx.Err() != nil {
-			return
-		}
-		a.l.c.metrics.suggest.Record(ctx, time.Since(start).Seconds(),
-			metric.WithAttributeSet(attribute.NewSet(telemetry.AttrAlgorithm.String(algorithm.Name))))
-		a.l.send(ctx, func(l *leader, now time.Time) error {
-			if l == nil {
-				return nil
-			}
-			if r := l.runs[id]; r != nil && r.engine != nil {
-				l.step(r, engine.Suggested{At: now, Ask: ask, Suggestions: suggestions, State: state, Err: err})
+		defer stop()
+		answer := a.ask(asking, opt, algorithm.Name, algorithm.Seed, ask)
+		a.l.send(ctx, func(_ context.Context, now time.Time) error {
+			if r := a.l.runs[id]; r != nil && r.engine != nil {
+				answer.At = now
+				a.l.step(r, answer)
 			}
 			return nil
 		})
 	})
+}
+
+// ask waits for a slot and calls the optimiser.
+func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed uint64, ask *engine.Ask) engine.Suggested {
+	answer := engine.Suggested{Ask: ask}
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+	case <-ctx.Done():
+		answer.Err = context.Cause(ctx)
+		return answer
+	}
+	start := time.Now()
+	answer.Suggestions, answer.State, answer.Err = suggest(ctx, o, seed, ask)
+	a.l.c.metrics.suggest.Record(ctx, time.Since(start).Seconds(),
+		metric.WithAttributeSet(attribute.NewSet(telemetry.AttrAlgorithm.String(name))))
+	return answer
 }
 
 // suggest calls an optimiser; a panic there fails the request, not the process.

@@ -2,12 +2,10 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // Run campaigns for the leadership and leads while it has it, until ctx ends.
@@ -17,12 +15,8 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	defer cancel()
-	listening.Go(func() {
-		if err := c.roster.listen(ctx, c.o.Bus); err != nil && ctx.Err() == nil {
-			c.o.Logger.Warn("workers cannot be listed", telemetry.LogError, err)
-		}
-	})
-	if err := c.candidate.Run(ctx, c.lead); err != nil && !errors.Is(err, context.Canceled) {
+	listening.Go(func() { c.roster.listen(ctx, c.o.Bus, c.o.Logger) })
+	if err := c.candidate.Run(ctx, c.lead); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("campaign: %w", err)
 	}
 	return nil

@@ -23,34 +23,46 @@ var (
 	ErrRunning = errors.New("the study is running: stop it first, or force its deletion")
 )
 
-// command runs f in the leader's loop and waits until what it changed is
-// durable. The error is ErrNotLeader where this replica does not lead.
-func (c *Coordinator) command(ctx context.Context, f func(l *leader, now time.Time) error) error {
+// command runs f in the leader's loop, with the term's context, and waits until
+// what it changed is durable. The error is ErrNotLeader where this replica does
+// not lead; where it wraps ledger.ErrUnknown, or ctx ends first, the command may
+// have been carried out.
+func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l *leader, now time.Time) error) error {
 	l := c.term.Load()
 	if l == nil {
 		return ErrNotLeader
 	}
 	done := make(chan error, 1)
-	sent := l.send(ctx, func(l *leader, now time.Time) error {
-		if l == nil {
-			done <- ErrNotLeader
-			return nil
-		}
-		if err := f(l, now); err != nil {
+	sent := l.submit(ctx, input{
+		refused: func() { done <- ErrNotLeader },
+		do: func(ctx context.Context, now time.Time) error {
+			err := f(ctx, l, now)
+			if err == nil {
+				l.replies = append(l.replies, func(err error) { done <- err })
+				return nil
+			}
 			done <- err
+			if errors.Is(err, ledger.ErrFenced) || errors.Is(err, ledger.ErrUnknown) {
+				return err // nothing more can be written in this term
+			}
 			return nil
-		}
-		l.replied = append(l.replied, func(err error) { done <- err })
-		return nil
+		},
 	})
-	if !sent {
-		return context.Cause(ctx)
+	if !sent && ctx.Err() == nil {
+		return ErrNotLeader
 	}
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-l.over:
+	}
+	select {
+	case err := <-done: // whatever the term did was answered before it was over
+		return err
+	default:
+		return ErrNotLeader
 	}
 }
 
@@ -65,39 +77,29 @@ func (l *leader) find(nameOrID string) (*run, error) {
 	return nil, fmt.Errorf("study %q: %w", nameOrID, ledger.ErrNotFound)
 }
 
+// setUpPools makes pools, so that their workers can wait.
+func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := c.o.Bus.Setup(ctx, pools); err != nil {
+		return fmt.Errorf("set up pools %s: %w", strings.Join(pools, ", "), err)
+	}
+	return nil
+}
+
 // Create starts a study and returns its record. The study has been checked (see
 // study.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
-	if err := c.o.Bus.Setup(ctx, []string{defaultPool, s.Spec.Pool}); err != nil {
-		return nil, fmt.Errorf("set up pool %s: %w", s.Spec.Pool, err)
+	if c.term.Load() == nil {
+		return nil, ErrNotLeader
+	}
+	if err := c.setUpPools(ctx, []string{s.Spec.Pool}); err != nil {
+		return nil, err
 	}
 	var created record.Study
-	err := c.command(ctx, func(l *leader, now time.Time) error {
-		id := study.NewID(rand.Reader, now)
-		created = record.Study{ID: id, Study: *s, Created: now}
-		r := &run{spec: created}
-		if err := r.prepare(c); err != nil {
-			return err
-		}
-		e, out, err := engine.New(created, ids{}, c.o.Engine, now)
-		if err != nil {
-			return fmt.Errorf("create study %s: %w", s.Metadata.Name, err)
-		}
-		r.engine, r.wake = e, out.Wake
-		var batch ledger.Batch
-		batch.PutStatus(id, out.Status)
-		if err := l.writer.Create(ctx, &created, &batch); err != nil {
-			return fmt.Errorf("create study %s: %w", s.Metadata.Name, err)
-		}
-		out.Status, out.Study = nil, nil
-		r.status = e.Status()
-		l.runs[id], l.names[r.name()] = r, id
-		l.take(r, out)
-		if r.wake.IsZero() {
-			r.wake = now
-		}
-		l.log.Info("study created", telemetry.LogStudy, r.name(), "id", id)
-		return nil
+	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+		created = record.Study{ID: study.NewID(rand.Reader, now), Study: *s, Created: now}
+		return l.create(ctx, created, now)
 	})
 	if err != nil {
 		return nil, err
@@ -105,10 +107,32 @@ func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study
 	return &created, nil
 }
 
+// create stores a new study and starts it.
+func (l *leader) create(ctx context.Context, spec record.Study, now time.Time) error {
+	r := &run{spec: spec}
+	if err := r.prepare(l.c); err != nil {
+		return err
+	}
+	e, out, err := engine.New(spec, ids{}, l.c.o.Engine, now)
+	if err != nil {
+		return fmt.Errorf("create study %s: %w", r.name(), err)
+	}
+	var batch ledger.Batch
+	batch.PutStatus(spec.ID, out.Status)
+	if err := l.writer.Create(ctx, &spec, &batch); err != nil {
+		return fmt.Errorf("create study %s: %w", r.name(), err)
+	}
+	r.status, out.Status = *out.Status, nil // it is stored
+	l.runs[spec.ID], l.names[r.name()] = r, spec.ID
+	l.attach(r, e, &out, now)
+	l.log.Info("study created", telemetry.LogStudy, r.name(), "id", spec.ID)
+	return nil
+}
+
 // Stop ends a running study: queued trials are withdrawn and running ones
 // cancelled. A study that has ended stays as it is.
 func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
-	return c.command(ctx, func(l *leader, now time.Time) error {
+	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
 		r, err := l.find(nameOrID)
 		if err != nil {
 			return err
@@ -116,23 +140,24 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 		if r.running() {
 			l.step(r, engine.Stop{At: now, Reason: reason})
 		}
-		return nil
+		return r.broken
 	})
 }
 
-// Update replaces a study's specification by a compatible one. The error wraps
-// ErrIncompatible where it is none.
+// Update replaces a study's specification by a compatible one; a study that had
+// ended goes on where the new one lets it. The error wraps ErrIncompatible where
+// it does not fit.
 func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study) error {
-	if err := c.o.Bus.Setup(ctx, []string{defaultPool, s.Spec.Pool}); err != nil {
-		return fmt.Errorf("set up pool %s: %w", s.Spec.Pool, err)
+	if c.term.Load() == nil {
+		return ErrNotLeader
 	}
-	return c.command(ctx, func(l *leader, now time.Time) error {
+	if err := c.setUpPools(ctx, []string{s.Spec.Pool}); err != nil {
+		return err
+	}
+	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 		r, err := l.find(nameOrID)
 		if err != nil {
 			return err
-		}
-		if s.Metadata.Name != r.name() {
-			return fmt.Errorf("%w: metadata.name is %q, was %q", ErrIncompatible, s.Metadata.Name, r.name())
 		}
 		if differences := study.Compatible(&r.spec.Study, s); len(differences) > 0 {
 			return fmt.Errorf("%w:\n  %s", ErrIncompatible, strings.Join(differences, "\n  "))
@@ -143,7 +168,7 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 		spec := r.spec
 		spec.Study = *s
 		l.step(r, engine.Update{At: now, Study: spec})
-		r.fleet = 0 // the pool may be another
+		r.told = -1 // the pool may be another
 		return nil
 	})
 }
@@ -151,22 +176,24 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 // Delete forgets a study, its trials and its messages. A running study is
 // refused with ErrRunning unless force is set, which stops it first.
 func (c *Coordinator) Delete(ctx context.Context, nameOrID string, force bool) error {
-	return c.command(ctx, func(l *leader, now time.Time) error {
+	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
 		r, err := l.find(nameOrID)
 		if err != nil {
 			return err
 		}
+		if r.status.State == study.Running && !force {
+			return fmt.Errorf("study %q: %w", nameOrID, ErrRunning)
+		}
 		if r.running() {
-			if !force {
-				return fmt.Errorf("study %q: %w", nameOrID, ErrRunning)
-			}
 			l.step(r, engine.Stop{At: now, Reason: "deleted"})
 		}
-		l.batch.DeleteStudy(r.spec.ID, r.name())
-		l.held.purge = append(l.held.purge, r.spec.ID)
-		delete(l.runs, r.spec.ID)
+		id := r.spec.ID
+		l.batch.DeleteStudy(id, r.name())
+		l.held.purge = append(l.held.purge, id)
+		delete(l.runs, id)
+		delete(l.loaded, id)
 		delete(l.names, r.name())
-		l.log.Info("study deleted", telemetry.LogStudy, r.name(), "id", r.spec.ID)
+		l.log.Info("study deleted", telemetry.LogStudy, r.name(), "id", id)
 		return nil
 	})
 }

@@ -52,7 +52,8 @@ type Options struct {
 	// be silent before its attempts are lost.
 	LeaseTTL, WorkerLease time.Duration
 	// HandBack hands every claimed attempt back free of charge at the first
-	// takeover: the workers are known to be gone (one process, restarted).
+	// takeover that succeeds: the workers are known to be gone (one process,
+	// restarted).
 	HandBack bool
 	Engine   engine.Settings
 
@@ -84,7 +85,8 @@ func (o *Options) Validate() error {
 	require(o.Bus != nil, "Bus is nil")
 	require(o.NewOptimizer != nil, "NewOptimizer is nil")
 	require(o.Recommend != nil, "Recommend is nil")
-	require(o.LeaseTTL >= 2*time.Second, fmt.Sprintf("LeaseTTL is %v; etcd grants 2s or more", o.LeaseTTL))
+	require(o.LeaseTTL >= election.MinTTL && o.LeaseTTL%time.Second == 0,
+		fmt.Sprintf("LeaseTTL is %v; want whole seconds, at least %v", o.LeaseTTL, election.MinTTL))
 	require(o.WorkerLease > 0, fmt.Sprintf("WorkerLease is %v; want a positive duration", o.WorkerLease))
 	return errors.Join(errs...)
 }
@@ -95,12 +97,12 @@ type Coordinator struct {
 	ledger  *ledger.Ledger
 	metrics *metrics
 	roster  *roster
-	advice  advice
+	advice  *advice
 
 	// term is the loop of the current term; nil while this replica does not lead.
-	term      atomic.Pointer[leader]
-	candidate *election.Candidate
-	terms     atomic.Int64
+	term       atomic.Pointer[leader]
+	candidate  *election.Candidate
+	handedBack atomic.Bool // see Options.HandBack
 
 	mu      sync.Mutex
 	leading chan struct{} // closed while this replica leads
@@ -123,7 +125,7 @@ func New(o Options) (*Coordinator, error) {
 	if o.Engine.Fallback == nil {
 		o.Engine.Fallback = o.Fallback
 	}
-	c := &Coordinator{o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease), leading: make(chan struct{})}
+	c := &Coordinator{o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease), advice: newAdvice(), leading: make(chan struct{})}
 	var err error
 	if c.metrics, err = newMetrics(o.Meter, c); err != nil {
 		return nil, fmt.Errorf("make the coordinator's metrics: %w", err)

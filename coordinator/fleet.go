@@ -8,72 +8,103 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// fleet is what the leader knows of the workers from their heartbeats. One
-// goroutine owns it.
+// fleet is what the leader knows of the workers from their heartbeats. All times
+// are by the leader's clock: those of workers may be wrong. One goroutine owns it.
 type fleet struct {
 	lease   time.Duration
-	since   time.Time // when this leader began to listen
+	since   time.Time // when this leader began to hear, without a break
 	checked time.Time
 	workers map[string]*member
-	// generation grows with each change of anybody's slots.
-	generation int64
+	// pools counts, for each pool, the heartbeats that were heard in it, and
+	// whatever else changed its capacity.
+	pools map[string]int64
 }
 
 // member is one worker.
 type member struct {
-	beat    messaging.Heartbeat
-	seen    time.Time
-	knows   map[messaging.AttemptID]bool
-	avoided map[string]bool // studies by id
+	beat messaging.Heartbeat
+	// before is the process that had the name before this one.
+	before string
+	seen   time.Time
+	knows  map[messaging.AttemptID]bool
+	// missing says since when it does not know an attempt that it has claimed.
+	missing map[messaging.AttemptID]time.Time
+}
+
+// news is what a heartbeat says that none before it did.
+type news struct {
+	// fresh: the worker's process is a new one.
+	fresh bool
+	// shared: two processes use the name, both alive.
+	shared bool
 }
 
 func newFleet(lease time.Duration) *fleet {
-	return &fleet{lease: lease, since: time.Now(), workers: map[string]*member{}, generation: 1}
+	return &fleet{lease: lease, workers: map[string]*member{}, pools: map[string]int64{}}
 }
 
-// beat takes a heartbeat in. It reports whether the worker's process is a new
-// one, which remembers nothing that it was told.
-func (f *fleet) beat(h messaging.Heartbeat, now time.Time) (fresh bool) {
+// listenSince says that nobody was heard before a time: nobody is given up
+// within a lease of it.
+func (f *fleet) listenSince(t time.Time) { f.since = t }
+
+// beat takes a heartbeat in.
+func (f *fleet) beat(h messaging.Heartbeat, now time.Time) (n news) {
 	m := f.workers[h.Worker]
 	if m == nil {
-		m = &member{avoided: map[string]bool{}}
+		m = &member{missing: map[messaging.AttemptID]time.Time{}}
 		f.workers[h.Worker] = m
 	}
-	if m.beat.Slots != h.Slots || m.beat.Free != h.Free || m.beat.Leaving != h.Leaving || m.beat.Pool != h.Pool || f.gone(m, now) {
-		f.generation++
+	if m.beat.Instance != h.Instance {
+		n.fresh = true
+		n.shared = m.before == h.Instance && !f.gone(m, now)
+		m.before = m.beat.Instance
 	}
-	fresh = m.beat.Instance != h.Instance
+	if m.beat.Pool != h.Pool {
+		f.touch(m.beat.Pool)
+	}
+	f.touch(h.Pool)
 	m.beat, m.seen = h, now
 	m.knows = make(map[messaging.AttemptID]bool, len(h.Running)+len(h.Spooled))
-	for _, a := range h.Running {
-		m.knows[a] = true
+	for _, list := range [][]messaging.AttemptID{h.Running, h.Spooled} {
+		for _, a := range list {
+			m.knows[a] = true
+			delete(m.missing, a)
+		}
 	}
-	for _, a := range h.Spooled {
-		m.knows[a] = true
-	}
-	return fresh
+	return n
 }
+
+// touch notes that a pool's capacity is to be told again.
+func (f *fleet) touch(pool string) { f.pools[pool]++ }
 
 func (f *fleet) gone(m *member, now time.Time) bool { return now.Sub(m.seen) > f.lease }
 
-// due reports whether leases are to be checked: about once a second.
+// due reports whether leases are to be checked, about once a second, and forgets
+// who has been gone for long.
 func (f *fleet) due(now time.Time) bool {
 	if now.Sub(f.checked) < tickEvery {
 		return false
 	}
 	f.checked = now
 	for name, m := range f.workers {
-		if f.gone(m, now) && now.Sub(m.seen) > 2*f.lease {
+		if f.gone(m, now) {
+			f.touch(m.beat.Pool)
+		}
+		for a, since := range m.missing { // of attempts that have ended otherwise
+			if now.Sub(since) > 2*f.lease {
+				delete(m.missing, a)
+			}
+		}
+		if now.Sub(m.seen) > 2*f.lease {
 			delete(f.workers, name)
-			f.generation++
 		}
 	}
 	return true
 }
 
 // lost returns the attempts whose worker has been silent for a lease, or is
-// alive and does not know them a lease after their claim. Nobody is given up
-// within a lease of this leader's beginning.
+// alive and has not known them for one. Nobody is given up within a lease of
+// when the leader began to hear.
 func (f *fleet) lost(open []engine.OpenAttempt, now time.Time) []engine.Lost {
 	if now.Sub(f.since) <= f.lease {
 		return nil
@@ -84,11 +115,12 @@ func (f *fleet) lost(open []engine.OpenAttempt, now time.Time) []engine.Lost {
 		var reason string
 		switch {
 		case m == nil:
-			reason = fmt.Sprintf("worker %s is unknown", a.Worker)
+			reason = fmt.Sprintf("not heard for %v", f.lease)
 		case f.gone(m, now):
-			reason = fmt.Sprintf("worker %s has been silent for %v", a.Worker, now.Sub(m.seen).Round(time.Second))
-		case !m.knows[a.Attempt] && now.Sub(a.Claimed) > f.lease:
-			reason = fmt.Sprintf("worker %s no longer knows it", a.Worker)
+			reason = fmt.Sprintf("silent for %v", now.Sub(m.seen).Round(time.Second))
+		case !m.knows[a.Attempt] && now.Sub(m.missingSince(a.Attempt, now)) > f.lease:
+			reason = fmt.Sprintf("has not known it for %v", f.lease)
+			delete(m.missing, a.Attempt)
 		default:
 			continue
 		}
@@ -97,28 +129,30 @@ func (f *fleet) lost(open []engine.OpenAttempt, now time.Time) []engine.Lost {
 	return lost
 }
 
-// avoid keeps a worker's slots out of a study's capacity.
-func (f *fleet) avoid(worker, study string) {
-	if m := f.workers[worker]; m != nil && !m.avoided[study] {
-		m.avoided[study] = true
-		f.generation++
+// missingSince is since when the worker has not known an attempt: from now on
+// where it was not missing before.
+func (m *member) missingSince(id messaging.AttemptID, now time.Time) time.Time {
+	since, ok := m.missing[id]
+	if !ok {
+		since = now
+		m.missing[id] = now
 	}
+	return since
 }
 
-// changed reports, once, that the fleet has changed since the study was last told.
+// changed reports, once, that a study's pool has changed since it was last told.
 func (f *fleet) changed(r *run) bool {
-	if r.fleet == f.generation {
+	if r.told == f.pools[r.pool()] {
 		return false
 	}
-	r.fleet = f.generation
+	r.told = f.pools[r.pool()]
 	return true
 }
 
 // capacity sums the slots of a study's pool that may run it.
-func (f *fleet) capacity(r *run) (slots, free int) {
-	now := time.Now()
-	for _, m := range f.workers {
-		if m.beat.Pool != r.pool() || m.beat.Leaving || m.avoided[r.spec.ID] || f.gone(m, now) {
+func (f *fleet) capacity(r *run, now time.Time) (slots, free int) {
+	for name, m := range f.workers {
+		if _, avoided := r.avoided[name]; avoided || m.beat.Pool != r.pool() || m.beat.Leaving || f.gone(m, now) {
 			continue
 		}
 		slots += m.beat.Slots

@@ -2,32 +2,27 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
+// noSuchStudy is what senders of messages about a study that is none are told.
+const noSuchStudy = "the study does not exist"
+
 // read feeds a stream's entries to the loop, in their order, until ctx ends.
-func (l *leader) read(ctx context.Context, r messaging.Reader) (err error) {
-	defer func() {
-		if e := r.Close(); e != nil && err == nil {
-			err = fmt.Errorf("close a reader: %w", e)
-		}
-	}()
+func (l *leader) read(ctx context.Context, r messaging.Reader) error {
 	for {
 		entry, err := r.Next(ctx)
 		if err != nil {
 			return fmt.Errorf("wait for the next entry: %w", err)
 		}
-		if !l.send(ctx, func(l *leader, now time.Time) error {
-			if l == nil {
-				return nil
-			}
-			return l.entry(ctx, &entry, now)
-		}) {
+		if !l.send(ctx, func(ctx context.Context, now time.Time) error { return l.entry(ctx, &entry, now) }) {
 			return nil
 		}
 	}
@@ -38,7 +33,7 @@ func (l *leader) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 	var err error
 	switch {
 	case e.Err != nil:
-		err = l.poison(ctx, e)
+		err = l.poison(ctx, e, now)
 	case e.Claim != nil:
 		err = l.claim(ctx, e.Claim, now)
 	case e.Result != nil:
@@ -47,20 +42,26 @@ func (l *leader) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 	if err != nil {
 		return err
 	}
-	l.cursors[e.Stream] = e.Cursor
 	l.batch.PutCursor(e.Stream, e.Cursor)
 	return nil
 }
 
-// poison archives what nobody can read, and receipts it where its sender is
-// known, so that the sender stops.
-func (l *leader) poison(ctx context.Context, e *messaging.Entry) error {
+// poison archives what nobody can read. A result is receipted, so that its
+// sender stops; a claim is taken for spoiled.
+func (l *leader) poison(ctx context.Context, e *messaging.Entry, now time.Time) error {
 	l.log.Warn("a message cannot be read", "subject", e.Subject, telemetry.LogError, e.Err)
 	if err := l.archive(ctx, e.Subject, e.Err.Error(), e.Raw); err != nil {
 		return err
 	}
-	if e.Stream == messaging.StreamResult && e.Worker != "" {
-		l.held.controls = append(l.held.controls, receipt(e.Worker, e.ID, engine.Poison))
+	switch e.Stream {
+	case messaging.StreamResult:
+		if e.Worker != "" {
+			l.held.controls = append(l.held.controls, receipt(e.Worker, e.ID, engine.Poison))
+		}
+	case messaging.StreamClaim:
+		if r := l.runs[e.ID.Study]; r != nil && r.running() {
+			l.spoiled(r, e.ID, now)
+		}
 	}
 	return nil
 }
@@ -68,30 +69,63 @@ func (l *leader) poison(ctx context.Context, e *messaging.Entry) error {
 func (l *leader) claim(ctx context.Context, c *messaging.Claim, now time.Time) error {
 	r := l.runs[c.Study]
 	if r == nil {
-		l.cancel(c.Worker, c.AttemptID, "the study does not exist")
+		l.cancel(c.Worker, c.AttemptID, noSuchStudy)
 		return nil
 	}
-	if _, err := l.engineOf(ctx, r, now); err != nil {
+	switch _, err := l.engineOf(ctx, r, now); {
+	case errors.Is(err, ErrBroken):
+		return nil // there is nothing to say of it
+	case err != nil:
 		return err
 	}
 	l.step(r, engine.Claimed{At: now, Claim: c})
+	l.spoiled(r, c.AttemptID, now)
 	return nil
+}
+
+// spoiled ends an attempt whose claim's place is taken by a message that is no
+// claim of it: one that nobody can read, or with another nonce. Nobody could
+// ever claim it, so its trial gets the next attempt, as if the leader had
+// withdrawn it.
+func (l *leader) spoiled(r *run, id messaging.AttemptID, now time.Time) {
+	t, ok := r.engine.Trial(id.Trial)
+	if !ok || id.Attempt != len(t.Attempts) {
+		return
+	}
+	a := t.Last()
+	if a.State != study.AttemptOpen || a.Worker != "" || a.Nonce == id.Nonce {
+		return
+	}
+	l.log.Warn("an attempt cannot be claimed: another message is in its claim's place",
+		telemetry.LogStudy, r.name(), telemetry.LogTrial, id.Trial, telemetry.LogAttempt, id.Attempt)
+	id.Nonce = a.Nonce
+	l.step(r, engine.Claimed{At: now, Claim: &messaging.Claim{AttemptID: id, Worker: messaging.LeaderName, At: now}})
 }
 
 func (l *leader) result(ctx context.Context, res *messaging.Result, now time.Time) error {
 	r := l.runs[res.Study]
 	if r == nil {
-		l.held.archives = append(l.held.archives, engine.Archive{Result: res, Reason: "the study does not exist"})
-		l.held.controls = append(l.held.controls, receipt(res.Worker, res.AttemptID, engine.Unknown))
+		l.unknown(res, noSuchStudy)
 		return nil
 	}
-	if _, err := l.engineOf(ctx, r, now); err != nil {
+	switch _, err := l.engineOf(ctx, r, now); {
+	case errors.Is(err, ErrBroken):
+		l.unknown(res, err.Error())
+		return nil
+	case err != nil:
 		return err
 	}
 	l.step(r, engine.Finished{At: now, Result: res})
 	return nil
 }
 
+// unknown archives and receipts a result that no study takes.
+func (l *leader) unknown(res *messaging.Result, reason string) {
+	l.held.archives = append(l.held.archives, engine.Archive{Result: res, Reason: reason})
+	l.held.controls = append(l.held.controls, receipt(res.Worker, res.AttemptID, engine.Unknown))
+}
+
+// cancel tells a worker that an attempt's result is wanted no more.
 func (l *leader) cancel(worker string, id messaging.AttemptID, reason string) {
 	if worker == messaging.LeaderName {
 		return
@@ -100,25 +134,16 @@ func (l *leader) cancel(worker string, id messaging.AttemptID, reason string) {
 }
 
 // hear feeds the workers' heartbeats to the loop.
-func (l *leader) hear(ctx context.Context) error {
-	beats, err := l.c.o.Bus.Heartbeats(ctx)
-	if err != nil {
-		return fmt.Errorf("subscribe to heartbeats: %w", err)
-	}
+func (l *leader) hear(ctx context.Context, beats <-chan messaging.Heartbeat) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case h, ok := <-beats:
 			if !ok {
-				return fmt.Errorf("the subscription to heartbeats has ended: %w", context.Cause(ctx))
+				return errors.New("the subscription has ended")
 			}
-			if !l.send(ctx, func(l *leader, now time.Time) error {
-				if l != nil {
-					l.heartbeat(ctx, h, now)
-				}
-				return nil
-			}) {
+			if !l.send(ctx, func(_ context.Context, now time.Time) error { l.heartbeat(h, now); return nil }) {
 				return nil
 			}
 		}
@@ -126,22 +151,64 @@ func (l *leader) hear(ctx context.Context) error {
 }
 
 // heartbeat renews a worker's leases and ends what it runs in vain.
-func (l *leader) heartbeat(ctx context.Context, h messaging.Heartbeat, now time.Time) {
-	if l.fleet.beat(h, now) {
-		for study := range l.fleet.workers[h.Worker].avoided {
-			l.held.controls = append(l.held.controls, avoid(h.Worker, study, "it failed there three times in a row"))
+func (l *leader) heartbeat(h messaging.Heartbeat, now time.Time) {
+	news := l.fleet.beat(h, now)
+	if news.shared {
+		l.log.Warn("two workers have the same name: give each a name, or a state directory, of its own", telemetry.LogWorker, h.Worker)
+	}
+	if news.fresh { // a new process remembers nothing that the last one was told
+		for _, r := range l.ordered() {
+			if reason, ok := r.avoided[h.Worker]; ok && r.running() {
+				l.held.controls = append(l.held.controls, avoid(h.Worker, r.spec.ID, reason))
+			}
 		}
 	}
 	for _, id := range h.Running {
-		r := l.runs[id.Study]
-		if r == nil {
-			l.cancel(h.Worker, id, "the study does not exist")
-			continue
+		switch r := l.runs[id.Study]; {
+		case r == nil:
+			l.cancel(h.Worker, id, noSuchStudy)
+		case r.engine != nil:
+			l.step(r, engine.Alive{At: now, Worker: h.Worker, Attempt: id})
+		case r.broken == nil:
+			l.cancel(h.Worker, id, "the study has ended: "+string(r.status.State))
 		}
-		if _, err := l.engineOf(ctx, r, now); err != nil {
-			l.log.Warn("a heartbeat was not applied", telemetry.LogWorker, h.Worker, telemetry.LogError, err)
-			continue
+	}
+}
+
+// healthEvery is how often a leader asks whether the broker answers.
+const healthEvery = time.Second
+
+// attend asks the broker whether it answers. While it does not, no worker can be
+// heard, so none is given up; a leader who cannot reach it for two of its leases
+// steps down: another replica may.
+func (l *leader) attend(ctx context.Context) error {
+	tick := time.NewTicker(healthEvery)
+	defer tick.Stop()
+	var since time.Time // of the outage; zero for none
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
 		}
-		l.step(r, engine.Alive{At: now, Worker: h.Worker, Attempt: id})
+		call, cancel := context.WithTimeout(ctx, l.c.o.LeaseTTL)
+		asked := time.Now()
+		err := l.c.o.Bus.Healthy(call)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil && since.IsZero():
+			continue
+		case err == nil:
+			l.log.Info("the broker answers again", "after", time.Since(since))
+			since = time.Time{}
+		case since.IsZero():
+			l.log.Warn("the broker does not answer", telemetry.LogError, err)
+			since = asked
+		case time.Since(since) > 2*l.c.o.LeaseTTL:
+			return fmt.Errorf("no answer for %v: %w", time.Since(since).Round(time.Second), err)
+		}
+		l.send(ctx, func(_ context.Context, now time.Time) error { l.fleet.listenSince(now); return nil })
 	}
 }

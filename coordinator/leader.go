@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +25,12 @@ const (
 )
 
 // input is one thing that the loop has to do, together with whatever else waits.
-type input func(l *leader, now time.Time) error
+type input struct {
+	// do runs in the loop; its error ends the term.
+	do func(ctx context.Context, now time.Time) error
+	// refused runs instead where the term has ended; nil where nobody waits.
+	refused func()
+}
 
 // leader is one term: a single goroutine, the loop, owns the engines and
 // everything else here that is not marked otherwise.
@@ -34,33 +38,37 @@ type leader struct {
 	c       *Coordinator
 	log     *slog.Logger
 	term    *election.Term
-	inbox   chan input // safe for concurrent use
-	carrier *carrier   // safe for concurrent use
-	asks    *asks      // safe for concurrent use
+	inbox   chan input    // safe for concurrent use
+	over    chan struct{} // closed when nothing in the inbox is answered any more
+	carrier *carrier      // safe for concurrent use
+	asks    *asks         // safe for concurrent use
 	workers sync.WaitGroup
 
-	runs    map[string]*run
+	runs    map[string]*run   // by id
+	loaded  map[string]*run   // those of them that have an engine
 	names   map[string]string // name to id
 	fleet   *fleet
 	writer  *ledger.Writer
+	readers []messaging.Reader
+	// batch is what the next commit stores, held the effects that wait for it,
+	// replies the answers to the commands whose changes it holds.
 	batch   *ledger.Batch
-	cursors map[messaging.Stream]messaging.Cursor
-	// held are effects that wait for the batch's commit, replied the commands'.
 	held    effects
-	replied []func(error)
+	replies []func(error)
 }
 
 // newLeader prepares a term; nothing runs yet.
 func newLeader(c *Coordinator, term *election.Term) *leader {
 	l := &leader{
 		c: c, term: term,
-		log:     c.o.Logger.With(telemetry.LogEpoch, term.Epoch),
-		inbox:   make(chan input, inboxSize),
-		runs:    map[string]*run{},
-		names:   map[string]string{},
-		fleet:   newFleet(c.o.WorkerLease),
-		batch:   &ledger.Batch{},
-		cursors: map[messaging.Stream]messaging.Cursor{},
+		log:    c.o.Logger.With(telemetry.LogEpoch, term.Epoch),
+		inbox:  make(chan input, inboxSize),
+		over:   make(chan struct{}),
+		runs:   map[string]*run{},
+		loaded: map[string]*run{},
+		names:  map[string]string{},
+		fleet:  newFleet(c.o.WorkerLease),
+		batch:  &ledger.Batch{},
 	}
 	l.carrier = newCarrier(l)
 	l.asks = newAsks(l)
@@ -71,24 +79,25 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 // or when it cannot go on.
 func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	l := newLeader(c, term)
-	c.metrics.takeovers.Add(ctx, 1)
-	first := c.terms.Add(1) == 1
-	readers, err := l.takeOver(ctx, first && c.o.HandBack)
-	if err != nil {
-		return fmt.Errorf("take the shard over: %w", err)
-	}
-	l.start(ctx, cancel, readers)
 	defer func() {
 		cancel(nil)
 		l.workers.Wait()
 		l.refuse()
+		l.closeReaders()
 	}()
+	c.metrics.takeovers.Add(ctx, 1)
+	if err := l.takeOver(ctx, c.o.HandBack && !c.handedBack.Load()); err != nil {
+		return fmt.Errorf("take the shard over: %w", err)
+	}
+	c.handedBack.Store(true)
+	if err := l.start(ctx, cancel); err != nil {
+		return err
+	}
 	c.setTerm(l)
 	defer c.setTerm(nil)
 	l.log.Info("leading", "studies", len(l.runs))
-	err = l.loop(ctx)
+	err := l.loop(ctx)
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause
 	}
@@ -97,7 +106,13 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 
 // start starts the goroutines of the term; they end with ctx, and a failure of
 // one ends it.
-func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc, readers []messaging.Reader) {
+func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) error {
+	beats, err := l.c.o.Bus.Heartbeats(ctx)
+	if err != nil {
+		return fmt.Errorf("subscribe to heartbeats: %w", err)
+	}
+	// Leases count from now: nobody could be heard before.
+	l.fleet.listenSince(time.Now())
 	spawn := func(what string, f func(context.Context) error) {
 		l.workers.Go(func() {
 			if err := f(ctx); err != nil && ctx.Err() == nil {
@@ -105,18 +120,27 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc, read
 			}
 		})
 	}
-	for _, r := range readers {
+	for _, r := range l.readers {
 		spawn("read a stream", func(ctx context.Context) error { return l.read(ctx, r) })
 	}
-	spawn("hear heartbeats", l.hear)
+	spawn("hear heartbeats", func(ctx context.Context) error { return l.hear(ctx, beats) })
 	spawn("carry effects out", l.carrier.run)
+	spawn("ask the broker", l.attend)
+	return nil
 }
 
-// send hands an input to the loop and reports whether the term still lives.
-func (l *leader) send(ctx context.Context, in input) bool {
+// send hands an input to the loop and reports whether the loop has it; it does
+// not where ctx or the term ends first.
+func (l *leader) send(ctx context.Context, do func(ctx context.Context, now time.Time) error) bool {
+	return l.submit(ctx, input{do: do})
+}
+
+func (l *leader) submit(ctx context.Context, in input) bool {
 	select {
 	case l.inbox <- in:
 		return true
+	case <-l.over:
+		return false
 	case <-ctx.Done():
 		return false
 	}
@@ -132,18 +156,15 @@ func (l *leader) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case in := <-l.inbox:
-			if err := in(l, time.Now()); err != nil {
+			if err := in.do(ctx, time.Now()); err != nil {
 				return err
 			}
 		case <-timer.C:
 		}
-		if err := l.gather(); err != nil {
+		if err := l.gather(ctx); err != nil {
 			return err
 		}
-		next, err := l.tick(time.Now())
-		if err != nil {
-			return err
-		}
+		next := l.tick(time.Now())
 		if err := l.commit(ctx); err != nil {
 			return err
 		}
@@ -152,11 +173,11 @@ func (l *leader) loop(ctx context.Context) error {
 }
 
 // gather applies what waits in the inbox until the batch is large enough.
-func (l *leader) gather() error {
+func (l *leader) gather(ctx context.Context) error {
 	for !l.batch.Full() {
 		select {
 		case in := <-l.inbox:
-			if err := in(l, time.Now()); err != nil {
+			if err := in.do(ctx, time.Now()); err != nil {
 				return err
 			}
 		default:
@@ -166,19 +187,20 @@ func (l *leader) gather() error {
 	return nil
 }
 
-// commit makes the batch durable, and only then lets its effects out.
+// commit makes the batch durable, and only then lets its effects out. Results
+// that are not folded are archived before, while the cursor is still behind them.
 func (l *leader) commit(ctx context.Context) error {
-	if err := l.archiveResults(ctx, l.held.archives); err != nil {
+	err := l.archiveResults(ctx, l.held.archives)
+	if err == nil {
+		err = l.store(ctx)
+	}
+	if err != nil {
 		l.reply(err)
 		return err
 	}
-	if err := l.store(ctx); err != nil {
-		l.reply(err)
-		return fmt.Errorf("commit to the ledger: %w", err)
-	}
 	now := time.Now()
 	for _, t := range l.held.ended {
-		l.c.emit(ctx, t.run, t.trial, now)
+		l.emit(ctx, t.run, t.trial, now)
 	}
 	l.carrier.add(&l.held)
 	for _, a := range l.held.asks {
@@ -199,9 +221,12 @@ func (l *leader) store(ctx context.Context) error {
 		start := time.Now()
 		err := l.writer.Commit(ctx, l.batch)
 		l.c.metrics.commit.Record(ctx, time.Since(start).Seconds())
-		if !errors.Is(err, ledger.ErrNoSpace) {
+		if err == nil {
 			l.batch = &ledger.Batch{}
-			return err
+			return nil
+		}
+		if !errors.Is(err, ledger.ErrNoSpace) {
+			return fmt.Errorf("commit to the ledger: %w", err)
 		}
 		l.log.Error("paused until etcd has space", telemetry.LogError, err)
 		select {
@@ -214,87 +239,38 @@ func (l *leader) store(ctx context.Context) error {
 
 // reply answers the commands whose changes were in the batch.
 func (l *leader) reply(err error) {
-	for _, f := range l.replied {
+	for _, f := range l.replies {
 		f(err)
 	}
-	l.replied = nil
+	l.replies = nil
 }
 
-// refuse answers the commands that came too late for this term.
+// refuse answers the commands that came too late for this term. Whoever sends
+// one afterwards learns from over that nobody will answer.
 func (l *leader) refuse() {
 	l.reply(ErrNotLeader)
+	close(l.over)
 	for {
 		select {
 		case in := <-l.inbox:
-			_ = in(nil, time.Time{})
+			if in.refused != nil {
+				in.refused()
+			}
 		default:
 			return
 		}
 	}
 }
 
-// tick lets time pass for every running study and checks the workers' leases. It
-// returns when it has to be called again at the latest.
-func (l *leader) tick(now time.Time) (next time.Time, err error) {
-	next = now.Add(tickEvery)
-	checkLeases := l.fleet.due(now)
-	if checkLeases {
-		l.look()
-	}
-	for _, r := range l.ordered() {
-		if !r.running() {
-			continue
-		}
-		if checkLeases {
-			for _, lost := range l.fleet.lost(r.engine.Open(), now) {
-				l.log.Warn("an attempt is lost", telemetry.LogStudy, r.name(), telemetry.LogTrial, lost.Attempt.Trial,
-					telemetry.LogAttempt, lost.Attempt.Attempt, telemetry.LogReason, lost.Reason)
-				l.step(r, lost)
-			}
-		}
-		if l.fleet.changed(r) {
-			slots, free := l.fleet.capacity(r)
-			l.step(r, engine.Capacity{At: now, Slots: slots, Free: free})
-		}
-		if r.due(now) {
-			l.step(r, engine.Tick{At: now})
-		}
-		if !r.wake.IsZero() && r.wake.Before(next) {
-			next = r.wake
-		}
-	}
-	return next, nil
-}
-
-// ordered returns the studies in the order of their ids, which is the order in
-// which they were created.
-func (l *leader) ordered() []*run {
-	rs := make([]*run, 0, len(l.runs))
-	for _, r := range l.runs {
-		rs = append(rs, r)
-	}
-	slices.SortFunc(rs, func(a, b *run) int {
-		switch {
-		case a.spec.ID < b.spec.ID:
-			return -1
-		case a.spec.ID > b.spec.ID:
-			return 1
-		default:
-			return 0
-		}
-	})
-	return rs
-}
-
 // step applies an event to a study and takes what it asks for into the batch.
 func (l *leader) step(r *run, ev engine.Event) {
 	out := r.engine.Step(ev)
 	r.wake = out.Wake
-	l.take(r, out)
+	l.take(r, &out)
 }
 
 // take puts an output's records into the batch and holds its effects back.
-func (l *leader) take(r *run, out engine.Output) {
+func (l *leader) take(r *run, out *engine.Output) {
 	id := r.spec.ID
 	for i := range out.Trials {
 		l.batch.PutTrial(id, &out.Trials[i])
@@ -313,5 +289,13 @@ func (l *leader) take(r *run, out engine.Output) {
 	for _, w := range out.Warnings {
 		l.log.Warn(w, telemetry.LogStudy, r.name())
 	}
-	l.held.take(r, &out, l.fleet)
+	for _, a := range out.Avoids {
+		r.avoid(a.Worker, a.Reason)
+		l.fleet.touch(r.pool())
+	}
+	l.c.metrics.took(out)
+	l.held.take(r, out)
+	if r.status.State.Terminal() {
+		r.stopAsking()
+	}
 }

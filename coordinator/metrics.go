@@ -3,9 +3,11 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/attribute"
@@ -16,7 +18,7 @@ import (
 type metrics struct {
 	queueWait, evaluation, overhead, suggest, commit metric.Float64Histogram
 	staleness                                        metric.Int64Histogram
-	trials, takeovers                                metric.Int64Counter
+	trials, takeovers, results, republished          metric.Int64Counter
 	// gauges are what the loop last saw, for the scraper to read.
 	gauges atomic.Pointer[gauges]
 }
@@ -69,6 +71,9 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 		commit:     i.duration(telemetry.MetricCommit, "A group commit to etcd."),
 		trials:     i.counter(telemetry.MetricTrials, "Ended trials by state."),
 		takeovers:  i.counter(telemetry.MetricTakeovers, "Terms that this replica has begun."),
+		results:    i.counter(telemetry.MetricResults, "Results that were read, by what became of them."),
+		republished: i.counter(telemetry.MetricRepublished,
+			"Assignments that were published again, since nobody had claimed them."),
 	}
 	var err error
 	m.staleness, err = meter.Int64Histogram(telemetry.MetricStaleness,
@@ -113,9 +118,9 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 }
 
 // look takes the gauges' values; the loop calls it.
-func (l *leader) look() {
+func (l *leader) look(now time.Time) {
 	g := &gauges{pools: map[string]slots{}}
-	for _, r := range l.runs {
+	for _, r := range l.loaded {
 		if !r.running() {
 			continue
 		}
@@ -124,7 +129,6 @@ func (l *leader) look() {
 		g.pending += open
 		g.useful += min(int64(spec.Parallelism), int64(spec.Budget.MaxTrials-r.status.Counts.Ended()))
 	}
-	now := time.Now()
 	for _, m := range l.fleet.workers {
 		if l.fleet.gone(m, now) || m.beat.Leaving {
 			continue
@@ -134,6 +138,19 @@ func (l *leader) look() {
 		g.pools[m.beat.Pool] = s
 	}
 	l.c.metrics.gauges.Store(g)
+}
+
+// took counts what a step did with results, and what it publishes again: the
+// record of a trial whose attempt is new is in the same output.
+func (m *metrics) took(out *engine.Output) {
+	for _, p := range out.Receipts {
+		m.results.Add(context.Background(), 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(p.Disposition))))
+	}
+	for _, a := range out.Publish {
+		if !slices.ContainsFunc(out.Trials, func(t record.Trial) bool { return t.Number == a.Trial }) {
+			m.republished.Add(context.Background(), 1)
+		}
+	}
 }
 
 // ended records the metrics of an ended trial.

@@ -22,7 +22,7 @@ type Progress struct {
 // ledger.ErrNotFound where there is no such study.
 func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress, error) {
 	var p *Progress
-	err := c.command(ctx, func(l *leader, now time.Time) error {
+	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 		r, err := l.find(nameOrID)
 		if err != nil {
 			return err
@@ -31,7 +31,7 @@ func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress,
 		if err != nil {
 			return err
 		}
-		slots, _ := l.fleet.capacity(r)
+		slots, _ := l.fleet.capacity(r, now)
 		p = &Progress{Study: r.spec, Status: e.Status(), Slots: slots}
 		if best, ok := e.Best(); ok {
 			p.Best = &best

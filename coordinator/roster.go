@@ -3,12 +3,14 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // Worker is a worker as its last heartbeat told.
@@ -31,24 +33,32 @@ func newRoster(lease time.Duration) *roster {
 	return &roster{lease: lease, workers: map[string]Worker{}}
 }
 
-func (r *roster) listen(ctx context.Context, bus messaging.Leader) error {
-	beats, err := bus.Heartbeats(ctx)
-	if err != nil {
-		return fmt.Errorf("subscribe to heartbeats: %w", err)
-	}
-	for {
+// listen hears heartbeats until ctx ends; a replica may be started before its broker.
+func (r *roster) listen(ctx context.Context, bus messaging.Leader, log *slog.Logger) {
+	for ctx.Err() == nil {
+		if err := r.follow(ctx, bus); err != nil && ctx.Err() == nil {
+			log.Warn("workers cannot be listed for now", telemetry.LogError, err)
+		}
 		select {
 		case <-ctx.Done():
-			return nil
-		case h, ok := <-beats:
-			if !ok {
-				return nil
-			}
-			r.hear(h, time.Now())
+		case <-time.After(retryEvery):
 		}
 	}
 }
 
+// follow hears heartbeats until the subscription ends.
+func (r *roster) follow(ctx context.Context, bus messaging.Leader) error {
+	beats, err := bus.Heartbeats(ctx)
+	if err != nil {
+		return fmt.Errorf("subscribe to heartbeats: %w", err)
+	}
+	for h := range beats {
+		r.hear(h, time.Now())
+	}
+	return nil
+}
+
+// hear takes a heartbeat in, and forgets who has been gone for long.
 func (r *roster) hear(h messaging.Heartbeat, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,14 +2,22 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
+
+// ErrBroken says that a study cannot be loaded: its records do not fit together,
+// or this version does not know its optimiser. It is left as it is, and the
+// others go on.
+var ErrBroken = errors.New("the study cannot be loaded")
 
 // run is one study of the leader. The engine and the optimiser of a study that
 // has ended are loaded when somebody asks for them.
@@ -18,34 +26,88 @@ type run struct {
 	status    record.Status
 	engine    *engine.Engine
 	optimizer optimizer.Optimizer
+	// broken is why it cannot be loaded; it wraps ErrBroken.
+	broken error
 	// wake is when the engine wants its next tick; zero where it wants none.
 	wake time.Time
-	// fleet is the generation of the fleet that the engine was last told of.
-	fleet int64
+	// used is when the engine was last asked for.
+	used time.Time
+	// told is the state of the pool that the engine was last told of.
+	told int64
+	// avoided says which workers get no more of the study, and why.
+	avoided map[string]string
+	// asking ends the request to the optimiser that is under way; nil if none is.
+	asking context.CancelFunc
 }
 
 func (r *run) name() string { return r.spec.Study.Metadata.Name }
 func (r *run) pool() string { return r.spec.Study.Spec.Pool }
 
+// running reports whether the study's engine is at work.
 func (r *run) running() bool { return r.engine != nil && r.status.State == study.Running }
 
 func (r *run) due(now time.Time) bool { return !r.wake.IsZero() && !r.wake.After(now) }
 
-// engineOf returns the study's engine, loaded where it is not.
+func (r *run) avoid(worker, reason string) {
+	if r.avoided == nil {
+		r.avoided = map[string]string{}
+	}
+	r.avoided[worker] = reason
+}
+
+// stopAsking ends the request under way: nobody waits for its answer.
+func (r *run) stopAsking() {
+	if r.asking != nil {
+		r.asking()
+	}
+}
+
+// engineOf returns the study's engine, loaded where it is not. The error wraps
+// ErrBroken where that will not help.
 func (l *leader) engineOf(ctx context.Context, r *run, now time.Time) (*engine.Engine, error) {
-	if r.engine != nil {
-		return r.engine, nil
+	r.used = now
+	if r.engine != nil || r.broken != nil {
+		return r.engine, r.broken
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stored, err := l.c.ledger.LoadStudy(ctx, r.spec.ID)
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrNotFound):
+		l.breaks(r, err)
+	case err != nil:
 		return nil, fmt.Errorf("load study %s: %w", r.name(), err)
+	default:
+		l.load(r, stored, now)
 	}
-	if err := l.load(r, stored, now); err != nil {
-		return nil, err
+	return r.engine, r.broken
+}
+
+// load makes the engine of a study from its records, or marks it as broken.
+func (l *leader) load(r *run, s *ledger.Records, now time.Time) {
+	if err := r.prepare(l.c); err != nil {
+		l.breaks(r, err)
+		return
 	}
-	return r.engine, nil
+	e, out, err := engine.Load(s.Study, s.Status, s.Model, s.Trials, ids{}, l.c.o.Engine, now)
+	if err != nil {
+		l.breaks(r, err)
+		return
+	}
+	l.attach(r, e, &out, now)
+}
+
+// attach gives a study its engine.
+func (l *leader) attach(r *run, e *engine.Engine, out *engine.Output, now time.Time) {
+	r.engine, r.wake, r.used, r.told = e, out.Wake, now, 0
+	l.loaded[r.spec.ID] = r
+	l.take(r, out)
+}
+
+// breaks marks a study as one that cannot be loaded.
+func (l *leader) breaks(r *run, err error) {
+	r.broken = fmt.Errorf("study %s: %w: %w", r.name(), ErrBroken, err)
+	l.log.Error("a study is left alone", telemetry.LogStudy, r.name(), telemetry.LogError, err)
 }
 
 // prepare makes the optimiser of a study.

@@ -15,7 +15,7 @@ import (
 // emit emits the leader's spans of an ended trial. Their ids and times come from
 // the ledger: whichever leader folds the trial emits them, since an open span
 // would have died with its process.
-func (c *Coordinator) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
+func (l *leader) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
 	ctx = context.WithoutCancel(ctx)
 	traceID, errTrace := trace.TraceIDFromHex(t.TraceID)
 	spanID, errSpan := trace.SpanIDFromHex(t.SpanID)
@@ -24,7 +24,7 @@ func (c *Coordinator) emit(ctx context.Context, r *run, t record.Trial, folded t
 	}
 	times := t.Times
 	begun := first(times.Asked, times.Suggested, times.Created)
-	ctx, root := c.o.Tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun), trace.WithAttributes(
+	ctx, root := l.c.o.Tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun), trace.WithAttributes(
 		telemetry.AttrStudyID.String(r.spec.ID), telemetry.AttrStudyName.String(r.name()),
 		telemetry.AttrTrial.Int(t.Number), telemetry.AttrTrialState.String(string(t.State)),
 		telemetry.AttrSource.String(string(t.Source)), telemetry.AttrStaleness.Int(t.Staleness),
@@ -39,7 +39,7 @@ func (c *Coordinator) emit(ctx context.Context, r *run, t record.Trial, folded t
 		if from.IsZero() || to.IsZero() || to.Before(from) {
 			return
 		}
-		_, span := c.o.Tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attrs...))
+		_, span := l.c.o.Tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attrs...))
 		span.End(trace.WithTimestamp(to))
 	}
 	child(telemetry.SpanSuggest, times.Asked, times.Suggested, telemetry.AttrAlgorithm.String(r.spec.Study.Spec.Algorithm.Name))
@@ -48,18 +48,10 @@ func (c *Coordinator) emit(ctx context.Context, r *run, t record.Trial, folded t
 		a := &t.Attempts[i]
 		child(telemetry.SpanQueue, a.Opened, a.Claimed, telemetry.AttrAttempt.Int(a.Number), telemetry.AttrWorker.String(a.Worker))
 	}
-	child(telemetry.SpanFold, first(times.Ended, times.Folded), folded, telemetry.AttrEpoch.Int64(c.epoch()))
+	child(telemetry.SpanFold, first(times.Ended, times.Folded), folded, telemetry.AttrEpoch.Int64(l.term.Epoch))
 	root.End(trace.WithTimestamp(folded))
 	// A histogram's exemplar leads from a slow trial to its trace.
-	c.metrics.ended(ctx, r, &t, folded)
-}
-
-// epoch is that of the present term, 0 outside of one.
-func (c *Coordinator) epoch() int64 {
-	if l := c.term.Load(); l != nil {
-		return l.term.Epoch
-	}
-	return 0
+	l.c.metrics.ended(ctx, r, &t, folded)
 }
 
 // first returns the first time that is set.

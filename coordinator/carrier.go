@@ -1,0 +1,233 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+const (
+	// retryEvery is how long after a failure the broker is tried again, long
+	// before the outbox would.
+	retryEvery = time.Second
+	// assignGroup is how many assignments are published at once; buses take a
+	// thousand.
+	assignGroup = 500
+)
+
+// carrier carries effects out, in order, in a goroutine of its own, so that a
+// slow broker does not hold the loop up. What waits is held once each, and so is
+// bounded by the number of attempts. Safe for concurrent use.
+type carrier struct {
+	l     *leader
+	ready chan struct{}
+
+	mu     sync.Mutex
+	queued errands
+}
+
+// errands are what waits to be carried out.
+type errands struct {
+	controls queue[controlKey, messaging.Control]
+	withdraw queue[messaging.AttemptID, *messaging.Assignment]
+	publish  queue[messaging.AttemptID, *messaging.Assignment]
+	purge    queue[string, string]
+}
+
+// controlKey tells control messages apart: a later one of the same key says the same.
+type controlKey struct {
+	kind   messaging.ControlKind
+	worker string
+	id     messaging.AttemptID
+}
+
+func newCarrier(l *leader) *carrier { return &carrier{l: l, ready: make(chan struct{}, 1)} }
+
+// add queues effects.
+func (c *carrier) add(e *effects) {
+	if len(e.publish)+len(e.withdraw)+len(e.controls)+len(e.purge) == 0 {
+		return
+	}
+	c.mu.Lock()
+	for _, x := range e.controls {
+		c.queued.controls.add(controlKey{x.Kind, x.Worker, x.AttemptID}, x)
+	}
+	for _, a := range e.withdraw {
+		c.queued.withdraw.add(a.AttemptID, a)
+	}
+	for _, a := range e.publish {
+		c.queued.publish.add(a.AttemptID, a)
+	}
+	for _, study := range e.purge {
+		c.queued.purge.add(study, study)
+	}
+	c.mu.Unlock()
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (c *carrier) next() errands {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.queued
+	c.queued = errands{}
+	return e
+}
+
+// run carries out what is queued until ctx ends. It fails only where another
+// leader has fenced this one. Assignments and purges that fail are tried again;
+// control messages are, by the workers' next heartbeat or their next sending.
+func (c *carrier) run(ctx context.Context) error {
+	var failed errands
+	retry := time.NewTimer(retryEvery)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.ready:
+			e := c.next()
+			if err := c.carry(ctx, &e, &failed); err != nil {
+				return err
+			}
+		case <-retry.C:
+			c.again(ctx, &failed)
+			retry.Reset(retryEvery)
+		}
+	}
+}
+
+// carry carries errands out, and keeps those that are to be tried again.
+func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
+	for _, control := range e.controls.take() {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		err := c.l.c.o.Bus.Control(call, &control)
+		cancel()
+		if err != nil {
+			c.l.log.Debug("a control message was not sent", telemetry.LogWorker, control.Worker, telemetry.LogError, err)
+		}
+	}
+	for _, a := range e.withdraw.take() {
+		if err := c.withdraw(ctx, a); err != nil {
+			return err
+		}
+	}
+	for part := range slices.Chunk(e.publish.take(), assignGroup) {
+		if err := c.publish(ctx, part, failed); err != nil {
+			return err
+		}
+	}
+	for _, study := range e.purge.take() {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		err := c.l.c.o.Bus.Purge(call, study, true)
+		cancel()
+		if err != nil {
+			c.l.log.Warn("the messages of a deleted study are still to be purged", telemetry.LogStudy, study, telemetry.LogError, err)
+			failed.purge.add(study, study)
+		}
+	}
+	return nil
+}
+
+// publish sends assignments out and tells their engines.
+func (c *carrier) publish(ctx context.Context, as []*messaging.Assignment, failed *errands) error {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	err := c.l.c.o.Bus.Assign(call, as)
+	cancel()
+	switch {
+	case err == nil:
+		c.l.send(ctx, func(_ context.Context, now time.Time) error { c.l.published(as, now); return nil })
+		return nil
+	case errors.Is(err, messaging.ErrFenced):
+		return fmt.Errorf("publish assignments: %w", err)
+	case errors.Is(err, messaging.ErrInvalid) || errors.Is(err, messaging.ErrTooLarge):
+		return c.publishSound(ctx, as, failed, err)
+	case ctx.Err() == nil:
+		c.l.log.Warn("assignments were not published; they will be again", "assignments", len(as), telemetry.LogError, err)
+		for _, a := range as {
+			failed.publish.add(a.AttemptID, a)
+		}
+	}
+	return nil
+}
+
+// publishSound publishes each assignment by itself, since one of them cannot be:
+// the others must not wait for it.
+func (c *carrier) publishSound(ctx context.Context, as []*messaging.Assignment, failed *errands, err error) error {
+	if len(as) == 1 {
+		c.l.log.Error("an assignment cannot be sent", telemetry.LogStudy, as[0].StudyName, telemetry.LogTrial, as[0].Trial, telemetry.LogError, err)
+		return nil
+	}
+	for i := range as {
+		if err := c.publish(ctx, as[i:i+1], failed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// published tells the engines that their assignments have reached the broker.
+func (l *leader) published(as []*messaging.Assignment, now time.Time) {
+	for _, a := range as {
+		if r := l.runs[a.Study]; r != nil && r.engine != nil {
+			l.step(r, engine.Published{At: now, Attempt: a.AttemptID})
+		}
+	}
+}
+
+// again queues what failed once more, but for what nobody waits for by now. The
+// loop knows which.
+func (c *carrier) again(ctx context.Context, failed *errands) {
+	if failed.publish.len()+failed.purge.len() == 0 {
+		return
+	}
+	e := effects{publish: failed.publish.take(), purge: failed.purge.take()}
+	c.l.send(ctx, func(context.Context, time.Time) error {
+		e.publish = slices.DeleteFunc(e.publish, func(a *messaging.Assignment) bool { return !c.l.waits(a) })
+		c.add(&e)
+		return nil
+	})
+}
+
+// waits reports whether an assignment still waits for a claim.
+func (l *leader) waits(a *messaging.Assignment) bool {
+	r := l.runs[a.Study]
+	if r == nil || !r.running() {
+		return false
+	}
+	t, ok := r.engine.Trial(a.Trial)
+	return ok && t.State == study.TrialQueued && t.Last().Nonce == a.Nonce
+}
+
+// withdraw takes a queued attempt back by claiming it.
+func (c *carrier) withdraw(ctx context.Context, a *messaging.Assignment) error {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	err := c.l.c.o.Bus.Withdraw(call, a)
+	cancel()
+	switch {
+	case errors.Is(err, messaging.ErrFenced):
+		return fmt.Errorf("withdraw an assignment: %w", err)
+	case err != nil && !errors.Is(err, messaging.ErrClaimed):
+		// Whoever claims it is told to cancel.
+		c.l.log.Warn("a queued attempt was not withdrawn", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
+		return nil
+	}
+	ok := err == nil
+	c.l.send(ctx, func(_ context.Context, now time.Time) error {
+		if r := c.l.runs[a.Study]; r != nil && r.engine != nil {
+			c.l.step(r, engine.Withdrawn{At: now, Attempt: a.AttemptID, OK: ok})
+		}
+		return nil
+	})
+	return nil
+}
