@@ -137,6 +137,39 @@ func recreatedWhileAway(f *fixture) {
 	}
 }
 
+// recreatedAndReplaced: nothing but its creation tells a new stream from the old
+// one, where it has passed the cursor's sequence and has no message there.
+func recreatedAndReplaced(f *fixture) {
+	const before, after = 10, 15
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	publish := func(trial int) {
+		f.Helper()
+		for w.PublishResult(f.ctx, result(attempt("s", trial), "w", 1)) != nil {
+			f.ok(f.ctx.Err(), "publish")
+		}
+	}
+	for trial := range before {
+		publish(trial + 1)
+	}
+	cursor := f.last(l, f.read(l, messaging.StreamResult, messaging.Cursor{}), messaging.StreamResult).Cursor
+	f.Recreate(messaging.StreamResult)
+	for trial := range after {
+		publish(trial + 1)
+	}
+	publish(before) // takes its message away from the cursor's sequence
+	r := f.read(l, messaging.StreamResult, cursor)
+	seen := map[int]bool{}
+	for len(seen) < after {
+		e := f.next(r)
+		if e.Result == nil {
+			f.Fatalf("read %+v, want a result", e)
+		}
+		seen[e.Result.Trial] = true
+	}
+	f.end(r)
+}
+
 func poisonAssignment(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)

@@ -69,6 +69,7 @@ func Run(t *testing.T, factory Factory) {
 		{"ReadFromCursor", readFromCursor},
 		{"RecreatedUnderReader", recreatedUnderReader},
 		{"RecreatedWhileAway", recreatedWhileAway},
+		{"RecreatedAndReplaced", recreatedAndReplaced},
 		{"PoisonAssignment", poisonAssignment},
 		{"PoisonEntries", poisonEntries},
 		{"ForeignName", foreignName},

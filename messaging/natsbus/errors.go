@@ -3,6 +3,7 @@ package natsbus
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,15 +25,7 @@ const second = "maximum messages per subject exceeded"
 
 func hasCode(err error, codes ...jetstream.ErrorCode) bool {
 	var api *jetstream.APIError
-	if !errors.As(err, &api) {
-		return false
-	}
-	for _, code := range codes {
-		if api.ErrorCode == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode)
 }
 
 // isSecond reports whether a message was refused because its subject has one.
