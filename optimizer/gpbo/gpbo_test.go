@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
@@ -220,4 +223,22 @@ type proposeFunc func(context.Context, *optimizer.Request) ([]optimizer.Suggesti
 
 func (f proposeFunc) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	return f(ctx, r)
+}
+
+// The conformance suite compares cores on small models; here every loop that is
+// shared among cores is long enough to be.
+func TestLargeModelOnOneCoreAndTwo(t *testing.T) {
+	s := observed(t, 300)
+	ask := func(cores int) []optimizer.Suggestion {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+		p := s.Problem
+		batch, _, err := New(DefaultOptions()).Suggest(t.Context(), &p, s.State, 3, optimizer.NewRand(p.Seed, p.First))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return batch
+	}
+	if diff := cmp.Diff(ask(1), ask(2)); diff != "" {
+		t.Errorf("(-one core +two):\n%s", diff)
+	}
 }
