@@ -87,6 +87,7 @@ func all(ctx context.Context, t *testing.T, r messaging.Reader, n int) {
 // A server that is killed and started again three times, under publishers and a
 // reader that go on by themselves, loses nothing that it acknowledged.
 func TestServerKilled(t *testing.T) {
+	t.Parallel()
 	const n = 400
 	ctx := patient(t)
 	server := testenv.StartNATS(t, testenv.NATSConfig{})
@@ -128,6 +129,7 @@ func TestServerKilled(t *testing.T) {
 // A claim whose acknowledgement is lost on the way is the worker's all the same:
 // a retry under its id says so, and nobody else gets the attempt.
 func TestAcknowledgementLost(t *testing.T) {
+	t.Parallel()
 	ctx := patient(t)
 	server := testenv.StartNATS(t, testenv.NATSConfig{})
 	l := newLeader(t, natsbus.LeaderOptions{}, server.URL)
@@ -156,6 +158,7 @@ func TestAcknowledgementLost(t *testing.T) {
 // On three servers: one winner a claim, a fence that holds while leaders race,
 // and nothing lost when the server that leads the streams is killed.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	const n = 200
 	ctx := patient(t)
 	servers := testenv.StartNATSCluster(t, 3, testenv.NATSConfig{})

@@ -1,0 +1,108 @@
+package messagingtest
+
+import (
+	"context"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+func measurement(id messaging.AttemptID, worker string, step int64) *messaging.Measurement {
+	return &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: worker, Step: step,
+		Metrics: map[string]float64{"error": 1 / float64(step)}}
+}
+
+func measurements(f *fixture) {
+	const n = 30
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	live, err := l.Measurements(f.ctx)
+	f.ok(err, "measurements")
+	id := attempt("s", 1)
+	for step := int64(1); step <= n; step++ {
+		f.ok(w.PublishMeasurement(f.ctx, measurement(id, "w", step)), "measure")
+	}
+	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("s", 2), "w", 1)), "measure another trial")
+	history, err := l.History(f.ctx, "s", 1, 1)
+	f.ok(err, "history")
+	if len(history) != n {
+		f.Fatalf("history has %d measurements, want %d", len(history), n)
+	}
+	for i, got := range history {
+		want := measurement(id, "w", int64(i+1))
+		if diff := cmp.Diff(*want, got); diff != "" {
+			f.Fatalf("history, measurement %d (-sent +read):\n%s", i, diff)
+		}
+		if diff := cmp.Diff(*want, receive(f, live)); diff != "" {
+			f.Fatalf("live, measurement %d (-sent +received):\n%s", i, diff)
+		}
+	}
+	if h, err := l.History(f.ctx, "s", 9, 1); err != nil || len(h) != 0 {
+		f.Errorf("history of a trial that reported nothing: %d measurements, %v", len(h), err)
+	}
+	if _, err := l.History(f.ctx, "*", 1, 1); err == nil {
+		f.Error("history of a wildcard")
+	}
+}
+
+func heartbeats(f *fixture) {
+	l := f.leader(1)
+	beats, err := l.Heartbeats(f.ctx)
+	f.ok(err, "heartbeats")
+	for _, name := range []string{"v", "w"} {
+		f.ok(f.Worker(name, Pool).Heartbeat(f.ctx, heartbeat(name)), "heartbeat of %s", name)
+		if diff := cmp.Diff(*heartbeat(name), receive(f, beats)); diff != "" {
+			f.Errorf("heartbeat (-sent +received):\n%s", diff)
+		}
+	}
+}
+
+func controls(f *fixture) {
+	l := f.leader(1)
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	v, err := f.Worker("v", Pool).Controls(ctx)
+	f.ok(err, "controls of v")
+	w, err := f.Worker("w", Pool).Controls(ctx)
+	f.ok(err, "controls of w")
+	poison := control(messaging.AttemptID{Study: "s", Trial: 1, Attempt: 1}, "w") // no nonce
+	for _, c := range []*messaging.Control{control(attempt("s", 1), "w"), poison, control(attempt("s", 2), "v")} {
+		f.ok(l.Control(f.ctx, c), "control")
+	}
+	if got := receive(f, v); got.Trial != 2 {
+		f.Errorf("v received %+v, want its own", got)
+	}
+	if diff := cmp.Diff(*control(attempt("s", 1), "w"), receive(f, w)); diff != "" {
+		f.Errorf("control (-sent +received):\n%s", diff)
+	}
+	if got := receive(f, w); got.Nonce != "" {
+		f.Errorf("received %+v, want the receipt of a poison result", got)
+	}
+}
+
+// traceContext travels with every message of a trial.
+func traceContext(f *fixture) {
+	trace := messaging.TraceContext{
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		Tracestate:  "congo=t61rcWkgMzE",
+	}
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
+	a := assignment("s", 1)
+	a.TraceContext = trace
+	f.assign(l, a)
+	if got := f.fetch(w).Assignment().TraceContext; got != trace {
+		f.Errorf("assignment: %+v, want %+v", got, trace)
+	}
+	c, r := claim(a.AttemptID, "w"), result(a.AttemptID, "w", 1)
+	c.TraceContext, r.TraceContext = trace, trace
+	f.ok(w.Claim(f.ctx, "id", c), "claim")
+	f.ok(w.PublishResult(f.ctx, r), "publish")
+	if got := f.next(f.read(l, messaging.StreamClaim, messaging.Cursor{})).Claim; got.TraceContext != trace {
+		f.Errorf("claim: %+v, want %+v", got.TraceContext, trace)
+	}
+	if got := f.next(f.read(l, messaging.StreamResult, messaging.Cursor{})).Result; got.TraceContext != trace {
+		f.Errorf("result: %+v, want %+v", got.TraceContext, trace)
+	}
+}
