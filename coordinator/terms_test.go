@@ -1,0 +1,249 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// revoke ends the leader's lease, and returns the term that it was.
+func (r *rig) revoke() ledger.Fence {
+	r.t.Helper()
+	resp, err := r.etcd.Get(r.ctx(), r.ledger.LeaderKey())
+	if err != nil || len(resp.Kvs) != 1 {
+		r.t.Fatalf("the leader's key: %v, %v", resp, err)
+	}
+	kv := resp.Kvs[0]
+	if _, err := r.etcd.Revoke(r.ctx(), clientv3.LeaseID(kv.Lease)); err != nil {
+		r.t.Fatal(err)
+	}
+	return ledger.Fence{Key: r.ledger.LeaderKey(), Revision: kv.CreateRevision}
+}
+
+// after waits for a leader of a later epoch.
+func (r *rig) after(epoch int64) {
+	r.t.Helper()
+	r.eventually(func() error {
+		_, next, err := election.Leader(r.t.Context(), r.etcd, r.ledger.LeaderKey())
+		if err == nil && next <= epoch {
+			err = errors.New("no new leader")
+		}
+		return err
+	})
+}
+
+// Leaders come and go in the middle of a study: nothing is lost, or told twice.
+func TestTakeoversInTheMiddle(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	first := r.leader()
+	r.replica()
+	r.hand("w1", 3, nil)
+	r.hand("w2", 3, nil)
+	s := r.create(first, "terms", 150, 6)
+	for _, ended := range []int{20, 60, 100} {
+		r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() >= ended })
+		r.after(r.revoke().Revision)
+	}
+	r.ends(s.ID)
+	stored := r.verify(s.ID, 150, 150)
+	for i := range stored.Trials {
+		if n := len(stored.Trials[i].Attempts); n != 1 {
+			t.Errorf("trial %d has %d attempts, though no worker was lost", i+1, n)
+		}
+	}
+}
+
+// What a leader does after another has taken over is refused by both stores.
+func TestZombieIsFenced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	first := r.leader()
+	s := r.create(first, "zombie", 4, 1)
+	tr := r.trial(s.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialQueued })
+	resp, err := r.etcd.Get(r.ctx(), r.ledger.LeaderKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A second hand on the same term's writes, as a zombie's would be.
+	zombie, err := ledger.New(r.client(), ledger.Options{}).Lead(r.ctx(), ledger.Fence{Key: r.ledger.LeaderKey(), Revision: resp.Kvs[0].CreateRevision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := r.replica()
+	r.revoke()
+	if err := second.Leading(r.ctx()); err != nil && first.term.Load() == nil {
+		t.Fatal(err)
+	}
+	// Either may lead now, under a later epoch; the old term's are refused.
+	var b ledger.Batch
+	b.PutTrial(s.ID, &tr)
+	if err := zombie.Commit(r.ctx(), &b); !errors.Is(err, ledger.ErrFenced) {
+		t.Errorf("a zombie's commit: %v", err)
+	}
+	stale := r.broker.Leader()
+	defer stale.Close()
+	if err := stale.Fence(r.ctx(), resp.Kvs[0].CreateRevision); !errors.Is(err, messaging.ErrFenced) {
+		t.Errorf("a zombie raises its fence again: %v", err)
+	}
+	if second.term.Load() != nil {
+		err := first.bus.Assign(r.ctx(), []*messaging.Assignment{{AttemptID: named(s.ID, &tr, 1), Pool: defaultPool, StudyName: "zombie",
+			Parameters: tr.Point, ParameterOrder: []string{"x"}, Objective: s.Study.Spec.Objective, Run: s.Study.Spec.Trial}})
+		if !errors.Is(err, messaging.ErrFenced) {
+			t.Errorf("a zombie publishes: %v", err)
+		}
+	}
+}
+
+// A command is answered even where it reaches a term that has just ended.
+func TestCommandsAfterTheTerm(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	l := c.term.Load()
+	c.stop()
+	c.term.Store(l) // as read by a command just before the term ended
+	for range 2 * inboxSize {
+		if err := c.Stop(context.Background(), "any", ""); !errors.Is(err, ErrNotLeader) {
+			t.Fatalf("a command after the term: %v", err)
+		}
+	}
+}
+
+// A request that its caller gives up does not end the leader's term.
+func TestCancelledCreateKeepsTheTerm(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	before := c.term.Load()
+	for range 20 {
+		ctx, cancel := context.WithCancel(r.ctx())
+		go cancel()
+		_, _ = c.Create(ctx, newStudy("given-up", 1, 1))
+		cancel()
+	}
+	s := r.create(c, "kept", 2, 1)
+	r.hand("w", 1, nil)
+	r.ends(s.ID)
+	if c.term.Load() != before {
+		t.Error("the term ended")
+	}
+}
+
+// A study that this version cannot load stops no other.
+func TestBrokenStudyIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	first := r.leader()
+	bad := r.create(first, "bad", 5, 1, func(s *study.Spec) { s.Algorithm.Name = "odd" })
+	good := r.create(first, "good", 5, 1)
+	first.stop()
+	c := r.leader(func(o *Options) {
+		o.NewOptimizer = func(a study.Algorithm) (optimizer.Optimizer, error) {
+			if a.Name == "odd" {
+				return nil, errors.New("no such algorithm")
+			}
+			return sampler{}, nil
+		}
+	})
+	if err := c.Stop(r.ctx(), "bad", ""); !errors.Is(err, ErrBroken) {
+		t.Errorf("stop a broken study: %v", err)
+	}
+	if err := c.Delete(r.ctx(), "bad", false); !errors.Is(err, ErrRunning) {
+		t.Errorf("delete a broken study: %v", err)
+	}
+	if err := c.Delete(r.ctx(), "bad", true); err != nil {
+		t.Errorf("force the deletion of a broken study: %v", err)
+	}
+	if _, err := r.ledger.Study(r.ctx(), bad.ID); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("a deleted study: %v", err)
+	}
+	r.hand("w", 1, nil) // may claim an assignment of the deleted study: it is told to stop
+	r.ends(good.ID)
+	r.verify(good.ID, 5, 5)
+}
+
+// An ended study's engine is forgotten after a while and loaded when it is wanted.
+func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	w := r.hand("w", 2, nil)
+	s := r.create(c, "rests", 4, 2)
+	r.ends(s.ID)
+	l := c.term.Load()
+	if err := c.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
+		l.fleet.checked = time.Time{}
+		l.tick(now.Add(2 * restAfter))
+		if l.runs[s.ID].engine != nil || len(l.loaded) != 0 {
+			t.Error("an ended study keeps its engine")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stored := r.verify(s.ID, 4, 4)
+	id := named(s.ID, &stored.Trials[0], 1)
+	if err := w.bus.PublishResult(r.ctx(), &messaging.Result{AttemptID: id, Worker: "w", Outcome: messaging.OutcomeFailed,
+		Started: time.Now(), Ended: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually(func() error {
+		if got := w.receipts(id); len(got) < 2 {
+			return errors.New("the late result has no receipt")
+		}
+		return nil
+	})
+	if err := c.Update(r.ctx(), s.ID, newStudy("rests", 6, 2)); err != nil {
+		t.Fatal(err)
+	}
+	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() == 6 })
+	r.verify(s.ID, 6, 6)
+	if c.term.Load() != l {
+		t.Error("the term ended")
+	}
+}
+
+// A worker that fails three times in a row while another succeeds gets no more of
+// the study; its next process is told again, by whoever leads then.
+func TestFailingWorkerIsAvoided(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	first := r.leader()
+	answered := make(chan struct{})
+	var once sync.Once
+	r.hand("good", 1, func(a *messaging.Assignment) *messaging.Result {
+		once.Do(func() { close(answered) })
+		return completes(a)
+	})
+	bad := r.hand("bad", 1, func(a *messaging.Assignment) *messaging.Result {
+		<-answered // so that the study's first three trials do not all fail
+		return fails(a)
+	})
+	s := r.create(first, "avoids", 400, 2)
+	id := messaging.AttemptID{Study: s.ID}
+	bad.heard(messaging.ControlAvoid, id)
+	if err := first.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
+		if slots, _ := l.fleet.capacity(l.runs[s.ID], now); slots > 1 {
+			t.Errorf("%d slots, though one of two workers is avoided", slots)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	bad.stop()
+	first.stop()
+	r.leader()
+	again := r.hand("bad", 0, nil, func(h *hand) { h.instance = "bad-2" })
+	again.heard(messaging.ControlAvoid, id)
+}
