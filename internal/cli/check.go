@@ -184,8 +184,8 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 func (c *checked) text(w io.Writer, s *study.Study, assignment *messaging.Assignment) error {
 	spec := &s.Spec
 	fields := []field{
-		{"Study", fmt.Sprintf("%s: %s %s over %d parameters, %d trials by %s, %d at once", c.Study, spec.Objective.Direction,
-			spec.Objective.Metric, len(spec.Parameters), spec.Budget.MaxTrials, spec.Algorithm.Name, spec.Parallelism)},
+		{"Study", fmt.Sprintf("%s: %s %s over %s, %s by %s, %d at once", c.Study, spec.Objective.Direction, spec.Objective.Metric,
+			count(len(spec.Parameters), "parameter"), count(spec.Budget.MaxTrials, "trial"), spec.Algorithm.Name, spec.Parallelism)},
 		{"Trial 1", point(c.Parameters)},
 		{"Command", shell(c.Command)},
 		{"In", c.Workdir},
@@ -218,6 +218,14 @@ func (t *tried) fields(metric string) []field {
 		fields = append(fields, field{"Failure", failure(t.Failure)})
 	}
 	return append(fields, field{"Log", t.Logs})
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // reads says where the objective's metric comes from.

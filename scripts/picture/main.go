@@ -50,7 +50,7 @@ func run(at, file string, w io.Writer) error {
 		for i := 0; len(now) > 0 && i < len(then) && slices.Equal(now[0], then[i]); i++ {
 			now = now[1:] // has not changed meanwhile
 		}
-		then = append(then, nil, []cell{{r: '⋮', style: faint}}, nil)
+		then = append(then, nil, []cell{{r: '…', style: faint}}, nil)
 	}
 	_, err = io.WriteString(w, svg(append(then, now...)))
 	return err
