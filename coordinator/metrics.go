@@ -160,8 +160,8 @@ func (m *metrics) ended(ctx context.Context, r *run, t *record.Trial, folded tim
 	m.trials.Add(ctx, 1, attrs)
 	m.staleness.Record(ctx, int64(t.Staleness), attrs)
 	times := t.Times
-	if !times.Claimed.IsZero() {
-		m.queueWait.Record(ctx, times.Claimed.Sub(times.Created).Seconds(), attrs)
+	if claimed := first(times.Claimed, times.Started); !claimed.IsZero() {
+		m.queueWait.Record(ctx, max(0, claimed.Sub(times.Created).Seconds()), attrs)
 	}
 	if !times.Ended.IsZero() && !times.Started.IsZero() {
 		evaluation := times.Ended.Sub(times.Started)

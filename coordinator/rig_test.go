@@ -101,8 +101,7 @@ func (r *rig) replica(change ...func(*Options)) *replica {
 	bus := r.broker.Leader()
 	o.Etcd, o.Bus = r.client(), bus
 	o.LeaseTTL, o.WorkerLease = 2*time.Second, 2*time.Second
-	o.NewOptimizer = func(study.Algorithm) (optimizer.Optimizer, error) { return sampler{}, nil }
-	o.Recommend = func(context.Context, *optimizer.Problem) (*optimizer.Recommendation, error) { return nil, nil }
+	o.NewOptimizer, o.Recommend = newSampler, noAdvice
 	o.Logger = slog.New(slog.NewTextHandler(logTo{r.t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	for _, f := range change {
 		f(&o)
@@ -267,6 +266,22 @@ func (sampler) Suggest(_ context.Context, _ *optimizer.Problem, state optimizer.
 		s[i] = optimizer.Suggestion{Point: study.Point{"x": 2*rng.Float64() - 1}, Source: optimizer.SourceRandom}
 	}
 	return s, state, nil
+}
+
+func newSampler(study.Algorithm) (optimizer.Optimizer, error) { return sampler{}, nil }
+
+func noAdvice(context.Context, *optimizer.Problem) (*optimizer.Recommendation, error) {
+	return nil, nil
+}
+
+// contains says which of the wanted parts a text does not have.
+func contains(text string, wanted ...string) error {
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			return fmt.Errorf("no %s", want)
+		}
+	}
+	return nil
 }
 
 // logTo writes a log to a test's.

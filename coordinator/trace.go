@@ -46,7 +46,8 @@ func (l *leader) emit(ctx context.Context, r *run, t record.Trial, folded time.T
 	child(telemetry.SpanCommit, times.Suggested, times.Created)
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		child(telemetry.SpanQueue, a.Opened, a.Claimed, telemetry.AttrAttempt.Int(a.Number), telemetry.AttrWorker.String(a.Worker))
+		// A quick result may be read before its claim: the start is as good.
+		child(telemetry.SpanQueue, a.Opened, first(a.Claimed, a.Started), telemetry.AttrAttempt.Int(a.Number), telemetry.AttrWorker.String(a.Worker))
 	}
 	child(telemetry.SpanFold, first(times.Ended, times.Folded), folded, telemetry.AttrEpoch.Int64(l.term.Epoch))
 	root.End(trace.WithTimestamp(folded))

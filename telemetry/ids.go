@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -15,6 +16,10 @@ type spanIDKey struct{}
 func WithSpan(ctx context.Context, traceID trace.TraceID, spanID trace.SpanID) context.Context {
 	return context.WithValue(ctx, spanIDKey{}, trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID}))
 }
+
+// IDGenerator returns the generator that WithSpan needs of a tracer provider; the
+// one that Setup makes has it.
+func IDGenerator() sdktrace.IDGenerator { return idGenerator{} }
 
 // idGenerator draws ids at random unless WithSpan has set them.
 type idGenerator struct{}

@@ -1,0 +1,201 @@
+package coordinator
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+const lease = 20 * time.Second
+
+// noon is when the leader of these tests begins to hear.
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func heartbeat(worker, instance string, slots, free int, running ...messaging.AttemptID) messaging.Heartbeat {
+	return messaging.Heartbeat{Worker: worker, Instance: instance, Pool: defaultPool, Slots: slots, Free: free, Running: running}
+}
+
+func attempt(n int) messaging.AttemptID {
+	return messaging.AttemptID{Study: "s", Trial: n, Attempt: 1, Nonce: "n"}
+}
+
+func TestLeases(t *testing.T) {
+	// The worker's clock is an hour ahead, or behind: it does not matter.
+	for _, skew := range []time.Duration{-time.Hour, 0, time.Hour} {
+		open := []engine.OpenAttempt{{Attempt: attempt(1), Worker: "w", Claimed: noon.Add(skew)}}
+		for _, test := range []struct {
+			name  string
+			beats map[time.Duration]messaging.Heartbeat
+			at    time.Duration
+			lost  string // a part of the reason; empty where it is not lost
+		}{
+			{"never heard, within a lease of the first hearing", nil, lease, ""},
+			{"never heard", nil, lease + 1, "not heard"},
+			{"silent for a lease", map[time.Duration]messaging.Heartbeat{0: heartbeat("w", "1", 1, 0, attempt(1))}, lease, ""},
+			{"silent for longer", map[time.Duration]messaging.Heartbeat{time.Second: heartbeat("w", "1", 1, 0, attempt(1))}, lease + 2*time.Second, "silent for 21s"},
+			{"knows it", map[time.Duration]messaging.Heartbeat{2 * lease: heartbeat("w", "1", 1, 0, attempt(1))}, 2*lease + 1, ""},
+			{"has just been seen without it", map[time.Duration]messaging.Heartbeat{2 * lease: heartbeat("w", "1", 1, 0)}, 2*lease + 1, ""},
+		} {
+			f := newFleet(lease)
+			f.listenSince(noon)
+			for at, h := range test.beats {
+				f.beat(h, noon.Add(at))
+			}
+			lost := f.lost(open, noon.Add(test.at))
+			if len(lost) > 1 || (len(lost) == 1) != (test.lost != "") || len(lost) == 1 && !strings.Contains(lost[0].Reason, test.lost) {
+				t.Errorf("%s (skew %v): lost %+v, want %q", test.name, skew, lost, test.lost)
+			}
+		}
+	}
+}
+
+// An attempt that its worker does not know is given up a lease after it was first
+// missed, unless it turns up meanwhile.
+func TestForgottenAttempts(t *testing.T) {
+	open := []engine.OpenAttempt{{Attempt: attempt(1), Worker: "w", Claimed: noon}}
+	f := newFleet(lease)
+	f.listenSince(noon)
+	lostAt := time.Duration(0)
+	for at := 5 * time.Second; at < 5*lease && lostAt == 0; at += 5 * time.Second {
+		h := heartbeat("w", "1", 1, 0)
+		if at == 30*time.Second {
+			h.Spooled = []messaging.AttemptID{attempt(1)}
+		}
+		f.beat(h, noon.Add(at))
+		if len(f.lost(open, noon.Add(at))) > 0 {
+			lostAt = at
+		}
+	}
+	// Missed again from 35 s on; more than a lease of 20 s later is 60 s.
+	if lostAt != 60*time.Second {
+		t.Errorf("lost after %v, want 60 s", lostAt)
+	}
+}
+
+// A break in hearing gives everybody a new lease.
+func TestNobodyIsLostForABreak(t *testing.T) {
+	open := []engine.OpenAttempt{{Attempt: attempt(1), Worker: "w", Claimed: noon}}
+	f := newFleet(lease)
+	f.listenSince(noon)
+	f.beat(heartbeat("w", "1", 1, 0, attempt(1)), noon)
+	back := noon.Add(10 * lease)
+	f.listenSince(back)
+	if lost := f.lost(open, back.Add(lease)); len(lost) > 0 {
+		t.Errorf("lost within a lease of the break's end: %+v", lost)
+	}
+	if lost := f.lost(open, back.Add(lease+1)); len(lost) != 1 {
+		t.Error("not lost a lease after the break")
+	}
+}
+
+func TestInstances(t *testing.T) {
+	f := newFleet(lease)
+	for i, test := range []struct {
+		instance string
+		at       time.Duration
+		want     news
+	}{
+		{"a", 0, news{fresh: true}},
+		{"a", time.Second, news{}},
+		{"b", 2 * time.Second, news{fresh: true}}, // started again
+		{"b", 3 * time.Second, news{}},
+		{"a", 4 * time.Second, news{fresh: true, shared: true}}, // the first still lives
+		{"b", 5 * time.Second, news{fresh: true, shared: true}},
+	} {
+		if got := f.beat(heartbeat("w", test.instance, 1, 1), noon.Add(test.at)); got != test.want {
+			t.Errorf("heartbeat %d of instance %s: %+v, want %+v", i, test.instance, got, test.want)
+		}
+	}
+}
+
+func TestCapacity(t *testing.T) {
+	spec := study.Study{Spec: study.Spec{Pool: defaultPool}}
+	r := &run{spec: record.Study{ID: "s", Study: spec}}
+	f := newFleet(lease)
+	f.beat(heartbeat("a", "1", 4, 1), noon)
+	f.beat(heartbeat("b", "1", 2, 2), noon)
+	elsewhere := heartbeat("c", "1", 8, 8)
+	elsewhere.Pool = "gpu"
+	f.beat(elsewhere, noon)
+	leaving := heartbeat("d", "1", 16, 16)
+	leaving.Leaving = true
+	f.beat(leaving, noon)
+	check := func(what string, now time.Time, slots, free int) {
+		t.Helper()
+		if s, n := f.capacity(r, now); s != slots || n != free {
+			t.Errorf("%s: %d slots, %d free; want %d, %d", what, s, n, slots, free)
+		}
+	}
+	check("two workers", noon, 6, 3)
+	if !f.changed(r) || f.changed(r) {
+		t.Error("a change is told once")
+	}
+	f.beat(heartbeat("a", "1", 4, 1), noon.Add(lease/2))
+	if !f.changed(r) { // the engine's own count ran on since the last one
+		t.Error("a heartbeat that says the same is told too")
+	}
+	f.beat(elsewhere, noon.Add(lease/2))
+	if f.changed(r) {
+		t.Error("a heartbeat in another pool is told")
+	}
+	r.avoid("a", "it fails")
+	check("one is avoided", noon, 2, 2)
+	check("the other is silent", noon.Add(lease+1), 0, 0)
+	if f.due(noon.Add(lease + 1)); !f.changed(r) {
+		t.Error("a worker's silence is not told")
+	}
+}
+
+// Whoever is gone is forgotten, so that names that come once do not add up.
+func TestFleetForgets(t *testing.T) {
+	f := newFleet(lease)
+	f.listenSince(noon)
+	for i := range 1000 {
+		at := noon.Add(time.Duration(i) * time.Second)
+		name := "w" + at.Format("150405")
+		f.beat(heartbeat(name, "1", 1, 1), at)
+		f.lost([]engine.OpenAttempt{{Attempt: attempt(i + 1), Worker: name}}, at)
+		f.due(at)
+	}
+	if n := len(f.workers); n > 2*int(lease/time.Second)+1 {
+		t.Errorf("%d workers are remembered", n)
+	}
+	// One worker that never goes, and attempts of it that end in other ways.
+	for i := range 1000 {
+		at := noon.Add(time.Hour + time.Duration(i)*time.Second)
+		f.beat(heartbeat("stays", "1", 1, 1), at)
+		f.lost([]engine.OpenAttempt{{Attempt: attempt(i + 1), Worker: "stays"}}, at)
+		f.due(at)
+	}
+	if n := len(f.workers["stays"].missing); n > 2*int(lease/time.Second)+1 {
+		t.Errorf("%d missing attempts are remembered", n)
+	}
+}
+
+func TestRoster(t *testing.T) {
+	r := newRoster(lease)
+	for i, name := range []string{"b", "a", "c"} {
+		r.hear(heartbeat(name, "1", 1, 1), noon.Add(time.Duration(i)*lease/2))
+	}
+	names := func(now time.Time) (list string) {
+		for _, w := range r.list(now) {
+			list += w.Worker
+		}
+		return list
+	}
+	if got := names(noon.Add(lease)); got != "abc" {
+		t.Errorf("workers %q, want abc", got)
+	}
+	if got := names(noon.Add(lease + 1)); got != "ac" {
+		t.Errorf("workers %q, want a and c: b is silent", got)
+	}
+	r.hear(heartbeat("d", "1", 1, 1), noon.Add(5*lease))
+	if len(r.workers) != 1 {
+		t.Errorf("%d workers are remembered, want d alone", len(r.workers))
+	}
+}
