@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,8 +27,11 @@ import (
 // patience bounds every wait of these tests that should succeed.
 const patience = 20 * time.Second
 
-// etcd is the one server of all tests: each works under a prefix of its own.
-var etcd *embedded.Etcd
+// etcd is the one server of all tests: each rig works under a prefix of its own.
+var (
+	etcd *embedded.Etcd
+	rigs atomic.Int64
+)
 
 func TestMain(m *testing.M) {
 	code, err := runTests(m)
@@ -59,6 +63,7 @@ func runTests(m *testing.M) (code int, err error) {
 // rig is one shard: a broker in memory, a part of etcd, replicas and workers.
 type rig struct {
 	t      *testing.T
+	prefix string // of its keys
 	broker *membus.Broker
 	ledger *ledger.Ledger
 	etcd   *clientv3.Client
@@ -66,7 +71,7 @@ type rig struct {
 
 func newRig(t *testing.T, o membus.Options) *rig {
 	t.Helper()
-	r := &rig{t: t, broker: membus.New(o)}
+	r := &rig{t: t, broker: membus.New(o), prefix: fmt.Sprintf("%s/%d/", t.Name(), rigs.Add(1))}
 	r.etcd = r.client()
 	r.ledger = ledger.New(r.etcd, ledger.Options{})
 	return r
@@ -80,10 +85,9 @@ func (r *rig) client() *clientv3.Client {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = c.Close() })
-	prefix := r.t.Name() + "/"
-	c.KV = namespace.NewKV(c.KV, prefix)
-	c.Watcher = namespace.NewWatcher(c.Watcher, prefix)
-	c.Lease = namespace.NewLease(c.Lease, prefix)
+	c.KV = namespace.NewKV(c.KV, r.prefix)
+	c.Watcher = namespace.NewWatcher(c.Watcher, r.prefix)
+	c.Lease = namespace.NewLease(c.Lease, r.prefix)
 	return c
 }
 

@@ -21,7 +21,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-const module = "github.com/fantasia-hpo/fantasia/"
+const (
+	module = "github.com/fantasia-hpo/fantasia/"
+	// leaseTTL is that of the coordinators' leases.
+	leaseTTL = 2 * time.Second
+)
 
 // cluster is Fantasia over many processes.
 type cluster struct {
@@ -50,7 +54,7 @@ func startCluster(t *testing.T, coordinators, workers, slots int) *cluster {
 		healthy := func(ctx context.Context) error { return c.get(ctx, "http://"+address+"/healthz") }
 		c.coordinators[address] = testenv.Start(t, coordinator, []string{
 			"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", fmt.Sprintf("c%d", i),
-			"--lease-ttl", "2s", "--worker-lease", "3s",
+			"--lease-ttl", leaseTTL.String(), "--worker-lease", "3s",
 		}, nil, healthy)
 	}
 	self, err := os.Executable()
@@ -111,29 +115,44 @@ func (c *cluster) await(name string, ended int) (ledger.Summary, bool) {
 	return s, s.Status.State != study.Running
 }
 
+// leader waits for a leader of an epoch later than a given one.
+func (c *cluster) leader(after int64) (p *testenv.Process, address string, epoch int64) {
+	c.t.Helper()
+	testenv.Eventually(c.t, time.Minute, func(ctx context.Context) (err error) {
+		address, epoch, err = election.Leader(ctx, c.etcd, c.ledger.LeaderKey())
+		if err == nil && epoch <= after {
+			err = errors.New("the old leader's key is still there")
+		}
+		return err
+	})
+	if p = c.coordinators[address]; p == nil {
+		c.t.Fatalf("the leader advertises %q, which is no coordinator", address)
+	}
+	return p, address, epoch
+}
+
 // killLeader kills whichever coordinator leads, and starts it again once
 // another has taken over.
 func (c *cluster) killLeader() {
 	c.t.Helper()
-	var leader string
-	var epoch int64
-	testenv.Eventually(c.t, time.Minute, func(ctx context.Context) (err error) {
-		leader, epoch, err = election.Leader(ctx, c.etcd, c.ledger.LeaderKey())
-		return err
-	})
-	p := c.coordinators[leader]
-	if p == nil {
-		c.t.Fatalf("the leader advertises %q, which is no coordinator", leader)
-	}
+	p, _, epoch := c.leader(0)
 	p.Kill()
+	c.leader(epoch)
+	p.Restart()
+}
+
+// create creates the one study.
+func (c *cluster) create(algorithm string, trials, parallelism int) {
+	c.t.Helper()
 	testenv.Eventually(c.t, time.Minute, func(ctx context.Context) error {
-		_, next, err := election.Leader(ctx, c.etcd, c.ledger.LeaderKey())
-		if err == nil && next <= epoch {
-			err = errors.New("the dead leader's key is still there")
+		_, err := c.client().CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{
+			StudyFile: fmt.Sprintf(clusterStudy, algorithm, trials, parallelism),
+		}))
+		if connect.CodeOf(err) == connect.CodeAlreadyExists {
+			return nil
 		}
 		return err
 	})
-	p.Restart()
 }
 
 const clusterStudy = `
@@ -154,15 +173,7 @@ spec:
 func TestNothingIsLostWhenPartsAreKilled(t *testing.T) {
 	const trials = 200
 	c := startCluster(t, 3, 4, 4)
-	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-		_, err := c.client().CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{
-			StudyFile: fmt.Sprintf(clusterStudy, "gp", trials, 16),
-		}))
-		if connect.CodeOf(err) == connect.CodeAlreadyExists {
-			return nil
-		}
-		return err
-	})
+	c.create("gp", trials, 16)
 	for i, ended := range []int{10, 35, 60, 85, 110, 130, 150, 170} {
 		if _, over := c.await("cluster", ended); over {
 			t.Fatalf("the study ended before fault %d", i)
