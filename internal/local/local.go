@@ -85,10 +85,13 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
 	n, err := open(ctx, o, &stack)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		result, err = n.run(ctx)
 	}
-	return n.run(ctx)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrInterrupted) { // while it started
+		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
+	}
+	return result, err
 }
 
 // open locks the state directory and starts everything that a run stands on.
