@@ -9,6 +9,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -38,7 +39,11 @@ func translate(err error) error {
 		{ledger.ErrNameTaken, server.ErrExists},
 		{coordinator.ErrIncompatible, server.ErrPrecondition},
 		{coordinator.ErrRunning, server.ErrPrecondition},
+		{coordinator.ErrBroken, server.ErrPrecondition},
 		{coordinator.ErrNotLeader, server.ErrUnavailable},
+		{ledger.ErrFenced, server.ErrUnavailable},
+		{ledger.ErrUnknown, server.ErrUnavailable},
+		{ledger.ErrNoSpace, server.ErrUnavailable},
 		{election.ErrNoLeader, server.ErrUnavailable},
 	} {
 		if errors.Is(err, pair[0]) {
@@ -192,7 +197,8 @@ func (b *Backend) Workers(context.Context) ([]server.Worker, error) {
 // errStop ends a watch from within.
 var errStop = errors.New("the watch has ended")
 
-// WatchStudy implements server.Backend.
+// WatchStudy implements server.Backend. A reader who is slow gets the study as it
+// is when it comes back for the next, not each state that it had meanwhile.
 func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[server.Study, error] {
 	return func(yield func(server.Study, error) bool) {
 		id, err := b.l.ID(ctx, nameOrID)
@@ -200,36 +206,67 @@ func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[ser
 			yield(server.Study{}, translate(err))
 			return
 		}
-		err = b.l.Watch(ctx, id, 0, func(c ledger.Change) error {
+		ctx, cancel := context.WithCancel(ctx)
+		w := watchStudy(ctx, b.l, id)
+		defer w.running.Wait()
+		defer cancel()
+		for range w.changed {
+			s, err := b.l.Study(ctx, id)
+			if errors.Is(err, ledger.ErrNotFound) {
+				return
+			}
+			ended := err == nil && s.Status.State.Terminal()
+			var shown server.Study
+			if err == nil {
+				shown, err = b.shown(ctx, s)
+			}
+			if err == nil && ended {
+				shown.Recommended, err = b.c.Recommend(ctx, s)
+			}
+			if err != nil {
+				b.end(ctx, err, func(err error) { yield(server.Study{}, err) })
+				return
+			}
+			if !yield(shown, nil) || ended {
+				return
+			}
+		}
+		b.end(ctx, w.failed, func(err error) { yield(server.Study{}, err) })
+	}
+}
+
+// studyWatch tells that a study has changed, once for any number of changes.
+type studyWatch struct {
+	// changed is closed when the watch has ended; failed says why.
+	changed chan struct{}
+	failed  error
+	running sync.WaitGroup
+}
+
+// watchStudy watches a study until it is deleted or ctx ends; the caller waits
+// until it is no longer running.
+func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
+	w := &studyWatch{changed: make(chan struct{}, 1)}
+	w.running.Go(func() {
+		defer close(w.changed)
+		dirty := false
+		w.failed = l.Watch(ctx, id, 0, func(c ledger.Change) error {
 			switch {
 			case c.Deleted:
 				return errStop
-			case c.Status == nil && c.Study == nil:
-				return nil
-			}
-			s, err := b.l.Study(ctx, id)
-			if errors.Is(err, ledger.ErrNotFound) {
-				return errStop
-			}
-			if err != nil {
-				return err
-			}
-			shown, err := b.shown(ctx, s)
-			if err != nil {
-				return err
-			}
-			if s.Status.State.Terminal() {
-				if shown.Recommended, err = b.c.Recommend(ctx, s); err != nil {
-					return err
+			case c.Status != nil || c.Study != nil:
+				dirty = true
+			case c.Synced && dirty:
+				dirty = false
+				select {
+				case w.changed <- struct{}{}:
+				default:
 				}
-			}
-			if !yield(shown, nil) || s.Status.State.Terminal() {
-				return errStop
 			}
 			return nil
 		})
-		b.end(ctx, err, func(err error) { yield(server.Study{}, err) })
-	}
+	})
+	return w
 }
 
 // WatchTrials implements server.Backend.

@@ -1,0 +1,266 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/wire"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/study"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newBackend starts a leader over an etcd of its own and a bus in memory.
+func newBackend(t *testing.T) (context.Context, *Backend, *membus.Broker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	etcd, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := etcd.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := membus.New(membus.Options{})
+	o := wire.Coordinator(coordinator.DefaultOptions())
+	o.Etcd, o.Bus, o.LeaseTTL = client, broker.Leader(), 2*time.Second
+	c, err := coordinator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(running) }()
+	t.Cleanup(func() {
+		stop()
+		if err := errors.Join(<-done, o.Bus.Close(), client.Close(), etcd.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Leading(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx, NewBackend(c, ledger.New(client, ledger.Options{})), broker
+}
+
+// evaluate is a worker of one slot that answers x squared until the test ends.
+func evaluate(t *testing.T, b *membus.Broker) {
+	t.Helper()
+	bus, err := b.Worker("w", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- answer(ctx, bus) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		_ = bus.Close()
+	})
+}
+
+func answer(ctx context.Context, bus *membus.Worker) error {
+	for n := 0; ; n++ {
+		if err := bus.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: "default", Instance: "1", Slots: 1, Free: 1, At: time.Now(), StudyCommands: true}); err != nil && ctx.Err() == nil {
+			return err
+		}
+		d, err := bus.Fetch(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		a, now := d.Assignment(), time.Now()
+		x := a.Parameters["x"].(float64)
+		x *= x
+		err = errors.Join(
+			bus.Claim(ctx, fmt.Sprint(n), &messaging.Claim{AttemptID: a.AttemptID, Pool: "default", Worker: "w", At: now}),
+			d.Ack(ctx),
+			bus.PublishResult(ctx, &messaging.Result{AttemptID: a.AttemptID, Worker: "w", Outcome: messaging.OutcomeCompleted, Value: &x, Started: now, Ended: now}))
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+const file = `
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: %s}
+spec:
+  objective: {metric: loss, direction: minimize}
+  parameters: [{name: x, type: float, min: -1, max: 1}]
+  algorithm: {name: random, seed: 1}
+  budget: {maxTrials: %d}
+  parallelism: 2
+  pool: %s
+  trial: {command: [/bin/true]}
+`
+
+// The watches of a study and of its trials end with the study: the one with its
+// last state and its recommendation, the other with every trial's.
+func TestWatchesEndWithTheStudy(t *testing.T) {
+	ctx, b, broker := newBackend(t)
+	const trials = 12
+	created, err := b.Create(ctx, fmt.Appendf(nil, file, "watched", trials, "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(created.Status.Reason, `no worker of pool "default"`) {
+		t.Errorf("a study without workers says %q", created.Status.Reason)
+	}
+	last := make(chan server.Study, 1)
+	go func() {
+		defer close(last)
+		var s server.Study
+		for next, err := range b.WatchStudy(ctx, "watched") {
+			if err != nil {
+				t.Error(err)
+			}
+			s = next
+		}
+		last <- s
+	}()
+	evaluate(t, broker)
+	states := map[int]study.TrialState{}
+	for tr, err := range b.WatchTrials(ctx, "watched", true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		states[tr.Number] = tr.State
+	}
+	for n := 1; n <= trials; n++ {
+		if states[n] != study.TrialCompleted {
+			t.Errorf("the watch ended with trial %d %q", n, states[n])
+		}
+	}
+	if s := <-last; s.Status.State != study.Completed || s.Status.Counts.Completed != trials || s.Best == nil || s.Recommended == nil {
+		t.Errorf("the watch ended with the study %+v (best %v, recommended %v)", s.Status, s.Best, s.Recommended)
+	}
+	// Of an ended study: all that there is, or nothing that is new.
+	for existing, want := range map[bool]int{true: trials, false: 0} {
+		n := 0
+		for _, err := range b.WatchTrials(ctx, "watched", existing) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n != want {
+			t.Errorf("the watch of an ended study's trials (existing: %t) has %d, want %d", existing, n, want)
+		}
+	}
+	if list, err := b.Trials(ctx, "watched", 4, 5); err != nil || len(list) != 5 || list[0].Number != 5 {
+		t.Errorf("a page of trials: %+v, %v", list, err)
+	}
+}
+
+func TestWatchesEndWithTheStudysDeletion(t *testing.T) {
+	ctx, b, _ := newBackend(t)
+	if _, err := b.Create(ctx, fmt.Appendf(nil, file, "gone", 5, "default")); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for s, err := range b.WatchStudy(ctx, "gone") {
+		if err != nil || s.Status.State != study.Running && s.Status.State != study.Stopped {
+			t.Errorf("%+v, %v", s.Status, err)
+		}
+		if n++; n == 1 {
+			if err := b.Delete(ctx, "gone", true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("the watch showed nothing")
+	}
+	for _, err := range b.WatchStudy(ctx, "gone") {
+		if !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("watch a deleted study: %v", err)
+		}
+	}
+	for _, err := range b.WatchTrials(ctx, "gone", true) {
+		if !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("watch a deleted study's trials: %v", err)
+		}
+	}
+}
+
+func TestErrorsInTheAPIsWords(t *testing.T) {
+	ctx, b, _ := newBackend(t)
+	if _, err := b.Create(ctx, fmt.Appendf(nil, file, "s", 5, "default")); err != nil {
+		t.Fatal(err)
+	}
+	_, errTwice := b.Create(ctx, fmt.Appendf(nil, file, "s", 5, "default"))
+	_, errFit := b.Update(ctx, "s", []byte(strings.Replace(fmt.Sprintf(file, "s", 5, "default"), "loss", "other", 1)))
+	_, errNone := b.Study(ctx, "none")
+	_, errTrial := b.Trial(ctx, "s", 99)
+	for what, pair := range map[string][2]error{
+		"create twice":               {errTwice, server.ErrExists},
+		"update by another":          {errFit, server.ErrPrecondition},
+		"delete a running one":       {b.Delete(ctx, "s", false), server.ErrPrecondition},
+		"get none":                   {errNone, server.ErrNotFound},
+		"get no trial":               {errTrial, server.ErrNotFound},
+		"a write of unknown outcome": {translate(fmt.Errorf("commit: %w", ledger.ErrUnknown)), server.ErrUnavailable},
+	} {
+		if !errors.Is(pair[0], pair[1]) {
+			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
+		}
+	}
+	_, err := b.Create(ctx, []byte("kind: Study"))
+	if _, ok := errors.AsType[*study.Problems](err); !ok {
+		t.Errorf("a bad study file: %v", err)
+	}
+}
+
+func TestIdle(t *testing.T) {
+	w := func(pool string, own, studies, leaving bool) coordinator.Worker {
+		return coordinator.Worker{Heartbeat: messaging.Heartbeat{Pool: pool, OwnCommand: own, StudyCommands: studies, Leaving: leaving}}
+	}
+	for _, test := range []struct {
+		name    string
+		workers []coordinator.Worker
+		want    string // a part of it; empty where a worker may run it
+	}{
+		{"nobody", nil, `no worker of pool "p" has been heard: start one with --pool p`},
+		{"another pool", []coordinator.Worker{w("q", true, true, false)}, "no worker"},
+		{"leaving", []coordinator.Worker{w("p", true, true, true)}, "no worker"},
+		{"runs no commands of studies", []coordinator.Worker{w("p", false, false, false), w("p", false, false, false)}, "--allow-study-commands"},
+		{"a command of its own", []coordinator.Worker{w("p", false, false, false), w("p", true, false, false)}, ""},
+		{"the study's command", []coordinator.Worker{w("p", false, true, false)}, ""},
+	} {
+		if got := idle("p", test.workers); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestAdvertised(t *testing.T) {
+	for _, test := range []struct{ given, listening, want string }{
+		{"api.example:80", "0.0.0.0:8080", "api.example:80"},
+		{"", "0.0.0.0:8080", "localhost:8080"},
+		{"", "[::]:8080", "localhost:8080"},
+		{"", "10.0.0.7:8080", "10.0.0.7:8080"},
+	} {
+		if got := advertised(test.given, test.listening); got != test.want {
+			t.Errorf("advertised(%q, %q) is %q, want %q", test.given, test.listening, got, test.want)
+		}
+	}
+}
