@@ -140,12 +140,21 @@ func (b *Batch) set(o op) {
 	b.bytes += o.size()
 }
 
-// all returns the operations, the shard's cursors last.
+// all returns the operations: statuses after everything else of the studies, so
+// that whoever sees a part of a large batch does not see a study's end before its
+// last trials; and the shard's cursors last.
 func (b *Batch) all(shard string) ([]op, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	ops := b.ops[:len(b.ops):len(b.ops)]
+	ops := make([]op, 0, b.Len())
+	for _, statuses := range []bool{false, true} {
+		for _, o := range b.ops {
+			if strings.HasSuffix(o.Key, "/"+statusLeaf) == statuses {
+				ops = append(ops, o)
+			}
+		}
+	}
 	for _, s := range []messaging.Stream{messaging.StreamClaim, messaging.StreamResult} {
 		c, ok := b.cursors[s]
 		if !ok {

@@ -95,9 +95,9 @@ func TestWatchFromThePresentAndFromARevision(t *testing.T) {
 	var d Batch
 	d.DeleteStudy("id1", "digits")
 	commit1(t, w, &d)
-	expect(t, all, "id1 at 1", "id1 trial 2", "id2 at 1", "id1 deleted")
-	expect(t, one, "id1 at 1", "id1 trial 2", "id1 deleted")
-	expect(t, watch(t, l, "id1", revision), "id1 at 1", "id1 trial 2", "id1 deleted")
+	expect(t, all, "id1 trial 2", "id1 at 1", "id2 at 1", "id1 deleted")
+	expect(t, one, "id1 trial 2", "id1 at 1", "id1 deleted")
+	expect(t, watch(t, l, "id1", revision), "id1 trial 2", "id1 at 1", "id1 deleted")
 
 	if _, err := c.Compact(testContext(t), w.head); err != nil {
 		t.Fatal(err)
