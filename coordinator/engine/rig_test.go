@@ -206,12 +206,6 @@ func (r *rig) id(trial, attempt int) messaging.AttemptID {
 	return id
 }
 
-func (r *rig) claim(worker string, trial, attempt int) Output {
-	return r.step(Claimed{At: r.now, Claim: &messaging.Claim{
-		Version: messaging.SchemaVersion, AttemptID: r.id(trial, attempt), Worker: worker, At: r.now,
-	}})
-}
-
 // result is what a worker reports of an attempt that took a second.
 func (r *rig) result(worker string, trial, attempt int, o messaging.Outcome) *messaging.Result {
 	return &messaging.Result{

@@ -29,19 +29,19 @@ type world struct {
 	faults bool
 
 	// The durable part: what survives the leader.
-	led            *ledger
-	claims         []*messaging.Claim
-	holder         map[messaging.AttemptID]string // who holds a subject of the claim stream
-	results        []*messaging.Result
-	claim, result  int                     // committed cursors
-	queue, sent    []*messaging.Assignment // what waits for a worker, and all that ever did
-	maxTrials      int
-	reported       map[report][]float64 // all that was ever found
-	set            Settings
-	off            guard
-	workers        []*simWorker
-	incarnations   int
-	started, ended time.Time // of the leader now, and of the study
+	led           *ledger
+	claims        []*messaging.Claim
+	holder        map[messaging.AttemptID]string // who holds a subject of the claim stream
+	results       []*messaging.Result
+	claim, result int                     // committed cursors
+	queue, sent   []*messaging.Assignment // what waits for a worker, and all that ever did
+	maxTrials     int
+	reported      map[report][]float64 // all that was ever found
+	set           Settings
+	off           guard
+	workers       []*simWorker
+	incarnations  int
+	started       time.Time // of the leader now
 
 	// The leader.
 	e     *Engine

@@ -36,9 +36,9 @@ const (
 	DefaultPrefix = "/fantasia/v1/"
 	// DefaultShard is the only shard today.
 	DefaultShard = "0"
-	// MaxOps and MaxBytes bound a transaction. etcd's own bounds are 128
-	// operations and 1.5 MiB.
-	MaxOps   = 100
+	// MaxOps bounds a transaction's operations; etcd's own bound is 128.
+	MaxOps = 100
+	// MaxBytes bounds a transaction's size; etcd's own bound is 1.5 MiB.
 	MaxBytes = 1 << 20
 )
 

@@ -159,7 +159,7 @@ func TestSettingsAreListed(t *testing.T) {
 // TestFieldsAreListed holds that every field of a study file is documented.
 func TestFieldsAreListed(t *testing.T) {
 	var schema any
-	if err := json.Unmarshal([]byte(study.JSONSchema()), &schema); err != nil {
+	if err := json.Unmarshal(study.JSONSchema(), &schema); err != nil {
 		t.Fatal(err)
 	}
 	fields := map[string]bool{}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -45,20 +46,20 @@ func square(p map[string]float64) float64 { return p["x"]*p["x"] + p["y"]*p["y"]
 
 // evaluate is the program: it logs its start, takes a random while, logs its end
 // and reports the value. Appends of a line are atomic.
-func evaluate(path string) error {
+func evaluate(path string) (err error) {
 	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { err = errors.Join(err, log.Close()) }()
 	var p map[string]float64
 	if err := json.Unmarshal([]byte(os.Getenv("FANTASIA_PARAMETERS")), &p); err != nil {
 		return err
 	}
 	trial, errTrial := strconv.Atoi(os.Getenv("FANTASIA_TRIAL"))
 	attempt, errAttempt := strconv.Atoi(os.Getenv("FANTASIA_ATTEMPT"))
-	if errTrial != nil || errAttempt != nil {
-		return fmt.Errorf("trial %v, attempt %v", errTrial, errAttempt)
+	if err := errors.Join(errTrial, errAttempt); err != nil {
+		return err
 	}
 	slowest, err := time.ParseDuration(os.Getenv(slowVariable))
 	if err != nil {
