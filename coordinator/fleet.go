@@ -25,6 +25,8 @@ type member struct {
 	beat messaging.Heartbeat
 	// before is the process that had the name before this one.
 	before string
+	// shared: two processes are known to use the name.
+	shared bool
 	seen   time.Time
 	knows  map[messaging.AttemptID]bool
 	// missing says since when it does not know an attempt that it has claimed.
@@ -35,7 +37,7 @@ type member struct {
 type news struct {
 	// fresh: the worker's process is a new one.
 	fresh bool
-	// shared: two processes use the name, both alive.
+	// shared: two processes use the name, both alive; said once.
 	shared bool
 }
 
@@ -56,7 +58,8 @@ func (f *fleet) beat(h messaging.Heartbeat, now time.Time) (n news) {
 	}
 	if m.beat.Instance != h.Instance {
 		n.fresh = true
-		n.shared = m.before == h.Instance && !f.gone(m, now)
+		n.shared = m.before == h.Instance && !f.gone(m, now) && !m.shared
+		m.shared = m.shared || n.shared
 		m.before = m.beat.Instance
 	}
 	if m.beat.Pool != h.Pool {
@@ -84,6 +87,9 @@ func (f *fleet) gone(m *member, now time.Time) bool { return now.Sub(m.seen) > f
 func (f *fleet) due(now time.Time) bool {
 	if now.Sub(f.checked) < tickEvery {
 		return false
+	}
+	if !f.checked.IsZero() && now.Sub(f.checked) > max(f.lease/2, 3*tickEvery) {
+		f.listenSince(now) // the loop was held up: what was said meanwhile is still to be heard
 	}
 	f.checked = now
 	for name, m := range f.workers {

@@ -93,6 +93,29 @@ func TestNobodyIsLostForABreak(t *testing.T) {
 	}
 }
 
+// A loop that was held up, by a ledger that was slow to answer, has not heard what
+// waits for it: nobody is given up before it has.
+func TestNobodyIsLostForALoopThatWasHeldUp(t *testing.T) {
+	open := []engine.OpenAttempt{{Attempt: attempt(1), Worker: "w", Claimed: noon}}
+	f := newFleet(lease)
+	f.listenSince(noon)
+	at := noon
+	for ; at.Before(noon.Add(2 * lease)); at = at.Add(tickEvery) {
+		f.due(at)
+		f.beat(heartbeat("w", "1", 1, 0, attempt(1)), at)
+	}
+	at = at.Add(2 * lease)
+	if f.due(at); len(f.lost(open, at)) != 0 {
+		t.Error("lost, though the loop had not looked for two leases")
+	}
+	for end := at.Add(lease); at.Before(end); at = at.Add(tickEvery) {
+		f.due(at)
+	}
+	if f.due(at.Add(tickEvery)); len(f.lost(open, at.Add(tickEvery))) != 1 {
+		t.Error("not lost, though silent for a lease since")
+	}
+}
+
 func TestInstances(t *testing.T) {
 	f := newFleet(lease)
 	for i, test := range []struct {
@@ -105,7 +128,7 @@ func TestInstances(t *testing.T) {
 		{"b", 2 * time.Second, news{fresh: true}}, // started again
 		{"b", 3 * time.Second, news{}},
 		{"a", 4 * time.Second, news{fresh: true, shared: true}}, // the first still lives
-		{"b", 5 * time.Second, news{fresh: true, shared: true}},
+		{"b", 5 * time.Second, news{fresh: true}},               // said once
 	} {
 		if got := f.beat(heartbeat("w", test.instance, 1, 1), noon.Add(test.at)); got != test.want {
 			t.Errorf("heartbeat %d of instance %s: %+v, want %+v", i, test.instance, got, test.want)

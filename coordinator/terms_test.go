@@ -222,12 +222,19 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	first := r.leader()
 	answered := make(chan struct{})
 	var once sync.Once
-	r.hand("good", 1, func(a *messaging.Assignment) *messaging.Result {
-		once.Do(func() { close(answered) })
-		return completes(a)
+	r.hand("good", 1, func(a *messaging.Assignment) (res *messaging.Result) {
+		once.Do(func() {
+			close(answered)
+			res = completes(a)
+		})
+		return res // the next one runs on, so that the study does
 	})
+	failed := 0
 	bad := r.hand("bad", 1, func(a *messaging.Assignment) *messaging.Result {
 		<-answered // so that the study's first three trials do not all fail
+		if failed++; failed > 3 {
+			return nil
+		}
 		return fails(a)
 	})
 	s := r.create(first, "avoids", 400, 2)
@@ -244,6 +251,8 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	bad.stop()
 	first.stop()
 	r.leader()
-	again := r.hand("bad", 0, nil, func(h *hand) { h.instance = "bad-2" })
+	again := r.hand("bad", 1, never, func(h *hand) { h.instance = "bad-2" })
 	again.heard(messaging.ControlAvoid, id)
+	again.stop()
+	r.hand("bad", 1, never, func(h *hand) { h.instance = "bad-3" }).heard(messaging.ControlAvoid, id)
 }
