@@ -349,7 +349,8 @@ func TestTakeoverAfterACut(t *testing.T) {
 	term := receive(t, b.began, "b leads")
 	t.Logf("taken over %s after the cut; TTL %s", time.Since(cut), b.TTL)
 	select {
-	case <-a.ended:
+	case err := <-a.ended:
+		t.Logf("a has stopped: %v", err)
 	default:
 		t.Error("b leads and a has not stopped")
 	}

@@ -76,13 +76,13 @@ func evaluate(t *testing.T, b *membus.Broker) {
 }
 
 func answer(ctx context.Context, bus *membus.Worker) error {
-	for n := 0; ; n++ {
+	for n := 0; ctx.Err() == nil; n++ {
 		if err := bus.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: "default", Instance: "1", Slots: 1, Free: 1, At: time.Now(), StudyCommands: true}); err != nil && ctx.Err() == nil {
 			return err
 		}
 		d, err := bus.Fetch(ctx)
 		if ctx.Err() != nil {
-			return nil
+			break
 		}
 		if err != nil {
 			return err
@@ -98,6 +98,7 @@ func answer(ctx context.Context, bus *membus.Worker) error {
 			return err
 		}
 	}
+	return nil
 }
 
 const file = `
