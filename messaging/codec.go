@@ -98,10 +98,10 @@ func peekVersion(data []byte) error {
 	var head struct {
 		Version int `json:"version"`
 	}
-	if json.Unmarshal(data, &head) != nil {
-		return nil
+	if json.Unmarshal(data, &head) == nil {
+		return checkVersion(head.Version)
 	}
-	return checkVersion(head.Version)
+	return nil // without a version to read, Decode says what is wrong
 }
 
 func (a *Assignment) stamped() Envelope {

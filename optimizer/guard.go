@@ -159,7 +159,7 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 		}
 		before.add(point)
 		batch = append(batch, Suggestion{Point: point, Source: SourceRandom, Reasons: Reasons{
-			Pending: len(r.Problem.Pending) + len(batch), Note: "drawn at random: the algorithm had no other point",
+			Pending: len(r.Pending) + len(batch), Note: "drawn at random: the algorithm had no other point",
 		}})
 	}
 	return batch, state, nil

@@ -138,7 +138,7 @@ func (p Parameter) convert(raw any) (any, error) {
 		}
 		at := p.At(p.nearest(x, n))
 		grid, _ := toFloat(at)
-		step, _ := p.step()
+		step := p.step()
 		if math.Abs(x-grid) > 1e-9*step {
 			return nil, refused
 		}

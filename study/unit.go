@@ -20,7 +20,7 @@ const (
 func (p Parameter) Cardinality() (n int, ok bool) {
 	switch p.Type {
 	case Int:
-		step, _ := p.step()
+		step := p.step()
 		return int(int64(*p.Max-*p.Min)/int64(step)) + 1, true
 	case Float:
 		if p.Step == nil {
@@ -39,15 +39,15 @@ func (p Parameter) Cardinality() (n int, ok bool) {
 	}
 }
 
-// step is the distance of neighbouring values; ok is false where there is none.
-func (p Parameter) step() (step float64, ok bool) {
+// step is the distance of neighbouring values; 0 where there is none.
+func (p Parameter) step() float64 {
 	switch {
 	case p.Step != nil:
-		return *p.Step, true
+		return *p.Step
 	case p.Type == Int:
-		return 1, true
+		return 1
 	default:
-		return 0, false
+		return 0
 	}
 }
 
@@ -61,7 +61,7 @@ func (p Parameter) At(k int) any {
 	}
 	switch p.Type {
 	case Int:
-		step, _ := p.step()
+		step := p.step()
 		return int64(*p.Min) + int64(k)*int64(step)
 	case Float:
 		return p.grid(k)
@@ -120,7 +120,7 @@ func (p Parameter) Index(value any) (k int, ok bool) {
 
 // nearest is the number of the value of a stepped parameter that is nearest to x.
 func (p Parameter) nearest(x float64, n int) int {
-	step, _ := p.step()
+	step := p.step()
 	k := math.Round((x - *p.Min) / step)
 	if !(k > 0) {
 		return 0
@@ -189,7 +189,7 @@ func (p Parameter) edges() (low, high float64) {
 	if !stepped {
 		return low, high
 	}
-	step, _ := p.step()
+	step := p.step()
 	high = *p.Min + float64(n-1)*step
 	switch {
 	case p.Scale == Log:
@@ -245,7 +245,7 @@ func (p Parameter) share(x float64) float64 {
 // surround is the range of an integer with one more step at each end.
 func (p Parameter) surround() (below, width float64) {
 	n, _ := p.Cardinality()
-	step, _ := p.step()
+	step := p.step()
 	return *p.Min - step, float64(n+1) * step
 }
 

@@ -72,7 +72,7 @@ type run struct {
 // what runs and hands it back free of charge, and publishes the results. It
 // returns nil after that, within Options.Drain, and an error where the worker
 // cannot work (ErrStateLocked, a folder that cannot be written, a closed bus).
-func (w *Worker) Run(ctx context.Context) error {
+func (w *Worker) Run(ctx context.Context) (err error) {
 	unlock, err := lockState(w.options.StateDir)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -82,7 +82,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	defer r.journal.Close()
+	defer func() { err = errors.Join(err, r.journal.Close()) }()
 	defer r.metrics.close()
 
 	// What serves the slots goes on until they have ended.

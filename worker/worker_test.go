@@ -505,7 +505,7 @@ func TestClosedBusEndsRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		closing := time.AfterFunc(time.Second, func() { bus.Close() })
+		closing := time.AfterFunc(time.Second, func() { _ = bus.Close() })
 		defer closing.Stop()
 		if err := w.Run(t.Context()); !errors.Is(err, messaging.ErrClosed) {
 			t.Errorf("Run: %v, want ErrClosed", err)

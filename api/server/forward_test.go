@@ -111,6 +111,21 @@ func TestForwardOnce(t *testing.T) {
 	}
 }
 
+// serveUntilCleanup serves, and waits for the server's end at the test's.
+func serveUntilCleanup(t *testing.T, srv *http.Server, l net.Listener) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+}
+
 // TestForwardHeaders holds that a caller's headers reach the leader.
 func TestForwardHeaders(t *testing.T) {
 	got := make(chan http.Header, 1)
@@ -120,9 +135,7 @@ func TestForwardHeaders(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, "{}")
 	}), Protocols: clear()}
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(leader) }()
-	t.Cleanup(func() { _ = srv.Close(); <-done })
+	serveUntilCleanup(t, srv, leader)
 
 	c := dial(t, serve(t, servertest.NewMemory(), server.Options{Leader: func(context.Context) (string, bool, error) {
 		return leader.Addr().String(), false, nil
@@ -185,9 +198,7 @@ func TestForwardCut(t *testing.T) {
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		panic(http.ErrAbortHandler)
 	}), Protocols: clear()}
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(dying) }()
-	t.Cleanup(func() { _ = srv.Close(); <-done })
+	serveUntilCleanup(t, srv, dying)
 	address := serve(t, servertest.NewMemory(), server.Options{
 		Leader: func(context.Context) (string, bool, error) { return dying.Addr().String(), false, nil },
 	})

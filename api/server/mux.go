@@ -94,6 +94,8 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests still ran %v after the end: %w", shutdownTimeout, err), server.Close())
 	}
-	<-served
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("serve on %s: %w", listener.Addr(), ended))
+	}
 	return err
 }

@@ -43,7 +43,7 @@ func exitWith(code int, err error) error { return &exitError{code: code, err: er
 
 // usageError says that the command line is wrong, and where its help is.
 func usageError(cmd *cobra.Command, err error) error {
-	return exitWith(ExitUsage, fmt.Errorf("%w\nSee '%s --help'.", err, cmd.CommandPath()))
+	return exitWith(ExitUsage, fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath()))
 }
 
 // usagef is usageError with an error of its own.
@@ -92,7 +92,8 @@ func textOf(err error) string {
 	if bad, ok := errors.AsType[*fileError](err); ok {
 		return bad.Error()
 	}
-	if connected, ok := errors.AsType[*connect.Error](err); ok && error(connected) == err {
+	// The status code says nothing to people; what was added to the message does.
+	if connected, ok := errors.AsType[*connect.Error](err); ok && connected.Error() == err.Error() {
 		return "fantasia: " + connected.Message()
 	}
 	return "fantasia: " + err.Error()

@@ -141,9 +141,10 @@ func serve(listener net.Listener, b server.Backend, leader server.Leader) (stop 
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
+	served := make(chan struct{})
 	go func() {
-		served <- server.Serve(ctx, listener, server.Mux(path, handler, server.Probes{}), slog.New(slog.DiscardHandler))
+		defer close(served)
+		_ = server.Serve(ctx, listener, server.Mux(path, handler, server.Probes{}), slog.New(slog.DiscardHandler))
 	}()
 	return func() { cancel(); <-served }, nil
 }

@@ -236,13 +236,13 @@ func (a *app) readStudyFile(cmd *cobra.Command, file string) (string, error) {
 	if file == "" {
 		return "", usagef(cmd, "no study file: give one with -f FILE")
 	}
-	var from io.Reader = a.Stdin
+	from := a.Stdin
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
 			return "", exitWith(ExitUsage, fmt.Errorf("read the study file: %w", err))
 		}
-		defer opened.Close()
+		defer func() { _ = opened.Close() }() // only read
 		from = opened
 	}
 	// One byte more than is allowed, so that what is too large is seen to be.

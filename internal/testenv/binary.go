@@ -37,13 +37,13 @@ func Build(t testing.TB, pkg string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	version, err := run(ctx, root, "go", "list", "-f", "{{with .Module}}{{.Version}}{{end}}", pkg)
+	version, err := goCommand(ctx, root, "list", "-f", "{{with .Module}}{{.Version}}{{end}}", pkg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if version == "" {
 		out := filepath.Join(t.TempDir(), path.Base(pkg))
-		if _, err := run(ctx, root, "go", "build", "-o", out, pkg); err != nil {
+		if _, err := goCommand(ctx, root, "build", "-o", out, pkg); err != nil {
 			t.Fatal(err)
 		}
 		return out
@@ -56,7 +56,7 @@ func Build(t testing.TB, pkg string) string {
 }
 
 func moduleRoot(ctx context.Context) (string, error) {
-	mod, err := run(ctx, ".", "go", "env", "GOMOD")
+	mod, err := goCommand(ctx, ".", "env", "GOMOD")
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +87,7 @@ func buildOnce(ctx context.Context, root, pkg, version string) (string, error) {
 		return out, nil
 	}
 	unfinished := out + ".new"
-	if _, err := run(ctx, root, "go", "build", "-trimpath", "-o", unfinished, pkg); err != nil {
+	if _, err := goCommand(ctx, root, "build", "-trimpath", "-o", unfinished, pkg); err != nil {
 		return "", err
 	}
 	if err := os.Rename(unfinished, out); err != nil {
@@ -96,9 +96,9 @@ func buildOnce(ctx context.Context, root, pkg, version string) (string, error) {
 	return out, nil
 }
 
-// run returns what a command writes to its standard output.
-func run(ctx context.Context, dir, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+// goCommand returns what the go command writes to its standard output.
+func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()
@@ -107,7 +107,7 @@ func run(ctx context.Context, dir, name string, args ...string) (string, error) 
 		if errors.As(err, &exit) {
 			err = fmt.Errorf("%w: %s", err, exit.Stderr)
 		}
-		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+		return "", fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

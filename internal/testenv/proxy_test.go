@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -80,7 +81,7 @@ func TestProxyHoldsAndDrops(t *testing.T) {
 		t.Fatalf("after healing: %q, %v", got, err)
 	}
 	p.Drop()
-	if got, err := receive(10 * time.Second); err != io.EOF {
+	if got, err := receive(10 * time.Second); !errors.Is(err, io.EOF) {
 		t.Fatalf("after a drop: %q, %v; want the end of the connection", got, err)
 	}
 }

@@ -298,7 +298,7 @@ func purgeAll(f *fixture) {
 	r := f.read(l, messaging.StreamClaim, messaging.Cursor{})
 	f.readClaims(r, "gone", 1, 2)
 	f.ok(w.PublishResult(f.ctx, result(attempt("gone", 1), "w", 1)), "publish")
-	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("gone", 1), "w", 1)), "measure")
+	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("gone", 1), 1)), "measure")
 	f.ok(l.Purge(f.ctx, "gone", true), "purge")
 
 	fresh := f.read(l, messaging.StreamClaim, messaging.Cursor{})

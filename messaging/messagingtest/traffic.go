@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-func measurement(id messaging.AttemptID, worker string, step int64) *messaging.Measurement {
-	return &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: worker, Step: step,
+func measurement(id messaging.AttemptID, step int64) *messaging.Measurement {
+	return &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: "w", Step: step,
 		Metrics: map[string]float64{"error": 1 / float64(step)}}
 }
 
@@ -21,16 +21,16 @@ func measurements(f *fixture) {
 	f.ok(err, "measurements")
 	id := attempt("s", 1)
 	for step := int64(1); step <= n; step++ {
-		f.ok(w.PublishMeasurement(f.ctx, measurement(id, "w", step)), "measure")
+		f.ok(w.PublishMeasurement(f.ctx, measurement(id, step)), "measure")
 	}
-	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("s", 2), "w", 1)), "measure another trial")
+	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("s", 2), 1)), "measure another trial")
 	history, err := l.History(f.ctx, "s", 1, 1)
 	f.ok(err, "history")
 	if len(history) != n {
 		f.Fatalf("history has %d measurements, want %d", len(history), n)
 	}
 	for i, got := range history {
-		want := measurement(id, "w", int64(i+1))
+		want := measurement(id, int64(i+1))
 		if diff := cmp.Diff(*want, got); diff != "" {
 			f.Fatalf("history, measurement %d (-sent +read):\n%s", i, diff)
 		}

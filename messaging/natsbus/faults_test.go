@@ -90,8 +90,11 @@ func fetched(ctx context.Context, w *natsbus.Worker, trial int) error {
 	if err != nil {
 		return err
 	}
-	if got := d.Assignment(); got == nil || got.Trial != trial {
-		return fmt.Errorf("fetched %+v (%v), want trial %d", got, d.Err(), trial)
+	if err := d.Err(); err != nil {
+		return fmt.Errorf("fetched what cannot be read, want trial %d: %w", trial, err)
+	}
+	if got := d.Assignment(); got.Trial != trial {
+		return fmt.Errorf("fetched %+v, want trial %d", got, trial)
 	}
 	return d.Ack(ctx)
 }

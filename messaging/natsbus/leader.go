@@ -120,10 +120,9 @@ func (l *Leader) withdrawn(ctx context.Context, subject, nonce string) (bool, er
 		return false, err
 	}
 	var c messaging.Claim
-	if err := decode(raw.Subject, raw.Header, raw.Data, &c); err != nil {
-		return false, nil // whatever it is, it is in the way
-	}
-	return c.Worker == messaging.LeaderName && c.Nonce == nonce, nil
+	// What cannot be read is no withdrawal of ours either, and in the way.
+	readable := decode(raw.Subject, raw.Header, raw.Data, &c) == nil
+	return readable && c.Worker == messaging.LeaderName && c.Nonce == nonce, nil
 }
 
 // last is the last message of a stream on a subject, which may have wildcards;

@@ -17,7 +17,7 @@ const subscribed = 1024
 // subscribe delivers what is decoded from a subject over core NATS, until ctx
 // ends or the bus is closed; then the channel is closed. Where the reader is
 // slow, the oldest are dropped. What cannot be decoded is logged and dropped.
-func subscribe[T any](c *client, ctx context.Context, subject string, read func(*nats.Msg) (T, error)) (<-chan T, error) {
+func subscribe[T any](ctx context.Context, c *client, subject string, read func(*nats.Msg) (T, error)) (<-chan T, error) {
 	in := make(chan *nats.Msg, subscribed)
 	sub, err := c.nc.ChanSubscribe(subject, in)
 	if err != nil {
@@ -98,12 +98,12 @@ func ignoreClosed(err error) error {
 // Measurements implements messaging.Leader. In a cluster, the other servers know
 // of the subscription a moment after it returns; History has what is missed.
 func (l *Leader) Measurements(ctx context.Context) (<-chan messaging.Measurement, error) {
-	return subscribe(l.client, ctx, messaging.Filter(messaging.KindMetric, l.shard), readMeasurement)
+	return subscribe(ctx, l.client, messaging.Filter(messaging.KindMetric, l.shard), readMeasurement)
 }
 
 // Heartbeats implements messaging.Leader.
 func (l *Leader) Heartbeats(ctx context.Context) (<-chan messaging.Heartbeat, error) {
-	return subscribe(l.client, ctx, messaging.Filter(messaging.KindHeartbeat, l.shard),
+	return subscribe(ctx, l.client, messaging.Filter(messaging.KindHeartbeat, l.shard),
 		func(m *nats.Msg) (h messaging.Heartbeat, err error) {
 			return h, decode(m.Subject, m.Header, m.Data, &h)
 		})

@@ -125,7 +125,7 @@ func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
 // Controls implements messaging.Worker.
 func (w *Worker) Controls(ctx context.Context) (<-chan messaging.Control, error) {
 	s := messaging.Subject{Kind: messaging.KindControl, Shard: w.shard, Worker: w.opts.Name}
-	return subscribe(w.client, ctx, s.String(), func(m *nats.Msg) (c messaging.Control, err error) {
+	return subscribe(ctx, w.client, s.String(), func(m *nats.Msg) (c messaging.Control, err error) {
 		return c, decode(m.Subject, m.Header, m.Data, &c)
 	})
 }

@@ -196,7 +196,7 @@ func TestMixedSpace(t *testing.T) {
 	s.Run(50, 2, func(p study.Point) float64 {
 		value := math.Pow(math.Log10(p["lr"].(float64))+2, 2) + math.Pow(math.Log2(float64(p["width"].(int64)))-6, 2)
 		if momentum, ok := p["momentum"].(float64); ok {
-			return value + 4*math.Pow(momentum-0.9, 2)
+			return value + 4*(momentum-0.9)*(momentum-0.9)
 		}
 		return value + 3
 	})

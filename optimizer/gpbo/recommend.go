@@ -31,13 +31,12 @@ func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("recommend: %w", ctx.Err())
 	}
-	if err != nil {
-		return best, nil // the outcomes allow no model, and the best value is an answer
+	if err == nil {
+		if r := m.recommend(p); r != nil {
+			return r, nil
+		}
 	}
-	if r := m.recommend(p); r != nil {
-		return r, nil
-	}
-	return best, nil
+	return best, nil // where the outcomes allow no model, the best value is an answer
 }
 
 // recommend returns the best completed observation of the model; nil where its

@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context) (err error) {
 	file := flag.String("study", "examples/digits/study.yaml", "the study to run")
 	algorithms := flag.String("algorithms", "gp,random", "optimisers, separated by commas")
 	seeds := flag.Int("seeds", 10, "how many seeds, from 1 on")
@@ -44,7 +44,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a scratch directory: %w", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	names := strings.Split(*algorithms, ",")
 	best := map[string][]float64{}
 	fmt.Printf("| seed | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))

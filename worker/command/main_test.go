@@ -62,12 +62,17 @@ func garbage() {
 		out.WriteString(strings.Repeat("x", 1_000_000))
 	}
 	out.WriteString("\n" + `{"fantasia": {"metrics": {"error": 0.5}}}` + "\n")
-	out.Flush()
+	if err := out.Flush(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // stubborn ignores SIGTERM, starts a child of its own kind that holds its
 // outputs, and says on stdout that both are ready.
 func stubborn() {
+	// Without cgo, the runtime ends a process in which nothing can ever happen.
+	forever := time.After(24 * time.Hour)
 	signal.Ignore(syscall.SIGTERM)
 	if os.Getenv("DEPTH") == "" {
 		cmd := exec.Command(os.Args[0])
@@ -77,7 +82,7 @@ func stubborn() {
 			panic(err)
 		}
 		if os.Getenv("ORPHAN") != "" {
-			select {} // until the child kills this process
+			<-forever // until the child kills this process
 		}
 	} else {
 		fmt.Printf("{\"fantasia\": {\"step\": 1, \"metrics\": {\"pid\": %d}}}\n", os.Getpid())
@@ -85,7 +90,7 @@ func stubborn() {
 			_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
 		}
 	}
-	select {}
+	<-forever
 }
 
 // streamProgram squares x; its parameter "do" makes it misbehave.
@@ -117,7 +122,7 @@ func streamProgram() {
 			fmt.Printf("{\"fantasia\": {\"trial\": %d, \"metrics\": {\"error\": 9, \"pid\": %d}, \"done\": true}}\n", f.Trial, os.Getpid())
 			os.Exit(4)
 		case "hang":
-			select {}
+			<-time.After(24 * time.Hour)
 		case "infeasible":
 			fmt.Printf("{\"fantasia\": {\"trial\": %d, \"infeasible\": \"too big\"}}\n", f.Trial)
 		case "error":

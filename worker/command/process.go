@@ -118,7 +118,7 @@ func parseMetricsFile(dir, name string) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // only read
 	data, err := io.ReadAll(io.LimitReader(file, maxMetricsFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

@@ -68,7 +68,7 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 			return evaluation.Ending{}, err
 		}
 		st, sent := e.stream, time.Now()
-		stopped, exited := e.converse(ctx, s, line)
+		exited, stopped := e.converse(ctx, s, line)
 		if exited != nil && stopped == nil && !s.isEnded() {
 			if !fresh && !s.spoke() && time.Since(sent) < atOnce && ctx.Err() == nil {
 				continue
@@ -81,9 +81,9 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 	}
 }
 
-// converse sends the line and waits for the attempt's end. It returns why the
-// attempt was stopped, and how the child ended; nil where it runs on.
-func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (stopped error, exited *exit) {
+// converse sends the line and waits for the attempt's end. It returns how the
+// child ended, nil where it runs on, and why the attempt was stopped.
+func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exited *exit, stopped error) {
 	st := e.stream
 	st.setCurrent(s)
 	defer st.setCurrent(nil)
@@ -108,7 +108,7 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (stop
 	st.child.stop(patience, s.job.Kill)
 	e.discard()
 	how := st.child.exit()
-	return stopped, &how
+	return &how, stopped
 }
 
 // send writes to the child, which may be dead or not read, until ctx ends.

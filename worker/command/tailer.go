@@ -44,7 +44,7 @@ func (t *tailer) read() {
 	if err != nil {
 		return
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // only read
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return
