@@ -99,15 +99,16 @@ func (h History) window(direction study.Direction) (low, high float64) {
 
 // Sketch draws the best value so far in text, width columns wide; empty for
 // fewer than two evaluations. The first tenth is drawn no worse than its end, so
-// that a bad start does not flatten the rest.
+// that a bad start does not flatten the rest, unless there is nothing else to see.
 func (h History) Sketch(width int) string {
 	if len(h.Best) < 2 {
 		return ""
 	}
 	curve := slices.Clone(h.Best)
-	start := len(curve) / 10
-	for i := range start {
-		curve[i] = curve[start]
+	if start := len(curve) / 10; curve[start] != curve[len(curve)-1] {
+		for i := range start {
+			curve[i] = curve[start]
+		}
 	}
 	return asciigraph.Plot(curve, asciigraph.Width(max(20, min(width, 100))), asciigraph.Height(8),
 		asciigraph.Precision(4), asciigraph.Caption("best value against evaluations"))

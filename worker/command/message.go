@@ -29,7 +29,12 @@ func (s *session) missing(metric string, c *capture) string {
 	default:
 		seen = s.output(c)
 	}
-	return fmt.Sprintf("no %q; %s; see %s", metric, seen, c.stderr.path)
+	log := c.stderr.path
+	said, _ := c.stdout.counts()
+	if complained, _ := c.stderr.counts(); complained == 0 && said > 0 {
+		log = c.stdout.path
+	}
+	return fmt.Sprintf("no %q; %s; see %s", metric, seen, log)
 }
 
 // output says how much a program has written that is no report.
@@ -43,7 +48,10 @@ func (s *session) output(c *capture) string {
 	if s.pattern != nil {
 		what = "no match of metrics.pattern"
 	}
-	return fmt.Sprintf("saw %s in %d lines (%d bytes) of output", what, max(lines+more, 1), stdout+stderr)
+	if lines+more <= 1 {
+		return fmt.Sprintf("saw %s in one line (%d bytes) of output", what, stdout+stderr)
+	}
+	return fmt.Sprintf("saw %s in %d lines (%d bytes) of output", what, lines+more, stdout+stderr)
 }
 
 // withWords adds the program's last words to a message, as far as they fit.
