@@ -97,11 +97,14 @@ func (h History) window(direction study.Direction) (low, high float64) {
 	return sorted[0], max(sorted[last-tenth], h.Best[0])
 }
 
+// largestSketched is the largest value that the terminal's plot can place.
+const largestSketched = 1e15
+
 // Sketch draws the best value so far in text, width columns wide; empty for
-// fewer than two evaluations. The first tenth is drawn no worse than its end, so
+// fewer than two evaluations, and for values too large to draw. The first tenth is drawn no worse than its end, so
 // that a bad start does not flatten the rest, unless there is nothing else to see.
 func (h History) Sketch(width int) string {
-	if len(h.Best) < 2 {
+	if len(h.Best) < 2 || slices.ContainsFunc(h.Best, func(v float64) bool { return math.Abs(v) > largestSketched }) {
 		return ""
 	}
 	curve := slices.Clone(h.Best)
@@ -111,5 +114,5 @@ func (h History) Sketch(width int) string {
 		}
 	}
 	return asciigraph.Plot(curve, asciigraph.Width(max(20, min(width, 100))), asciigraph.Height(8),
-		asciigraph.Precision(4), asciigraph.Caption("best value against evaluations"))
+		asciigraph.YAxisValueFormatter(func(v float64) string { return fmt.Sprintf("%.4g", v) }), asciigraph.Caption("best value against evaluations"))
 }

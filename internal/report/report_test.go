@@ -1,0 +1,134 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/local"
+	"github.com/fantasia-hpo/fantasia/internal/report"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/google/go-cmp/cmp"
+)
+
+func completed(number int, ended int64, value float64) record.Trial {
+	return record.Trial{
+		Number: number, State: study.TrialCompleted, Ended: ended, Value: &value,
+		Metrics: map[string]float64{"loss": value}, Point: study.Point{"x": value, "n": int64(number)},
+		Attempts: []record.Attempt{{Number: 1, Worker: "w"}},
+	}
+}
+
+// Trials by number, which is not the order in which they ended: 2, 1, 3.
+func trials() []record.Trial {
+	failed := record.Trial{Number: 4, State: study.TrialFailed, Ended: 5, Attempts: []record.Attempt{{
+		Number: 1, Logs: "/logs/4", Failure: &messaging.Failure{Reason: "exit", Message: "boom,\nand more"},
+	}}}
+	return []record.Trial{completed(1, 3, 2), completed(2, 2, 5), completed(3, 4, 3), failed}
+}
+
+func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
+	for direction, best := range map[study.Direction][]float64{study.Minimize: {5, 2, 2}, study.Maximize: {5, 5, 5}} {
+		want := report.History{Trials: []int{2, 1, 3}, Values: []float64{5, 2, 3}, Best: best}
+		if diff := cmp.Diff(want, report.NewHistory(trials(), direction)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", direction, diff)
+		}
+	}
+}
+
+// Whatever the values, the plot is well-formed XML without a number that is none.
+func TestPlotsAreWellFormed(t *testing.T) {
+	for name, values := range map[string][]float64{
+		"one": {3}, "equal": {1, 1, 1}, "decades": {1e-3, 1, 1e6}, "zero": {0, 1, 100}, "negative": {-5, -1, -3},
+		"huge": {1e300, -1e300, 0},
+	} {
+		var all []record.Trial
+		for i, v := range values {
+			all = append(all, completed(i+1, int64(i+1), v))
+		}
+		for _, direction := range []study.Direction{study.Minimize, study.Maximize} {
+			h := report.NewHistory(all, direction)
+			var svg bytes.Buffer
+			if err := h.WriteSVG(&svg, "a study", study.Objective{Metric: "loss", Direction: direction}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if text := svg.String(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+				t.Errorf("%s: the plot holds a number that is none", name)
+			}
+			for d := xml.NewDecoder(&svg); ; {
+				if _, err := d.Token(); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			if sketch := h.Sketch(60); (sketch == "") != (name == "one" || name == "huge") {
+				t.Errorf("%s: the sketch is %q", name, sketch)
+			}
+		}
+	}
+}
+
+func TestCSVHoldsEveryTrial(t *testing.T) {
+	spec := &study.Spec{Parameters: []study.Parameter{{Name: "x"}, {Name: "n"}}}
+	var out bytes.Buffer
+	if err := report.WriteCSV(&out, trials(), spec); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "metric:loss", "parameter:x", "parameter:n"},
+		{"1", "COMPLETED", "2", "1", "w", "", "0", "", "2", "2", "1"},
+		{"2", "COMPLETED", "5", "1", "w", "", "0", "", "5", "5", "2"},
+		{"3", "COMPLETED", "3", "1", "w", "", "0", "", "3", "3", "3"},
+		{"4", "FAILED", "", "1", "", "", "0", "", "", "", ""},
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSummarySaysWhatToDoNext(t *testing.T) {
+	best := completed(1, 3, 2)
+	r := &local.Result{Trials: trials(), Best: &best}
+	r.Study.Study.Metadata.Name = "demo"
+	r.Study.Study.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: []study.Parameter{{Name: "x"}}}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
+	var out strings.Builder
+	if err := report.Summarize(&out, r, "study.yaml", report.DefaultState("demo"), 80, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"study demo completed after 1m30s: 3 completed, 1 failed", "loss = 2 in trial 1", "boom,", "/logs/4",
+		"fantasia run study.yaml --new", ".fantasia/demo/result.json",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	if err := report.Summarize(&out, r, "study.yaml", "elsewhere", 80, true); err != nil {
+		t.Fatal(err)
+	}
+	if want := "fantasia run study.yaml --state elsewhere\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "--new") {
+		t.Errorf("an interrupted run's summary should say %q:\n%s", want, out.String())
+	}
+}
+
+func TestEmptyHistory(t *testing.T) {
+	h := report.NewHistory(nil, study.Minimize)
+	if len(h.Best) != 0 || h.Sketch(80) != "" {
+		t.Errorf("of no trials: %+v", h)
+	}
+}
