@@ -14,12 +14,10 @@ const (
 	SpanSuggest  = "suggest"
 	SpanCommit   = "commit"
 	SpanQueue    = "queue"
-	SpanPublish  = "publish"
 	SpanClaim    = "claim"
 	SpanEvaluate = "evaluate"
 	SpanReport   = "report"
 	SpanFold     = "fold"
-	SpanRefit    = "refit"
 )
 
 // The attributes of spans.

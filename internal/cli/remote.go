@@ -161,3 +161,15 @@ func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]s
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
+
+// everyPage fetches the pages of a list, each by the token that the one before
+// it names, from the first to the last.
+func everyPage(fetch func(token string) (next string, err error)) error {
+	for token := ""; ; {
+		next, err := fetch(token)
+		if err != nil || next == "" {
+			return err
+		}
+		token = next
+	}
+}

@@ -117,16 +117,14 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var studies []*fantasiav1.Study
 			err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				for token := ""; ; {
+				return everyPage(func(token string) (next string, err error) {
 					page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token}))
 					if err != nil {
-						return err
+						return "", err
 					}
 					studies = append(studies, page.Msg.GetStudies()...)
-					if token = page.Msg.GetNextPageToken(); token == "" {
-						return nil
-					}
-				}
+					return page.Msg.GetNextPageToken(), nil
+				})
 			})
 			if err != nil {
 				return err

@@ -46,18 +46,16 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 			}
 			trials := []*fantasiav1.Trial{}
 			err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				for token := ""; ; {
+				return everyPage(func(token string) (next string, err error) {
 					page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{
 						Parent: parent, States: states, PageSize: pageSize, PageToken: token,
 					}))
 					if err != nil {
-						return err
+						return "", err
 					}
 					trials = append(trials, page.Msg.GetTrials()...)
-					if token = page.Msg.GetNextPageToken(); token == "" {
-						return nil
-					}
-				}
+					return page.Msg.GetNextPageToken(), nil
+				})
 			})
 			if err != nil {
 				return err
