@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/gpbo"
+	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -143,7 +143,7 @@ func TestMetricsAreListed(t *testing.T) {
 
 func TestSettingsAreListed(t *testing.T) {
 	var want [][]string
-	for _, s := range gpbo.Settings() {
+	for _, s := range hebo.Settings() {
 		want = append(want, []string{"`" + s.Name + "`", fmt.Sprintf("`%v`", s.Default), s.Doc})
 	}
 	if diff := cmp.Diff(want, table(t, "docs/study-file.md", "settings of gp")); diff != "" {

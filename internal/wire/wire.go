@@ -9,7 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/gpbo"
+	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
@@ -76,5 +76,5 @@ func Fallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
 // Recommend finds the evaluated point whose posterior mean is best; nil where
 // nothing has completed.
 func Recommend(ctx context.Context, p *optimizer.Problem) (*optimizer.Recommendation, error) {
-	return gpbo.Recommend(ctx, p, nil)
+	return hebo.Recommend(ctx, p, nil)
 }

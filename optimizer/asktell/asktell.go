@@ -10,7 +10,7 @@ import (
 	"io"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/gpbo"
+	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -214,7 +214,7 @@ func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation
 }
 
 func (s *session) recommend(ctx context.Context) (answer, error) {
-	best, err := gpbo.Recommend(ctx, s.problem(), s.state)
+	best, err := hebo.Recommend(ctx, s.problem(), s.state)
 	if err != nil {
 		return answer{}, fmt.Errorf("recommend: %w", err)
 	}

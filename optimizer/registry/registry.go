@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/gpbo"
+	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
@@ -32,8 +32,8 @@ func Entries() []Entry {
 		{
 			Name:        Default,
 			Description: "Bayesian optimisation: a Gaussian process and the expected improvement, aware of pending points.",
-			Settings:    gpbo.Settings(),
-			create:      func(v setting.Values) optimizer.Optimizer { return gpbo.New(gpbo.FromSettings(v)) },
+			Settings:    hebo.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
 		},
 		{
 			Name:        "random",

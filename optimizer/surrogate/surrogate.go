@@ -1,4 +1,6 @@
-package gpbo
+// Package surrogate is the model of a study: its observations as a Gaussian
+// process sees them, and the process that was fitted to them.
+package surrogate
 
 import (
 	"context"
@@ -9,10 +11,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// model is a process that was fitted to data.
-type model struct {
-	gp   *gp.Model
-	data *data
+// Options choose the parts of the model.
+type Options struct{}
+
+// DefaultOptions are the options that the optimiser's defaults use.
+func DefaultOptions() Options { return Options{} }
+
+// Model is a process that was fitted to observations. It is immutable and safe
+// for concurrent use.
+type Model struct {
+	GP      *gp.Model
+	Data    *Data
+	Options Options
 }
 
 // columns says how the kernel sees an encoding: values that are rounded when a
@@ -45,24 +55,28 @@ const (
 // that must believe in noise measures the same place again and again.
 var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 
-// fit returns the model of the data, its hyperparameters found from those that
-// are remembered and from the prior's.
-func fit(ctx context.Context, d *data, encoding *optimizer.Encoding, m *memory, rng *rand.Rand) (*model, error) {
-	config := gp.DefaultConfig(encoding.Dim())
+// Fit returns the model of the data, its hyperparameters found from warm, those
+// of an earlier fit of the same options if not nil, and from the priors'. The
+// error is ctx's, or wraps linalg.ErrNotPositiveDefinite.
+func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
+	config := gp.DefaultConfig(d.encoding.Dim())
 	config.Noise.Prior = noisePrior
-	config.Warm, config.Subset = m.Fitted, fewPoints
-	if m.Fitted != nil {
+	config.Warm, config.Subset = warm, fewPoints
+	if warm != nil {
 		config.Starts, config.Explore, config.Polish = 2, 4, 6
 	}
-	switch n := len(d.y); {
+	switch n := len(d.Y); {
 	case n > manyPoints:
 		config.Explore, config.Polish = config.Explore+config.Polish, 0
 	case n > fewPoints:
 		config.Polish = 2
 	}
-	fitted, err := gp.Fit(ctx, kernel.NewMatern52(columns(encoding)), d.x, d.y, config, rng)
+	fitted, err := gp.Fit(ctx, kernel.NewMatern52(columns(d.encoding)), d.X, d.Y, config, rng)
 	if err != nil {
 		return nil, err
 	}
-	return &model{gp: fitted.Model, data: d}, nil
+	return &Model{GP: fitted.Model, Data: d, Options: o}, nil
 }
+
+// NumParams returns the number of the kernel's hyperparameters for an encoding.
+func (o Options) NumParams(encoding *optimizer.Encoding) int { return encoding.Dim() + 1 }

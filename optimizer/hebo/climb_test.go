@@ -1,4 +1,4 @@
-package gpbo
+package hebo
 
 import (
 	"math"

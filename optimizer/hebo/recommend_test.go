@@ -1,4 +1,4 @@
-package gpbo
+package hebo
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -82,7 +83,7 @@ func TestRecommendKeepsToCompletedTrials(t *testing.T) {
 }
 
 func TestRecommendFromManyObservations(t *testing.T) {
-	s := observed(t, 3*MaxPoints) // with a request of the optimiser's, which answers too
+	s := observed(t, 3*surrogate.MaxPoints) // with a request of the optimiser's, which answers too
 	got, err := Recommend(t.Context(), &s.Problem, s.State)
 	if err != nil || got == nil {
 		t.Fatalf("%v, %v", got, err)

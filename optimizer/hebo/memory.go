@@ -1,4 +1,4 @@
-package gpbo
+package hebo
 
 import (
 	"encoding/json"
@@ -21,14 +21,14 @@ type memory struct {
 }
 
 // readMemory returns the memory in a state, and a fresh one where the state is
-// none of this version for a space of dim columns.
-func readMemory(state optimizer.State, dim int) *memory {
+// none of this version for a kernel of that many hyperparameters.
+func readMemory(state optimizer.State, params int) *memory {
 	fresh := &memory{Version: memoryVersion}
 	var m memory
 	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 {
 		return fresh
 	}
-	if m.Fitted != nil && (len(m.Fitted.Kernel) != dim+1 || !positive(m.Fitted.Noise)) {
+	if m.Fitted != nil && (len(m.Fitted.Kernel) != params || !positive(m.Fitted.Noise)) {
 		return fresh
 	}
 	return &m

@@ -1,4 +1,4 @@
-package gpbo
+package hebo
 
 import (
 	"math"
@@ -118,7 +118,7 @@ func (s *search) climb(from []spot) []spot {
 		climbers[i] = newClimber(start.x, s.continuous(start.place))
 	}
 	rounds := climbRounds
-	if s.model.gp.Len() > largeModel {
+	if s.model.GP.Len() > largeModel {
 		rounds = climbingLarge
 	}
 	for range rounds {

@@ -1,4 +1,4 @@
-package gpbo
+package hebo
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
 // incumbentsAmong is how many of the lowest observations are looked at for the
@@ -22,7 +23,7 @@ const improved = 64
 // search picks the points of one request, one after another.
 type search struct {
 	r         *optimizer.Request
-	model     *model
+	model     *surrogate.Model
 	options   Options
 	fantasies *gp.Fantasies
 	criterion criterion
@@ -39,18 +40,18 @@ type search struct {
 }
 
 // newSearch prepares the search for the points after batch.
-func (o proposer) newSearch(r *optimizer.Request, m *model, batch []optimizer.Suggestion) *search {
+func (o proposer) newSearch(r *optimizer.Request, m *surrogate.Model, batch []optimizer.Suggestion) *search {
 	s := &search{r: r, model: m, options: o.options, pending: len(r.Pending) + len(batch)}
 	draws := 1
 	if o.options.Fantasy == Draws {
 		draws = o.options.Draws
 	}
-	s.fantasies = m.gp.Fantasies(draws)
+	s.fantasies = m.GP.Fantasies(draws)
 	s.criterion = criterion{kind: o.options.Acquisition, kappa: o.options.Kappa, incumbents: make([]float64, draws)}
 	s.floor = slices.Repeat([]float64{math.Inf(1)}, draws)
 	known := make([]place, 0, incumbentsAmong+s.pending)
-	for _, row := range lowest(m.data.y, incumbentsAmong) {
-		known = append(known, place{x: m.data.x.RawRowView(row)})
+	for _, row := range lowest(m.Data.Y, incumbentsAmong) {
+		known = append(known, place{x: m.Data.X.RawRowView(row)})
 	}
 	if o.options.Fantasy != None {
 		evaluated := len(known)
@@ -64,7 +65,7 @@ func (o proposer) newSearch(r *optimizer.Request, m *model, batch []optimizer.Su
 			s.fantasise(rows(known[evaluated:]))
 		}
 	}
-	s.places = candidates(r, m.data, o.options.Candidates)
+	s.places = candidates(r, m.Data, o.options.Candidates)
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
 	s.evaluated = len(known)
 	s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
@@ -167,8 +168,8 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	mean, variance := at.Posterior()
 	suggestion := optimizer.Suggestion{Point: best.point, Source: optimizer.SourceModel}
 	suggestion.Reasons = optimizer.Reasons{
-		Mean:        finite(s.model.data.mean(average(mean.RawRowView(0)))),
-		SD:          finite(s.model.data.sd(variance[0])),
+		Mean:        finite(s.model.Data.Mean(average(mean.RawRowView(0)))),
+		SD:          finite(s.model.Data.SD(average(mean.RawRowView(0)), variance[0])),
 		Acquisition: map[string]float64{s.criterion.name(): best.value},
 		Pending:     s.pending,
 		Note:        s.note(mean.RawRowView(0)),

@@ -1,4 +1,4 @@
-package gpbo
+package surrogate
 
 import (
 	"math"
@@ -15,20 +15,27 @@ import (
 // most: its cost grows with the third power.
 const MaxPoints = 1000
 
-// data are the observations as a model sees them: lower is better, standardised.
-type data struct {
-	x         *mat.Dense // a row for each observation, in ledger order; nil if none
-	y         []float64
-	of        []int // the observations' places in the problem
-	completed int   // how many of them completed
-	sign      float64
-	scale     gp.Scale
+// Data are a study's observations as a model sees them: lower is better,
+// standardised. The caller does not change them.
+type Data struct {
+	// X has a row for each observation, in ledger order, in the unit cube; nil
+	// where there is nothing to learn from.
+	X *mat.Dense
+	Y []float64
+	// Of holds the observations' places in the problem.
+	Of []int
+	// Completed is how many of them completed.
+	Completed int
+
+	encoding *optimizer.Encoding
+	sign     float64
+	scale    gp.Scale
 }
 
-// observe reads a problem's observations. Failed and infeasible ones have the
-// worst value of the completed ones.
-func observe(p *optimizer.Problem, encoding *optimizer.Encoding) *data {
-	d := &data{sign: 1}
+// Observe reads a problem's observations, MaxPoints of them at most. Failed and
+// infeasible ones have the worst value of the completed ones.
+func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Data {
+	d := &Data{encoding: encoding, sign: 1}
 	if p.Direction == study.Maximize {
 		d.sign = -1
 	}
@@ -39,22 +46,22 @@ func observe(p *optimizer.Problem, encoding *optimizer.Encoding) *data {
 		if o.Outcome == optimizer.OutcomeCompleted {
 			values[i] = d.sign * o.Value
 			worst = max(worst, values[i])
-			d.completed++
+			d.Completed++
 		}
 	}
-	d.of = selection(values, MaxPoints)
-	if len(d.of) == 0 || d.completed == 0 {
+	d.Of = selection(values, MaxPoints)
+	if len(d.Of) == 0 || d.Completed == 0 {
 		return d
 	}
-	y := make([]float64, len(d.of))
-	for row, i := range d.of {
+	y := make([]float64, len(d.Of))
+	for row, i := range d.Of {
 		y[row] = min(values[i], worst)
 	}
 	drawIn(y)
-	d.y, d.scale = gp.Standardize(y)
-	d.x = mat.NewDense(len(d.of), max(1, encoding.Dim()), nil)
-	for row, i := range d.of {
-		copy(d.x.RawRowView(row), encoding.Encode(p.Observations[i].Point))
+	d.Y, d.scale = gp.Standardize(y)
+	d.X = mat.NewDense(len(d.Of), max(1, encoding.Dim()), nil)
+	for row, i := range d.Of {
+		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].Point))
 	}
 	return d
 }
@@ -119,8 +126,10 @@ func drawIn(y []float64) {
 	}
 }
 
-// mean returns a posterior mean in the objective's own units and direction.
-func (d *data) mean(z float64) float64 { return d.sign * d.scale.FromStandard(z) }
+// Mean returns the objective's mean, in its own units and direction, where the
+// model's is z.
+func (d *Data) Mean(z float64) float64 { return d.sign * d.scale.FromStandard(z) }
 
-// sd returns a posterior standard deviation in the objective's own units.
-func (d *data) sd(variance float64) float64 { return d.scale.SDFromStandard(math.Sqrt(variance)) }
+// SD returns the objective's standard deviation, in its own units, where the
+// model's mean is z with the given variance.
+func (d *Data) SD(_, variance float64) float64 { return d.scale.SDFromStandard(math.Sqrt(variance)) }

@@ -1,4 +1,4 @@
-package gpbo
+package hebo
 
 import (
 	"math"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/design"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -32,7 +33,7 @@ type place struct {
 // candidates returns the places among which a search begins: all that remain in
 // a small finite space, otherwise half of them spread over the space and half
 // around the best observed points. Each is feasible and not taken.
-func candidates(r *optimizer.Request, d *data, count int) []place {
+func candidates(r *optimizer.Request, d *surrogate.Data, count int) []place {
 	if r.Remaining != nil && len(r.Remaining) <= 2*count {
 		places := make([]place, len(r.Remaining))
 		for i, p := range r.Remaining {
@@ -85,12 +86,12 @@ func spreadOut(dim int, rng *rand.Rand) optimizer.Stream {
 }
 
 // around is a stream of points near the best observed ones.
-func around(r *optimizer.Request, d *data) optimizer.Stream {
+func around(r *optimizer.Request, d *surrogate.Data) optimizer.Stream {
 	rng, columns := r.Rand, r.Encoding.Columns()
-	best := lowest(d.y, goodPoints)
+	best := lowest(d.Y, goodPoints)
 	probability := min(1, changedAtOnce/float64(len(columns)))
 	return func(x []float64) {
-		copy(x, d.x.RawRowView(best[rng.IntN(len(best))]))
+		copy(x, d.X.RawRowView(best[rng.IntN(len(best))]))
 		scale := scales[rng.IntN(len(scales))]
 		always := rng.IntN(len(x))
 		for i, c := range columns {

@@ -1,4 +1,4 @@
-// Package gpbo is the optimiser that users call gp: Bayesian optimisation with a
+// Package hebo is the optimiser that users call gp: Bayesian optimisation with a
 // Gaussian process. It models the objective by a Matérn-5/2 process with a
 // lengthscale for each parameter, and suggests the points of the greatest
 // expected improvement, one after another, each as if those before it and all
@@ -6,9 +6,9 @@
 //
 // Outcomes are standardised, after values far on the bad side were drawn in to
 // Tukey's outer fence; a failed or infeasible evaluation counts as the worst
-// value so far. A study with more than MaxPoints observations is modelled by
+// value so far. A study with more than surrogate.MaxPoints observations is modelled by
 // some of them: the best, the latest, and an even share of the rest.
-package gpbo
+package hebo
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
 // Fantasy says how points that are still being evaluated enter the model.
@@ -47,6 +48,7 @@ const (
 
 // Options are the optimiser's settings; Settings documents them.
 type Options struct {
+	Surrogate   surrogate.Options
 	Initial     int
 	Fantasy     Fantasy
 	Draws       int
@@ -112,24 +114,24 @@ const minCompleted = 2
 
 // Propose implements optimizer.Proposer.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
-	memory := readMemory(r.State, r.Encoding.Dim())
+	memory := readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding))
 	design := min(r.N, max(0, o.initial(r)-len(r.Observations)-len(r.Pending)))
-	d := observe(r.Problem, r.Encoding)
-	if d.completed < minCompleted || r.Encoding.Dim() == 0 {
+	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
+	if d.Completed < minCompleted || r.Encoding.Dim() == 0 {
 		design = r.N
 	}
 	batch, err := memory.design(ctx, r, design)
 	if err != nil || len(batch) == r.N {
 		return batch, memory.state(), err
 	}
-	m, err := fit(ctx, d, r.Encoding, memory, r.Rand)
+	m, err := surrogate.Fit(ctx, d, o.options.Surrogate, memory.Fitted, r.Rand)
 	if ctx.Err() != nil {
 		return nil, nil, fmt.Errorf("gp: %w", ctx.Err())
 	}
 	if err != nil {
 		return memory.withoutModel(ctx, r, batch, err)
 	}
-	memory.remember(m.gp.Hyperparameters())
+	memory.remember(m.GP.Hyperparameters())
 	s := o.newSearch(r, m, batch)
 	for len(batch) < r.N {
 		if err := ctx.Err(); err != nil {

@@ -1,4 +1,4 @@
-package gpbo
+package hebo
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -14,7 +15,7 @@ import (
 // noisy objective, what to take instead of the luckiest value. It serves studies
 // of any algorithm; state is the study's, and helps where the algorithm is gp.
 // It is nil where nothing has completed. Where a model cannot be fitted, it is
-// the best value, with a standard deviation of 0. Of more than MaxPoints
+// the best value, with a standard deviation of 0. Of more than surrogate.MaxPoints
 // observations it considers some, as the optimiser does; the best are among
 // them. The error is that of a context that ended.
 func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
@@ -23,16 +24,17 @@ func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State)
 		return nil, nil
 	}
 	encoding := optimizer.NewEncoding(p.Space)
-	d := observe(p, encoding)
-	if d.completed < minCompleted || encoding.Dim() == 0 {
+	options := surrogate.DefaultOptions()
+	d := surrogate.Observe(p, encoding, options)
+	if d.Completed < minCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
-	m, err := fit(ctx, d, encoding, readMemory(state, encoding.Dim()), optimizer.NewRand(p.Seed, len(p.Observations)))
+	m, err := surrogate.Fit(ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("recommend: %w", ctx.Err())
 	}
 	if err == nil {
-		if r := m.recommend(p); r != nil {
+		if r := recommend(m, p); r != nil {
 			return r, nil
 		}
 	}
@@ -41,25 +43,25 @@ func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State)
 
 // recommend returns the best completed observation of the model; nil where its
 // mean is too large for a float64.
-func (m *model) recommend(p *optimizer.Problem) *optimizer.Recommendation {
+func recommend(m *surrogate.Model, p *optimizer.Problem) *optimizer.Recommendation {
 	var completed []int // rows of the data
-	for row, i := range m.data.of {
+	for row, i := range m.Data.Of {
 		if p.Observations[i].Outcome == optimizer.OutcomeCompleted {
 			completed = append(completed, row)
 		}
 	}
-	_, dim := m.data.x.Dims()
+	_, dim := m.Data.X.Dims()
 	x := mat.NewDense(len(completed), dim, nil)
 	for i, row := range completed {
-		x.SetRow(i, m.data.x.RawRowView(row))
+		x.SetRow(i, m.Data.X.RawRowView(row))
 	}
-	mean, variance := m.gp.Posterior(x)
+	mean, variance := m.GP.Posterior(x)
 	best := lowest(mean, 1)[0]
-	value, sd := finite(m.data.mean(mean[best])), finite(m.data.sd(variance[best]))
+	value, sd := finite(m.Data.Mean(mean[best])), finite(m.Data.SD(mean[best], variance[best]))
 	if value == nil || sd == nil {
 		return nil
 	}
-	o := p.Observations[m.data.of[completed[best]]]
+	o := p.Observations[m.Data.Of[completed[best]]]
 	return &optimizer.Recommendation{Trial: o.Trial, Mean: *value, SD: *sd, Point: o.Point}
 }
 

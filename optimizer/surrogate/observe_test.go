@@ -1,4 +1,4 @@
-package gpbo
+package surrogate
 
 import (
 	"math"
@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -21,18 +20,18 @@ func TestObserve(t *testing.T) {
 		{Point: point(10), Outcome: optimizer.OutcomeCompleted, Value: 2},
 		{Point: point(2.5), Outcome: optimizer.OutcomeInfeasible},
 	}}
-	d := observe(p, optimizer.NewEncoding(p.Space))
-	if d.completed != 2 {
-		t.Errorf("%d completed, want 2", d.completed)
+	d := Observe(p, optimizer.NewEncoding(p.Space), DefaultOptions())
+	if d.Completed != 2 {
+		t.Errorf("%d completed, want 2", d.Completed)
 	}
 	// Negated, failures as the worst: -8, -2, -2, -2; mean -3.5, variance 9.
-	if diff := cmp.Diff([]float64{-1.5, 0.5, 0.5, 0.5}, d.y); diff != "" {
+	if diff := cmp.Diff([]float64{-1.5, 0.5, 0.5, 0.5}, d.Y); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]float64{0, 0.5, 1, 0.25}, d.x.RawMatrix().Data); diff != "" {
+	if diff := cmp.Diff([]float64{0, 0.5, 1, 0.25}, d.X.RawMatrix().Data); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
-	if mean, sd := d.mean(-1.5), d.sd(4); mean != 8 || sd != 6 {
+	if mean, sd := d.Mean(-1.5), d.SD(0, 4); mean != 8 || sd != 6 {
 		t.Errorf("-1.5 standard deviations are %v, want 8; a variance of 4 is an sd of %v, want 6", mean, sd)
 	}
 }
@@ -87,38 +86,5 @@ func TestDrawIn(t *testing.T) {
 	drawIn(huge)
 	if huge[4] != math.MaxFloat64 {
 		t.Errorf("the largest number became %v", huge[4])
-	}
-}
-
-func TestMemory(t *testing.T) {
-	h := gp.Hyperparameters{Kernel: []float64{0.1, -2.5, 1.0 / 3}, Noise: 1e-4}
-	m := readMemory(nil, 2)
-	m.Cursor = 17
-	m.remember(h)
-	back := readMemory(m.state(), 2)
-	if diff := cmp.Diff(m, back); diff != "" {
-		t.Errorf("a memory and what is read of its state (-want +got):\n%s", diff)
-	}
-	if other := readMemory(m.state(), 3); other.Fitted != nil || other.Cursor != 0 {
-		t.Errorf("the memory of another space is read as %+v", other)
-	}
-	for _, noise := range []float64{math.NaN(), math.Inf(1)} {
-		m.Fitted.Noise = noise
-		if state := m.state(); state != nil {
-			t.Errorf("noise %v is kept in the state %s", noise, state)
-		}
-	}
-	m.remember(gp.Hyperparameters{Kernel: make([]float64, 5000), Noise: 1})
-	if m.Fitted != nil {
-		t.Error("hyperparameters that fit into no state are kept")
-	}
-	long := gp.Hyperparameters{Noise: math.Nextafter(1e-300, 1)}
-	for m.remember(long); m.Fitted != nil; m.remember(long) {
-		if n := len(m.state()); n > optimizer.MaxStateSize {
-			t.Fatalf("%d hyperparameters make a state of %d bytes", len(long.Kernel), n)
-		}
-		for range 500 {
-			long.Kernel = append(long.Kernel, -math.Nextafter(1e-300, 1))
-		}
 	}
 }
