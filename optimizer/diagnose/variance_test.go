@@ -20,7 +20,7 @@ type reference struct {
 		Median, Mean, Fligner [2]float64
 	} `json:"tests"`
 	Ranks []struct {
-		Name     string  `json:"name"`
+		Name     string `json:"name"`
 		X, Y     []float64
 		Ranks    []float64 `json:"ranks"`
 		Spearman float64   `json:"spearman"`
