@@ -1,123 +1,147 @@
 package kernel
 
 import (
-	"fmt"
-	"math"
-
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// ParamGradient implements Kernel. With a = √5·r,
+// ParamGradient implements Kernel.
+func (k *matern) ParamGradient(dst []float64, theta []float64, x *mat.Dense, w *mat.SymDense) {
+	k.gradients(dst, nil, theta, x, w)
+}
+
+// PairGradient implements Kernel.
+func (k *matern) PairGradient(dst *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
+	k.gradients(nil, dst, theta, x, w)
+}
+
+// gradients sets both sums over pairs. With g_ij = −2·w_ij·∂k/∂r² and
+// coordinates that are divided by their lengthscales,
 //
-//	∂k/∂log ℓ_c = σ² · 5/3 · (1 + a) exp(−a) · δ_c²/ℓ_c²,  ∂k/∂log σ² = k.
+//	Σ_j w_ij ∂k/∂(x_i)_c = −m_ic/ℓ_c,  m_ic = Σ_j g_ij (x_ic − x_jc)
+//	Σ_ij w_ij ∂k/∂log ℓ_c = Σ_ij g_ij (x_ic − x_jc)² = 2 Σ_i x_ic m_ic
 //
-// One pass over the pairs serves all hyperparameters.
-func (k *Matern52) ParamGradient(dst []float64, theta []float64, x *mat.Dense, w *mat.SymDense) {
+// the last since g is symmetric; any constant may be taken from x there, as the
+// m_ic sum to 0. In categorical columns ∂k/∂log ℓ_c is g_ij/ℓ_c² for a pair that
+// differs.
+func (k *matern) gradients(params []float64, points *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
 	n, d := x.Dims()
 	s := k.scale(theta, x)
-	raw := w.RawSymmetric()
-	if raw.N != n || len(dst) != d+1 {
-		panic(fmt.Sprintf("kernel: gradient of %d points with %d weights into %d values, want %d", n, raw.N, len(dst), d+1))
-	}
-	width := d + 1
-	partial := make([]float64, linalg.Chunks(n, rowGrain)*width)
+	checkGradients(d+1, params, points, x, w)
+	partial := make([]float64, linalg.Chunks(n, rowGrain)*(d+1))
 	linalg.Parallel(n, rowGrain, func(chunk, lo, hi int) {
-		sums := partial[chunk*width : (chunk+1)*width]
-		g := make([]float64, n)
+		sums := partial[chunk*(d+1) : (chunk+1)*(d+1)]
+		weights := symmetricRows(w, lo, hi)
+		g, m := make([]float64, n), make([]float64, d)
 		for i := lo; i < hi; i++ {
-			weights := raw.Data[i*raw.Stride+i+1 : i*raw.Stride+n]
-			row := g[:len(weights)]
-			k.squaredDistances(row, s, i, s, i+1)
-			sums[d] += slopes(row, weights)
-			sums[d] += raw.Data[i*raw.Stride+i] / 2 // k(x_i, x_i) = σ², once
-			k.accumulate(sums, row, s, i)
+			k.squaredDistances(g, s, i, s, 0)
+			sums[d] += s.variance * k.radial.slopes(g, weights[(i-lo)*n:][:n])
+			k.moments(m, g, s, i)
+			for _, c := range k.numeric {
+				sums[c] += 2 * s.variance * (s.data[c*n+i] - s.inverse[c]/2) * m[c]
+			}
+			for _, c := range k.categorical {
+				sums[c] += s.variance * m[c]
+			}
+			if points != nil {
+				k.pairRow(points.RawRowView(i), m, s)
+			}
 		}
 	})
-	clear(dst)
-	for start := 0; start < len(partial); start += width {
-		for p, v := range partial[start : start+width] {
-			dst[p] += v
-		}
+	if params != nil {
+		addChunks(params, partial)
 	}
-	for c := range d {
-		dst[c] *= 2 * s.variance * 5 / 3 // both triangles
-	}
-	dst[d] *= 2 * s.variance
 }
 
-// slopes replaces squared distances r² by weight·(1+a)·exp(−a) and returns the
-// sum of weight·k/σ².
-func slopes(r2, weights []float64) (sum float64) {
-	weights = weights[:len(r2)]
-	for j, v := range r2 {
-		a := sqrt5 * math.Sqrt(v)
-		e := weights[j] * math.Exp(-a)
-		sum += e * (1 + a + a*a/3)
-		r2[j] = e * (1 + a)
-	}
-	return sum
-}
-
-// accumulate adds Σ_j g_j δ_c²/ℓ_c² between point i and points i+1+j to sums[c].
-func (k *Matern52) accumulate(sums, g []float64, s *scaled, i int) {
+// moments sets dst[c] to m_ic of gradients in numeric columns, and in
+// categorical ones to Σ_j g_ij/ℓ_c² over the points that differ from point i.
+func (k *matern) moments(dst, g []float64, s *scaled, i int) {
 	for _, c := range k.numeric {
 		v := s.data[c*s.n+i]
-		col := s.column(c)[i+1:][:len(g)]
 		var sum float64
-		for j, u := range col {
-			delta := v - u
-			sum += g[j] * (delta * delta)
+		for j, u := range s.column(c)[:len(g)] {
+			sum += g[j] * (v - u)
 		}
-		sums[c] += sum
+		dst[c] = sum
 	}
 	for _, c := range k.categorical {
 		v := s.data[c*s.n+i]
-		col := s.column(c)[i+1:][:len(g)]
 		var sum float64
-		for j, u := range col {
+		for j, u := range s.column(c)[:len(g)] {
 			if u != v {
 				sum += g[j]
 			}
 		}
-		sums[c] += sum * s.inverse[c] * s.inverse[c]
+		dst[c] = sum * s.inverse[c] * s.inverse[c]
 	}
 }
 
-// InputGradient implements Kernel. With a = √5·r,
+// pairRow sets a row of PairGradient, given its moments.
+func (k *matern) pairRow(dst, moments []float64, s *scaled) {
+	for _, c := range k.numeric {
+		dst[c] = -s.variance * s.inverse[c] * moments[c]
+	}
+	for _, c := range k.categorical {
+		dst[c] = 0
+	}
+}
+
+// symmetricRows returns rows lo … hi−1 of w, one after the other.
+func symmetricRows(w *mat.SymDense, lo, hi int) []float64 {
+	raw := w.RawSymmetric() // the upper triangle
+	n := raw.N
+	out := make([]float64, (hi-lo)*n)
+	for j := range hi {
+		from := max(j, lo)
+		for i, v := range raw.Data[j*raw.Stride+from : j*raw.Stride+hi] {
+			out[(from-lo+i)*n+j] = v
+		}
+	}
+	for i := lo; i < hi; i++ {
+		copy(out[(i-lo)*n+i:(i-lo+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n])
+	}
+	return out
+}
+
+// addChunks sets dst to the sum of the rows of partial, in their order.
+func addChunks(dst, partial []float64) {
+	clear(dst)
+	for len(partial) > 0 {
+		floats.Add(dst, partial[:len(dst)])
+		partial = partial[len(dst):]
+	}
+}
+
+// InputGradient implements Kernel. With slope = −2·∂k/∂r²,
 //
-//	∂k(x, y)/∂x_c = −σ² · 5/3 · (1 + a) exp(−a) · (x_c − y_c)/ℓ_c².
-func (k *Matern52) InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64) {
+//	∂k(x, y)/∂x_c = −slope · (x_c − y_c)/ℓ_c².
+func (k *matern) InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64) {
+	checkInputGradient(dst, x, point)
 	n, d := x.Dims()
-	if r, c := dst.Dims(); r != n || c != d || len(point) != d {
-		panic(fmt.Sprintf("kernel: input gradient at a point of %d columns for %d×%d points into %d×%d", len(point), n, d, r, c))
-	}
-	s := k.scale(theta, x)
-	at := k.scale(theta, mat.NewDense(1, d, append([]float64(nil), point...)))
-	slope := make([]float64, n)
+	s, at := k.scale(theta, x), k.scale(theta, mat.NewDense(1, d, append([]float64(nil), point...)))
+	slope, ones := make([]float64, n), make([]float64, n)
+	floats.AddConst(1, ones)
 	k.squaredDistances(slope, at, 0, s, 0)
-	for i, v := range slope {
-		a := sqrt5 * math.Sqrt(v)
-		slope[i] = -s.variance * 5 / 3 * (1 + a) * math.Exp(-a)
-	}
+	k.radial.slopes(slope, ones)
 	raw := dst.RawMatrix()
-	for c, column := range k.columns {
-		if column.Categorical || column.Snap != nil {
+	for c := range k.columns {
+		if !k.moves(c) {
 			for i := range n {
 				raw.Data[i*raw.Stride+c] = 0
 			}
 			continue
 		}
-		col := s.column(c)
-		for i, u := range col {
-			raw.Data[i*raw.Stride+c] = slope[i] * (at.data[c] - u) * s.inverse[c]
+		factor := -s.variance * s.inverse[c]
+		for i, u := range s.column(c) {
+			raw.Data[i*raw.Stride+c] = factor * slope[i] * (at.data[c] - u)
 		}
 	}
 }
 
 // DiagGradient implements Kernel: all zero, since k(x, x) = σ² everywhere.
-func (k *Matern52) DiagGradient(dst []float64, _ []float64, _ []float64) {
+func (k *matern) DiagGradient(dst []float64, _ []float64, _ []float64) {
 	k.checkDim(len(dst))
 	clear(dst)
 }

@@ -1,6 +1,7 @@
 // Package kernel holds the covariance functions of the Gaussian processes:
 // their matrices and the gradients of them, over points of the unit cube with
-// numeric, stepped and categorical columns.
+// numeric, stepped and categorical columns. Matern32, Matern52 and Linear are
+// plain kernels; Sum adds kernels, and Warped bends the columns beneath one.
 package kernel
 
 import (
@@ -31,27 +32,36 @@ type Kernel interface {
 	// hyperparameter p: the trace of w·∂K/∂theta_p, which is all that the
 	// gradient of a likelihood needs.
 	ParamGradient(dst []float64, theta []float64, x *mat.Dense, w *mat.SymDense)
+	// PairGradient sets dst, n×Dim, to Σ_j w_ij ∂k(x_i, x_j)/∂(x_i)_c, where
+	// the derivative is by k's first argument alone, also for j = i. So twice
+	// dst is the gradient of Σ_ij w_ij k(x_i, x_j) by the points. Categorical
+	// columns get 0; snapped ones do not: k is differentiated by the
+	// coordinate that Transform returned, as if it could move.
+	PairGradient(dst *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense)
 	// InputGradient sets dst, n×Dim, to ∂k(point, x_i)/∂point_c. It is 0 in
-	// columns that Transform snaps, where k is a step function.
+	// columns that Transform snaps, where k is a step function, and in
+	// categorical ones.
 	InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64)
 	// DiagGradient sets dst[c] to ∂k(point, point)/∂point_c, with the same
 	// zeros as InputGradient.
 	DiagGradient(dst []float64, theta []float64, point []float64)
 }
 
-// Column says what a column of a point holds.
-type Column struct {
-	// Categorical columns hold the code of a category. Two points differ there
-	// by 1 or not at all (the Hamming distance), divided by the column's
-	// lengthscale like any other; which codes are used does not matter.
-	Categorical bool
-	// Snap maps any value of the column to the nearest one that can be
-	// evaluated: the unit coordinate of the nearest integer or step, or the
-	// code of a category. Snapping twice must be the same as once. Nil for
-	// columns that are continuous, and for categorical ones whose codes are
-	// always exact.
-	Snap func(float64) float64
+// gradients is ParamGradient and PairGradient at once, either of which may be
+// left out with a nil destination. The kernels of this package need one pass
+// over the pairs for both.
+func gradients(k Kernel, params []float64, points *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
+	type joint interface {
+		gradients(params []float64, points *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense)
+	}
+	if j, ok := k.(joint); ok {
+		j.gradients(params, points, theta, x, w)
+		return
+	}
+	if params != nil {
+		k.ParamGradient(params, theta, x, w)
+	}
+	if points != nil {
+		k.PairGradient(points, theta, x, w)
+	}
 }
-
-// Continuous returns d columns without steps.
-func Continuous(d int) []Column { return make([]Column, d) }

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -9,12 +8,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-const (
-	sqrt5 = 2.23606797749978969640917366873127623544
-	// rowGrain is how many rows a goroutine takes at a time: enough work to
-	// pay for the hand-over, few enough to balance triangular loops.
-	rowGrain = 16
-)
+// rowGrain is how many rows a goroutine takes at a time: enough work to pay for
+// the hand-over, few enough to balance triangular loops.
+const rowGrain = 16
 
 // Matern52 is the Matérn kernel with ν = 5/2 and a lengthscale for each column
 // (automatic relevance determination):
@@ -28,101 +24,78 @@ const (
 // The Hamming distance under the root is the Euclidean one between the corners
 // of a simplex, so the kernel stays positive definite; it equals a one-hot
 // encoding whose columns share the lengthscale √2·ℓ_c.
-type Matern52 struct {
-	columns     []Column
-	numeric     []int // indices of the numeric columns
-	categorical []int // indices of the categorical columns
-}
+type Matern52 struct{ matern }
 
-var _ Kernel = (*Matern52)(nil)
+// Matern32 is the Matérn kernel with ν = 3/2, with distances and
+// hyperparameters as Matern52 has them:
+//
+//	k(x, y) = σ² (1 + √3·r) exp(−√3·r)
+type Matern32 struct{ matern }
+
+var (
+	_ Kernel = (*Matern52)(nil)
+	_ Kernel = (*Matern32)(nil)
+)
 
 // NewMatern52 returns the kernel over the columns, at least one.
 func NewMatern52(columns []Column) *Matern52 {
-	if len(columns) == 0 {
-		panic("kernel: no columns")
-	}
-	k := &Matern52{columns: append([]Column(nil), columns...)}
-	for c, column := range columns {
-		if column.Categorical {
-			k.categorical = append(k.categorical, c)
-		} else {
-			k.numeric = append(k.numeric, c)
-		}
-	}
-	return k
+	return &Matern52{matern{newLayout(columns), radial{root: math.Sqrt(5), square: 1. / 3, slope: 5. / 3, slopeLinear: 1}}}
 }
 
-// Dim implements Kernel.
-func (k *Matern52) Dim() int { return len(k.columns) }
+// NewMatern32 returns the kernel over the columns, at least one.
+func NewMatern32(columns []Column) *Matern32 {
+	return &Matern32{matern{newLayout(columns), radial{root: math.Sqrt(3), slope: 3}}}
+}
+
+// radial is a Matérn function of the distance r. With a = root·r,
+//
+//	k/σ² = (1 + a + square·a²) exp(−a)
+//	−2·∂(k/σ²)/∂r² = slope·(1 + slopeLinear·a) exp(−a).
+type radial struct{ root, square, slope, slopeLinear float64 }
+
+// matern is what the Matérn kernels share: all but the radial function.
+type matern struct {
+	layout
+	radial radial
+}
 
 // NumParams implements Kernel.
-func (k *Matern52) NumParams() int { return len(k.columns) + 1 }
-
-// Transform implements Kernel.
-func (k *Matern52) Transform(x mat.Matrix) *mat.Dense {
-	out := mat.DenseCopyOf(x)
-	n, d := out.Dims()
-	k.checkDim(d)
-	for c, column := range k.columns {
-		if column.Snap == nil {
-			continue
-		}
-		for i := range n {
-			out.Set(i, c, column.Snap(out.At(i, c)))
-		}
-	}
-	return out
-}
+func (k *matern) NumParams() int { return len(k.columns) + 1 }
 
 // Gram implements Kernel.
-func (k *Matern52) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
+func (k *matern) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
 	n, _ := x.Dims()
-	s := k.scale(theta, x)
-	raw := dst.RawSymmetric()
-	if raw.N != n {
-		panic(fmt.Sprintf("kernel: Gram of %d points into a matrix of %d rows", n, raw.N))
-	}
+	checkGram(dst, n)
+	s, raw := k.scale(theta, x), dst.RawSymmetric()
 	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := raw.Data[i*raw.Stride+i : i*raw.Stride+n]
 			k.squaredDistances(row, s, i, s, i)
-			covariances(row, s.variance)
+			k.radial.covariances(row, s.variance)
 		}
 	})
 }
 
 // Cross implements Kernel.
-func (k *Matern52) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
-	n, _ := x.Dims()
-	m, _ := y.Dims()
-	if r, c := dst.Dims(); r != n || c != m {
-		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", n, m, r, c))
-	}
-	sx, sy := k.scale(theta, x), k.scale(theta, y)
-	raw := dst.RawMatrix()
+func (k *matern) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
+	n, m := checkCross(dst, x, y)
+	sx, sy, raw := k.scale(theta, x), k.scale(theta, y), dst.RawMatrix()
 	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := raw.Data[i*raw.Stride : i*raw.Stride+m]
 			k.squaredDistances(row, sx, i, sy, 0)
-			covariances(row, sx.variance)
+			k.radial.covariances(row, sx.variance)
 		}
 	})
 }
 
 // Diag implements Kernel.
-func (k *Matern52) Diag(dst []float64, theta []float64, x *mat.Dense) {
-	if n, _ := x.Dims(); n != len(dst) {
-		panic(fmt.Sprintf("kernel: diagonal of %d points into %d values", n, len(dst)))
-	}
+func (k *matern) Diag(dst []float64, theta []float64, x *mat.Dense) {
+	checkDiag(dst, x)
+	checkParams(len(theta), k.NumParams())
 	variance := math.Exp(theta[len(theta)-1])
 	for i := range dst {
 		dst[i] = variance
-	}
-}
-
-func (k *Matern52) checkDim(d int) {
-	if d != len(k.columns) {
-		panic(fmt.Sprintf("kernel: points of %d columns, want %d", d, len(k.columns)))
 	}
 }
 
@@ -137,12 +110,10 @@ type scaled struct {
 
 func (s *scaled) column(c int) []float64 { return s.data[c*s.n : (c+1)*s.n] }
 
-func (k *Matern52) scale(theta []float64, x *mat.Dense) *scaled {
+func (k *matern) scale(theta []float64, x *mat.Dense) *scaled {
 	n, d := x.Dims()
 	k.checkDim(d)
-	if len(theta) != d+1 {
-		panic(fmt.Sprintf("kernel: %d hyperparameters, want %d", len(theta), d+1))
-	}
+	checkParams(len(theta), d+1)
 	s := &scaled{n: n, data: make([]float64, n*d), inverse: make([]float64, d), variance: math.Exp(theta[d])}
 	raw := x.RawMatrix()
 	for c, column := range k.columns {
@@ -160,7 +131,7 @@ func (k *Matern52) scale(theta []float64, x *mat.Dense) *scaled {
 }
 
 // squaredDistances sets dst[j] to r² between point i of x and point from+j of y.
-func (k *Matern52) squaredDistances(dst []float64, x *scaled, i int, y *scaled, from int) {
+func (k *matern) squaredDistances(dst []float64, x *scaled, i int, y *scaled, from int) {
 	clear(dst)
 	for _, c := range k.numeric {
 		v := x.data[c*x.n+i]
@@ -182,9 +153,22 @@ func (k *Matern52) squaredDistances(dst []float64, x *scaled, i int, y *scaled, 
 }
 
 // covariances replaces squared distances by covariances.
-func covariances(r2 []float64, variance float64) {
+func (f *radial) covariances(r2 []float64, variance float64) {
 	for j, v := range r2 {
-		a := sqrt5 * math.Sqrt(v)
-		r2[j] = variance * (1 + a + a*a/3) * math.Exp(-a)
+		a := f.root * math.Sqrt(v)
+		r2[j] = variance * (1 + a + f.square*a*a) * math.Exp(-a)
 	}
+}
+
+// slopes replaces squared distances by weight·(−2·∂(k/σ²)/∂r²) and returns the
+// sum of weight·k/σ².
+func (f *radial) slopes(r2, weights []float64) (sum float64) {
+	weights = weights[:len(r2)]
+	for j, v := range r2 {
+		a := f.root * math.Sqrt(v)
+		e := weights[j] * math.Exp(-a)
+		sum += e * (1 + a + f.square*a*a)
+		r2[j] = f.slope * (1 + f.slopeLinear*a) * e
+	}
+	return sum
 }
