@@ -33,9 +33,10 @@ const (
 )
 
 // Exp sets dst[i] to e**x[i] for each i. dst may be x; its length must be x's.
-// The error is below 0.6 units in the last place, and below 1 where the result
-// is subnormal. Exp(+Inf) = +Inf, Exp(-Inf) = 0, Exp(NaN) = NaN; what is too
-// large overflows to +Inf, what is too small underflows to 0.
+// The error is below 0.7 units in the last place (at most 0.64 at 6 million
+// random arguments), and below 1 where the result is subnormal. Exp(+Inf) = +Inf,
+// Exp(-Inf) = 0, Exp(NaN) = NaN; what is too large overflows to +Inf, what is too
+// small underflows to 0.
 func Exp(dst, x []float64) {
 	if len(dst) != len(x) {
 		panic("vecmath: lengths differ")

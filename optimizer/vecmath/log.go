@@ -24,9 +24,10 @@ const (
 	log6 = 0x1.2b585ce671c95p-3
 )
 
-// Log sets dst[i] to the natural logarithm of x[i] for each i. dst may be x;
-// its length must be x's. The error is below 0.7 units in the last place.
-// Log(+Inf) = +Inf, Log(±0) = -Inf, Log of anything negative and of NaN is NaN.
+// Log sets dst[i] to the natural logarithm of x[i] for each i. dst may be x; its
+// length must be x's. The error is below 0.8 units in the last place (at most
+// 0.74 at 6 million random arguments). Log(+Inf) = +Inf, Log(±0) = -Inf, Log of
+// anything negative and of NaN is NaN.
 func Log(dst, x []float64) {
 	if len(dst) != len(x) {
 		panic("vecmath: lengths differ")

@@ -65,8 +65,8 @@ var functions = []struct {
 	scalar           func(float64) float64
 	bound, subnormal float64
 }{
-	{"exp", Exp, exp, 0.6, 1},
-	{"log", Log, log, 0.7, 0},
+	{"exp", Exp, exp, 0.7, 1},
+	{"log", Log, log, 0.8, 0},
 }
 
 func TestAgainstMpmath(t *testing.T) {
