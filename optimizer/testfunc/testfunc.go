@@ -1,0 +1,107 @@
+// Package testfunc holds the synthetic functions on which the papers that this
+// project implements are measured, each with its domain, minimum and minimisers.
+//
+// All of them are minimised. A name is the function's, then the dimension where
+// several are usual, then -lgp where McCourt's evalset, and with it the paper on
+// latent Gaussian processes, takes another domain than the usual one: ackley-6 is
+// on [-32.768, 32.768]⁶, ackley-6-lgp on [-10, 30]⁶.
+package testfunc
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrUnknown says that no function or suite has the name.
+var ErrUnknown = errors.New("unknown name")
+
+// Function is a deterministic test function, to be minimised. Its slices belong to
+// whoever got it; Value is safe for concurrent use.
+type Function struct {
+	// Name identifies the function, such as "branin" or "ackley-6".
+	Name string
+	// Title is the name that people read.
+	Title string
+	// Lower and Upper bound the domain, one number a coordinate; both bounds
+	// belong to it.
+	Lower, Upper []float64
+	// Minimum is the least value on the domain.
+	Minimum float64
+	// Minimisers are points of the domain at which Value is Minimum, to rounding:
+	// at least one, and not all of them where there are very many.
+	Minimisers [][]float64
+	// Source says where the definition is from.
+	Source string
+	// Value returns the function at x, which it does not change. It is finite on
+	// the whole domain and panics if x has not Dim coordinates.
+	Value func(x []float64) float64
+}
+
+// Dim returns the number of coordinates.
+func (f Function) Dim() int { return len(f.Lower) }
+
+// Scale maps a point of the unit cube linearly to the domain: 0 to Lower, 1 to
+// Upper. It returns a new slice and panics if u has not Dim coordinates.
+func (f Function) Scale(u []float64) []float64 {
+	f.mustFit(len(u))
+	x := make([]float64, len(u))
+	for i, v := range u {
+		// Both ends are met exactly, and rounding leaves nothing outside.
+		x[i] = min(f.Upper[i], max(f.Lower[i], f.Lower[i]*(1-v)+f.Upper[i]*v))
+	}
+	return x
+}
+
+func (f Function) mustFit(n int) {
+	if n != f.Dim() {
+		panic(fmt.Sprintf("testfunc: %s takes %d coordinates, got %d", f.Name, f.Dim(), n))
+	}
+}
+
+// checked returns f with a Value that panics on points of another dimension.
+func checked(f Function) Function {
+	value := f.Value
+	guard := f // a copy: what the caller does to the slices of f changes no check
+	guard.Lower = slices.Clone(f.Lower)
+	f.Value = func(x []float64) float64 {
+		guard.mustFit(len(x))
+		return value(x)
+	}
+	return f
+}
+
+// All returns every function, sorted by name, in slices of their own.
+func All() []Function {
+	all := slices.Concat(planar(), scalable(), hartmann(), evalset(), corrupted())
+	slices.SortFunc(all, func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Names returns the name of every function, sorted.
+func Names() []string {
+	all := All()
+	names := make([]string, len(all))
+	for i, f := range all {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// Get returns the function of that name, or ErrUnknown with the names there are.
+func Get(name string) (Function, error) {
+	for _, f := range All() {
+		if f.Name == name {
+			return f, nil
+		}
+	}
+	return Function{}, fmt.Errorf("test function %q: %w; there are: %s", name, ErrUnknown, strings.Join(Names(), ", "))
+}
+
+// cube returns the bounds of [lower, upper] in dim coordinates.
+func cube(dim int, lower, upper float64) (lo, up []float64) {
+	return repeat(dim, lower), repeat(dim, upper)
+}
+
+func repeat(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
