@@ -1,0 +1,110 @@
+package transform
+
+import "math"
+
+const (
+	// minOutcomes is how many outcomes it takes to tell an outlier.
+	minOutcomes = 5
+	// bulkShare is the part of the outcomes, from the lowest, that may be low
+	// outliers.
+	bulkShare = 20
+	// reach is how many widths away from the bulk an outlier starts. Three half
+	// ranges above the median is beyond 4 sd of a normal distribution.
+	reach = 3
+	// depth is how many widths at most a low outlier is put below the others.
+	depth = 3
+)
+
+// clip squeezes what is above high or below low smoothly, keeping order; what
+// lies between is left alone. The zero value squeezes nothing.
+type clip struct {
+	on               bool
+	low, high, width float64
+}
+
+// fences returns the clip of sorted outcomes, off where none is an outlier.
+func fences(sorted []float64) clip {
+	n := len(sorted)
+	if n < minOutcomes {
+		return clip{}
+	}
+	middle := median(sorted)
+	least := sorted[max(n/bulkShare, 1)]
+	width := middle - least
+	if width <= 0 { // at least half of the outcomes are the same low one
+		width = typicalDistance(sorted, middle)
+	}
+	c := clip{on: true, low: least - reach*width, high: middle + reach*width, width: width}
+	if !(width > 0) || sorted[0] >= c.low && sorted[n-1] <= c.high {
+		return clip{}
+	}
+	return c
+}
+
+// typicalDistance returns the lower median distance of the outcomes above the
+// given one, 0 where there are none.
+func typicalDistance(sorted []float64, from float64) float64 {
+	for i, v := range sorted {
+		if v > from {
+			return sorted[i+(len(sorted)-1-i)/2] - from
+		}
+	}
+	return 0
+}
+
+// median returns the median of sorted numbers, at least one.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return sorted[(n-1)/2]/2 + sorted[n/2]/2
+}
+
+// apply returns the squeezed outcome.
+func (c clip) apply(v float64) float64 {
+	switch {
+	case c.on && v > c.high:
+		return c.high + c.width*(1-1/(1+(v-c.high)/c.width))
+	case c.on && v < c.low:
+		l := logRatio(c.low-v, c.width)
+		return c.low - c.width*depth*(l/(depth+l))
+	}
+	return v
+}
+
+// inverse returns the outcome of a squeezed one, infinite beyond the range.
+func (c clip) inverse(u float64) float64 {
+	switch {
+	case c.on && u > c.high:
+		part := (u - c.high) / c.width
+		if part >= 1 {
+			return math.Inf(1)
+		}
+		return c.high + c.width*(part/(1-part))
+	case c.on && u < c.low:
+		part := (c.low - u) / (c.width * depth)
+		if part >= 1 {
+			return math.Inf(-1)
+		}
+		return c.low - c.width*math.Expm1(depth*part/(1-part))
+	}
+	return u
+}
+
+// logDerivative returns log d apply(v)/dv.
+func (c clip) logDerivative(v float64) float64 {
+	switch {
+	case c.on && v > c.high:
+		return -2 * logRatio(v-c.high, c.width)
+	case c.on && v < c.low:
+		l := logRatio(c.low-v, c.width)
+		return -l - 2*math.Log1p(l/depth)
+	}
+	return 0
+}
+
+// logRatio returns log(1 + distance/width), also where the ratio overflows.
+func logRatio(distance, width float64) float64 {
+	if ratio := distance / width; ratio < 1e17 {
+		return math.Log1p(ratio)
+	}
+	return math.Log(distance) - math.Log(width)
+}

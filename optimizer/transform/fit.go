@@ -1,0 +1,223 @@
+package transform
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	lambdaLow, lambdaHigh = -5, 2
+	// minResolution is the least sd of z over the outcomes that are no outliers.
+	minResolution = 0.2
+	// minSpread is the least sd of the values of a power transform, relative to
+	// the largest, that still resolves them: below, rounding is what is left.
+	minSpread = 1e-9
+	// minDistinct is how many distinct outcomes a λ is fitted to; two have the
+	// same z under every transform, and three leave λ one equation.
+	minDistinct = 4
+	// rounding is the relative spread that counts as none.
+	rounding = 1e-14
+)
+
+// Standard returns the transform that only removes the mean and divides by the
+// standard deviation of y, which must be finite. Outcomes without spread are
+// divided by their size instead.
+func Standard(y []float64) Transform {
+	v, exponent := scaledAndSorted(y)
+	t := standard(v, exponent, clip{})
+	t.all = t.extended(v)
+	t.bulk = t.all
+	return t
+}
+
+// Fit returns the transform under which the outcomes y, which must be finite,
+// are the most likely. Lower outcomes are taken to be better, which matters to
+// outliers only. The result depends on y alone, not on its order.
+func Fit(y []float64) Transform {
+	sorted, exponent := scaledAndSorted(y)
+	outliers := fences(sorted)
+	inside := inliers(sorted, outliers)
+	best, most := standard(sorted, exponent, clip{}), math.Inf(-1)
+	if outliers.on {
+		best = standard(squeezed(sorted, outliers), exponent, outliers)
+	}
+	work := make([]float64, len(sorted))
+	for _, c := range []clip{{}, outliers} {
+		v := squeezed(sorted, c)
+		var jacobian float64
+		for _, x := range sorted {
+			jacobian += c.logDerivative(x)
+		}
+		for _, t := range chains(v, exponent, c) {
+			value := t.fit(v, work) + jacobian
+			if value > most && (!outliers.on || t.resolution(inside) >= minResolution) {
+				best, most = t, value
+			}
+		}
+		if !outliers.on {
+			break
+		}
+	}
+	best.all = best.extended(sorted)
+	best.bulk = best.extended(inside)
+	return best
+}
+
+// squeezed returns the clipped outcomes.
+func squeezed(v []float64, c clip) []float64 {
+	u := make([]float64, len(v))
+	for i, x := range v {
+		u[i] = c.apply(x)
+	}
+	return u
+}
+
+// resolution returns the sd of z over scaled outcomes, at least two.
+func (t *Transform) resolution(v []float64) float64 {
+	var mean, squares float64
+	for i, x := range v {
+		z := t.standardised(x)
+		d := z - mean
+		mean += d / float64(i+1)
+		squares += d * (z - mean)
+	}
+	return math.Sqrt(squares / float64(len(v)-1))
+}
+
+// chains returns the transforms of sorted, squeezed outcomes that can be tried,
+// the plainest first, without λ, mean and sd.
+func chains(v []float64, exponent int, c clip) []Transform {
+	plain := standard(v, exponent, c)
+	all := []Transform{plain}
+	if distinct(v) < minDistinct || v[len(v)-1]-v[0] <= rounding*max(math.Abs(v[0]), math.Abs(v[len(v)-1])) {
+		return all
+	}
+	add := func(kind Kind, centre, scale float64) {
+		all = append(all, Transform{kind: kind, exponent: exponent, clip: c, centre: centre, scale: scale})
+	}
+	add(KindCentred, median(v), plain.scale)
+	add(KindYeoJohnson, 0, plain.scale)
+	if v[0] > 0 {
+		var logs float64
+		for i, x := range v {
+			logs += (math.Log(x) - logs) / float64(i+1)
+		}
+		if g := math.Exp(logs); g > 0 {
+			add(KindBoxCox, g, g)
+		}
+	}
+	return all
+}
+
+// fit sets λ, mean and sd by the profile likelihood of sorted, squeezed
+// outcomes, and returns its logarithm but for a constant: −Inf where the
+// transform fails. The result is a likelihood of the squeezed outcomes.
+func (t *Transform) fit(v, s []float64) float64 {
+	n := float64(len(v))
+	var sum float64
+	for i, x := range v {
+		s[i] = coordinate(t.kind, x, t.centre, t.scale)
+		sum += s[i]
+	}
+	if t.kind == KindStandard {
+		return -n * math.Log(t.scale)
+	}
+	lambda, value := maximize(func(lambda float64) float64 {
+		return profile(t.kind, lambda, s, sum)
+	}, lambdaLow, lambdaHigh)
+	if math.IsInf(value, -1) {
+		return value
+	}
+	t.lambda = lambda
+	t.mean, t.sd, _ = spread(t.kind, lambda, s)
+	return value - n*math.Log(t.scale)
+}
+
+// profile returns the logarithm of the likelihood of w, maximised over the mean
+// and variance of ψ, but for a constant that depends on n. It is −Inf where ψ
+// overflows or has collapsed. Sum is the sum of s.
+func profile(kind Kind, lambda float64, s []float64, sum float64) float64 {
+	_, sd, ok := spread(kind, lambda, s)
+	if !ok {
+		return math.Inf(-1)
+	}
+	return (lambda-1)*sum - float64(len(s))*math.Log(sd)
+}
+
+// spread returns the mean and the sd (n−1 degrees of freedom) of ψ; ok is false
+// where they are no use.
+func spread(kind Kind, lambda float64, s []float64) (mean, sd float64, ok bool) {
+	var squares, largest float64
+	for i, x := range s { // Welford's recurrence
+		v := power(kind, lambda, x)
+		d := v - mean
+		mean += d / float64(i+1)
+		squares += d * (v - mean)
+		largest = max(largest, math.Abs(v))
+	}
+	sd = math.Sqrt(squares / float64(len(s)-1))
+	return mean, sd, sd > minSpread*largest && !math.IsInf(sd, 0)
+}
+
+// standard returns the plain transform of sorted outcomes.
+func standard(v []float64, exponent int, c clip) Transform {
+	t := Transform{kind: KindStandard, lambda: 1, exponent: exponent, clip: c, scale: 1, sd: 1}
+	if len(v) == 0 {
+		return t
+	}
+	for i, x := range v {
+		t.centre += (x - t.centre) / float64(i+1)
+	}
+	reach := max(v[len(v)-1]-t.centre, t.centre-v[0])
+	if largest := max(math.Abs(v[0]), math.Abs(v[len(v)-1])); reach <= rounding*largest {
+		// Rounding is all that differs.
+		t.centre = median(v)
+		if largest > 0 {
+			t.scale = largest
+		}
+		return t
+	}
+	var squares float64
+	for _, x := range v {
+		squares += (x - t.centre) / reach * ((x - t.centre) / reach)
+	}
+	t.scale = reach * math.Sqrt(squares/float64(len(v)-1))
+	return t
+}
+
+// extended returns the range of sorted, scaled outcomes with its width added to
+// either side, in y's units.
+func (t *Transform) extended(v []float64) interval {
+	if len(v) == 0 {
+		return interval{-math.MaxFloat64, math.MaxFloat64}
+	}
+	low, high := v[0], v[len(v)-1]
+	width := high - low
+	if width == 0 {
+		width = t.scale
+	}
+	finite := interval{-math.MaxFloat64, math.MaxFloat64}
+	return interval{
+		low:  finite.clamp(math.Ldexp(low-width, t.exponent)),
+		high: finite.clamp(math.Ldexp(high+width, t.exponent)),
+	}
+}
+
+// distinct counts the distinct numbers of sorted ones.
+func distinct(sorted []float64) int {
+	return len(slices.Compact(slices.Clone(sorted)))
+}
+
+// inliers returns the sorted outcomes that the clip leaves alone.
+func inliers(sorted []float64, c clip) []float64 {
+	if !c.on {
+		return sorted
+	}
+	var inside []float64
+	for _, v := range sorted {
+		if v >= c.low && v <= c.high {
+			inside = append(inside, v)
+		}
+	}
+	return inside
+}
