@@ -28,7 +28,8 @@ const (
 	MaxShape     = 10
 )
 
-// Value returns w(x; a, b) for x in [0, 1] and positive a and b.
+// Value returns w(x; a, b) for positive a and b. An x beyond 0 or 1 counts as 0
+// or 1.
 func Value(x, a, b float64) float64 {
 	_, _, _, logQ := parts(x, a)
 	return -math.Expm1(b * logQ)
@@ -55,6 +56,7 @@ func parts(x, a float64) (logU, t, q, logQ float64) {
 
 // logInside returns log u. Near 1 it counts from there, where u has few digits.
 func logInside(x float64) float64 {
+	x = min(max(x, 0), 1)
 	if x > 0.5 {
 		return math.Log1p(-(Epsilon + (1-2*Epsilon)*(1-x)))
 	}
