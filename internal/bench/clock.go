@@ -1,0 +1,238 @@
+package bench
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"slices"
+)
+
+// source is what a clock drives: an optimiser and the evaluation of its points.
+type source interface {
+	// suggest asks for up to n points more, which become the next trials, and
+	// returns how many there are (fewer where there are no more) and how long the
+	// answer took.
+	suggest(ctx context.Context, n int) (count int, cost float64, err error)
+	// evaluate starts a trial's evaluation and returns how long it takes.
+	evaluate(ctx context.Context, trial int) (duration float64, err error)
+	// tell ends trials, in the order in which they ended.
+	tell(trials []int) error
+}
+
+// slot is a trial on the clock.
+type slot struct {
+	trial                  int
+	made, start, end, told float64
+	pending                int
+}
+
+// plan is what a clock is to do.
+type plan struct {
+	mode            Mode
+	workers, trials int
+	horizon         float64
+}
+
+// schedule is what a clock did.
+type schedule struct {
+	// told are the trials in the order in which the source was told.
+	told []slot
+	// cut are those that ran when the run ended.
+	cut []slot
+	end float64
+}
+
+// simulate runs the source on a virtual clock.
+func simulate(ctx context.Context, p plan, s source) (*schedule, error) {
+	c := &clock{plan: p, source: s}
+	run := c.asynchronous
+	switch p.mode {
+	case Sequential:
+		c.workers = 1
+	case Synchronous:
+		run = c.synchronous
+	}
+	if err := run(ctx); err != nil {
+		return nil, err
+	}
+	return &c.schedule, nil
+}
+
+// clock is the state of a simulation.
+type clock struct {
+	plan
+	schedule
+	source
+	now     float64
+	started int
+	// ready is when the optimiser has answered its last request.
+	ready float64
+	// exhausted says that the optimiser has no more points.
+	exhausted bool
+	running   queue
+}
+
+// synchronous hands out batches: everybody waits for the slowest.
+func (c *clock) synchronous(ctx context.Context) error {
+	for c.started < c.trials && !c.exhausted {
+		wanted := min(c.workers, c.trials-c.started)
+		if err := c.request(ctx, c.now, wanted); err != nil {
+			return err
+		}
+		batch := c.running
+		c.running = nil
+		slices.SortFunc(batch, earlier)
+		if len(batch) > 0 {
+			c.now = max(c.now, batch[len(batch)-1].end)
+		}
+		if err := c.end(batch...); err != nil {
+			return err
+		}
+	}
+	c.schedule.end = c.now
+	return nil
+}
+
+// asynchronous hands out one trial whenever a worker is free and the optimiser
+// is not busy, with what has been told by then. A suggestion that is made when an
+// evaluation ends knows of it.
+func (c *clock) asynchronous(ctx context.Context) error {
+	for {
+		at := max(c.now, c.ready)
+		if c.wants(at) && (len(c.running) == 0 || at < c.running[0].end) {
+			if err := c.request(ctx, at, 1); err != nil {
+				return err
+			}
+			continue
+		}
+		if c.over() {
+			break
+		}
+		done, _ := heap.Pop(&c.running).(slot)
+		c.now = done.end
+		if err := c.end(done); err != nil {
+			return err
+		}
+	}
+	c.cut = c.running
+	c.schedule.end = max(c.now, c.horizon)
+	return nil
+}
+
+// wants reports whether another trial is to be started at a time.
+func (c *clock) wants(at float64) bool {
+	return !c.exhausted && len(c.running) < c.workers && (c.started < c.trials || at < c.horizon)
+}
+
+// over reports whether nothing that still runs counts: trials beyond the budget
+// that end beyond the horizon do not.
+func (c *clock) over() bool {
+	budget := func(s slot) bool { return s.trial <= c.trials }
+	return len(c.running) == 0 || c.running[0].end > c.horizon && !slices.ContainsFunc(c.running, budget)
+}
+
+// request asks for n suggestions at a time, and starts what it gets.
+func (c *clock) request(ctx context.Context, at float64, n int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	count, cost, err := c.suggest(ctx, n)
+	if err != nil {
+		return err
+	}
+	c.exhausted = count < n
+	c.ready = at + cost
+	for range count {
+		c.started++
+		duration, err := c.evaluate(ctx, c.started)
+		if err != nil {
+			return err
+		}
+		heap.Push(&c.running, slot{
+			trial: c.started, made: at, start: c.ready, end: c.ready + duration, pending: len(c.running),
+		})
+	}
+	return nil
+}
+
+// end tells the source of trials that have ended by now.
+func (c *clock) end(trials ...slot) error {
+	numbers := make([]int, len(trials))
+	for i, s := range trials {
+		s.told = c.now
+		numbers[i] = s.trial
+		c.told = append(c.told, s)
+	}
+	return c.tell(numbers)
+}
+
+// counts counts the observations that arrived after the data of a suggestion were
+// taken and until its evaluation began (stale), and from then until it ended.
+func (s *schedule) counts(of slot) (stale, arrived int) {
+	for _, other := range s.told {
+		switch {
+		case other.trial == of.trial || other.told <= of.made:
+		case other.told <= of.start:
+			stale++
+		case other.told < of.end:
+			arrived++
+		}
+	}
+	return stale, arrived
+}
+
+// makespan is when the first trials had all ended.
+func (s *schedule) makespan(trials int) float64 {
+	last := 0.0
+	for _, t := range s.told {
+		if t.trial <= trials {
+			last = max(last, t.told)
+		}
+	}
+	return last
+}
+
+// idle is the share of the workers' time in which they evaluate nothing.
+func (s *schedule) idle(workers int) float64 {
+	if s.end == 0 {
+		return 0
+	}
+	busy := 0.0
+	for _, trials := range [][]slot{s.told, s.cut} {
+		for _, t := range trials {
+			busy += min(t.end, s.end) - min(t.start, s.end)
+		}
+	}
+	return max(0, 1-busy/(float64(workers)*s.end))
+}
+
+// queue orders running trials by their end.
+type queue []slot
+
+// earlier orders trials by their end, and by their number where they end together.
+func earlier(a, b slot) int {
+	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.trial, b.trial))
+}
+
+// Len implements heap.Interface, as do the methods below.
+func (q queue) Len() int { return len(q) }
+
+// Less puts the earlier trial first.
+func (q queue) Less(i, j int) bool { return earlier(q[i], q[j]) < 0 }
+
+// Swap swaps two trials.
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push appends a slot.
+func (q *queue) Push(x any) {
+	if s, ok := x.(slot); ok {
+		*q = append(*q, s)
+	}
+}
+
+// Pop removes the last slot.
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}

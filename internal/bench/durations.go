@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Durations says where the durations of evaluations come from.
+type Durations string
+
+// The kinds of durations.
+const (
+	// Drawn durations are the law's, whatever the point.
+	Drawn Durations = "drawn"
+	// ByPoint multiplies the law's by a factor from 1/4 to 7/4, which grows with
+	// the first parameter across its range: its mean over the space is 1.
+	ByPoint Durations = "by-point"
+	// Measured durations are those that the evaluations take.
+	Measured Durations = "measured"
+)
+
+// ParseDurations reads the name of a kind of durations.
+func ParseDurations(text string) (Durations, error) {
+	kinds := []Durations{Drawn, ByPoint, Measured}
+	if d := Durations(text); slices.Contains(kinds, d) {
+		return d, nil
+	}
+	return "", fmt.Errorf("durations %q are unknown; want one of %v", text, strings.Trim(fmt.Sprint(kinds), "[]"))
+}
+
+// pointFactor is what ByPoint multiplies a duration by. The order of the columns
+// is the space's order of parameters.
+func pointFactor(e *optimizer.Encoding, p study.Point) float64 {
+	if e.Dim() == 0 {
+		return 1
+	}
+	return 0.25 + 1.5*e.Encode(p)[0]
+}
+
+// Charge is what the answer to a request for suggestions costs on the clock.
+type Charge struct {
+	// Fixed is a cost in the unit of virtual time, of each request.
+	Fixed float64 `json:"fixed,omitempty"`
+	// Measured charges the seconds that the optimiser took; Unit says how many
+	// seconds the unit of virtual time stands for.
+	Measured bool    `json:"measured,omitempty"`
+	Unit     float64 `json:"unit,omitempty"`
+}
+
+// ParseCharge reads a cost of suggestions: "measured", or a number of units of
+// virtual time. The unit is what the mean evaluation is taken to last.
+func ParseCharge(text string, unit time.Duration) (Charge, error) {
+	if text == "measured" {
+		if unit <= 0 {
+			return Charge{}, fmt.Errorf("charge measured needs to know how long an evaluation lasts; %v is none", unit)
+		}
+		return Charge{Measured: true, Unit: unit.Seconds()}, nil
+	}
+	fixed, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(fixed >= 0 && fixed <= 1e6) {
+		return Charge{}, fmt.Errorf("charge %q is not accepted; want measured, or a number from 0 to 1e6, in mean durations of an evaluation", text)
+	}
+	return Charge{Fixed: fixed}, nil
+}
+
+// cost is that of a request which took so long.
+func (c Charge) cost(took time.Duration) float64 {
+	if c.Measured {
+		return took.Seconds() / c.Unit
+	}
+	return c.Fixed
+}

@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+)
+
+// Variant is an optimiser with settings, under the name by which it is shown.
+type Variant struct {
+	Label     string
+	Optimizer string
+	Settings  map[string]any
+}
+
+// ParseVariants reads variants separated by commas: NAME, NAME{key=value,…}, or
+// LABEL=NAME{key=value,…}. Each of shared, "key=value" too, is a setting of all
+// the variants whose optimiser has it and which do not set it themselves.
+func ParseVariants(texts, shared []string) ([]Variant, error) {
+	var variants []Variant
+	for _, text := range texts {
+		for _, one := range splitOutside(text, ',') {
+			v, err := parseVariant(one)
+			if err != nil {
+				return nil, err
+			}
+			variants = append(variants, v)
+		}
+	}
+	for _, text := range shared {
+		if err := share(variants, text); err != nil {
+			return nil, err
+		}
+	}
+	labels := map[string]bool{}
+	for _, v := range variants {
+		if err := registry.Check(v.Optimizer, v.Settings); err != nil {
+			return nil, fmt.Errorf("%s: %w", v.Label, err)
+		}
+		if labels[v.Label] {
+			return nil, fmt.Errorf("%q is there twice; give one of them another name, as in again=%s", v.Label, v.Label)
+		}
+		labels[v.Label] = true
+	}
+	if len(variants) == 0 {
+		return nil, fmt.Errorf("no optimiser is named; want one or more of %s", strings.Join(registry.Names(), ", "))
+	}
+	return variants, nil
+}
+
+// splitOutside splits a text at a separator outside of braces.
+func splitOutside(text string, separator rune) []string {
+	var parts []string
+	depth, from := 0, 0
+	for i, r := range text {
+		switch r {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		case separator:
+			if depth == 0 {
+				parts = append(parts, text[from:i])
+				from = i + 1
+			}
+		}
+	}
+	return append(parts, text[from:])
+}
+
+func parseVariant(text string) (Variant, error) {
+	text = strings.TrimSpace(text)
+	v := Variant{Label: text, Settings: map[string]any{}}
+	named := splitOutside(text, '=')
+	if len(named) > 2 {
+		return v, fmt.Errorf("%q has more than one name; want NAME, NAME{key=value,…} or LABEL=NAME{…}", text)
+	}
+	if len(named) == 2 {
+		v.Label = strings.TrimSpace(named[0])
+	}
+	name, braces, has := strings.Cut(named[len(named)-1], "{")
+	v.Optimizer = strings.TrimSpace(name)
+	if v.Label == "" || v.Optimizer == "" {
+		return v, fmt.Errorf("%q names no optimiser; want one of %s", text, strings.Join(registry.Names(), ", "))
+	}
+	entry, err := entryOf(v.Optimizer)
+	if err != nil || !has {
+		return v, err
+	}
+	inner, closed := strings.CutSuffix(strings.TrimSpace(braces), "}")
+	if !closed {
+		return v, fmt.Errorf("%q has no closing brace; want NAME{key=value,…}", text)
+	}
+	for _, assignment := range strings.Split(inner, ",") {
+		key, value, err := parseSetting(assignment)
+		if err != nil {
+			return v, fmt.Errorf("%s: %w", v.Label, err)
+		}
+		v.Settings[key] = typed(entry.Settings, key, value)
+	}
+	return v, nil
+}
+
+func parseSetting(text string) (key, value string, err error) {
+	key, value, ok := strings.Cut(text, "=")
+	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+	if !ok || key == "" || value == "" {
+		return "", "", fmt.Errorf("setting %q is not accepted; want key=value", text)
+	}
+	return key, value, nil
+}
+
+func entryOf(name string) (registry.Entry, error) {
+	entries := registry.Entries()
+	i := slices.IndexFunc(entries, func(e registry.Entry) bool { return e.Name == name })
+	if i < 0 {
+		return registry.Entry{}, &registry.UnknownError{Name: name}
+	}
+	return entries[i], nil
+}
+
+// share gives a setting to the variants that can take it.
+func share(variants []Variant, text string) error {
+	key, value, err := parseSetting(text)
+	if err != nil {
+		return err
+	}
+	known := false
+	for i := range variants {
+		entry, err := entryOf(variants[i].Optimizer)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(entry.Settings, func(s setting.Setting) bool { return s.Name == key }) {
+			continue
+		}
+		known = true
+		if _, own := variants[i].Settings[key]; !own {
+			variants[i].Settings[key] = typed(entry.Settings, key, value)
+		}
+	}
+	if !known {
+		return fmt.Errorf("setting %q: none of the optimisers has it", key)
+	}
+	return nil
+}
+
+// typed is a setting's value in the type of its default; the text itself where
+// it is none, for the optimiser to refuse.
+func typed(settings setting.Set, key, text string) any {
+	i := slices.IndexFunc(settings, func(s setting.Setting) bool { return s.Name == key })
+	if i < 0 {
+		return text
+	}
+	var value any
+	err := errors.ErrUnsupported
+	switch settings[i].Default.(type) {
+	case int:
+		value, err = strconv.ParseInt(text, 10, 64)
+	case float64:
+		value, err = strconv.ParseFloat(text, 64)
+	case bool:
+		value, err = strconv.ParseBool(text)
+	}
+	if err != nil {
+		return text
+	}
+	return value
+}
