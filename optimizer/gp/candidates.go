@@ -136,7 +136,7 @@ func (b *candidateBlock) variances(dst, prior, explained []float64) {
 		addSquares(dst, row)
 	}
 	for j, v := range dst {
-		dst[j] = max(prior[j]-v, minVariance*prior[j])
+		dst[j] = max(prior[j]-v, minVariance(prior[j]))
 	}
 }
 

@@ -138,12 +138,13 @@ func (f *Fantasies) prepare(x *mat.Dense) fantasy {
 	m.kernel.Diag(prior[:], m.hyper.Kernel, x)
 	variance := prior[0] - floats.Dot(p.row, p.row)
 	noise := m.hyper.Noise + m.factor.Jitter()
-	p.diag = math.Sqrt(max(variance, minVariance*prior[0]) + noise)
+	p.diag = math.Sqrt(max(variance, minVariance(prior[0])) + noise)
 	return p
 }
 
-// minVariance is the smallest posterior variance as a fraction of the prior's.
-const minVariance = 1e-12
+// minVariance returns the smallest posterior variance of a point with the given
+// prior variance, which may be 0 where a kernel is not stationary.
+func minVariance(prior float64) float64 { return max(1e-12*prior, 1e-150) }
 
 // Posterior returns the posterior of the function, without observation noise,
 // at the m rows of x: the mean in each draw, m×S, and the variance, which all

@@ -83,7 +83,7 @@ func logLikelihood(beta []float64, logDet float64) float64 {
 
 // Posterior returns the posterior mean and variance of the function, without
 // observation noise, at the rows of x. Variances are positive: those that
-// rounding made smaller are 1e-12 of the prior variance.
+// rounding made smaller are 1e-12 of the prior variance, or 1e-150.
 func (m *Model) Posterior(x mat.Matrix) (mean, variance []float64) {
 	f := m.Fantasies(1)
 	all, variance := f.Posterior(x)
