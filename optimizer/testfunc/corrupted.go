@@ -12,9 +12,10 @@ type corruption [4]float64
 // costs less than 1e-10 of the value.
 const leftEnd = 1e-12
 
-// corrupted returns the functions with added discontinuities. The extremes that the
-// paper gives for them (Table 6) are of random samples and not of the code that it
-// prints: what is here is that code, and its minima.
+// corrupted returns the functions with added discontinuities: the code that the
+// paper prints, and its minima. The extremes that the paper lists in Table 6,
+// (-20.99, 3.46) and (-0.99, -0.04), are estimates from random samples, and samples
+// of this code have others, so gaps are not comparable with the paper's.
 func corrupted() []Function {
 	holder := corrupt(
 		plane("corrupted-holder-table", "Corrupted Hölder table", fromLGP+fromEvalset, -10, 10,
@@ -22,8 +23,8 @@ func corrupted() []Function {
 			-20.600318399678406, holderTable, []float64{-8 + leftEnd, -9.6652428080472733}),
 		-holderMinimum, corruption{-0.03, 0.05, 0.08, 0.03})
 	exponentials := corrupt(
-		// With equal coordinates the largest corruption is each one's, and the nearest
-		// to 0 of them would do for all: the minimum is that of one coordinate.
+		// Giving every coordinate the value of the one nearest to 0 raises neither term,
+		// so the minimum is that over one coordinate.
 		offCentre("corrupted-exponential-8", "Corrupted exponential, 8-D", 8, -0.7, 0.2, -1.2702527566061642, exponential,
 			0.036875+leftEnd),
 		1-math.Exp(-1.96), corruption{-0.03, 0.20, 0.16, 0.06})
