@@ -47,7 +47,7 @@ func TestNothingIsLowerThanTheMinimum(t *testing.T) {
 				x []float64
 				y float64
 			}
-			starts := make([]start, 1<<13)
+			starts := make([]start, 1<<12)
 			u := make([]float64, f.Dim())
 			for i := range starts {
 				points.At(u, uint32(i))
@@ -56,7 +56,7 @@ func TestNothingIsLowerThanTheMinimum(t *testing.T) {
 			}
 			slices.SortFunc(starts, func(a, b start) int { return cmp.Compare(a.y, b.y) })
 			found := starts[0].y
-			few, descents := f.Dim() <= 3, 8
+			few, descents := f.Dim() <= 3, 4
 			if few {
 				descents = 64
 			}
