@@ -39,6 +39,10 @@ fuzz: ## Run every fuzz target for FUZZTIME each (default 30s)
 bench: ## Run the benchmarks (minutes)
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
 
+.PHONY: bench-linalg
+bench-linalg: ## Compare the linear algebra with gonum's and OpenBLAS's (minutes)
+	CGO_ENABLED=0 scripts/bench-linalg
+
 .PHONY: compare
 compare: build examples/digits/digits ## Compare gp with random on the digits study over 10 seeds (half an hour)
 	$(GO) run ./scripts/compare

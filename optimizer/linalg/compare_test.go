@@ -1,0 +1,85 @@
+package linalg_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
+	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
+)
+
+// BenchmarkCompare does what scripts/bench-linalg compares, here (ours) and
+// with gonum: on the same problems as its Python half.
+func BenchmarkCompare(b *testing.B) {
+	const rightSides, columns = 100, 8
+	for _, n := range []int{128, 512, 1024} {
+		rng := rand.New(rand.NewPCG(1, 0))
+		a, right := positive(n, rng), random(n, rightSides, rng)
+		x := mat.NewDense(n, columns, nil)
+		x.Apply(func(int, int, float64) float64 { return rng.Float64() }, x)
+
+		var ours linalg.Cholesky
+		if err := ours.Factorize(a); err != nil {
+			b.Fatal(err)
+		}
+		var gonums mat.Cholesky
+		gonums.Factorize(a)
+		lower := mat.NewTriDense(n, mat.Lower, nil)
+		gonums.LTo(lower)
+		padded, solved := linalg.NewColumns(n, rightSides), mat.NewDense(n, rightSides, nil)
+		fill := func() {
+			for i := range n {
+				copy(padded.Data[i*padded.Stride:], right.RawRowView(i))
+			}
+		}
+		trsm := func(t blas.Transpose) {
+			solved.Copy(right)
+			blas64.Trsm(blas.Left, t, 1, lower.RawTriangular(), solved.RawMatrix())
+		}
+		gram, inverse := mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
+		matern, theta := kernel.NewMatern52(kernel.Continuous(columns)), make([]float64, columns+1)
+		for _, op := range []struct {
+			name         string
+			ours, gonums func()
+		}{
+			{"cholesky", func() { _ = ours.Factorize(a) }, func() { gonums.Factorize(a) }},
+			{"solve", func() { fill(); ours.SolveL(padded) }, func() { trsm(blas.NoTrans) }},
+			{"solve-transposed", func() { fill(); ours.SolveLT(padded) }, func() { trsm(blas.Trans) }},
+			{"inverse", func() { ours.Inverse(inverse) }, func() { _ = gonums.InverseTo(inverse) }},
+			{"kernel", func() { matern.Gram(gram, theta, x) }, func() { plainMatern52(gram, x) }},
+		} {
+			for _, by := range []struct {
+				name string
+				f    func()
+			}{{"ours", op.ours}, {"gonum", op.gonums}} {
+				b.Run(fmt.Sprintf("%s/n=%d/%s", op.name, n, by.name), func(b *testing.B) {
+					for b.Loop() {
+						by.f()
+					}
+				})
+			}
+		}
+	}
+}
+
+// plainMatern52 is the kernel with unit lengthscales and variance, as one would
+// write it down.
+func plainMatern52(dst *mat.SymDense, x *mat.Dense) {
+	n, _ := x.Dims()
+	for i := range n {
+		for j := i; j < n; j++ {
+			var r2 float64
+			for c, v := range x.RawRowView(i) {
+				r2 += (v - x.At(j, c)) * (v - x.At(j, c))
+			}
+			a := math.Sqrt(5 * r2)
+			dst.SetSym(i, j, (1+a+a*a/3)*math.Exp(-a))
+		}
+	}
+}
