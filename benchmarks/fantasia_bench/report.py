@@ -9,10 +9,10 @@ from . import results, score
 class Comparison:
     """The scores of one mode's runs on one scale."""
 
-    def __init__(self, runs, scale, mode):
+    def __init__(self, runs, scale, mode, mixed=False):
         self.runs, self.scale = {}, scale
         unknown = set()
-        for run in results.latest(runs).values():
+        for run in results.latest(runs, mixed).values():
             if run["mode"] != mode:
                 continue
             if scale.knows(run["task"]):
@@ -46,7 +46,8 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def _ranged(value, low, high, sign=""):
+def ranged(value, low, high, sign=""):
+    """A value with its interval."""
     return f"{value:{sign}.1f} ({low:{sign}.1f} to {high:{sign}.1f})"
 
 
@@ -63,7 +64,7 @@ def scores(comparison, at):
         row = [named(tuner)]
         for n, kind in columns:
             grouped = score.by_task(comparison.scores(tuner, n, kind))
-            row.append(_ranged(score.mean(grouped), *score.interval(grouped)))
+            row.append(ranged(score.mean(grouped), *score.interval(grouped)))
         runs = comparison.runs[tuner]
         rows.append([*row, str(len({t for t, _ in runs})), str(len(runs)), str(sum("error" in r for r in runs.values()))])
     return table(["tuner", *(f"{kind}, {n}" for n, kind in columns), "tasks", "runs", "failed"], rows)
@@ -78,7 +79,7 @@ def differences(comparison, tuner, at, names=None, others=None):
             continue
         gaps = [comparison.gaps(tuner, other, n, kind) for n, kind in columns]
         if gaps[0]:
-            rows.append([named(other, names), *(_ranged(*g[:3], sign="+") for g in gaps), str(gaps[0][3])])
+            rows.append([named(other, names), *(ranged(*g[:3], sign="+") for g in gaps), str(gaps[0][3])])
     return table([f"{named(tuner, names)} less", *(f"{kind}, {n}" for n, kind in columns), "pairs"], rows)
 
 
@@ -116,7 +117,7 @@ def asynchronous(batch, free, at):
         for n, kind in columns:
             pairs = score.differences(free.scores(tuner, n, kind), batch.scores(tuner, n, kind)) if tuner in batch.runs else {}
             grouped = score.by_task(pairs)
-            cells.append(_ranged(score.mean(grouped), *score.interval(grouped), sign="+") if pairs else "")
+            cells.append(ranged(score.mean(grouped), *score.interval(grouped), sign="+") if pairs else "")
         if any(cells):
             rows.append([named(tuner), *cells])
     return table(["asynchronous less batches", *(f"{kind}, {n}" for n, kind in columns)], rows)

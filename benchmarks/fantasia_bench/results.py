@@ -38,13 +38,13 @@ def load(*paths):
     return runs
 
 
-def latest(runs):
-    """{key: run}, the last of each key, and of Fantasia's only those of the program that ran last under the label."""
-    program = {r["optimizer"]: r.get("program") for r in runs}
-    kept = {key(r): r for r in runs if r.get("program") == program[r["optimizer"]]}
+def latest(runs, mixed=False):
+    """{key: run}, the last of each key. Of Fantasia's only those of the program that ran last, unless programs may be mixed."""
+    programs = [r["program"] for r in runs if r.get("program")]
+    kept = {key(r): r for r in runs if mixed or r.get("program") in (None, *programs[-1:])}
     older = {key(r) for r in runs} - set(kept)
     if older:
-        print(f"{len(older)} runs are of an older program, and left out", file=sys.stderr)
+        print(f"{len(older)} runs of Fantasia are of an older program, and left out; --mixed keeps them", file=sys.stderr)
     return kept
 
 

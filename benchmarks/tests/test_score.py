@@ -89,10 +89,11 @@ class ResultsTest(unittest.TestCase):
             self.assertIn("runs.jsonl:3 is no run", said.getvalue())
 
     def test_programs_are_not_mixed(self):
-        runs = [line([s], "fantasia:gp", seed=s, program=p) for p, s in (("old", 0), ("old", 1), ("new", 0))]
+        runs = [line([s], "fantasia:gp", seed=s, program=p) for p, s in (("old", 0), ("old", 1), ("new", 0))] + [line([3])]
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual([r["program"] for r in results.latest(runs).values()], ["new"])
-        self.assertIn("1 runs are of an older program", said.getvalue())
+            self.assertEqual([r["program"] for r in results.latest(runs).values()], ["new", None])
+        self.assertIn("1 runs of Fantasia are of an older program", said.getvalue())
+        self.assertEqual([r["program"] for r in results.latest(runs, mixed=True).values()], ["new", "old", None])
 
     def test_labels(self):
         self.assertEqual(results.label("fantasia:hebo", {"b": 1, "a": "x"}), 'fantasia:hebo{"a":"x","b":1}')
