@@ -41,6 +41,8 @@ const (
 	// startTimeout bounds the start of etcd, NATS and the coordinator.
 	startTimeout = 60 * time.Second
 	workerName   = "local"
+	// etcdDir is the part of the state directory that keeps the study.
+	etcdDir = "etcd"
 )
 
 // Options say what to run and where. Study and State are required.

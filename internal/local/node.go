@@ -37,7 +37,7 @@ type node struct {
 }
 
 func (n *node) startEtcd(ctx context.Context) error {
-	server, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(n.o.State, "etcd"), Logger: n.log})
+	server, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(n.o.State, etcdDir), Logger: n.log})
 	if err != nil {
 		return fmt.Errorf("start etcd: %w", err)
 	}

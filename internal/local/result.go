@@ -13,13 +13,25 @@ import (
 func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	r, e, err := n.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if r.Recommended, err = wire.Recommend(ctx, e.Problem()); err != nil {
+		return r, fmt.Errorf("recommend a point: %w", err)
+	}
+	return r, nil
+}
+
+// load reads the study without a recommendation.
+func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, error) {
 	stored, err := n.ledger.LoadStudy(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("read the results: %w", err)
+		return nil, nil, fmt.Errorf("read the results: %w", err)
 	}
 	e, _, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{}, time.Now())
 	if err != nil {
-		return nil, fmt.Errorf("read the results: %w", err)
+		return nil, nil, fmt.Errorf("read the results: %w", err)
 	}
 	r := &Result{Study: stored.Study, Status: stored.Status}
 	for i := range stored.Trials {
@@ -30,8 +42,5 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	if best, ok := e.Best(); ok {
 		r.Best = &best
 	}
-	if r.Recommended, err = wire.Recommend(ctx, e.Problem()); err != nil {
-		return r, fmt.Errorf("recommend a point: %w", err)
-	}
-	return r, nil
+	return r, e, nil
 }

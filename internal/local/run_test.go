@@ -78,6 +78,10 @@ func TestStateGoesOn(t *testing.T) {
 		}
 	}
 
+	kept, err := local.Read(t.Context(), state)
+	if err != nil || kept.Study.Study.Metadata.Name != "square" || kept.Status.Counts.Completed != 10 || len(kept.Trials) != 10 {
+		t.Errorf("what is read of the state: %+v, %v", kept, err)
+	}
 	old, err := local.SetAside(state)
 	if err != nil || old != state+".1" {
 		t.Fatalf("set aside: %q, %v", old, err)
@@ -130,6 +134,9 @@ echo '{"fantasia": {"metrics": {"loss": 1}}}'`, log, release)
 			if _, err := local.SetAside(state); !errors.Is(err, local.ErrHeld) {
 				t.Errorf("set aside a state in use: %v", err)
 			}
+			if _, err := local.Read(t.Context(), state); !errors.Is(err, local.ErrHeld) {
+				t.Errorf("read a state in use: %v", err)
+			}
 		}
 		interrupt()
 	}})
@@ -155,6 +162,18 @@ echo '{"fantasia": {"metrics": {"loss": 1}}}'`, log, release)
 		if starts[strconv.Itoa(n)] != 1 {
 			t.Errorf("trial %d, complete before the interruption, was started %d times", n, starts[strconv.Itoa(n)])
 		}
+	}
+}
+
+func TestReadWithoutState(t *testing.T) {
+	empty := t.TempDir()
+	for _, dir := range []string{filepath.Join(empty, "nowhere"), empty} {
+		if _, err := local.Read(t.Context(), dir); !errors.Is(err, local.ErrNoState) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("read %s: %v", dir, err)
+		}
+	}
+	if left, err := os.ReadDir(empty); err != nil || len(left) > 0 {
+		t.Errorf("reading nothing left %v, %v", left, err)
 	}
 }
 

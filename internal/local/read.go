@@ -1,0 +1,46 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+)
+
+// ErrNoState says that a directory is not the state of a run.
+var ErrNoState = errors.New("no study is kept there")
+
+// Read returns the study that a state directory holds, as the last run left it,
+// without a recommendation. It fails with ErrHeld while a run uses the directory,
+// and with ErrNoState where none ever has.
+func Read(ctx context.Context, state string) (result *Result, err error) {
+	if _, err := os.Stat(filepath.Join(state, etcdDir)); err != nil {
+		return nil, fmt.Errorf("read %s: %w: %w", state, ErrNoState, err)
+	}
+	var stack lifecycle.Stack
+	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
+	unlock, err := lock(state)
+	if err != nil {
+		return nil, err
+	}
+	stack.PushClose("the state directory's lock", unlock)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	n := &node{o: Options{State: state}, log: slog.New(slog.DiscardHandler), stack: &stack}
+	if err := n.startEtcd(ctx); err != nil {
+		return nil, err
+	}
+	all, err := n.ledger.Studies(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", state, err)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("read %s: %w", state, ErrNoState)
+	}
+	result, _, err = n.load(ctx, all[0].Study.ID)
+	return result, err
+}
