@@ -55,9 +55,6 @@ func newLayout(columns []Column) layout {
 	return l
 }
 
-// Dim implements Kernel.
-func (l *layout) Dim() int { return len(l.columns) }
-
 // Transform implements Kernel.
 func (l *layout) Transform(x mat.Matrix) *mat.Dense {
 	out := mat.DenseCopyOf(x)
@@ -82,55 +79,3 @@ func (l *layout) checkDim(d int) {
 
 // moves says whether k changes smoothly with the column's value.
 func (l *layout) moves(c int) bool { return !l.columns[c].Categorical && l.columns[c].Snap == nil }
-
-func checkParams(got, want int) {
-	if got != want {
-		panic(fmt.Sprintf("kernel: %d hyperparameters, want %d", got, want))
-	}
-}
-
-func checkGram(dst *mat.SymDense, n int) {
-	if size := dst.SymmetricDim(); size != n {
-		panic(fmt.Sprintf("kernel: Gram of %d points into a matrix of %d rows", n, size))
-	}
-}
-
-func checkCross(dst, x, y *mat.Dense) (n, m int) {
-	n, _ = x.Dims()
-	m, _ = y.Dims()
-	if r, c := dst.Dims(); r != n || c != m {
-		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", n, m, r, c))
-	}
-	return n, m
-}
-
-func checkDiag(dst []float64, x *mat.Dense) {
-	if n, _ := x.Dims(); n != len(dst) {
-		panic(fmt.Sprintf("kernel: diagonal of %d points into %d values", n, len(dst)))
-	}
-}
-
-func checkInputGradient(dst, x *mat.Dense, point []float64) {
-	n, d := x.Dims()
-	if r, c := dst.Dims(); r != n || c != d || len(point) != d {
-		panic(fmt.Sprintf("kernel: input gradient at a point of %d columns for %d×%d points into %d×%d", len(point), n, d, r, c))
-	}
-}
-
-// checkGradients checks the destinations of sums over pairs, of which either
-// may be nil.
-func checkGradients(numParams int, params []float64, points, x *mat.Dense, w *mat.SymDense) {
-	n, d := x.Dims()
-	if size := w.SymmetricDim(); size != n {
-		panic(fmt.Sprintf("kernel: gradient of %d points with %d weights", n, size))
-	}
-	if params != nil && len(params) != numParams {
-		panic(fmt.Sprintf("kernel: gradient of %d hyperparameters into %d values", numParams, len(params)))
-	}
-	if points == nil {
-		return
-	}
-	if r, c := points.Dims(); r != n || c != d {
-		panic(fmt.Sprintf("kernel: gradient of %d×%d points into %d×%d", n, d, r, c))
-	}
-}

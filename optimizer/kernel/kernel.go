@@ -12,7 +12,8 @@ import (
 // hyperparameters theta that live in log space where they are positive. Points
 // are the rows of a matrix with Dim columns. All methods but Transform expect
 // points that Transform returned. A Kernel is immutable and safe for concurrent
-// use. Methods panic if shapes do not agree.
+// use. Methods panic if shapes do not agree. Kernels are made by the constructors
+// of this package, from each other where it must be.
 type Kernel interface {
 	// Dim is the number of columns of a point.
 	Dim() int
@@ -45,23 +46,9 @@ type Kernel interface {
 	// DiagGradient sets dst[c] to ∂k(point, point)/∂point_c, with the same
 	// zeros as InputGradient.
 	DiagGradient(dst []float64, theta []float64, point []float64)
-}
 
-// gradients is ParamGradient and PairGradient at once, either of which may be
-// left out with a nil destination. The kernels of this package need one pass
-// over the pairs for both.
-func gradients(k Kernel, params []float64, points *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	type joint interface {
-		gradients(params []float64, points *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense)
-	}
-	if j, ok := k.(joint); ok {
-		j.gradients(params, points, theta, x, w)
-		return
-	}
-	if params != nil {
-		k.ParamGradient(params, theta, x, w)
-	}
-	if points != nil {
-		k.PairGradient(points, theta, x, w)
-	}
+	// covariance and columnLayout give the kernels that contain this one its
+	// mathematics and its columns.
+	covariance() covariance
+	columnLayout() layout
 }

@@ -5,12 +5,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
+	"github.com/fantasia-hpo/fantasia/optimizer/vecmath"
 )
-
-// rowGrain is how many rows a goroutine takes at a time: enough work to pay for
-// the hand-over, few enough to balance triangular loops.
-const rowGrain = 16
 
 // Matern52 is the Matérn kernel with ν = 5/2 and a lengthscale for each column
 // (automatic relevance determination):
@@ -24,13 +20,13 @@ const rowGrain = 16
 // The Hamming distance under the root is the Euclidean one between the corners
 // of a simplex, so the kernel stays positive definite; it equals a one-hot
 // encoding whose columns share the lengthscale √2·ℓ_c.
-type Matern52 struct{ matern }
+type Matern52 struct{ driver }
 
 // Matern32 is the Matérn kernel with ν = 3/2, with distances and
 // hyperparameters as Matern52 has them:
 //
 //	k(x, y) = σ² (1 + √3·r) exp(−√3·r)
-type Matern32 struct{ matern }
+type Matern32 struct{ driver }
 
 var (
 	_ Kernel = (*Matern52)(nil)
@@ -38,137 +34,115 @@ var (
 )
 
 // NewMatern52 returns the kernel over the columns, at least one.
-func NewMatern52(columns []Column) *Matern52 {
-	return &Matern52{matern{newLayout(columns), radial{root: math.Sqrt(5), square: 1. / 3, slope: 5. / 3, slopeLinear: 1}}}
-}
+func NewMatern52(columns []Column) *Matern52 { return &Matern52{newMatern(columns, matern52)} }
 
 // NewMatern32 returns the kernel over the columns, at least one.
-func NewMatern32(columns []Column) *Matern32 {
-	return &Matern32{matern{newLayout(columns), radial{root: math.Sqrt(3), slope: 3}}}
+func NewMatern32(columns []Column) *Matern32 { return &Matern32{newMatern(columns, matern32)} }
+
+func newMatern(columns []Column, r radial) driver {
+	l := newLayout(columns)
+	return driver{l, &matern{l, r}}
 }
 
-// radial is a Matérn function of the distance r. With a = root·r,
-//
-//	k/σ² = (1 + a + square·a²) exp(−a)
-//	−2·∂(k/σ²)/∂r² = slope·(1 + slopeLinear·a) exp(−a).
-type radial struct{ root, square, slope, slopeLinear float64 }
-
-// matern is what the Matérn kernels share: all but the radial function.
+// matern is the covariance of both.
 type matern struct {
 	layout
 	radial radial
 }
 
-// NumParams implements Kernel.
-func (k *matern) NumParams() int { return len(k.columns) + 1 }
-
-// Gram implements Kernel.
-func (k *matern) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
-	n, _ := x.Dims()
-	checkGram(dst, n)
-	s, raw := k.scale(theta, x), dst.RawSymmetric()
-	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			row := raw.Data[i*raw.Stride+i : i*raw.Stride+n]
-			k.squaredDistances(row, s, i, s, i)
-			k.radial.covariances(row, s.variance)
-		}
-	})
-}
-
-// Cross implements Kernel.
-func (k *matern) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
-	n, m := checkCross(dst, x, y)
-	sx, sy, raw := k.scale(theta, x), k.scale(theta, y), dst.RawMatrix()
-	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			row := raw.Data[i*raw.Stride : i*raw.Stride+m]
-			k.squaredDistances(row, sx, i, sy, 0)
-			k.radial.covariances(row, sx.variance)
-		}
-	})
-}
-
-// Diag implements Kernel.
-func (k *matern) Diag(dst []float64, theta []float64, x *mat.Dense) {
-	checkDiag(dst, x)
-	checkParams(len(theta), k.NumParams())
-	variance := math.Exp(theta[len(theta)-1])
-	for i := range dst {
-		dst[i] = variance
-	}
-}
-
-// scaled holds n points divided by their lengthscales, column after column, so
-// that the inner loops run along contiguous memory.
+// scaled is points whose numeric coordinates are divided by their lengthscales.
 type scaled struct {
-	n        int
-	data     []float64 // column c of point i is data[c*n+i]
-	inverse  []float64 // 1/ℓ_c
+	table
+	inverse  []float64 // 1/ℓ of the numeric columns
+	squares  []float64 // 1/ℓ² of the categorical columns
 	variance float64
 }
 
-func (s *scaled) column(c int) []float64 { return s.data[c*s.n : (c+1)*s.n] }
+func (k *matern) params() int { return len(k.columns) + 1 }
 
-func (k *matern) scale(theta []float64, x *mat.Dense) *scaled {
-	n, d := x.Dims()
-	k.checkDim(d)
-	checkParams(len(theta), d+1)
-	s := &scaled{n: n, data: make([]float64, n*d), inverse: make([]float64, d), variance: math.Exp(theta[d])}
-	raw := x.RawMatrix()
-	for c, column := range k.columns {
-		s.inverse[c] = math.Exp(-theta[c])
-		factor := s.inverse[c]
-		if column.Categorical {
-			factor = 1 // codes are compared, not subtracted
-		}
-		to := s.column(c)
-		for i := range to {
-			to[i] = raw.Data[i*raw.Stride+c] * factor
-		}
+func (k *matern) scratch() int { return 2 }
+
+func (k *matern) prepare(theta []float64, x *mat.Dense, _ bool) prepared {
+	s := &scaled{variance: math.Exp(theta[len(theta)-1])}
+	for _, c := range k.numeric {
+		s.inverse = append(s.inverse, math.Exp(-theta[c]))
 	}
+	for _, c := range k.categorical {
+		s.squares = append(s.squares, math.Exp(-2*theta[c]))
+	}
+	s.table = k.newTable(x, s.inverse, 0)
 	return s
 }
 
-// squaredDistances sets dst[j] to r² between point i of x and point from+j of y.
-func (k *matern) squaredDistances(dst []float64, x *scaled, i int, y *scaled, from int) {
-	clear(dst)
-	for _, c := range k.numeric {
-		v := x.data[c*x.n+i]
-		col := y.column(c)[from:][:len(dst)]
-		for j, u := range col {
-			delta := v - u
-			dst[j] += delta * delta
-		}
+func (k *matern) row(dst []float64, scratch [][]float64, x prepared, i int, y prepared, from int) {
+	sx, sy := x.(*scaled), y.(*scaled)
+	exponential := scratch[0][:len(dst)]
+	distances(dst, &sx.table, i, &sy.table, from, sx.squares, -k.radial.root)
+	vecmath.Exp(exponential, dst)
+	k.radial.covariances(dst, exponential, sx.variance)
+}
+
+func (k *matern) diag(dst []float64, x prepared) {
+	for i := range dst {
+		dst[i] = x.(*scaled).variance
 	}
-	for _, c := range k.categorical {
-		v, w := x.data[c*x.n+i], x.inverse[c]*x.inverse[c]
-		col := y.column(c)[from:][:len(dst)]
-		for j, u := range col {
-			if u != v {
-				dst[j] += w
-			}
+}
+
+// gradientRow has, with g_j = −2·w_j·∂k/∂r² and coordinates divided by their
+// lengthscales,
+//
+//	Σ_j w_j ∂k/∂(x_i)_c = −m_ic/ℓ_c,  m_ic = Σ_j g_ij (x_ic − x_jc)
+//	Σ_ij w_ij ∂k/∂log ℓ_c = Σ_ij g_ij (x_ic − x_jc)² = 2 Σ_i x_ic m_ic
+//
+// the last since g is symmetric. Any constant may be taken from x there, since
+// the m_ic sum to 0: that is the middle of the cube, for the sake of rounding. In
+// categorical columns, ∂k/∂log ℓ_c is g_ij/ℓ_c² for a pair that differs.
+func (k *matern) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, weights []float64) {
+	s := x.(*scaled)
+	g, m := scratch[0][:s.stride], scratch[1][:len(point)]
+	sum := k.slopes(g, scratch[1][:s.stride], s, i, s, weights)
+	sums[len(sums)-1] += s.variance * sum
+	moments(m, g, &s.table, i, &s.table)
+	for j, c := range k.numeric {
+		moment := s.variance * m[j]
+		sums[c] += 2 * (s.data[j*s.stride+i] - s.inverse[j]/2) * moment
+		point[c] = -s.inverse[j] * moment
+	}
+	for j, c := range k.categorical {
+		sums[c] += s.variance * s.squares[j] * m[s.numeric+j]
+		point[c] = 0
+	}
+}
+
+// slopes sets g[j] to −2·w_j·∂(k/σ²)/∂r² between point i of at and the points of
+// s, padding included, and returns Σ_j w_j k/σ².
+func (k *matern) slopes(g, exponential []float64, at *scaled, i int, s *scaled, weights []float64) float64 {
+	distances(g, &at.table, i, &s.table, 0, s.squares, -k.radial.root)
+	vecmath.Exp(exponential, g)
+	return k.radial.slopes(g, exponential, weights)
+}
+
+// inputGradient has ∂k(x, y)/∂x_c = 2·∂k/∂r²·(x_c − y_c)/ℓ_c².
+func (k *matern) inputGradient(dst *mat.Dense, at, x prepared) {
+	p, s := at.(*scaled), x.(*scaled)
+	memory := make([]float64, 3*s.stride)
+	g, ones := memory[:s.stride], memory[2*s.stride:]
+	for i := range ones {
+		ones[i] = 1
+	}
+	k.slopes(g, memory[s.stride:2*s.stride], p, 0, s, ones)
+	dst.Zero()
+	raw := dst.RawMatrix()
+	for j, c := range k.numeric {
+		if !k.moves(c) {
+			continue
+		}
+		v, factor := p.data[j*p.stride], -s.variance*s.inverse[j]
+		for i, u := range s.column(j)[:s.n] {
+			raw.Data[i*raw.Stride+c] = factor * g[i] * (v - u)
 		}
 	}
 }
 
-// covariances replaces squared distances by covariances.
-func (f *radial) covariances(r2 []float64, variance float64) {
-	for j, v := range r2 {
-		a := f.root * math.Sqrt(v)
-		r2[j] = variance * (1 + a + f.square*a*a) * math.Exp(-a)
-	}
-}
-
-// slopes replaces squared distances by weight·(−2·∂(k/σ²)/∂r²) and returns the
-// sum of weight·k/σ².
-func (f *radial) slopes(r2, weights []float64) (sum float64) {
-	weights = weights[:len(r2)]
-	for j, v := range r2 {
-		a := f.root * math.Sqrt(v)
-		e := weights[j] * math.Exp(-a)
-		sum += e * (1 + a + f.square*a*a)
-		r2[j] = f.slope * (1 + f.slopeLinear*a) * e
-	}
-	return sum
-}
+// diagGradient is all zero, since k(x, x) = σ² everywhere.
+func (k *matern) diagGradient(dst []float64, _ prepared) { clear(dst) }

@@ -9,7 +9,7 @@ import (
 
 // Sum is the sum of kernels over the same columns. Its hyperparameters are its
 // terms', one after the other.
-type Sum struct{ terms []Kernel }
+type Sum struct{ driver }
 
 var _ Kernel = (*Sum)(nil)
 
@@ -19,134 +19,94 @@ func NewSum(terms ...Kernel) *Sum {
 	if len(terms) == 0 {
 		panic("kernel: a sum of nothing")
 	}
+	s := &sum{}
 	for _, t := range terms {
 		if t.Dim() != terms[0].Dim() {
 			panic(fmt.Sprintf("kernel: a sum of kernels over %d and %d columns", terms[0].Dim(), t.Dim()))
 		}
+		s.terms = append(s.terms, t.covariance())
+		s.starts = append(s.starts, s.total)
+		s.total += t.NumParams()
+		s.rows = max(s.rows, t.covariance().scratch())
 	}
-	return &Sum{append([]Kernel(nil), terms...)}
+	return &Sum{driver{terms[0].columnLayout(), s}}
 }
 
-// Dim implements Kernel.
-func (k *Sum) Dim() int { return k.terms[0].Dim() }
-
-// NumParams implements Kernel.
-func (k *Sum) NumParams() (n int) {
-	for _, t := range k.terms {
-		n += t.NumParams()
-	}
-	return n
+type sum struct {
+	terms  []covariance
+	starts []int // of each term's hyperparameters
+	total  int   // hyperparameters
+	rows   int   // of the terms' working memory
 }
 
-// Transform implements Kernel.
-func (k *Sum) Transform(x mat.Matrix) *mat.Dense { return k.terms[0].Transform(x) }
+// own returns what belongs to the i-th term of one value a hyperparameter.
+func (k *sum) own(i int, v []float64) []float64 {
+	return v[k.starts[i] : k.starts[i]+k.terms[i].params()]
+}
 
-// each calls f with each term and its place among the hyperparameters.
-func (k *Sum) each(numParams int, f func(i int, term Kernel, lo, hi int)) {
-	checkParams(numParams, k.NumParams())
-	lo := 0
+func (k *sum) params() int { return k.total }
+
+func (k *sum) scratch() int { return k.rows + 1 }
+
+func (k *sum) prepare(theta []float64, x *mat.Dense, slopes bool) prepared {
+	all := make([]prepared, len(k.terms))
 	for i, t := range k.terms {
-		hi := lo + t.NumParams()
-		f(i, t, lo, hi)
-		lo = hi
+		all[i] = t.prepare(k.own(i, theta), x, slopes)
 	}
+	return all
 }
 
-// Gram implements Kernel.
-func (k *Sum) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
-	n, _ := x.Dims()
-	checkGram(dst, n)
-	var more *mat.SymDense
-	k.each(len(theta), func(i int, term Kernel, lo, hi int) {
-		if i == 0 {
-			term.Gram(dst, theta[lo:hi], x)
-			return
-		}
-		if more == nil {
-			more = mat.NewSymDense(n, nil)
-		}
-		term.Gram(more, theta[lo:hi], x)
-		to, from := dst.RawSymmetric(), more.RawSymmetric()
-		for r := range n {
-			floats.Add(to.Data[r*to.Stride+r:r*to.Stride+n], from.Data[r*from.Stride+r:r*from.Stride+n])
-		}
-	})
-}
-
-// Cross implements Kernel.
-func (k *Sum) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
-	checkCross(dst, x, y)
-	k.addDense(dst, len(theta), func(to *mat.Dense, term Kernel, lo, hi int) { term.Cross(to, theta[lo:hi], x, y) })
-}
-
-// addDense sets dst to the sum of what f sets for each term.
-func (k *Sum) addDense(dst *mat.Dense, numParams int, f func(to *mat.Dense, term Kernel, lo, hi int)) {
-	var more *mat.Dense
-	k.each(numParams, func(i int, term Kernel, lo, hi int) {
-		if i == 0 {
-			f(dst, term, lo, hi)
-			return
-		}
-		if more == nil {
-			more = mat.NewDense(dst.RawMatrix().Rows, dst.RawMatrix().Cols, nil)
-		}
-		f(more, term, lo, hi)
-		dst.Add(dst, more)
-	})
-}
-
-// addVector sets dst to the sum of what f sets for each term.
-func (k *Sum) addVector(dst []float64, numParams int, f func(to []float64, term Kernel, lo, hi int)) {
-	more := make([]float64, len(dst))
-	k.each(numParams, func(i int, term Kernel, lo, hi int) {
-		if i == 0 {
-			f(dst, term, lo, hi)
-			return
-		}
-		f(more, term, lo, hi)
+func (k *sum) row(dst []float64, scratch [][]float64, x prepared, i int, y prepared, from int) {
+	px, py, more := x.([]prepared), y.([]prepared), scratch[k.rows][:len(dst)]
+	k.terms[0].row(dst, scratch, px[0], i, py[0], from)
+	for t := 1; t < len(k.terms); t++ {
+		k.terms[t].row(more, scratch, px[t], i, py[t], from)
 		floats.Add(dst, more)
-	})
-}
-
-// Diag implements Kernel.
-func (k *Sum) Diag(dst []float64, theta []float64, x *mat.Dense) {
-	k.addVector(dst, len(theta), func(to []float64, term Kernel, lo, hi int) { term.Diag(to, theta[lo:hi], x) })
-}
-
-// ParamGradient implements Kernel.
-func (k *Sum) ParamGradient(dst []float64, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	k.gradients(dst, nil, theta, x, w)
-}
-
-// PairGradient implements Kernel.
-func (k *Sum) PairGradient(dst *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	k.gradients(nil, dst, theta, x, w)
-}
-
-func (k *Sum) gradients(params []float64, points *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	checkGradients(k.NumParams(), params, points, x, w)
-	mine := func(lo, hi int) []float64 {
-		if params == nil {
-			return nil
-		}
-		return params[lo:hi]
 	}
-	if points == nil {
-		k.each(len(theta), func(_ int, term Kernel, lo, hi int) { gradients(term, mine(lo, hi), nil, theta[lo:hi], x, w) })
+}
+
+func (k *sum) diag(dst []float64, x prepared) {
+	more := make([]float64, len(dst))
+	for t, p := range x.([]prepared) {
+		k.terms[t].diag(more, p)
+		if t == 0 {
+			copy(dst, more)
+		} else {
+			floats.Add(dst, more)
+		}
+	}
+}
+
+func (k *sum) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, weights []float64) {
+	px, more := x.([]prepared), scratch[k.rows][:len(point)]
+	k.terms[0].gradientRow(k.own(0, sums), point, scratch, px[0], i, weights)
+	for t := 1; t < len(k.terms); t++ {
+		k.terms[t].gradientRow(k.own(t, sums), more, scratch, px[t], i, weights)
+		floats.Add(point, more)
+	}
+}
+
+func (k *sum) inputGradient(dst *mat.Dense, at, x prepared) {
+	pAt, px := at.([]prepared), x.([]prepared)
+	k.terms[0].inputGradient(dst, pAt[0], px[0])
+	if len(k.terms) == 1 {
 		return
 	}
-	k.addDense(points, len(theta), func(to *mat.Dense, term Kernel, lo, hi int) {
-		gradients(term, mine(lo, hi), to, theta[lo:hi], x, w)
-	})
+	more := mat.NewDense(dst.RawMatrix().Rows, dst.RawMatrix().Cols, nil)
+	for t := 1; t < len(k.terms); t++ {
+		k.terms[t].inputGradient(more, pAt[t], px[t])
+		dst.Add(dst, more)
+	}
 }
 
-// InputGradient implements Kernel.
-func (k *Sum) InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64) {
-	checkInputGradient(dst, x, point)
-	k.addDense(dst, len(theta), func(to *mat.Dense, term Kernel, lo, hi int) { term.InputGradient(to, theta[lo:hi], x, point) })
-}
-
-// DiagGradient implements Kernel.
-func (k *Sum) DiagGradient(dst []float64, theta []float64, point []float64) {
-	k.addVector(dst, len(theta), func(to []float64, term Kernel, lo, hi int) { term.DiagGradient(to, theta[lo:hi], point) })
+func (k *sum) diagGradient(dst []float64, at prepared) {
+	more := make([]float64, len(dst))
+	for t, p := range at.([]prepared) {
+		k.terms[t].diagGradient(more, p)
+		if t == 0 {
+			copy(dst, more)
+		} else {
+			floats.Add(dst, more)
+		}
+	}
 }

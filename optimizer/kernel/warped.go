@@ -22,10 +22,7 @@ import (
 // The hyperparameters are those of the inner kernel, then log a_c and log b_c of
 // each numeric column: log a of NumericColumns()[i] is at
 // inner.NumParams() + 2i, log b behind it.
-type Warped struct {
-	layout
-	inner Kernel
-}
+type Warped struct{ driver }
 
 var _ Kernel = (*Warped)(nil)
 
@@ -35,153 +32,105 @@ func NewWarped(inner Kernel, columns []Column) *Warped {
 	if inner.Dim() != len(columns) {
 		panic(fmt.Sprintf("kernel: a kernel over %d columns inside one over %d", inner.Dim(), len(columns)))
 	}
-	return &Warped{newLayout(columns), inner}
+	l := newLayout(columns)
+	return &Warped{driver{l, &warped{l, inner.covariance()}}}
 }
-
-// NumParams implements Kernel.
-func (k *Warped) NumParams() int { return k.inner.NumParams() + 2*len(k.numeric) }
 
 // NumericColumns returns the columns that are warped, in the order of their
 // shapes among the hyperparameters.
 func (k *Warped) NumericColumns() []int { return append([]int(nil), k.numeric...) }
 
-// split returns the inner kernel's hyperparameters and the shapes in log space.
-func (k *Warped) split(theta []float64) (inner, shapes []float64) {
-	checkParams(len(theta), k.NumParams())
-	m := k.inner.NumParams()
-	return theta[:m], theta[m:]
+type warped struct {
+	layout
+	inner covariance
 }
 
-// bend returns the points as the inner kernel sees them.
-func (k *Warped) bend(shapes []float64, x *mat.Dense) *mat.Dense {
-	n, d := x.Dims()
-	k.checkDim(d)
-	out := mat.DenseCopyOf(x)
-	col := make([]float64, n)
-	for i, c := range k.numeric {
-		mat.Col(col, c, x)
-		warp.Values(col, col, math.Exp(shapes[2*i]), math.Exp(shapes[2*i+1]))
-		out.SetCol(c, col)
-	}
-	return out
-}
-
-// Gram implements Kernel.
-func (k *Warped) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
-	inner, shapes := k.split(theta)
-	k.inner.Gram(dst, inner, k.bend(shapes, x))
-}
-
-// Cross implements Kernel.
-func (k *Warped) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
-	inner, shapes := k.split(theta)
-	k.inner.Cross(dst, inner, k.bend(shapes, x), k.bend(shapes, y))
-}
-
-// Diag implements Kernel.
-func (k *Warped) Diag(dst []float64, theta []float64, x *mat.Dense) {
-	inner, shapes := k.split(theta)
-	k.inner.Diag(dst, inner, k.bend(shapes, x))
-}
-
-// ParamGradient implements Kernel.
-func (k *Warped) ParamGradient(dst []float64, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	k.gradients(dst, nil, theta, x, w)
-}
-
-// PairGradient implements Kernel.
-func (k *Warped) PairGradient(dst *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	k.gradients(nil, dst, theta, x, w)
-}
-
-// gradients takes the inner kernel's sums through the chain rule: with P its
-// PairGradient by the warped coordinates,
-//
-//	Σ_ij w_ij ∂k/∂log a_c = 2 Σ_i P_ic · a_c ∂w(x_ic)/∂a_c
-func (k *Warped) gradients(params []float64, points *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	checkGradients(k.NumParams(), params, points, x, w)
-	inner, shapes := k.split(theta)
-	n, d := x.Dims()
-	b := k.bendWithSlopes(shapes, x)
-	if points == nil {
-		points = mat.NewDense(n, d, nil)
-	}
-	var innerParams []float64
-	if params != nil {
-		innerParams = params[:len(inner)]
-	}
-	gradients(k.inner, innerParams, points, inner, b.points, w)
-	raw := points.RawMatrix()
-	for i, c := range k.numeric {
-		var byA, byB float64
-		for r := range n {
-			p := &raw.Data[r*raw.Stride+c]
-			byA += *p * b.da[i*n+r]
-			byB += *p * b.db[i*n+r]
-			*p *= b.dx[i*n+r]
-		}
-		if params != nil {
-			params[len(inner)+2*i] = 2 * math.Exp(shapes[2*i]) * byA
-			params[len(inner)+2*i+1] = 2 * math.Exp(shapes[2*i+1]) * byB
-		}
-	}
-}
-
-// bent holds warped points and the derivatives of the warping, the i-th numeric
-// column of n points at i·n.
+// bent is warped points.
 type bent struct {
-	points     *mat.Dense
+	inner prepared
+	// The derivatives of the warping by the coordinate and by the logarithms of
+	// its shapes: of the j-th numeric column of point i of n at j·n+i. Nil if
+	// none were asked for.
+	n          int
 	dx, da, db []float64
 }
 
-func (k *Warped) bendWithSlopes(shapes []float64, x *mat.Dense) bent {
-	n, d := x.Dims()
-	k.checkDim(d)
-	size := n * len(k.numeric)
-	b := bent{mat.DenseCopyOf(x), make([]float64, size), make([]float64, size), make([]float64, size)}
-	col := make([]float64, n)
-	for i, c := range k.numeric {
-		lo, hi := i*n, (i+1)*n
-		mat.Col(col, c, x)
-		warp.Gradients(col, b.dx[lo:hi], b.da[lo:hi], b.db[lo:hi], col, math.Exp(shapes[2*i]), math.Exp(shapes[2*i+1]))
-		b.points.SetCol(c, col)
+func (k *warped) params() int { return k.inner.params() + 2*len(k.numeric) }
+
+func (k *warped) scratch() int { return k.inner.scratch() }
+
+func (k *warped) prepare(theta []float64, x *mat.Dense, slopes bool) prepared {
+	n, _ := x.Dims()
+	points, column, b := mat.DenseCopyOf(x), make([]float64, n), &bent{n: n}
+	if slopes {
+		size := n * len(k.numeric)
+		memory := make([]float64, 3*size)
+		b.dx, b.da, b.db = memory[:size], memory[size:2*size], memory[2*size:]
 	}
+	inner := k.inner.params()
+	for j, c := range k.numeric {
+		mat.Col(column, c, x)
+		shapeA, shapeB := math.Exp(theta[inner+2*j]), math.Exp(theta[inner+2*j+1])
+		if slopes {
+			da, db := b.da[j*n:(j+1)*n], b.db[j*n:(j+1)*n]
+			warp.Gradients(column, b.dx[j*n:(j+1)*n], da, db, column, shapeA, shapeB)
+			for i := range n {
+				da[i] *= shapeA
+				db[i] *= shapeB
+			}
+		} else {
+			warp.Values(column, column, shapeA, shapeB)
+		}
+		points.SetCol(c, column)
+	}
+	b.inner = k.inner.prepare(theta[:inner], points, slopes)
 	return b
 }
 
-// InputGradient implements Kernel.
-func (k *Warped) InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64) {
-	checkInputGradient(dst, x, point)
-	inner, shapes := k.split(theta)
-	at := k.bendWithSlopes(shapes, mat.NewDense(1, len(point), append([]float64(nil), point...)))
-	k.inner.InputGradient(dst, inner, k.bend(shapes, x), at.points.RawRowView(0))
-	raw := dst.RawMatrix()
-	for c, slope := range k.inputSlopes(at) {
+func (k *warped) row(dst []float64, scratch [][]float64, x prepared, i int, y prepared, from int) {
+	k.inner.row(dst, scratch, x.(*bent).inner, i, y.(*bent).inner, from)
+}
+
+func (k *warped) diag(dst []float64, x prepared) { k.inner.diag(dst, x.(*bent).inner) }
+
+// gradientRow takes the inner kernel's derivatives through the chain rule: with
+// P_ic = Σ_j w_ij ∂inner/∂w(x_i)_c,
+//
+//	Σ_ij w_ij ∂k/∂log a_c = 2 Σ_i P_ic · ∂w(x_ic)/∂log a_c
+func (k *warped) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, weights []float64) {
+	b, inner := x.(*bent), k.inner.params()
+	k.inner.gradientRow(sums[:inner], point, scratch, b.inner, i, weights)
+	for j, c := range k.numeric {
+		p, at := point[c], j*b.n+i
+		sums[inner+2*j] += 2 * p * b.da[at]
+		sums[inner+2*j+1] += 2 * p * b.db[at]
+		point[c] = p * b.dx[at]
+	}
+}
+
+func (k *warped) inputGradient(dst *mat.Dense, at, x prepared) {
+	p, raw := at.(*bent), dst.RawMatrix()
+	k.inner.inputGradient(dst, p.inner, x.(*bent).inner)
+	for j, c := range k.numeric {
+		slope := k.inputSlope(p, j, c)
 		for i := range raw.Rows {
 			raw.Data[i*raw.Stride+c] *= slope
 		}
 	}
 }
 
-// DiagGradient implements Kernel.
-func (k *Warped) DiagGradient(dst []float64, theta []float64, point []float64) {
-	k.checkDim(len(dst))
-	k.checkDim(len(point))
-	inner, shapes := k.split(theta)
-	at := k.bendWithSlopes(shapes, mat.NewDense(1, len(point), append([]float64(nil), point...)))
-	k.inner.DiagGradient(dst, inner, at.points.RawRowView(0))
-	for c, slope := range k.inputSlopes(at) {
-		dst[c] *= slope
+func (k *warped) diagGradient(dst []float64, at prepared) {
+	p := at.(*bent)
+	k.inner.diagGradient(dst, p.inner)
+	for j, c := range k.numeric {
+		dst[c] *= k.inputSlope(p, j, c)
 	}
 }
 
-// inputSlopes returns ∂w(x_c)/∂x_c of one point, 0 in columns that do not move.
-func (k *Warped) inputSlopes(at bent) []float64 {
-	slopes := make([]float64, k.Dim())
-	for i, c := range k.numeric {
-		if k.moves(c) {
-			slopes[c] = at.dx[i]
-		}
+// inputSlope is ∂w(x_c)/∂x_c of the only point of at, 0 in columns that snap.
+func (k *warped) inputSlope(at *bent, j, c int) float64 {
+	if !k.moves(c) {
+		return 0
 	}
-	return slopes
+	return at.dx[j]
 }
