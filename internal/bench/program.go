@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -107,7 +108,7 @@ func (p *program) evaluate(ctx context.Context, seed uint64, trial int, point st
 		o.kind = optimizer.OutcomeInfeasible
 	default:
 		p.failed = true
-		if ending.Logs != "" {
+		if ending.Logs != "" && !strings.Contains(o.message, ending.Logs) {
 			o.message += "; see " + ending.Logs
 		}
 	}

@@ -75,7 +75,7 @@ func TestStreamProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	variants, err := ParseVariants([]string{"random,sobol"}, nil)
+	variants, err := ParseVariants([]string{"random,sobol"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func objective(t testing.TB, name string, noise float64) *Objective {
 // small is a plan of a few quick runs.
 func small(t testing.TB) *Plan {
 	t.Helper()
-	variants, err := ParseVariants([]string{"random,sobol," + registry.Default}, nil)
+	variants, err := ParseVariants([]string{"random,sobol," + registry.Default})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestOptimizerThatFails(t *testing.T) {
 }
 
 func TestVariants(t *testing.T) {
-	got, err := ParseVariants([]string{"random, again=random", "sobol"}, nil)
+	got, err := ParseVariants([]string{"random, again=random", "sobol"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,11 +330,11 @@ func TestVariants(t *testing.T) {
 		"random{x=1,y=2}":  "there are no settings",
 		"sobol,random{x=}": "want key=value",
 	} {
-		if _, err := ParseVariants([]string{text}, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseVariants([]string{text}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want an error with %q", text, err, want)
 		}
 	}
-	if _, err := ParseVariants([]string{"random"}, []string{"x=1"}); err == nil || !strings.Contains(err.Error(), "none of the optimisers has it") {
+	if err := Share(got, []string{"x=1"}); err == nil || !strings.Contains(err.Error(), "none of the optimisers has it") {
 		t.Errorf("a setting that nobody has: %v", err)
 	}
 }

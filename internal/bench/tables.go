@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 )
@@ -120,16 +121,18 @@ func where(objective string) string {
 
 func lawText(law string) string { return law + " durations" }
 
-// text is a mean and its standard error.
+// text is a mean and its standard error, to the two leading digits of the error.
 func (e *Estimate) text() string {
 	switch {
 	case e == nil:
 		return "-"
-	case e.SE == nil:
+	case e.SE == nil || *e.SE == 0:
 		return fmt.Sprintf("%.4g", e.Mean)
-	default:
-		return fmt.Sprintf("%.4g ± %.2g", e.Mean, *e.SE)
 	}
+	digits := min(9, max(0, 1-int(math.Floor(math.Log10(*e.SE)+1e-9))))
+	unit := math.Pow10(-digits)
+	// Rounded first, and 0 added, so that nothing is written as -0.
+	return fmt.Sprintf("%.*f ± %.*f", digits, math.Round(e.Mean/unit)*unit+0, digits, *e.SE)
 }
 
 func (e *Estimate) median() string {

@@ -19,9 +19,8 @@ type Variant struct {
 }
 
 // ParseVariants reads variants separated by commas: NAME, NAME{key=value,…}, or
-// LABEL=NAME{key=value,…}. Each of shared, "key=value" too, is a setting of all
-// the variants whose optimiser has it and which do not set it themselves.
-func ParseVariants(texts, shared []string) ([]Variant, error) {
+// LABEL=NAME{key=value,…}. The error names the variant, and what is accepted.
+func ParseVariants(texts []string) ([]Variant, error) {
 	var variants []Variant
 	for _, text := range texts {
 		for _, one := range splitOutside(text, ',') {
@@ -32,15 +31,11 @@ func ParseVariants(texts, shared []string) ([]Variant, error) {
 			variants = append(variants, v)
 		}
 	}
-	for _, text := range shared {
-		if err := share(variants, text); err != nil {
-			return nil, err
-		}
-	}
 	labels := map[string]bool{}
-	for _, v := range variants {
-		if err := registry.Check(v.Optimizer, v.Settings); err != nil {
-			return nil, fmt.Errorf("%s: %w", v.Label, err)
+	for i := range variants {
+		v := &variants[i]
+		if err := v.check(); err != nil {
+			return nil, err
 		}
 		if labels[v.Label] {
 			return nil, fmt.Errorf("%q is there twice; give one of them another name, as in again=%s", v.Label, v.Label)
@@ -51,6 +46,30 @@ func ParseVariants(texts, shared []string) ([]Variant, error) {
 		return nil, fmt.Errorf("no optimiser is named; want one or more of %s", strings.Join(registry.Names(), ", "))
 	}
 	return variants, nil
+}
+
+// Share gives settings, "key=value" each, to all the variants whose optimiser has
+// them and which do not set them themselves.
+func Share(variants []Variant, settings []string) error {
+	for _, text := range settings {
+		if err := share(variants, text); err != nil {
+			return err
+		}
+	}
+	for i := range variants {
+		if err := variants[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check reports settings that the optimiser does not accept.
+func (v *Variant) check() error {
+	if err := registry.Check(v.Optimizer, v.Settings); err != nil {
+		return fmt.Errorf("%s: %w", v.Label, err)
+	}
+	return nil
 }
 
 // splitOutside splits a text at a separator outside of braces.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,17 +47,11 @@ func (f *benchFlags) plan(cmd *cobra.Command, a *app) (*bench.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	named := f.optimizers
-	if len(named) == 0 {
-		named = []string{registry.Default + ",random"}
-	}
-	if s != nil && len(f.optimizers) == 0 {
-		p.Variants, err = studysVariant(s, f.settings)
-	} else {
-		p.Variants, err = bench.ParseVariants(named, f.settings)
-	}
-	if err != nil {
+	if p.Variants, err = f.variants(s); err != nil {
 		return nil, fmt.Errorf("--optimizer: %w", err)
+	}
+	if err := bench.Share(p.Variants, f.settings); err != nil {
+		return nil, fmt.Errorf("--set: %w", err)
 	}
 	if cmd.Flags().Changed("jobs") && f.jobs < 1 {
 		return nil, fmt.Errorf("--jobs is %d; want 1 or more", f.jobs)
@@ -97,6 +92,9 @@ func (f *benchFlags) checkpoint() int {
 func (f *benchFlags) time(p *bench.Plan) (err error) {
 	if p.Durations, err = bench.ParseDurations(f.durations); err != nil {
 		return fmt.Errorf("--durations: %w", err)
+	}
+	if f.evaluation <= 0 {
+		return fmt.Errorf("--evaluation is %v; want a duration above 0, such as 10m", f.evaluation)
 	}
 	unit := f.evaluation
 	if p.Durations == bench.Measured {
@@ -188,19 +186,19 @@ func (f *benchFlags) program(p *bench.Plan, a *app) (*study.Study, error) {
 	return s, nil
 }
 
-// studysVariant is the optimiser that the study's file names, with the settings
-// of the flags beside its own.
-func studysVariant(s *study.Study, settings []string) ([]bench.Variant, error) {
-	variants, err := bench.ParseVariants([]string{s.Spec.Algorithm.Name}, settings)
-	if err != nil {
-		return nil, err
+// variants are those of the flags; without any, the study's optimiser with its
+// settings, or where there is no study the default and random.
+func (f *benchFlags) variants(s *study.Study) ([]bench.Variant, error) {
+	switch {
+	case len(f.optimizers) > 0:
+		return bench.ParseVariants(f.optimizers)
+	case s == nil:
+		return bench.ParseVariants([]string{registry.Default, "random"})
 	}
-	for name, value := range s.Spec.Algorithm.Settings {
-		if _, given := variants[0].Settings[name]; !given {
-			variants[0].Settings[name] = value
-		}
-	}
-	return variants, nil
+	of := s.Spec.Algorithm
+	settings := map[string]any{}
+	maps.Copy(settings, of.Settings)
+	return []bench.Variant{{Label: of.Name, Optimizer: of.Name, Settings: settings}}, nil
 }
 
 // list are the parts of a list with commas, without those that are empty.
