@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 TOOL := $(GO) tool -modfile=tools/go.mod
+BIN := bin/
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
@@ -17,7 +18,7 @@ run: build examples/digits/digits ## Tune the handwritten-digits network with 8 
 
 .PHONY: build
 build: ## Build bin/fantasia, bin/coordinator and bin/worker, static
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
 
 .PHONY: examples/digits/digits
 examples/digits/digits:
@@ -46,6 +47,14 @@ bench-linalg: ## Compare the linear algebra with gonum's and OpenBLAS's (minutes
 .PHONY: compare
 compare: build examples/digits/digits ## Compare gp with random on the digits study over 10 seeds (half an hour)
 	$(GO) run ./scripts/compare
+
+.PHONY: benchmark
+benchmark: ## Compare with other tuners, into docs/ (a day or more; goes on where it was)
+	benchmarks/all
+
+.PHONY: benchmark-quick
+benchmark-quick: ## Compare with some other tuners on a few tasks (minutes, after 6 GB of Python)
+	benchmarks/all quick
 
 .PHONY: lint
 lint: ## Lint the Go code and the API

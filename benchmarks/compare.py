@@ -89,11 +89,11 @@ def times(a):
         except tuners.UnavailableError as problem:
             sys.exit(str(problem))
     threads(a.threads)
-    made = {}
-    for n in a.observations:
-        took = timing.measure(names, n, a.rounds, a.fantasia, a.settings)
-        made[f"timing-{n}"] = timing.table(took, names[0])
-    publish_sections(made, a.into)
+    made = {n: timing.measure(names, n, a.rounds, a.fantasia, a.settings) for n in a.observations}
+    if len(names) == 1:
+        publish_sections({"timing-growth": timing.growth(made, names[0])}, a.into)
+    else:
+        publish_sections({f"timing-{n}": timing.table(took, names[0]) for n, took in made.items()}, a.into)
 
 
 def runs_options(v):
@@ -148,6 +148,10 @@ def main():
     fantasia_options(v)
     settings_option(v)
     v.set_defaults(do=times)
+
+    v = verbs.add_parser("seeds", help="a range of seeds, one a line")
+    v.add_argument("seeds", type=numbers)
+    v.set_defaults(do=lambda a: print(*a.seeds, sep="\n"))
 
     v = verbs.add_parser("scale", help="make the scale that scores are relative to from peers' runs")
     v.add_argument("runs", nargs="+")

@@ -61,3 +61,9 @@ def table(times, main):
         ratio = statistics.median(t / own for t, own in zip(took, times[main]))
         rows.append([report.named(name), *(f"{1000 * t:.0f}" for t in (statistics.median(took), min(took), max(took))), f"{ratio:.1f}"])
     return report.table(["tuner", "median, ms", "least", "most", f"times `{main}`"], rows)
+
+
+def growth(made, name):
+    """One tuner's times by the number of observations, {n: {name: [seconds, ...]}}."""
+    rows = [[f"{n:,}", *(f"{1000 * t:.0f}" for t in (statistics.median(took[name]), min(took[name]), max(took[name])))] for n, took in made.items()]
+    return report.table(["observations", "median, ms", "least", "most"], rows)
