@@ -1,0 +1,257 @@
+package nsga2
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+)
+
+const (
+	// tries is how many points are made for each that is wanted, before those
+	// that were found must do: others were duplicates or infeasible.
+	tries = 20
+	// worst stands for infinite objectives and NaN: differences do not overflow.
+	worst = math.MaxFloat64 / 4
+)
+
+// search is the state and the memory of one search. Rows of x and f up to size
+// are the population; those behind it, up to twice the options' Population, are
+// the children.
+type search struct {
+	problem    Problem
+	options    Options
+	rng        *rand.Rand
+	variation  variation
+	ranking    *ranking
+	seen       *uniques
+	d, m, size int
+
+	x, f         []float64
+	nextX, nextF []float64 // what the survivors are copied to
+	rank         []int     // of the population
+	crowding     []float64
+	survivors    []int
+	split        []int // the front that does not fit
+	parents      []int // the population's rows, shuffled
+	turn         int   // in parents
+	spare        []float64
+	xView, fView mat.Dense
+}
+
+func newSearch(p Problem, o Options, rng *rand.Rand) *search {
+	d, m, rows := len(p.Variables), p.Objectives, 2*o.Population
+	return &search{
+		problem: p, options: o, rng: rng, d: d, m: m,
+		variation: variation{
+			variables: p.Variables, options: o, rng: rng,
+			crossover: newIndex(o.CrossoverEta), mutation: newIndex(o.MutationEta),
+		},
+		ranking: newRanking(rows, m), seen: newUniques(rows, d),
+		x: make([]float64, rows*d), f: make([]float64, rows*m),
+		nextX: make([]float64, rows*d), nextF: make([]float64, rows*m),
+		rank: make([]int, o.Population), crowding: make([]float64, o.Population),
+		survivors: make([]int, 0, rows), split: make([]int, 0, rows), parents: make([]int, 0, o.Population), spare: make([]float64, d),
+	}
+}
+
+// begin makes and ranks the first population.
+func (s *search) begin() error {
+	n := 0
+	if initial := s.options.Initial; initial != nil && !initial.IsEmpty() {
+		rows, _ := initial.Dims()
+		for i := 0; i < rows && n < s.options.Population; i++ {
+			copy(s.row(n), initial.RawRowView(i))
+			if s.accept(n) {
+				n++
+			}
+		}
+	}
+	n = s.fill(n, s.options.Population)
+	if n == 0 {
+		return fmt.Errorf("%w in %d draws", ErrInfeasible, tries*s.options.Population)
+	}
+	s.evaluate(0, n)
+	s.survive(n)
+	return nil
+}
+
+// step makes one more generation; false says that no new point was found.
+func (s *search) step() bool {
+	n := s.breed()
+	if n == s.size {
+		return false
+	}
+	from := s.size
+	if s.options.Reevaluate {
+		from = 0
+	}
+	s.evaluate(from, n)
+	s.survive(n)
+	return true
+}
+
+// row returns a row of x.
+func (s *search) row(i int) []float64 { return s.x[i*s.d : i*s.d+s.d] }
+
+// fill adds random points from row n on up to row end, and returns how many rows
+// there are then.
+func (s *search) fill(n, end int) int {
+	for tried := 0; n < end && tried < tries*s.options.Population; tried++ {
+		for i := range s.d {
+			s.row(n)[i] = s.rng.Float64()
+		}
+		if s.accept(n) {
+			n++
+		}
+	}
+	return n
+}
+
+// breed adds a population's worth of children behind the population, random
+// points where the parents have no new ones to give, and returns how many rows
+// there are then.
+func (s *search) breed() int {
+	s.seen.clear()
+	for i := range s.size {
+		s.seen.add(s.x, i)
+	}
+	n, end := s.size, s.size+s.options.Population
+	s.turn = len(s.parents)
+	for tried := 0; n < end && tried < tries*s.options.Population; tried += 2 {
+		s.variation.cross(s.row(s.tournament()), s.row(s.tournament()), s.row(n), s.spare)
+		s.variation.mutate(s.row(n))
+		s.variation.mutate(s.spare)
+		if s.accept(n) {
+			n++
+		}
+		if n < end {
+			copy(s.row(n), s.spare)
+			if s.accept(n) {
+				n++
+			}
+		}
+	}
+	return s.fill(n, end)
+}
+
+// accept puts row n in its place, and reports whether it is feasible and new.
+func (s *search) accept(n int) bool {
+	x := s.row(n)
+	for i, v := range s.problem.Variables {
+		x[i] = unit(x[i])
+		if v.Levels > 0 && (v.Categorical || s.problem.Repair == nil) {
+			x[i] = place(levelOf(x[i], v.Levels), v.Levels)
+		}
+	}
+	if s.problem.Repair != nil && !s.problem.Repair(x) {
+		return false
+	}
+	return s.seen.add(s.x, n)
+}
+
+// tournament returns the better of two members: the one that dominates, or else
+// the less crowded. All members take part before one does again. Deb's program
+// and pymoo compare so; by front instead of dominance, as the paper has it, the
+// search converges on an end of ZDT2's front before it has found the rest.
+func (s *search) tournament() int {
+	if s.size == 1 {
+		return 0
+	}
+	if s.turn+2 > len(s.parents) {
+		s.parents = s.parents[:s.size]
+		for i := range s.parents {
+			s.parents[i] = i
+		}
+		s.rng.Shuffle(s.size, func(i, j int) { s.parents[i], s.parents[j] = s.parents[j], s.parents[i] })
+		s.turn = 0
+	}
+	a, b := s.parents[s.turn], s.parents[s.turn+1]
+	s.turn += 2
+	switch s.dominance(a, b) {
+	case 1:
+		return a
+	case -1:
+		return b
+	}
+	if s.crowding[b] > s.crowding[a] {
+		return b
+	}
+	return a
+}
+
+// dominance is 1 where a dominates b, −1 the other way around, else 0.
+func (s *search) dominance(a, b int) int {
+	better, worse := false, false
+	for k, v := range s.f[a*s.m : a*s.m+s.m] {
+		w := s.f[b*s.m+k]
+		better = better || v < w
+		worse = worse || v > w
+	}
+	switch {
+	case better && !worse:
+		return 1
+	case worse && !better:
+		return -1
+	}
+	return 0
+}
+
+// evaluate sets the objectives of rows from…to−1.
+func (s *search) evaluate(from, to int) {
+	s.xView.SetRawMatrix(blas64.General{Rows: to - from, Cols: s.d, Stride: s.d, Data: s.x[from*s.d : to*s.d]})
+	s.fView.SetRawMatrix(blas64.General{Rows: to - from, Cols: s.m, Stride: s.m, Data: s.f[from*s.m : to*s.m]})
+	s.problem.Evaluate(&s.fView, &s.xView)
+	for i, v := range s.f[from*s.m : to*s.m] {
+		if math.IsNaN(v) {
+			v = worst
+		}
+		s.f[from*s.m+i] = min(max(v, -worst), worst)
+	}
+}
+
+// survive ranks n rows and makes a population of the best of them: whole fronts,
+// and of the one that does not fit the least crowded.
+func (s *search) survive(n int) {
+	s.ranking.sort(s.f, n)
+	rank, crowding := s.ranking.rank, s.ranking.crowding
+	s.size = min(n, s.options.Population)
+	split, room := 0, s.size
+	for ; split < n && s.ranking.count[split] <= room && room > 0; split++ {
+		room -= s.ranking.count[split]
+	}
+	chosen, rest := s.survivors[:0], s.split[:0]
+	for i := range n {
+		if rank[i] < split {
+			chosen = append(chosen, i)
+		} else if rank[i] == split && room > 0 {
+			rest = append(rest, i)
+		}
+	}
+	slices.SortFunc(rest, func(a, b int) int {
+		if c := cmp.Compare(crowding[b], crowding[a]); c != 0 {
+			return c
+		}
+		return a - b
+	})
+	for to, from := range append(chosen, rest[:room]...) {
+		copy(s.nextX[to*s.d:to*s.d+s.d], s.row(from))
+		copy(s.nextF[to*s.m:to*s.m+s.m], s.f[from*s.m:])
+		s.rank[to], s.crowding[to] = rank[from], crowding[from]
+	}
+	s.x, s.nextX = s.nextX, s.x
+	s.f, s.nextF = s.nextF, s.f
+}
+
+// population returns a copy of the population.
+func (s *search) population() *Population {
+	return &Population{
+		X:    mat.NewDense(s.size, s.d, slices.Clone(s.x[:s.size*s.d])),
+		F:    mat.NewDense(s.size, s.m, slices.Clone(s.f[:s.size*s.m])),
+		Rank: slices.Clone(s.rank[:s.size]), Crowding: slices.Clone(s.crowding[:s.size]),
+	}
+}

@@ -1,0 +1,157 @@
+package nsga2
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// variation makes children of parents. It owns no memory of theirs.
+type variation struct {
+	variables []Variable
+	options   Options
+	rng       *rand.Rand
+	crossover index
+	mutation  index
+}
+
+// sameParent is the difference of two parents' coordinates that counts as none.
+const sameParent = 1e-14
+
+// cross makes two children of two parents: with the crossover probability, each
+// column crosses with probability ½ (Deb's programs, and pymoo), and otherwise
+// stays as it is.
+func (v *variation) cross(a, b, c, d []float64) {
+	copy(c, a)
+	copy(d, b)
+	if v.rng.Float64() >= v.options.CrossoverProbability {
+		return
+	}
+	for i, variable := range v.variables {
+		if v.rng.Uint64()&1 == 0 || math.Abs(a[i]-b[i]) <= sameParent {
+			continue
+		}
+		if !variable.Categorical {
+			c[i], d[i] = v.blend(min(a[i], b[i]), max(a[i], b[i]))
+		}
+		if v.rng.Uint64()&1 == 0 {
+			c[i], d[i] = d[i], c[i]
+		}
+	}
+}
+
+// blend is the simulated binary crossover of low < high within [0, 1]: children
+// on either side of the middle, at a multiple β of the parents' distance whose
+// density is polynomial and cut off where the child would leave the bounds.
+func (v *variation) blend(low, high float64) (below, above float64) {
+	u := v.rng.Float64()
+	middle, distance := (low+high)/2, high-low
+	below = middle - v.contraction(u, 1+2*low/distance)*distance/2
+	above = middle + v.contraction(u, 1+2*(1-high)/distance)*distance/2
+	return unit(below), unit(above)
+}
+
+// contraction returns the u-quantile of β, given its largest value.
+func (v *variation) contraction(u, largest float64) float64 {
+	alpha := 2 - 1/v.crossover.power(largest)
+	if u*alpha <= 1 {
+		return v.crossover.root(u * alpha)
+	}
+	return v.crossover.root(1 / (2 - u*alpha))
+}
+
+// mutate changes each column with the mutation probability.
+func (v *variation) mutate(x []float64) {
+	for i, variable := range v.variables {
+		switch {
+		case v.rng.Float64() >= v.options.MutationProbability:
+		case variable.Categorical:
+			// Another level: one of those that follow it, in a circle.
+			level := levelOf(x[i], variable.Levels) + 1 + v.rng.IntN(variable.Levels-1)
+			x[i] = place(level%variable.Levels, variable.Levels)
+		default:
+			x[i] = v.perturb(x[i], variable.Levels)
+		}
+	}
+}
+
+// perturb is the polynomial mutation within [0, 1]; a column with levels moves
+// by one level at least.
+func (v *variation) perturb(x float64, levels int) float64 {
+	u := v.rng.Float64()
+	var delta float64
+	if u < 0.5 {
+		delta = v.mutation.root(2*u+(1-2*u)*v.mutation.power(1-x)) - 1
+	} else {
+		delta = 1 - v.mutation.root(2*(1-u)+(2*u-1)*v.mutation.power(x))
+	}
+	if step := 1 / float64(max(levels, 1)); levels > 0 && math.Abs(delta) < step {
+		if delta = math.Copysign(step, delta); x+delta < 0 || x+delta > 1 {
+			delta = -delta
+		}
+	}
+	return unit(x + delta)
+}
+
+// levelOf returns the level that x of [0, 1] is in.
+func levelOf(x float64, levels int) int { return min(int(x*float64(levels)), levels-1) }
+
+// place returns where a level lies.
+func place(level, levels int) float64 { return (float64(level) + 0.5) / float64(levels) }
+
+// unit returns the nearest number of [0, 1], ½ for NaN.
+func unit(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0.5
+	}
+	return min(max(x, 0), 1)
+}
+
+// index is a distribution index plus 1. The powers and roots of a small integer
+// are multiplications and, where it is a power of two, square roots: several
+// times faster than math.Pow.
+type index struct {
+	value    float64
+	integer  int // 0: not a small integer
+	halvings int // the value is 2^halvings; 0: it is not
+}
+
+func newIndex(eta float64) index {
+	x := index{value: eta + 1}
+	if x.value == math.Trunc(x.value) && x.value <= 64 {
+		x.integer = int(x.value)
+		for n := x.integer; n > 1; n /= 2 {
+			if n%2 == 1 {
+				x.halvings = 0
+				break
+			}
+			x.halvings++
+		}
+	}
+	return x
+}
+
+// power returns x to the power of the index.
+func (n index) power(x float64) float64 {
+	if n.integer == 0 {
+		return math.Pow(x, n.value)
+	}
+	product := 1.0
+	for k := n.integer; k > 0; k >>= 1 {
+		if k&1 == 1 {
+			product *= x
+		}
+		x *= x
+	}
+	return product
+}
+
+// root returns the index-th root of x ≥ 0.
+func (n index) root(x float64) float64 {
+	if n.halvings == 0 {
+		return math.Pow(x, 1/n.value)
+	}
+	for range n.halvings {
+		x = math.Sqrt(x)
+	}
+	return x
+}
