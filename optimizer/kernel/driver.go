@@ -3,7 +3,6 @@ package kernel
 import (
 	"fmt"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
@@ -27,7 +26,8 @@ type covariance interface {
 	// prepare computes what depends on one point alone; slopes says whether
 	// derivatives will be asked for.
 	prepare(theta []float64, x *mat.Dense, slopes bool) prepared
-	// row sets dst[j] to k between point i of x and point from+j of y.
+	// row sets dst[j] to k between point i of x and point from+j of y, which may
+	// be one of the zeros that fill up a table.
 	row(dst []float64, scratch [][]float64, x prepared, i int, y prepared, from int)
 	// diag sets dst[i] to k(x_i, x_i).
 	diag(dst []float64, x prepared)
@@ -58,6 +58,12 @@ func (k *driver) covariance() covariance { return k.of }
 
 func (k *driver) columnLayout() layout { return k.layout }
 
+// Prepare implements Kernel.
+func (k *driver) Prepare(theta []float64, x *mat.Dense, slopes bool) *Points {
+	n, _ := x.Dims()
+	return &Points{n, slopes, k.prepare(theta, x, slopes)}
+}
+
 func (k *driver) prepare(theta []float64, x *mat.Dense, slopes bool) prepared {
 	if len(theta) != k.of.params() {
 		panic(fmt.Sprintf("kernel: %d hyperparameters, want %d", len(theta), k.of.params()))
@@ -67,16 +73,6 @@ func (k *driver) prepare(theta []float64, x *mat.Dense, slopes bool) prepared {
 	return k.of.prepare(theta, x, slopes)
 }
 
-// scratch returns the working memory for rows of n points.
-func (k *driver) scratch(n int) [][]float64 {
-	rows, width := make([][]float64, k.of.scratch()), max(padded(n), k.Dim())
-	memory := make([]float64, len(rows)*width)
-	for i := range rows {
-		rows[i] = memory[i*width : (i+1)*width]
-	}
-	return rows
-}
-
 // Gram implements Kernel.
 func (k *driver) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
 	n, _ := x.Dims()
@@ -84,29 +80,48 @@ func (k *driver) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
 	if raw.N != n {
 		panic(fmt.Sprintf("kernel: Gram of %d points into a matrix of %d rows", n, raw.N))
 	}
-	p := k.prepare(theta, x, false)
+	p, w := k.prepare(theta, x, false), k.newWorkspaces(n)
 	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
-		scratch := k.scratch(n)
+		work := w.take()
+		defer w.give(work)
 		for i := lo; i < hi; i++ {
-			k.of.row(raw.Data[i*raw.Stride+i:i*raw.Stride+n], scratch, p, i, p, i)
+			k.wholeVectors(raw.Data[i*raw.Stride+i:i*raw.Stride+n], work, p, i, p, i)
 		}
 	})
 }
 
 // Cross implements Kernel.
 func (k *driver) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
-	n, _ := x.Dims()
-	m, _ := y.Dims()
-	if r, c := dst.Dims(); r != n || c != m {
-		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", n, m, r, c))
+	k.CrossPrepared(dst, k.Prepare(theta, x, false), k.Prepare(theta, y, false))
+}
+
+// CrossPrepared implements Kernel.
+func (k *driver) CrossPrepared(dst *mat.Dense, x, y *Points) {
+	if r, c := dst.Dims(); r != x.n || c != y.n {
+		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", x.n, y.n, r, c))
 	}
-	px, py, raw := k.prepare(theta, x, false), k.prepare(theta, y, false), dst.RawMatrix()
-	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
-		scratch := k.scratch(m)
+	raw, w := dst.RawMatrix(), k.newWorkspaces(y.n)
+	linalg.Parallel(x.n, rowGrain, func(_, lo, hi int) {
+		work := w.take()
+		defer w.give(work)
 		for i := lo; i < hi; i++ {
-			k.of.row(raw.Data[i*raw.Stride:i*raw.Stride+m], scratch, px, i, py, 0)
+			k.wholeVectors(raw.Data[i*raw.Stride:i*raw.Stride+y.n], work, x.of, i, y.of, 0)
 		}
 	})
+}
+
+// wholeVectors is the covariance's row, computed from the start to the end of
+// vectors of four, since the elements of a part of one would be computed one by
+// one.
+func (k *driver) wholeVectors(dst []float64, work *workspace, x prepared, i int, y prepared, from int) {
+	start, end := from/4*4, (from+len(dst)+3)/4*4
+	if end-start == len(dst) {
+		k.of.row(dst, work.scratch, x, i, y, from)
+		return
+	}
+	whole := work.row[:end-start]
+	k.of.row(whole, work.scratch, x, i, y, start)
+	copy(dst, whole[from-start:])
 }
 
 // Diag implements Kernel.
@@ -117,75 +132,17 @@ func (k *driver) Diag(dst []float64, theta []float64, x *mat.Dense) {
 	k.of.diag(dst, k.prepare(theta, x, false))
 }
 
-// ParamGradient implements Kernel.
-func (k *driver) ParamGradient(dst []float64, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	if len(dst) != k.NumParams() {
-		panic(fmt.Sprintf("kernel: gradient of %d hyperparameters into %d values", k.NumParams(), len(dst)))
-	}
-	k.gradients(dst, nil, theta, x, w)
-}
-
-// PairGradient implements Kernel.
-func (k *driver) PairGradient(dst *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	n, d := x.Dims()
-	if r, c := dst.Dims(); r != n || c != d {
-		panic(fmt.Sprintf("kernel: gradient of %d×%d points into %d×%d", n, d, r, c))
-	}
-	k.gradients(nil, dst, theta, x, w)
-}
-
-// gradients is ParamGradient and PairGradient in one pass over the pairs; either
-// destination may be nil.
-func (k *driver) gradients(params []float64, points *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
-	n, d := x.Dims()
-	if size := w.SymmetricDim(); size != n {
-		panic(fmt.Sprintf("kernel: gradient of %d points with %d weights", n, size))
-	}
-	p, width := k.prepare(theta, x, true), k.of.params()
-	partial := make([]float64, linalg.Chunks(n, rowGrain)*width)
-	linalg.Parallel(n, rowGrain, func(chunk, lo, hi int) {
-		sums, point := partial[chunk*width:(chunk+1)*width], make([]float64, d)
-		weights, scratch, stride := symmetricRows(w, lo, hi), k.scratch(n), padded(n)
-		for i := lo; i < hi; i++ {
-			if points != nil {
-				point = points.RawRowView(i)
-			}
-			k.of.gradientRow(sums, point, scratch, p, i, weights[(i-lo)*stride:][:stride])
-		}
-	})
-	if params == nil {
-		return
-	}
-	clear(params)
-	for ; len(partial) > 0; partial = partial[width:] {
-		floats.Add(params, partial[:width])
-	}
-}
-
-// symmetricRows returns rows lo … hi−1 of w, padded, one after the other.
-func symmetricRows(w *mat.SymDense, lo, hi int) []float64 {
-	raw := w.RawSymmetric() // the upper triangle
-	n, stride := raw.N, padded(raw.N)
-	out := make([]float64, (hi-lo)*stride)
-	for j := range hi {
-		from := max(j, lo)
-		for i, v := range raw.Data[j*raw.Stride+from : j*raw.Stride+hi] {
-			out[(from-lo+i)*stride+j] = v
-		}
-	}
-	for i := lo; i < hi; i++ {
-		copy(out[(i-lo)*stride+i:], raw.Data[i*raw.Stride+i:i*raw.Stride+n])
-	}
-	return out
-}
-
 // InputGradient implements Kernel.
 func (k *driver) InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64) {
-	n, d := x.Dims()
-	if r, c := dst.Dims(); r != n || c != d || len(point) != d {
-		panic(fmt.Sprintf("kernel: input gradient at a point of %d columns for %d×%d points into %d×%d", len(point), n, d, r, c))
+	k.InputGradientPrepared(dst, k.Prepare(theta, mat.NewDense(1, len(point), point), true), k.Prepare(theta, x, false))
+}
+
+// InputGradientPrepared implements Kernel.
+func (k *driver) InputGradientPrepared(dst *mat.Dense, point, x *Points) {
+	if r, c := dst.Dims(); r != x.n || c != k.Dim() || point.n != 1 || !point.slopes {
+		panic(fmt.Sprintf("kernel: input gradient at %d points (slopes: %v) for %d points into %d×%d", point.n, point.slopes, x.n, r, c))
 	}
-	k.of.inputGradient(dst, k.prepare(theta, mat.NewDense(1, d, point), true), k.prepare(theta, x, false))
+	k.of.inputGradient(dst, point.of, x.of)
 }
 
 // DiagGradient implements Kernel.
