@@ -237,6 +237,32 @@ func TestModelIsCommittedWithItsFirstSuggestionOnly(t *testing.T) {
 	}
 }
 
+// In a continuum, what has become a trial since an answer was asked for is left
+// out of it; what was one before is repeated on purpose.
+func TestOvertakenSuggestionIsNotRepeated(t *testing.T) {
+	r := newRig(t, newSpec(0, 9, 4), Settings{})
+	r.step(Capacity{At: r.now, Slots: 4, Free: 4})
+	first := r.ask
+	r.suggest(0.1)
+	second := r.ask
+	if second == nil || second == first {
+		t.Fatal("four free slots and one suggestion make no second request")
+	}
+	r.suggest(0.2, 0.1)
+	// Both again, as an answer that was asked for before the second of them would.
+	r.e.demand.ask = second
+	r.ask = second
+	r.suggest(0.2, 0.1, 0.3)
+	var points []any
+	for n := 1; n <= r.e.Status().Trials; n++ {
+		trial, _ := r.e.Trial(n)
+		points = append(points, trial.Point["x"])
+	}
+	if diff := cmp.Diff([]any{0.1, 0.2, 0.1, 0.3}, points); diff != "" {
+		t.Errorf("points of trials (-want +got):\n%s", diff)
+	}
+}
+
 func TestStateThatIsTooLargeIsNotKept(t *testing.T) {
 	r := newRig(t, newSpec(0, 9, 1), Settings{})
 	out := r.step(Suggested{

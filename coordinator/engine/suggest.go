@@ -56,6 +56,9 @@ func (e *Engine) accept(ev Suggested) {
 			refused = refused || at <= ev.Ask.From
 			continue
 		}
+		if e.overtaken(s, ev.Ask.From) {
+			continue
+		}
 		list = append(list, ready{s, i})
 	}
 	state := ev.State
@@ -100,6 +103,23 @@ func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 	return at, ok
 }
 
+// overtaken reports whether a suggested point became a trial after the ledger
+// position at which it was asked for: out of the answer before, or as a fallback.
+// A point that was there already is repeated on purpose, where it may be.
+func (e *Engine) overtaken(s optimizer.Suggestion, from int64) bool {
+	last := len(e.trials) - 1
+	if last < 0 || e.trials[last].rec.Created <= from || !e.on(guardRepeat) {
+		return false
+	}
+	key := e.space.Key(s.Point)
+	for i := last; i >= 0 && e.trials[i].rec.Created > from; i-- {
+		if e.space.Key(e.trials[i].rec.Point) == key {
+			return true
+		}
+	}
+	return false
+}
+
 // takeReady makes a trial of the next ready suggestion, and commits the model
 // that made it with the first of its answer. It reports false where none is left.
 func (e *Engine) takeReady() bool {
@@ -107,7 +127,7 @@ func (e *Engine) takeReady() bool {
 	for len(d.ready) > 0 {
 		s, a := d.ready[0], d.answer
 		d.ready = d.ready[1:]
-		if _, ok := e.repeats(s.Suggestion); ok { // a fallback was the same point
+		if _, ok := e.repeats(s.Suggestion); ok || e.overtaken(s.Suggestion, a.ask.From) { // a fallback was the same point
 			continue
 		}
 		e.create(s.Suggestion, record.Trial{
