@@ -2,37 +2,38 @@ package linalg
 
 import "math"
 
-// The factor is worked on in blocks of block rows, those in strips of strip
-// rows, and the strips row by row, so that nearly all work is in addProduct.
-const (
-	block = 64
-	strip = 8
-)
+// block is how many rows of the factor are worked on at once: strip by strip,
+// so that nearly all work is in products.
+const block = 64
 
-// paddedStride returns a row length of at least n at which successive rows do
-// not fall into the same cache sets.
+// padded returns n filled up to whole strips.
+func padded(n int) int { return (n + strip - 1) / strip * strip }
+
+// paddedStride returns a row length of at least n, of whole strips, at which
+// successive rows do not fall into the same cache sets.
 func paddedStride(n int) int {
-	s := (n + tileCols - 1) / tileCols * tileCols
+	s := padded(n)
 	if s%64 == 0 {
-		s += tileCols
+		s += strip
 	}
 	return s
 }
 
 // factorize replaces the upper triangle of a, n×n, by U with Uᵀ·U = a, and
-// reports whether a is positive definite. What is below the diagonal is lost.
+// reports whether a is positive definite. n must be of whole strips. What is
+// below the diagonal is lost.
 func factorize(a matrix, n int) bool {
 	for j := 0; j < n; j += block {
 		size := min(block, n-j)
 		diagonal, above := a.from(j, j), a.from(0, j)
-		addProduct(diagonal, -1, above.transposed(), above, size, size, j)
+		product{sign: -1, a: above.transposed(), b: above, rows: size, cols: size, terms: j, upper: true}.addTo(diagonal)
 		if !factorizeBlock(diagonal, size) {
 			return false
 		}
 		rest := j + size
 		Parallel(n-rest, block, func(_, lo, hi int) {
 			right := a.from(j, rest+lo)
-			addProduct(right, -1, above.transposed(), a.from(0, rest+lo), size, hi-lo, j)
+			product{sign: -1, a: above.transposed(), b: a.from(0, rest+lo), rows: size, cols: hi - lo, terms: j}.addTo(right)
 			solveBlockL(diagonal, right, size, hi-lo)
 		})
 	}
@@ -42,19 +43,32 @@ func factorize(a matrix, n int) bool {
 // factorizeBlock is factorize for one block.
 func factorizeBlock(a matrix, n int) bool {
 	for j := 0; j < n; j += strip {
-		size := min(strip, n-j)
 		diagonal, above := a.from(j, j), a.from(0, j)
-		addProduct(diagonal, -1, above.transposed(), above, size, n-j, j)
-		for i := range size {
-			row := diagonal.row(i, n-j)
-			for k := range i {
-				subtract(row[i:], diagonal.row(k, n-j)[i:], diagonal.data[k*a.stride+i])
-			}
-			if !(row[i] > 0) || math.IsInf(row[i], 1) {
-				return false
-			}
-			scale(row[i:], 1/math.Sqrt(row[i]))
+		product{sign: -1, a: above.transposed(), b: above, rows: strip, cols: n - j, terms: j}.addTo(diagonal)
+		if !factorizeStrip(diagonal) {
+			return false
 		}
+		if rest := n - j - strip; rest > 0 {
+			var f stripFactors
+			f.forward(diagonal, strip)
+			solveRows(&f, diagonal.data, strip, a.stride, strip, rest)
+		}
+	}
+	return true
+}
+
+// factorizeStrip is factorize for a matrix of one strip.
+func factorizeStrip(a matrix) bool {
+	for i := range strip {
+		row := a.row(i, strip)[i:]
+		for k := range i {
+			above := a.row(k, strip)[i:]
+			subtract(row, above, above[0])
+		}
+		if !(row[0] > 0) || math.IsInf(row[0], 1) {
+			return false
+		}
+		scale(row, 1/math.Sqrt(row[0]))
 	}
 	return true
 }
@@ -64,7 +78,7 @@ func factorizeBlock(a matrix, n int) bool {
 func solveL(u, b matrix, from, n, cols int) {
 	for i := from; i < n; i += block {
 		size := min(block, n-i)
-		addProduct(b.from(i, 0), -1, u.from(from, i).transposed(), b.from(from, 0), size, cols, i-from)
+		product{sign: -1, a: u.from(from, i).transposed(), b: b.from(from, 0), rows: size, cols: cols, terms: i - from}.addTo(b.from(i, 0))
 		solveBlockL(u.from(i, i), b.from(i, 0), size, cols)
 	}
 }
@@ -73,14 +87,10 @@ func solveL(u, b matrix, from, n, cols int) {
 func solveBlockL(u, b matrix, n, cols int) {
 	for i := 0; i < n; i += strip {
 		size := min(strip, n-i)
-		addProduct(b.from(i, 0), -1, u.from(0, i).transposed(), b, size, cols, i)
-		for r := i; r < i+size; r++ {
-			row := b.row(r, cols)
-			for k := i; k < r; k++ {
-				subtract(row, b.row(k, cols), u.data[k*u.stride+r])
-			}
-			scale(row, 1/u.data[r*u.stride+r])
-		}
+		product{sign: -1, a: u.from(0, i).transposed(), b: b, rows: size, cols: cols, terms: i}.addTo(b.from(i, 0))
+		var f stripFactors
+		f.forward(u.from(i, i), size)
+		solveRows(&f, b.data, i*b.stride, b.stride, size, cols)
 	}
 }
 
@@ -89,7 +99,7 @@ func solveLT(u, b matrix, n, cols int) {
 	for i := (n - 1) / block * block; i >= 0; i -= block {
 		size := min(block, n-i)
 		rest := i + size
-		addProduct(b.from(i, 0), -1, u.from(i, rest).plain(), b.from(rest, 0), size, cols, n-rest)
+		product{sign: -1, a: u.from(i, rest).plain(), b: b.from(rest, 0), rows: size, cols: cols, terms: n - rest}.addTo(b.from(i, 0))
 		solveBlockLT(u.from(i, i), b.from(i, 0), size, cols)
 	}
 }
@@ -99,27 +109,9 @@ func solveBlockLT(u, b matrix, n, cols int) {
 	for i := (n - 1) / strip * strip; i >= 0; i -= strip {
 		size := min(strip, n-i)
 		rest := i + size
-		addProduct(b.from(i, 0), -1, u.from(i, rest).plain(), b.from(rest, 0), size, cols, n-rest)
-		for r := rest - 1; r >= i; r-- {
-			row := b.row(r, cols)
-			for k := r + 1; k < rest; k++ {
-				subtract(row, b.row(k, cols), u.data[r*u.stride+k])
-			}
-			scale(row, 1/u.data[r*u.stride+r])
-		}
-	}
-}
-
-// subtract subtracts factor·v from dst.
-func subtract(dst, v []float64, factor float64) {
-	v = v[:len(dst)]
-	for i := range dst {
-		dst[i] = math.FMA(-factor, v[i], dst[i])
-	}
-}
-
-func scale(v []float64, factor float64) {
-	for i := range v {
-		v[i] *= factor
+		product{sign: -1, a: u.from(i, rest).plain(), b: b.from(rest, 0), rows: size, cols: cols, terms: n - rest}.addTo(b.from(i, 0))
+		var f stripFactors
+		f.backward(u.from(i, i), size)
+		solveRows(&f, b.data, (rest-1)*b.stride, -b.stride, size, cols)
 	}
 }

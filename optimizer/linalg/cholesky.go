@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 )
@@ -25,7 +24,7 @@ const (
 // It is safe for concurrent use but for Factorize and Inverse.
 type Cholesky struct {
 	n       int
-	upper   matrix // Lᵀ
+	upper   matrix // Lᵀ, filled up to whole strips by ones on the diagonal
 	logDet  float64
 	jitter  float64
 	scratch matrix // Inverse's L⁻¹
@@ -53,22 +52,31 @@ func (c *Cholesky) Factorize(a *mat.SymDense) error {
 	return fmt.Errorf("factorise a %d×%d matrix of mean diagonal %g: %w even with %g of it added", n, n, mean, ErrNotPositiveDefinite, lastJitter)
 }
 
-// reuse returns a matrix with n rows and columns in m's memory if it suffices.
+// reuse returns a matrix with at least n rows and columns, of whole strips, in
+// m's memory if it suffices.
 func reuse(m matrix, n int) matrix {
 	stride := paddedStride(n)
-	if cap(m.data) < n*stride {
-		return matrix{make([]float64, n*stride), stride}
+	size := padded(n) * stride
+	if cap(m.data) < size {
+		return matrix{make([]float64, size), stride}
 	}
-	return matrix{m.data[:n*stride], stride}
+	return matrix{m.data[:size], stride}
 }
 
 func (c *Cholesky) try(a blas64.Symmetric, jitter float64) bool {
-	for i := range c.n {
-		row := c.upper.row(i, c.n)
-		copy(row[i:], a.Data[i*a.Stride+i:i*a.Stride+c.n])
-		row[i] += jitter
+	full := padded(c.n)
+	for i := range full {
+		row := c.upper.row(i, full)
+		if i < c.n {
+			copy(row[i:], a.Data[i*a.Stride+i:i*a.Stride+c.n])
+			row[i] += jitter
+			clear(row[c.n:])
+		} else {
+			clear(row[i:])
+			row[i] = 1
+		}
 	}
-	if !factorize(c.upper, c.n) {
+	if !factorize(c.upper, full) {
 		return false
 	}
 	c.jitter, c.logDet = jitter, 0
@@ -85,16 +93,16 @@ func (c *Cholesky) LogDet() float64 { return c.logDet }
 func (c *Cholesky) Jitter() float64 { return c.jitter }
 
 // NewColumns returns a zero matrix of at least the given number of columns, laid
-// out as SolveL and SolveLT are fastest on: the columns are filled up to whole
-// tiles, and rows do not compete for places in the cache.
+// out as SolveL and SolveLT are fastest on: the columns are filled up to a
+// multiple of 8, and rows do not compete for places in the cache.
 func NewColumns(rows, cols int) blas64.General {
 	stride := paddedStride(cols)
-	full := (cols + tileCols - 1) / tileCols * tileCols
-	return blas64.General{Rows: rows, Cols: full, Stride: stride, Data: make([]float64, rows*stride)}
+	return blas64.General{Rows: rows, Cols: padded(cols), Stride: stride, Data: make([]float64, rows*stride)}
 }
 
 // SolveL replaces the n×m matrix b by L⁻¹·b.
 func (c *Cholesky) SolveL(b blas64.General) {
+	c.checkRows(b.Rows)
 	Parallel(b.Cols, block, func(_, lo, hi int) {
 		solveL(c.upper, matrix{b.Data[lo:], b.Stride}, 0, c.n, hi-lo)
 	})
@@ -102,6 +110,7 @@ func (c *Cholesky) SolveL(b blas64.General) {
 
 // SolveLT replaces the n×m matrix b by L⁻ᵀ·b.
 func (c *Cholesky) SolveLT(b blas64.General) {
+	c.checkRows(b.Rows)
 	Parallel(b.Cols, block, func(_, lo, hi int) {
 		solveLT(c.upper, matrix{b.Data[lo:], b.Stride}, c.n, hi-lo)
 	})
@@ -109,34 +118,36 @@ func (c *Cholesky) SolveLT(b blas64.General) {
 
 // SolveLVec replaces the vector b of n values by L⁻¹·b.
 func (c *Cholesky) SolveLVec(b []float64) {
-	blas64.Trsv(blas.Trans, c.triangular(), blas64.Vector{N: len(b), Inc: 1, Data: b})
+	c.checkRows(len(b))
+	solveLVec(c.upper, b)
 }
 
 // SolveLTVec replaces the vector b of n values by L⁻ᵀ·b.
 func (c *Cholesky) SolveLTVec(b []float64) {
-	blas64.Trsv(blas.NoTrans, c.triangular(), blas64.Vector{N: len(b), Inc: 1, Data: b})
+	c.checkRows(len(b))
+	solveLTVec(c.upper, b)
 }
 
-func (c *Cholesky) triangular() blas64.Triangular {
-	return blas64.Triangular{N: c.n, Stride: c.upper.stride, Data: c.upper.data, Uplo: blas.Upper, Diag: blas.NonUnit}
+func (c *Cholesky) checkRows(n int) {
+	if n != c.n {
+		panic(fmt.Sprintf("linalg: a factor of size %d and %d rows", c.n, n))
+	}
 }
 
 // Inverse sets dst, n×n, to (A + jitter·I)⁻¹ = L⁻ᵀ·L⁻¹.
 func (c *Cholesky) Inverse(dst *mat.SymDense) {
 	raw, n := dst.RawSymmetric(), c.n
-	if raw.N != n {
-		panic(fmt.Sprintf("linalg: inverse of size %d into %d", n, raw.N))
-	}
+	c.checkRows(raw.N)
 	c.scratch = reuse(c.scratch, n)
-	inverse := c.scratch // L⁻¹, whose blocks above the diagonal are not set
-	Parallel(n, block, func(_, lo, hi int) {
-		for i := lo; i < n; i++ {
+	inverse, full := c.scratch, padded(n) // L⁻¹, whose blocks above the diagonal are not set
+	Parallel(full, block, func(_, lo, hi int) {
+		for i := lo; i < full; i++ {
 			clear(inverse.from(i, lo).row(0, hi-lo))
 		}
 		for i := lo; i < hi; i++ {
-			inverse.row(i, n)[i] = 1
+			inverse.row(i, full)[i] = 1
 		}
-		solveL(c.upper, inverse.from(0, lo), lo, n, hi-lo)
+		solveL(c.upper, inverse.from(0, lo), lo, full, hi-lo)
 	})
 	out := matrix{raw.Data, raw.Stride}
 	Parallel(n, block, func(_, lo, hi int) {
@@ -146,7 +157,10 @@ func (c *Cholesky) Inverse(dst *mat.SymDense) {
 			for r := range size {
 				clear(to.row(r, hi-lo))
 			}
-			addProduct(to, 1, inverse.from(lo, i).transposed(), inverse.from(lo, lo), size, hi-lo, n-lo)
+			product{
+				sign: 1, a: inverse.from(lo, i).transposed(), b: inverse.from(lo, lo),
+				rows: size, cols: hi - lo, terms: n - lo, upper: i == lo,
+			}.addTo(to)
 		}
 	})
 }

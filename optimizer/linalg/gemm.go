@@ -7,8 +7,11 @@ import "math"
 // whatever the tile it falls in, the core that computes it, and whether that
 // has vector instructions. Their bits depend on the matrices alone.
 const (
-	tileRows = 4
-	tileCols = 8
+	// A tile is tileRows×tileCols, or the left half of that. Its sums fill half
+	// of the registers of processors with AVX-512.
+	tileRows = 8
+	tileCols = 16
+	halfCols = tileCols / 2
 	// depth terms of a tile's rows and columns fit the first-level cache.
 	depth = 128
 )
@@ -38,55 +41,116 @@ type leftFactor struct {
 func (m matrix) plain() leftFactor      { return leftFactor{m.data, m.stride, 1} }
 func (m matrix) transposed() leftFactor { return leftFactor{m.data, 1, m.stride} }
 
-// addProduct adds sign·a·b to c, where a is rows×terms, b is terms×cols, and
-// sign is 1 or −1.
-func addProduct(c matrix, sign float64, a leftFactor, b matrix, rows, cols, terms int) {
-	if rows == 0 || cols == 0 {
+// product is sign·a·b, where a is rows×terms, b is terms×cols, and sign is 1 or
+// −1. Where upper is set, what is below the diagonal need not be right.
+type product struct {
+	sign              float64
+	a                 leftFactor
+	b                 matrix
+	rows, cols, terms int
+	upper             bool
+}
+
+// addTo adds the product to c.
+func (p product) addTo(c matrix) {
+	if p.rows == 0 || p.cols == 0 {
 		return
 	}
-	for k := 0; k < terms; k += depth {
-		run := min(depth, terms-k)
-		ak := leftFactor{a.data[k*a.byTerm:], a.byRow, a.byTerm}
-		bk := b.from(k, 0)
-		fullRows, fullCols := rows/tileRows*tileRows, cols/tileCols*tileCols
-		for j := 0; j < fullCols; j += tileCols {
-			for i := 0; i < fullRows; i += tileRows {
-				tile(run, ak.data[i*a.byRow:], a.byRow, a.byTerm, bk.data[j:], b.stride, c.data[i*c.stride+j:], c.stride, sign)
+	for k := 0; k < p.terms; k += depth {
+		for j := 0; j < p.cols; j += tileCols {
+			panel := product{
+				sign: p.sign, a: leftFactor{p.a.data[k*p.a.byTerm:], p.a.byRow, p.a.byTerm}, b: p.b.from(k, j),
+				rows: p.rows, cols: min(tileCols, p.cols-j), terms: min(depth, p.terms-k),
 			}
-		}
-		addEdge(c, sign, ak, bk, 0, fullRows, fullCols, cols, run)
-		addEdge(c, sign, ak, bk, fullRows, rows, 0, cols, run)
-	}
-}
-
-// addEdge is addProduct for rows i0…i1−1 and columns j0…j1−1, one by one.
-func addEdge(c matrix, sign float64, a leftFactor, b matrix, i0, i1, j0, j1, terms int) {
-	for i := i0; i < i1; i++ {
-		for j := j0; j < j1; j++ {
-			var sum float64
-			for k := range terms {
-				sum = math.FMA(a.data[i*a.byRow+k*a.byTerm], b.data[k*b.stride+j], sum)
+			if p.upper {
+				panel.rows = min(panel.rows, j+panel.cols)
 			}
-			c.data[i*c.stride+j] = math.FMA(sign, sum, c.data[i*c.stride+j])
+			if panel.rows > tileRows || panel.cols%halfCols != 0 {
+				panel.addPackedTo(c.from(0, j))
+			} else {
+				panel.addPanelTo(c.from(0, j))
+			}
 		}
 	}
 }
 
-// tileGo adds sign·a·b to the 4×8 tile c, for factors of the given number of
-// terms, at least 1.
-func tileGo(terms int, a []float64, byRow, byTerm int, b []float64, stride int, c []float64, cStride int, sign float64) {
+// addPackedTo is addPanelTo with a copy of b, whose rows follow each other and
+// are filled up to a tile's.
+func (p product) addPackedTo(c matrix) {
+	var packed [depth * tileCols]float64
+	if p.cols == tileCols {
+		for k := range p.terms {
+			*(*[tileCols]float64)(packed[k*tileCols:]) = *(*[tileCols]float64)(p.b.data[k*p.b.stride:])
+		}
+	} else {
+		for k := range p.terms {
+			copy(packed[k*tileCols:], p.b.row(k, p.cols))
+		}
+	}
+	p.b = matrix{packed[:], tileCols}
+	p.addPanelTo(c)
+}
+
+// addPanelTo is addTo for at most tileCols columns and depth terms, if b has
+// that many columns, or tileCols/2 where that is enough.
+func (p product) addPanelTo(c matrix) {
+	width := halfCols
+	if p.cols > halfCols {
+		width = tileCols
+	}
+	for i := 0; i < p.rows; i += tileRows {
+		a := leftFactor{p.a.data[i*p.a.byRow:], p.a.byRow, p.a.byTerm}
+		if rows := min(tileRows, p.rows-i); rows < tileRows || p.cols < width {
+			edge := product{sign: p.sign, a: a, b: p.b, rows: rows, cols: p.cols, terms: p.terms}
+			edge.addEdgeTo(c.from(i, 0), width)
+			continue
+		}
+		tile(width, p.terms, a, p.b, c.from(i, 0), p.sign)
+	}
+}
+
+// addEdgeTo is addTo for a part of one tile of the given width.
+func (p product) addEdgeTo(c matrix, width int) {
+	var sums [tileRows * tileCols]float64
+	for i := range p.rows {
+		copy(sums[i*tileCols:], c.row(i, p.cols))
+	}
+	if p.rows < tileRows {
+		p.addShortTo(&sums, width)
+	} else {
+		tile(width, p.terms, p.a, p.b, matrix{sums[:], tileCols}, p.sign)
+	}
+	for i := range p.rows {
+		copy(c.row(i, p.cols), sums[i*tileCols:])
+	}
+}
+
+// addShortTo adds a product of fewer than tileRows rows to a tile.
+func (p product) addShortTo(c *[tileRows * tileCols]float64, width int) {
+	var left [depth * tileRows]float64
+	for k := range p.terms {
+		for i := range p.rows {
+			left[k*tileRows+i] = p.a.data[i*p.a.byRow+k*p.a.byTerm]
+		}
+	}
+	tile(width, p.terms, leftFactor{left[:], 1, tileRows}, p.b, matrix{c[:], tileCols}, p.sign)
+}
+
+// tileGo adds sign·a·b to the tile c of the given width, for factors of the
+// given number of terms, at least 1.
+func tileGo(width, terms int, a leftFactor, b, c matrix, sign float64) {
 	var sums [tileRows][tileCols]float64
 	for k := range terms {
-		row := b[k*stride:][:tileCols]
+		row := b.row(k, width)
 		for i := range tileRows {
-			v := a[i*byRow+k*byTerm]
+			v := a.data[i*a.byRow+k*a.byTerm]
 			for j, w := range row {
 				sums[i][j] = math.FMA(v, w, sums[i][j])
 			}
 		}
 	}
 	for i := range tileRows {
-		row := c[i*cStride:][:tileCols]
+		row := c.row(i, width)
 		for j := range row {
 			row[j] = math.FMA(sign, sums[i][j], row[j])
 		}
