@@ -35,7 +35,7 @@ func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error
 				var curves []report.Curve
 				for _, line := range p.lines(groups, law, o) {
 					curve := x.curve(line.traces, o)
-					curve.Name = line.name
+					curve.Name, curve.Color, curve.Dash = line.name, line.color, line.dash
 					curves = append(curves, curve)
 				}
 				axes.X = x.label
@@ -81,16 +81,18 @@ func writeCurves(name string, axes report.Axes, curves []report.Curve) error {
 
 // plotLine is the runs of a line: those of a variant in a mode.
 type plotLine struct {
-	name   string
-	traces []trace
+	name        string
+	color, dash int
+	traces      []trace
 }
 
-// lines are the lines of a plot, in the order of modes and variants.
+// lines are the lines of a plot: a colour a variant, a kind of line a mode.
 func (p *Plan) lines(groups []*Group, law string, o *Objective) []plotLine {
+	dashes := map[Mode]int{Asynchronous: 0, Synchronous: 1, Sequential: 2}
 	var lines []plotLine
-	for _, mode := range Modes() {
-		for i := range p.Variants {
-			line := plotLine{name: fmt.Sprintf("%s, %s", p.Variants[i].Label, mode)}
+	for i := range p.Variants {
+		for _, mode := range Modes() {
+			line := plotLine{name: fmt.Sprintf("%s, %s", p.Variants[i].Label, mode), color: i, dash: dashes[mode]}
 			for _, g := range groups {
 				if run := g.Runs[mode]; run != nil && g.Variant == &p.Variants[i] && g.Objective == o && g.Law == law {
 					t := newTrace(&run.Result, o)

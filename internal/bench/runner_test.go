@@ -13,6 +13,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/testfunc"
 	"github.com/google/go-cmp/cmp"
 )
@@ -317,6 +318,20 @@ func TestVariants(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	tuned, err := ParseVariants([]string{"small=" + registry.Default + "{candidates=50, kappa=1.5,fantasy=none}," + registry.Default})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Share(tuned, []string{"candidates=99"}); err != nil {
+		t.Fatal(err)
+	}
+	want = []Variant{
+		{Label: "small", Optimizer: registry.Default, Settings: map[string]any{"candidates": int64(50), "kappa": 1.5, "fantasy": "none"}},
+		{Label: registry.Default, Optimizer: registry.Default, Settings: map[string]any{"candidates": int64(99)}},
+	}
+	if diff := cmp.Diff(want, tuned); diff != "" {
+		t.Errorf("with settings (-want +got):\n%s", diff)
+	}
 	for text, want := range map[string]string{
 		"":                 "names no optimiser",
 		"nobody":           `algorithm "nobody" is unknown: want one of`,
@@ -336,5 +351,22 @@ func TestVariants(t *testing.T) {
 	}
 	if err := Share(got, []string{"x=1"}); err == nil || !strings.Contains(err.Error(), "none of the optimisers has it") {
 		t.Errorf("a setting that nobody has: %v", err)
+	}
+}
+
+// A text becomes the type of the setting's default; what cannot is left to the
+// optimiser to refuse.
+func TestTyped(t *testing.T) {
+	settings := setting.Set{{Name: "int", Default: 1}, {Name: "float", Default: 1.0}, {Name: "bool", Default: false}, {Name: "text", Default: "a"}}
+	for _, tt := range []struct {
+		key, text string
+		want      any
+	}{
+		{"int", "3", int64(3)}, {"int", "x", "x"}, {"float", "3", 3.0}, {"bool", "true", true}, {"bool", "maybe", "maybe"},
+		{"text", "3", "3"}, {"other", "3", "3"},
+	} {
+		if got := typed(settings, tt.key, tt.text); got != tt.want {
+			t.Errorf("%s=%s is %#v, want %#v", tt.key, tt.text, got, tt.want)
+		}
 	}
 }

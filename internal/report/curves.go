@@ -17,7 +17,9 @@ import (
 // Curve is a line of a plot with a band around it: at X[i] the line is at Mid[i]
 // and the band goes from Low[i] to High[i]. All have the same length.
 type Curve struct {
-	Name              string
+	Name string
+	// Color and Dash are numbers of colours and of dash patterns, 0 a solid line.
+	Color, Dash       int
 	X, Low, Mid, High []float64
 }
 
@@ -29,7 +31,10 @@ type Axes struct {
 }
 
 // bandAlpha is how opaque bands are: several that overlap stay apart.
-const bandAlpha = 0x30
+const bandAlpha = 0x28
+
+// legendWidth is what the legend takes, to the right of the plot.
+const legendWidth = 5 * vg.Centimeter
 
 // WriteCurves plots curves as SVG. Curves without points are only named.
 func WriteCurves(w io.Writer, axes Axes, curves []Curve) error {
@@ -37,8 +42,8 @@ func WriteCurves(w io.Writer, axes Axes, curves []Curve) error {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = axes.Title, axes.X, axes.Y
 	p.Title.Padding = vg.Points(6)
 	p.Add(plotter.NewGrid())
-	for i, c := range curves {
-		if err := c.add(p, i); err != nil {
+	for _, c := range curves {
+		if err := c.add(p); err != nil {
 			return fmt.Errorf("plot %s: %w", c.Name, err)
 		}
 	}
@@ -46,10 +51,11 @@ func WriteCurves(w io.Writer, axes Axes, curves []Curve) error {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades(p.Y.Min, p.Y.Max)
 	}
 	p.X.Min = 0
-	p.Legend.Top = true
-	p.Legend.XOffs, p.Legend.Padding = -vg.Points(8), vg.Points(3)
-	canvas := vgsvg.New(18*vg.Centimeter, 11*vg.Centimeter)
-	p.Draw(draw.Crop(draw.New(canvas), vg.Points(4), -vg.Points(10), vg.Points(4), -vg.Points(4)))
+	canvas := vgsvg.New(18*vg.Centimeter+legendWidth, 11*vg.Centimeter)
+	area := draw.Crop(draw.New(canvas), vg.Points(4), -vg.Points(10)-legendWidth, vg.Points(4), -vg.Points(4))
+	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(3)
+	p.Legend.XOffs = p.DataCanvas(area).Size().X + vg.Points(8)
+	p.Draw(area)
 	if _, err := canvas.WriteTo(w); err != nil {
 		return fmt.Errorf("write the plot: %w", err)
 	}
@@ -70,13 +76,13 @@ func decades(low, high float64) plot.Ticker {
 	})
 }
 
-// add draws the curve in the i-th colour.
-func (c *Curve) add(p *plot.Plot, i int) error {
-	r, g, b, _ := plotutil.DarkColors[i%len(plotutil.DarkColors)].RGBA()
+// add draws the curve.
+func (c *Curve) add(p *plot.Plot) error {
+	r, g, b, _ := plotutil.DarkColors[c.Color%len(plotutil.DarkColors)].RGBA()
 	solid := color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0xff}
 	faint := solid
 	faint.A = bandAlpha
-	style := draw.LineStyle{Color: solid, Width: vg.Points(1.5), Dashes: plotutil.Dashes(i / len(plotutil.DarkColors))}
+	style := draw.LineStyle{Color: solid, Width: vg.Points(1.5), Dashes: plotutil.Dashes(c.Dash)}
 	if len(c.X) > 0 {
 		middle, band := make(plotter.XYs, len(c.X)), make(plotter.XYs, 2*len(c.X))
 		for k, x := range c.X {
