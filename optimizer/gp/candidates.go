@@ -5,6 +5,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
@@ -37,9 +38,10 @@ type Candidates struct {
 
 // candidateBlock holds L⁻¹k(X, candidates) for a range of candidates.
 type candidateBlock struct {
-	x    *mat.Dense
-	data blas64.General // n×w, w filled up by linalg.NewColumns
-	more [][]float64    // a row for each fantasy
+	points *kernel.Points
+	width  int
+	data   blas64.General // n×w, w filled up by linalg.NewColumns
+	more   [][]float64    // a row for each fantasy
 }
 
 // Candidates returns the rows of x as candidates, ready for Posterior.
@@ -49,12 +51,13 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 	rows, d := c.x.Dims()
 	c.mean, c.prior, c.explained = make([]float64, rows), make([]float64, rows), make([]float64, rows)
 	c.blocks = make([]candidateBlock, linalg.Chunks(rows, blockSize(rows)))
-	m.kernel.Diag(c.prior, m.hyper.Kernel, c.x)
 	linalg.Parallel(rows, blockSize(rows), func(chunk, lo, hi int) {
 		b := &c.blocks[chunk]
-		b.x = c.x.Slice(lo, hi, 0, d).(*mat.Dense)
+		b.width = hi - lo
+		b.points = m.kernel.Prepare(m.hyper.Kernel, c.x.Slice(lo, hi, 0, d).(*mat.Dense), false)
 		b.data = linalg.NewColumns(m.Len(), hi-lo)
-		m.kernel.Cross(b.columns(), m.hyper.Kernel, m.x, b.x)
+		m.points.Cross(b.columns(), b.points)
+		b.points.Diag(c.prior[lo:hi])
 		m.factor.SolveL(b.data)
 		for i, beta := range m.beta {
 			floats.AddScaled(c.mean[lo:hi], beta, b.row(i))
@@ -64,19 +67,17 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 	return c
 }
 
-func (b *candidateBlock) width() int { return b.x.RawMatrix().Rows }
-
 // columns returns a view of the block's columns that are candidates.
 func (b *candidateBlock) columns() *mat.Dense {
 	raw := b.data
-	raw.Cols = b.width()
+	raw.Cols = b.width
 	var view mat.Dense
 	view.SetRawMatrix(raw)
 	return &view
 }
 
 func (b *candidateBlock) row(i int) []float64 {
-	return b.data.Data[i*b.data.Stride : i*b.data.Stride+b.width()]
+	return b.data.Data[i*b.data.Stride : i*b.data.Stride+b.width]
 }
 
 // Posterior returns the posterior at the candidates, as Fantasies.Posterior
@@ -115,8 +116,8 @@ func (c *Candidates) Posterior() (mean *mat.Dense, variance []float64) {
 
 // extend adds the block's row for the next fantasy p.
 func (b *candidateBlock) extend(m *Model, p fantasy) {
-	row := make([]float64, b.width())
-	m.kernel.Cross(mat.NewDense(1, len(row), row), m.hyper.Kernel, p.x, b.x)
+	row := make([]float64, b.width)
+	p.points.Cross(mat.NewDense(1, len(row), row), b.points)
 	n := m.Len()
 	for i := range n {
 		floats.AddScaled(row, -p.row[i], b.row(i))

@@ -7,6 +7,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
 // Fantasies is a model that is conditioned further, on points whose values are
@@ -31,8 +33,8 @@ type Fantasies struct {
 // fantasy is one added point.
 type fantasy struct {
 	serial int
-	x      *mat.Dense // 1×d, transformed
-	row    []float64  // the factor's row without its diagonal: n + points before
+	points *kernel.Points // this one
+	row    []float64      // the factor's row without its diagonal: n + points before
 	diag   float64
 	z      []float64 // for each draw, the value's distance from the mean in predictive standard deviations
 	mean   []float64 // for each draw, the posterior mean before the point was added
@@ -120,8 +122,8 @@ func (f *Fantasies) push(p fantasy) {
 func (f *Fantasies) prepare(x *mat.Dense) fantasy {
 	m := f.model
 	n, q := m.Len(), len(f.points)
-	p := fantasy{x: x, row: make([]float64, n+q), z: make([]float64, f.draws), mean: make([]float64, f.draws)}
-	m.kernel.Cross(mat.NewDense(1, n, p.row[:n]), m.hyper.Kernel, x, m.x)
+	p := fantasy{points: m.kernel.Prepare(m.hyper.Kernel, x, false), row: make([]float64, n+q), z: make([]float64, f.draws), mean: make([]float64, f.draws)}
+	p.points.Cross(mat.NewDense(1, n, p.row[:n]), m.points)
 	m.factor.SolveLVec(p.row[:n])
 	between := mat.NewDense(1, 1, nil)
 	base := floats.Dot(p.row[:n], m.beta)
@@ -129,13 +131,13 @@ func (f *Fantasies) prepare(x *mat.Dense) fantasy {
 		p.mean[s] = base
 	}
 	for j, earlier := range f.points {
-		m.kernel.Cross(between, m.hyper.Kernel, earlier.x, x)
+		earlier.points.Cross(between, p.points)
 		l := (between.At(0, 0) - floats.Dot(earlier.row, p.row[:n+j])) / earlier.diag
 		p.row[n+j] = l
 		floats.AddScaled(p.mean, l, earlier.z)
 	}
 	var prior [1]float64
-	m.kernel.Diag(prior[:], m.hyper.Kernel, x)
+	p.points.Diag(prior[:])
 	variance := prior[0] - floats.Dot(p.row, p.row)
 	noise := m.hyper.Noise + m.factor.Jitter()
 	p.diag = math.Sqrt(max(variance, minVariance(prior[0])) + noise)

@@ -31,13 +31,12 @@ func (f *Fantasies) Gradients(x mat.Matrix) *Gradients {
 	}
 	g.DVariance = mat.NewDense(m, d, nil)
 	weights := f.weights()
-	all := f.allPoints()
 	linalg.Parallel(m, blockSize(m), func(chunk, lo, hi int) {
 		b := &c.blocks[chunk]
 		solved := b.solveLT(f)
 		dk := mat.NewDense(f.model.Len()+len(f.points), d, nil)
 		for j := lo; j < hi; j++ {
-			g.differentiate(f, dk, all, c.x.RawRowView(j), j, column(solved, j-lo), weights)
+			g.differentiate(f, dk, c.x.RawRowView(j), j, column(solved, j-lo), weights)
 		}
 	})
 	return g
@@ -45,11 +44,15 @@ func (f *Fantasies) Gradients(x mat.Matrix) *Gradients {
 
 // differentiate sets the derivatives at the j-th point, given K⁻¹k(X, point)
 // and the weights of the posterior means; dk is working memory.
-func (g *Gradients) differentiate(f *Fantasies, dk, all *mat.Dense, point []float64, j int, solved blas64.Vector, weights blas64.General) {
-	k, theta := f.model.kernel, f.model.hyper.Kernel
-	k.InputGradient(dk, theta, all, point)
+func (g *Gradients) differentiate(f *Fantasies, dk *mat.Dense, point []float64, j int, solved blas64.Vector, weights blas64.General) {
+	n, d := f.model.x.Dims()
+	at := f.model.kernel.Prepare(f.model.hyper.Kernel, mat.NewDense(1, d, point), true)
+	f.model.points.InputGradient(dk.Slice(0, n, 0, d).(*mat.Dense), at)
+	for i, p := range f.points {
+		p.points.InputGradient(dk.Slice(n+i, n+i+1, 0, d).(*mat.Dense), at)
+	}
 	dv := g.DVariance.RawRowView(j)
-	k.DiagGradient(dv, theta, point)
+	at.DiagGradient(dv)
 	blas64.Gemv(blas.Trans, -2, dk.RawMatrix(), solved, 1, blas64.Vector{N: len(dv), Inc: 1, Data: dv})
 	for s, dMean := range g.DMean {
 		dm := dMean.RawRowView(j)
@@ -61,25 +64,10 @@ func column(m blas64.General, j int) blas64.Vector {
 	return blas64.Vector{N: m.Rows, Inc: m.Stride, Data: m.Data[j:]}
 }
 
-// allPoints returns the observed points followed by the added ones.
-func (f *Fantasies) allPoints() *mat.Dense {
-	m := f.model
-	if len(f.points) == 0 {
-		return m.x
-	}
-	n, d := m.x.Dims()
-	all := mat.NewDense(n+len(f.points), d, nil)
-	all.Copy(m.x)
-	for i, p := range f.points {
-		all.SetRow(n+i, p.x.RawRowView(0))
-	}
-	return all
-}
-
 // solveLT returns the extended factor's L⁻ᵀ times the block's rows.
 func (b *candidateBlock) solveLT(f *Fantasies) blas64.General {
 	n := b.data.Rows
-	out := linalg.NewColumns(n+len(f.points), b.width())
+	out := linalg.NewColumns(n+len(f.points), b.width)
 	copy(out.Data, b.data.Data)
 	for i, row := range b.more {
 		copy(out.Data[(n+i)*out.Stride:], row)

@@ -15,7 +15,7 @@ func (m *Model) Mean(x mat.Matrix) []float64 {
 	mean := make([]float64, rows)
 	linalg.Parallel(rows, largestBlock, func(_, lo, hi int) {
 		cross := mat.NewDense(m.Len(), hi-lo, nil)
-		m.kernel.Cross(cross, m.hyper.Kernel, m.x, at.Slice(lo, hi, 0, d).(*mat.Dense))
+		m.points.Cross(cross, m.kernel.Prepare(m.hyper.Kernel, at.Slice(lo, hi, 0, d).(*mat.Dense), false))
 		for i, alpha := range m.alpha {
 			floats.AddScaled(mean[lo:hi], alpha, cross.RawRowView(i))
 		}

@@ -24,7 +24,8 @@ type Hyperparameters struct {
 type Model struct {
 	kernel kernel.Kernel
 	hyper  Hyperparameters
-	x      *mat.Dense // transformed by the kernel
+	x      *mat.Dense     // transformed by the kernel
+	points *kernel.Points // x, prepared
 	factor linalg.Cholesky
 	beta   []float64 // L⁻¹y
 	alpha  []float64 // L⁻ᵀL⁻¹y
@@ -50,6 +51,7 @@ func Condition(k kernel.Kernel, h Hyperparameters, x mat.Matrix, y []float64) (*
 	m.factor.SolveLVec(m.beta)
 	m.alpha = append([]float64(nil), m.beta...)
 	m.factor.SolveLTVec(m.alpha)
+	m.points = k.Prepare(h.Kernel, m.x, false)
 	return m, nil
 }
 

@@ -139,5 +139,6 @@ func (o *objective) model(v []float64) (*Model, error) {
 	m := &Model{kernel: o.kernel, hyper: o.hyperparameters(v), x: o.x, factor: o.factor, beta: o.beta}
 	m.alpha = append(o.alpha[:0], m.beta...)
 	m.factor.SolveLTVec(m.alpha)
+	m.points = m.kernel.Prepare(m.hyper.Kernel, m.x, false)
 	return m, nil
 }

@@ -61,7 +61,7 @@ func (k *driver) columnLayout() layout { return k.layout }
 // Prepare implements Kernel.
 func (k *driver) Prepare(theta []float64, x *mat.Dense, slopes bool) *Points {
 	n, _ := x.Dims()
-	return &Points{n, slopes, k.prepare(theta, x, slopes)}
+	return &Points{k, n, slopes, k.prepare(theta, x, slopes)}
 }
 
 func (k *driver) prepare(theta []float64, x *mat.Dense, slopes bool) prepared {
@@ -90,26 +90,6 @@ func (k *driver) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
 	})
 }
 
-// Cross implements Kernel.
-func (k *driver) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
-	k.CrossPrepared(dst, k.Prepare(theta, x, false), k.Prepare(theta, y, false))
-}
-
-// CrossPrepared implements Kernel.
-func (k *driver) CrossPrepared(dst *mat.Dense, x, y *Points) {
-	if r, c := dst.Dims(); r != x.n || c != y.n {
-		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", x.n, y.n, r, c))
-	}
-	raw, w := dst.RawMatrix(), k.newWorkspaces(y.n)
-	linalg.Parallel(x.n, rowGrain, func(_, lo, hi int) {
-		work := w.take()
-		defer w.give(work)
-		for i := lo; i < hi; i++ {
-			k.wholeVectors(raw.Data[i*raw.Stride:i*raw.Stride+y.n], work, x.of, i, y.of, 0)
-		}
-	})
-}
-
 // wholeVectors is the covariance's row, computed from the start to the end of
 // vectors of four, since the elements of a part of one would be computed one by
 // one.
@@ -124,29 +104,22 @@ func (k *driver) wholeVectors(dst []float64, work *workspace, x prepared, i int,
 	copy(dst, whole[from-start:])
 }
 
+// Cross implements Kernel.
+func (k *driver) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
+	k.Prepare(theta, x, false).Cross(dst, k.Prepare(theta, y, false))
+}
+
 // Diag implements Kernel.
 func (k *driver) Diag(dst []float64, theta []float64, x *mat.Dense) {
-	if n, _ := x.Dims(); n != len(dst) {
-		panic(fmt.Sprintf("kernel: diagonal of %d points into %d values", n, len(dst)))
-	}
-	k.of.diag(dst, k.prepare(theta, x, false))
+	k.Prepare(theta, x, false).Diag(dst)
 }
 
 // InputGradient implements Kernel.
 func (k *driver) InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64) {
-	k.InputGradientPrepared(dst, k.Prepare(theta, mat.NewDense(1, len(point), point), true), k.Prepare(theta, x, false))
-}
-
-// InputGradientPrepared implements Kernel.
-func (k *driver) InputGradientPrepared(dst *mat.Dense, point, x *Points) {
-	if r, c := dst.Dims(); r != x.n || c != k.Dim() || point.n != 1 || !point.slopes {
-		panic(fmt.Sprintf("kernel: input gradient at %d points (slopes: %v) for %d points into %d×%d", point.n, point.slopes, x.n, r, c))
-	}
-	k.of.inputGradient(dst, point.of, x.of)
+	k.Prepare(theta, x, false).InputGradient(dst, k.Prepare(theta, mat.NewDense(1, len(point), point), true))
 }
 
 // DiagGradient implements Kernel.
 func (k *driver) DiagGradient(dst []float64, theta []float64, point []float64) {
-	k.checkDim(len(dst))
-	k.of.diagGradient(dst, k.prepare(theta, mat.NewDense(1, len(point), point), true))
+	k.Prepare(theta, mat.NewDense(1, len(point), point), true).DiagGradient(dst)
 }

@@ -27,14 +27,10 @@ type Kernel interface {
 	Gram(dst *mat.SymDense, theta []float64, x *mat.Dense)
 	// Cross sets dst, n×m, to k(x_i, y_j) for the n rows of x and the m of y.
 	Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense)
-	// Prepare returns the rows of x for CrossPrepared and InputGradientPrepared:
-	// what theta makes of each point alone is computed once, however often the
-	// points are used. slopes says whether x is to be InputGradientPrepared's
-	// point.
+	// Prepare returns the rows of x with what theta makes of each of them alone,
+	// for points that are used more often than once. slopes says whether x will
+	// be the point of a gradient.
 	Prepare(theta []float64, x *mat.Dense, slopes bool) *Points
-	// CrossPrepared is Cross of points that Prepare returned, both with the same
-	// theta.
-	CrossPrepared(dst *mat.Dense, x, y *Points)
 	// Diag sets dst[i] to k(x_i, x_i).
 	Diag(dst []float64, theta []float64, x *mat.Dense)
 	// ParamGradient sets dst[p] to Σ_ij w_ij ∂k(x_i, x_j)/∂theta_p for each
@@ -51,9 +47,6 @@ type Kernel interface {
 	// columns that Transform snaps, where k is a step function, and in
 	// categorical ones.
 	InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64)
-	// InputGradientPrepared is InputGradient of points that Prepare returned:
-	// point is one, with slopes.
-	InputGradientPrepared(dst *mat.Dense, point, x *Points)
 	// DiagGradient sets dst[c] to ∂k(point, point)/∂point_c, with the same
 	// zeros as InputGradient.
 	DiagGradient(dst []float64, theta []float64, point []float64)
@@ -62,11 +55,4 @@ type Kernel interface {
 	// mathematics and its columns.
 	covariance() covariance
 	columnLayout() layout
-}
-
-// Points are points that Kernel.Prepare returned. They are immutable.
-type Points struct {
-	n      int
-	slopes bool
-	of     prepared
 }
