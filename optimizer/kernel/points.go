@@ -23,6 +23,7 @@ func (p *Points) Cross(dst *mat.Dense, y *Points) {
 	if r, c := dst.Dims(); r != p.n || c != y.n {
 		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", p.n, y.n, r, c))
 	}
+	p.checkKernel(y)
 	k, raw := p.kernel, dst.RawMatrix()
 	spaces := k.newWorkspaces(y.n)
 	linalg.Parallel(p.n, rowGrain, func(_, lo, hi int) {
@@ -48,6 +49,7 @@ func (p *Points) InputGradient(dst *mat.Dense, point *Points) {
 	if r, c := dst.Dims(); r != p.n || c != p.kernel.Dim() {
 		panic(fmt.Sprintf("kernel: input gradient for %d points of %d columns into %d×%d", p.n, p.kernel.Dim(), r, c))
 	}
+	p.checkKernel(point)
 	point.checkSlopes()
 	p.kernel.of.inputGradient(dst, point.of, p.of)
 }
@@ -58,6 +60,12 @@ func (p *Points) DiagGradient(dst []float64) {
 	p.kernel.checkDim(len(dst))
 	p.checkSlopes()
 	p.kernel.of.diagGradient(dst, p.of)
+}
+
+func (p *Points) checkKernel(other *Points) {
+	if p.kernel != other.kernel {
+		panic("kernel: points of two kernels")
+	}
 }
 
 func (p *Points) checkSlopes() {

@@ -28,11 +28,15 @@ func (f *radial) polynomial(v float64) float64 { return math.FMA(math.FMA(f.squa
 func (f *radial) slopes(v, e, weights []float64) float64 {
 	var lanes [4]float64
 	if !slopesVector(v, e, weights, f, &lanes) {
-		for j, u := range v {
-			we := float64(weights[j] * e[j])
-			lanes[j%4] = math.FMA(f.polynomial(u), we, lanes[j%4])
-			v[j] = math.FMA(-f.slope*f.linear, u, f.slope) * we
-		}
+		f.slopesGo(v, e, weights, &lanes)
 	}
 	return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+}
+
+func (f *radial) slopesGo(v, e, weights []float64, lanes *[4]float64) {
+	for j, u := range v {
+		we := float64(weights[j] * e[j])
+		lanes[j%4] = math.FMA(f.polynomial(u), we, lanes[j%4])
+		v[j] = math.FMA(-f.slope*f.linear, u, f.slope) * we
+	}
 }

@@ -100,9 +100,12 @@ func products(dst []float64, x *table, i int, y *table, from int, factor float64
 // x and the points of y, and to Σ_j g[j]·[differ] for the categorical ones. g has
 // y.stride elements, which are 0 beyond the points. Sums are kept in 16 lanes.
 func moments(dst, g []float64, x *table, i int, y *table) {
-	if momentsVector(dst, g, x, i, y) {
-		return
+	if !momentsVector(dst, g, x, i, y) {
+		momentsGo(dst, g, x, i, y)
 	}
+}
+
+func momentsGo(dst, g []float64, x *table, i int, y *table) {
 	for k := range dst {
 		v, column := x.data[k*x.stride+i], y.column(k)
 		var lanes [padding]float64
