@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"slices"
+	"sort"
 )
 
 // source is what a clock drives: an optimiser and the evaluation of its points.
@@ -169,16 +170,18 @@ func (c *clock) end(trials ...slot) error {
 // counts counts the observations that arrived after the data of a suggestion were
 // taken and until its evaluation began (stale), and from then until it ended.
 func (s *schedule) counts(of slot) (stale, arrived int) {
-	for _, other := range s.told {
-		switch {
-		case other.trial == of.trial || other.told <= of.made:
-		case other.told <= of.start:
-			stale++
-		case other.told < of.end:
-			arrived++
-		}
+	// The number of trials that were told by a time, and before it.
+	by := func(time float64) int {
+		return sort.Search(len(s.told), func(i int) bool { return s.told[i].told > time })
 	}
-	return stale, arrived
+	before := func(time float64) int {
+		return sort.Search(len(s.told), func(i int) bool { return s.told[i].told >= time })
+	}
+	stale, arrived = by(of.start)-by(of.made), before(of.end)-by(of.start)
+	if of.made < of.told && of.told <= of.start { // itself, which took no time
+		stale--
+	}
+	return stale, max(0, arrived)
 }
 
 // makespan is when the first trials had all ended.

@@ -21,6 +21,10 @@ const timeSteps = 200
 func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error) {
 	for _, law := range p.Laws {
 		for _, o := range p.Objectives {
+			lines := p.lines(groups, law, o)
+			if len(lines) == 0 {
+				continue // it was interrupted before
+			}
 			axes := report.Axes{Title: fmt.Sprintf("%s, %s, %d workers", o.Name, lawText(law), p.Workers), Y: "best value", Log: o.Minimum != nil}
 			if axes.Log {
 				axes.Y = "regret"
@@ -33,7 +37,7 @@ func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error
 				{"time", timeLabel(p.Durations), againstTime},
 			} {
 				var curves []report.Curve
-				for _, line := range p.lines(groups, law, o) {
+				for _, line := range lines {
 					curve := x.curve(line.traces, o)
 					curve.Name, curve.Color, curve.Dash = line.name, line.color, line.dash
 					curves = append(curves, curve)

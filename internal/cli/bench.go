@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -99,7 +98,7 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.IntVar(&f.trials, "trials", 64, "evaluations of each run")
 	flags.IntVar(&f.halfway, "checkpoint", 0, "evaluations of sync whose regret async is to reach (default: half of the trials)")
 	flags.StringVar(&f.seeds, "seeds", "0-4", "seeds, as in 0-4 or 1,2,7")
-	flags.IntVar(&f.jobs, "jobs", 0, "how many runs to play at once; 1 where the optimisers' seconds matter (default: the number of cores)")
+	flags.IntVar(&f.jobs, "jobs", 0, "how many runs to play at once; 1 where seconds matter (default: the number of cores, or 1 where something is measured)")
 	flags.StringVar(&f.out, "out", filepath.Join(".fantasia", "bench"), "directory for runs, tables and plots")
 	flags.BoolVar(&f.fresh, "new", false, "play all runs anew; the old ones are kept under another name")
 	addOutput(c, &f.output)
@@ -253,6 +252,3 @@ func (p *benchProgress) close() {
 		fmt.Fprintln(p.w)
 	}
 }
-
-// cores is how many runs are played at once unless somebody says otherwise.
-func cores() int { return runtime.GOMAXPROCS(0) }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +58,10 @@ func (f *benchFlags) plan(cmd *cobra.Command, a *app) (*bench.Plan, error) {
 		return nil, fmt.Errorf("--jobs is %d; want 1 or more", f.jobs)
 	}
 	if f.jobs == 0 {
-		f.jobs = cores()
+		f.jobs = runtime.GOMAXPROCS(0)
+		if p.Durations == bench.Measured || p.Charge.Measured {
+			f.jobs = 1 // runs beside it would be measured too
+		}
 	}
 	return p, nil
 }
