@@ -46,6 +46,13 @@ type Problem struct {
 	// same row of dst. NaN counts as the worst, and infinities as large numbers. It neither changes x nor keeps
 	// either matrix: both are used again.
 	Evaluate func(dst, x *mat.Dense)
+	// Features, where positive, splits an evaluation in two, so that drawing the
+	// noise of survivors anew does not repeat what was costly: Describe writes
+	// that many features of each new point to dst, once for each, and Score, in
+	// place of Evaluate, the objectives of each row of features to dst. The rules
+	// for Evaluate hold for both.
+	Features        int
+	Describe, Score func(dst, from *mat.Dense)
 	// Repair moves a point of [0, 1]^d to the feasible one that it stands for,
 	// or returns false, and the point is discarded. It may be nil; it is a
 	// function of its argument, and leaves a point alone that it has repaired.
@@ -78,6 +85,8 @@ type Options struct {
 type Population struct {
 	// X holds the points, one a row, and F their objectives.
 	X, F *mat.Dense
+	// Features are the points' features, nil for a problem without.
+	Features *mat.Dense
 	// Rank is the number of the non-dominated front that a point belongs to,
 	// from 0, and Crowding its crowding distance in it, +Inf at the ends; both
 	// as they were when the population was selected.
@@ -157,7 +166,12 @@ func (p Problem) validate() error {
 		bad(!v.Categorical || v.Levels >= 2, "variable %d: categorical with %d levels, want 2 or more", i, v.Levels)
 	}
 	bad(p.Objectives > 0, "objectives %d, want at least 1", p.Objectives)
-	bad(p.Evaluate != nil, "no function to evaluate with")
+	bad(p.Features >= 0, "features %d, want 0 or more", p.Features)
+	if p.Features > 0 {
+		bad(p.Describe != nil && p.Score != nil, "%d features, but no function that describes or none that scores", p.Features)
+	} else {
+		bad(p.Evaluate != nil, "no function to evaluate with")
+	}
 	return errors.Join(all...)
 }
 

@@ -267,6 +267,41 @@ func TestReevaluateForgetsLuck(t *testing.T) {
 	}
 }
 
+// The features of a point are its coordinates: a search over them is the same as
+// one over the points, and describes each point once, however often it is scored.
+func TestFeatures(t *testing.T) {
+	plain := zdt("zdt1", 4)
+	o := nsga2.Options{Population: 20, Generations: 10, Reevaluate: true}
+	want, err := nsga2.Minimize(t.Context(), plain, o, source(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var described, scored int
+	split := nsga2.Problem{
+		Variables: plain.Variables, Objectives: 2, Features: 4,
+		Describe: func(dst, x *mat.Dense) {
+			rows, _ := x.Dims()
+			described += rows
+			dst.Copy(x)
+		},
+		Score: func(dst, features *mat.Dense) {
+			rows, _ := features.Dims()
+			scored += rows
+			plain.Evaluate(dst, features)
+		},
+	}
+	got, err := nsga2.Minimize(t.Context(), split, o, source(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !mat.Equal(got.X, want.X) || !mat.Equal(got.F, want.F) || !mat.Equal(got.Features, got.X) || want.Features != nil {
+		t.Error("the search over features found something else")
+	}
+	if described != 20*10 || scored != 20+40*9 {
+		t.Errorf("%d points described and %d scored, want 200 and 380", described, scored)
+	}
+}
+
 func TestBadObjectives(t *testing.T) {
 	p := problem(make([]nsga2.Variable, 2), 2, func(dst, x []float64) {
 		dst[0], dst[1] = x[0], -math.Log(max(x[1]-0.5, 0)) // +Inf for a half of all
@@ -323,6 +358,7 @@ func TestInvalidSearches(t *testing.T) {
 		},
 		"no objectives":  func(p *nsga2.Problem, _ *nsga2.Options) { p.Objectives = 0 },
 		"no function":    func(p *nsga2.Problem, _ *nsga2.Options) { p.Evaluate = nil },
+		"features":       func(p *nsga2.Problem, _ *nsga2.Options) { p.Features = 2 },
 		"population":     func(_ *nsga2.Problem, o *nsga2.Options) { o.Population = 1 },
 		"generations":    func(_ *nsga2.Problem, o *nsga2.Options) { o.Generations = -1 },
 		"eta":            func(_ *nsga2.Problem, o *nsga2.Options) { o.CrossoverEta = -1 },

@@ -19,41 +19,72 @@ const (
 	worst = math.MaxFloat64 / 4
 )
 
+// table is a matrix of which some rows survive.
+type table struct {
+	columns    int
+	data, next []float64 // next is what the survivors are copied to
+	view       mat.Dense // of some rows, for the problem's functions
+}
+
+func newTable(rows, columns int) table {
+	return table{columns: columns, data: make([]float64, rows*columns), next: make([]float64, rows*columns)}
+}
+
+func (t *table) row(i int) []float64 { return t.data[i*t.columns : (i+1)*t.columns] }
+
+// rows returns a view of rows from…to−1, until the next call.
+func (t *table) rows(from, to int) *mat.Dense {
+	t.view.SetRawMatrix(blas64.General{
+		Rows: to - from, Cols: t.columns, Stride: t.columns, Data: t.data[from*t.columns : to*t.columns],
+	})
+	return &t.view
+}
+
+// keep makes a table of some of its rows.
+func (t *table) keep(rows []int) {
+	for to, from := range rows {
+		copy(t.next[to*t.columns:(to+1)*t.columns], t.row(from))
+	}
+	t.data, t.next = t.next, t.data
+}
+
+// clone returns a copy of the first n rows.
+func (t *table) clone(n int) *mat.Dense {
+	return mat.NewDense(n, t.columns, slices.Clone(t.data[:n*t.columns]))
+}
+
 // search is the state and the memory of one search. Rows of x and f up to size
 // are the population; those behind it, up to twice the options' Population, are
 // the children.
 type search struct {
-	problem    Problem
-	options    Options
-	rng        *rand.Rand
-	variation  variation
-	ranking    *ranking
-	seen       *uniques
-	d, m, size int
+	problem   Problem
+	options   Options
+	rng       *rand.Rand
+	variation variation
+	ranking   *ranking
+	seen      *uniques
+	size      int
 
-	x, f         []float64
-	nextX, nextF []float64 // what the survivors are copied to
-	rank         []int     // of the population
-	crowding     []float64
-	survivors    []int
-	split        []int // the front that does not fit
-	parents      []int // the population's rows, shuffled
-	turn         int   // in parents
-	spare        []float64
-	xView, fView mat.Dense
+	x, f, features table
+	rank           []int // of the population
+	crowding       []float64
+	survivors      []int
+	split          []int // the front that does not fit
+	parents        []int // the population's rows, shuffled
+	turn           int   // in parents
+	spare          []float64
 }
 
 func newSearch(p Problem, o Options, rng *rand.Rand) *search {
-	d, m, rows := len(p.Variables), p.Objectives, 2*o.Population
+	d, rows := len(p.Variables), 2*o.Population
 	return &search{
-		problem: p, options: o, rng: rng, d: d, m: m,
+		problem: p, options: o, rng: rng,
 		variation: variation{
 			variables: p.Variables, options: o, rng: rng,
 			crossover: newIndex(o.CrossoverEta), mutation: newIndex(o.MutationEta),
 		},
-		ranking: newRanking(rows, m), seen: newUniques(rows, d),
-		x: make([]float64, rows*d), f: make([]float64, rows*m),
-		nextX: make([]float64, rows*d), nextF: make([]float64, rows*m),
+		ranking: newRanking(rows, p.Objectives), seen: newUniques(rows, d),
+		x: newTable(rows, d), f: newTable(rows, p.Objectives), features: newTable(rows, p.Features),
 		rank: make([]int, o.Population), crowding: make([]float64, o.Population),
 		survivors: make([]int, 0, rows), split: make([]int, 0, rows), parents: make([]int, 0, o.Population), spare: make([]float64, d),
 	}
@@ -65,7 +96,7 @@ func (s *search) begin() error {
 	if initial := s.options.Initial; initial != nil && !initial.IsEmpty() {
 		rows, _ := initial.Dims()
 		for i := 0; i < rows && n < s.options.Population; i++ {
-			copy(s.row(n), initial.RawRowView(i))
+			copy(s.x.row(n), initial.RawRowView(i))
 			if s.accept(n) {
 				n++
 			}
@@ -75,7 +106,7 @@ func (s *search) begin() error {
 	if n == 0 {
 		return fmt.Errorf("%w in %d draws", ErrInfeasible, tries*s.options.Population)
 	}
-	s.evaluate(0, n)
+	s.evaluate(0, 0, n)
 	s.survive(n)
 	return nil
 }
@@ -90,20 +121,17 @@ func (s *search) step() bool {
 	if s.options.Reevaluate {
 		from = 0
 	}
-	s.evaluate(from, n)
+	s.evaluate(from, s.size, n)
 	s.survive(n)
 	return true
 }
-
-// row returns a row of x.
-func (s *search) row(i int) []float64 { return s.x[i*s.d : i*s.d+s.d] }
 
 // fill adds random points from row n on up to row end, and returns how many rows
 // there are then.
 func (s *search) fill(n, end int) int {
 	for tried := 0; n < end && tried < tries*s.options.Population; tried++ {
-		for i := range s.d {
-			s.row(n)[i] = s.rng.Float64()
+		for i := range s.x.columns {
+			s.x.row(n)[i] = s.rng.Float64()
 		}
 		if s.accept(n) {
 			n++
@@ -118,19 +146,19 @@ func (s *search) fill(n, end int) int {
 func (s *search) breed() int {
 	s.seen.clear()
 	for i := range s.size {
-		s.seen.add(s.x, i)
+		s.seen.add(s.x.data, i)
 	}
 	n, end := s.size, s.size+s.options.Population
 	s.turn = len(s.parents)
 	for tried := 0; n < end && tried < tries*s.options.Population; tried += 2 {
-		s.variation.cross(s.row(s.tournament()), s.row(s.tournament()), s.row(n), s.spare)
-		s.variation.mutate(s.row(n))
+		s.variation.cross(s.x.row(s.tournament()), s.x.row(s.tournament()), s.x.row(n), s.spare)
+		s.variation.mutate(s.x.row(n))
 		s.variation.mutate(s.spare)
 		if s.accept(n) {
 			n++
 		}
 		if n < end {
-			copy(s.row(n), s.spare)
+			copy(s.x.row(n), s.spare)
 			if s.accept(n) {
 				n++
 			}
@@ -141,7 +169,7 @@ func (s *search) breed() int {
 
 // accept puts row n in its place, and reports whether it is feasible and new.
 func (s *search) accept(n int) bool {
-	x := s.row(n)
+	x := s.x.row(n)
 	for i, v := range s.problem.Variables {
 		x[i] = unit(x[i])
 		if v.Levels > 0 && (v.Categorical || s.problem.Repair == nil) {
@@ -151,7 +179,7 @@ func (s *search) accept(n int) bool {
 	if s.problem.Repair != nil && !s.problem.Repair(x) {
 		return false
 	}
-	return s.seen.add(s.x, n)
+	return s.seen.add(s.x.data, n)
 }
 
 // tournament returns the better of two members: the one that dominates, or else
@@ -187,8 +215,9 @@ func (s *search) tournament() int {
 // dominance is 1 where a dominates b, −1 the other way around, else 0.
 func (s *search) dominance(a, b int) int {
 	better, worse := false, false
-	for k, v := range s.f[a*s.m : a*s.m+s.m] {
-		w := s.f[b*s.m+k]
+	other := s.f.row(b)
+	for k, v := range s.f.row(a) {
+		w := other[k]
 		better = better || v < w
 		worse = worse || v > w
 	}
@@ -201,23 +230,28 @@ func (s *search) dominance(a, b int) int {
 	return 0
 }
 
-// evaluate sets the objectives of rows from…to−1.
-func (s *search) evaluate(from, to int) {
-	s.xView.SetRawMatrix(blas64.General{Rows: to - from, Cols: s.d, Stride: s.d, Data: s.x[from*s.d : to*s.d]})
-	s.fView.SetRawMatrix(blas64.General{Rows: to - from, Cols: s.m, Stride: s.m, Data: s.f[from*s.m : to*s.m]})
-	s.problem.Evaluate(&s.fView, &s.xView)
-	for i, v := range s.f[from*s.m : to*s.m] {
+// evaluate sets the objectives of rows from…to−1, of which those from born on
+// are new points.
+func (s *search) evaluate(from, born, to int) {
+	if s.problem.Features > 0 {
+		s.problem.Describe(s.features.rows(born, to), s.x.rows(born, to))
+		s.problem.Score(s.f.rows(from, to), s.features.rows(from, to))
+	} else {
+		s.problem.Evaluate(s.f.rows(from, to), s.x.rows(from, to))
+	}
+	written := s.f.data[from*s.f.columns : to*s.f.columns]
+	for i, v := range written {
 		if math.IsNaN(v) {
 			v = worst
 		}
-		s.f[from*s.m+i] = min(max(v, -worst), worst)
+		written[i] = min(max(v, -worst), worst)
 	}
 }
 
 // survive ranks n rows and makes a population of the best of them: whole fronts,
 // and of the one that does not fit the least crowded.
 func (s *search) survive(n int) {
-	s.ranking.sort(s.f, n)
+	s.ranking.sort(s.f.data, n)
 	rank, crowding := s.ranking.rank, s.ranking.crowding
 	s.size = min(n, s.options.Population)
 	split, room := 0, s.size
@@ -238,20 +272,23 @@ func (s *search) survive(n int) {
 		}
 		return a - b
 	})
-	for to, from := range append(chosen, rest[:room]...) {
-		copy(s.nextX[to*s.d:to*s.d+s.d], s.row(from))
-		copy(s.nextF[to*s.m:to*s.m+s.m], s.f[from*s.m:])
+	chosen = append(chosen, rest[:room]...)
+	for to, from := range chosen {
 		s.rank[to], s.crowding[to] = rank[from], crowding[from]
 	}
-	s.x, s.nextX = s.nextX, s.x
-	s.f, s.nextF = s.nextF, s.f
+	s.x.keep(chosen)
+	s.f.keep(chosen)
+	s.features.keep(chosen)
 }
 
 // population returns a copy of the population.
 func (s *search) population() *Population {
-	return &Population{
-		X:    mat.NewDense(s.size, s.d, slices.Clone(s.x[:s.size*s.d])),
-		F:    mat.NewDense(s.size, s.m, slices.Clone(s.f[:s.size*s.m])),
+	p := &Population{
+		X: s.x.clone(s.size), F: s.f.clone(s.size),
 		Rank: slices.Clone(s.rank[:s.size]), Crowding: slices.Clone(s.crowding[:s.size]),
 	}
+	if s.problem.Features > 0 {
+		p.Features = s.features.clone(s.size)
+	}
+	return p
 }
