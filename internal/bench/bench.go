@@ -49,7 +49,8 @@ type Spec struct {
 	Charge  Charge `json:"charge"`
 	Workers int    `json:"workers"`
 	Trials  int    `json:"trials"`
-	// Horizon is a time until which an asynchronous run goes on beyond Trials.
+	// Horizon is a time until which an asynchronous run goes on beyond Trials, to
+	// 16 times as many at most.
 	Horizon float64 `json:"horizon,omitempty"`
 	Seed    uint64  `json:"seed"`
 	// Version is the program's.

@@ -120,9 +120,14 @@ func (c *clock) asynchronous(ctx context.Context) error {
 	return nil
 }
 
+// stretch bounds how many times its trials a run may start on its way to its
+// horizon: under a law with rare long evaluations that can be very far away.
+const stretch = 16
+
 // wants reports whether another trial is to be started at a time.
 func (c *clock) wants(at float64) bool {
-	return !c.exhausted && len(c.running) < c.workers && (c.started < c.trials || at < c.horizon)
+	more := c.started < c.trials || at < c.horizon && c.started < stretch*c.trials
+	return more && !c.exhausted && len(c.running) < c.workers
 }
 
 // over reports whether nothing that still runs counts: trials beyond the budget

@@ -131,6 +131,17 @@ func TestSchedules(t *testing.T) {
 			end: 3,
 		},
 		{
+			name: "a horizon too far away",
+			plan: plan{mode: Asynchronous, workers: 8, trials: 1, horizon: 1e9}, source: scripted{durations: slices.Repeat([]float64{1}, 99)},
+			told: func() (all []slot) {
+				for i := range 16 {
+					all = append(all, slot{trial: i + 1, made: float64(i / 8), start: float64(i / 8), end: float64(i/8 + 1), told: float64(i/8 + 1), pending: i % 8})
+				}
+				return all
+			}(),
+			end: 1e9, idle: 1 - 2e-9,
+		},
+		{
 			name: "one answer at a time",
 			plan: plan{mode: Asynchronous, workers: 2, trials: 4}, source: scripted{durations: []float64{1, 1, 1, 1}, cost: 0.75},
 			// 1: asked 0, starts 0.75, ends 1.75. 2: asked 0.75, starts 1.5, ends 2.5.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -36,8 +37,8 @@ another).
 
 Each run is kept in runs.jsonl below --out as it ends, so that the same command
 goes on where it was interrupted, and further optimisers or seeds only add their
-own runs. Tables and plots are written beside it. A run is kept for the program's
-version; if you build Fantasia yourself, --new plays all runs anew.`
+own runs. Tables and plots are written beside it. Runs of another version or revision
+of Fantasia are not used; after a change that has none, --new plays all runs anew.`
 
 const benchExample = `  fantasia bench --suite standard --workers 8 --law lognormal --seeds 0-4
   fantasia bench --optimizer 'sobol,random' --function branin,hartmann6 --modes sequential
@@ -48,6 +49,9 @@ const (
 	benchRuns   = "runs.jsonl"
 	benchReport = "report.md"
 )
+
+// unversioned is the version of a program that was built without one.
+const unversioned = "dev"
 
 // benchFlags are those of bench.
 type benchFlags struct {
@@ -148,6 +152,21 @@ func (a *app) bench(ctx context.Context, plan *bench.Plan, f benchFlags) (err er
 		return exitWith(ExitFailed, errors.New("nothing completed"))
 	}
 	return nil
+}
+
+// benchVersion is the version under which runs are kept: of a build without one,
+// the revision that it was built from, where that is known.
+func (a *app) benchVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if a.Version != unversioned || !ok {
+		return a.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return a.Version + "+" + s.Value
+		}
+	}
+	return a.Version
 }
 
 // setRunsAside renames a file of runs.

@@ -33,7 +33,7 @@ func (f *benchFlags) plan(cmd *cobra.Command, a *app) (*bench.Plan, error) {
 	if err := f.numbers(); err != nil {
 		return nil, err
 	}
-	p := &bench.Plan{Workers: f.workers, Trials: f.trials, Version: a.Version}
+	p := &bench.Plan{Workers: f.workers, Trials: f.trials, Version: a.benchVersion()}
 	var err error
 	if p.Modes, err = parseModes(f.modes); err != nil {
 		return nil, fmt.Errorf("--modes: %w", err)
