@@ -12,6 +12,7 @@
 //	same=NAME     it is the text of that file of the repository
 //	output        each line is in the output of the block that ran last, in this
 //	              order, where … stands for anything
+//	output loose  the same, where each number stands for any, and each bar too
 //
 // Ports are replaced by free ones.
 package docs

@@ -168,13 +168,32 @@ func answers(address, path string) func(context.Context) error {
 	}
 }
 
+// The parts of a quoted line that a loose comparison takes others for: numbers,
+// bars and the spaces that align them.
+var (
+	numbers = regexp.MustCompile(`(\\\+|-)?[0-9]+(\\\.[0-9]+)?(e-[0-9]+)?`)
+	bars    = regexp.MustCompile(`[█▉▊▋▌▍▎▏]+`)
+	spaces  = regexp.MustCompile(` +`)
+)
+
+// loosely turns a pattern into one that takes any numbers and bars.
+func loosely(pattern string) string {
+	pattern = numbers.ReplaceAllString(pattern, `[-+]?[0-9.]+(e[-+][0-9]+)?`)
+	pattern = bars.ReplaceAllString(pattern, `[█▉▊▋▌▍▎▏]*`)
+	return spaces.ReplaceAllString(pattern, ` +`)
+}
+
 // compare looks for each line of the block in the output, in order.
 func (r *reader) compare(b *block, output string) {
 	r.t.Helper()
 	lines := strings.Split(output, "\n")
 	next := 0
 	for i, want := range strings.Split(strings.TrimRight(b.text, "\n"), "\n") {
-		pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*") + `\s*$`)
+		text := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
+		if b.is("loose") {
+			text = loosely(text)
+		}
+		pattern := regexp.MustCompile("^" + text + `\s*$`)
 		for ; next < len(lines) && !pattern.MatchString(lines[next]); next++ {
 		}
 		if next == len(lines) {
