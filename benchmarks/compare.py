@@ -143,7 +143,7 @@ def main():
     v.add_argument("--tuners", default="fantasia:hebo,hebo,optuna-gp,optuna-tpe", help="the first is what the others are compared with")
     v.add_argument("--observations", type=numbers, default=[120], metavar="120,1000")
     v.add_argument("--rounds", type=int, default=5)
-    v.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of each tuner")
+    v.add_argument("--threads", type=int, default=1, help="threads of each tuner; 1 (the default) does not depend on what else runs")
     v.add_argument("--into", help="a document to put the tables into, where it has places for them")
     fantasia_options(v)
     settings_option(v)

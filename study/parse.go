@@ -37,7 +37,7 @@ type options struct {
 }
 
 // DefaultAlgorithm is the algorithm of a study file that names none.
-const DefaultAlgorithm = "gp"
+const DefaultAlgorithm = "hebo"
 
 // WithAlgorithms says which algorithms there are, and how the settings of each
 // are checked; a nil check takes any settings. Without this option every name

@@ -32,14 +32,14 @@ func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Obje
 			return nil, err
 		}
 	}
-	evaluator, err := objective.open()
+	opened, err := objective.open()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, evaluator.close(ctx)) }()
+	defer func() { err = errors.Join(err, opened.close(ctx)) }()
 	began := time.Now()
 	p := &player{
-		spec: &spec, law: law, optimizer: o, objective: objective, evaluator: evaluator,
+		spec: &spec, law: law, optimizer: o, objective: objective, evaluator: opened,
 		encoding: optimizer.NewEncoding(objective.Space), outcomes: map[int]outcome{},
 	}
 	if p.parallelism = spec.Workers; spec.Mode == Sequential {

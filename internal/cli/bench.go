@@ -44,7 +44,7 @@ const benchExample = `  fantasia bench --suite standard --workers 8 --law lognor
   fantasia bench --optimizer 'sobol,random' --function branin,hartmann6 --modes sequential
   fantasia bench --study study.yaml --modes async --seeds 0-9 -o json`
 
-// resultFiles are what bench leaves in its directory, beside the plots.
+// What bench leaves in its directory, beside the plots.
 const (
 	benchRuns   = "runs.jsonl"
 	benchReport = "report.md"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -23,6 +24,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/cli"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/design"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -64,7 +66,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "complete": complete, "depose": depose, "elect": elect,
+			"exits": exits, "complete": complete, "evaluate": evaluate, "depose": depose, "elect": elect,
 		},
 	})
 }
@@ -98,6 +100,29 @@ func complete(ts *testscript.TestScript, neg bool, args []string) {
 	backend.Change(args[0], func(s *server.Study) {
 		s.Status.State, s.Status.Ended = study.Completed, servertest.Epoch.Add(2*time.Minute)
 	})
+}
+
+// evaluate STUDY N adds completed trials to a study up to number N: the error is
+// the distance of the log of lr from -3, and width does not matter.
+func evaluate(ts *testscript.TestScript, neg bool, args []string) {
+	backend, ok := ts.Value("backend").(*servertest.Memory)
+	if neg || !ok || len(args) != 2 {
+		ts.Fatalf("usage: evaluate STUDY N")
+	}
+	last, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	sequence, err := design.NewSobol(2)
+	ts.Check(err)
+	u := make([]float64, 2)
+	for n := 4; n <= last; n++ {
+		sequence.At(u, uint32(n))
+		exponent := -5 + 4*u[0]
+		value := math.Abs(exponent + 3)
+		backend.Put(args[0], record.Trial{
+			Number: n, State: study.TrialCompleted, Value: &value,
+			Point: study.Point{"lr": math.Pow(10, exponent), "width": 1 + int64(255*u[1])},
+		})
+	}
 }
 
 // election says whether the server's only replica leads.

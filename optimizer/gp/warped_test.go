@@ -204,3 +204,50 @@ func TestFitOfAWarpedKernel(t *testing.T) {
 		t.Errorf("log likelihood %v with warping, log a = %v, and %v without", with, theta[d+2], without)
 	}
 }
+
+// BenchmarkWarped measures a process of HEBO's kernel with 120 observations of
+// nine columns: a step of a fit, a hundred candidates, gradients at ten.
+func BenchmarkWarped(b *testing.B) {
+	const n, d = 120, 9
+	rng := rand.New(rand.NewPCG(12, 0))
+	uniform := func(n int) *mat.Dense {
+		x := mat.NewDense(n, d, nil)
+		for i := range n {
+			for c := range d {
+				x.Set(i, c, rng.Float64())
+			}
+		}
+		return x
+	}
+	x, at, y := uniform(n), uniform(100), make([]float64, n)
+	for i := range y {
+		y[i] = math.Sin(4*x.At(i, 0)) + x.At(i, 1) + 0.1*rng.NormFloat64()
+	}
+	k := heboKernel(kernel.Continuous(d))
+	v := make([]float64, k.NumParams()+1)
+	v[len(v)-1] = -3
+	config := openConfig(len(v))
+	o, grad := newObjective(k, x, y, &config), make([]float64, len(v))
+	b.Run("fit", func(b *testing.B) {
+		for b.Loop() {
+			o.at = nil
+			o.gradient(grad, v)
+		}
+	})
+	m, err := Condition(k, Hyperparameters{Kernel: v[:k.NumParams()], Noise: 0.05}, x, y)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := m.Fantasies(1)
+	b.Run("candidates", func(b *testing.B) {
+		for b.Loop() {
+			f.Candidates(at).Posterior()
+		}
+	})
+	b.Run("gradients", func(b *testing.B) {
+		ten := at.Slice(0, 10, 0, d)
+		for b.Loop() {
+			f.Gradients(ten)
+		}
+	})
+}

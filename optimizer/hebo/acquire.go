@@ -19,18 +19,25 @@ type criterion struct {
 	// incumbents are, for each draw, the lowest posterior mean at an evaluated
 	// or pending point. The lowest value itself would be the luckiest one.
 	incumbents []float64
-	values     []float64 // of the draws, reused
+	// noise is the variance of an evaluation's noise, 0 where it is not taken
+	// into account.
+	noise  float64
+	values []float64 // of the draws, reused
 }
 
 // value returns the criterion of a posterior.
 func (c *criterion) value(mean []float64, variance float64) float64 {
-	sd := math.Sqrt(variance)
+	sd, _ := c.spread(variance)
 	if c.kind == UCB {
 		return acquisition.LCB(average(mean), sd, c.kappa)
 	}
 	c.values = c.values[:0]
 	for s, m := range mean {
-		c.values = append(c.values, acquisition.LogEI(m, sd, c.incumbents[s]))
+		if c.kind == LogPI {
+			c.values = append(c.values, acquisition.LogPI(m, sd, c.incumbents[s]))
+		} else {
+			c.values = append(c.values, acquisition.LogEI(m, sd, c.incumbents[s]))
+		}
 	}
 	return acquisition.LogMeanExp(c.values)
 }
@@ -38,22 +45,56 @@ func (c *criterion) value(mean []float64, variance float64) float64 {
 // gradient returns the criterion and sets dMean, for each draw, and returns
 // dVariance: its derivatives by the posterior.
 func (c *criterion) gradient(dMean, mean []float64, variance float64) (value, dVariance float64) {
-	sd := math.Sqrt(variance)
+	sd, slope := c.spread(variance)
 	if c.kind == UCB {
 		for s := range dMean {
 			dMean[s] = -1 / float64(len(mean))
 		}
-		return c.value(mean, variance), c.kappa / (2 * sd)
+		return c.value(mean, variance), c.kappa * slope
+	}
+	improvement := acquisition.LogEIGradient
+	if c.kind == LogPI {
+		improvement = acquisition.LogPIGradient
 	}
 	value = c.value(mean, variance)
 	for s, m := range mean {
-		v, byMean, bySD := acquisition.LogEIGradient(m, sd, c.incumbents[s])
+		v, byMean, bySD := improvement(m, sd, c.incumbents[s])
 		// d log Σ exp v_s / dv_s is the draw's share of the sum.
 		share := math.Exp(v-value) / float64(len(mean))
 		dMean[s] = share * byMean
-		dVariance += share * bySD / (2 * sd)
+		dVariance += share * bySD * slope
 	}
 	return value, dVariance
+}
+
+// spread returns the standard deviation that the acquisition function is given,
+// and its derivative by the posterior's variance.
+func (c *criterion) spread(variance float64) (sd, slope float64) {
+	if c.kind != LogEI {
+		sd = math.Sqrt(variance)
+		return sd, 1 / (2 * sd)
+	}
+	return c.learnt(variance)
+}
+
+// learnt returns the standard deviation of what the posterior mean at a point
+// will be after one more evaluation there, and its derivative by the variance:
+// all of the posterior's without noise, and little where the noise is large
+// (Frazier, Powell and Dayanik 2009, the knowledge gradient of one point).
+func (c *criterion) learnt(variance float64) (sd, slope float64) {
+	total := variance + c.noise
+	root := math.Sqrt(total)
+	return variance / root, (variance + 2*c.noise) / (2 * total * root)
+}
+
+// knowledge is the log of the expected gain in the best posterior mean from one
+// more evaluation of a point whose best rival has the given mean.
+func (c *criterion) knowledge(mean, variance, rival float64) float64 {
+	sd, _ := c.learnt(variance)
+	if mean < rival {
+		mean, rival = rival, mean
+	}
+	return acquisition.LogEI(mean, sd, rival)
 }
 
 // name is the criterion's name in a suggestion's reasons.

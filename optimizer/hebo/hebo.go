@@ -30,6 +30,17 @@ const (
 	Believer Fantasy = "believer"
 	// Draws averages the acquisition over several joint draws of the values.
 	Draws Fantasy = "draws"
+	// LiarMin, LiarMean and LiarMax take the lowest, the mean or the highest
+	// observed value for that of each pending point (constant liars).
+	LiarMin  Fantasy = "liar-min"
+	LiarMean Fantasy = "liar-mean"
+	LiarMax  Fantasy = "liar-max"
+	// Penalty leaves the model alone, and keeps away from pending points by a
+	// factor on the acquisition function (local penalisation).
+	Penalty Fantasy = "penalty"
+	// Thompson chooses the minimum of a function that is drawn from the
+	// posterior: it needs no acquisition function, and chance keeps its points apart.
+	Thompson Fantasy = "thompson"
 	// None ignores pending points, but for not repeating them.
 	None Fantasy = "none"
 )
@@ -44,6 +55,10 @@ const (
 	LogEI Acquisition = "logei"
 	// UCB is the upper confidence bound on how good the point is.
 	UCB Acquisition = "ucb"
+	// LogPI is the logarithm of the probability of an improvement.
+	LogPI Acquisition = "logpi"
+	// MACE chooses from the Pareto front of all three.
+	MACE Acquisition = "mace"
 )
 
 // Options are the optimiser's settings; Settings documents them.
@@ -56,33 +71,68 @@ type Options struct {
 	Kappa       float64
 	Candidates  int
 	Restarts    int
+	Replicate   bool
+	Robust      bool
+	Population  int
+	Generations int
 }
 
-// Settings returns the settings with their defaults.
+// Settings returns the settings with HEBO's defaults.
 func Settings() setting.Set {
 	return setting.Set{
+		{Name: "warp", Default: true, Doc: "Warp each numeric parameter by a Kumaraswamy function whose shape is learnt: for objectives that change faster at one end of a range."},
+		{Name: "transform", Default: true, Doc: "Learn a power transform (Box-Cox or Yeo-Johnson) that makes the outcomes look normal; else they are standardised."},
+		{
+			Name: "kernel", Default: string(surrogate.Matern32), Choices: []string{string(surrogate.Matern32), string(surrogate.Matern52)},
+			Doc: "The covariance function: Matérn, once or twice differentiable.",
+		},
+		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn one, for trends."},
+		{Name: "nugget", Default: true, Doc: "Let each point differ from its neighbours by an amount of its own, beside the noise: for objectives that are not smooth."},
 		{
 			Name: "initial", Default: 0, Min: 0, Max: 10000,
 			Doc: "Trials of the initial design, initial points included; 0 means one more than there are parameters, within a quarter of the budget, and at least 4.",
 		},
 		{
-			Name: "fantasy", Default: string(Believer), Choices: []string{string(Believer), string(Draws), string(None)},
-			Doc: "How points that are being evaluated enter the model: at the posterior mean, by draws from the posterior, or not at all.",
+			Name: "fantasy", Default: string(Believer), Choices: []string{
+				string(Believer), string(Draws), string(LiarMin), string(LiarMean), string(LiarMax), string(Penalty), string(Thompson), string(None),
+			},
+			Doc: "How points that are being evaluated count: with the posterior mean for a value, with draws from the posterior, with the lowest, mean or highest value so far, by a penalty around them, by Thompson sampling, or not at all.",
 		},
 		{Name: "draws", Default: 16, Min: 1, Max: 256, Doc: "Draws of the values of pending points, for fantasy: draws."},
 		{
-			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(UCB)},
+			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB), string(MACE)},
 			Doc: "What a point is chosen by: the log of the expected improvement, or the upper confidence bound.",
 		},
-		{Name: "kappa", Default: 2.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb."},
+		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb and mace; 0 means HEBO's schedule, which rises slowly with the number of evaluations."},
 		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Points among which the search for the best acquisition begins."},
 		{Name: "restarts", Default: 4, Min: 1, Max: 64, Doc: "Candidates from which the search climbs on."},
+		{Name: "robust", Default: true, Doc: "Add noise to the acquisition functions, drawn anew for each candidate, so that none wins by a detail of the model; for acquisition: mace."},
+		{Name: "population", Default: 100, Min: 4, Max: 1000, Doc: "Points of a generation in the search for the Pareto front, for acquisition: mace."},
+		{Name: "generations", Default: 100, Min: 1, Max: 1000, Doc: "Generations of that search."},
+		{Name: "replicate", Default: true, Doc: "Evaluate good points again where evaluations are noisy, to tell the good from the lucky; one is evaluated twice to learn whether they are."},
 	}
+}
+
+// PlainSettings returns the settings with the defaults of a plain Gaussian
+// process: neither input nor outcomes are warped.
+func PlainSettings() setting.Set {
+	plain := map[string]any{"warp": false, "transform": false, "kernel": string(surrogate.Matern52), "linear": false, "nugget": false}
+	set := Settings()
+	for i, s := range set {
+		if value, differs := plain[s.Name]; differs {
+			set[i].Default = value
+		}
+	}
+	return set
 }
 
 // FromSettings returns the options that checked settings ask for.
 func FromSettings(v setting.Values) Options {
 	return Options{
+		Surrogate: surrogate.Options{
+			Warp: v.Bool("warp"), Transform: v.Bool("transform"),
+			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"), Nugget: v.Bool("nugget"),
+		},
 		Initial:     v.Int("initial"),
 		Fantasy:     Fantasy(v.String("fantasy")),
 		Draws:       v.Int("draws"),
@@ -90,6 +140,10 @@ func FromSettings(v setting.Values) Options {
 		Kappa:       v.Float("kappa"),
 		Candidates:  v.Int("candidates"),
 		Restarts:    v.Int("restarts"),
+		Replicate:   v.Bool("replicate"),
+		Robust:      v.Bool("robust"),
+		Population:  v.Int("population"),
+		Generations: v.Int("generations"),
 	}
 }
 
@@ -132,7 +186,10 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		return memory.withoutModel(ctx, r, batch, err)
 	}
 	memory.remember(m.GP.Hyperparameters())
-	s := o.newSearch(r, m, batch)
+	s, err := o.newSearch(ctx, r, m, batch)
+	if err != nil {
+		return nil, nil, err
+	}
 	for len(batch) < r.N {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err

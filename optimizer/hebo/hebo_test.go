@@ -101,7 +101,7 @@ func TestDesignWithinABatch(t *testing.T) {
 // are ignored.
 func TestBelieverSpreadsABatch(t *testing.T) {
 	closest := func(fantasy Fantasy) float64 {
-		o := New(options(func(o *Options) { o.Fantasy = fantasy }))
+		o := New(options(func(o *Options) { o.Fantasy, o.Replicate = fantasy, false }))
 		f := branin()
 		s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, f.lo, f.hi), 3)
 		s.Run(12, 1, f.of)

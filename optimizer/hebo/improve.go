@@ -45,7 +45,7 @@ func (s *search) bestOf(places []place, value float64) (best spot, found bool) {
 	}
 	mean, variance := s.fantasies.Posterior(rows(places))
 	for i, p := range places {
-		if v := s.criterion.value(mean.RawRowView(i), variance[i]); v > value {
+		if v := s.criterion.value(mean.RawRowView(i), variance[i]) + s.penalty.value(nil, p.x); v > value {
 			best, value, found = spot{p, v}, v, true
 		}
 	}
@@ -170,8 +170,9 @@ func (s *search) round(climbers []*climber) {
 	for i, c := range asking {
 		value, dVariance := s.criterion.gradient(dMean, g.Mean.RawRowView(i), g.Variance[i])
 		gradient := make([]float64, len(c.trial))
+		value += s.penalty.value(gradient, c.trial)
 		for k := range gradient {
-			gradient[k] = dVariance * g.DVariance.At(i, k)
+			gradient[k] += dVariance * g.DVariance.At(i, k)
 			for draw, d := range dMean {
 				gradient[k] += d * g.DMean[draw].At(i, k)
 			}

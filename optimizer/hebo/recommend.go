@@ -29,6 +29,9 @@ func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State)
 	if d.Completed < minCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
+	if d.Noise() == surrogate.NoiseFree {
+		return best, nil
+	}
 	m, err := surrogate.Fit(ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("recommend: %w", ctx.Err())
@@ -57,7 +60,8 @@ func recommend(m *surrogate.Model, p *optimizer.Problem) *optimizer.Recommendati
 	}
 	mean, variance := m.GP.Posterior(x)
 	best := lowest(mean, 1)[0]
-	value, sd := finite(m.Data.Mean(mean[best])), finite(m.Data.SD(mean[best], variance[best]))
+	expected, spread := m.Data.Moments(mean[best], variance[best])
+	value, sd := finite(expected), finite(spread)
 	if value == nil || sd == nil {
 		return nil
 	}

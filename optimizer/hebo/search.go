@@ -1,6 +1,7 @@
 package hebo
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -37,17 +38,26 @@ type search struct {
 	// when it was picked.
 	floor   []float64
 	pending int
+	front   int   // how many of the places are of the ensemble's Pareto front
+	penalty *penalty
+	mace    *mace // nil for a single acquisition
+	// replicas is nil where no point is to be evaluated again.
+	replicas *replicas
 }
 
 // newSearch prepares the search for the points after batch.
-func (o proposer) newSearch(r *optimizer.Request, m *surrogate.Model, batch []optimizer.Suggestion) *search {
-	s := &search{r: r, model: m, options: o.options, pending: len(r.Pending) + len(batch)}
+func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, batch []optimizer.Suggestion) (*search, error) {
+	s := &search{r: r, model: m, options: o.options, penalty: &penalty{}, pending: len(r.Pending) + len(batch)}
 	draws := 1
 	if o.options.Fantasy == Draws {
 		draws = o.options.Draws
 	}
 	s.fantasies = m.GP.Fantasies(draws)
-	s.criterion = criterion{kind: o.options.Acquisition, kappa: o.options.Kappa, incumbents: make([]float64, draws)}
+	kappa := o.options.Kappa
+	if kappa == 0 {
+		kappa = confidence(m.Data.Completed, r.Parallelism, r.Encoding.Dim())
+	}
+	s.criterion = criterion{kind: o.options.Acquisition, kappa: kappa, incumbents: make([]float64, draws)}
 	s.floor = slices.Repeat([]float64{math.Inf(1)}, draws)
 	known := make([]place, 0, incumbentsAmong+s.pending)
 	for _, row := range lowest(m.Data.Y, incumbentsAmong) {
@@ -65,22 +75,75 @@ func (o proposer) newSearch(r *optimizer.Request, m *surrogate.Model, batch []op
 			s.fantasise(rows(known[evaluated:]))
 		}
 	}
+	if s.replicas = s.newReplicas(); s.replicas != nil && s.replicas.noise == surrogate.Noisy {
+		s.criterion.noise = m.GP.Hyperparameters().Noise
+	}
 	s.places = candidates(r, m.Data, o.options.Candidates)
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
 	s.evaluated = len(known)
 	s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
-	return s
+	mean, _ := s.at.Posterior()
+	s.findIncumbents(mean)
+	if s.options.Fantasy == Penalty {
+		s.penalty.estimate(s)
+	}
+	if s.options.Acquisition == MACE {
+		return s, s.ensemble(ctx, known)
+	}
+	return s, nil
+}
+
+// ensemble replaces the places by those of the Pareto front, unless they are all
+// there are.
+func (s *search) ensemble(ctx context.Context, known []place) error {
+	s.mace = newMACE(s)
+	if s.exact {
+		return nil
+	}
+	front, err := s.mace.front(ctx, rows(known))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil && len(front) > 0 {
+		// The even spread stays behind, for batches larger than the front.
+		s.front = len(front)
+		s.places = append(front, s.places...)
+		s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
+	}
+	return nil
+}
+
+// observed reports whether a model's observation is at x.
+func (s *search) observed(x []float64) bool {
+	for row := range s.model.Data.Y {
+		if slices.Equal(s.model.Data.X.RawRowView(row), x) {
+			return true
+		}
+	}
+	return false
 }
 
 // fantasise adds points whose values are not known to the model.
 func (s *search) fantasise(x *mat.Dense) {
+	n, _ := x.Dims()
+	y := s.model.Data.Y
 	switch s.options.Fantasy {
-	case None:
 	case Draws:
-		n, _ := x.Dims()
 		s.fantasies.Draw(x, normals(n, s.fantasies.Draws(), s.r.Rand))
-	default:
+	case LiarMin:
+		s.fantasies.Tell(x, slices.Repeat([]float64{slices.Min(y)}, n))
+	case LiarMean:
+		s.fantasies.Tell(x, slices.Repeat([]float64{average(y)}, n))
+	case LiarMax:
+		s.fantasies.Tell(x, slices.Repeat([]float64{slices.Max(y)}, n))
+	case Believer:
 		s.fantasies.Believe(x)
+	case Penalty:
+		mean, variance := s.fantasies.Posterior(x)
+		for i := range n {
+			s.penalty.add(x.RawRowView(i), mean.At(i, 0), variance[i])
+		}
+	case None, Thompson:
 	}
 }
 
@@ -93,18 +156,46 @@ func (s *search) next() (suggestion optimizer.Suggestion, ok bool) {
 		row := s.evaluated + i
 		values[i] = math.Inf(-1)
 		if !s.r.Sampler.TakenAt(s.places[i].x) {
-			values[i] = s.criterion.value(mean.RawRowView(row), variance[row])
+			values[i] = s.criterion.value(mean.RawRowView(row), variance[row]) + s.penalty.value(nil, s.places[i].x)
 		}
 	}
+	var best spot
+	if s.options.Fantasy == Thompson {
+		best, ok = s.sample()
+		if !ok {
+			return suggestion, false
+		}
+		return s.pick(best), true
+	}
 	starts := s.starts(values)
+	if s.mace != nil {
+		return s.member(mean, variance)
+	}
+	if len(starts) > 0 {
+		best = starts[0]
+		if !s.exact && s.picked < improved {
+			best = s.improve(starts)
+		}
+	}
+	if again, found := s.again(); found && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
+		return s.repeat(again), true
+	}
 	if len(starts) == 0 {
 		return suggestion, false
 	}
-	best := starts[0]
-	if !s.exact && s.picked < improved {
-		best = s.improve(starts)
-	}
 	return s.pick(best), true
+}
+
+// member picks the ensemble's next point.
+func (s *search) member(mean *mat.Dense, variance []float64) (suggestion optimizer.Suggestion, ok bool) {
+	for _, count := range []int{s.front, len(s.places)} {
+		available := func(i int) bool { return i < count && !s.r.Sampler.TakenAt(s.places[i].x) }
+		i, found := s.mace.choose(mean, variance, s.evaluated, s.picked, s.r.N, available)
+		if found {
+			return s.pick(spot{place: s.places[i]}), true
+		}
+	}
+	return suggestion, false
 }
 
 // spot is a place with its value.
@@ -167,10 +258,11 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	at := s.fantasies.Candidates(x)
 	mean, variance := at.Posterior()
 	suggestion := optimizer.Suggestion{Point: best.point, Source: optimizer.SourceModel}
+	expected, sd := s.model.Data.Moments(average(mean.RawRowView(0)), variance[0])
 	suggestion.Reasons = optimizer.Reasons{
-		Mean:        finite(s.model.Data.Mean(average(mean.RawRowView(0)))),
-		SD:          finite(s.model.Data.SD(average(mean.RawRowView(0)), variance[0])),
-		Acquisition: map[string]float64{s.criterion.name(): best.value},
+		Mean:        finite(expected),
+		SD:          finite(sd),
+		Acquisition: s.worth(best.value, mean.RawRowView(0), variance[0]),
 		Pending:     s.pending,
 		Note:        s.note(mean.RawRowView(0)),
 	}
@@ -182,6 +274,25 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 		mean, _ = at.Posterior() // in each draw, given the value that was drawn
 		lower(s.floor, mean.RawRowView(0))
 	}
+	return suggestion
+}
+
+// worth lists what the acquisition functions say of a picked point.
+func (s *search) worth(value float64, mean []float64, variance float64) map[string]float64 {
+	if s.mace == nil {
+		return map[string]float64{s.criterion.name(): value}
+	}
+	score := make([]float64, 3)
+	s.mace.score(score, mean, variance)
+	return map[string]float64{string(UCB): -score[0], string(LogEI): -score[1], string(LogPI): -score[2]}
+}
+
+// repeat makes a suggestion of an observed place.
+func (s *search) repeat(again spot) optimizer.Suggestion {
+	suggestion := s.pick(again)
+	suggestion.Reasons.Note = "evaluated again: was it good, or lucky?"
+	s.replicas.done++
+	s.replicas.probed = true
 	return suggestion
 }
 

@@ -19,45 +19,59 @@ func paddedStride(n int) int {
 	return s
 }
 
-// factorize replaces the upper triangle of a, n×n, by U with Uᵀ·U = a, and
-// reports whether a is positive definite. n must be of whole strips. What is
+// factor is a triangular matrix L: upper is Lᵀ, of whole strips; forward and
+// backward have the factors of each strip of L and Lᵀ.
+type factor struct {
+	upper             matrix
+	forward, backward []stripFactors
+}
+
+// block returns the strips of the block that begins at row i and ends before n.
+func (f factor) block(i, n int) factor {
+	lo, hi := i/strip, padded(min(n, i+block))/strip
+	return factor{f.upper.from(i, i), f.forward[lo:hi], f.backward[lo:hi]}
+}
+
+// factorize replaces the upper triangle of f, n×n, by U with Uᵀ·U = f, and
+// reports whether f is positive definite. n must be of whole strips. What is
 // below the diagonal is lost.
-func factorize(a matrix, n int) bool {
+func (f factor) factorize(n int) bool {
 	for j := 0; j < n; j += block {
 		size := min(block, n-j)
-		diagonal, above := a.from(j, j), a.from(0, j)
-		product{sign: -1, a: above.transposed(), b: above, rows: size, cols: size, terms: j, upper: true}.addTo(diagonal)
-		if !factorizeBlock(diagonal, size) {
+		diagonal, above := f.block(j, n), f.upper.from(0, j)
+		product{sign: -1, a: above.transposed(), b: above, rows: size, cols: size, terms: j, upper: true}.addTo(diagonal.upper)
+		if !diagonal.factorizeBlock(size) {
 			return false
 		}
 		rest := j + size
 		Parallel(n-rest, block, func(_, lo, hi int) {
-			right := a.from(j, rest+lo)
-			product{sign: -1, a: above.transposed(), b: a.from(0, rest+lo), rows: size, cols: hi - lo, terms: j}.addTo(right)
-			solveBlockL(diagonal, right, size, hi-lo)
+			right := f.upper.from(j, rest+lo)
+			product{sign: -1, a: above.transposed(), b: f.upper.from(0, rest+lo), rows: size, cols: hi - lo, terms: j}.addTo(right)
+			diagonal.solveBlockL(right, 0, size, hi-lo)
 		})
 	}
 	return true
 }
 
 // factorizeBlock is factorize for one block.
-func factorizeBlock(a matrix, n int) bool {
+func (f factor) factorizeBlock(n int) bool {
 	for j := 0; j < n; j += strip {
-		diagonal, above := a.from(j, j), a.from(0, j)
+		diagonal, above := f.upper.from(j, j), f.upper.from(0, j)
 		product{sign: -1, a: above.transposed(), b: above, rows: strip, cols: n - j, terms: j}.addTo(diagonal)
 		if !factorizeStrip(diagonal) {
 			return false
 		}
+		s := j / strip
+		f.forward[s].forward(diagonal)
+		f.backward[s].backward(diagonal)
 		if rest := n - j - strip; rest > 0 {
-			var f stripFactors
-			f.forward(diagonal, strip)
-			solveRows(&f, diagonal.data, strip, a.stride, strip, rest)
+			solveRows(&f.forward[s], diagonal.data, strip, diagonal.stride, 0, strip, rest)
 		}
 	}
 	return true
 }
 
-// factorizeStrip is factorize for a matrix of one strip.
+// factorizeStrip is factorize for one strip, without the strip's factors.
 func factorizeStrip(a matrix) bool {
 	for i := range strip {
 		row := a.row(i, strip)[i:]
@@ -73,45 +87,90 @@ func factorizeStrip(a matrix) bool {
 	return true
 }
 
-// solveL replaces b, n×cols, by L⁻¹·b, where u = Lᵀ, given that its rows before
-// from, a multiple of block, are zero.
-func solveL(u, b matrix, from, n, cols int) {
-	for i := from; i < n; i += block {
+// solveL replaces b, n×cols, by L⁻¹·b.
+func (f factor) solveL(b matrix, n, cols int) { f.solveBelow(b, 0, 0, n, cols) }
+
+// solveBelow is solveL from row lo on, where the rows before are solved, and
+// zero before row from. Both are multiples of block.
+func (f factor) solveBelow(b matrix, from, lo, n, cols int) {
+	for i := lo; i < n; i += block {
 		size := min(block, n-i)
-		product{sign: -1, a: u.from(from, i).transposed(), b: b.from(from, 0), rows: size, cols: cols, terms: i - from}.addTo(b.from(i, 0))
-		solveBlockL(u.from(i, i), b.from(i, 0), size, cols)
+		product{sign: -1, a: f.upper.from(from, i).transposed(), b: b.from(from, 0), rows: size, cols: cols, terms: i - from}.addTo(b.from(i, 0))
+		f.block(i, n).solveBlockL(b.from(i, 0), 0, size, cols)
 	}
 }
 
-// solveBlockL is solveL for one block.
-func solveBlockL(u, b matrix, n, cols int) {
-	for i := 0; i < n; i += strip {
+// solveBlockL is solveL for one block, whose rows before from are zero.
+func (f factor) solveBlockL(b matrix, from, n, cols int) {
+	for i := from; i < n; i += strip {
 		size := min(strip, n-i)
-		product{sign: -1, a: u.from(0, i).transposed(), b: b, rows: size, cols: cols, terms: i}.addTo(b.from(i, 0))
-		var f stripFactors
-		f.forward(u.from(i, i), size)
-		solveRows(&f, b.data, i*b.stride, b.stride, size, cols)
+		product{
+			sign: -1, a: f.upper.from(from, i).transposed(), b: b.from(from, 0),
+			rows: size, cols: cols, terms: i - from,
+		}.addTo(b.from(i, 0))
+		solveRows(&f.forward[i/strip], b.data, i*b.stride, b.stride, 0, size, cols)
 	}
 }
 
-// solveLT replaces b, n×cols, by L⁻ᵀ·b, where u = Lᵀ.
-func solveLT(u, b matrix, n, cols int) {
+// solveLT replaces b, n×cols, by L⁻ᵀ·b.
+func (f factor) solveLT(b matrix, n, cols int) {
 	for i := (n - 1) / block * block; i >= 0; i -= block {
 		size := min(block, n-i)
 		rest := i + size
-		product{sign: -1, a: u.from(i, rest).plain(), b: b.from(rest, 0), rows: size, cols: cols, terms: n - rest}.addTo(b.from(i, 0))
-		solveBlockLT(u.from(i, i), b.from(i, 0), size, cols)
+		product{sign: -1, a: f.upper.from(i, rest).plain(), b: b.from(rest, 0), rows: size, cols: cols, terms: n - rest}.addTo(b.from(i, 0))
+		f.block(i, n).solveBlockLT(b.from(i, 0), size, cols)
 	}
 }
 
 // solveBlockLT is solveLT for one block.
-func solveBlockLT(u, b matrix, n, cols int) {
+func (f factor) solveBlockLT(b matrix, n, cols int) {
 	for i := (n - 1) / strip * strip; i >= 0; i -= strip {
 		size := min(strip, n-i)
 		rest := i + size
-		product{sign: -1, a: u.from(i, rest).plain(), b: b.from(rest, 0), rows: size, cols: cols, terms: n - rest}.addTo(b.from(i, 0))
-		var f stripFactors
-		f.backward(u.from(i, i), size)
-		solveRows(&f, b.data, (rest-1)*b.stride, -b.stride, size, cols)
+		product{sign: -1, a: f.upper.from(i, rest).plain(), b: b.from(rest, 0), rows: size, cols: cols, terms: n - rest}.addTo(b.from(i, 0))
+		solveRows(&f.backward[i/strip], b.data, (i+strip-1)*b.stride, -b.stride, strip-size, strip, cols)
 	}
+}
+
+// invert sets the lower triangle of inverse, n×n, to that of L⁻¹. Of what is
+// above, it sets the blocks on the diagonal to zero. n must be of whole strips.
+func (f factor) invert(inverse matrix, n int) {
+	Parallel(n, block, func(_, lo, hi int) {
+		for i := lo; i < n; i++ {
+			row := inverse.from(i, lo).row(0, hi-lo)
+			clear(row)
+			if i < hi {
+				row[i-lo] = 1
+			}
+		}
+		diagonal := f.block(lo, n)
+		for j := lo; j < hi; j += tileCols { // zero before row j
+			diagonal.solveBlockL(inverse.from(lo, j), j-lo, hi-lo, min(tileCols, hi-j))
+		}
+		f.solveBelow(inverse.from(0, lo), lo, hi, n, hi-lo)
+	})
+}
+
+// square sets the upper triangle of dst, n×n, to that of aᵀ·a for the lower
+// triangular a that invert sets.
+func square(dst, a matrix, n int) {
+	Parallel(n, block, func(_, lo, hi int) {
+		for i := 0; i < hi; i += block {
+			size := min(block, n-i)
+			to := dst.from(i, lo)
+			for r := range size {
+				clear(to.row(r, hi-lo))
+			}
+			for j := lo; j < hi; j += tileCols { // zero before row j
+				product{
+					sign: 1, a: a.from(j, i).transposed(), b: a.from(j, j),
+					rows: min(size, j+tileCols-i), cols: min(tileCols, hi-j), terms: hi - j,
+				}.addTo(to.from(0, j-lo))
+			}
+			product{
+				sign: 1, a: a.from(hi, i).transposed(), b: a.from(hi, lo),
+				rows: size, cols: hi - lo, terms: n - hi, upper: i == lo,
+			}.addTo(to)
+		}
+	})
 }

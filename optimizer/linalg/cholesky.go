@@ -24,7 +24,7 @@ const (
 // It is safe for concurrent use but for Factorize and Inverse.
 type Cholesky struct {
 	n       int
-	upper   matrix // Lᵀ, filled up to whole strips by ones on the diagonal
+	factor  factor // filled up to whole strips by ones on the diagonal
 	logDet  float64
 	jitter  float64
 	scratch matrix // Inverse's L⁻¹
@@ -39,7 +39,7 @@ func (c *Cholesky) Factorize(a *mat.SymDense) error {
 	raw := a.RawSymmetric()
 	n := raw.N
 	c.n = n
-	c.upper = reuse(c.upper, n)
+	c.factor = c.factor.reuse(n)
 	var mean float64
 	for i := range n {
 		mean += raw.Data[i*raw.Stride+i] / float64(n)
@@ -50,6 +50,17 @@ func (c *Cholesky) Factorize(a *mat.SymDense) error {
 		}
 	}
 	return fmt.Errorf("factorise a %d×%d matrix of mean diagonal %g: %w even with %g of it added", n, n, mean, ErrNotPositiveDefinite, lastJitter)
+}
+
+// reuse returns a factor of n rows in f's memory if it suffices.
+func (f factor) reuse(n int) factor {
+	f.upper = reuse(f.upper, n)
+	strips := padded(n) / strip
+	if cap(f.forward) < strips {
+		f.forward, f.backward = make([]stripFactors, strips), make([]stripFactors, strips)
+	}
+	f.forward, f.backward = f.forward[:strips], f.backward[:strips]
+	return f
 }
 
 // reuse returns a matrix with at least n rows and columns, of whole strips, in
@@ -66,7 +77,7 @@ func reuse(m matrix, n int) matrix {
 func (c *Cholesky) try(a blas64.Symmetric, jitter float64) bool {
 	full := padded(c.n)
 	for i := range full {
-		row := c.upper.row(i, full)
+		row := c.factor.upper.row(i, full)
 		if i < c.n {
 			copy(row[i:], a.Data[i*a.Stride+i:i*a.Stride+c.n])
 			row[i] += jitter
@@ -76,12 +87,12 @@ func (c *Cholesky) try(a blas64.Symmetric, jitter float64) bool {
 			row[i] = 1
 		}
 	}
-	if !factorize(c.upper, full) {
+	if !c.factor.factorize(full) {
 		return false
 	}
 	c.jitter, c.logDet = jitter, 0
 	for i := range c.n {
-		c.logDet += 2 * math.Log(c.upper.row(i, c.n)[i])
+		c.logDet += 2 * math.Log(c.factor.upper.row(i, c.n)[i])
 	}
 	return true
 }
@@ -104,7 +115,7 @@ func NewColumns(rows, cols int) blas64.General {
 func (c *Cholesky) SolveL(b blas64.General) {
 	c.checkRows(b.Rows)
 	Parallel(b.Cols, block, func(_, lo, hi int) {
-		solveL(c.upper, matrix{b.Data[lo:], b.Stride}, 0, c.n, hi-lo)
+		c.factor.solveL(matrix{b.Data[lo:], b.Stride}, c.n, hi-lo)
 	})
 }
 
@@ -112,20 +123,20 @@ func (c *Cholesky) SolveL(b blas64.General) {
 func (c *Cholesky) SolveLT(b blas64.General) {
 	c.checkRows(b.Rows)
 	Parallel(b.Cols, block, func(_, lo, hi int) {
-		solveLT(c.upper, matrix{b.Data[lo:], b.Stride}, c.n, hi-lo)
+		c.factor.solveLT(matrix{b.Data[lo:], b.Stride}, c.n, hi-lo)
 	})
 }
 
 // SolveLVec replaces the vector b of n values by L⁻¹·b.
 func (c *Cholesky) SolveLVec(b []float64) {
 	c.checkRows(len(b))
-	solveLVec(c.upper, b)
+	c.factor.solveLVec(b)
 }
 
 // SolveLTVec replaces the vector b of n values by L⁻ᵀ·b.
 func (c *Cholesky) SolveLTVec(b []float64) {
 	c.checkRows(len(b))
-	solveLTVec(c.upper, b)
+	c.factor.solveLTVec(b)
 }
 
 func (c *Cholesky) checkRows(n int) {
@@ -139,28 +150,6 @@ func (c *Cholesky) Inverse(dst *mat.SymDense) {
 	raw, n := dst.RawSymmetric(), c.n
 	c.checkRows(raw.N)
 	c.scratch = reuse(c.scratch, n)
-	inverse, full := c.scratch, padded(n) // L⁻¹, whose blocks above the diagonal are not set
-	Parallel(full, block, func(_, lo, hi int) {
-		for i := lo; i < full; i++ {
-			clear(inverse.from(i, lo).row(0, hi-lo))
-		}
-		for i := lo; i < hi; i++ {
-			inverse.row(i, full)[i] = 1
-		}
-		solveL(c.upper, inverse.from(0, lo), lo, full, hi-lo)
-	})
-	out := matrix{raw.Data, raw.Stride}
-	Parallel(n, block, func(_, lo, hi int) {
-		for i := 0; i <= lo; i += block {
-			size := min(block, n-i)
-			to := out.from(i, lo)
-			for r := range size {
-				clear(to.row(r, hi-lo))
-			}
-			product{
-				sign: 1, a: inverse.from(lo, i).transposed(), b: inverse.from(lo, lo),
-				rows: size, cols: hi - lo, terms: n - lo, upper: i == lo,
-			}.addTo(to)
-		}
-	})
+	c.factor.invert(c.scratch, padded(n))
+	square(matrix{raw.Data, raw.Stride}, c.scratch, n)
 }

@@ -206,3 +206,28 @@ func BenchmarkCholesky(b *testing.B) {
 		}
 	}
 }
+
+// What is allocated is a closure for each parallel loop, on one core.
+func TestAllocations(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	rng := rand.New(rand.NewPCG(1, 0))
+	const n, blocks = 131, 3
+	a, inverse, b, v := positive(n, rng), mat.NewSymDense(n, nil), linalg.NewColumns(n, 70), make([]float64, n)
+	var c linalg.Cholesky
+	for _, op := range []struct {
+		name  string
+		loops float64
+		f     func()
+	}{
+		{"Factorize", blocks, func() { _ = c.Factorize(a) }},
+		{"Inverse", 2, func() { c.Inverse(inverse) }},
+		{"SolveL", 1, func() { c.SolveL(b) }},
+		{"SolveLT", 1, func() { c.SolveLT(b) }},
+		{"SolveLVec", 0, func() { c.SolveLVec(v) }},
+		{"SolveLTVec", 0, func() { c.SolveLTVec(v) }},
+	} {
+		if count := testing.AllocsPerRun(5, op.f); count > op.loops {
+			t.Errorf("%s: %v allocations, want %v", op.name, count, op.loops)
+		}
+	}
+}

@@ -16,53 +16,49 @@ const (
 // with, and the inverse of its diagonal element.
 type stripFactors [strip * (strip + 1) / 2]float64
 
-// forward sets f for L, whose transposed is u, rows 0…size−1.
-func (f *stripFactors) forward(u matrix, size int) {
-	f.set(size, func(row, before int) float64 { return u.data[before*u.stride+row] })
-}
-
-// backward sets f for Lᵀ = u, rows size−1…0.
-func (f *stripFactors) backward(u matrix, size int) {
-	last := size - 1
-	f.set(size, func(row, before int) float64 { return u.data[(last-row)*u.stride+last-before] })
-}
-
-// set sets f to elements of a triangular matrix, filled up by ones on the
-// diagonal.
-func (f *stripFactors) set(size int, element func(row, before int) float64) {
+// forward sets f for eight rows of L, whose transposed is u.
+func (f *stripFactors) forward(u matrix) {
 	i := 0
 	for row := range strip {
 		for before := range row {
-			f[i] = 0
-			if row < size {
-				f[i] = element(row, before)
-			}
+			f[i] = u.data[before*u.stride+row]
 			i++
 		}
-		f[i] = 1
-		if row < size {
-			f[i] = 1 / element(row, row)
-		}
+		f[i] = 1 / u.data[row*u.stride+row]
 		i++
 	}
 }
 
-// solveRows solves for size rows of data in cols columns: row p begins at
-// data[first+p*step].
-func solveRows(f *stripFactors, data []float64, first, step, size, cols int) {
+// backward sets f for eight rows of Lᵀ = u, the last one first.
+func (f *stripFactors) backward(u matrix) {
+	const last = strip - 1
+	i := 0
+	for row := range strip {
+		for before := range row {
+			f[i] = u.data[(last-row)*u.stride+last-before]
+			i++
+		}
+		f[i] = 1 / u.data[(last-row)*u.stride+last-row]
+		i++
+	}
+}
+
+// solveRows solves for the rows lo…hi−1 of a strip in cols columns: row p begins
+// at data[first+p*step]. The other rows are beyond the matrix.
+func solveRows(f *stripFactors, data []float64, first, step, lo, hi, cols int) {
 	done := 0
-	if size == strip {
+	if hi-lo == strip {
 		done = cols / lanes * lanes
 		solveStrip(f, data, first, step, done/lanes)
 	}
 	for j := done; j < cols; j += lanes {
 		var edge [strip * lanes]float64
 		width := min(lanes, cols-j)
-		for p := range size {
+		for p := lo; p < hi; p++ {
 			copy(edge[p*lanes:], data[first+p*step+j:][:width])
 		}
 		solveStrip(f, edge[:], 0, lanes, 1)
-		for p := range size {
+		for p := lo; p < hi; p++ {
 			copy(data[first+p*step+j:][:width], edge[p*lanes:])
 		}
 	}

@@ -2,31 +2,43 @@ package linalg
 
 import "math"
 
-// solveLVec replaces b by L⁻¹·b, where u = Lᵀ.
-func solveLVec(u matrix, b []float64) {
+// solveLVec replaces b by L⁻¹·b.
+func (f factor) solveLVec(b []float64) {
 	n := len(b)
 	for i := 0; i < n; i += strip {
-		size := min(strip, n-i)
-		var f stripFactors
-		f.forward(u.from(i, i), size)
-		solveRows(&f, b, i, 1, size, 1)
-		if size == strip {
-			subtractRows(b[i+strip:], b[i:i+strip], u.from(i, i+strip))
+		if n-i < strip {
+			solveRows(&f.forward[i/strip], b, i, 1, 0, n-i, 1)
+			return
 		}
+		f.forward[i/strip].solveOne((*[strip]float64)(b[i:]), 0, 1)
+		subtractRows(b[i+strip:], b[i:i+strip], f.upper.from(i, i+strip))
 	}
 }
 
-// solveLTVec replaces b by L⁻ᵀ·b, where u = Lᵀ.
-func solveLTVec(u matrix, b []float64) {
+// solveLTVec replaces b by L⁻ᵀ·b.
+func (f factor) solveLTVec(b []float64) {
 	n := len(b)
 	for i := (n - 1) / strip * strip; i >= 0; i -= strip {
-		size := min(strip, n-i)
-		if size == strip {
-			subtractDots(b[i:i+strip], b[i+strip:], u.from(i, i+strip))
+		if size := n - i; size < strip {
+			solveRows(&f.backward[i/strip], b, i+strip-1, -1, strip-size, strip, 1)
+			continue
 		}
-		var f stripFactors
-		f.backward(u.from(i, i), size)
-		solveRows(&f, b, i+size-1, -1, size, 1)
+		subtractDots(b[i:i+strip], b[i+strip:], f.upper.from(i, i+strip))
+		f.backward[i/strip].solveOne((*[strip]float64)(b[i:]), strip-1, -1)
+	}
+}
+
+// solveOne is solveStrip for one column.
+func (f *stripFactors) solveOne(b *[strip]float64, first, step int) {
+	i := 0
+	for p := range strip {
+		v := b[first+p*step]
+		for k := range p {
+			v = math.FMA(-f[i], b[first+k*step], v)
+			i++
+		}
+		b[first+p*step] = v * f[i]
+		i++
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Default is the optimiser of a study that names none.
-const Default = "gp"
+const Default = "hebo"
 
 // Entry is an optimiser that can be named.
 type Entry struct {
@@ -31,8 +31,14 @@ func Entries() []Entry {
 	return []Entry{
 		{
 			Name:        Default,
-			Description: "Bayesian optimisation: a Gaussian process and the expected improvement, aware of pending points.",
+			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over warped parameters and transformed outcomes, aware of pending points.",
 			Settings:    hebo.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
+		},
+		{
+			Name:        "gp",
+			Description: "Bayesian optimisation with a plain Gaussian process: hebo without its warping.",
+			Settings:    hebo.PlainSettings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
 		},
 		{

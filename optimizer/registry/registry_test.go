@@ -12,7 +12,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"gp", "random", "sobol"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"hebo", "gp", "random", "sobol"}, Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if Names()[0] != Default {

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/transform"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -27,9 +27,16 @@ type Data struct {
 	// Completed is how many of them completed.
 	Completed int
 
-	encoding *optimizer.Encoding
-	sign     float64
-	scale    gp.Scale
+	encoding  *optimizer.Encoding
+	sign      float64
+	transform transform.Transform
+	// plain are the same data without a power transform, nil where that is what
+	// these are.
+	plain *Data
+	// logJacobian is that of the transform at the outcomes.
+	logJacobian float64
+	completed []bool    // by row
+	raw       []float64 // by row, as Y before it was transformed
 }
 
 // Observe reads a problem's observations, MaxPoints of them at most. Failed and
@@ -44,7 +51,7 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 	for i, o := range p.Observations {
 		values[i] = math.Inf(1)
 		if o.Outcome == optimizer.OutcomeCompleted {
-			values[i] = d.sign * o.Value
+			values[i] = min(max(d.sign*o.Value, -math.MaxFloat64), math.MaxFloat64)
 			worst = max(worst, values[i])
 			d.Completed++
 		}
@@ -54,16 +61,33 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 		return d
 	}
 	y := make([]float64, len(d.Of))
+	d.completed = make([]bool, len(d.Of))
 	for row, i := range d.Of {
 		y[row] = min(values[i], worst)
+		d.completed[row] = p.Observations[i].Outcome == optimizer.OutcomeCompleted
 	}
-	drawIn(y)
-	d.Y, d.scale = gp.Standardize(y)
+	d.raw = slices.Clone(y)
 	d.X = mat.NewDense(len(d.Of), max(1, encoding.Dim()), nil)
 	for row, i := range d.Of {
 		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].Point))
 	}
+	drawn := slices.Clone(y)
+	drawIn(drawn)
+	d.use(transform.Standard(drawn), drawn)
+	if learnt := transform.Fit(y); o.Transform && learnt.Kind() != transform.KindStandard {
+		plain := *d
+		d.plain = &plain
+		d.use(learnt, y)
+	}
 	return d
+}
+
+// use sets the outcomes by a transform of y.
+func (d *Data) use(t transform.Transform, y []float64) {
+	d.transform = t
+	d.Y = make([]float64, len(y))
+	t.Apply(d.Y, y)
+	d.logJacobian = t.LogJacobian(y)
 }
 
 // selection returns the places of at most limit of the values, ascending: of
@@ -126,10 +150,9 @@ func drawIn(y []float64) {
 	}
 }
 
-// Mean returns the objective's mean, in its own units and direction, where the
-// model's is z.
-func (d *Data) Mean(z float64) float64 { return d.sign * d.scale.FromStandard(z) }
-
-// SD returns the objective's standard deviation, in its own units, where the
-// model's mean is z with the given variance.
-func (d *Data) SD(_, variance float64) float64 { return d.scale.SDFromStandard(math.Sqrt(variance)) }
+// Moments returns the objective's mean and standard deviation, in its own units
+// and direction, where the model's are mean and the root of variance.
+func (d *Data) Moments(mean, variance float64) (m, sd float64) {
+	m, sd = d.transform.Moments(mean, math.Sqrt(variance))
+	return d.sign * m, sd
+}

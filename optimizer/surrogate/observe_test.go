@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
@@ -20,18 +21,18 @@ func TestObserve(t *testing.T) {
 		{Point: point(10), Outcome: optimizer.OutcomeCompleted, Value: 2},
 		{Point: point(2.5), Outcome: optimizer.OutcomeInfeasible},
 	}}
-	d := Observe(p, optimizer.NewEncoding(p.Space), DefaultOptions())
+	d := Observe(p, optimizer.NewEncoding(p.Space), Options{})
 	if d.Completed != 2 {
 		t.Errorf("%d completed, want 2", d.Completed)
 	}
 	// Negated, failures as the worst: -8, -2, -2, -2; mean -3.5, variance 9.
-	if diff := cmp.Diff([]float64{-1.5, 0.5, 0.5, 0.5}, d.Y); diff != "" {
+	if diff := cmp.Diff([]float64{-1.5, 0.5, 0.5, 0.5}, d.Y, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]float64{0, 0.5, 1, 0.25}, d.X.RawMatrix().Data); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
-	if mean, sd := d.Mean(-1.5), d.SD(0, 4); mean != 8 || sd != 6 {
+	if mean, sd := d.Moments(-1.5, 4); mean != 8 || sd != 6 {
 		t.Errorf("-1.5 standard deviations are %v, want 8; a variance of 4 is an sd of %v, want 6", mean, sd)
 	}
 }

@@ -4,6 +4,7 @@ package surrogate
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -11,11 +12,35 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// Options choose the parts of the model.
-type Options struct{}
+// Smoothness names a Matérn kernel.
+type Smoothness string
 
-// DefaultOptions are the options that the optimiser's defaults use.
-func DefaultOptions() Options { return Options{} }
+// The Matérn kernels: once and twice differentiable.
+const (
+	Matern32 Smoothness = "matern32"
+	Matern52 Smoothness = "matern52"
+)
+
+// Options choose the parts of the model.
+type Options struct {
+	// Warp puts a Kumaraswamy distribution function, whose shapes are learnt,
+	// before each numeric parameter.
+	Warp bool
+	// Transform learns a power transform of the outcomes; else they are only
+	// standardised.
+	Transform bool
+	Kernel    Smoothness
+	// Nugget lets a point differ from its neighbours by an amount that is the same
+	// whenever it is evaluated: what trees and tolerances do to an objective.
+	Nugget bool
+	// Linear adds a linear kernel to the Matérn one.
+	Linear bool
+}
+
+// DefaultOptions are those of the optimiser's defaults.
+func DefaultOptions() Options {
+	return Options{Warp: true, Transform: true, Kernel: Matern32, Linear: true, Nugget: true}
+}
 
 // Model is a process that was fitted to observations. It is immutable and safe
 // for concurrent use.
@@ -23,6 +48,8 @@ type Model struct {
 	GP      *gp.Model
 	Data    *Data
 	Options Options
+
+	evidence float64 // with the hyperparameters' priors
 }
 
 // columns says how the kernel sees an encoding: values that are rounded when a
@@ -50,17 +77,38 @@ const (
 	manyPoints = 400
 )
 
-// noisePrior is twice as wide, in log space, as gp.DefaultConfig's: objectives
-// here range from exact functions to validation errors of a few samples. A model
-// that must believe in noise measures the same place again and again.
-var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
+// tinyNoise is the noise variance of an objective that has none: what keeps the
+// covariance matrix of close points well conditioned.
+const tinyNoise = 1e-6
 
 // Fit returns the model of the data, its hyperparameters found from warm, those
-// of an earlier fit of the same options if not nil, and from the priors'. The
-// error is ctx's, or wraps linalg.ErrNotPositiveDefinite.
+// of an earlier fit of the same options if not nil, and from the priors'. Where
+// the data have a power transform, it is used if the observations are more likely
+// under it: the outcomes that a search has gathered near its optimum are no
+// sample of the objective, and a transform that makes them look normal can hide
+// the rest. The error is ctx's, or wraps linalg.ErrNotPositiveDefinite.
 func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
-	config := gp.DefaultConfig(d.encoding.Dim())
-	config.Noise.Prior = noisePrior
+	best, err := fitOne(ctx, d, o, warm, rng)
+	if d.plain == nil || ctx.Err() != nil {
+		return best, err
+	}
+	plain, plainErr := fitOne(ctx, d.plain, o, warm, rng)
+	switch {
+	case plainErr != nil:
+		return best, err
+	case err != nil || plain.evidence > best.evidence:
+		return plain, nil
+	default:
+		return best, nil
+	}
+}
+
+// fitOne is Fit with the transform that the data have.
+func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
+	k, config := o.kernel(columns(d.encoding))
+	if d.Noise() == NoiseFree {
+		config.Noise.Fixed, config.Noise.Start = true, math.Log(tinyNoise)
+	}
 	config.Warm, config.Subset = warm, fewPoints
 	if warm != nil {
 		config.Starts, config.Explore, config.Polish = 2, 4, 6
@@ -71,12 +119,16 @@ func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng 
 	case n > fewPoints:
 		config.Polish = 2
 	}
-	fitted, err := gp.Fit(ctx, kernel.NewMatern52(columns(d.encoding)), d.X, d.Y, config, rng)
+	fitted, err := gp.Fit(ctx, k, d.X, d.Y, config, rng)
 	if err != nil {
 		return nil, err
 	}
-	return &Model{GP: fitted.Model, Data: d, Options: o}, nil
+	m := &Model{GP: fitted.Model, Data: d, Options: o}
+	m.evidence = fitted.LogPosterior + d.logJacobian
+	return m, nil
 }
 
-// NumParams returns the number of the kernel's hyperparameters for an encoding.
-func (o Options) NumParams(encoding *optimizer.Encoding) int { return encoding.Dim() + 1 }
+// LogEvidence returns the log marginal likelihood of the outcomes in the
+// objective's units, so that models with different transforms can be compared on
+// the same observations.
+func (m *Model) LogEvidence() float64 { return m.GP.LogMarginalLikelihood() + m.Data.logJacobian }

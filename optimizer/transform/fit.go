@@ -3,6 +3,8 @@ package transform
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 const (
@@ -15,6 +17,8 @@ const (
 	// minDistinct is how many distinct outcomes a λ is fitted to; two have the
 	// same z under every transform, and three leave λ one equation.
 	minDistinct = 4
+	// maxSearched is how many outcomes λ is searched with; of more, quantiles.
+	maxSearched = 1000
 	// rounding is the relative spread that counts as none.
 	rounding = 1e-14
 )
@@ -111,26 +115,35 @@ func chains(v []float64, exponent int, c clip) []Transform {
 
 // fit sets λ, mean and sd by the profile likelihood of sorted, squeezed
 // outcomes, and returns its logarithm but for a constant: −Inf where the
-// transform fails. The result is a likelihood of the squeezed outcomes.
+// transform fails. The result is a likelihood of the squeezed outcomes; s is
+// room for their coordinates.
 func (t *Transform) fit(v, s []float64) float64 {
 	n := float64(len(v))
-	var sum float64
-	for i, x := range v {
-		s[i] = coordinate(t.kind, x, t.centre, t.scale)
-		sum += s[i]
-	}
 	if t.kind == KindStandard {
 		return -n * math.Log(t.scale)
 	}
-	lambda, value := maximize(func(lambda float64) float64 {
-		return profile(t.kind, lambda, s, sum)
-	}, lambdaLow, lambdaHigh)
-	if math.IsInf(value, -1) {
-		return value
+	for i, x := range v {
+		s[i] = coordinate(t.kind, x, t.centre, t.scale)
 	}
-	t.lambda = lambda
-	t.mean, t.sd, _ = spread(t.kind, lambda, s)
-	return value - n*math.Log(t.scale)
+	some := thinned(s)
+	sum := floats.Sum(some)
+	t.lambda, _ = maximize(func(lambda float64) float64 {
+		return profile(t.kind, lambda, some, sum)
+	}, lambdaLow, lambdaHigh)
+	t.mean, t.sd, _ = spread(t.kind, t.lambda, s)
+	return profile(t.kind, t.lambda, s, floats.Sum(s)) - n*math.Log(t.scale)
+}
+
+// thinned returns the sorted numbers, or maxSearched of them, evenly spaced.
+func thinned(s []float64) []float64 {
+	if len(s) <= maxSearched {
+		return s
+	}
+	some := make([]float64, maxSearched)
+	for i := range some {
+		some[i] = s[i*(len(s)-1)/(maxSearched-1)]
+	}
+	return some
 }
 
 // profile returns the logarithm of the likelihood of w, maximised over the mean

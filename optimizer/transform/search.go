@@ -3,7 +3,7 @@ package transform
 import "math"
 
 const (
-	searchGrid      = 20   // intervals of the first look
+	searchGrid      = 14   // intervals of the first look
 	searchTolerance = 1e-8 // of λ, absolute: near the square root of rounding
 	searchLimit     = 100  // iterations; some 10 are needed
 )

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
@@ -341,5 +342,16 @@ func checkFinite(t *testing.T, fitted transform.Transform, y []float64) {
 				t.Errorf("Moments(%g, %g) of %v: sd %g", z, sd, y, s)
 			}
 		}
+	}
+}
+
+func BenchmarkFit(b *testing.B) {
+	for _, n := range []int{20, 120, 1000, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			y := sample(n, 30, func(z float64) float64 { return 5 + math.Exp(z) })
+			for b.Loop() {
+				transform.Fit(y)
+			}
+		})
 	}
 }

@@ -1,0 +1,149 @@
+// Package diagnosis says what a study's observations tell about its objective
+// and about the settings of its optimiser: how noisy the objective is, whether
+// evenly so, what the transforms of the model are worth, whether acquisition
+// functions conflict, and which parameters matter. It is section 3 of HEBO
+// (Cowen-Rivers et al. 2022) for one study.
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+)
+
+// MinCompleted is the number of completed trials that a diagnosis needs: with
+// fewer there are not enough values for two groups whose spreads can be compared.
+const MinCompleted = 10
+
+// ErrTooLittle says that a study's trials are too few, or too much alike, to be
+// diagnosed.
+var ErrTooLittle = errors.New("too little to diagnose")
+
+// Report is a diagnosis: the shape in which scripts see it. Sections that the
+// observations allow no answer for are nil, and Notes say why.
+type Report struct {
+	Study string `json:"study"`
+	// Completed is how many trials completed, Used how many of them the model was
+	// fitted to, LeftOut how many ended without a value.
+	Completed int `json:"completed"`
+	Used      int `json:"used"`
+	LeftOut   int `json:"leftOut"`
+	// Explained is the share of the variance of outcomes, as the model sees them,
+	// that it predicts for outcomes that it was not shown (leave-one-out); below
+	// 0 where their mean would predict better.
+	Explained          float64             `json:"explained"`
+	Noise              *Noise              `json:"noise"`
+	Heteroscedasticity *Heteroscedasticity `json:"heteroscedasticity"`
+	Transform          *Gain               `json:"transform"`
+	Warp               *Gain               `json:"warp"`
+	Conflict           *Conflict           `json:"conflict"`
+	Importance         []Importance        `json:"importance"`
+	// Notes say which sections are missing, and why.
+	Notes []string `json:"notes,omitempty"`
+	// Advice says what follows for the settings, a sentence an entry.
+	Advice []string `json:"advice"`
+}
+
+// Of diagnoses a study by the observations of its problem; its pending points are
+// ignored. The same problem has the same report. The error wraps ErrTooLittle
+// where there are fewer than MinCompleted completed trials, no parameters, or no
+// two different values; otherwise it is ctx's.
+func Of(ctx context.Context, name string, p *optimizer.Problem) (*Report, error) {
+	e, err := newExamination(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("study %q: %w", name, err)
+	}
+	r := &Report{
+		Study: name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
+		LeftOut:   len(p.Observations) - len(e.problem.Observations),
+		Explained: e.explained(),
+	}
+	r.Noise = e.noise()
+	r.Transform, r.Warp = e.gains()
+	if r.Heteroscedasticity, err = e.heteroscedasticity(); err != nil {
+		r.Notes = append(r.Notes, "Whether the noise is the same everywhere is not tested: "+err.Error()+".")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if r.Conflict, err = e.conflict(); err != nil {
+		r.Notes = append(r.Notes, "Acquisition functions are not compared: "+err.Error()+".")
+	}
+	if r.Importance, err = e.importance(); err != nil {
+		r.Notes = append(r.Notes, "Parameters are not ranked: "+err.Error()+".")
+	}
+	r.Advice = advice(r)
+	return r, ctx.Err()
+}
+
+// examination is a study with the models that were fitted to it.
+type examination struct {
+	problem  *optimizer.Problem // completed observations only
+	encoding *optimizer.Encoding
+	// used is the model that the optimiser uses by default. Of the others, which are
+	// fitted to the values as they are, full has both transforms, noWarp and
+	// noTransform lack one, plain both.
+	used, full, noWarp, noTransform, plain *surrogate.Model
+	// places are points all over the space, in the unit cube.
+	places *mat.Dense
+}
+
+func newExamination(ctx context.Context, p *optimizer.Problem) (*examination, error) {
+	completed := *p
+	completed.Observations, completed.Pending = nil, nil
+	different := false
+	for _, o := range p.Observations {
+		if o.Outcome != optimizer.OutcomeCompleted {
+			continue
+		}
+		completed.Observations = append(completed.Observations, o)
+		different = different || o.Value != completed.Observations[0].Value
+	}
+	e := &examination{problem: &completed, encoding: optimizer.NewEncoding(p.Space)}
+	switch n := len(completed.Observations); {
+	case n < MinCompleted:
+		return nil, fmt.Errorf("%w: %d completed trials, a diagnosis needs at least %d", ErrTooLittle, n, MinCompleted)
+	case !different:
+		return nil, fmt.Errorf("%w: all %d completed trials have the value %g", ErrTooLittle, n, completed.Observations[0].Value)
+	case e.encoding.Dim() == 0:
+		return nil, fmt.Errorf("%w: no parameter has more than one value", ErrTooLittle)
+	}
+	if err := e.fitAll(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.places, err = survey(&completed, e.encoding); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
+	}
+	if e.places == nil { // so narrow are the constraints
+		e.places = e.used.Data.X
+	}
+	return e, nil
+}
+
+// fitAll fits the models.
+func (e *examination) fitAll(ctx context.Context) error {
+	var err error
+	if e.used, err = e.fitUsed(ctx); err == nil {
+		for _, m := range []struct {
+			to              **surrogate.Model
+			transform, warp bool
+		}{{&e.plain, false, false}, {&e.noWarp, true, false}, {&e.noTransform, false, true}, {&e.full, true, true}} {
+			if *m.to, err = e.fit(ctx, m.transform, m.warp); err != nil {
+				break
+			}
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("diagnose: %w", ctx.Err())
+	case err != nil:
+		return fmt.Errorf("%w: no model can be fitted: %w", ErrTooLittle, err)
+	}
+	return nil
+}

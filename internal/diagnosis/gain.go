@@ -1,0 +1,87 @@
+package diagnosis
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+)
+
+// Effect says what a part of the model does for its fit.
+type Effect string
+
+// The effects of a part of the model.
+const (
+	Helps Effect = "helps"
+	Hurts Effect = "hurts"
+	// Neither says that the observations tell no difference.
+	Neither Effect = "neither"
+)
+
+// Gain is what a part of the model is worth, in nats of log density of the values
+// in their own units.
+type Gain struct {
+	// Evidence is the gain in log marginal likelihood over the same model without
+	// the part, and PerObservation its share of each observation. Alone is the
+	// gain where the model has no other transform.
+	Evidence       float64 `json:"evidence"`
+	PerObservation float64 `json:"perObservation"`
+	Alone          float64 `json:"alone"`
+	// Predictive is the mean gain in the log density of an observation that is
+	// predicted from all the others, SE its standard error: unlike a likelihood,
+	// it gains nothing by fitting noise.
+	Predictive float64 `json:"predictive"`
+	SE         float64 `json:"se"`
+	Effect     Effect  `json:"effect"`
+}
+
+// The bounds of effects: a gain counts where it is beyond two standard errors in
+// predictive density, and strong evidence in marginal likelihood (a Bayes factor
+// of 20: Kass and Raftery 1995, section 3.2).
+const (
+	certainErrors  = 2
+	strongEvidence = 3 // log 20
+)
+
+// gains returns what the output transform and the input warping are worth.
+func (e *examination) gains() (transform, warp *Gain) {
+	return e.gain(e.full, e.noTransform, e.noWarp, e.plain), e.gain(e.full, e.noWarp, e.noTransform, e.plain)
+}
+
+// gain compares a model with one that lacks a part, and one that has this part
+// alone with one that has none. It is nil where a density is not finite.
+func (e *examination) gain(with, without, alone, none *surrogate.Model) *Gain {
+	n := float64(len(with.Data.Y))
+	g := &Gain{
+		Evidence: with.LogEvidence() - without.LogEvidence(),
+		Alone:    alone.LogEvidence() - none.LogEvidence(),
+		Effect:   Neither,
+	}
+	g.PerObservation = g.Evidence / n
+	differences := e.predictive(with)
+	floats.Sub(differences, e.predictive(without))
+	g.Predictive, g.SE = stat.MeanStdDev(differences, nil)
+	g.SE /= math.Sqrt(n)
+	if !finite(g.Evidence, g.Alone, g.Predictive, g.SE) {
+		return nil
+	}
+	switch certain := certainErrors * g.SE; {
+	case g.Predictive > certain && g.Evidence > strongEvidence:
+		g.Effect = Helps
+	case g.Predictive < -certain && g.Evidence < -strongEvidence:
+		g.Effect = Hurts
+	}
+	return g
+}
+
+// finite reports whether all the numbers are.
+func finite(numbers ...float64) bool {
+	for _, v := range numbers {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,168 @@
+package hebo
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/nsga2"
+)
+
+// maceMargin is what an improvement has to exceed, in standard deviations of the
+// outcomes (the ε of HEBO's acquisitions).
+const maceMargin = 1e-4
+
+// mace is the multi-objective acquisition ensemble (Lyu et al. 2018, as in
+// HEBO): the points among which no other is better by the lower confidence
+// bound, the expected improvement and the probability of improvement at once.
+type mace struct {
+	s      *search
+	kappa  float64
+	robust float64 // the scale of the noise added to the mean
+	noise  float64
+	rng    *rand.Rand
+	logEI  []float64 // of the draws, reused
+	logPI  []float64
+}
+
+// newMACE prepares the ensemble for a search.
+func newMACE(s *search) *mace {
+	m := &mace{s: s, kappa: s.criterion.kappa, noise: s.model.GP.Hyperparameters().Noise, rng: s.r.Rand}
+	if s.options.Robust {
+		m.robust = math.Sqrt(2 * m.noise)
+	}
+	m.logEI, m.logPI = make([]float64, s.fantasies.Draws()), make([]float64, s.fantasies.Draws())
+	return m
+}
+
+// confidence returns the κ of the lower confidence bound of HEBO's submission
+// (Srinivas et al. 2010's schedule) after n evaluations of dim columns in
+// rounds of parallel ones.
+func confidence(n, parallel, dim int) float64 {
+	t := max(1, n/max(1, parallel))
+	return math.Sqrt((2+float64(dim)/2)*math.Log(float64(t)) + math.Log(math.Pi*math.Pi/0.01))
+}
+
+// objectives sets a row of dst to (LCB, −log EI, −log PI), smaller being better,
+// for each row of x. In the mean and in the improvements it adds the noise of
+// HEBO's robust acquisition, drawn anew at each call.
+func (m *mace) objectives(dst, x *mat.Dense) {
+	mean, variance := m.s.fantasies.Posterior(x)
+	for i, v := range variance {
+		m.score(dst.RawRowView(i), mean.RawRowView(i), v)
+	}
+}
+
+func (m *mace) score(dst, mean []float64, variance float64) {
+	sd := math.Sqrt(variance + m.noise)
+	var bound, gain float64
+	if m.robust > 0 {
+		bound, gain = m.robust*m.rng.NormFloat64(), m.robust*m.rng.NormFloat64()
+	}
+	for s, mu := range mean {
+		target := m.s.criterion.incumbents[s] - maceMargin
+		m.logEI[s] = acquisition.LogEI(mu+gain, sd, target)
+		m.logPI[s] = acquisition.LogPI(mu+gain, sd, target)
+	}
+	dst[0] = -acquisition.LCB(average(mean)+bound, sd, m.kappa)
+	dst[1] = -acquisition.LogMeanExp(m.logEI)
+	dst[2] = -acquisition.LogMeanExp(m.logPI)
+}
+
+// front searches for the ensemble's Pareto front and returns its last
+// population as places that can be suggested.
+func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
+	s := m.s
+	encoding := s.r.Encoding
+	variables := make([]nsga2.Variable, encoding.Dim())
+	for i, c := range encoding.Columns() {
+		variables[i] = nsga2.Variable{Levels: c.Levels, Categorical: c.Categorical()}
+	}
+	problem := nsga2.Problem{
+		Variables: variables, Objectives: 3, Evaluate: m.objectives,
+		Repair: func(x []float64) bool {
+			p := encoding.Decode(x)
+			if !s.r.Space.Feasible(p) {
+				return false
+			}
+			copy(x, encoding.Encode(p))
+			return true
+		},
+	}
+	options := nsga2.Options{
+		Population: s.options.Population, Generations: s.options.Generations, Initial: initial, Reevaluate: m.robust > 0,
+	}
+	population, err := nsga2.Minimize(ctx, problem, options, m.rng)
+	if err != nil {
+		return nil, fmt.Errorf("hebo: search for the Pareto front: %w", err)
+	}
+	var places []place
+	for _, row := range population.Front() {
+		x := append([]float64(nil), population.X.RawRowView(row)...)
+		if !s.r.Sampler.TakenAt(x) && !s.observed(x) {
+			places = append(places, place{encoding.Decode(x), x})
+		}
+	}
+	return places, nil
+}
+
+// choose returns the index of the next member of a batch of which picked have
+// been chosen: where the batch has more than two, the first is the one of the
+// lowest mean and the second that of the greatest uncertainty; else a random one
+// of those that none dominates.
+func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch int, available func(i int) bool) (int, bool) {
+	n, _ := mean.Dims()
+	best, least := -1, math.Inf(1)
+	var scores [][]float64
+	var rows []int
+	for row := from; row < n; row++ {
+		if !available(row - from) {
+			continue
+		}
+		value := 0.0
+		switch {
+		case batch > 2 && picked == 0:
+			value = average(mean.RawRowView(row))
+		case batch > 2 && picked == 1:
+			value = -variance[row]
+		default:
+			score := make([]float64, 3)
+			m.score(score, mean.RawRowView(row), variance[row])
+			scores, rows = append(scores, score), append(rows, row-from)
+			continue
+		}
+		if value < least {
+			best, least = row-from, value
+		}
+	}
+	if len(rows) == 0 {
+		return best, best >= 0
+	}
+	var free []int
+	for i, a := range scores {
+		dominated := false
+		for j, b := range scores {
+			dominated = dominated || i != j && dominates(b, a)
+		}
+		if !dominated {
+			free = append(free, rows[i])
+		}
+	}
+	return free[m.rng.IntN(len(free))], true
+}
+
+// dominates reports whether a is nowhere worse than b and somewhere better.
+func dominates(a, b []float64) bool {
+	better := false
+	for i, v := range a {
+		if v > b[i] {
+			return false
+		}
+		better = better || v < b[i]
+	}
+	return better
+}

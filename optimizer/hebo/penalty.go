@@ -1,0 +1,97 @@
+package hebo
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
+)
+
+// steepestAmong is the number of places at which the steepest slope is looked for.
+const steepestAmong = 100
+
+// penalty is local penalisation (González et al. 2016, Batch Bayesian
+// Optimization via Local Penalization): a point that is being evaluated keeps
+// others out of the ball that, by the objective's steepest slope, cannot hold
+// the minimum. It is the sum over the pending points j of
+//
+//	log Φ((L·|x − x_j| − (μ_j − m)) / σ_j)
+//
+// where L is the largest slope of the posterior mean and m the lowest value.
+type penalty struct {
+	slope, lowest float64
+	centres       [][]float64
+	mean, sd      []float64
+}
+
+// estimate sets the slope, from some of the search's places, and the lowest value.
+func (p *penalty) estimate(s *search) {
+	p.lowest = s.criterion.incumbents[0]
+	at := s.places[:min(len(s.places), steepestAmong)]
+	if len(at) == 0 {
+		return
+	}
+	g := s.fantasies.Gradients(rows(at))
+	for i := range at {
+		p.slope = max(p.slope, floats.Norm(g.DMean[0].RawRowView(i), 2))
+	}
+}
+
+// add penalises around a pending point with the given posterior.
+func (p *penalty) add(at []float64, mean, variance float64) {
+	p.centres = append(p.centres, at)
+	p.mean, p.sd = append(p.mean, mean), append(p.sd, math.Sqrt(variance))
+}
+
+// value returns the penalty at x and adds its gradient to dst, if not nil.
+func (p *penalty) value(dst, x []float64) float64 {
+	var sum float64
+	for j, centre := range p.centres {
+		distance := floats.Distance(x, centre, 2)
+		z := (p.slope*distance - (p.mean[j] - p.lowest)) / p.sd[j]
+		value := acquisition.LogCDF(z)
+		sum += value
+		if dst == nil || distance == 0 {
+			continue
+		}
+		ratio := math.Exp(-z*z/2-value) / math.Sqrt(2*math.Pi) * p.slope / (p.sd[j] * distance)
+		for i := range dst {
+			dst[i] += ratio * (x[i] - centre[i])
+		}
+	}
+	return sum
+}
+
+// sampledAmong is the number of candidates over which Thompson sampling draws a
+// function.
+const sampledAmong = 300
+
+// sample returns the place of the minimum of one function drawn from the
+// posterior, over some of the places (Thompson sampling).
+func (s *search) sample() (best spot, ok bool) {
+	var at []place
+	for _, i := range s.r.Rand.Perm(len(s.places)) {
+		if !s.r.Sampler.TakenAt(s.places[i].x) && len(at) < sampledAmong {
+			at = append(at, s.places[i])
+		}
+	}
+	if len(at) == 0 {
+		return best, false
+	}
+	x, z := rows(at), mat.NewDense(len(at), 1, nil)
+	for i := range at {
+		z.Set(i, 0, s.r.Rand.NormFloat64())
+	}
+	drawn := s.model.GP.Fantasies(1)
+	drawn.Draw(x, z)
+	mean, _ := drawn.Posterior(x) // given all the draws: the function without its noise
+	best.value = math.Inf(-1)
+	for i, p := range at {
+		if v := -mean.At(i, 0); v > best.value {
+			best = spot{p, v}
+		}
+	}
+	return best, true
+}

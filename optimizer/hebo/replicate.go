@@ -1,0 +1,105 @@
+package hebo
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+)
+
+// probeFrom is the number of completed evaluations from which one is repeated to
+// learn whether the objective is noisy.
+const probeFrom = 8
+
+// maxAgain is the largest share of evaluations that repeat an earlier one.
+const maxAgain = 0.3
+
+// replicas chooses points to evaluate again: their further evaluations say
+// which of the good points only were lucky.
+type replicas struct {
+	places []surrogate.Place
+	noise  surrogate.Noise
+	probed bool // a repeated evaluation is pending
+	done   int  // repeated evaluations, pending ones included
+}
+
+// newReplicas returns what may be evaluated again; nil where nothing should be.
+func (s *search) newReplicas() *replicas {
+	if !s.options.Replicate || s.r.Encoding.Discrete() {
+		return nil
+	}
+	d := s.model.Data
+	c := &replicas{places: d.Places(), noise: d.Noise()}
+	if c.noise == surrogate.NoiseFree {
+		return nil
+	}
+	at := make(map[string]bool, len(c.places))
+	for _, p := range c.places {
+		at[surrogate.KeyOf(d.X.RawRowView(p.Row))] = true
+		c.done += len(p.Values) - 1
+	}
+	for _, p := range s.r.Pending {
+		if at[surrogate.KeyOf(s.r.Encoding.Encode(p.Point))] {
+			c.probed = true
+			c.done++
+		}
+	}
+	return c
+}
+
+// again returns the observed place that is most worth another evaluation, with
+// the criterion's value of it; ok is false where there is none.
+func (s *search) again() (best spot, ok bool) {
+	c := s.replicas
+	if c == nil {
+		return spot{}, false
+	}
+	d := s.model.Data
+	if c.noise == surrogate.NoiseUnknown && (c.probed || d.Completed < probeFrom) {
+		return spot{}, false
+	}
+	if float64(c.done) > maxAgain*float64(d.Completed+s.pending) {
+		return spot{}, false
+	}
+	mean, variance := s.fantasies.Posterior(s.placeRows())
+	lowest, second := math.Inf(1), math.Inf(1)
+	means := make([]float64, len(c.places))
+	for i := range means {
+		means[i] = average(mean.RawRowView(i))
+		if means[i] < lowest {
+			lowest, second = means[i], lowest
+		} else {
+			second = min(second, means[i])
+		}
+	}
+	best.value = math.Inf(-1)
+	for i, p := range c.places {
+		x := d.X.RawRowView(p.Row)
+		if s.r.Sampler.TakenAt(x) {
+			continue
+		}
+		rival := lowest
+		if means[i] == lowest {
+			rival = second
+		}
+		value := s.criterion.knowledge(means[i], variance[i], rival)
+		if c.noise == surrogate.NoiseUnknown {
+			value = -means[i] // the probe is of the incumbent
+		}
+		if value > best.value {
+			best, ok = spot{place{s.r.Observations[d.Of[p.Row]].Point, x}, value}, true
+		}
+	}
+	return best, ok
+}
+
+func (s *search) placeRows() *mat.Dense {
+	d := s.model.Data
+	_, dim := d.X.Dims()
+	x := mat.NewDense(len(s.replicas.places), dim, nil)
+	for i, p := range s.replicas.places {
+		x.SetRow(i, d.X.RawRowView(p.Row))
+	}
+	return x
+}

@@ -1,0 +1,66 @@
+package surrogate
+
+import (
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
+	"github.com/fantasia-hpo/fantasia/optimizer/warp"
+)
+
+// noisePrior is twice as wide, in log space, as gp.DefaultConfig's: objectives
+// here range from exact functions to validation errors of a few samples. A model
+// that must believe in noise measures the same place again and again.
+var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
+
+// kernel returns the covariance function over the columns, and how its
+// hyperparameters are fitted.
+func (o Options) kernel(columns []kernel.Column) (kernel.Kernel, gp.Config) {
+	config := gp.DefaultConfig(len(columns))
+	config.Noise.Prior = noisePrior
+	seen := columns
+	if o.Warp {
+		seen = kernel.WithoutSnap(columns)
+	}
+	var k kernel.Kernel = kernel.NewMatern32(seen)
+	if o.Kernel == Matern52 {
+		k = kernel.NewMatern52(seen)
+	}
+	if o.Linear {
+		k = kernel.NewSum(k, kernel.NewLinear(seen))
+		config.Kernel = append(config.Kernel, linearVariance)
+	}
+	if o.Nugget {
+		k = kernel.NewSum(k, kernel.NewNugget(seen))
+		config.Kernel = append(config.Kernel, nuggetVariance)
+	}
+	if !o.Warp {
+		return k, config
+	}
+	warped := kernel.NewWarped(k, columns)
+	for range warped.NumericColumns() {
+		config.Kernel = append(config.Kernel, warpShape, warpShape)
+	}
+	return warped, config
+}
+
+var (
+	linearVariance = gp.Param{Prior: gp.Gamma{Shape: 1, Rate: 1}, Start: -2, Min: math.Log(1e-6), Max: math.Log(1e3)}
+	nuggetVariance = gp.Param{Prior: noisePrior, Start: -6, Min: math.Log(1e-8), Max: math.Log(10)}
+	// warpShape has a prior that is normal in log space: LogNormal's density is
+	// that of the shape itself, whose mode lies Sigma² lower.
+	warpShape = gp.Param{
+		Prior: gp.LogNormal{Mu: warp.LogShapeMean + warp.LogShapeSD*warp.LogShapeSD, Sigma: warp.LogShapeSD},
+		Min:   math.Log(warp.MinShape), Max: math.Log(warp.MaxShape),
+	}
+)
+
+// NumParams returns the number of the kernel's hyperparameters over an encoding.
+func (o Options) NumParams(encoding *optimizer.Encoding) int {
+	if encoding.Dim() == 0 {
+		return 0
+	}
+	k, _ := o.kernel(columns(encoding))
+	return k.NumParams()
+}

@@ -1,0 +1,76 @@
+package surrogate
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Place is a point of the space with all that was observed there.
+type Place struct {
+	// Row is the first row of X at the place.
+	Row int
+	// Values are the completed outcomes in the objective's units, lower better.
+	Values []float64
+}
+
+// Places returns the distinct points that completed at least once, in the order
+// of their first observation.
+func (d *Data) Places() []Place {
+	byPlace := make(map[string]int, len(d.Y))
+	var places []Place
+	for row, y := range d.raw {
+		if !d.completed[row] {
+			continue
+		}
+		key := KeyOf(d.X.RawRowView(row))
+		i, known := byPlace[key]
+		if !known {
+			i = len(places)
+			byPlace[key] = i
+			places = append(places, Place{Row: row})
+		}
+		places[i].Values = append(places[i].Values, y)
+	}
+	return places
+}
+
+// KeyOf is a point's coordinates as a map's key.
+func KeyOf(x []float64) string {
+	key := make([]byte, 0, 8*len(x))
+	for _, u := range x {
+		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(u))
+	}
+	return string(key)
+}
+
+// Noise is what repeated evaluations say of the objective.
+type Noise int
+
+// The answers: no point was evaluated twice; all that were gave the same value
+// again; some did not.
+const (
+	NoiseUnknown Noise = iota
+	NoiseFree
+	Noisy
+)
+
+// sameValue is how far, relative to their size, two evaluations of a
+// deterministic program may lie apart: sums in another order differ in the last bits.
+const sameValue = 1e-10
+
+// Noise reports whether evaluating a point again gives another value.
+func (d *Data) Noise() Noise {
+	answer := NoiseUnknown
+	for _, p := range d.Places() {
+		if len(p.Values) < 2 {
+			continue
+		}
+		answer = NoiseFree
+		low, high := slices.Min(p.Values), slices.Max(p.Values)
+		if high-low > sameValue*max(1, math.Abs(low), math.Abs(high)) {
+			return Noisy
+		}
+	}
+	return answer
+}
