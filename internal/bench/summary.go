@@ -52,6 +52,8 @@ type Row struct {
 	// Difference is Final less the first variant's of the same objective, mode
 	// and seed, in losses: below 0 is better than the first.
 	Difference *Estimate `json:"difference"`
+	// LessSync is the same for the variant's own synchronous runs.
+	LessSync *Estimate `json:"lessSync"`
 	// Speedup compares an asynchronous run with its synchronous one: see speedup.
 	Speedup *Speedup `json:"speedup"`
 	// Makespan, Idle, Pending, Stale and Arrived are means: of the runs, and of
@@ -157,6 +159,7 @@ type tally struct {
 	never                               int
 	makespan, idle                      []float64
 	pending, stale, arrived, difference []float64
+	lessSync                            []float64
 	suggest                             []float64
 }
 
@@ -170,13 +173,12 @@ func (t *tally) add(g *Group, mode Mode, trials, checkpoint int) {
 	if r := run.Result.Recommended; r != nil {
 		t.recommended = append(t.recommended, o.measure(*r))
 	}
-	if synchronous := g.Runs[Synchronous]; synchronous != nil && mode == Asynchronous {
-		t.equal = append(t.equal, o.measure(path.by(synchronous.Result.End)))
-		if reached, passed, ok := speedup(newTrace(&synchronous.Result, o), path, checkpoint); ok {
-			t.reached, t.passed = append(t.reached, reached), append(t.passed, passed)
-			if reached == 0 {
-				t.never++
-			}
+	if synchronous := g.Runs[Synchronous]; synchronous != nil && mode != Synchronous {
+		batches := newTrace(&synchronous.Result, o)
+		t.lessSync = append(t.lessSync, o.less(final, o.measure(batches.after(trials))))
+		if mode == Asynchronous {
+			t.equal = append(t.equal, o.measure(path.by(synchronous.Result.End)))
+			t.race(batches, path, checkpoint)
 		}
 	}
 	t.makespan, t.idle = append(t.makespan, run.Result.Makespan), append(t.idle, run.Result.Idle)
@@ -188,15 +190,23 @@ func (t *tally) add(g *Group, mode Mode, trials, checkpoint int) {
 	t.suggest = append(t.suggest, run.Suggest...)
 }
 
+// race adds the speed-up of an asynchronous run over its synchronous one.
+func (t *tally) race(synchronous, asynchronous trace, checkpoint int) {
+	reached, passed, ok := speedup(synchronous, asynchronous, checkpoint)
+	if !ok {
+		return
+	}
+	t.reached, t.passed = append(t.reached, reached), append(t.passed, passed)
+	if reached == 0 {
+		t.never++
+	}
+}
+
 // compare takes the differences from the first variant's runs.
 func (t *tally) compare(first map[place]float64) {
 	for where, mine := range t.finals {
 		if other, ok := first[where]; ok {
-			d := mine - other
-			if t.row.Measure == MeasureValue && where.objective.maximizes() {
-				d = -d
-			}
-			t.difference = append(t.difference, d)
+			t.difference = append(t.difference, where.objective.less(mine, other))
 		}
 	}
 }
@@ -204,7 +214,7 @@ func (t *tally) compare(first map[place]float64) {
 func (t *tally) done() Row {
 	r := t.row
 	r.Final, r.EqualTime, r.Recommended = estimate(t.final), estimate(t.equal), estimate(t.recommended)
-	r.Difference = estimate(t.difference)
+	r.Difference, r.LessSync = estimate(t.difference), estimate(t.lessSync)
 	if reached := estimate(t.reached); reached != nil {
 		r.Speedup = &Speedup{Reached: reached, Passed: estimate(t.passed), Never: t.never}
 	}
@@ -232,6 +242,14 @@ func (o *Objective) measure(loss float64) float64 {
 	default:
 		return loss
 	}
+}
+
+// less is the difference of two measures, below 0 where the first is better.
+func (o *Objective) less(a, b float64) float64 {
+	if o.Minimum == nil && o.maximizes() {
+		return b - a
+	}
+	return a - b
 }
 
 // Empty reports whether no run has a value.

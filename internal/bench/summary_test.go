@@ -189,6 +189,20 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
+// Below 0 is better, whatever the direction and the measure.
+func TestLess(t *testing.T) {
+	for _, tt := range []struct {
+		o    *Objective
+		a, b float64
+	}{
+		{minimised("f"), -3, -2}, {&Objective{Direction: study.Minimize}, 2, 3}, {&Objective{Direction: study.Maximize}, 3, 2},
+	} {
+		if got := tt.o.less(tt.a, tt.b); got != -1 {
+			t.Errorf("%s: %v less %v is %v, want -1", tt.o.Direction, tt.a, tt.b, got)
+		}
+	}
+}
+
 // A regret below the floor, or below 0 by rounding, is the floor.
 func TestFloor(t *testing.T) {
 	o := minimised("f")
@@ -207,12 +221,12 @@ func TestMarkdown(t *testing.T) {
 	}
 	const want = `**all objectives, lognormal durations: log10 regret after 2 evaluations, 2 workers**
 
-| optimiser | mode | runs | mean | median | less the first | at equal time | speed-up | never | makespan | idle | pending | arrived | suggest p50 / p95 |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| a | sync | 2 | -3.0 ± 1.0 | -3 | - | - | - | - | 4 | 50% | 0.0 | 0.0 | 2 / 2 ms |
-| b | sync | 2 | -3 | -3 | 0.0 ± 1.0 | - | - | - | 4 | 50% | 0.0 | 0.0 | 2 / 2 ms |
-| a | async | 2 | -3.0 ± 1.0 | -3 | - | -6 | 2.00 | 0/2 | 2 | 0% | 0.3 | 0.3 | 2 / 3 ms |
-| b | async | 2 | -3 | -3 | 0.0 ± 1.0 | -6 | 2.00 | 0/2 | 2 | 0% | 0.3 | 0.3 | 2 / 3 ms |
+| optimiser | mode | runs | mean | median | less the first | less sync | at equal time | speed-up | never | makespan | idle | pending | arrived | suggest p50 / p95 |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| a | sync | 2 | -3.0 ± 1.0 | -3 | - | - | - | - | - | 4 | 50% | 0.0 | 0.0 | 2 / 2 ms |
+| b | sync | 2 | -3 | -3 | 0.0 ± 1.0 | - | - | - | - | 4 | 50% | 0.0 | 0.0 | 2 / 2 ms |
+| a | async | 2 | -3.0 ± 1.0 | -3 | - | 0 | -6 | 2.00 | 0/2 | 2 | 0% | 0.3 | 0.3 | 2 / 3 ms |
+| b | async | 2 | -3 | -3 | 0.0 ± 1.0 | 0 | -6 | 2.00 | 0/2 | 2 | 0% | 0.3 | 0.3 | 2 / 3 ms |
 
 **each objective, lognormal durations: mean after 2 evaluations**
 

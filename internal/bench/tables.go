@@ -64,6 +64,7 @@ func (s *Summary) comparison(law, objective string, rows []Row) Table {
 		{"median", true, func(r *Row) string { return r.Final.median() }},
 		{"recommended", has(func(r *Row) bool { return r.Recommended != nil }), func(r *Row) string { return r.Recommended.text() }},
 		{"less the first", has(func(r *Row) bool { return r.Difference != nil }), func(r *Row) string { return r.Difference.text() }},
+		{"less sync", has(func(r *Row) bool { return r.LessSync != nil }), func(r *Row) string { return r.LessSync.text() }},
 		{"at equal time", has(func(r *Row) bool { return r.EqualTime != nil }), func(r *Row) string { return r.EqualTime.text() }},
 		{"speed-up", has(func(r *Row) bool { return r.Speedup != nil }), func(r *Row) string { return r.Speedup.text() }},
 		{"never", has(func(r *Row) bool { return r.Speedup != nil }), func(r *Row) string { return r.Speedup.never() }},
