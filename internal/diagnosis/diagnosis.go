@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -89,6 +90,7 @@ type examination struct {
 	// fitted to the values as they are, full has both transforms, noWarp and
 	// noTransform lack one, plain both.
 	used, full, noWarp, noTransform, plain *surrogate.Model
+	recommended                            int // trial
 	// places are points all over the space, in the unit cube.
 	places *mat.Dense
 }
@@ -116,7 +118,11 @@ func newExamination(ctx context.Context, p *optimizer.Problem) (*examination, er
 	if err := e.fitAll(ctx); err != nil {
 		return nil, err
 	}
-	var err error
+	recommendation, err := hebo.Recommend(ctx, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	e.recommended = recommendation.Trial
 	if e.places, err = survey(&completed, e.encoding); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
 	}

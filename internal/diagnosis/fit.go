@@ -60,7 +60,11 @@ func (e *examination) explained() float64 {
 	}
 	// The mean of the others misses each value by n/(n−1) times what the mean of
 	// all does.
-	return 1 - missed/(stat.PopVariance(e.used.Data.Y, nil)*n*math.Pow(n/(n-1), 2))
+	explained := 1 - missed/(stat.PopVariance(e.used.Data.Y, nil)*n*math.Pow(n/(n-1), 2))
+	if !finite(explained) { // the model's values do not vary
+		return 0
+	}
+	return explained
 }
 
 // predictive returns the log densities of the observed values, in their own

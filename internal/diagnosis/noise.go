@@ -26,8 +26,8 @@ type Noise struct {
 	// Replicates is what repeated evaluations say; nil where no point was
 	// evaluated twice.
 	Replicates *Replicates `json:"replicates"`
-	// Best is the trial with the best value, Recommended that whose posterior mean
-	// is best, and Luck how much better than the model's mean Best's value was.
+	// Best is the trial with the best value, Recommended the one that the study
+	// recommends, and Luck how far Best's value is from the model's mean there.
 	Best        int     `json:"best"`
 	Recommended int     `json:"recommended"`
 	Luck        float64 `json:"luck"`
@@ -52,21 +52,18 @@ func (e *examination) noise() *Noise {
 	values, means := e.values(m.Data), m.GP.Mean(m.Data.X)
 	scale := m.GP.Hyperparameters().Noise
 	sds := make([]float64, len(means))
-	best, recommended := 0, 0
+	best := 0
 	for i, z := range means {
 		_, sds[i] = m.Data.Moments(z, scale)
 		if values[i] < values[best] {
 			best = i
-		}
-		if z < means[recommended] {
-			recommended = i
 		}
 	}
 	slices.Sort(sds)
 	n := &Noise{
 		SD: sds[len(sds)/2], Signal: e.signal(), Replicates: e.replicates(),
 		Best:        e.problem.Observations[m.Data.Of[best]].Trial,
-		Recommended: e.problem.Observations[m.Data.Of[recommended]].Trial,
+		Recommended: e.recommended,
 	}
 	sd := n.SD
 	if n.Replicates.enough() {
