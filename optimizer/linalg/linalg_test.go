@@ -6,9 +6,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
@@ -152,6 +154,34 @@ func TestSameBitsOnAnyNumberOfCores(t *testing.T) {
 	if !mat.Equal(inverse1, inverse3) || !mat.Equal(solved1, solved3) {
 		t.Error("the number of cores changes the result")
 	}
+}
+
+func TestRowsAgainstTheirDefinition(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		rows, cols := rapid.IntRange(0, 40).Draw(r, "rows"), rapid.IntRange(1, 40).Draw(r, "cols")
+		used := rapid.IntRange(0, cols).Draw(r, "used")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 0))
+		m := blas64.General{Rows: rows, Cols: cols, Stride: cols + 1, Data: mat.Col(nil, 0, random(rows*(cols+1)+1, 1, rng))}
+		factors, sums, squares := make([]float64, rows), make([]float64, used), make([]float64, used)
+		for i := range factors {
+			factors[i] = rng.NormFloat64()
+		}
+		wantSums, wantSquares := make([]float64, used), make([]float64, used)
+		for j := range used {
+			sums[j], squares[j] = rng.NormFloat64(), rng.NormFloat64()
+			wantSums[j], wantSquares[j] = sums[j], squares[j]
+			for i, factor := range factors {
+				v := m.Data[i*m.Stride+j]
+				wantSums[j] = math.FMA(factor, v, wantSums[j])
+				wantSquares[j] = math.FMA(v, v, wantSquares[j])
+			}
+		}
+		linalg.AddRows(sums, factors, m)
+		linalg.AddSquares(squares, m)
+		if !slices.Equal(sums, wantSums) || !slices.Equal(squares, wantSquares) {
+			t.Errorf("%d×%d: sums %v, want %v; of squares %v, want %v", rows, used, sums, wantSums, squares, wantSquares)
+		}
+	})
 }
 
 func TestParallelCoversTheRangeOnce(t *testing.T) {

@@ -78,6 +78,11 @@ func TestVectorGroupsAreGo(t *testing.T) {
 		if !slices.Equal(v, want) {
 			t.Errorf("%d groups: rows subtracted give %v, want %v", groups, v, want)
 		}
+		squareGroups(v, rows, groups)
+		squareGroupsGo(want, rows, groups)
+		if !slices.Equal(v, want) {
+			t.Errorf("%d groups: squares added give %v, want %v", groups, v, want)
+		}
 	}
 }
 

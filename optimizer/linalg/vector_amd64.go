@@ -53,6 +53,15 @@ func subtractGroups(dst, factors []float64, rows matrix, groups int) {
 	subtractRowsAVX2(&dst[0], &factors[0], &rows.data[0], rows.stride, groups)
 }
 
+func squareGroups(dst []float64, rows matrix, groups int) {
+	if !vectors() {
+		squareGroupsGo(dst, rows, groups)
+		return
+	}
+	_, _ = dst[groups*lanes-1], rows.data[(strip-1)*rows.stride+groups*lanes-1]
+	addSquaresAVX2(&dst[0], &rows.data[0], rows.stride, groups)
+}
+
 func dotGroups(sums *[strip * lanes]float64, v []float64, rows matrix, groups int) {
 	if !vectors() {
 		dotGroupsGo(sums, v, rows, groups)
@@ -92,3 +101,8 @@ func subtractRowsAVX2(dst, factors, rows *float64, stride, groups int)
 //
 //go:noescape
 func dotRowsAVX2(sums *[strip * lanes]float64, v, rows *float64, stride, groups int)
+
+// addSquaresAVX2 is squareGroupsGo for at least one group.
+//
+//go:noescape
+func addSquaresAVX2(dst, rows *float64, stride, groups int)

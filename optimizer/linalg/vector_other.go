@@ -14,6 +14,10 @@ func subtractGroups(dst, factors []float64, rows matrix, groups int) {
 	subtractGroupsGo(dst, factors, rows, groups)
 }
 
+func squareGroups(dst []float64, rows matrix, groups int) {
+	squareGroupsGo(dst, rows, groups)
+}
+
 func dotGroups(sums *[strip * lanes]float64, v []float64, rows matrix, groups int) {
 	dotGroupsGo(sums, v, rows, groups)
 }
