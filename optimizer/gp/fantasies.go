@@ -33,7 +33,8 @@ type Fantasies struct {
 // fantasy is one added point.
 type fantasy struct {
 	serial int
-	points *kernel.Points // this one
+	x      *mat.Dense     // 1×d, transformed
+	points *kernel.Points // x, prepared
 	row    []float64      // the factor's row without its diagonal: n + points before
 	diag   float64
 	z      []float64 // for each draw, the value's distance from the mean in predictive standard deviations
@@ -122,7 +123,7 @@ func (f *Fantasies) push(p fantasy) {
 func (f *Fantasies) prepare(x *mat.Dense) fantasy {
 	m := f.model
 	n, q := m.Len(), len(f.points)
-	p := fantasy{points: m.kernel.Prepare(m.hyper.Kernel, x, false), row: make([]float64, n+q), z: make([]float64, f.draws), mean: make([]float64, f.draws)}
+	p := fantasy{x: x, points: m.kernel.Prepare(m.hyper.Kernel, x, false), row: make([]float64, n+q), z: make([]float64, f.draws), mean: make([]float64, f.draws)}
 	p.points.Cross(mat.NewDense(1, n, p.row[:n]), m.points)
 	m.factor.SolveLVec(p.row[:n])
 	between := mat.NewDense(1, 1, nil)

@@ -1,11 +1,11 @@
 package gp
 
 import (
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
@@ -25,43 +25,58 @@ func (f *Fantasies) Gradients(x mat.Matrix) *Gradients {
 	g := &Gradients{}
 	g.Mean, g.Variance = c.Posterior()
 	m, d := c.x.Dims()
-	g.DMean = make([]*mat.Dense, f.draws)
-	for s := range g.DMean {
-		g.DMean[s] = mat.NewDense(m, d, nil)
+	at := f.model.kernel.Prepare(f.model.hyper.Kernel, c.x, true)
+	means := f.weights()
+	for s := range f.draws {
+		one := mat.NewDense(1, means.Rows, nil)
+		mat.Col(one.RawRowView(0), s, general(means))
+		g.DMean = append(g.DMean, f.weightedGradient(at, m, one))
 	}
+	explained := f.weightedGradient(at, m, c.solved())
 	g.DVariance = mat.NewDense(m, d, nil)
-	weights := f.weights()
-	linalg.Parallel(m, blockSize(m), func(chunk, lo, hi int) {
-		b := &c.blocks[chunk]
-		solved := b.solveLT(f)
-		dk := mat.NewDense(f.model.Len()+len(f.points), d, nil)
-		for j := lo; j < hi; j++ {
-			g.differentiate(f, dk, c.x.RawRowView(j), j, column(solved, j-lo), weights)
-		}
-	})
+	at.DiagGradient(g.DVariance)
+	for j := range m {
+		floats.AddScaled(g.DVariance.RawRowView(j), -2, explained.RawRowView(j))
+	}
 	return g
 }
 
-// differentiate sets the derivatives at the j-th point, given K⁻¹k(X, point)
-// and the weights of the posterior means; dk is working memory.
-func (g *Gradients) differentiate(f *Fantasies, dk *mat.Dense, point []float64, j int, solved blas64.Vector, weights blas64.General) {
-	n, d := f.model.x.Dims()
-	at := f.model.kernel.Prepare(f.model.hyper.Kernel, mat.NewDense(1, d, point), true)
-	f.model.points.InputGradient(dk.Slice(0, n, 0, d).(*mat.Dense), at)
-	for i, p := range f.points {
-		p.points.InputGradient(dk.Slice(n+i, n+i+1, 0, d).(*mat.Dense), at)
-	}
-	dv := g.DVariance.RawRowView(j)
-	at.DiagGradient(dv)
-	blas64.Gemv(blas.Trans, -2, dk.RawMatrix(), solved, 1, blas64.Vector{N: len(dv), Inc: 1, Data: dv})
-	for s, dMean := range g.DMean {
-		dm := dMean.RawRowView(j)
-		blas64.Gemv(blas.Trans, 1, dk.RawMatrix(), column(weights, s), 0, blas64.Vector{N: len(dm), Inc: 1, Data: dm})
-	}
+// solved returns K⁻¹k(X, ·), over all points, as a row for each candidate.
+func (c *Candidates) solved() *mat.Dense {
+	f, m := c.fantasies, len(c.mean)
+	out := mat.NewDense(m, f.model.Len()+len(f.points), nil)
+	linalg.Parallel(m, blockSize(m), func(chunk, lo, hi int) {
+		solved := c.blocks[chunk].solveLT(f)
+		out.Slice(lo, hi, 0, solved.Rows).(*mat.Dense).Copy(general(solved).Slice(0, solved.Rows, 0, hi-lo).T())
+	})
+	return out
 }
 
-func column(m blas64.General, j int) blas64.Vector {
-	return blas64.Vector{N: m.Rows, Inc: m.Stride, Data: m.Data[j:]}
+// weightedGradient returns Σ_i w_ji ∂k(x_j, x_i)/∂x_j for the m points at, given
+// weights of all points, a row for each of at or one for all.
+func (f *Fantasies) weightedGradient(at *kernel.Points, m int, weights *mat.Dense) *mat.Dense {
+	n, d := f.model.x.Dims()
+	rows, all := weights.Dims()
+	dst := mat.NewDense(m, d, nil)
+	f.model.points.WeightedGradient(dst, at, weights.Slice(0, rows, 0, n).(*mat.Dense))
+	if len(f.points) == 0 {
+		return dst
+	}
+	pending := mat.NewDense(len(f.points), d, nil)
+	for i, p := range f.points {
+		pending.SetRow(i, p.x.RawRowView(0))
+	}
+	more := mat.NewDense(m, d, nil)
+	f.model.kernel.Prepare(f.model.hyper.Kernel, pending, false).WeightedGradient(more, at, weights.Slice(0, rows, n, all).(*mat.Dense))
+	dst.Add(dst, more)
+	return dst
+}
+
+// general returns a view of the matrix.
+func general(m blas64.General) *mat.Dense {
+	var view mat.Dense
+	view.SetRawMatrix(m)
+	return &view
 }
 
 // solveLT returns the extended factor's L⁻ᵀ times the block's rows.

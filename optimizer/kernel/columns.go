@@ -77,5 +77,11 @@ func (l *layout) checkDim(d int) {
 	}
 }
 
-// moves says whether k changes smoothly with the column's value.
-func (l *layout) moves(c int) bool { return !l.columns[c].Categorical && l.columns[c].Snap == nil }
+// hold clears a point's derivatives by the columns that are snapped.
+func (l *layout) hold(gradient []float64) {
+	for c, column := range l.columns {
+		if column.Snap != nil {
+			gradient[c] = 0
+		}
+	}
+}

@@ -31,15 +31,14 @@ type covariance interface {
 	row(dst []float64, scratch [][]float64, x prepared, i int, y prepared, from int)
 	// diag sets dst[i] to k(x_i, x_i).
 	diag(dst []float64, x prepared)
-	// gradientRow adds Σ_j w_j ∂k(x_i, x_j)/∂theta_p to sums[p] and sets point[c]
-	// to Σ_j w_j ∂k(x_i, x_j)/∂(x_i)_c. weights is padded with zeros. What is
-	// added over all i may be another sum of the same total, given that the
-	// weights are a symmetric matrix.
-	gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, weights []float64)
-	// inputGradient sets dst as Kernel.InputGradient does, for the only point of at.
-	inputGradient(dst *mat.Dense, at, x prepared)
-	// diagGradient sets dst as Kernel.DiagGradient does, for the only point of at.
-	diagGradient(dst []float64, at prepared)
+	// gradientRow sets point[c] to Σ_j w_j ∂k(x_i, y_j)/∂(x_i)_c, in categorical
+	// columns to 0, and adds Σ_j w_j ∂k(x_i, y_j)/∂theta_p to sums[p]. weights is
+	// padded with zeros. What is added to sums may be another sum that comes to
+	// the same over all i, for x = y and a symmetric matrix of weights.
+	gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, y prepared, weights []float64)
+	// diagGradient sets dst[c] to ∂k(x_i, x_i)/∂(x_i)_c, in categorical columns
+	// to 0.
+	diagGradient(dst []float64, x prepared, i int)
 }
 
 // driver is the methods of Kernel over a covariance.
@@ -112,14 +111,4 @@ func (k *driver) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
 // Diag implements Kernel.
 func (k *driver) Diag(dst []float64, theta []float64, x *mat.Dense) {
 	k.Prepare(theta, x, false).Diag(dst)
-}
-
-// InputGradient implements Kernel.
-func (k *driver) InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64) {
-	k.Prepare(theta, x, false).InputGradient(dst, k.Prepare(theta, mat.NewDense(1, len(point), point), true))
-}
-
-// DiagGradient implements Kernel.
-func (k *driver) DiagGradient(dst []float64, theta []float64, point []float64) {
-	k.Prepare(theta, mat.NewDense(1, len(point), point), true).DiagGradient(dst)
 }

@@ -28,7 +28,7 @@ func TestExtremesStayFinite(t *testing.T) {
 				s.kernel.Gram(gram, theta, x)
 				s.kernel.ParamGradient(params, theta, x, gram)
 				s.kernel.PairGradient(pairs, theta, x, gram)
-				s.kernel.InputGradient(inputs, theta, x, x.RawRowView(n-1))
+				s.kernel.Prepare(theta, x, false).WeightedGradient(inputs, s.kernel.Prepare(theta, x, true), mat.DenseCopyOf(gram))
 				all := slices.Concat(gram.RawSymmetric().Data, params, pairs.RawMatrix().Data, inputs.RawMatrix().Data)
 				if slices.ContainsFunc(all, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 					t.Errorf("not finite: %v", all)
@@ -80,8 +80,13 @@ func TestWrongShapesPanic(t *testing.T) {
 		"ParamGradient's length":  func() { k.ParamGradient(theta[:6], theta, x, mat.NewSymDense(3, nil)) },
 		"ParamGradient's weights": func() { k.ParamGradient(make([]float64, 7), theta, x, mat.NewSymDense(2, nil)) },
 		"PairGradient's size":     func() { k.PairGradient(mat.NewDense(3, 3, nil), theta, x, mat.NewSymDense(3, nil)) },
-		"several points":          func() { points.InputGradient(mat.NewDense(3, 2, nil), k.Prepare(theta, x, true)) },
-		"no slopes":               func() { k.Prepare(theta, x.Slice(0, 1, 0, 2).(*mat.Dense), false).DiagGradient(make([]float64, 2)) },
+		"WeightedGradient's size": func() {
+			points.WeightedGradient(mat.NewDense(3, 3, nil), k.Prepare(theta, x, true), mat.NewDense(1, 3, nil))
+		},
+		"rows of weights": func() {
+			points.WeightedGradient(mat.NewDense(3, 2, nil), k.Prepare(theta, x, true), mat.NewDense(2, 3, nil))
+		},
+		"no slopes": func() { points.DiagGradient(mat.NewDense(3, 2, nil)) },
 		"points of two kernels": func() {
 			other := kernel.NewMatern32(kernel.Continuous(2))
 			points.Cross(mat.NewDense(3, 3, nil), other.Prepare(theta[:3], x, false))

@@ -80,31 +80,38 @@ func TestPairGradientAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-func TestInputGradientAgainstFiniteDifferences(t *testing.T) {
-	const n = 20
+func TestPointsGradientsAgainstFiniteDifferences(t *testing.T) {
+	const n, m = 20, 3
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(4, 0))
-			x := s.kernel.Transform(s.points(n, rng))
-			point := slices.Clone(x.RawRowView(7))
-			point[0] = 0.4 // away from each of x
-			got, diag := mat.NewDense(n, 3, nil), []float64{1, 1, 1}
-			s.kernel.InputGradient(got, s.theta, x, point)
-			s.kernel.DiagGradient(diag, s.theta, point)
-			for c, column := range s.columns {
-				moves := column.Snap == nil && !column.Categorical
-				for i := range n {
-					want := 0.0
-					if moves {
-						want = slope(func(at []float64) float64 { return s.definition(s.theta, at, x.RawRowView(i)) }, point, c)
+			x, y := s.kernel.Transform(s.points(n, rng)), s.kernel.Transform(s.points(m, rng))
+			weights := uniform(m, n, rng)
+			px, py := s.kernel.Prepare(s.theta, x, false), s.kernel.Prepare(s.theta, y, true)
+			each, same, diag := mat.NewDense(m, 3, nil), mat.NewDense(m, 3, nil), mat.NewDense(m, 3, nil)
+			px.WeightedGradient(each, py, weights)
+			px.WeightedGradient(same, py, weights.Slice(1, 2, 0, n).(*mat.Dense))
+			py.DiagGradient(diag)
+			for j := range m {
+				sum := func(row int) func(at []float64) float64 {
+					return func(at []float64) (sum float64) {
+						for i := range n {
+							sum += weights.At(row, i) * s.definition(s.theta, at, x.RawRowView(i))
+						}
+						return sum
 					}
-					near(t, "derivative", got.At(i, c), want, 1e-6)
 				}
-				want := 0.0
-				if moves {
-					want = slope(func(at []float64) float64 { return s.definition(s.theta, at, at) }, point, c)
+				alone := func(at []float64) float64 { return s.definition(s.theta, at, at) }
+				for c, column := range s.columns {
+					if column.Snap != nil || column.Categorical {
+						near(t, "a step's derivatives", math.Abs(each.At(j, c))+math.Abs(same.At(j, c))+math.Abs(diag.At(j, c)), 0, 0)
+						continue
+					}
+					point := y.RawRowView(j)
+					near(t, "derivative", each.At(j, c), slope(sum(j), point, c), 1e-6)
+					near(t, "derivative with common weights", same.At(j, c), slope(sum(1), point, c), 1e-6)
+					near(t, "the diagonal's derivative", diag.At(j, c), slope(alone, point, c), 1e-8)
 				}
-				near(t, "the diagonal's derivative", diag[c], want, 1e-8)
 			}
 		})
 	}

@@ -28,8 +28,8 @@ type Kernel interface {
 	// Cross sets dst, n×m, to k(x_i, y_j) for the n rows of x and the m of y.
 	Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense)
 	// Prepare returns the rows of x with what theta makes of each of them alone,
-	// for points that are used more often than once. slopes says whether x will
-	// be the point of a gradient.
+	// for points that are used more often than once and for derivatives by
+	// single points. slopes says whether there will be derivatives by these.
 	Prepare(theta []float64, x *mat.Dense, slopes bool) *Points
 	// Diag sets dst[i] to k(x_i, x_i).
 	Diag(dst []float64, theta []float64, x *mat.Dense)
@@ -43,13 +43,6 @@ type Kernel interface {
 	// columns get 0; snapped ones do not: k is differentiated by the
 	// coordinate that Transform returned, as if it could move.
 	PairGradient(dst *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense)
-	// InputGradient sets dst, n×Dim, to ∂k(point, x_i)/∂point_c. It is 0 in
-	// columns that Transform snaps, where k is a step function, and in
-	// categorical ones.
-	InputGradient(dst *mat.Dense, theta []float64, x *mat.Dense, point []float64)
-	// DiagGradient sets dst[c] to ∂k(point, point)/∂point_c, with the same
-	// zeros as InputGradient.
-	DiagGradient(dst []float64, theta []float64, point []float64)
 
 	// covariance and columnLayout give the kernels that contain this one its
 	// mathematics and its columns.

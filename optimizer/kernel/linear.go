@@ -57,14 +57,14 @@ func (k *linear) diag(dst []float64, x prepared) {
 	}
 }
 
-// gradientRow has Σ_j w_j ∂k/∂(x_i)_c = 2v Σ_j w_j z(x_jc) and, since ∂k/∂log v =
-// k, v·z(x_ic) Σ_j w_j z(x_jc) for each numeric column; each category that two
+// gradientRow has Σ_j w_j ∂k/∂(x_i)_c = 2v Σ_j w_j z(y_jc) and, since ∂k/∂log v =
+// k, v·z(x_ic) Σ_j w_j z(y_jc) for each numeric column; each category that two
 // points share adds v·w_j.
-func (k *linear) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, weights []float64) {
-	s := x.(*centred)
+func (k *linear) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, y prepared, weights []float64) {
+	s, sy := x.(*centred), y.(*centred)
 	m := scratch[0][:len(point)]
-	moments(m, weights, &s.table, i, &s.table)
-	total := floats.Sum(weights[:s.n])
+	moments(m, weights, &s.table, i, &sy.table)
+	total := floats.Sum(weights[:sy.n])
 	for j, c := range k.numeric {
 		z := s.data[j*s.stride+i]
 		around := z*total - m[j]
@@ -77,27 +77,11 @@ func (k *linear) gradientRow(sums, point []float64, scratch [][]float64, x prepa
 	}
 }
 
-// inputGradient has ∂k(x, y)/∂x_c = 2v·z(y_c).
-func (k *linear) inputGradient(dst *mat.Dense, _, x prepared) {
-	s, raw := x.(*centred), dst.RawMatrix()
-	dst.Zero()
-	for j, c := range k.numeric {
-		if !k.moves(c) {
-			continue
-		}
-		for i, z := range s.column(j)[:s.n] {
-			raw.Data[i*raw.Stride+c] = 2 * s.variance * z
-		}
-	}
-}
-
 // diagGradient has ∂k(x, x)/∂x_c = 4v·z(x_c).
-func (k *linear) diagGradient(dst []float64, at prepared) {
-	s := at.(*centred)
+func (k *linear) diagGradient(dst []float64, x prepared, i int) {
+	s := x.(*centred)
 	clear(dst)
 	for j, c := range k.numeric {
-		if k.moves(c) {
-			dst[c] = 4 * s.variance * s.data[j*s.stride]
-		}
+		dst[c] = 4 * s.variance * s.data[j*s.stride+i]
 	}
 }

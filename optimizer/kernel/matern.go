@@ -91,18 +91,19 @@ func (k *matern) diag(dst []float64, x prepared) {
 // gradientRow has, with g_j = −2·w_j·∂k/∂r² and coordinates divided by their
 // lengthscales,
 //
-//	Σ_j w_j ∂k/∂(x_i)_c = −m_ic/ℓ_c,  m_ic = Σ_j g_ij (x_ic − x_jc)
+//	Σ_j w_j ∂k/∂(x_i)_c = −m_ic/ℓ_c,  m_ic = Σ_j g_j (x_ic − y_jc)
 //	Σ_ij w_ij ∂k/∂log ℓ_c = Σ_ij g_ij (x_ic − x_jc)² = 2 Σ_i x_ic m_ic
 //
-// the last since g is symmetric. Any constant may be taken from x there, since
+// the last for x = y, since g is symmetric then. Any constant may be taken from x there, since
 // the m_ic sum to 0: that is the middle of the cube, for the sake of rounding. In
 // categorical columns, ∂k/∂log ℓ_c is g_ij/ℓ_c² for a pair that differs.
-func (k *matern) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, weights []float64) {
-	s := x.(*scaled)
-	g, m := scratch[0][:s.stride], scratch[1][:len(point)]
-	sum := k.slopes(g, scratch[1][:s.stride], s, i, s, weights)
-	sums[len(sums)-1] += s.variance * sum
-	moments(m, g, &s.table, i, &s.table)
+func (k *matern) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, y prepared, weights []float64) {
+	s, sy := x.(*scaled), y.(*scaled)
+	g, exponential, m := scratch[0][:sy.stride], scratch[1][:sy.stride], scratch[1][:len(point)]
+	distances(g, &s.table, i, &sy.table, 0, s.squares, -k.radial.root)
+	vecmath.Exp(exponential, g)
+	sums[len(sums)-1] += s.variance * k.radial.slopes(g, exponential, weights)
+	moments(m, g, &s.table, i, &sy.table)
 	for j, c := range k.numeric {
 		moment := s.variance * m[j]
 		sums[c] += 2 * (s.data[j*s.stride+i] - s.inverse[j]/2) * moment
@@ -114,35 +115,5 @@ func (k *matern) gradientRow(sums, point []float64, scratch [][]float64, x prepa
 	}
 }
 
-// slopes sets g[j] to −2·w_j·∂(k/σ²)/∂r² between point i of at and the points of
-// s, padding included, and returns Σ_j w_j k/σ².
-func (k *matern) slopes(g, exponential []float64, at *scaled, i int, s *scaled, weights []float64) float64 {
-	distances(g, &at.table, i, &s.table, 0, s.squares, -k.radial.root)
-	vecmath.Exp(exponential, g)
-	return k.radial.slopes(g, exponential, weights)
-}
-
-// inputGradient has ∂k(x, y)/∂x_c = 2·∂k/∂r²·(x_c − y_c)/ℓ_c².
-func (k *matern) inputGradient(dst *mat.Dense, at, x prepared) {
-	p, s := at.(*scaled), x.(*scaled)
-	memory := make([]float64, 3*s.stride)
-	g, ones := memory[:s.stride], memory[2*s.stride:]
-	for i := range ones {
-		ones[i] = 1
-	}
-	k.slopes(g, memory[s.stride:2*s.stride], p, 0, s, ones)
-	dst.Zero()
-	raw := dst.RawMatrix()
-	for j, c := range k.numeric {
-		if !k.moves(c) {
-			continue
-		}
-		v, factor := p.data[j*p.stride], -s.variance*s.inverse[j]
-		for i, u := range s.column(j)[:s.n] {
-			raw.Data[i*raw.Stride+c] = factor * g[i] * (v - u)
-		}
-	}
-}
-
 // diagGradient is all zero, since k(x, x) = σ² everywhere.
-func (k *matern) diagGradient(dst []float64, _ prepared) { clear(dst) }
+func (k *matern) diagGradient(dst []float64, _ prepared, _ int) { clear(dst) }

@@ -77,16 +77,14 @@ func (k *nugget) diag(dst []float64, x prepared) {
 }
 
 // gradientRow has ∂k/∂log v = k, and no slope anywhere.
-func (k *nugget) gradientRow(sums, point []float64, _ [][]float64, x prepared, i int, weights []float64) {
+func (k *nugget) gradientRow(sums, point []float64, _ [][]float64, x prepared, i int, y prepared, weights []float64) {
 	clear(point)
-	p := x.(*marked)
-	for j := range p.marks {
-		if p.same(i, p, j) {
-			sums[0] += weights[j] * p.variance
+	px, py := x.(*marked), y.(*marked)
+	for j := range py.marks {
+		if px.same(i, py, j) {
+			sums[0] += weights[j] * px.variance
 		}
 	}
 }
 
-func (k *nugget) inputGradient(dst *mat.Dense, _, _ prepared) { dst.Zero() }
-
-func (k *nugget) diagGradient(dst []float64, _ prepared) { clear(dst) }
+func (k *nugget) diagGradient(dst []float64, _ prepared, _ int) { clear(dst) }

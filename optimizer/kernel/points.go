@@ -23,7 +23,7 @@ func (p *Points) Cross(dst *mat.Dense, y *Points) {
 	if r, c := dst.Dims(); r != p.n || c != y.n {
 		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", p.n, y.n, r, c))
 	}
-	p.checkKernel(y)
+	p.check(y)
 	k, raw := p.kernel, dst.RawMatrix()
 	spaces := k.newWorkspaces(y.n)
 	linalg.Parallel(p.n, rowGrain, func(_, lo, hi int) {
@@ -43,33 +43,55 @@ func (p *Points) Diag(dst []float64) {
 	p.kernel.of.diag(dst, p.of)
 }
 
-// InputGradient sets dst to ∂k(point, p_i)/∂point_c, as Kernel.InputGradient
-// does, for the only point of point, which was prepared with slopes.
-func (p *Points) InputGradient(dst *mat.Dense, point *Points) {
-	if r, c := dst.Dims(); r != p.n || c != p.kernel.Dim() {
-		panic(fmt.Sprintf("kernel: input gradient for %d points of %d columns into %d×%d", p.n, p.kernel.Dim(), r, c))
+// WeightedGradient sets dst, m×Dim, to Σ_i w_ji ∂k(y_j, p_i)/∂(y_j)_c for the m
+// points y, which were prepared with slopes. weights has a row for each of y, or
+// one for all of them. Derivatives are 0 in columns that the kernel snaps, where
+// k is a step function, and in categorical ones.
+func (p *Points) WeightedGradient(dst *mat.Dense, y *Points, weights *mat.Dense) {
+	k := p.kernel
+	p.check(y)
+	y.checkGradient(dst)
+	rows, columns := weights.Dims()
+	if rows != 1 && rows != y.n || columns != p.n {
+		panic(fmt.Sprintf("kernel: %d×%d weights between %d and %d points", rows, columns, y.n, p.n))
 	}
-	p.checkKernel(point)
-	point.checkSlopes()
-	p.kernel.of.inputGradient(dst, point.of, p.of)
+	spaces := k.newWorkspaces(p.n)
+	linalg.Parallel(y.n, rowGrain, func(_, lo, hi int) {
+		work := spaces.take()
+		defer spaces.give(work)
+		params := make([]float64, k.NumParams()) // of no use here
+		for j := lo; j < hi; j++ {
+			clear(work.row)
+			copy(work.row, weights.RawRowView(j%rows))
+			point := dst.RawRowView(j)
+			k.of.gradientRow(params, point, work.scratch, y.of, j, p.of, work.row[:padded(p.n)])
+			k.hold(point)
+		}
+	})
 }
 
-// DiagGradient sets dst[c] to ∂k(p, p)/∂p_c, as Kernel.DiagGradient does, for the
-// only point of p, which was prepared with slopes.
-func (p *Points) DiagGradient(dst []float64) {
-	p.kernel.checkDim(len(dst))
-	p.checkSlopes()
-	p.kernel.of.diagGradient(dst, p.of)
+// DiagGradient sets dst, n×Dim, to ∂k(p_i, p_i)/∂(p_i)_c for the n points p, which
+// were prepared with slopes. It has the zeros of WeightedGradient.
+func (p *Points) DiagGradient(dst *mat.Dense) {
+	p.checkGradient(dst)
+	for i := range p.n {
+		point := dst.RawRowView(i)
+		p.kernel.of.diagGradient(point, p.of, i)
+		p.kernel.hold(point)
+	}
 }
 
-func (p *Points) checkKernel(other *Points) {
+func (p *Points) check(other *Points) {
 	if p.kernel != other.kernel {
 		panic("kernel: points of two kernels")
 	}
 }
 
-func (p *Points) checkSlopes() {
-	if p.n != 1 || !p.slopes {
-		panic(fmt.Sprintf("kernel: a gradient at %d points (prepared with slopes: %v), want one, with slopes", p.n, p.slopes))
+func (p *Points) checkGradient(dst *mat.Dense) {
+	if r, c := dst.Dims(); r != p.n || c != p.kernel.Dim() {
+		panic(fmt.Sprintf("kernel: gradients at %d points of %d columns into %d×%d", p.n, p.kernel.Dim(), r, c))
+	}
+	if !p.slopes {
+		panic("kernel: gradients at points that were prepared without slopes")
 	}
 }

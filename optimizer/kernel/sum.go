@@ -77,32 +77,19 @@ func (k *sum) diag(dst []float64, x prepared) {
 	}
 }
 
-func (k *sum) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, weights []float64) {
-	px, more := x.([]prepared), scratch[k.rows][:len(point)]
-	k.terms[0].gradientRow(k.own(0, sums), point, scratch, px[0], i, weights)
+func (k *sum) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, y prepared, weights []float64) {
+	px, py, more := x.([]prepared), y.([]prepared), scratch[k.rows][:len(point)]
+	k.terms[0].gradientRow(k.own(0, sums), point, scratch, px[0], i, py[0], weights)
 	for t := 1; t < len(k.terms); t++ {
-		k.terms[t].gradientRow(k.own(t, sums), more, scratch, px[t], i, weights)
+		k.terms[t].gradientRow(k.own(t, sums), more, scratch, px[t], i, py[t], weights)
 		floats.Add(point, more)
 	}
 }
 
-func (k *sum) inputGradient(dst *mat.Dense, at, x prepared) {
-	pAt, px := at.([]prepared), x.([]prepared)
-	k.terms[0].inputGradient(dst, pAt[0], px[0])
-	if len(k.terms) == 1 {
-		return
-	}
-	more := mat.NewDense(dst.RawMatrix().Rows, dst.RawMatrix().Cols, nil)
-	for t := 1; t < len(k.terms); t++ {
-		k.terms[t].inputGradient(more, pAt[t], px[t])
-		dst.Add(dst, more)
-	}
-}
-
-func (k *sum) diagGradient(dst []float64, at prepared) {
+func (k *sum) diagGradient(dst []float64, x prepared, i int) {
 	more := make([]float64, len(dst))
-	for t, p := range at.([]prepared) {
-		k.terms[t].diagGradient(more, p)
+	for t, p := range x.([]prepared) {
+		k.terms[t].diagGradient(more, p, i)
 		if t == 0 {
 			copy(dst, more)
 		} else {

@@ -44,7 +44,7 @@ func (k *driver) gradients(params []float64, points *mat.Dense, theta []float64,
 			if points != nil {
 				point = points.RawRowView(i)
 			}
-			k.of.gradientRow(sums, point, work.scratch, p, i, weights[(i-lo)*stride:][:padded(n)])
+			k.of.gradientRow(sums, point, work.scratch, p, i, p, weights[(i-lo)*stride:][:padded(n)])
 		}
 	})
 	if params == nil {

@@ -97,9 +97,9 @@ func (k *warped) diag(dst []float64, x prepared) { k.inner.diag(dst, x.(*bent).i
 // P_ic = Σ_j w_ij ∂inner/∂w(x_i)_c,
 //
 //	Σ_ij w_ij ∂k/∂log a_c = 2 Σ_i P_ic · ∂w(x_ic)/∂log a_c
-func (k *warped) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, weights []float64) {
+func (k *warped) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, y prepared, weights []float64) {
 	b, inner := x.(*bent), k.inner.params()
-	k.inner.gradientRow(sums[:inner], point, scratch, b.inner, i, weights)
+	k.inner.gradientRow(sums[:inner], point, scratch, b.inner, i, y.(*bent).inner, weights)
 	for j, c := range k.numeric {
 		p, at := point[c], j*b.n+i
 		sums[inner+2*j] += 2 * p * b.da[at]
@@ -108,29 +108,10 @@ func (k *warped) gradientRow(sums, point []float64, scratch [][]float64, x prepa
 	}
 }
 
-func (k *warped) inputGradient(dst *mat.Dense, at, x prepared) {
-	p, raw := at.(*bent), dst.RawMatrix()
-	k.inner.inputGradient(dst, p.inner, x.(*bent).inner)
+func (k *warped) diagGradient(dst []float64, x prepared, i int) {
+	b := x.(*bent)
+	k.inner.diagGradient(dst, b.inner, i)
 	for j, c := range k.numeric {
-		slope := k.inputSlope(p, j, c)
-		for i := range raw.Rows {
-			raw.Data[i*raw.Stride+c] *= slope
-		}
+		dst[c] *= b.dx[j*b.n+i]
 	}
-}
-
-func (k *warped) diagGradient(dst []float64, at prepared) {
-	p := at.(*bent)
-	k.inner.diagGradient(dst, p.inner)
-	for j, c := range k.numeric {
-		dst[c] *= k.inputSlope(p, j, c)
-	}
-}
-
-// inputSlope is ∂w(x_c)/∂x_c of the only point of at, 0 in columns that snap.
-func (k *warped) inputSlope(at *bent, j, c int) float64 {
-	if !k.moves(c) {
-		return 0
-	}
-	return at.dx[j]
 }
