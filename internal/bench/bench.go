@@ -42,8 +42,9 @@ type Spec struct {
 	Content   string  `json:"content,omitempty"`
 	Noise     float64 `json:"noise,omitempty"`
 	Mode      Mode    `json:"mode"`
-	Law       string  `json:"law"`
-	// Durations are of the law, or something else; see Durations.
+	// Law is the durations' law, as ParseLaw reads it; "measured" where Durations
+	// says so.
+	Law       string    `json:"law"`
 	Durations Durations `json:"durations"`
 	// Charge is what a suggestion costs; see Charge.
 	Charge  Charge `json:"charge"`

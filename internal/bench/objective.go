@@ -10,8 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Objective is what is optimised. Its fields and what Open returns are safe for
-// concurrent use by runs of their own evaluators.
+// Objective is what is optimised. It is immutable and safe for concurrent use:
+// each run evaluates through an evaluator of its own.
 type Objective struct {
 	Name      string
 	Space     *study.Space
