@@ -1,7 +1,8 @@
 // Package kernel holds the covariance functions of the Gaussian processes:
 // their matrices and the gradients of them, over points of the unit cube with
-// numeric, stepped and categorical columns. Matern32, Matern52 and Linear are
-// plain kernels; Sum adds kernels, and Warped bends the columns beneath one.
+// numeric, stepped and categorical columns. Matern32, Matern52, Linear
+// and Nugget are plain kernels; Sum adds kernels, and Warped bends the columns
+// beneath one.
 package kernel
 
 import (

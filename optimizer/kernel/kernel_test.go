@@ -31,6 +31,7 @@ func TestKernelsAgainstTheirDefinitions(t *testing.T) {
 				n, m := rapid.IntRange(1, 40).Draw(t, "n"), rapid.IntRange(1, 40).Draw(t, "m")
 				theta := scatter(s.theta, rng)
 				x, y := s.kernel.Transform(s.points(n, rng)), s.kernel.Transform(s.points(m, rng))
+				y.SetRow(rng.IntN(m), x.RawRowView(0))
 				gram, cross, diag := mat.NewSymDense(n, nil), mat.NewDense(n, m, nil), make([]float64, n)
 				s.kernel.Gram(gram, theta, x)
 				s.kernel.Cross(cross, theta, x, y)
