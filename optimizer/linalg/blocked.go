@@ -1,6 +1,10 @@
 package linalg
 
-import "math"
+import (
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/vecmath"
+)
 
 // block is how many rows of the factor are worked on at once: strip by strip,
 // so that nearly all work is in products.
@@ -85,6 +89,22 @@ func factorizeStrip(a matrix) bool {
 		scale(row, 1/math.Sqrt(row[0]))
 	}
 	return true
+}
+
+// logDiagonal returns the sum of the logarithms of the first n diagonal elements.
+// n must be of whole strips.
+func (f factor) logDiagonal(n int) (sum float64) {
+	for i := 0; i < n; i += strip {
+		var diagonal [strip]float64
+		for p := range diagonal {
+			diagonal[p] = f.upper.data[(i+p)*(f.upper.stride+1)]
+		}
+		vecmath.Log(diagonal[:], diagonal[:])
+		for _, v := range diagonal {
+			sum += v
+		}
+	}
+	return sum
 }
 
 // solveL replaces b, n×cols, by L⁻¹·b.

@@ -3,7 +3,6 @@ package linalg
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
@@ -90,10 +89,7 @@ func (c *Cholesky) try(a blas64.Symmetric, jitter float64) bool {
 	if !c.factor.factorize(full) {
 		return false
 	}
-	c.jitter, c.logDet = jitter, 0
-	for i := range c.n {
-		c.logDet += 2 * math.Log(c.factor.upper.row(i, c.n)[i])
-	}
+	c.jitter, c.logDet = jitter, 2*c.factor.logDiagonal(full)
 	return true
 }
 
