@@ -42,7 +42,8 @@ func Condition(k kernel.Kernel, h Hyperparameters, x mat.Matrix, y []float64) (*
 	m := &Model{kernel: k, x: k.Transform(x)}
 	m.hyper = Hyperparameters{Kernel: append([]float64(nil), h.Kernel...), Noise: h.Noise}
 	gram := mat.NewSymDense(len(y), nil)
-	k.Gram(gram, h.Kernel, m.x)
+	m.points = k.Prepare(h.Kernel, m.x, false)
+	m.points.Gram(gram)
 	addDiagonal(gram, h.Noise)
 	if err := m.factor.Factorize(gram); err != nil {
 		return nil, fmt.Errorf("condition on %d observations: %w", len(y), err)
@@ -51,7 +52,6 @@ func Condition(k kernel.Kernel, h Hyperparameters, x mat.Matrix, y []float64) (*
 	m.factor.SolveLVec(m.beta)
 	m.alpha = append([]float64(nil), m.beta...)
 	m.factor.SolveLTVec(m.alpha)
-	m.points = k.Prepare(h.Kernel, m.x, false)
 	return m, nil
 }
 

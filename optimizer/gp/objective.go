@@ -24,6 +24,7 @@ type objective struct {
 	x      *mat.Dense
 	y      []float64
 
+	points        *kernel.Points // x under the hyperparameters at
 	gram, inverse *mat.SymDense
 	factor        linalg.Cholesky
 	beta, alpha   []float64
@@ -70,7 +71,8 @@ func (o *objective) value(v []float64) float64 {
 	}
 	h := o.hyperparameters(v)
 	o.at = append(o.at[:0], v...)
-	o.kernel.Gram(o.gram, h.Kernel, o.x)
+	o.points = o.kernel.Prepare(h.Kernel, o.x, true)
+	o.points.Gram(o.gram)
 	addDiagonal(o.gram, h.Noise)
 	if o.err = o.factor.Factorize(o.gram); o.err != nil {
 		o.atValue = math.Inf(1)
@@ -105,7 +107,7 @@ func (o *objective) gradient(grad, v []float64) {
 	// inverse becomes K⁻¹ − ααᵀ.
 	raw := o.inverse.RawSymmetric()
 	blas64.Syr(-1, blas64.Vector{N: len(o.alpha), Inc: 1, Data: o.alpha}, blas64.Symmetric{N: raw.N, Stride: raw.Stride, Data: raw.Data, Uplo: blas.Upper})
-	o.kernel.ParamGradient(o.dKernel, h.Kernel, o.x, o.inverse)
+	o.points.ParamGradient(o.dKernel, o.inverse)
 	var trace float64
 	for i := range raw.N {
 		trace += raw.Data[i*raw.Stride+i]
@@ -136,9 +138,8 @@ func (o *objective) model(v []float64) (*Model, error) {
 	if o.value(v); o.err != nil {
 		return nil, fmt.Errorf("fit to %d observations: %w", len(o.y), o.err)
 	}
-	m := &Model{kernel: o.kernel, hyper: o.hyperparameters(v), x: o.x, factor: o.factor, beta: o.beta}
+	m := &Model{kernel: o.kernel, hyper: o.hyperparameters(v), x: o.x, points: o.points, factor: o.factor, beta: o.beta}
 	m.alpha = append(o.alpha[:0], m.beta...)
 	m.factor.SolveLTVec(m.alpha)
-	m.points = m.kernel.Prepare(m.hyper.Kernel, m.x, false)
 	return m, nil
 }

@@ -4,13 +4,7 @@ import (
 	"fmt"
 
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
-
-// rowGrain is how many rows a goroutine takes at a time: enough work to pay for
-// the hand-over, few enough to balance triangular loops.
-const rowGrain = 16
 
 // prepared is points as a covariance sees them under fixed hyperparameters: each
 // covariance has a type of its own for it.
@@ -59,48 +53,17 @@ func (k *driver) columnLayout() layout { return k.layout }
 
 // Prepare implements Kernel.
 func (k *driver) Prepare(theta []float64, x *mat.Dense, slopes bool) *Points {
-	n, _ := x.Dims()
-	return &Points{k, n, slopes, k.prepare(theta, x, slopes)}
-}
-
-func (k *driver) prepare(theta []float64, x *mat.Dense, slopes bool) prepared {
 	if len(theta) != k.of.params() {
 		panic(fmt.Sprintf("kernel: %d hyperparameters, want %d", len(theta), k.of.params()))
 	}
-	_, d := x.Dims()
+	n, d := x.Dims()
 	k.checkDim(d)
-	return k.of.prepare(theta, x, slopes)
+	return &Points{k, n, slopes, k.of.prepare(theta, x, slopes)}
 }
 
 // Gram implements Kernel.
 func (k *driver) Gram(dst *mat.SymDense, theta []float64, x *mat.Dense) {
-	n, _ := x.Dims()
-	raw := dst.RawSymmetric()
-	if raw.N != n {
-		panic(fmt.Sprintf("kernel: Gram of %d points into a matrix of %d rows", n, raw.N))
-	}
-	p, w := k.prepare(theta, x, false), k.newWorkspaces(n)
-	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
-		work := w.take()
-		defer w.give(work)
-		for i := lo; i < hi; i++ {
-			k.wholeVectors(raw.Data[i*raw.Stride+i:i*raw.Stride+n], work, p, i, p, i)
-		}
-	})
-}
-
-// wholeVectors is the covariance's row, computed from the start to the end of
-// vectors of four, since the elements of a part of one would be computed one by
-// one.
-func (k *driver) wholeVectors(dst []float64, work *workspace, x prepared, i int, y prepared, from int) {
-	start, end := from/4*4, (from+len(dst)+3)/4*4
-	if end-start == len(dst) {
-		k.of.row(dst, work.scratch, x, i, y, from)
-		return
-	}
-	whole := work.row[:end-start]
-	k.of.row(whole, work.scratch, x, i, y, start)
-	copy(dst, whole[from-start:])
+	k.Prepare(theta, x, false).Gram(dst)
 }
 
 // Cross implements Kernel.
@@ -111,4 +74,14 @@ func (k *driver) Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense) {
 // Diag implements Kernel.
 func (k *driver) Diag(dst []float64, theta []float64, x *mat.Dense) {
 	k.Prepare(theta, x, false).Diag(dst)
+}
+
+// ParamGradient implements Kernel.
+func (k *driver) ParamGradient(dst []float64, theta []float64, x *mat.Dense, w *mat.SymDense) {
+	k.Prepare(theta, x, true).ParamGradient(dst, w)
+}
+
+// PairGradient implements Kernel.
+func (k *driver) PairGradient(dst *mat.Dense, theta []float64, x *mat.Dense, w *mat.SymDense) {
+	k.Prepare(theta, x, true).PairGradient(dst, w)
 }

@@ -30,7 +30,8 @@ type Kernel interface {
 	Cross(dst *mat.Dense, theta []float64, x, y *mat.Dense)
 	// Prepare returns the rows of x with what theta makes of each of them alone,
 	// for points that are used more often than once and for derivatives by
-	// single points. slopes says whether there will be derivatives by these.
+	// single points. slopes says whether there will be derivatives by them or
+	// by theta.
 	Prepare(theta []float64, x *mat.Dense, slopes bool) *Points
 	// Diag sets dst[i] to k(x_i, x_i).
 	Diag(dst []float64, theta []float64, x *mat.Dense)

@@ -8,6 +8,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
+// rowGrain is how many rows a goroutine takes at a time: enough work to pay for
+// the hand-over, few enough to balance triangular loops.
+const rowGrain = 16
+
 // Points are points that Kernel.Prepare returned, with the kernel and its
 // hyperparameters. They are immutable and safe for concurrent use. Points of
 // different kernels or hyperparameters do not go together.
@@ -16,6 +20,22 @@ type Points struct {
 	n      int
 	slopes bool
 	of     prepared
+}
+
+// Gram sets dst to k(p_i, p_j), as Kernel.Gram does.
+func (p *Points) Gram(dst *mat.SymDense) {
+	k, n, raw := p.kernel, p.n, dst.RawSymmetric()
+	if raw.N != n {
+		panic(fmt.Sprintf("kernel: Gram of %d points into a matrix of %d rows", n, raw.N))
+	}
+	spaces := k.newWorkspaces(n)
+	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
+		work := spaces.take()
+		defer spaces.give(work)
+		for i := lo; i < hi; i++ {
+			k.wholeVectors(raw.Data[i*raw.Stride+i:i*raw.Stride+n], work, p.of, i, p.of, i)
+		}
+	})
 }
 
 // Cross sets dst to k(p_i, y_j), as Kernel.Cross does.
@@ -35,6 +55,20 @@ func (p *Points) Cross(dst *mat.Dense, y *Points) {
 	})
 }
 
+// wholeVectors is the covariance's row, computed from the start to the end of
+// vectors of four, since the elements of a part of one would be computed one by
+// one.
+func (k *driver) wholeVectors(dst []float64, work *workspace, x prepared, i int, y prepared, from int) {
+	start, end := from/4*4, (from+len(dst)+3)/4*4
+	if end-start == len(dst) {
+		k.of.row(dst, work.scratch, x, i, y, from)
+		return
+	}
+	whole := work.row[:end-start]
+	k.of.row(whole, work.scratch, x, i, y, start)
+	copy(dst, whole[from-start:])
+}
+
 // Diag sets dst[i] to k(p_i, p_i).
 func (p *Points) Diag(dst []float64) {
 	if len(dst) != p.n {
@@ -43,55 +77,14 @@ func (p *Points) Diag(dst []float64) {
 	p.kernel.of.diag(dst, p.of)
 }
 
-// WeightedGradient sets dst, m×Dim, to Σ_i w_ji ∂k(y_j, p_i)/∂(y_j)_c for the m
-// points y, which were prepared with slopes. weights has a row for each of y, or
-// one for all of them. Derivatives are 0 in columns that the kernel snaps, where
-// k is a step function, and in categorical ones.
-func (p *Points) WeightedGradient(dst *mat.Dense, y *Points, weights *mat.Dense) {
-	k := p.kernel
-	p.check(y)
-	y.checkGradient(dst)
-	rows, columns := weights.Dims()
-	if rows != 1 && rows != y.n || columns != p.n {
-		panic(fmt.Sprintf("kernel: %d×%d weights between %d and %d points", rows, columns, y.n, p.n))
-	}
-	spaces := k.newWorkspaces(p.n)
-	linalg.Parallel(y.n, rowGrain, func(_, lo, hi int) {
-		work := spaces.take()
-		defer spaces.give(work)
-		params := make([]float64, k.NumParams()) // of no use here
-		for j := lo; j < hi; j++ {
-			clear(work.row)
-			copy(work.row, weights.RawRowView(j%rows))
-			point := dst.RawRowView(j)
-			k.of.gradientRow(params, point, work.scratch, y.of, j, p.of, work.row[:padded(p.n)])
-			k.hold(point)
-		}
-	})
-}
-
-// DiagGradient sets dst, n×Dim, to ∂k(p_i, p_i)/∂(p_i)_c for the n points p, which
-// were prepared with slopes. It has the zeros of WeightedGradient.
-func (p *Points) DiagGradient(dst *mat.Dense) {
-	p.checkGradient(dst)
-	for i := range p.n {
-		point := dst.RawRowView(i)
-		p.kernel.of.diagGradient(point, p.of, i)
-		p.kernel.hold(point)
-	}
-}
-
 func (p *Points) check(other *Points) {
 	if p.kernel != other.kernel {
 		panic("kernel: points of two kernels")
 	}
 }
 
-func (p *Points) checkGradient(dst *mat.Dense) {
-	if r, c := dst.Dims(); r != p.n || c != p.kernel.Dim() {
-		panic(fmt.Sprintf("kernel: gradients at %d points of %d columns into %d×%d", p.n, p.kernel.Dim(), r, c))
-	}
+func (p *Points) checkSlopes() {
 	if !p.slopes {
-		panic("kernel: gradients at points that were prepared without slopes")
+		panic("kernel: gradients of points that were prepared without slopes")
 	}
 }
