@@ -94,9 +94,10 @@ func (k *matern) diag(dst []float64, x prepared) {
 //	Σ_j w_j ∂k/∂(x_i)_c = −m_ic/ℓ_c,  m_ic = Σ_j g_j (x_ic − y_jc)
 //	Σ_ij w_ij ∂k/∂log ℓ_c = Σ_ij g_ij (x_ic − x_jc)² = 2 Σ_i x_ic m_ic
 //
-// the last for x = y, since g is symmetric then. Any constant may be taken from x there, since
-// the m_ic sum to 0: that is the middle of the cube, for the sake of rounding. In
-// categorical columns, ∂k/∂log ℓ_c is g_ij/ℓ_c² for a pair that differs.
+// the last for x = y, since g is symmetric then. Any constant may be taken from x
+// there, since the m_ic sum to 0: that is the middle of the cube, for the sake of
+// rounding. In categorical columns, ∂k/∂log ℓ_c is g_ij/ℓ_c² for a pair that
+// differs.
 func (k *matern) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, y prepared, weights []float64) {
 	s, sy := x.(*scaled), y.(*scaled)
 	g, exponential, m := scratch[0][:sy.stride], scratch[1][:sy.stride], scratch[1][:len(point)]
