@@ -14,7 +14,7 @@ import os
 import sys
 
 from fantasia_bench import ablation, clock, definitions, publish, results, runner, score, timing, tuners
-from fantasia_bench.play import threads
+from fantasia_bench.play import thread_variables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCALE = os.path.join(HERE, "scale.json")
@@ -49,7 +49,7 @@ def play(todo, a):
 def ablate(a):
     """As `run`, for the optimiser as it is and with one part changed at a time."""
     todo = []
-    for settings, _ in ablation.VARIANTS:
+    for settings, _ in ablation.variants():
         made = tuners.make(ablation.ALGORITHM, definitions.task("kNN_wine_nll").space, 0, a.fantasia, settings)
         made.ask(1)  # a setting that the program does not know ends this here, not after hours
         made.close()
@@ -88,7 +88,7 @@ def times(a):
             tuners.check(name, a.fantasia)
         except tuners.UnavailableError as problem:
             sys.exit(str(problem))
-    threads(a.threads)
+    os.environ |= thread_variables(a.threads)  # before any tuner is loaded
     made = {n: timing.measure(names, n, a.rounds, a.fantasia, a.settings) for n in a.observations}
     if len(names) == 1:
         publish_sections({"timing-growth": timing.growth(made, names[0])}, a.into)
@@ -160,7 +160,10 @@ def main():
     v.set_defaults(do=scale)
 
     a = parser.parse_args()
-    a.do(a)
+    try:
+        a.do(a)
+    except KeyboardInterrupt:
+        sys.exit("interrupted: the same command goes on where it was")
 
 
 if __name__ == "__main__":

@@ -1,23 +1,56 @@
 """What each part of Fantasia's hebo is worth: the optimiser as it is, and with one part changed at a time."""
 
+import os
+
 from . import results
 
 ALGORITHM = "fantasia:hebo"
 SEEDS = (0, 1, 2)
 
-# The settings that change a part, and what the table calls it.
-VARIANTS = (
-    ({}, "as it is"),
+# Settings of a part, and what tables call them. What is the default is left out.
+_PARTS = (
     ({"warp": False}, "no input warping"),
+    ({"warp": True}, "input warping"),
     ({"transform": False}, "no output transform"),
-    ({"kernel": "matern52"}, "Matérn-5/2 for Matérn-3/2"),
+    ({"transform": True}, "output transform"),
+    ({"kernel": "matern52"}, "Matérn-5/2 kernel"),
+    ({"kernel": "matern32"}, "Matérn-3/2 kernel"),
     ({"linear": False}, "no linear kernel"),
-    ({"acquisition": "ucb"}, "UCB alone"),
+    ({"linear": True}, "linear kernel"),
+    ({"nugget": False}, "no nugget"),
+    ({"nugget": True}, "nugget"),
+    ({"acquisition": "logei"}, "LogEI"),
+    ({"acquisition": "logpi"}, "LogPI"),
+    ({"acquisition": "ucb"}, "UCB"),
+    ({"acquisition": "mace"}, "MACE"),
+    ({"acquisition": "mace", "robust": False}, "MACE, not robust"),
     ({"fantasy": "none"}, "pending points ignored"),
     ({"replicate": False}, "no replication"),
+    ({"replicate": True}, "replication"),
 )
+
+_DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "study-file.md")
+
+
+def defaults(path=_DOCUMENT):
+    """{setting: default, as text} of hebo, from the documentation, which a test of the Go code holds to the program."""
+    with open(path) as file:
+        lines = file.read().partition("<!-- settings of hebo")[2].split("\n")[3:]
+    rows = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip(" `") for cell in line.strip("| ").split(" | ")])
+    return {name: default for name, default, *_ in rows}
+
+
+def variants(known=None):
+    """[(settings, name), ...], the optimiser as it is first."""
+    known = defaults() if known is None else known
+    changed = [(s, name) for s, name in _PARTS if any(known.get(k) != str(v).lower() for k, v in s.items())]
+    return [({}, "as it is"), *changed]
 
 
 def names(algorithm=ALGORITHM):
-    """{label in results: name in tables}."""
-    return {results.label(algorithm, settings): name for settings, name in VARIANTS}
+    """{label in results: name in tables} of all variants, whatever the defaults are."""
+    return {results.label(algorithm, settings): name for settings, name in [({}, "as it is"), *_PARTS]}

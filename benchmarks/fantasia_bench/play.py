@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import statistics
 import subprocess
 import tempfile
@@ -109,7 +108,6 @@ def play(tuner, evaluation, mode, task, seed, trials=definitions.TRIALS, workers
     return {"losses": losses, "times": times, "asks": asks, "fresh": fresh}
 
 
-def threads(count):
-    """Bounds the threads of this process's numerical libraries, if they are not loaded yet, and of what it starts."""
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOMAXPROCS"):
-        os.environ[variable] = str(count)
+def thread_variables(count):
+    """The environment that bounds the threads of numerical libraries and of Go."""
+    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOMAXPROCS"), str(count))

@@ -19,7 +19,7 @@ def _colours(tuners, main):
 
 def _bottom(curves):
     """Where the axis of scores begins: the first steps may fall below it."""
-    shown = [value for points in curves.values() for n, value, *_ in points if n >= 24]
+    shown = [value for points in curves.values() for n, value, *_ in points if n >= 24 or n == points[-1][0]]
     return max(0, 5 * int((min(shown) - 5) / 5))
 
 
@@ -28,7 +28,7 @@ def scores(comparison, main, trials, title):
     tuners = comparison.order(trials)
     colours = _colours(tuners, main)
     looks = sorted({int(n) for runs in comparison.runs.values() for r in runs.values() for n in r.get("fresh", {}) if int(n) in (24, 48, trials)})
-    steps = {"fresh": looks, "seen": range(8, trials + 1, 8)}
+    steps = {"fresh": looks, "seen": range(8, trials + 1, 8) if trials >= 8 else [trials]}
     drawing = Drawing(980, 420, title)
     drawing.text(16, 22, title, size=14, bold=True)
     for left, kind, words in ((50, "fresh", "fresh: the incumbent, evaluated again"), (440, "seen", "seen: the best loss so far")):

@@ -22,6 +22,10 @@ class Comparison:
         if unknown:
             print(f"{mode}: {len(unknown)} tasks are not on the scale, and left out: {', '.join(sorted(unknown))}", file=sys.stderr)
 
+        sets = {frozenset(own) for own in self.runs.values()}
+        if len(sets) > 1:
+            print(f"{mode}: not all tuners have run the same tasks and seeds, so that only the paired differences compare them", file=sys.stderr)
+
     def scores(self, tuner, n, kind):
         """{(task, seed): score} of a tuner after n evaluations."""
         return {k: self.scale.score(run, n, kind) for k, run in self.runs[tuner].items()}

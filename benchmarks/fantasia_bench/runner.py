@@ -1,14 +1,15 @@
 """Plays many runs, some at a time, and keeps what came out."""
 
-import multiprocessing
+import json
 import os
+import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
 
 from . import definitions, results, tuners
-from .play import Evaluation, play, threads
+from .play import thread_variables
 
 
 def home():
@@ -62,21 +63,16 @@ def jobs(names, tuner_names, modes, seeds, binary, settings=None, trials=definit
     return made
 
 
-def _start():
-    threads(1)  # as many runs go on as there are cores
-
-
 def _play(job, python):
+    """A run in a process of its own: what a tuner leaves behind changes no other run, and one that dies is this run's failure."""
     start = time.perf_counter()
+    request = json.dumps({"job": asdict(job), "python": python})
+    environment = os.environ | thread_variables(1) | {"PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}
+    child = subprocess.run([sys.executable, "-m", "fantasia_bench.one"], input=request, env=environment, capture_output=True, text=True)
     try:
-        with Evaluation(job.task, python) as evaluation:
-            tuner = tuners.make(job.tuner, definitions.task(job.task).space, job.seed, job.binary, job.settings)
-            try:
-                outcome = play(tuner, evaluation, job.mode, job.task, job.seed, job.trials)
-            finally:
-                tuner.close()
-    except Exception as problem:  # a run that fails is a result; the others go on
-        outcome = {"error": f"{type(problem).__name__}: {problem}"[:500]}
+        outcome = json.loads(child.stdout.splitlines()[-1])  # libraries may print before it
+    except (IndexError, ValueError):
+        outcome = {"error": f"the run's process ended with {child.returncode}: {child.stderr.strip()[-400:]}"}
     return job.head() | outcome, time.perf_counter() - start
 
 
@@ -84,10 +80,9 @@ def run(todo, path, at_once, out=sys.stderr):
     """Plays the jobs that a results file lacks and adds them to it; returns how many failed."""
     python, known = tasks_python(), results.done(path)
     left = [j for j in todo if (*results.key(j.head()), j.program) not in known]
-    print(f"{len(todo) - len(left)} of {len(todo)} runs are in {path}, {len(left)} to go", file=out)
+    print(f"{len(todo) - len(left)} of {len(todo)} runs are in {path}, {len(left)} to go", file=out, flush=True)
     failed, start = 0, time.monotonic()
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(at_once, spawn, _start, max_tasks_per_child=8) as pool, results.append(path) as kept:
+    with ThreadPoolExecutor(at_once) as pool, results.append(path) as kept:
         waiting = [pool.submit(_play, job, python) for job in left]
         try:
             for count, future in enumerate(as_completed(waiting), 1):
@@ -97,7 +92,7 @@ def run(todo, path, at_once, out=sys.stderr):
                 remaining = (time.monotonic() - start) / count * (len(left) - count)
                 print(f"{count}/{len(left)} {' '.join(map(str, results.key(line)))}: {_outcome(line)}, {took:.0f} s; {_span(remaining)} left", file=out, flush=True)
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)  # what runs was interrupted as well, or ends in vain
             raise
     return failed
 
