@@ -51,7 +51,7 @@ class Evaluation:
             answer = ""
         if not answer:
             self.log.seek(0)
-            raise RuntimeError(f"the evaluator has ended: {self.log.read()[-300:].strip() or 'it said nothing'}")
+            raise RuntimeError(f"the evaluator has ended with {self.process.wait()}: {self.log.read()[-300:].strip() or 'it said nothing'}")
         return json.loads(answer)["fantasia"].get("metrics", {}).get("loss")
 
     def again(self, point):

@@ -55,7 +55,7 @@ class Fantasia(Tuner):
             line = ""
         if not line:
             self.log.seek(0)
-            raise RuntimeError(f"fantasia ask-tell has ended: {self.log.read()[-500:].strip() or 'it said nothing'}")
+            raise RuntimeError(f"fantasia ask-tell has ended with {self.process.wait()}: {self.log.read()[-500:].strip() or 'it said nothing'}")
         answer = json.loads(line)
         if "error" in answer:
             raise RuntimeError(f"fantasia ask-tell: {answer['error']}")
