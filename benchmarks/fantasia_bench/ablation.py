@@ -17,8 +17,6 @@ _PARTS = (
     ({"kernel": "matern32"}, "Matérn-3/2 kernel"),
     ({"linear": False}, "no linear kernel"),
     ({"linear": True}, "linear kernel"),
-    ({"nugget": False}, "no nugget"),
-    ({"nugget": True}, "nugget"),
     ({"acquisition": "logei"}, "LogEI"),
     ({"acquisition": "logpi"}, "LogPI"),
     ({"acquisition": "ucb"}, "UCB"),

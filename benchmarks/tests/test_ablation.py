@@ -9,10 +9,10 @@ class VariantsTest(unittest.TestCase):
         self.assertLessEqual({k for settings, _ in ablation.variants({}) for k in settings}, set(known))
 
     def test_defaults_are_no_variants(self):
-        known = {"warp": "true", "transform": "true", "kernel": "matern32", "linear": "true", "nugget": "false"}
+        known = {"warp": "true", "transform": "true", "kernel": "matern32", "linear": "true"}
         known |= {"acquisition": "mace", "robust": "true", "fantasy": "believer", "replicate": "true"}
         self.assertEqual([name for _, name in ablation.variants(known)], [
-            "as it is", "no input warping", "no output transform", "Matérn-5/2 kernel", "no linear kernel", "nugget",
+            "as it is", "no input warping", "no output transform", "Matérn-5/2 kernel", "no linear kernel",
             "LogEI", "LogPI", "UCB", "MACE, not robust", "pending points ignored", "no replication",
         ])  # fmt: skip
 
