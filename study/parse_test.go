@@ -128,7 +128,7 @@ func TestDefaults(t *testing.T) {
 		Spec: study.Spec{
 			Objective:   study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
 			Parameters:  []study.Parameter{{Name: "x", Type: study.Float, Min: &zero, Max: &one, Scale: study.Linear}},
-			Algorithm:   study.Algorithm{Name: "gp"},
+			Algorithm:   study.Algorithm{Name: "hebo"},
 			Budget:      study.Budget{MaxTrials: 10},
 			Parallelism: 1,
 			Pool:        "default",

@@ -146,8 +146,8 @@ func TestSettingsAreListed(t *testing.T) {
 	for _, s := range hebo.Settings() {
 		want = append(want, []string{"`" + s.Name + "`", fmt.Sprintf("`%v`", s.Default), s.Doc})
 	}
-	if diff := cmp.Diff(want, table(t, "docs/study-file.md", "settings of gp")); diff != "" {
-		t.Errorf("docs/study-file.md lists (+) other settings than gp has (-):\n%s", diff)
+	if diff := cmp.Diff(want, table(t, "docs/study-file.md", "settings of hebo")); diff != "" {
+		t.Errorf("docs/study-file.md lists (+) other settings than hebo has (-):\n%s", diff)
 	}
 	for _, name := range registry.Names() {
 		if !strings.Contains(read(t, "docs/study-file.md"), "`"+name+"`: ") {

@@ -57,6 +57,9 @@ const (
 	UCB Acquisition = "ucb"
 	// LogPI is the logarithm of the probability of an improvement.
 	LogPI Acquisition = "logpi"
+	// Portfolio takes LogEI, and UCB for every fourth trial: the greedy criterion
+	// of a model that is too sure of itself never finds out.
+	Portfolio Acquisition = "portfolio"
 	// MACE chooses from the Pareto front of all three.
 	MACE Acquisition = "mace"
 )
@@ -80,14 +83,13 @@ type Options struct {
 // Settings returns the settings with HEBO's defaults.
 func Settings() setting.Set {
 	return setting.Set{
-		{Name: "warp", Default: true, Doc: "Warp each numeric parameter by a Kumaraswamy function whose shape is learnt: for objectives that change faster at one end of a range."},
+		{Name: "warp", Default: false, Doc: "Warp each numeric parameter by a Kumaraswamy function whose shape is learnt: for objectives that change faster at one end of a range."},
 		{Name: "transform", Default: true, Doc: "Learn a power transform (Box-Cox or Yeo-Johnson) that makes the outcomes look normal; else they are standardised."},
 		{
-			Name: "kernel", Default: string(surrogate.Matern32), Choices: []string{string(surrogate.Matern32), string(surrogate.Matern52)},
+			Name: "kernel", Default: string(surrogate.Matern52), Choices: []string{string(surrogate.Matern32), string(surrogate.Matern52)},
 			Doc: "The covariance function: Matérn, once or twice differentiable.",
 		},
 		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn one, for trends."},
-		{Name: "nugget", Default: true, Doc: "Let each point differ from its neighbours by an amount of its own, beside the noise: for objectives that are not smooth."},
 		{
 			Name: "initial", Default: 0, Min: 0, Max: 10000,
 			Doc: "Trials of the initial design, initial points included; 0 means one more than there are parameters, within a quarter of the budget, and at least 4.",
@@ -100,7 +102,7 @@ func Settings() setting.Set {
 		},
 		{Name: "draws", Default: 16, Min: 1, Max: 256, Doc: "Draws of the values of pending points, for fantasy: draws."},
 		{
-			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB), string(MACE)},
+			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB), string(Portfolio), string(MACE)},
 			Doc: "What a point is chosen by: the log of the expected improvement, or the upper confidence bound.",
 		},
 		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb and mace; 0 means HEBO's schedule, which rises slowly with the number of evaluations."},
@@ -116,7 +118,7 @@ func Settings() setting.Set {
 // PlainSettings returns the settings with the defaults of a plain Gaussian
 // process: neither input nor outcomes are warped.
 func PlainSettings() setting.Set {
-	plain := map[string]any{"warp": false, "transform": false, "kernel": string(surrogate.Matern52), "linear": false, "nugget": false}
+	plain := map[string]any{"transform": false, "linear": false}
 	set := Settings()
 	for i, s := range set {
 		if value, differs := plain[s.Name]; differs {
@@ -131,7 +133,7 @@ func FromSettings(v setting.Values) Options {
 	return Options{
 		Surrogate: surrogate.Options{
 			Warp: v.Bool("warp"), Transform: v.Bool("transform"),
-			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"), Nugget: v.Bool("nugget"),
+			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"),
 		},
 		Initial:     v.Int("initial"),
 		Fantasy:     Fantasy(v.String("fantasy")),

@@ -16,6 +16,9 @@ import (
 // lowest posterior mean: that of a worse observation is hardly ever it.
 const incumbentsAmong = 64
 
+// explore is the period of the portfolio's upper confidence bound.
+const explore = 4
+
 // improved is how many points of one request are searched for beyond the
 // candidates: who asks for more at once has so little information for each that
 // the best candidate is as good.
@@ -33,12 +36,13 @@ type search struct {
 	// at holds the incumbents' rows, then the places'.
 	at        *gp.Candidates
 	evaluated int // rows of incumbents in at
+	first     int // number of the trial that the first point becomes
 	picked    int
 	// floor is, for each draw, the lowest mean at a point picked so far, as of
 	// when it was picked.
 	floor   []float64
 	pending int
-	front   int   // how many of the places are of the ensemble's Pareto front
+	front   int // how many of the places are of the ensemble's Pareto front
 	penalty *penalty
 	mace    *mace // nil for a single acquisition
 	// replicas is nil where no point is to be evaluated again.
@@ -47,7 +51,7 @@ type search struct {
 
 // newSearch prepares the search for the points after batch.
 func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, batch []optimizer.Suggestion) (*search, error) {
-	s := &search{r: r, model: m, options: o.options, penalty: &penalty{}, pending: len(r.Pending) + len(batch)}
+	s := &search{r: r, model: m, options: o.options, penalty: &penalty{}, first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
 	draws := 1
 	if o.options.Fantasy == Draws {
 		draws = o.options.Draws
@@ -149,6 +153,12 @@ func (s *search) fantasise(x *mat.Dense) {
 
 // next picks the best point; ok is false where the search found none.
 func (s *search) next() (suggestion optimizer.Suggestion, ok bool) {
+	if s.options.Acquisition == Portfolio {
+		s.criterion.kind = LogEI
+		if (s.first+s.picked)%explore == 0 {
+			s.criterion.kind = UCB
+		}
+	}
 	mean, variance := s.at.Posterior()
 	s.findIncumbents(mean)
 	values := make([]float64, len(s.places))
@@ -177,7 +187,7 @@ func (s *search) next() (suggestion optimizer.Suggestion, ok bool) {
 			best = s.improve(starts)
 		}
 	}
-	if again, found := s.again(); found && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
+	if again, found := s.again(); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
 		return s.repeat(again), true
 	}
 	if len(starts) == 0 {

@@ -1,7 +1,7 @@
 // Package kernel holds the covariance functions of the Gaussian processes:
 // their matrices and the gradients of them, over points of the unit cube with
 // numeric, stepped and categorical columns. Matern32, Matern52, Linear
-// and Nugget are plain kernels; Sum adds kernels, and Warped bends the columns
+// and Constant are plain kernels; Sum adds kernels, and Warped bends the columns
 // beneath one.
 package kernel
 

@@ -3,7 +3,6 @@ package kernel_test
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -37,8 +36,8 @@ func subjects() []subject {
 			[]float64{-0.7, 0.2, 0.5, 0.3, 1, -1, 0, -0.5}},
 		{"warped sum", kernel.NewWarped(sum, mixed()), warpedDefinition(5, mixed(), hebo), mixed(),
 			[]float64{-0.7, 0.2, 0.5, 0.3, -0.4, 0.5, -0.8, -0.3, 0.9}},
-		{"with a nugget", kernel.NewSum(kernel.NewMatern32(plain), kernel.NewNugget(plain)),
-			addition(4, maternDefinition(plain, 1.5), nuggetDefinition), plain, []float64{-0.7, 0.2, 0.5, 0.3, -1}},
+		{"with a constant", kernel.NewSum(kernel.NewMatern32(plain), kernel.NewConstant(plain)),
+			addition(4, maternDefinition(plain, 1.5), constantDefinition), plain, []float64{-0.7, 0.2, 0.5, 0.3, -1}},
 		{"warped, continuous", kernel.NewWarped(kernel.NewMatern32(kernel.Continuous(3)), kernel.Continuous(3)),
 			warpedDefinition(4, kernel.Continuous(3), maternDefinition(kernel.Continuous(3), 1.5)), kernel.Continuous(3),
 			[]float64{-0.7, 0.2, 0.5, 0.3, 1.5, -1.5, -2, 2, 0, 0}},
@@ -88,12 +87,7 @@ func linearDefinition(columns []kernel.Column) covariance {
 	}
 }
 
-func nuggetDefinition(theta, x, y []float64) float64 {
-	if slices.Equal(x, y) {
-		return math.Exp(theta[0])
-	}
-	return 0
-}
+func constantDefinition(theta, _, _ []float64) float64 { return math.Exp(theta[0]) }
 
 // addition is a + b, where a has the first of the hyperparameters.
 func addition(first int, a, b covariance) covariance {

@@ -44,7 +44,7 @@ func TestEntries(t *testing.T) {
 }
 
 func TestEmptyNameIsTheDefault(t *testing.T) {
-	// draws is a setting of gp alone.
+	// draws is no setting of random and sobol.
 	if err := Check("", map[string]any{"draws": 8}); err != nil {
 		t.Error(err)
 	}
@@ -52,7 +52,7 @@ func TestEmptyNameIsTheDefault(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `algorithm "gpp" is unknown: want one of gp, random, sobol` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `algorithm "gpp" is unknown: want one of hebo, gp, random, sobol` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})

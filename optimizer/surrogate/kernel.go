@@ -27,13 +27,11 @@ func (o Options) kernel(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 	if o.Kernel == Matern52 {
 		k = kernel.NewMatern52(seen)
 	}
+	k = kernel.NewSum(k, kernel.NewConstant(seen))
+	config.Kernel = append(config.Kernel, constantVariance)
 	if o.Linear {
 		k = kernel.NewSum(k, kernel.NewLinear(seen))
 		config.Kernel = append(config.Kernel, linearVariance)
-	}
-	if o.Nugget {
-		k = kernel.NewSum(k, kernel.NewNugget(seen))
-		config.Kernel = append(config.Kernel, nuggetVariance)
 	}
 	if !o.Warp {
 		return k, config
@@ -46,8 +44,10 @@ func (o Options) kernel(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 }
 
 var (
-	linearVariance = gp.Param{Prior: gp.Gamma{Shape: 1, Rate: 1}, Start: -2, Min: math.Log(1e-6), Max: math.Log(1e3)}
-	nuggetVariance = gp.Param{Prior: noisePrior, Start: -6, Min: math.Log(1e-8), Max: math.Log(10)}
+	// constantVariance is that of the process's mean: the outcomes of a search
+	// crowd near the best, so that their average says little of the rest.
+	constantVariance = gp.Param{Prior: gp.Flat{}, Start: math.Log(4), Fixed: true, Min: -20, Max: 20}
+	linearVariance   = gp.Param{Prior: gp.Gamma{Shape: 1, Rate: 1}, Start: -2, Min: math.Log(1e-6), Max: math.Log(1e3)}
 	// warpShape has a prior that is normal in log space: LogNormal's density is
 	// that of the shape itself, whose mode lies Sigma² lower.
 	warpShape = gp.Param{

@@ -35,8 +35,8 @@ type Data struct {
 	plain *Data
 	// logJacobian is that of the transform at the outcomes.
 	logJacobian float64
-	completed []bool    // by row
-	raw       []float64 // by row, as Y before it was transformed
+	completed   []bool    // by row
+	raw         []float64 // by row, as Y before it was transformed
 }
 
 // Observe reads a problem's observations, MaxPoints of them at most. Failed and
@@ -71,9 +71,7 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 	for row, i := range d.Of {
 		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].Point))
 	}
-	drawn := slices.Clone(y)
-	drawIn(drawn)
-	d.use(transform.Standard(drawn), drawn)
+	d.use(transform.Plain(y), y)
 	if learnt := transform.Fit(y); o.Transform && learnt.Kind() != transform.KindStandard {
 		plain := *d
 		d.plain = &plain
@@ -130,24 +128,6 @@ func selection(values []float64, limit int) []int {
 		chosen[rest[k*len(rest)/left]] = true
 	}
 	return slices.DeleteFunc(all, func(i int) bool { return !chosen[i] })
-}
-
-// drawIn lowers values above the upper outer fence to it: the upper quartile
-// plus three times the distance of the quartiles (Tukey 1977, Exploratory Data
-// Analysis, section 2E). A single absurd value, of an evaluation that diverged,
-// would otherwise leave no spread between the good ones. Values below stay as
-// they are: they are what is looked for.
-func drawIn(y []float64) {
-	sorted := slices.Sorted(slices.Values(y))
-	n := len(sorted)
-	low, high := sorted[n/4], sorted[(3*n)/4]
-	fence := high + 3*(high-low)
-	if n < 4 || !(high > low) {
-		return
-	}
-	for i, v := range y {
-		y[i] = min(v, fence)
-	}
 }
 
 // Moments returns the objective's mean and standard deviation, in its own units

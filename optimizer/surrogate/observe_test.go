@@ -32,7 +32,7 @@ func TestObserve(t *testing.T) {
 	if diff := cmp.Diff([]float64{0, 0.5, 1, 0.25}, d.X.RawMatrix().Data); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
-	if mean, sd := d.Moments(-1.5, 4); mean != 8 || sd != 6 {
+	if mean, sd := d.Moments(-1.5, 4); math.Abs(mean-8) > 1e-12 || math.Abs(sd-6) > 1e-12 {
 		t.Errorf("-1.5 standard deviations are %v, want 8; a variance of 4 is an sd of %v, want 6", mean, sd)
 	}
 }
@@ -67,25 +67,5 @@ func TestSelection(t *testing.T) {
 	}
 	if got := selection(values[:20], 20); len(got) != 20 {
 		t.Errorf("%d of 20", len(got))
-	}
-}
-
-func TestDrawIn(t *testing.T) {
-	// Quartiles 3 and 7 (the third and the seventh of the nine sorted values):
-	// the outer fence is at 7 + 3·4.
-	y := []float64{1, 2, 3, 4, 5, 6, 7, -1e6, 1e12}
-	drawIn(y)
-	if diff := cmp.Diff([]float64{1, 2, 3, 4, 5, 6, 7, -1e6, 18}, y); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	same := []float64{1, 1, 1, 1, 9}
-	drawIn(same)
-	if same[4] != 9 {
-		t.Errorf("without spread between the quartiles, 9 became %v", same[4])
-	}
-	huge := []float64{-math.MaxFloat64, -math.MaxFloat64, 0, math.MaxFloat64, math.MaxFloat64}
-	drawIn(huge)
-	if huge[4] != math.MaxFloat64 {
-		t.Errorf("the largest number became %v", huge[4])
 	}
 }

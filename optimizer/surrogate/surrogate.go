@@ -4,7 +4,6 @@ package surrogate
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -30,16 +29,13 @@ type Options struct {
 	// standardised.
 	Transform bool
 	Kernel    Smoothness
-	// Nugget lets a point differ from its neighbours by an amount that is the same
-	// whenever it is evaluated: what trees and tolerances do to an objective.
-	Nugget bool
 	// Linear adds a linear kernel to the Matérn one.
 	Linear bool
 }
 
 // DefaultOptions are those of the optimiser's defaults.
 func DefaultOptions() Options {
-	return Options{Warp: true, Transform: true, Kernel: Matern32, Linear: true, Nugget: true}
+	return Options{Transform: true, Kernel: Matern52, Linear: true}
 }
 
 // Model is a process that was fitted to observations. It is immutable and safe
@@ -77,10 +73,6 @@ const (
 	manyPoints = 400
 )
 
-// tinyNoise is the noise variance of an objective that has none: what keeps the
-// covariance matrix of close points well conditioned.
-const tinyNoise = 1e-6
-
 // Fit returns the model of the data, its hyperparameters found from warm, those
 // of an earlier fit of the same options if not nil, and from the priors'. Where
 // the data have a power transform, it is used if the observations are more likely
@@ -106,9 +98,6 @@ func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng 
 // fitOne is Fit with the transform that the data have.
 func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
 	k, config := o.kernel(columns(d.encoding))
-	if d.Noise() == NoiseFree {
-		config.Noise.Fixed, config.Noise.Start = true, math.Log(tinyNoise)
-	}
 	config.Warm, config.Subset = warm, fewPoints
 	if warm != nil {
 		config.Starts, config.Explore, config.Polish = 2, 4, 6

@@ -34,6 +34,16 @@ func Standard(y []float64) Transform {
 	return t
 }
 
+// Plain is Standard after the soft clip, if y has outliers: Fit without a power.
+func Plain(y []float64) Transform {
+	sorted, exponent := scaledAndSorted(y)
+	outliers := fences(sorted)
+	t := standard(squeezed(sorted, outliers), exponent, outliers)
+	t.all = t.extended(sorted)
+	t.bulk = t.extended(inliers(sorted, outliers))
+	return t
+}
+
 // Fit returns the transform under which the outcomes y, which must be finite,
 // are the most likely. Lower outcomes are taken to be better, which matters to
 // outliers only. The result depends on y alone, not on its order.

@@ -18,8 +18,14 @@ var (
 // outcome is therefore clamped, to the range of the fitted outcomes that are no
 // outliers, extended by its width to either side, and to Inverse(mean) where
 // that lies further out: moments of what is plausible, which grow with mean. A
-// single λ, mean and sd decide them, no matter how far an outlier was.
+// single λ, mean and sd decide them, no matter how far an outlier was. Those of a
+// KindStandard that clips nothing are exact.
 func (t Transform) Moments(mean, sd float64) (m, s float64) {
+	if t.kind == KindStandard && !t.clip.on {
+		// A line has the moments that it has, however far from the outcomes.
+		m, s = math.Ldexp(t.centre+t.scale*mean, t.exponent), math.Ldexp(t.scale*sd, t.exponent)
+		return min(max(m, -math.MaxFloat64), math.MaxFloat64), min(s, math.MaxFloat64)
+	}
 	middle := t.Inverse(mean)
 	if sd == 0 {
 		return middle, 0

@@ -1,0 +1,57 @@
+package kernel
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Constant is the covariance of an unknown constant, k(x, y) = v: in a sum, the
+// process has a mean that is learnt from the data as generalised least squares
+// would. Observations that lie close together, as a search leaves them near its
+// best ones, count little more than one. The hyperparameter is log v.
+type Constant struct{ driver }
+
+var _ Kernel = (*Constant)(nil)
+
+// NewConstant returns the kernel over the columns, at least one.
+func NewConstant(columns []Column) *Constant {
+	l := newLayout(columns)
+	return &Constant{driver{l, &constant{l}}}
+}
+
+type constant struct{ layout }
+
+func (k *constant) params() int { return 1 }
+
+func (k *constant) scratch() int { return 0 }
+
+// level is points under a Constant: their number, since all are alike, and v.
+type level struct {
+	points   int
+	variance float64
+}
+
+func (k *constant) prepare(theta []float64, x *mat.Dense, _ bool) prepared {
+	n, _ := x.Dims()
+	return level{n, math.Exp(theta[0])}
+}
+
+func (k *constant) row(dst []float64, _ [][]float64, x prepared, _ int, _ prepared, _ int) {
+	k.diag(dst, x)
+}
+
+func (k *constant) diag(dst []float64, x prepared) {
+	for i := range dst {
+		dst[i] = x.(level).variance
+	}
+}
+
+// gradientRow has ∂k/∂log v = k, and no slope anywhere.
+func (k *constant) gradientRow(sums, point []float64, _ [][]float64, x prepared, _ int, y prepared, weights []float64) {
+	clear(point)
+	sums[0] += x.(level).variance * floats.Sum(weights[:y.(level).points])
+}
+
+func (k *constant) diagGradient(dst []float64, _ prepared, _ int) { clear(dst) }
