@@ -60,7 +60,7 @@ func (e *examination) explained() float64 {
 	}
 	// The mean of the others misses each value by n/(n−1) times what the mean of
 	// all does.
-	explained := 1 - missed/(stat.PopVariance(e.used.Data.Y, nil)*n*math.Pow(n/(n-1), 2))
+	explained := 1 - missed*(n-1)*(n-1)/(stat.PopVariance(e.used.Data.Y, nil)*n*n*n)
 	if !finite(explained) { // the model's values do not vary
 		return 0
 	}

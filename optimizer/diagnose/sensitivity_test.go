@@ -33,7 +33,7 @@ func TestSobolOfIshigami(t *testing.T) {
 		return 1e3 + math.Sin(x(0)) + a*math.Pow(math.Sin(x(1)), 2) + b*math.Pow(x(2), 4)*math.Sin(x(0))
 	})
 	pi4 := math.Pow(math.Pi, 4)
-	first := []float64{math.Pow(1+b*pi4/5, 2) / 2, a * a / 8, 0, 0}
+	first := []float64{(1 + b*pi4/5) * (1 + b*pi4/5) / 2, a * a / 8, 0, 0}
 	interaction := 8 * b * b * pi4 * pi4 / 225
 	total := []float64{first[0] + interaction, first[1], interaction, 0}
 	variance := first[0] + first[1] + interaction

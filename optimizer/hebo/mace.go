@@ -123,7 +123,7 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 		if !available(row - from) {
 			continue
 		}
-		value := 0.0
+		var value float64
 		switch {
 		case batch > 2 && picked == 0:
 			value = average(mean.RawRowView(row))

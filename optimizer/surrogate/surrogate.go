@@ -85,14 +85,10 @@ func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng 
 		return best, err
 	}
 	plain, plainErr := fitOne(ctx, d.plain, o, warm, rng)
-	switch {
-	case plainErr != nil:
-		return best, err
-	case err != nil || plain.evidence > best.evidence:
-		return plain, nil
-	default:
-		return best, nil
+	if err != nil || plainErr == nil && plain.evidence > best.evidence {
+		return plain, plainErr
 	}
+	return best, nil
 }
 
 // fitOne is Fit with the transform that the data have.
