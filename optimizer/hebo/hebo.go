@@ -1,13 +1,15 @@
-// Package hebo is the optimiser that users call gp: Bayesian optimisation with a
-// Gaussian process. It models the objective by a Matérn-5/2 process with a
-// lengthscale for each parameter, and suggests the points of the greatest
-// expected improvement, one after another, each as if those before it and all
-// that are still being evaluated had come back with simulated values.
+// Package hebo is the optimiser that users call hebo, and gp in its plain form:
+// Bayesian optimisation after HEBO (Cowen-Rivers et al. 2022), made asynchronous.
+// The package surrogate models the objective: outcomes transformed to look normal,
+// a Matérn and a linear kernel, a learnt mean, and parameters warped where that is
+// asked for. Points are chosen by one acquisition function or by the Pareto front
+// of three (MACE), one after another, each as if those before it and all that are
+// still being evaluated had come back with simulated values. Where evaluations are
+// noisy, promising points are evaluated again.
 //
-// Outcomes are standardised, after values far on the bad side were drawn in to
-// Tukey's outer fence; a failed or infeasible evaluation counts as the worst
-// value so far. A study with more than surrogate.MaxPoints observations is modelled by
-// some of them: the best, the latest, and an even share of the rest.
+// A failed or infeasible evaluation counts as the worst value so far. A study with
+// more than surrogate.MaxPoints observations is modelled by some of them: the best,
+// the latest, and an even share of the rest.
 package hebo
 
 import (
