@@ -26,6 +26,9 @@ const (
 	maxPause = 5 * time.Second
 )
 
+// errUnwanted says that a slot's evaluator wants no attempt any more.
+var errUnwanted = errors.New("no attempt is wanted any more")
+
 // slot evaluates one assignment after another until ctx ends.
 func (r *run) slot(ctx context.Context, n int) (err error) {
 	ev, err := r.evaluator(n)
@@ -39,13 +42,15 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 	}()
 	pause := minPause
 	for r.sender.room(ctx) == nil {
-		d, err := r.options.Bus.Fetch(ctx)
+		d, err := r.fetch(ctx, ev)
 		switch {
 		case err == nil:
 			pause = minPause
 			r.handle(ctx, n, ev, d)
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, errUnwanted):
+			pause = minPause
 		case errors.Is(err, messaging.ErrClosed):
 			return fmt.Errorf("slot %d: fetch an assignment: %w", n, err)
 		default:
@@ -55,6 +60,25 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 		}
 	}
 	return nil
+}
+
+// fetch waits for an assignment, while the evaluator wants one; errUnwanted
+// where it wants none any more.
+func (r *run) fetch(ctx context.Context, ev evaluation.Evaluator) (messaging.Delivery, error) {
+	gate, ok := ev.(evaluation.Gate)
+	if !ok {
+		return r.options.Bus.Fetch(ctx)
+	}
+	wanted, stop, err := gate.Await(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("await an evaluator: %w", err)
+	}
+	defer stop()
+	d, err := r.options.Bus.Fetch(wanted)
+	if err != nil && wanted.Err() != nil {
+		err = errUnwanted
+	}
+	return d, err
 }
 
 // handle takes one delivery to its end.

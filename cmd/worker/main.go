@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/fantasia-hpo/fantasia/internal/attach"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 var version = "dev"
@@ -34,9 +36,8 @@ func run(stderr io.Writer) int {
 }
 
 func command(stderr io.Writer) *cobra.Command {
-	o := attach.Options{Version: version, Logs: stderr, Worker: worker.DefaultOptions()}
+	o := newOptions(stderr)
 	w := &o.Worker
-	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "worker --nats URL,… [flags] [-- COMMAND …]",
 		Short: "Evaluate trials",
@@ -47,33 +48,49 @@ trials back to be run elsewhere, free of charge. Every flag can also be set in t
 environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 		Example: `  worker --nats nats://localhost:4222 --slots 4 -- python train.py '${args}'
   worker --nats nats://localhost:4222 --pool gpus --gpus auto --allow-study-commands`,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PreRunE:       func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		Version:           version,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		Args:              cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
 				return fmt.Errorf("argument %q: the command to run comes after --", args[0])
 			}
 			w.Command = args
-			if verbose {
-				o.Level = slog.LevelDebug
-			}
-			return attach.Run(cmd.Context(), o)
+			return attach.Run(cmd.Context(), *o)
 		},
 	}
 	f := cmd.Flags()
+	sharedFlags(f, o)
+	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to share out among the slots: auto, none, or a list such as 0,1")
+	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies bring")
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.AddCommand(sidecarCommand(stderr), installCommand())
+	return cmd
+}
+
+func newOptions(stderr io.Writer) *attach.Options {
+	return &attach.Options{Version: version, Logs: stderr, Worker: worker.DefaultOptions()}
+}
+
+// sharedFlags are those of every worker, whatever evaluates its trials.
+func sharedFlags(f *pflag.FlagSet, o *attach.Options) {
+	w := &o.Worker
 	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
 	f.StringVar(&w.Name, "name", "", "the worker's name (default: drawn once and kept in its state directory)")
 	f.StringVar(&w.Pool, "pool", w.Pool, "the pool whose trials it takes")
 	f.IntVar(&w.Slots, "slots", w.Slots, "how many trials it runs at once")
-	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to share out among the slots: auto, none, or a list such as 0,1")
 	f.StringVar(&w.StateDir, "state", w.StateDir, "directory of its own: results that wait for a receipt, logs")
 	f.StringVar(&w.Checkpoints, "checkpoints", w.Checkpoints, "directory of the trials' checkpoints, best on shared storage (default: in --state)")
-	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies bring")
 	f.DurationVar(&w.Drain, "drain", w.Drain, "how long running trials may take to end after SIGTERM")
 	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; well below the coordinator's --worker-lease")
 	f.StringVar(&o.Listen, "listen", "", "where to serve /metrics, /healthz and /readyz; nowhere by default")
-	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
-	return cmd
+	f.BoolFuncP("verbose", "v", "log more", func(text string) error {
+		verbose, err := strconv.ParseBool(text)
+		if verbose {
+			o.Level = slog.LevelDebug
+		}
+		return err
+	})
 }

@@ -28,6 +28,9 @@ const closeTimeout = 10 * time.Second
 type Options struct {
 	// Worker are the worker's own; Run sets its bus and telemetry.
 	Worker worker.Options
+	// Setup completes the worker's options when its name, bus and telemetry are
+	// set, such as by NewEvaluator; it may be nil.
+	Setup func(ctx context.Context, w *worker.Options) error
 	// NATS are the addresses of its servers.
 	NATS []string
 	// Listen is where probes and metrics are served; empty for nowhere.
@@ -67,6 +70,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	stack.PushClose("the worker's bus", bus.Close)
 	w.Bus, w.Logger, w.Tracer, w.Meter = bus, tel.Logger(), tel.Tracer(), tel.Meter()
 	w.Software = "fantasia " + o.Version
+	if o.Setup != nil {
+		if err := o.Setup(ctx, &w); err != nil {
+			return err
+		}
+	}
 	evaluator, err := worker.New(w)
 	if err != nil {
 		return err

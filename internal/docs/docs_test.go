@@ -51,7 +51,7 @@ func (r *reader) flags() map[string]bool {
 		}
 	}
 	walk(cli.New(cli.Options{Version: "test"}))
-	for _, program := range []string{"coordinator", "worker"} {
+	for _, program := range []string{"coordinator", "worker", "worker sidecar"} {
 		help := r.run(&block{document: program, text: program + " --help"})
 		_, list, _ := strings.Cut(help, "\nFlags:")
 		for _, m := range flagName.FindAllStringSubmatch(list, -1) {

@@ -63,7 +63,8 @@ type Ending struct {
 }
 
 // Evaluator evaluates one attempt at a time; each slot has its own. Its methods
-// are not called concurrently.
+// are not called concurrently. An ending that Evaluate has returned is on disk
+// when the next of them is called.
 type Evaluator interface {
 	// Accept says why the assignment cannot be evaluated here; nil where it can.
 	Accept(a *messaging.Assignment) error
@@ -72,6 +73,15 @@ type Evaluator interface {
 	Evaluate(ctx context.Context, job Job) Ending
 	// Close ends what is kept between attempts, gracefully until ctx ends.
 	Close(ctx context.Context) error
+}
+
+// Gate is an Evaluator whose slot is to take attempts at times only.
+type Gate interface {
+	Evaluator
+	// Await waits until the slot shall take an attempt, or ctx ends, which is its
+	// error. The context that it returns is ctx that also ends when the slot
+	// shall take none any more; stop is called once the slot has one, or none.
+	Await(ctx context.Context) (wanted context.Context, stop func(), err error)
 }
 
 // Stopped returns ErrTimeout, ErrCancelled or ErrLeaving where that ended ctx;

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestInstall(t *testing.T) {
+	program, dir := filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "new", "directory")
+	for _, content := range []string{"one", "another, longer one"} { // the second replaces the first
+		if err := os.WriteFile(program, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := install(program, dir); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) != 1 || entries[0].Name() != "worker" {
+			t.Fatalf("the directory holds %v, want worker alone", entries)
+		}
+		got, err := os.ReadFile(filepath.Join(dir, "worker"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := entries[0].Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != content || info.Mode() != 0o755 {
+			t.Errorf("worker is %q with mode %v, want %q with -rwxr-xr-x", got, info.Mode(), content)
+		}
+	}
+}
+
+func TestInstallLeavesNothingBehindWhereItFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "worker"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := install(os.Args[0], dir); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the directory holds %v (%v), want what it held", entries, err)
+	}
+}
