@@ -1,0 +1,9 @@
+{{/* The members of the bundled etcd, as --initial-cluster wants them. */}}
+{{- define "fantasia.etcdCluster" -}}
+{{- $name := printf "%s-etcd" (include "fantasia.fullname" .) -}}
+{{- $members := list -}}
+{{- range $i := until (int .Values.etcd.bundled.replicas) -}}
+{{- $members = append $members (printf "%s-%d=http://%s-%d.%s.%s.svc.%s:2380" $name $i $name $i $name $.Release.Namespace $.Values.clusterDomain) -}}
+{{- end -}}
+{{- join "," $members -}}
+{{- end -}}

@@ -1,0 +1,140 @@
+{{- define "fantasia.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "fantasia.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "fantasia.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "fantasia.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The labels that select a component's pods: (list $ component). */}}
+{{- define "fantasia.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ include "fantasia.name" $root }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{/* The labels of a component's resources: (list $ component). */}}
+{{- define "fantasia.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "fantasia.selector" . }}
+app.kubernetes.io/part-of: fantasia
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* An image: (list $ name whole-reference). */}}
+{{- define "fantasia.image" -}}
+{{- $root := index . 0 -}}
+{{- index . 2 | default (printf "%s/%s:%s" $root.Values.image.repository (index . 1) ($root.Values.image.tag | default $root.Chart.AppVersion)) -}}
+{{- end -}}
+
+{{- define "fantasia.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The security context of every pod: Kubernetes' restricted profile. */}}
+{{- define "fantasia.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{/* The security context of every container. */}}
+{{- define "fantasia.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* Keeps the pods of a component on different hosts: (list $ component soft|hard). */}}
+{{- define "fantasia.apart" -}}
+podAntiAffinity:
+  {{- if eq (index . 2) "hard" }}
+  requiredDuringSchedulingIgnoredDuringExecution:
+    - topologyKey: kubernetes.io/hostname
+      labelSelector:
+        matchLabels:
+          {{- include "fantasia.selector" . | nindent 10 }}
+  {{- else }}
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            {{- include "fantasia.selector" . | nindent 12 }}
+  {{- end }}
+{{- end -}}
+
+{{/* Addresses of NATS, separated by commas. */}}
+{{- define "fantasia.natsURLs" -}}
+{{- if .Values.nats.urls -}}
+{{- join "," .Values.nats.urls -}}
+{{- else -}}
+nats://{{ include "fantasia.fullname" . }}-nats.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:4222
+{{- end -}}
+{{- end -}}
+
+{{/* Addresses of etcd, separated by commas. */}}
+{{- define "fantasia.etcdURLs" -}}
+{{- if .Values.etcd.urls -}}
+{{- join "," .Values.etcd.urls -}}
+{{- else -}}
+{{- $root := . -}}
+{{- $hosts := list -}}
+{{- range $i := until (int .Values.etcd.bundled.replicas) -}}
+{{- $hosts = append $hosts (printf "http://%s-etcd-%d.%s-etcd.%s.svc.%s:2379" (include "fantasia.fullname" $root) $i (include "fantasia.fullname" $root) $root.Release.Namespace $root.Values.clusterDomain) -}}
+{{- end -}}
+{{- join "," $hosts -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Address of the API inside the cluster. */}}
+{{- define "fantasia.apiURL" -}}
+http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:{{ .Values.coordinator.service.port }}
+{{- end -}}
+
+{{/* Where telemetry goes and what it says of the pod: (list $ component). */}}
+{{- define "fantasia.telemetryEnv" -}}
+{{- $root := index . 0 -}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+- name: POD_UID
+  valueFrom: {fieldRef: {fieldPath: metadata.uid}}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- name: NODE_NAME
+  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+- name: OTEL_RESOURCE_ATTRIBUTES
+  value: k8s.namespace.name=$(POD_NAMESPACE),k8s.pod.name=$(POD_NAME),k8s.pod.uid=$(POD_UID),k8s.node.name=$(NODE_NAME),k8s.container.name={{ index . 1 }},service.namespace={{ $root.Release.Name }},service.instance.id=$(POD_UID)
+{{- with $root.Values.telemetry.otlpEndpoint }}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ . | quote }}
+- name: OTEL_EXPORTER_OTLP_PROTOCOL
+  value: {{ $root.Values.telemetry.otlpProtocol | quote }}
+{{- end }}
+{{- range $name, $value := $root.Values.telemetry.env }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end -}}

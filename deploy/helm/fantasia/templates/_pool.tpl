@@ -1,0 +1,217 @@
+{{/* A pool's values over the defaults, as YAML: (list $ overrides). */}}
+{{- define "fantasia.pool" -}}
+{{- toYaml (mergeOverwrite (deepCopy (index . 0).Values.poolDefaults) (deepCopy (index . 1 | default dict))) -}}
+{{- end -}}
+
+{{/* The labels that select a pool's pods: (list $ pool). */}}
+{{- define "fantasia.poolSelector" -}}
+{{ include "fantasia.selector" (list (index . 0) "worker") }}
+fantasia.dev/pool: {{ index . 1 | quote }}
+{{- end -}}
+
+{{/* The labels of a pool's resources: (list $ pool). */}}
+{{- define "fantasia.poolLabels" -}}
+{{ include "fantasia.labels" (list (index . 0) "worker") }}
+fantasia.dev/pool: {{ index . 1 | quote }}
+{{- end -}}
+
+{{/* Copies the worker into a volume, for images that lack it: $. */}}
+{{- define "fantasia.installWorker" -}}
+- name: install-worker
+  image: {{ include "fantasia.image" (list . "worker" "") }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  args: [install, /fantasia]
+  resources:
+    requests: {cpu: 50m, memory: 32Mi}
+    limits: {memory: 128Mi}
+  securityContext:
+    {{- include "fantasia.containerSecurity" . | nindent 4 }}
+  volumeMounts:
+    - {name: fantasia, mountPath: /fantasia}
+{{- end -}}
+
+{{/* Where pods that can be taken away at any time run. */}}
+{{- define "fantasia.preemptibleTolerations" -}}
+- {key: cloud.google.com/gke-spot, operator: Equal, value: "true", effect: NoSchedule}
+- {key: kubernetes.azure.com/scalesetpriority, operator: Equal, value: spot, effect: NoSchedule}
+- {key: fantasia.dev/preemptible, operator: Exists}
+{{- end -}}
+
+{{- define "fantasia.preemptibleAffinity" -}}
+nodeAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      preference: {matchExpressions: [{key: cloud.google.com/gke-spot, operator: In, values: ["true"]}]}
+    - weight: 100
+      preference: {matchExpressions: [{key: kubernetes.azure.com/scalesetpriority, operator: In, values: [spot]}]}
+    - weight: 100
+      preference: {matchExpressions: [{key: eks.amazonaws.com/capacityType, operator: In, values: [SPOT]}]}
+    - weight: 100
+      preference: {matchExpressions: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]}
+{{- end -}}
+
+{{/* The pod of a pool: (dict "root" $ "name" pool "pool" values "account" service account). */}}
+{{- define "fantasia.poolPod" -}}
+{{- $root := .root -}}
+{{- $p := .pool -}}
+metadata:
+  labels:
+    {{- include "fantasia.poolLabels" (list $root .name) | nindent 4 }}
+    fantasia.dev/preemptible: {{ $p.preemptible | quote }}
+    {{- with $p.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  annotations:
+    cluster-autoscaler.kubernetes.io/safe-to-evict: {{ $p.preemptible | quote }}
+    {{- with merge (dict) $p.podAnnotations $root.Values.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  serviceAccountName: {{ .account }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  terminationGracePeriodSeconds: {{ add $p.drainSeconds 20 }}
+  {{- include "fantasia.pullSecrets" $root | nindent 2 }}
+  {{- with $p.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with $p.runtimeClassName }}
+  runtimeClassName: {{ . }}
+  {{- end }}
+  securityContext:
+    {{- mergeOverwrite (include "fantasia.podSecurity" $root | fromYaml) $p.podSecurityContext | toYaml | nindent 4 }}
+  {{- if $p.affinity }}
+  affinity:
+    {{- toYaml $p.affinity | nindent 4 }}
+  {{- else if $p.preemptible }}
+  affinity:
+    {{- include "fantasia.preemptibleAffinity" $root | nindent 4 }}
+  {{- end }}
+  {{- with $p.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- range . }}
+    - labelSelector:
+        matchLabels:
+          {{- include "fantasia.poolSelector" (list $root $.name) | nindent 10 }}
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+  {{- end }}
+  {{- with $p.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if or $p.tolerations $p.preemptible }}
+  tolerations:
+    {{- with $p.tolerations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+    {{- if $p.preemptible }}
+    {{- include "fantasia.preemptibleTolerations" $root | nindent 4 }}
+    {{- end }}
+  {{- end }}
+  {{- if and $p.image (not $p.workerPath) }}
+  initContainers:
+    {{- include "fantasia.installWorker" $root | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: worker
+      image: {{ include "fantasia.image" (list $root "worker" $p.image) }}
+      imagePullPolicy: {{ $p.imagePullPolicy | default $root.Values.image.pullPolicy }}
+      {{- if $p.workerPath }}
+      command: [{{ $p.workerPath | quote }}]
+      {{- else if $p.image }}
+      command: [/fantasia/worker]
+      {{- end }}
+      args:
+        - --name=$(POD_NAME)
+        - --pool={{ .name }}
+        - --nats={{ include "fantasia.natsURLs" $root }}
+        - --slots={{ $p.slots }}
+        - --gpus={{ ternary "auto" "none" (gt (int $p.gpus) 0) }}
+        - --state=/var/lib/fantasia
+        - --listen=:8081
+        - --drain={{ $p.drainSeconds }}s
+        - --heartbeat={{ $p.heartbeat }}
+        {{- if $p.checkpoints.existingClaim }}
+        - --checkpoints=/var/lib/fantasia-checkpoints
+        {{- end }}
+        {{- if $p.allowStudyCommands }}
+        - --allow-study-commands
+        {{- end }}
+        {{- if $p.verbose }}
+        - --verbose
+        {{- end }}
+        {{- range $p.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
+        {{- if $p.command }}
+        - --
+        {{- range $p.command }}
+        - {{ . | quote }}
+        {{- end }}
+        {{- end }}
+      env:
+        {{- include "fantasia.telemetryEnv" (list $root "worker") | nindent 8 }}
+        - name: HOME
+          value: /tmp
+        {{- with $p.env }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with $p.envFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      ports:
+        - {name: probes, containerPort: 8081}
+      startupProbe:
+        httpGet: {path: /healthz, port: probes}
+        periodSeconds: 1
+        failureThreshold: 120
+      livenessProbe:
+        httpGet: {path: /healthz, port: probes}
+        periodSeconds: 20
+        timeoutSeconds: 10
+        failureThreshold: 6
+      readinessProbe:
+        httpGet: {path: /readyz, port: probes}
+        periodSeconds: 5
+        timeoutSeconds: 5
+      resources:
+        {{- $resources := deepCopy $p.resources }}
+        {{- if gt (int $p.gpus) 0 }}
+        {{- $resources = mergeOverwrite $resources (dict "limits" (dict $p.gpuResource (int $p.gpus))) }}
+        {{- end }}
+        {{- toYaml $resources | nindent 8 }}
+      securityContext:
+        {{- mergeOverwrite (include "fantasia.containerSecurity" $root | fromYaml) $p.securityContext | toYaml | nindent 8 }}
+      volumeMounts:
+        - {name: state, mountPath: /var/lib/fantasia}
+        - {name: tmp, mountPath: /tmp}
+        {{- if and $p.image (not $p.workerPath) }}
+        - {name: fantasia, mountPath: /fantasia, readOnly: true}
+        {{- end }}
+        {{- if $p.checkpoints.existingClaim }}
+        - {name: checkpoints, mountPath: /var/lib/fantasia-checkpoints}
+        {{- end }}
+        {{- with $p.volumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+  volumes:
+    {{- if eq $p.state.type "emptyDir" }}
+    - name: state
+      emptyDir: {sizeLimit: {{ $p.state.size }}}
+    {{- end }}
+    - name: tmp
+      emptyDir: {}
+    {{- if and $p.image (not $p.workerPath) }}
+    - name: fantasia
+      emptyDir: {sizeLimit: 256Mi}
+    {{- end }}
+    {{- with $p.checkpoints.existingClaim }}
+    - name: checkpoints
+      persistentVolumeClaim: {claimName: {{ . }}}
+    {{- end }}
+    {{- with $p.volumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end -}}
