@@ -56,23 +56,68 @@ func splitElement(element string) ([]piece, error) {
 	return pieces, nil
 }
 
-// splitCommand splits every element, and tells which parameters the template
-// names.
-func splitCommand(template []string) (elements [][]piece, named map[string]bool, err error) {
-	named = make(map[string]bool)
-	for _, element := range template {
-		pieces, err := splitElement(element)
+// wordsOf tells which words the texts name.
+func wordsOf(texts []string) (map[string]bool, error) {
+	named := make(map[string]bool)
+	for _, text := range texts {
+		pieces, err := splitElement(text)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		elements = append(elements, pieces)
 		for _, p := range pieces {
 			if p.word != "" {
 				named[p.word] = true
 			}
 		}
 	}
-	return elements, named, nil
+	return named, nil
+}
+
+// Expander expands the ${words} of texts that belong together: the elements of
+// a command, or the texts of a document such as a Kubernetes manifest. It is
+// safe for concurrent use.
+type Expander struct {
+	order []string
+	named map[string]bool
+	point Point
+	words map[string]string
+}
+
+// NewExpander returns an Expander for a point. texts are all texts that will be
+// expanded: ${args} leaves out the parameters that any of them names. words are
+// further words beside the parameters, which they beat.
+func NewExpander(texts, order []string, point Point, words map[string]string) (*Expander, error) {
+	named, err := wordsOf(texts)
+	if err != nil {
+		return nil, err
+	}
+	return &Expander{order: order, named: named, point: point, words: words}, nil
+}
+
+// Expand is what one text becomes: one text, or as many as ${args} and
+// ${overrides}, which stand alone, say. It fails where a ${name} is neither a
+// word nor an active parameter.
+func (x *Expander) Expand(text string) ([]string, error) {
+	pieces, err := splitElement(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(pieces) == 1 && (pieces[0].word == wordArgs || pieces[0].word == wordOverrides) {
+		return otherArguments(pieces[0].word, x.order, x.named, x.point), nil
+	}
+	var b strings.Builder
+	for _, p := range pieces {
+		if p.word == "" {
+			b.WriteString(p.text)
+		} else if word, ok := x.words[p.word]; ok {
+			b.WriteString(word)
+		} else if value, ok := x.point[p.word]; ok {
+			b.WriteString(Format(value))
+		} else {
+			return nil, fmt.Errorf("the trial has no parameter %q; it has %s", p.word, strings.Join(x.order, ", "))
+		}
+	}
+	return []string{b.String()}, nil
 }
 
 // ExpandCommand is the argv that a study's command becomes for a point.
@@ -85,31 +130,17 @@ func ExpandCommand(template, order []string, point Point, file string) ([]string
 	if len(template) == 0 {
 		return nil, errors.New("the command is empty: give the program and its arguments")
 	}
-	elements, named, err := splitCommand(template)
+	x, err := NewExpander(template, order, point, map[string]string{wordFile: file})
 	if err != nil {
 		return nil, err
 	}
 	argv := make([]string, 0, len(template)+len(order))
-	for i, pieces := range elements {
-		if len(pieces) == 1 && (pieces[0].word == wordArgs || pieces[0].word == wordOverrides) {
-			argv = append(argv, otherArguments(pieces[0].word, order, named, point)...)
-			continue
+	for i, element := range template {
+		texts, err := x.Expand(element)
+		if err != nil {
+			return nil, fmt.Errorf("command element %d, %q: %w", i, element, err)
 		}
-		var b strings.Builder
-		for _, p := range pieces {
-			switch value, ok := point[p.word]; {
-			case p.word == "":
-				b.WriteString(p.text)
-			case p.word == wordFile:
-				b.WriteString(file)
-			case ok:
-				b.WriteString(Format(value))
-			default:
-				return nil, fmt.Errorf("command element %d, %q: the trial has no parameter %q; it has %s",
-					i, template[i], p.word, strings.Join(order, ", "))
-			}
-		}
-		argv = append(argv, b.String())
+		argv = append(argv, texts...)
 	}
 	return argv, nil
 }
