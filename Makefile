@@ -24,9 +24,15 @@ build: ## Build bin/fantasia, bin/coordinator and bin/worker, static
 examples/digits/digits:
 	CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./examples/digits
 
+.PHONY: images
+images: ## Make the container images, without an engine, into bin/images
+	cd tools/images && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/tools/images .
+	bin/tools/images --root . --out bin/images --version '$(VERSION)' $(IMAGES)
+
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
 
 .PHONY: test-python
 test-python: build ## Tune the unmodified scikit-learn script (needs Python with scikit-learn)

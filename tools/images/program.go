@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// program is what an image holds.
+type program struct {
+	name        string // of the image
+	binary      string // in /usr/local/bin, the entry point
+	pkg         string // what is built, in the main module's build list
+	title       string
+	description string
+	licence     string // SPDX
+	source      string // address of the sources
+	state       string // a directory of its own, to mount a volume on, or empty
+}
+
+const ourSource = "https://github.com/fantasia-hpo/fantasia"
+
+// programs are all images. The last three are for evaluation and tests: NATS and
+// etcd from the versions that Fantasia is tested with, and the training example.
+var programs = []program{
+	{name: "coordinator", binary: "coordinator", pkg: "./cmd/coordinator", title: "Fantasia coordinator",
+		description: "Leads studies: suggests trials, publishes them to workers, folds their results", licence: "Apache-2.0", source: ourSource},
+	{name: "worker", binary: "worker", pkg: "./cmd/worker", title: "Fantasia worker",
+		description: "Evaluates trials", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
+	{name: "fantasia", binary: "fantasia", pkg: "./cmd/fantasia", title: "Fantasia",
+		description: "The command line", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
+	{name: "nats", binary: "nats-server", pkg: "github.com/nats-io/nats-server/v2", title: "NATS server",
+		description: "NATS with JetStream, for the evaluation of Fantasia", licence: "Apache-2.0", source: "https://github.com/nats-io/nats-server", state: "/var/lib/nats"},
+	{name: "etcd", binary: "etcd", pkg: "go.etcd.io/etcd/server/v3", title: "etcd",
+		description: "etcd, for the evaluation of Fantasia", licence: "Apache-2.0", source: "https://github.com/etcd-io/etcd", state: "/var/lib/etcd"},
+	{name: "digits", binary: "digits", pkg: "./examples/digits", title: "Handwritten digits",
+		description: "A training job to tune: a small neural network on handwritten digits", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
+}
+
+// choose returns the programs that have the names, or all without any.
+func choose(names []string) ([]program, error) {
+	if len(names) == 0 {
+		return programs, nil
+	}
+	var chosen []program
+	for _, name := range names {
+		i := slices.IndexFunc(programs, func(p program) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no image %q, only %s", name, nameList())
+		}
+		chosen = append(chosen, programs[i])
+	}
+	return chosen, nil
+}
+
+func nameList() string {
+	names := make([]string, len(programs))
+	for i, p := range programs {
+		names[i] = p.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// build links a program, static and without paths of this machine, and returns
+// its file and what it was built from.
+func (o *options) build(ctx context.Context, p program, dir string) (string, *buildinfo.BuildInfo, error) {
+	out := filepath.Join(dir, p.binary)
+	flags := "-s -w"
+	if p.source == ourSource {
+		flags += " -X main.version=" + o.version
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, p.pkg)
+	cmd.Dir = o.root
+	// What would change the bytes is set, whatever the caller has.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		return "", nil, fmt.Errorf("go build %s: %w\n%s", p.pkg, err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	info, err := buildinfo.ReadFile(out)
+	if err != nil {
+		return "", nil, fmt.Errorf("read what %s was built from: %w", p.pkg, err)
+	}
+	return out, info, nil
+}
+
+// softwareVersion is that of the program in the image: a module's for one of
+// another project, else what is being released.
+func (o *options) softwareVersion(p program, info *buildinfo.BuildInfo) string {
+	if p.source == ourSource {
+		return o.version
+	}
+	return strings.TrimPrefix(info.Main.Version, "v")
+}
