@@ -73,9 +73,10 @@ vulnerabilities: ## Look for known vulnerabilities in what is linked
 	$(TOOL) govulncheck ./...
 
 .PHONY: generate
-generate: ## Generate the API's code and the JSON Schema again
+generate: ## Generate the API's code, the JSON Schema and the CustomResourceDefinition again
 	api/buf.sh generate
 	$(GO) run ./cmd/fantasia schema > study/testdata/study.schema.json
+	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/files/study-crd.yaml
 
 .PHONY: clean
 clean: ## Remove what was built

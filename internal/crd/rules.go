@@ -1,0 +1,91 @@
+package crd
+
+// rule is a validation in CEL: what must hold, where it is reported, and what is
+// said where it does not.
+type rule struct{ holds, field, message string }
+
+// extras are keywords beyond those of the study file's schema, by definition and
+// field. Bounds keep the rules' cost within what the API server accepts.
+var extras = map[string]map[string]object{
+	"Spec": {
+		// Names are unique, and an apply merges parameters by name.
+		"parameters": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"name"}},
+	},
+	"Objective": {"metric": {"maxLength": 64}},
+	"Algorithm": {"name": {"maxLength": 64}, "seed": {"format": "int64"}},
+	"Budget":    {"maxDuration": {"maxLength": 64}},
+	"Parameter": {"name": {"maxLength": 64}},
+	"Trial": {
+		"command": {"maxItems": 1000, "items": object{"type": "string", "maxLength": 4096}},
+		"env":     {"maxProperties": 256},
+	},
+}
+
+const created = "!has(oldSelf.status) || !has(oldSelf.status.id) || "
+
+// fixed is the rule of a field that cannot change once a study has begun.
+func fixed(field string) rule {
+	return rule{
+		holds:   created + "self.spec." + field + " == oldSelf.spec." + field,
+		field:   ".spec." + field,
+		message: field + " cannot change once the study has begun, since it is what the trials have measured: make another study",
+	}
+}
+
+// rules hold what study.Parse checks over several fields, as far as CEL sees
+// them: it does not see values, value, when, initial and settings, whose types
+// the study file decides. By definition.
+var rules = map[string][]rule{
+	"Study": {
+		{"size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')", "",
+			"metadata.name: a study's name is lower-case letters, digits and dashes, at most 63"},
+		fixed("objective.metric"), fixed("objective.direction"), fixed("objective.take"),
+		fixed("trial.command"),
+	},
+	"Parameter": {
+		{"!(self.name in ['args', 'overrides', 'file'])", ".name",
+			"args, overrides and file have meanings in a command: choose another name"},
+		{"!(self.type in ['float', 'int']) || has(self.min) && has(self.max)", "",
+			"a float or an int needs min and max"},
+		{"self.type in ['float', 'int'] || !has(self.min) && !has(self.max) && !has(self.step) && !has(self.scale)", "",
+			"min, max, step and scale are for types float and int: leave them out"},
+		{"!has(self.min) || !has(self.max) || self.min < self.max", ".max",
+			"max must be above min; to keep one value, use type: fixed with value"},
+		{"!has(self.scale) || self.scale != 'log' || !has(self.min) || self.min > 0.0", ".min",
+			"scale log needs a range above 0"},
+		{"!has(self.scale) || self.scale != 'logit' || self.type != 'float' || !has(self.min) || !has(self.max) || self.min > 0.0 && self.max < 1.0", ".scale",
+			"scale logit needs a range inside of (0, 1), ends excluded"},
+		{"self.type != 'int' || !has(self.min) || self.min >= -9007199254740992.0 && self.min <= 9007199254740992.0 && double(int(self.min)) == self.min", ".min",
+			"an int has whole bounds, at most 2^53 from 0"},
+		{"self.type != 'int' || !has(self.max) || self.max >= -9007199254740992.0 && self.max <= 9007199254740992.0 && double(int(self.max)) == self.max", ".max",
+			"an int has whole bounds, at most 2^53 from 0"},
+		{"self.type != 'int' || !has(self.step) || self.step <= 9007199254740992.0 && double(int(self.step)) == self.step", ".step",
+			"an int has whole steps"},
+		{"!has(self.step) || !has(self.min) || !has(self.max) || self.min >= self.max || self.step <= self.max - self.min", ".step",
+			"step is more than the whole range"},
+	},
+	"Metrics": {
+		{"has(self.pattern) != has(self.file)", "",
+			"metrics have one of pattern and file: leave metrics out if the program reports them itself"},
+	},
+	"Trial": {
+		{"self.command[0] != ''", ".command", "the first element is the program's name or path, and is empty"},
+		{"!has(self.mode) || self.mode != 'stream' || !has(self.metrics) || !has(self.metrics.file)", ".metrics",
+			"a file is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports"},
+		{"!has(self.env) || self.env.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*$') && !name.startsWith('FANTASIA_'))", ".env",
+			"names of variables are letters, digits and underscores, with no digit first, and those that start with FANTASIA_ are reserved"},
+	},
+}
+
+// validations are a definition's rules as Kubernetes has them, nil for none.
+func validations(definition string) []any {
+	var out []any
+	for _, r := range rules[definition] {
+		v := object{"rule": r.holds, "message": r.message}
+		if r.field != "" {
+			v["fieldPath"] = r.field
+		}
+		out = append(out, v)
+	}
+	return out
+}
