@@ -47,6 +47,10 @@ var ErrSubject = errors.New("not a subject of Fantasia")
 //	fantasia.control.<shard>.<worker>
 //	fantasia.dlq.<shard>.<worker>
 //
+// <worker> is a plain name, or two tokens <pool>.<name> (see WorkerName): with
+// these a broker's permissions can confine who knows a pool's password to the
+// names of that pool.
+//
 // <study> is the study's id and never its name: a study that is created again
 // under its old name must not meet the claims of the one that it replaces. The
 // <worker> of a dead letter is who put it there, LeaderName for a leader.
@@ -106,14 +110,12 @@ func ParseSubject(subject string) (Subject, error) {
 	case (s.Kind == KindAssign || s.Kind == KindClaim) && len(rest) == 4:
 		s.Pool = rest[0]
 		ok = ok && ValidToken(s.Pool) && parseAttempt(rest[1:], &s.ID)
-	case s.Kind == KindResult && len(rest) == 4:
-		s.Worker = rest[0]
-		ok = ok && ValidToken(s.Worker) && parseAttempt(rest[1:], &s.ID)
+	case s.Kind == KindResult && (len(rest) == 4 || len(rest) == 5):
+		ok = ok && parseWorker(rest[:len(rest)-3], &s.Worker) && parseAttempt(rest[len(rest)-3:], &s.ID)
 	case s.Kind == KindMetric && len(rest) == 3:
 		ok = ok && parseAttempt(rest, &s.ID)
-	case (s.Kind == KindHeartbeat || s.Kind == KindControl || s.Kind == KindDeadLetter) && len(rest) == 1:
-		s.Worker = rest[0]
-		ok = ok && ValidToken(s.Worker)
+	case (s.Kind == KindHeartbeat || s.Kind == KindControl || s.Kind == KindDeadLetter) && len(rest) <= 2:
+		ok = ok && parseWorker(rest, &s.Worker)
 	default:
 		ok = false
 	}
@@ -121,6 +123,12 @@ func ParseSubject(subject string) (Subject, error) {
 		return Subject{}, fmt.Errorf("%w: %q", ErrSubject, subject)
 	}
 	return s, nil
+}
+
+// parseWorker reads a worker's name.
+func parseWorker(parts []string, name *string) bool {
+	*name = strings.Join(parts, ".")
+	return ValidWorker(*name)
 }
 
 // parseAttempt reads study, trial and attempt.
@@ -152,13 +160,19 @@ func PoolFilter(shard, pool string) string {
 	return root + ".assign." + shard + "." + pool + ".>"
 }
 
-// StudyFilter matches a study's assignments, claims, results or measurements;
-// other kinds do not belong to a study, and match nothing.
-func StudyFilter(kind Kind, shard, studyID string) string {
-	if kind == KindMetric {
-		return root + ".metric." + shard + "." + studyID + ".>"
+// StudyFilters match, together, a study's assignments, claims, results or
+// measurements; other kinds do not belong to a study, and match nothing.
+func StudyFilters(kind Kind, shard, studyID string) []string {
+	head := root + "." + string(kind) + "." + shard + "."
+	tail := studyID + ".>"
+	switch kind {
+	case KindMetric:
+		return []string{head + tail}
+	case KindResult:
+		return []string{head + "*." + tail, head + "*.*." + tail}
+	default:
+		return []string{head + "*." + tail}
 	}
-	return root + "." + string(kind) + "." + shard + ".*." + studyID + ".>"
 }
 
 // Subject is where an assignment is published.
@@ -204,6 +218,17 @@ func ValidToken(s string) bool {
 	}
 	return true
 }
+
+// ValidWorker reports whether s can be a worker's name: a valid token, or two
+// with a dot between them, the pool's first (see WorkerName).
+func ValidWorker(s string) bool {
+	pool, name, qualified := strings.Cut(s, ".")
+	return ValidToken(pool) && (!qualified || ValidToken(name))
+}
+
+// WorkerName is the name on the wire of a pool's worker: pool.name, two tokens
+// of a subject, so that a broker can tell one pool's workers from another's.
+func WorkerName(pool, name string) string { return pool + "." + name }
 
 func tokenByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'

@@ -25,13 +25,13 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 	filters := map[string]string{
-		messaging.Filter(messaging.KindFence, "0"):                       "fantasia.fence.0",
-		messaging.Filter(messaging.KindClaim, "0"):                       "fantasia.claim.0.>",
-		messaging.PoolFilter("0", "gpu"):                                 "fantasia.assign.0.gpu.>",
-		messaging.StudyFilter(messaging.KindAssign, "0", "01J"):          "fantasia.assign.0.*.01J.>",
-		messaging.StudyFilter(messaging.KindResult, "0", "01J"):          "fantasia.result.0.*.01J.>",
-		messaging.StudyFilter(messaging.KindMetric, "0", "01J"):          "fantasia.metric.0.01J.>",
-		messaging.Subject{Kind: "dlq", Shard: "0", Worker: "w"}.String(): "fantasia.dlq.0.w",
+		messaging.Filter(messaging.KindFence, "0"):                                  "fantasia.fence.0",
+		messaging.Filter(messaging.KindClaim, "0"):                                  "fantasia.claim.0.>",
+		messaging.PoolFilter("0", "gpu"):                                            "fantasia.assign.0.gpu.>",
+		strings.Join(messaging.StudyFilters(messaging.KindAssign, "0", "01J"), " "): "fantasia.assign.0.*.01J.>",
+		strings.Join(messaging.StudyFilters(messaging.KindResult, "0", "01J"), " "): "fantasia.result.0.*.01J.> fantasia.result.0.*.*.01J.>",
+		strings.Join(messaging.StudyFilters(messaging.KindMetric, "0", "01J"), " "): "fantasia.metric.0.01J.>",
+		messaging.Subject{Kind: "dlq", Shard: "0", Worker: "w"}.String():            "fantasia.dlq.0.w",
 	}
 	for got, want := range filters {
 		if got != want {
@@ -46,6 +46,7 @@ func TestParseSubjectRefuses(t *testing.T) {
 		"fantasia.claim.0.gpu.s.1", "fantasia.claim.0.gpu.s.1.1.1", "fantasia.claim.0.gpu.s.0.1",
 		"fantasia.claim.0.gpu.s.01.1", "fantasia.claim.0.gpu.s.+1.1", "fantasia.claim.0.gpu.s.-1.1",
 		"fantasia.claim.0.gpu.s.99999999999999999999.1", "fantasia.claim.0.*.s.1.1", "fantasia.claim.0..s.1.1",
+		"fantasia.heartbeat.0", "fantasia.heartbeat.0.gpu.w.x", "fantasia.result.0.gpu..s.1.1", "fantasia.result.0.gpu.w.x.s.1.1",
 		"fantasia.heartbeat.0.>", "fantasia.heartbeat.0." + strings.Repeat("w", 129),
 	} {
 		if got, err := messaging.ParseSubject(s); !errors.Is(err, messaging.ErrSubject) {
@@ -66,6 +67,9 @@ func TestSubjectRoundTrip(t *testing.T) {
 			s.Pool = token.Draw(t, "pool")
 		case messaging.KindResult, messaging.KindHeartbeat, messaging.KindControl, messaging.KindDeadLetter:
 			s.Worker = token.Draw(t, "worker")
+			if rapid.Bool().Draw(t, "of a pool") {
+				s.Worker = messaging.WorkerName(token.Draw(t, "pool"), s.Worker)
+			}
 		}
 		switch s.Kind {
 		case messaging.KindAssign, messaging.KindClaim, messaging.KindResult, messaging.KindMetric:

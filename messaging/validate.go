@@ -3,6 +3,7 @@ package messaging
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Validate implements Envelope.
@@ -40,7 +41,7 @@ func (c *Claim) Validate() error {
 		checkVersion(c.Version),
 		c.AttemptID.validate(),
 		checkToken("pool", c.Pool),
-		checkToken("worker", c.Worker),
+		checkClaimant(c.Pool, c.Worker),
 		checkAtLeast("slot", c.Slot, 0),
 	)
 }
@@ -99,8 +100,7 @@ func (m *Measurement) Validate() error {
 func (h *Heartbeat) Validate() error {
 	err := firstError(
 		checkVersion(h.Version),
-		checkWorker(h.Worker),
-		checkToken("pool", h.Pool),
+		CheckWorker(h.Pool, h.Worker),
 		checkToken("instance", h.Instance),
 		checkAtLeast("slots", h.Slots, 1),
 		checkAtLeast("free", h.Free, 0),
@@ -169,12 +169,40 @@ func checkToken(field, s string) error {
 	return nil
 }
 
-// checkWorker is checkToken, and refuses the name that only leaders claim under.
+// checkWorker refuses what is no worker's name, also that under which only
+// leaders claim.
 func checkWorker(s string) error {
 	if s == LeaderName {
 		return fmt.Errorf("%w: worker %q, the name is reserved", ErrInvalid, s)
 	}
-	return checkToken("worker", s)
+	if !ValidWorker(s) {
+		return fmt.Errorf("%w: worker %q, must be a name, or a pool and a name with a dot between, each 1 to %d of A-Z a-z 0-9 - _",
+			ErrInvalid, clip(s), MaxToken)
+	}
+	return nil
+}
+
+// checkClaimant is checkWorker of who may claim in the pool: also a leader.
+func checkClaimant(pool, worker string) error {
+	if worker == LeaderName {
+		return nil
+	}
+	return CheckWorker(pool, worker)
+}
+
+// CheckWorker says what is wrong with the name of a pool's worker; its error
+// wraps ErrInvalid.
+func CheckWorker(pool, worker string) error {
+	return firstError(checkToken("pool", pool), checkWorker(worker), checkPool(pool, worker))
+}
+
+// checkPool holds a name with a pool in it to that pool: the name is what the
+// broker has checked.
+func checkPool(pool, worker string) error {
+	if named, _, ok := strings.Cut(worker, "."); ok && named != pool {
+		return fmt.Errorf("%w: worker %q of pool %q, its name is of another", ErrInvalid, clip(worker), clip(pool))
+	}
+	return nil
 }
 
 func checkText(field, s string) error {

@@ -18,7 +18,7 @@ import (
 
 // Options configure a Worker. Start from DefaultOptions.
 type Options struct {
-	// Name is the worker's name, a part of its subjects (messaging.ValidToken).
+	// Name is the worker's name, a part of its subjects (messaging.ValidWorker).
 	// It must be the name that Bus was made for; Name(StateDir) finds it. Empty
 	// means just that.
 	Name string
@@ -87,7 +87,7 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(o.Name == "" || messaging.ValidToken(o.Name), "name %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Name, messaging.MaxToken)
+	check(o.Name == "" || messaging.ValidWorker(o.Name), "name %q, must be a name, or a pool and a name with a dot between, each 1 to %d of A-Z a-z 0-9 - _", o.Name, messaging.MaxToken)
 	check(o.Name != messaging.LeaderName, "name %q is reserved", o.Name)
 	check(messaging.ValidToken(o.Pool), "pool %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Pool, messaging.MaxToken)
 	check(o.Slots >= 1, "slots %d, must be at least 1", o.Slots)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker"
@@ -50,6 +51,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
+	w.Name = messaging.WorkerName(w.Pool, w.Name) // so that NATS can tell pools apart
 	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-worker", Version: o.Version, Logs: o.Logs, Level: o.Level})
 	if err != nil {
 		return fmt.Errorf("set telemetry up: %w", err)

@@ -25,11 +25,8 @@ type Worker struct {
 
 // Worker attaches a worker.
 func (b *Broker) Worker(name, pool string) (*Worker, error) {
-	if !messaging.ValidToken(name) || name == messaging.LeaderName {
-		return nil, fmt.Errorf("worker name %q: must be a valid token other than %q", name, messaging.LeaderName)
-	}
-	if !messaging.ValidToken(pool) {
-		return nil, fmt.Errorf("pool %q: not a valid token", pool)
+	if err := messaging.CheckWorker(pool, name); err != nil {
+		return nil, err
 	}
 	return &Worker{party: newParty(b, name), pool: pool}, nil
 }

@@ -73,6 +73,7 @@ func Run(t *testing.T, factory Factory) {
 		{"PoisonAssignment", poisonAssignment},
 		{"PoisonEntries", poisonEntries},
 		{"ForeignName", foreignName},
+		{"PooledName", pooledName},
 		{"Archive", archive},
 		{"Purge", purge},
 		{"PurgeAll", purgeAll},

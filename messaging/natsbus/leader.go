@@ -225,8 +225,10 @@ func (l *Leader) Purge(ctx context.Context, study string, all bool) error {
 			target{streamMetric, messaging.KindMetric})
 	}
 	for _, t := range targets {
-		if err := l.purge(ctx, t.stream, messaging.StudyFilter(t.kind, l.shard, study)); err != nil {
-			return l.explain(fmt.Errorf("purge %s of study %s: %w", t.stream, study, err))
+		for _, filter := range messaging.StudyFilters(t.kind, l.shard, study) {
+			if err := l.purge(ctx, t.stream, filter); err != nil {
+				return l.explain(fmt.Errorf("purge %s of study %s: %w", t.stream, study, err))
+			}
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ var _ messaging.Worker = (*Worker)(nil)
 
 // WorkerOptions configure a Worker.
 type WorkerOptions struct {
-	// Name and Pool are the worker's; both are needed, and valid tokens.
+	// Name and Pool are the worker's; both are needed (see messaging.CheckWorker).
 	Name, Pool string
 	// Instance tells one run of the worker's process from the next. It keeps
 	// the ids of their claims apart.
@@ -44,11 +44,8 @@ type Worker struct {
 
 // NewWorker makes a worker's bus on a connection, which stays the caller's.
 func NewWorker(nc *nats.Conn, o WorkerOptions) (*Worker, error) {
-	if !messaging.ValidToken(o.Name) || o.Name == messaging.LeaderName {
-		return nil, fmt.Errorf("worker name %q: must be a valid token other than %q", o.Name, messaging.LeaderName)
-	}
-	if !messaging.ValidToken(o.Pool) {
-		return nil, fmt.Errorf("pool %q: not a valid token", o.Pool)
+	if err := messaging.CheckWorker(o.Pool, o.Name); err != nil {
+		return nil, err
 	}
 	c, err := newClient(nc, o.Shard, o.Timeout, o.Logger)
 	if err != nil {
