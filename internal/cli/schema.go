@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ func newSchemaCommand(a *app) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("make the CustomResourceDefinition: %w", err)
 			}
-			return say(a.Stdout, "%s", text)
+			return say(a.Stdout, "%s", strings.TrimSuffix(string(text), "\n"))
 		},
 	}
 	cmd.Flags().BoolVar(&definition, "crd", false, "print the CustomResourceDefinition of Study resources instead, for Kubernetes")
