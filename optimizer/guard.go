@@ -47,7 +47,8 @@ type Proposer interface {
 // suggestion: the study file's initial points come first, one for each of the
 // first trials, completed where they are partial; a point belongs to the space
 // and satisfies the constraints; it is no duplicate of a pending one; a finite
-// space never repeats a point, and ends with ErrExhausted.
+// space never repeats a point, and ends with ErrExhausted. Where ctx ends while the
+// algorithm is at work, what it has proposed by then is the answer.
 func Guard(p Proposer) Optimizer { return &guard{algorithm: p} }
 
 type guard struct {
@@ -102,7 +103,7 @@ func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng
 		}
 	}
 	batch, next, err := g.fill(ctx, r)
-	if err != nil && (len(batch) == 0 || !isEnd(err)) {
+	if err != nil && (len(batch) == 0 || !isEnd(err) && ctx.Err() == nil) {
 		return nil, state, err
 	}
 	return batch, next, nil
@@ -145,8 +146,8 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 	}
 	r.Sampler.taken = before
 	for i := 0; len(batch) < wanted; i++ {
-		if err := ctx.Err(); err != nil {
-			return nil, r.State, err
+		if i >= len(proposed) && len(batch) > 0 && ctx.Err() != nil {
+			break // so few do
 		}
 		if i < len(proposed) && r.Space.Check(proposed[i].Point) == nil && !before.has(proposed[i].Point) {
 			before.add(proposed[i].Point)

@@ -94,6 +94,25 @@ func TestGuardPassesErrorsOn(t *testing.T) {
 	}
 }
 
+// When the context ends while an algorithm works, what it has is the answer; the
+// guard adds nothing to it, but for a point where it would be none.
+func TestGuardWhenTheContextEnds(t *testing.T) {
+	for _, c := range []struct{ initial, proposed, want int }{{0, 3, 3}, {0, 0, 1}, {2, 0, 2}, {1, 2, 3}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := optimizer.Guard(propose(func(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+			cancel()
+			r.N = c.proposed
+			return byChance(r)
+		}))
+		initial := []map[string]any{{"x": 0.25}, {"x": 0.75}}[:c.initial]
+		space := optimizertest.Space(t, []study.Parameter{{Name: "x", Type: study.Float, Min: at(0), Max: at(1)}}, nil, initial...)
+		batch, _, err := o.Suggest(ctx, &optimizer.Problem{Space: space, First: 1}, nil, 5, optimizer.NewRand(1, 1))
+		if err != nil || len(batch) != c.want {
+			t.Errorf("%+v: %d points and %v", c, len(batch), err)
+		}
+	}
+}
+
 func TestSamplerFindsRarePoints(t *testing.T) {
 	parameters := []study.Parameter{
 		{Name: "x", Type: study.Float, Min: at(0), Max: at(1)},

@@ -116,8 +116,10 @@ type Optimizer interface {
 	// Suggest returns up to n points, fewer only where a finite space is nearly
 	// exhausted, and the state to pass to the next call. It reads no clock,
 	// global or map order: the same arguments give the same answer, bit for
-	// bit. It stops early with the context's error when ctx ends. It is safe
-	// for concurrent use.
+	// bit. Where ctx has ended before, it returns the context's error. When ctx
+	// ends meanwhile, it answers soon with what it has: points found with less
+	// effort, perhaps fewer than n but at least one. That answer depends on when
+	// ctx ended. It is safe for concurrent use.
 	Suggest(ctx context.Context, p *Problem, state State, n int, rng *rand.Rand) ([]Suggestion, State, error)
 }
 

@@ -95,6 +95,9 @@ func (p *player) suggest(ctx context.Context, n int) (count int, cost float64, e
 	if errors.Is(err, optimizer.ErrExhausted) {
 		return 0, 0, nil
 	}
+	if err == nil {
+		err = ctx.Err() // an answer that was cut short is no result
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("suggest trial %d: %w", problem.First, err)
 	}

@@ -56,7 +56,8 @@ type Result struct {
 
 // Fit returns the model whose hyperparameters maximise the posterior density of
 // config, searched by L-BFGS in log space. y, finite, should be standardised;
-// starts are drawn from rng. It ends early with ctx's error when ctx ends.
+// starts are drawn from rng. When ctx ends, it returns the context's error together
+// with the best model so far: that of the first start where there was no time at all.
 func Fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config Config, rng *rand.Rand) (*Result, error) {
 	if n, d := x.Dims(); n != len(y) || d != k.Dim() {
 		panic(fmt.Sprintf("gp: %d×%d points and %d outcomes for a kernel of %d columns", n, d, len(y), k.Dim()))

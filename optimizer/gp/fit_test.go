@@ -139,9 +139,61 @@ func TestFitEndsWithItsContext(t *testing.T) {
 	x, y := sample(50, 3, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := gp.Fit(ctx, kernel.NewMatern52(kernel.Continuous(3)), x, y, gp.DefaultConfig(3), rand.New(rand.NewPCG(1, 1)))
+	r, err := gp.Fit(ctx, kernel.NewMatern52(kernel.Continuous(3)), x, y, gp.DefaultConfig(3), rand.New(rand.NewPCG(1, 1)))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
+	}
+	c := gp.DefaultConfig(3)
+	for i, p := range c.Kernel {
+		if got := r.Model.Hyperparameters().Kernel[i]; got != p.Start {
+			t.Errorf("hyperparameter %d of a fit without time is %v, want its start %v", i, got, p.Start)
+		}
+	}
+}
+
+// ending is a context that ends when it is looked at for the n-th time.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (c *ending) Err() error {
+	if c.left--; c.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// The longer a fit may last, the better is what it has when its time runs out.
+func TestFitReturnsWhatItHas(t *testing.T) {
+	x, y := sample(60, 3, 1)
+	c := gp.DefaultConfig(3)
+	c.Starts = 1
+	likelihood := func(looks int) float64 {
+		r, err := gp.Fit(&ending{t.Context(), looks}, kernel.NewMatern52(kernel.Continuous(3)), x, y, c, rand.New(rand.NewPCG(1, 1)))
+		if r == nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("ended at look %d: the result %v and %v, want a model and %v", looks, r, err, context.DeadlineExceeded)
+		}
+		// Of the same observations the posterior density only grows.
+		density := r.Model.LogMarginalLikelihood()
+		for i, p := range c.Kernel {
+			value, _ := p.Prior.LogDensity(r.Model.Hyperparameters().Kernel[i])
+			density += value
+		}
+		noise, _ := c.Noise.Prior.LogDensity(math.Log(r.Model.Hyperparameters().Noise - c.NoiseFloor))
+		return density + noise
+	}
+	before := likelihood(0)
+	first := before
+	for looks := 1; looks < 16; looks++ {
+		after := likelihood(looks)
+		if after < before-1e-9 {
+			t.Errorf("log posterior %v with %d looks, %v with one less", after, looks, before)
+		}
+		before = after
+	}
+	if before < first+1 {
+		t.Errorf("log posterior %v after 15 looks, %v at the start", before, first)
 	}
 }
 

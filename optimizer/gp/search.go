@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize"
@@ -35,6 +36,9 @@ func fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config
 		if best == nil || f < bestValue {
 			best, bestValue = v, f
 		}
+		if ctx.Err() != nil {
+			break // the other starts would not get anywhere
+		}
 	}
 	full.evaluations = 0
 	v, f, err := full.minimize(ctx, best, config.Polish)
@@ -45,7 +49,11 @@ func fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Model: model, LogPosterior: -f, Evaluations: full.evaluations}, nil
+	result := &Result{Model: model, LogPosterior: -f, Evaluations: full.evaluations}
+	if err := ctx.Err(); err != nil {
+		return result, fmt.Errorf("fit a Gaussian process: %w", err)
+	}
+	return result, nil
 }
 
 // subset returns count of the observations, in their order, drawn by rng.
@@ -106,18 +114,26 @@ func (c *Config) free() []Param {
 	return out
 }
 
-// minimize returns the lowest point found within the given number of iterations.
+// minimize returns the lowest point found within the given number of iterations
+// and before ctx ends: start, unless there was time for more.
 func (o *objective) minimize(ctx context.Context, start []float64, iterations int) ([]float64, float64, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", err)
+	if ctx.Err() != nil {
+		return start, math.Inf(1), nil
 	}
 	// A search cannot start where the covariance matrix cannot be factored.
 	value := o.value(start)
 	if len(start) == 0 || iterations < 1 || math.IsInf(value, 1) {
 		return start, value, nil
 	}
+	reached, least := start, value // gonum's own account of a search that is stopped misses steps
 	problem := optimize.Problem{
-		Func: o.value,
+		Func: func(v []float64) float64 {
+			f := o.value(v)
+			if f < least {
+				reached, least = slices.Clone(v), f
+			}
+			return f
+		},
 		Grad: o.gradient,
 		Status: func() (optimize.Status, error) {
 			if err := ctx.Err(); err != nil {
@@ -133,7 +149,7 @@ func (o *objective) minimize(ctx context.Context, start []float64, iterations in
 	}
 	result, err := optimize.Minimize(problem, start, settings, &optimize.LBFGS{})
 	if ctx.Err() != nil {
-		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", ctx.Err())
+		return reached, least, nil
 	}
 	if result == nil {
 		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", err)

@@ -27,6 +27,23 @@ func BenchmarkSuggest(b *testing.B) {
 	}
 }
 
+// BenchmarkFront is a request for one point by the ensemble's Pareto front.
+func BenchmarkFront(b *testing.B) {
+	for _, n := range []int{32, 128} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			s := observed(b, n)
+			o := New(options(func(o *Options) { o.Acquisition = MACE }))
+			p := s.Problem
+			b.ResetTimer()
+			for range b.N {
+				if _, _, err := o.Suggest(b.Context(), &p, s.State, 1, optimizer.NewRand(p.Seed, p.First)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // observed returns a study of the unit cube with n observations near the best
 // point, as an optimiser leaves them, and 7 pending points.
 func observed(tb testing.TB, n int) *optimizertest.Session {

@@ -14,7 +14,6 @@ package hebo
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -170,7 +169,8 @@ type proposer struct{ options Options }
 // more than an even spread of points.
 const minCompleted = 2
 
-// Propose implements optimizer.Proposer.
+// Propose implements optimizer.Proposer. When ctx ends it goes on in short: with
+// the model and the candidates that it has, and without a search among them.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	memory := readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding))
 	design := min(r.N, max(0, o.initial(r)-len(r.Observations)-len(r.Pending)))
@@ -179,33 +179,32 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		design = r.N
 	}
 	batch, err := memory.design(ctx, r, design)
-	if err != nil || len(batch) == r.N {
+	if err != nil || len(batch) == r.N || len(batch) < design {
 		return batch, memory.state(), err
 	}
 	m, err := surrogate.Fit(ctx, d, o.options.Surrogate, memory.Fitted, r.Rand)
-	if ctx.Err() != nil {
-		return nil, nil, fmt.Errorf("gp: %w", ctx.Err())
-	}
-	if err != nil {
+	if m == nil {
 		return memory.withoutModel(ctx, r, batch, err)
 	}
-	memory.remember(m.GP.Hyperparameters())
-	s, err := o.newSearch(ctx, r, m, batch)
-	if err != nil {
-		return nil, nil, err
+	if err == nil { // of a fit that was cut short the next one learns nothing
+		memory.remember(m.GP.Hyperparameters())
 	}
+	s := o.newSearch(ctx, r, m, batch)
 	for len(batch) < r.N {
-		if err := ctx.Err(); err != nil {
-			return nil, nil, err
-		}
-		suggestion, ok := s.next()
+		suggestion, ok := s.next(ctx)
 		if !ok {
 			break // the guard draws what is missing
 		}
+		if ctx.Err() != nil {
+			suggestion.Reasons.Note += cutShort
+		}
 		batch = append(batch, suggestion)
 	}
-	return batch, memory.state(), ctx.Err()
+	return batch, memory.state(), nil
 }
+
+// cutShort ends the note of a point that was found without all of the search.
+const cutShort = "; the time for this suggestion ran out"
 
 // initial returns the number of trials of the initial design. A model of d
 // lengthscales says little before d+1 points; where the budget is small, most of
@@ -234,7 +233,8 @@ func (m *memory) design(ctx context.Context, r *optimizer.Request, n int) ([]opt
 // withoutModel completes a batch from the Sobol sequence where no model could be
 // fitted to the observations.
 func (m *memory) withoutModel(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, why error) ([]optimizer.Suggestion, optimizer.State, error) {
-	rest, err := m.design(ctx, r, r.N-len(batch))
+	// What is left to do takes no time.
+	rest, err := m.design(context.WithoutCancel(ctx), r, r.N-len(batch))
 	for i := range rest {
 		rest[i].Source = optimizer.SourceFallback
 		rest[i].Reasons.Pending += len(batch)

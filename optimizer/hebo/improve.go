@@ -1,6 +1,7 @@
 package hebo
 
 import (
+	"context"
 	"math"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -16,11 +17,15 @@ const (
 )
 
 // improve searches from the starts, best first, and returns the best spot: by
-// changes of one discrete column, then by the gradient in the continuous ones.
-func (s *search) improve(starts []spot) spot {
+// changes of one discrete column, then by the gradient in the continuous ones. It
+// ends early when ctx does.
+func (s *search) improve(ctx context.Context, starts []spot) spot {
 	spots := append([]spot(nil), starts...)
 	for i := range spots[:min(2, len(spots))] {
 		for range moveRounds {
+			if ctx.Err() != nil {
+				return spots[i]
+			}
 			better, found := s.bestOf(s.neighbours(spots[i].place), spots[i].value)
 			if !found {
 				break
@@ -28,7 +33,7 @@ func (s *search) improve(starts []spot) spot {
 			spots[i] = better
 		}
 	}
-	spots = append(spots, s.climb(spots)...)
+	spots = append(spots, s.climb(ctx, spots)...)
 	best := spots[0]
 	for _, candidate := range spots[1:] {
 		if candidate.value > best.value {
@@ -112,7 +117,7 @@ func (s *search) feasible(x []float64) (place, bool) {
 }
 
 // climb returns where the gradient leads from the spots, feasible ones only.
-func (s *search) climb(from []spot) []spot {
+func (s *search) climb(ctx context.Context, from []spot) []spot {
 	climbers := make([]*climber, len(from))
 	for i, start := range from {
 		climbers[i] = newClimber(start.x, s.continuous(start.place))
@@ -122,6 +127,9 @@ func (s *search) climb(from []spot) []spot {
 		rounds = climbingLarge
 	}
 	for range rounds {
+		if ctx.Err() != nil {
+			break
+		}
 		s.round(climbers)
 	}
 	var reached []spot

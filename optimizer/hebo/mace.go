@@ -47,16 +47,29 @@ func confidence(n, parallel, dim int) float64 {
 	return math.Sqrt((2+float64(dim)/2)*math.Log(float64(t)) + math.Log(math.Pi*math.Pi/0.01))
 }
 
-// objectives sets a row of dst to (LCB, −log EI, −log PI), smaller being better,
-// for each row of x. In the mean and in the improvements it adds the noise of
-// HEBO's robust acquisition, drawn anew at each call.
-func (m *mace) objectives(dst, x *mat.Dense) {
+// describe sets a row of dst to the posterior at a row of x: the mean in each
+// draw, then the variance.
+func (m *mace) describe(dst, x *mat.Dense) {
 	mean, variance := m.s.fantasies.Posterior(x)
 	for i, v := range variance {
-		m.score(dst.RawRowView(i), mean.RawRowView(i), v)
+		row := dst.RawRowView(i)
+		row[copy(row, mean.RawRowView(i))] = v
 	}
 }
 
+// objectives sets the rows of dst to the scores of posteriors that describe gave.
+func (m *mace) objectives(dst, from *mat.Dense) {
+	draws := m.s.fantasies.Draws()
+	rows, _ := from.Dims()
+	for i := range rows {
+		posterior := from.RawRowView(i)
+		m.score(dst.RawRowView(i), posterior[:draws], posterior[draws])
+	}
+}
+
+// score sets dst to (LCB, −log EI, −log PI), smaller being better. In the mean
+// and in the improvements it adds the noise of HEBO's robust acquisition, drawn
+// anew at each call.
 func (m *mace) score(dst, mean []float64, variance float64) {
 	sd := math.Sqrt(variance + m.noise)
 	var bound, gain float64
@@ -74,7 +87,8 @@ func (m *mace) score(dst, mean []float64, variance float64) {
 }
 
 // front searches for the ensemble's Pareto front and returns its last
-// population as places that can be suggested.
+// population as places that can be suggested; where ctx ends, the one that was
+// reached by then.
 func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 	s := m.s
 	encoding := s.r.Encoding
@@ -83,7 +97,8 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 		variables[i] = nsga2.Variable{Levels: c.Levels, Categorical: c.Categorical()}
 	}
 	problem := nsga2.Problem{
-		Variables: variables, Objectives: 3, Evaluate: m.objectives,
+		Variables: variables, Objectives: 3,
+		Features: s.fantasies.Draws() + 1, Describe: m.describe, Score: m.objectives,
 		Repair: func(x []float64) bool {
 			p := encoding.Decode(x)
 			if !s.r.Space.Feasible(p) {
@@ -97,7 +112,7 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 		Population: s.options.Population, Generations: s.options.Generations, Initial: initial, Reevaluate: m.robust > 0,
 	}
 	population, err := nsga2.Minimize(ctx, problem, options, m.rng)
-	if err != nil {
+	if population == nil {
 		return nil, fmt.Errorf("hebo: search for the Pareto front: %w", err)
 	}
 	var places []place

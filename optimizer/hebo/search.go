@@ -24,6 +24,9 @@ const explore = 4
 // the best candidate is as good.
 const improved = 64
 
+// hurried is the number of candidates where the time for a suggestion ran out.
+const hurried = 100
+
 // search picks the points of one request, one after another.
 type search struct {
 	r         *optimizer.Request
@@ -50,7 +53,7 @@ type search struct {
 }
 
 // newSearch prepares the search for the points after batch.
-func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, batch []optimizer.Suggestion) (*search, error) {
+func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, batch []optimizer.Suggestion) *search {
 	s := &search{r: r, model: m, options: o.options, penalty: &penalty{}, first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
 	draws := 1
 	if o.options.Fantasy == Draws {
@@ -82,7 +85,11 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	if s.replicas = s.newReplicas(); s.replicas != nil && s.replicas.noise == surrogate.Noisy {
 		s.criterion.noise = m.GP.Hyperparameters().Noise
 	}
-	s.places = candidates(r, m.Data, o.options.Candidates)
+	count := o.options.Candidates
+	if ctx.Err() != nil {
+		count = min(count, hurried)
+	}
+	s.places = candidates(r, m.Data, count)
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
 	s.evaluated = len(known)
 	s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
@@ -92,29 +99,25 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 		s.penalty.estimate(s)
 	}
 	if s.options.Acquisition == MACE {
-		return s, s.ensemble(ctx, known)
+		s.ensemble(ctx, known)
 	}
-	return s, nil
+	return s
 }
 
 // ensemble replaces the places by those of the Pareto front, unless they are all
 // there are.
-func (s *search) ensemble(ctx context.Context, known []place) error {
+func (s *search) ensemble(ctx context.Context, known []place) {
 	s.mace = newMACE(s)
 	if s.exact {
-		return nil
+		return
 	}
 	front, err := s.mace.front(ctx, rows(known))
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	if err == nil && len(front) > 0 {
 		// The even spread stays behind, for batches larger than the front.
 		s.front = len(front)
 		s.places = append(front, s.places...)
 		s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
 	}
-	return nil
 }
 
 // observed reports whether a model's observation is at x.
@@ -151,8 +154,9 @@ func (s *search) fantasise(x *mat.Dense) {
 	}
 }
 
-// next picks the best point; ok is false where the search found none.
-func (s *search) next() (suggestion optimizer.Suggestion, ok bool) {
+// next picks the best point, without a search from the candidates where ctx has
+// ended; ok is false where there is none.
+func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok bool) {
 	if s.options.Acquisition == Portfolio {
 		s.criterion.kind = LogEI
 		if (s.first+s.picked)%explore == 0 {
@@ -184,7 +188,7 @@ func (s *search) next() (suggestion optimizer.Suggestion, ok bool) {
 	if len(starts) > 0 {
 		best = starts[0]
 		if !s.exact && s.picked < improved {
-			best = s.improve(starts)
+			best = s.improve(ctx, starts)
 		}
 	}
 	if again, found := s.again(); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {

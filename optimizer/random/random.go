@@ -17,8 +17,8 @@ type proposer struct{}
 func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	batch := make([]optimizer.Suggestion, 0, r.N)
 	for len(batch) < r.N {
-		if err := ctx.Err(); err != nil {
-			return nil, nil, err
+		if ctx.Err() != nil && len(batch) > 0 {
+			break
 		}
 		point, err := r.Sampler.Draw(optimizer.Uniform(r.Rand))
 		if err != nil {

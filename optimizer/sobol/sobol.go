@@ -56,12 +56,12 @@ func NewSequence(r *optimizer.Request, next uint64) *Sequence {
 	return s
 }
 
-// Propose returns the next n feasible points of the sequence.
+// Propose returns the next n feasible points of the sequence, fewer where ctx ends.
 func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
 	batch := make([]optimizer.Suggestion, 0, n)
 	for len(batch) < n {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if ctx.Err() != nil && len(batch) > 0 {
+			break
 		}
 		point, err := r.Sampler.Draw(s.stream)
 		if err != nil {

@@ -78,15 +78,21 @@ const (
 // the data have a power transform, it is used if the observations are more likely
 // under it: the outcomes that a search has gathered near its optimum are no
 // sample of the objective, and a transform that makes them look normal can hide
-// the rest. The error is ctx's, or wraps linalg.ErrNotPositiveDefinite.
+// the rest. The error is ctx's, then together with what was fitted by its end, or
+// wraps linalg.ErrNotPositiveDefinite.
 func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
 	best, err := fitOne(ctx, d, o, warm, rng)
 	if d.plain == nil || ctx.Err() != nil {
 		return best, err
 	}
 	plain, plainErr := fitOne(ctx, d.plain, o, warm, rng)
-	if err != nil || plainErr == nil && plain.evidence > best.evidence {
+	switch {
+	case err != nil:
 		return plain, plainErr
+	case ctx.Err() != nil:
+		return best, plainErr // a fit that was cut short loses unfairly, or wins by chance
+	case plainErr == nil && plain.evidence > best.evidence:
+		return plain, nil
 	}
 	return best, nil
 }
@@ -105,12 +111,12 @@ func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, r
 		config.Polish = 2
 	}
 	fitted, err := gp.Fit(ctx, k, d.X, d.Y, config, rng)
-	if err != nil {
+	if fitted == nil {
 		return nil, err
 	}
 	m := &Model{GP: fitted.Model, Data: d, Options: o}
 	m.evidence = fitted.LogPosterior + d.logJacobian
-	return m, nil
+	return m, err
 }
 
 // LogEvidence returns the log marginal likelihood of the outcomes in the
