@@ -59,17 +59,28 @@ func (l *leader) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 			l.held.controls = append(l.held.controls, receipt(e.Worker, e.ID, engine.Poison))
 		}
 	case messaging.StreamClaim:
-		if r := l.runs[e.ID.Study]; r != nil && r.running() {
+		if r := l.runs[e.ID.Study]; r != nil && r.running() && inPlace(r, e.Subject) {
 			l.spoiled(r, e.ID, now)
 		}
 	}
 	return nil
 }
 
+// inPlace reports whether a message's subject is where claims of the study are:
+// what another pool's workers say is not in their way.
+func inPlace(r *run, subject string) bool {
+	s, err := messaging.ParseSubject(subject)
+	return err == nil && s.Pool == r.spec.Study.Spec.Pool
+}
+
 func (l *leader) claim(ctx context.Context, c *messaging.Claim, now time.Time) error {
 	r := l.runs[c.Study]
 	if r == nil {
 		l.cancel(c.Worker, c.AttemptID, noSuchStudy)
+		return nil
+	}
+	if c.Pool != r.spec.Study.Spec.Pool {
+		l.cancel(c.Worker, c.AttemptID, "the study is of another pool")
 		return nil
 	}
 	switch _, err := l.engineOf(ctx, r, now); {
