@@ -201,7 +201,7 @@ type deleted struct {
 }
 
 func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
-	var force bool
+	var force, ignore bool
 	var output format
 	c := &cobra.Command{
 		Use:               "delete STUDY",
@@ -215,7 +215,11 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 				return err
 			}
 			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				if _, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: force})); err != nil {
+				_, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: force}))
+				if ignore && connect.CodeOf(err) == connect.CodeNotFound {
+					return output.write(a.Stdout, deleted{Study: args[0]}, func(w io.Writer) error { return say(w, "there is no study %s", args[0]) })
+				}
+				if err != nil {
 					return err
 				}
 				return output.write(a.Stdout, deleted{Study: args[0], Deleted: true}, func(w io.Writer) error {
@@ -225,6 +229,7 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "stop the study first where it runs")
+	c.Flags().BoolVar(&ignore, "ignore-not-found", false, "succeed where there is no such study")
 	addOutput(c, &output)
 	return c
 }

@@ -138,3 +138,22 @@ http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Valu
   value: {{ $value | quote }}
 {{- end }}
 {{- end -}}
+
+{{/* A container of the command line, for helm test: (dict "root" $ "name" n "args" list). */}}
+{{- define "fantasia.testCommand" -}}
+- name: {{ .name }}
+  image: {{ include "fantasia.image" (list .root "fantasia" "") }}
+  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+  args:
+    - --server={{ include "fantasia.apiURL" .root }}
+    {{- range .args }}
+    - {{ . }}
+    {{- end }}
+  resources:
+    requests: {cpu: 50m, memory: 64Mi}
+    limits: {memory: 256Mi}
+  securityContext:
+    {{- include "fantasia.containerSecurity" .root | nindent 4 }}
+  volumeMounts:
+    - {name: study, mountPath: /study, readOnly: true}
+{{- end -}}

@@ -24,6 +24,9 @@ cluster {
   ]
 }
 {{- end }}
+{{- if $n.accounts }}
+include ../nats-accounts/accounts.conf
+{{- end }}
 {{- end -}}
 
 {{/* The volume "data" of a StatefulSet, where no claim template makes it: a persistence block. */}}

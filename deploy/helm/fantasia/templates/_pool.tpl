@@ -54,6 +54,8 @@ nodeAffinity:
 {{- define "fantasia.poolPod" -}}
 {{- $root := .root -}}
 {{- $p := .pool -}}
+{{- $auth := include "fantasia.poolAuth" (list $root .name $p) | fromYaml -}}
+{{- $client := list "nats" $auth $root.Values.nats.tls.caSecret $root.Values.nats.tls.workerSecret -}}
 metadata:
   labels:
     {{- include "fantasia.poolLabels" (list $root .name) | nindent 4 }}
@@ -68,7 +70,7 @@ metadata:
     {{- end }}
 spec:
   serviceAccountName: {{ .account }}
-  automountServiceAccountToken: false
+  automountServiceAccountToken: {{ or $p.serviceAccountToken $p.podDeletionCost }}
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ add $p.drainSeconds 20 }}
   {{- include "fantasia.pullSecrets" $root | nindent 2 }}
@@ -126,6 +128,7 @@ spec:
         - --name=$(POD_NAME)
         - --pool={{ .name }}
         - --nats={{ include "fantasia.natsURLs" $root }}
+        {{- include "fantasia.clientArgs" $client | nindent 8 }}
         - --slots={{ $p.slots }}
         - --gpus={{ ternary "auto" "none" (gt (int $p.gpus) 0) }}
         - --state=/var/lib/fantasia
@@ -137,6 +140,9 @@ spec:
         {{- end }}
         {{- if $p.allowStudyCommands }}
         - --allow-study-commands
+        {{- end }}
+        {{- if $p.podDeletionCost }}
+        - --pod-deletion-cost
         {{- end }}
         {{- if $p.verbose }}
         - --verbose
@@ -193,6 +199,7 @@ spec:
         {{- if $p.checkpoints.existingClaim }}
         - {name: checkpoints, mountPath: /var/lib/fantasia-checkpoints}
         {{- end }}
+        {{- include "fantasia.clientMounts" $client | nindent 8 }}
         {{- with $p.volumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -211,7 +218,35 @@ spec:
     - name: checkpoints
       persistentVolumeClaim: {claimName: {{ . }}}
     {{- end }}
+    {{- include "fantasia.clientVolumes" $client | nindent 4 }}
     {{- with $p.volumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+{{- end -}}
+
+{{/* PromQL for the slots of a pool that running studies could use: (list $ pool values). */}}
+{{- define "fantasia.usefulQuery" -}}
+{{- $root := index . 0 -}}
+{{- with (index . 2).autoscaling.query -}}
+{{ . }}
+{{- else -}}
+max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $root.Values.autoscaling.prometheus.matchers }},{{ . }}{{ end }}})
+{{- end -}}
+{{- end -}}
+
+{{/* The pools that the leader scales, as --scale reads them; nothing without any: $. */}}
+{{- define "fantasia.scale" -}}
+{{- range $pool, $overrides := .Values.pools }}
+{{- $p := include "fantasia.pool" (list $ $overrides) | fromYaml }}
+{{- if eq $p.autoscaling.method "leader" }}
+{{ $pool }}:
+  namespace: {{ $.Release.Namespace }}
+  kind: {{ ternary "StatefulSet" "Deployment" (eq $p.state.type "persistentVolumeClaim") }}
+  name: {{ include "fantasia.fullname" $ }}-worker-{{ $pool }}
+  min: {{ $p.autoscaling.minReplicas }}
+  max: {{ $p.autoscaling.maxReplicas }}
+  slots: {{ $p.slots }}
+  downAfter: {{ $p.autoscaling.stabilizationSeconds }}s
+{{- end }}
+{{- end }}
 {{- end -}}
