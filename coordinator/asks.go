@@ -35,9 +35,11 @@ func (a *asks) start(ctx context.Context, r *run, ask *engine.Ask) {
 		stop()
 	}
 	id, opt, algorithm := r.spec.ID, r.optimizer, r.spec.Study.Spec.Algorithm
+	asking, span := a.l.refit(asking, r, ask)
 	a.l.workers.Go(func() {
 		defer stop()
 		answer := a.ask(asking, opt, algorithm.Name, algorithm.Seed, ask)
+		refitted(span, answer.Err)
 		a.l.send(ctx, func(_ context.Context, now time.Time) error {
 			if r := a.l.runs[id]; r != nil && r.engine != nil {
 				answer.At = now

@@ -38,8 +38,14 @@ type carrier struct {
 type errands struct {
 	controls queue[controlKey, messaging.Control]
 	withdraw queue[messaging.AttemptID, *messaging.Assignment]
-	publish  queue[messaging.AttemptID, *messaging.Assignment]
+	publish  queue[messaging.AttemptID, outgoing]
 	purge    queue[string, string]
+}
+
+// outgoing is an assignment, and since when the ledger has it.
+type outgoing struct {
+	*messaging.Assignment
+	committed time.Time
 }
 
 // controlKey tells control messages apart: a later one of the same key says the same.
@@ -64,6 +70,9 @@ func (c *carrier) add(e *effects) {
 		c.queued.withdraw.add(a.AttemptID, a)
 	}
 	for _, a := range e.publish {
+		if a.committed.IsZero() {
+			a.committed = e.committed
+		}
 		c.queued.publish.add(a.AttemptID, a)
 	}
 	for _, study := range e.purge {
@@ -140,13 +149,18 @@ func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
 }
 
 // publish sends assignments out and tells their engines.
-func (c *carrier) publish(ctx context.Context, as []*messaging.Assignment, failed *errands) error {
+func (c *carrier) publish(ctx context.Context, as []outgoing, failed *errands) error {
+	assignments := make([]*messaging.Assignment, len(as))
+	for i := range as {
+		assignments[i] = as[i].Assignment
+	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	err := c.l.c.o.Bus.Assign(call, as)
+	err := c.l.c.o.Bus.Assign(call, assignments)
 	cancel()
+	acknowledged := time.Now()
 	switch {
 	case err == nil:
-		c.l.send(ctx, func(_ context.Context, now time.Time) error { c.l.published(as, now); return nil })
+		c.l.send(ctx, func(context.Context, time.Time) error { c.l.published(as, acknowledged); return nil })
 		return nil
 	case errors.Is(err, messaging.ErrFenced):
 		return fmt.Errorf("publish assignments: %w", err)
@@ -163,7 +177,7 @@ func (c *carrier) publish(ctx context.Context, as []*messaging.Assignment, faile
 
 // publishSound publishes each assignment by itself, since one of them cannot be:
 // the others must not wait for it.
-func (c *carrier) publishSound(ctx context.Context, as []*messaging.Assignment, failed *errands, err error) error {
+func (c *carrier) publishSound(ctx context.Context, as []outgoing, failed *errands, err error) error {
 	if len(as) == 1 {
 		c.l.log.Error("an assignment cannot be sent", telemetry.LogStudy, as[0].StudyName, telemetry.LogTrial, as[0].Trial, telemetry.LogError, err)
 		return nil
@@ -177,10 +191,10 @@ func (c *carrier) publishSound(ctx context.Context, as []*messaging.Assignment, 
 }
 
 // published tells the engines that their assignments have reached the broker.
-func (l *leader) published(as []*messaging.Assignment, now time.Time) {
+func (l *leader) published(as []outgoing, acknowledged time.Time) {
 	for _, a := range as {
 		if r := l.runs[a.Study]; r != nil && r.engine != nil {
-			l.step(r, engine.Published{At: now, Attempt: a.AttemptID})
+			l.step(r, engine.Published{At: acknowledged, Committed: a.committed, Attempt: a.AttemptID})
 		}
 	}
 }
@@ -193,7 +207,7 @@ func (c *carrier) again(ctx context.Context, failed *errands) {
 	}
 	e := effects{publish: failed.publish.take(), purge: failed.purge.take()}
 	c.l.send(ctx, func(context.Context, time.Time) error {
-		e.publish = slices.DeleteFunc(e.publish, func(a *messaging.Assignment) bool { return !c.l.waits(a) })
+		e.publish = slices.DeleteFunc(e.publish, func(a outgoing) bool { return !c.l.waits(a.Assignment) })
 		c.add(&e)
 		return nil
 	})

@@ -67,7 +67,7 @@ func TestCarrierPublishesAllButTheBadOne(t *testing.T) {
 	const trials = 2500
 	for n := range trials {
 		a := &messaging.Assignment{AttemptID: attempt(n + 1)}
-		e.publish = append(e.publish, a, a)
+		e.publish = append(e.publish, outgoing{Assignment: a}, outgoing{Assignment: a})
 	}
 	l.carrier.add(&e)
 	queued, failed := l.carrier.next(), errands{}
@@ -97,7 +97,7 @@ func TestCarrierEndsTheTermOfAFencedLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLeader(c, &election.Term{})
-	l.carrier.add(&effects{publish: []*messaging.Assignment{{AttemptID: attempt(1)}}})
+	l.carrier.add(&effects{publish: []outgoing{{Assignment: &messaging.Assignment{AttemptID: attempt(1)}}}})
 	if err := l.carrier.run(r.ctx()); !errors.Is(err, messaging.ErrFenced) {
 		t.Errorf("the carrier ended with %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -13,13 +14,16 @@ import (
 // effects are what is to be done once the records that led to it are durable;
 // but archives, which come before.
 type effects struct {
-	publish  []*messaging.Assignment
+	publish  []outgoing
 	withdraw []*messaging.Assignment
 	controls []messaging.Control
 	purge    []string // studies by id
 	archives []engine.Archive
 	ended    []endedTrial
 	asks     []askOf
+	// committed is when the records were durable: since then what is to be
+	// published is.
+	committed time.Time
 }
 
 type endedTrial struct {
@@ -34,7 +38,9 @@ type askOf struct {
 
 // take adds an output's effects.
 func (e *effects) take(r *run, out *engine.Output) {
-	e.publish = append(e.publish, out.Publish...)
+	for _, a := range out.Publish {
+		e.publish = append(e.publish, outgoing{Assignment: a})
+	}
 	e.withdraw = append(e.withdraw, out.Withdraw...)
 	for _, c := range out.Cancels {
 		e.controls = append(e.controls, messaging.Control{Kind: messaging.ControlCancel, Worker: c.Worker, AttemptID: c.Attempt, Reason: c.Reason})

@@ -202,6 +202,7 @@ func (l *leader) commit(ctx context.Context) error {
 	for _, t := range l.held.ended {
 		l.emit(ctx, t.run, t.trial, now)
 	}
+	l.held.committed = now
 	l.carrier.add(&l.held)
 	for _, a := range l.held.asks {
 		l.asks.start(ctx, a.run, a.ask)

@@ -34,6 +34,8 @@ type run struct {
 	used time.Time
 	// told is the state of the pool that the engine was last told of.
 	told int64
+	// fitted is the ledger position of the last request to the optimiser.
+	fitted int64
 	// avoided says which workers get no more of the study, and why.
 	avoided map[string]string
 	// asking ends the request to the optimiser that is under way; nil if none is.
@@ -99,7 +101,7 @@ func (l *leader) load(r *run, s *ledger.Records, now time.Time) {
 
 // attach gives a study its engine.
 func (l *leader) attach(r *run, e *engine.Engine, out *engine.Output, now time.Time) {
-	r.engine, r.wake, r.used, r.told = e, out.Wake, now, 0
+	r.engine, r.wake, r.used, r.told, r.fitted = e, out.Wake, now, 0, fittedBefore(e)
 	l.loaded[r.spec.ID] = r
 	l.take(r, out)
 }

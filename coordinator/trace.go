@@ -2,13 +2,16 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -22,37 +25,149 @@ func (l *leader) emit(ctx context.Context, r *run, t record.Trial, folded time.T
 	if errTrace == nil && errSpan == nil {
 		ctx = telemetry.WithSpan(ctx, traceID, spanID)
 	}
-	times := t.Times
-	begun := first(times.Asked, times.Suggested, times.Created)
-	ctx, root := l.c.o.Tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun), trace.WithAttributes(
-		telemetry.AttrStudyID.String(r.spec.ID), telemetry.AttrStudyName.String(r.name()),
-		telemetry.AttrTrial.Int(t.Number), telemetry.AttrTrialState.String(string(t.State)),
-		telemetry.AttrSource.String(string(t.Source)), telemetry.AttrStaleness.Int(t.Staleness),
-		telemetry.AttrPending.Int(t.Reasons.Pending)))
-	if t.Value != nil {
-		root.SetAttributes(telemetry.AttrValue.Float64(*t.Value))
+	begun := first(t.Times.Asked, t.Times.Suggested, t.Times.Created)
+	ctx, root := l.c.o.Tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun))
+	if root.IsRecording() {
+		describe(root, r, &t)
+		(&way{ctx: ctx, tracer: l.c.o.Tracer, shard: l.c.o.Shard, run: r, trial: &t, at: begun}).emit(folded, l.term.Epoch)
 	}
-	if last := t.Last(); t.State == study.TrialFailed && last != nil && last.Failure != nil {
-		root.SetStatus(codes.Error, last.Failure.Reason)
-	}
-	child := func(name string, from, to time.Time, attrs ...attribute.KeyValue) {
-		if from.IsZero() || to.IsZero() || to.Before(from) {
-			return
-		}
-		_, span := l.c.o.Tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attrs...))
-		span.End(trace.WithTimestamp(to))
-	}
-	child(telemetry.SpanSuggest, times.Asked, times.Suggested, telemetry.AttrAlgorithm.String(r.spec.Study.Spec.Algorithm.Name))
-	child(telemetry.SpanCommit, times.Suggested, times.Created)
-	for i := range t.Attempts {
-		a := &t.Attempts[i]
-		// A quick result may be read before its claim: the start is as good.
-		child(telemetry.SpanQueue, a.Opened, first(a.Claimed, a.Started), telemetry.AttrAttempt.Int(a.Number), telemetry.AttrWorker.String(a.Worker))
-	}
-	child(telemetry.SpanFold, first(times.Ended, times.Folded), folded, telemetry.AttrEpoch.Int64(l.term.Epoch))
 	root.End(trace.WithTimestamp(folded))
 	// A histogram's exemplar leads from a slow trial to its trace.
 	l.c.metrics.ended(ctx, r, &t, folded)
+}
+
+// describe says on a trial's root span what the trial was and what became of it.
+func describe(root trace.Span, r *run, t *record.Trial) {
+	root.SetAttributes(
+		telemetry.AttrStudyID.String(r.spec.ID), telemetry.AttrStudyName.String(r.name()), telemetry.AttrPool.String(r.pool()),
+		telemetry.AttrTrial.Int(t.Number), telemetry.AttrTrialState.String(string(t.State)),
+		telemetry.AttrSource.String(string(t.Source)), telemetry.AttrStaleness.Int(t.Staleness),
+		telemetry.AttrPending.Int(t.Reasons.Pending), telemetry.AttrAttempt.Int(len(t.Attempts)))
+	for name, value := range t.Point {
+		root.SetAttributes(attribute.String(telemetry.AttrParameter+name, fmt.Sprint(value)))
+	}
+	if t.Value != nil {
+		root.SetAttributes(telemetry.AttrValue.Float64(*t.Value))
+	}
+	last := t.Last()
+	if last == nil {
+		return
+	}
+	root.SetAttributes(telemetry.AttrWorker.String(last.Worker))
+	if last.Failure != nil && t.State != study.TrialCompleted {
+		root.SetAttributes(telemetry.AttrReason.String(last.Failure.Reason))
+	}
+	if t.State == study.TrialFailed && last.Failure != nil {
+		root.SetAttributes(semconv.ErrorTypeKey.String(last.Failure.Reason))
+		root.SetStatus(codes.Error, fmt.Sprintf("%s: %.200s", last.Failure.Reason, last.Failure.Message))
+	}
+}
+
+// way emits the spans of a trial's way one after another, each from the end of the
+// one before, so that together with the workers' they add up to the trial's. Two
+// of them, queue and report, lie between the clocks of two machines: they take up
+// what these differ by. One that would end before it begins is empty.
+type way struct {
+	ctx    context.Context // of the root span
+	tracer trace.Tracer
+	shard  string
+	run    *run
+	trial  *record.Trial
+	at     time.Time // where the last span ended
+}
+
+func (w *way) emit(folded time.Time, epoch int64) {
+	t := w.trial
+	w.suggest()
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		w.attempt(a)
+		next := first(t.Times.Folded, folded)
+		if i+1 < len(t.Attempts) {
+			next = t.Attempts[i+1].Opened
+		}
+		if a.Outcome != "" && a.Outcome != messaging.OutcomeCancelled {
+			w.span(telemetry.SpanReport, a.Number, next, trace.WithAttributes(telemetry.AttrAttempt.Int(a.Number),
+				telemetry.AttrOutcome.String(string(a.Outcome)), telemetry.AttrWorker.String(a.Worker)))
+		}
+	}
+	w.span(telemetry.SpanFold, 0, folded, trace.WithAttributes(telemetry.AttrEpoch.Int64(epoch),
+		semconv.MessagingSystemKey.String(telemetry.MessagingSystem), semconv.MessagingOperationTypeProcess,
+		semconv.MessagingOperationName(telemetry.SpanFold)))
+}
+
+// suggest emits how the trial came to be.
+func (w *way) suggest() {
+	t := w.trial
+	attrs := []attribute.KeyValue{
+		telemetry.AttrAlgorithm.String(w.run.spec.Study.Spec.Algorithm.Name), telemetry.AttrSource.String(string(t.Source)),
+		telemetry.AttrRequest.Int(t.Request), telemetry.AttrPending.Int(t.Reasons.Pending),
+	}
+	if t.Reasons.Mean != nil {
+		attrs = append(attrs, telemetry.AttrMean.Float64(*t.Reasons.Mean))
+	}
+	if t.Reasons.SD != nil {
+		attrs = append(attrs, telemetry.AttrSD.Float64(*t.Reasons.SD))
+	}
+	if t.Reasons.Note != "" {
+		attrs = append(attrs, telemetry.AttrNote.String(t.Reasons.Note))
+	}
+	for name, value := range t.Reasons.Acquisition {
+		attrs = append(attrs, attribute.Float64(telemetry.AttrAcquisition+name, value))
+	}
+	w.span(telemetry.SpanSuggest, 0, t.Times.Suggested, trace.WithAttributes(attrs...),
+		trace.WithLinks(trace.Link{SpanContext: telemetry.RefitSpan(w.run.spec.ID, t.Request, t.Times.Asked)}))
+	if t.Times.Created.After(w.at) {
+		w.span(telemetry.SpanReady, 0, t.Times.Created)
+	}
+}
+
+// attempt emits an attempt's way to its worker and skips what the worker emits
+// itself; where the worker was lost, nobody else can.
+func (w *way) attempt(a *record.Attempt) {
+	number := telemetry.AttrAttempt.Int(a.Number)
+	claimed := first(a.Claimed, a.Started)
+	published := a.Published
+	if !claimed.IsZero() && published.After(claimed) {
+		published = claimed // its acknowledgement came after the claim
+	}
+	if !published.IsZero() {
+		w.span(telemetry.SpanCommit, a.Number, a.Committed, trace.WithAttributes(number))
+		id := messaging.AttemptID{Study: w.run.spec.ID, Trial: w.trial.Number, Attempt: a.Number}
+		subject := messaging.Subject{Kind: messaging.KindAssign, Shard: w.shard, Pool: w.run.pool(), ID: id}
+		w.span(telemetry.SpanPublish, a.Number, published, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(number,
+			semconv.MessagingSystemKey.String(telemetry.MessagingSystem), semconv.MessagingDestinationName(subject.String()),
+			semconv.MessagingOperationTypeSend, semconv.MessagingOperationName(telemetry.SpanPublish)))
+	}
+	w.span(telemetry.SpanQueue, a.Number, first(claimed, a.Ended), trace.WithAttributes(number,
+		telemetry.AttrPool.String(w.run.pool()), telemetry.AttrWorker.String(a.Worker)))
+	if a.State == study.AttemptLost {
+		_, span := w.start(telemetry.SpanLost, a.Number, trace.WithAttributes(number, telemetry.AttrWorker.String(a.Worker),
+			semconv.ErrorTypeKey.String(string(study.AttemptLost))))
+		if a.Failure != nil {
+			span.SetStatus(codes.Error, a.Failure.Message)
+		}
+		span.End(trace.WithTimestamp(a.Ended))
+	}
+	w.at = first(a.Ended, w.at)
+}
+
+func (w *way) start(name string, attempt int, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	ctx := telemetry.WithChild(w.ctx, telemetry.ChildID(trace.SpanContextFromContext(w.ctx).TraceID(), name, attempt))
+	return w.tracer.Start(ctx, name, append(options, trace.WithTimestamp(w.at))...)
+}
+
+// span emits a span from the end of the last one to a time; none where that is zero.
+func (w *way) span(name string, attempt int, to time.Time, options ...trace.SpanStartOption) {
+	if to.IsZero() {
+		return
+	}
+	if to.Before(w.at) {
+		w.at = to
+	}
+	_, span := w.start(name, attempt, options...)
+	span.End(trace.WithTimestamp(to))
+	w.at = to
 }
 
 // first returns the first time that is set.

@@ -115,10 +115,13 @@ type Result struct {
 	// Failure says what went wrong; nil where nothing did.
 	Failure *Failure `json:"failure,omitempty"`
 	// Checkpoint is the last reference that the program reported.
-	Checkpoint string    `json:"checkpoint,omitempty"`
-	Logs       string    `json:"logs,omitempty"`
-	Started    time.Time `json:"started"`
-	Ended      time.Time `json:"ended"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Logs       string `json:"logs,omitempty"`
+	// Claimed is when the worker claimed the attempt, where it says so: the leader
+	// may read a quick result before its claim.
+	Claimed time.Time `json:"claimed,omitzero"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
 	TraceContext
 }
 

@@ -3,6 +3,9 @@ package telemetry
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"strconv"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -17,11 +20,25 @@ func WithSpan(ctx context.Context, traceID trace.TraceID, spanID trace.SpanID) c
 	return context.WithValue(ctx, spanIDKey{}, trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID}))
 }
 
-// IDGenerator returns the generator that WithSpan needs of a tracer provider; the
+type childIDKey struct{}
+
+// child is a span id that is meant for a child of one span alone.
+type child struct {
+	parent trace.SpanContext
+	id     trace.SpanID
+}
+
+// WithChild makes the next span that is started under the returned context a child
+// of ctx's span with exactly this span id: see ChildID.
+func WithChild(ctx context.Context, id trace.SpanID) context.Context {
+	return context.WithValue(ctx, childIDKey{}, child{trace.SpanContextFromContext(ctx), id})
+}
+
+// IDGenerator returns the generator that WithSpan and WithChild need of a tracer provider; the
 // one that Setup makes has it.
 func IDGenerator() sdktrace.IDGenerator { return idGenerator{} }
 
-// idGenerator draws ids at random unless WithSpan has set them.
+// idGenerator draws ids at random unless WithSpan or WithChild has set them.
 type idGenerator struct{}
 
 // NewIDs is called for root spans.
@@ -35,7 +52,10 @@ func (g idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 }
 
 // NewSpanID is called for spans with a parent.
-func (idGenerator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
+func (idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if c, ok := ctx.Value(childIDKey{}).(child); ok && c.parent.Equal(trace.SpanContextFromContext(ctx)) {
+		return c.id
+	}
 	var spanID trace.SpanID
 	rand.Read(spanID[:]) // never fails: see crypto/rand
 	return spanID
@@ -46,4 +66,32 @@ func RemoteSpan(ctx context.Context, traceID trace.TraceID, spanID trace.SpanID)
 	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: traceID, SpanID: spanID, TraceFlags: trace.FlagsSampled, Remote: true,
 	}))
+}
+
+// ChildID is the span id of a part of a trial's trace: a function of the trace,
+// the part's name and the attempt. Whoever knows the trace can be a child of a
+// part before the leader has emitted it, and each leader emits the same ids.
+func ChildID(traceID trace.TraceID, name string, attempt int) (id trace.SpanID) {
+	h := sha256.New()
+	h.Write(traceID[:])
+	h.Write([]byte(name))
+	h.Write(strconv.AppendInt(nil, int64(attempt), 10))
+	copy(id[:], h.Sum(nil))
+	return id
+}
+
+// RefitSpan is the span context of a study's refit: a function of the study's id,
+// the request's number and when it was asked for, all of which the ledger keeps
+// with every trial that came of it.
+func RefitSpan(studyID string, request int, asked time.Time) trace.SpanContext {
+	h := sha256.New()
+	h.Write([]byte(studyID))
+	h.Write(strconv.AppendInt([]byte{0}, int64(request), 10))
+	h.Write(strconv.AppendInt([]byte{0}, asked.UnixNano(), 10))
+	var c trace.SpanContextConfig
+	sum := h.Sum(nil)
+	copy(c.TraceID[:], sum)
+	copy(c.SpanID[:], sum[len(c.TraceID):])
+	c.TraceFlags = trace.FlagsSampled
+	return trace.NewSpanContext(c)
 }

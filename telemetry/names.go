@@ -8,16 +8,33 @@ import "go.opentelemetry.io/otel/attribute"
 const ScopeName = "github.com/fantasia-hpo/fantasia"
 
 // The spans of a trial's trace, in the order of a trial's way. SpanTrial is the
-// root; the others are its children.
+// root; its children follow each other without a gap, so that their durations
+// add up to its own: what the ledger knows the times of is cut into spans, and
+// each span ends where the next begins.
 const (
-	SpanTrial    = "trial"
-	SpanSuggest  = "suggest"
-	SpanCommit   = "commit"
-	SpanQueue    = "queue"
+	SpanTrial   = "trial"
+	SpanSuggest = "suggest" // the optimiser answers; linked to its SpanRefit
+	SpanReady   = "ready"   // the suggestion waits for a slot; left out where it does not
+	SpanCommit  = "commit"  // the trial's attempt is made durable in the ledger
+	SpanPublish = "publish" // its assignment is brought to the broker
+	SpanQueue   = "queue"   // it waits there for a worker
+	// SpanClaim and SpanEvaluate are the worker's; what the program adds is below
+	// SpanEvaluate. Where the worker is gone, the leader has SpanLost instead.
 	SpanClaim    = "claim"
 	SpanEvaluate = "evaluate"
-	SpanReport   = "report"
-	SpanFold     = "fold"
+	SpanLost     = "lost"
+	SpanReport   = "report" // the result is on its way to a leader, from disk to broker to loop
+	SpanFold     = "fold"   // the leader applies it and commits that
+)
+
+const (
+	// SpanSend is the worker's part of SpanReport, below it: until the broker has
+	// acknowledged the result.
+	SpanSend = "send"
+	// SpanRefit is an answer of the optimiser, in a trace of its own: one answer
+	// makes several trials. Its links lead to the trials that it folded in, the
+	// link of each SpanSuggest to it.
+	SpanRefit = "refit"
 )
 
 // The attributes of spans.
@@ -38,7 +55,26 @@ const (
 	AttrAlgorithm   = attribute.Key("fantasia.algorithm")
 	AttrValue       = attribute.Key("fantasia.trial.value")
 	AttrEpoch       = attribute.Key("fantasia.epoch")
+	// AttrMean, AttrSD and AttrNote say why a point was suggested; below
+	// AttrParameter are its values, below AttrAcquisition the acquisition's.
+	AttrMean        = attribute.Key("fantasia.suggestion.mean")
+	AttrSD          = attribute.Key("fantasia.suggestion.sd")
+	AttrNote        = attribute.Key("fantasia.suggestion.note")
+	AttrParameter   = "fantasia.parameter."
+	AttrAcquisition = "fantasia.suggestion.acquisition."
+	AttrReason      = attribute.Key("fantasia.failure.reason")
+	// AttrRequest, AttrSuggestions, AttrObservations and AttrFolded are a refit's:
+	// the number that seeds it, how many points were asked for, how many
+	// observations it knows, and how many of them no refit before it knew.
+	AttrRequest      = attribute.Key("fantasia.refit.request")
+	AttrSuggestions  = attribute.Key("fantasia.refit.suggestions")
+	AttrObservations = attribute.Key("fantasia.refit.observations")
+	AttrFolded       = attribute.Key("fantasia.refit.folded")
 )
+
+// MessagingSystem is the value of messaging.system: the broker whose subjects
+// the wire contract is made of.
+const MessagingSystem = "nats"
 
 // The metrics; durations are in seconds.
 const (
@@ -60,6 +96,14 @@ const (
 	MetricWorkerSpool    = "fantasia.worker.spool"
 	MetricWorkerRunning  = "fantasia.worker.running"
 	MetricWorkerAttempts = "fantasia.worker.attempts"
+	MetricAttempts       = "fantasia.attempts.ended"
+	MetricStudies        = "fantasia.studies.running"
+	MetricBest           = "fantasia.study.best"
+	MetricWorkers        = "fantasia.pool.workers"
+	MetricIdle           = "fantasia.pool.slots.idle"
+	MetricSuggestErrors  = "fantasia.optimizer.errors"
+	MetricWorkerSlots    = "fantasia.worker.slots"
+	MetricWorkerBusy     = "fantasia.worker.busy"
 )
 
 // The keys of log records.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -22,13 +23,22 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
+
+// exportEvery is how long ended spans wait at most before they are exported,
+// where OTEL_BSP_SCHEDULE_DELAY says nothing: a process that is killed takes
+// what still waits with it.
+const exportEvery = time.Second
 
 // Options say what a process is called and where its logs go.
 type Options struct {
 	// Service and Version become the resource's service.name and
 	// service.version; OTEL_SERVICE_NAME beats Service.
 	Service, Version string
+	// Instance becomes service.instance.id outside of Kubernetes: the name of a
+	// replica or a worker; empty leaves it out.
+	Instance string
 	// Logs is where log records are written as text; nil discards them.
 	Logs io.Writer
 	// Level is the least level that is logged.
@@ -42,7 +52,8 @@ type Options struct {
 // scraped through MetricsHandler. It sets no globals, so that several can live in
 // one process. Safe for concurrent use.
 type Telemetry struct {
-	tracers  *sdktrace.TracerProvider
+	tracers  trace.TracerProvider
+	exporter *sdktrace.TracerProvider // nil where no traces are exported
 	meters   *sdkmetric.MeterProvider
 	logs     *sdklog.LoggerProvider
 	registry *prometheus.Registry
@@ -53,6 +64,7 @@ type Telemetry struct {
 func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 	res, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName(o.Service), semconv.ServiceVersion(o.Version)),
+		resource.WithAttributes(whereabouts(o.Instance)...),
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) && !errors.Is(err, resource.ErrSchemaURLConflict) {
 		return nil, fmt.Errorf("describe this process to OpenTelemetry: %w", err)
@@ -85,15 +97,22 @@ func wanted(signal string) bool {
 }
 
 func (t *Telemetry) setupTraces(ctx context.Context, res *resource.Resource) error {
-	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithIDGenerator(idGenerator{})}
-	if wanted("TRACES") {
-		exporter, err := autoexport.NewSpanExporter(ctx)
-		if err != nil {
-			return fmt.Errorf("set up the trace exporter that OTEL_* asks for: %w", err)
-		}
-		options = append(options, sdktrace.WithBatcher(exporter))
+	if !wanted("TRACES") {
+		// It costs next to nothing, and hands on whatever trace it is given.
+		t.tracers = tracenoop.NewTracerProvider()
+		return nil
 	}
-	t.tracers = sdktrace.NewTracerProvider(options...)
+	exporter, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return fmt.Errorf("set up the trace exporter that OTEL_* asks for: %w", err)
+	}
+	batch := []sdktrace.BatchSpanProcessorOption{}
+	if os.Getenv("OTEL_BSP_SCHEDULE_DELAY") == "" {
+		batch = append(batch, sdktrace.WithBatchTimeout(exportEvery))
+	}
+	t.exporter = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithIDGenerator(idGenerator{}),
+		sdktrace.WithBatcher(exporter, batch...))
+	t.tracers = t.exporter
 	return nil
 }
 
@@ -160,8 +179,8 @@ func (t *Telemetry) MetricsHandler() http.Handler {
 // Shutdown flushes and stops everything, within ctx. Safe to call again.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var errs []error
-	if t.tracers != nil {
-		errs = append(errs, t.tracers.Shutdown(ctx))
+	if t.exporter != nil {
+		errs = append(errs, t.exporter.Shutdown(ctx))
 	}
 	if t.meters != nil {
 		errs = append(errs, t.meters.Shutdown(ctx))

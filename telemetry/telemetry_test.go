@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/trace"
@@ -76,6 +78,7 @@ func TestSpansAreExportedWhereTheEnvironmentAsks(t *testing.T) {
 // The ids of a trial's root span are drawn when the trial is suggested and are
 // known to workers before the span is emitted.
 func TestWithSpanChoosesTheRootsIDs(t *testing.T) {
+	t.Setenv("OTEL_TRACES_EXPORTER", "none") // asked for, and exported to nowhere
 	tel := setup(t, telemetry.Options{Service: "test"})
 	traceID := trace.TraceID{1, 2, 3}
 	spanID := trace.SpanID{4, 5, 6}
@@ -86,6 +89,14 @@ func TestWithSpanChoosesTheRootsIDs(t *testing.T) {
 	_, child := tel.Tracer().Start(ctx, "child")
 	if got := child.SpanContext(); got.TraceID() != traceID || got.SpanID() == spanID {
 		t.Errorf("child is %s/%s: want the root's trace and a span id of its own", got.TraceID(), got.SpanID())
+	}
+	chosen := telemetry.ChildID(traceID, telemetry.SpanReport, 2)
+	within, part := tel.Tracer().Start(telemetry.WithChild(ctx, chosen), "part")
+	if got := part.SpanContext(); got.TraceID() != traceID || got.SpanID() != chosen {
+		t.Errorf("part is %s/%s, want the id %s", got.TraceID(), got.SpanID(), chosen)
+	}
+	if _, below := tel.Tracer().Start(within, "below"); below.SpanContext().SpanID() == chosen {
+		t.Error("a child of the part has the part's id")
 	}
 	_, remote := tel.Tracer().Start(telemetry.RemoteSpan(t.Context(), traceID, spanID), "remote child")
 	if got := remote.SpanContext(); got.TraceID() != traceID || got.SpanID() == spanID {
@@ -104,5 +115,42 @@ func TestLogsAreJSONWhereAsked(t *testing.T) {
 	}
 	if record["msg"] != "shown" || record["study"] != "digits" {
 		t.Errorf("logged %v", record)
+	}
+}
+
+// The ids of a trial's parts and of refits are functions of what the ledger
+// keeps: the same for whoever computes them, and no two alike.
+func TestDerivedIDs(t *testing.T) {
+	asked := time.Unix(1, 5)
+	seen := map[string]string{}
+	add := func(what, id string) {
+		if other, ok := seen[id]; ok {
+			t.Errorf("%s and %s are both %s", what, other, id)
+		}
+		seen[id] = what
+	}
+	for _, name := range []string{telemetry.SpanReport, telemetry.SpanFold} {
+		for attempt := range 3 {
+			for _, id := range []trace.TraceID{{1}, {2}} {
+				got := telemetry.ChildID(id, name, attempt)
+				if got != telemetry.ChildID(id, name, attempt) || !got.IsValid() {
+					t.Errorf("ChildID(%s, %s, %d) = %s", id, name, attempt, got)
+				}
+				add(fmt.Sprint(id, name, attempt), got.String())
+			}
+		}
+	}
+	for _, c := range []trace.SpanContext{
+		telemetry.RefitSpan("a", 1, asked), telemetry.RefitSpan("a", 11, asked), telemetry.RefitSpan("b", 1, asked),
+		telemetry.RefitSpan("a", 1, asked.Add(1)),
+	} {
+		if !c.IsValid() || !c.IsSampled() {
+			t.Errorf("%v is no sampled span context", c)
+		}
+		add("a refit", c.TraceID().String())
+	}
+	utc := asked.UTC()
+	if a, b := telemetry.RefitSpan("a", 1, asked), telemetry.RefitSpan("a", 1, utc); !a.Equal(b) {
+		t.Error("a refit's ids depend on the time zone")
 	}
 }

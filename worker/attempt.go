@@ -2,25 +2,28 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// evaluate runs a claimed attempt and hands its result to the sender.
-func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment) {
+// evaluate runs an attempt that was claimed at a time and is started at another,
+// which is now, and hands its result to the sender.
+func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, claimed, started time.Time) {
 	log := r.options.Logger.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt)
 	log.Debug("evaluation started", "slot", slot)
 	result := &messaging.Result{
-		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Worker: r.options.Name, Started: time.Now(),
+		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Worker: r.options.Name, Claimed: claimed, Started: started,
 	}
-	e := r.evaluation(ctx, slot, ev, a)
+	evaluating, span := r.options.Tracer.Start(ctx, telemetry.SpanEvaluate, trace.WithTimestamp(started), r.spanAttributes(a, slot))
+	e := r.evaluation(evaluating, slot, ev, a)
 	result.Ended = time.Now()
+	conclude(span, e)
+	span.End(trace.WithTimestamp(result.Ended))
 	fill(result, e)
 	if _, err := messaging.Encode(result); err != nil {
 		// It could never be published, and would be tried for ever.
@@ -33,10 +36,10 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	if e.Outcome == messaging.OutcomeCancelled {
 		return // the leader wanted no result
 	}
-	reporting, span := r.options.Tracer.Start(ctx, telemetry.SpanReport, r.spanAttributes(a, slot))
-	span.SetAttributes(outcomeAttribute(e.Outcome))
-	result.TraceContext = traceOf(reporting)
+	sending, span := r.sendSpan(ctx, slot, a, result)
+	result.TraceContext = traceOf(sending)
 	r.sender.add(result, span)
+	r.settle(ctx, a)
 }
 
 func fill(r *messaging.Result, e evaluation.Ending) {
@@ -44,16 +47,17 @@ func fill(r *messaging.Result, e evaluation.Ending) {
 	r.Failure, r.Checkpoint, r.Logs = e.Failure, e.Checkpoint, e.Logs
 }
 
-// evaluation runs the attempt in its span, within its timeout.
-func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment) evaluation.Ending {
-	if cause := evaluation.Stopped(ctx); cause != nil { // while it was claimed
+// evaluation runs the attempt within its timeout; ctx has its span.
+func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, started time.Time) evaluation.Ending {
+	if cause := evaluation.Stopped(ctx); cause != nil && started.IsZero() { // while it was claimed
 		e := evaluation.StopEnding(cause)
 		e.Checkpoint = a.Checkpoint
 		return e
 	}
-	ctx, span := r.options.Tracer.Start(ctx, telemetry.SpanEvaluate, r.spanAttributes(a, slot))
-	defer span.End()
 	if timeout := time.Duration(a.Run.Timeout); timeout > 0 {
+		if !started.IsZero() {
+			timeout -= time.Since(started)
+		}
 		limited, cancel := context.WithTimeoutCause(ctx, timeout, evaluation.ErrTimeout)
 		defer cancel()
 		ctx = limited
@@ -68,12 +72,5 @@ func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator,
 	}
 	e := ev.Evaluate(ctx, job)
 	m.finish()
-	span.SetAttributes(outcomeAttribute(e.Outcome))
-	if e.Value != nil {
-		span.SetAttributes(telemetry.AttrValue.Float64(*e.Value))
-	}
-	if f := e.Failure; f != nil && e.Outcome != messaging.OutcomeHandedBack {
-		span.SetStatus(codes.Error, fmt.Sprintf("%s: %.200s", f.Reason, f.Message))
-	}
 	return e
 }

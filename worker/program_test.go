@@ -151,17 +151,27 @@ func TestTraceReachesTheProgram(t *testing.T) {
 	byName := map[string]sdktrace.ReadOnlySpan{}
 	for _, span := range spans.Ended() {
 		byName[span.Name()] = span
-		if span.Parent().SpanID().String() != "00f067aa0ba902b7" || span.SpanContext().TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" {
+		parent := "00f067aa0ba902b7"
+		if span.Name() == telemetry.SpanSend { // within the report, which the leader emits
+			parent = telemetry.ChildID(span.SpanContext().TraceID(), telemetry.SpanReport, a.Attempt).String()
+		}
+		if span.Parent().SpanID().String() != parent || span.SpanContext().TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" {
 			t.Errorf("span %s is not a child of the assignment's", span.Name())
 		}
 		if set := attribute.NewSet(span.Attributes()...); !set.HasValue(telemetry.AttrTrial) {
 			t.Errorf("span %s does not name its trial", span.Name())
 		}
 	}
-	for _, name := range []string{telemetry.SpanClaim, telemetry.SpanEvaluate, telemetry.SpanReport} {
+	for _, name := range []string{telemetry.SpanClaim, telemetry.SpanEvaluate, telemetry.SpanSend} {
 		if byName[name] == nil {
 			t.Fatalf("no span %q", name)
 		}
+	}
+	result, claim, evaluate := r.seen().results[0], byName[telemetry.SpanClaim], byName[telemetry.SpanEvaluate]
+	if !claim.StartTime().Equal(result.Claimed) || !claim.EndTime().Equal(result.Started) ||
+		!evaluate.StartTime().Equal(result.Started) || !evaluate.EndTime().Equal(result.Ended) {
+		t.Errorf("the spans lie from %v to %v and from %v to %v, the result says that it was claimed at %v, started at %v and ended at %v",
+			claim.StartTime(), claim.EndTime(), evaluate.StartTime(), evaluate.EndTime(), result.Claimed, result.Started, result.Ended)
 	}
 	inProgram := traceOf(trace.ContextWithSpanContext(t.Context(), byName[telemetry.SpanEvaluate].SpanContext())).Traceparent
 	if got := r.seen().results[0].Checkpoint; got != inProgram {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -40,6 +41,7 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 			err = errors.Join(err, fmt.Errorf("slot %d: close: %w", n, cerr))
 		}
 	}()
+	r.resume(n, ev)
 	pause := minPause
 	for r.sender.room(ctx) == nil {
 		d, err := r.fetch(ctx, ev)
@@ -116,14 +118,21 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 		return
 	}
 	defer end()
-	err := r.claim(work, slot, a)
+	claimed := time.Now()
+	claiming, span := r.claimSpan(work, slot, a, claimed)
+	defer span.End()
+	err := r.claim(claiming, slot, a, claimed)
 	switch {
 	case err == nil:
 		ack()
-		r.evaluate(work, slot, ev, a)
+		started := time.Now() // where the one span ends, the next begins
+		span.End(trace.WithTimestamp(started))
+		r.evaluate(work, slot, ev, a, claimed, started)
 	case errors.Is(err, messaging.ErrClaimed):
+		span.SetAttributes(telemetry.AttrReason.String("claimed elsewhere"))
 		ack()
 	default:
+		span.RecordError(err)
 		// Perhaps the claim is stored. Nobody acknowledges the assignment: it
 		// comes again, and the next claim tells.
 		r.options.Logger.Warn("an assignment could not be claimed", telemetry.LogStudy, a.StudyName,
@@ -154,12 +163,10 @@ func (r *run) refuse(a *messaging.Assignment, err error) {
 
 // claim takes an attempt. A try that gets no answer is repeated with the same
 // id, so that a claim that was stored is answered as such.
-func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment) error {
-	ctx, span := r.options.Tracer.Start(ctx, telemetry.SpanClaim, r.spanAttributes(a, slot))
-	defer span.End()
+func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at time.Time) error {
 	c := &messaging.Claim{
 		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Pool: a.Pool, Worker: r.options.Name, Slot: slot,
-		At: time.Now(), TraceContext: traceOf(ctx),
+		At: at, TraceContext: traceOf(ctx),
 	}
 	id, pause := uuid.NewString(), minPause
 	deadline := time.Now().Add(claimTimeout)
@@ -177,7 +184,6 @@ func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment) erro
 		case errors.Is(err, messaging.ErrClaimed), errors.Is(err, messaging.ErrClosed):
 			return err
 		case ctx.Err() != nil || time.Now().After(deadline):
-			span.RecordError(err)
 			return fmt.Errorf("claim: %w", err)
 		}
 		sleep(ctx, pause)

@@ -2,13 +2,18 @@ package worker
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
 // The keys of W3C trace contexts, as the propagator has them.
@@ -44,4 +49,53 @@ func (r *run) spanAttributes(a *messaging.Assignment, slot int) trace.SpanStartE
 
 func outcomeAttribute(o messaging.Outcome) attribute.KeyValue {
 	return telemetry.AttrOutcome.String(string(o))
+}
+
+// sends describes a message of the worker's by the semantic conventions.
+func (r *run) sends(kind messaging.Kind, a *messaging.Assignment, operation string) trace.SpanStartEventOption {
+	subject := messaging.Subject{Kind: kind, Shard: messaging.Shard, Pool: a.Pool, Worker: r.options.Name, ID: a.AttemptID}
+	return trace.WithAttributes(
+		semconv.MessagingSystemKey.String(telemetry.MessagingSystem),
+		semconv.MessagingDestinationName(subject.String()),
+		semconv.MessagingClientID(r.options.Name),
+		semconv.MessagingOperationTypeSend,
+		semconv.MessagingOperationName(operation),
+	)
+}
+
+// claimSpan starts the span of a claim, which begins at a time.
+func (r *run) claimSpan(ctx context.Context, slot int, a *messaging.Assignment, at time.Time) (context.Context, trace.Span) {
+	return r.options.Tracer.Start(ctx, telemetry.SpanClaim, trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindProducer),
+		r.spanAttributes(a, slot), r.sends(messaging.KindClaim, a, telemetry.SpanClaim))
+}
+
+// sendSpan starts the span of a result's way to the broker, below the report's,
+// which the leader emits.
+func (r *run) sendSpan(ctx context.Context, slot int, a *messaging.Assignment, result *messaging.Result) (context.Context, trace.Span) {
+	if root := trace.SpanContextFromContext(ctx); root.IsSampled() {
+		report := telemetry.ChildID(root.TraceID(), telemetry.SpanReport, a.Attempt)
+		ctx = trace.ContextWithRemoteSpanContext(ctx, root.WithSpanID(report))
+	}
+	return r.options.Tracer.Start(ctx, telemetry.SpanSend, trace.WithTimestamp(result.Ended), trace.WithSpanKind(trace.SpanKindProducer),
+		r.spanAttributes(a, slot), r.sends(messaging.KindResult, a, telemetry.SpanSend), trace.WithAttributes(outcomeAttribute(result.Outcome)))
+}
+
+// conclude says on an evaluation's span how it ended.
+func conclude(span trace.Span, e evaluation.Ending) {
+	span.SetAttributes(outcomeAttribute(e.Outcome))
+	if e.Value != nil {
+		span.SetAttributes(telemetry.AttrValue.Float64(*e.Value))
+	}
+	f := e.Failure
+	if f == nil {
+		return
+	}
+	span.SetAttributes(telemetry.AttrReason.String(f.Reason))
+	if f.ExitCode != nil {
+		span.SetAttributes(semconv.ProcessExitCode(*f.ExitCode))
+	}
+	if e.Outcome == messaging.OutcomeFailed || e.Outcome == messaging.OutcomeTimeout {
+		span.SetAttributes(semconv.ErrorTypeKey.String(f.Reason))
+		span.SetStatus(codes.Error, fmt.Sprintf("%s: %.200s", f.Reason, f.Message))
+	}
 }

@@ -118,7 +118,7 @@ func (e *Engine) Step(ev Event) Output {
 		e.suggested(ev)
 	case Published:
 		e.advance(ev.At)
-		e.published(ev.Attempt)
+		e.published(ev)
 	case Withdrawn:
 		e.advance(ev.At)
 		// Nothing to do: the attempt has ended, and a worker whose claim was

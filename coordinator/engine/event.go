@@ -58,10 +58,12 @@ type (
 		// the study once nothing is open, another error leads to fallbacks.
 		Err error
 	}
-	// Published says that an assignment reached the broker.
+	// Published says that an assignment reached the broker, and that it went out
+	// once the ledger had it, at Committed.
 	Published struct {
-		At      time.Time
-		Attempt messaging.AttemptID
+		At        time.Time
+		Committed time.Time
+		Attempt   messaging.AttemptID
 	}
 	// Withdrawn answers a Withdraw: OK where the leader's own claim was first.
 	Withdrawn struct {

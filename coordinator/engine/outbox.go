@@ -57,9 +57,14 @@ func (e *Engine) republish() {
 	}
 }
 
-// published counts the time to the next publishing from when the broker had it.
-func (e *Engine) published(id messaging.AttemptID) {
-	t, a := e.find(id)
+// published counts the time to the next publishing from when the broker had it,
+// and notes the first such time: for the record's next change, since it is not
+// worth a commit of its own.
+func (e *Engine) published(ev Published) {
+	t, a := e.find(ev.Attempt)
+	if t != nil && a.Published.IsZero() && t.sent.attempt != a.Number {
+		t.sent = sent{attempt: a.Number, committed: ev.Committed, published: ev.At}
+	}
 	if t == nil || t.rec.State != study.TrialQueued || a != t.rec.Last() {
 		return
 	}

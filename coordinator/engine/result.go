@@ -124,6 +124,9 @@ func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study
 	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, read.outcome, read.failure
 	a.Logs = r.Logs
 	a.Started, a.Ended = r.Started, r.Ended
+	if a.Claimed.IsZero() {
+		a.Claimed, t.rec.Times.Claimed = r.Claimed, r.Claimed
+	}
 	if a.Ended.IsZero() {
 		a.Ended = e.now
 	}

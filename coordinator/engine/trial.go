@@ -18,7 +18,15 @@ type trial struct {
 	due time.Time
 	// claimed is when the last attempt's claim was read.
 	claimed time.Time
+	// sent is what the record of an attempt is still to say.
+	sent    sent
 	changed bool // in the engine's list of changes
+}
+
+// sent is when an attempt was durable and when the broker had it.
+type sent struct {
+	attempt              int // its number
+	committed, published time.Time
 }
 
 // changes are the records to commit at the end of a step.
@@ -30,6 +38,11 @@ type changes struct {
 
 // touch marks a trial's record as changed.
 func (e *Engine) touch(t *trial) {
+	if n := t.sent.attempt; n > 0 {
+		if a := &t.rec.Attempts[n-1]; a.Published.IsZero() {
+			a.Committed, a.Published = t.sent.committed, t.sent.published
+		}
+	}
 	if !t.changed {
 		t.changed = true
 		e.dirty.trials = append(e.dirty.trials, t)

@@ -114,17 +114,22 @@ type Times struct {
 
 // Attempt is one hand-out of a trial.
 type Attempt struct {
-	Number  int                `json:"number"`
-	Nonce   string             `json:"nonce"`
-	State   study.AttemptState `json:"state"`
-	Worker  string             `json:"worker,omitempty"`
-	Opened  time.Time          `json:"opened"`
-	Claimed time.Time          `json:"claimed,omitzero"`
-	Started time.Time          `json:"started,omitzero"`
-	Ended   time.Time          `json:"ended,omitzero"`
-	Outcome messaging.Outcome  `json:"outcome,omitempty"`
-	Failure *messaging.Failure `json:"failure,omitempty"`
-	Logs    string             `json:"logs,omitempty"`
+	Number int                `json:"number"`
+	Nonce  string             `json:"nonce"`
+	State  study.AttemptState `json:"state"`
+	Worker string             `json:"worker,omitempty"`
+	Opened time.Time          `json:"opened"`
+	// Committed is when the ledger had the attempt, Published when the broker had
+	// its assignment: stored with the next change of the trial, so that a leader
+	// that dies before it leaves them zero.
+	Committed time.Time          `json:"committed,omitzero"`
+	Published time.Time          `json:"published,omitzero"`
+	Claimed   time.Time          `json:"claimed,omitzero"`
+	Started   time.Time          `json:"started,omitzero"`
+	Ended     time.Time          `json:"ended,omitzero"`
+	Outcome   messaging.Outcome  `json:"outcome,omitempty"`
+	Failure   *messaging.Failure `json:"failure,omitempty"`
+	Logs      string             `json:"logs,omitempty"`
 }
 
 // Last returns the trial's last attempt, nil if it has none.
