@@ -90,6 +90,11 @@ func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 // Create starts a study and returns its record. The study has been checked (see
 // study.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
+	return c.create(ctx, s, func(now time.Time) string { return study.NewID(rand.Reader, now) })
+}
+
+// create starts a study under the id that it is given in the leader's loop.
+func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now time.Time) string) (*record.Study, error) {
 	if c.term.Load() == nil {
 		return nil, ErrNotLeader
 	}
@@ -98,7 +103,12 @@ func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study
 	}
 	var created record.Study
 	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-		created = record.Study{ID: study.NewID(rand.Reader, now), Study: *s, Created: now}
+		id := newID(now)
+		if r := l.runs[id]; r != nil {
+			created = r.spec
+			return nil
+		}
+		created = record.Study{ID: id, Study: *s, Created: now}
 		return l.create(ctx, created, now)
 	})
 	if err != nil {

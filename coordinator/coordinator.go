@@ -56,6 +56,8 @@ type Options struct {
 	// restarted).
 	HandBack bool
 	Engine   engine.Settings
+	// Duties are what the leader does besides, each for the length of a term.
+	Duties []Duty
 
 	Logger *slog.Logger
 	Tracer trace.Tracer

@@ -126,6 +126,9 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 	spawn("hear heartbeats", func(ctx context.Context) error { return l.hear(ctx, beats) })
 	spawn("carry effects out", l.carrier.run)
 	spawn("ask the broker", l.attend)
+	for _, d := range l.c.o.Duties {
+		l.workers.Go(func() { l.fulfil(ctx, d) })
+	}
 	return nil
 }
 

@@ -1,0 +1,70 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// Duty is something that whoever leads does besides leading.
+type Duty struct {
+	// Name is what it is called in logs.
+	Name string
+	// Run does it until ctx ends, which it does with the term. Where it returns
+	// earlier it is run again after a while: its failure never ends a term.
+	Run func(ctx context.Context, c *Coordinator) error
+}
+
+// fulfil runs a duty until the term ends.
+func (l *leader) fulfil(ctx context.Context, d Duty) {
+	if l.c.Leading(ctx) != nil { // commands are refused before
+		return
+	}
+	for ctx.Err() == nil {
+		if err := d.Run(ctx, l.c); ctx.Err() == nil {
+			l.log.Error("a duty of the leader has ended; it is begun again", "duty", d.Name, telemetry.LogError, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// CreateWithID starts a study under an id that the caller has derived from
+// something that names it for good; the id has the form of study.NewID. It may
+// be called again: a study that has the id already is returned as it is. The
+// error wraps ledger.ErrNameTaken or ErrNotLeader.
+func (c *Coordinator) CreateWithID(ctx context.Context, id string, s *study.Study) (*record.Study, error) {
+	return c.create(ctx, s, func(time.Time) string { return id })
+}
+
+// Summaries returns the studies with the given ids that this replica leads, or
+// all of them where no id is given, in no order; what it returns is durable. The
+// error is ErrNotLeader where this replica does not lead.
+func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Summary, error) {
+	var all []ledger.Summary
+	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
+		add := func(r *run) { all = append(all, ledger.Summary{Study: r.spec, Status: r.status}) }
+		for _, id := range ids {
+			if r := l.runs[id]; r != nil {
+				add(r)
+			}
+		}
+		if len(ids) == 0 {
+			for _, r := range l.runs {
+				add(r)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at the studies: %w", err)
+	}
+	return all, nil
+}
