@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -62,8 +63,11 @@ func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed
 	}
 	start := time.Now()
 	answer.Suggestions, answer.State, answer.Err = suggest(ctx, o, seed, ask)
-	a.l.c.metrics.suggest.Record(ctx, time.Since(start).Seconds(),
-		metric.WithAttributeSet(attribute.NewSet(telemetry.AttrAlgorithm.String(name))))
+	attrs := metric.WithAttributeSet(attribute.NewSet(telemetry.AttrAlgorithm.String(name)))
+	a.l.c.metrics.suggest.Record(ctx, time.Since(start).Seconds(), attrs)
+	if answer.Err != nil && !errors.Is(answer.Err, optimizer.ErrExhausted) && ctx.Err() == nil {
+		a.l.c.metrics.suggestErrors.Add(ctx, 1, attrs)
+	}
 	return answer
 }
 

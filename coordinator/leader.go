@@ -55,6 +55,7 @@ type leader struct {
 	batch   *ledger.Batch
 	held    effects
 	replies []func(error)
+	looked  *gauges // the last look at all this; nil before the first
 }
 
 // newLeader prepares a term; nothing runs yet.

@@ -19,17 +19,21 @@ type metrics struct {
 	queueWait, evaluation, overhead, suggest, commit metric.Float64Histogram
 	staleness                                        metric.Int64Histogram
 	trials, takeovers, results, republished          metric.Int64Counter
+	attempts, suggestErrors                          metric.Int64Counter
+	idle                                             metric.Float64Counter
 	// gauges are what the loop last saw, for the scraper to read.
 	gauges atomic.Pointer[gauges]
 }
 
 // gauges are one look at the leader.
 type gauges struct {
-	pending, useful int64
-	pools           map[string]slots
+	at               time.Time
+	pending, studies int64
+	pools            map[string]slots
+	best             map[string]float64 // by study
 }
 
-type slots struct{ all, free int64 }
+type slots struct{ all, free, workers, useful int64 }
 
 // instruments collects the errors of making instruments.
 type instruments struct {
@@ -74,8 +78,13 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 		results:    i.counter(telemetry.MetricResults, "Results that were read, by what became of them."),
 		republished: i.counter(telemetry.MetricRepublished,
 			"Assignments that were published again, since nobody had claimed them."),
+		attempts:      i.counter(telemetry.MetricAttempts, "Attempts of ended trials, by state and reason of failure."),
+		suggestErrors: i.counter(telemetry.MetricSuggestErrors, "Requests that the optimiser failed."),
 	}
 	var err error
+	m.idle, err = meter.Float64Counter(telemetry.MetricIdle, metric.WithUnit("s"),
+		metric.WithDescription("Time that slots spent free, by pool, summed over the slots."))
+	i.err = errors.Join(i.err, err)
 	m.staleness, err = meter.Int64Histogram(telemetry.MetricStaleness,
 		metric.WithDescription("Observations that arrived between a suggestion's model and its trial."),
 		metric.WithExplicitBucketBoundaries(0, 1, 2, 4, 8, 16, 32, 64))
@@ -102,41 +111,64 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 	i.gauge(telemetry.MetricPending, "Trials that are queued or being evaluated.", func(_ context.Context, o metric.Int64Observer) {
 		o.Observe(look().pending)
 	})
-	i.gauge(telemetry.MetricUseful, "Slots that the running studies could use.", func(_ context.Context, o metric.Int64Observer) {
-		o.Observe(look().useful)
+	i.gauge(telemetry.MetricStudies, "Studies that run.", func(_ context.Context, o metric.Int64Observer) {
+		o.Observe(look().studies)
 	})
-	i.gauge(telemetry.MetricSlots, "Slots by pool.", func(_ context.Context, o metric.Int64Observer) {
-		for pool, s := range look().pools {
-			o.Observe(s.all, metric.WithAttributes(telemetry.AttrPool.String(pool)))
-		}
-	})
-	i.gauge(telemetry.MetricFreeSlots, "Free slots by pool.", func(_ context.Context, o metric.Int64Observer) {
-		for pool, s := range look().pools {
-			o.Observe(s.free, metric.WithAttributes(telemetry.AttrPool.String(pool)))
-		}
-	})
+	pools := func(name, description string, value func(slots) int64) {
+		i.gauge(name, description, func(_ context.Context, o metric.Int64Observer) {
+			for pool, s := range look().pools {
+				o.Observe(value(s), metric.WithAttributes(telemetry.AttrPool.String(pool)))
+			}
+		})
+	}
+	pools(telemetry.MetricUseful, "Slots that the running studies could use, by pool.", func(s slots) int64 { return s.useful })
+	pools(telemetry.MetricSlots, "Slots by pool.", func(s slots) int64 { return s.all })
+	pools(telemetry.MetricFreeSlots, "Free slots by pool.", func(s slots) int64 { return s.free })
+	pools(telemetry.MetricWorkers, "Workers by pool.", func(s slots) int64 { return s.workers })
+	_, err := i.meter.Float64ObservableGauge(telemetry.MetricBest, metric.WithDescription("The best value of a running study so far."),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			for name, value := range look().best {
+				o.Observe(value, metric.WithAttributes(telemetry.AttrStudyName.String(name)))
+			}
+			return nil
+		}))
+	i.err = errors.Join(i.err, err)
 }
 
-// look takes the gauges' values; the loop calls it.
+// look takes the gauges' values, and adds up how long slots were free since the
+// last time; the loop calls it.
 func (l *leader) look(now time.Time) {
-	g := &gauges{pools: map[string]slots{}}
+	g := &gauges{at: now, pools: map[string]slots{}, best: map[string]float64{}}
 	for _, r := range l.loaded {
 		if !r.running() {
 			continue
 		}
 		open := int64(r.status.Counts.Open())
 		spec := &r.spec.Study.Spec
+		g.studies++
 		g.pending += open
-		g.useful += min(int64(spec.Parallelism), int64(spec.Budget.MaxTrials-r.status.Counts.Ended()))
+		s := g.pools[spec.Pool]
+		s.useful += min(int64(spec.Parallelism), int64(spec.Budget.MaxTrials-r.status.Counts.Ended()))
+		g.pools[spec.Pool] = s
+		if best, ok := r.engine.Best(); ok {
+			g.best[r.name()] = *best.Value
+		}
 	}
 	for _, m := range l.fleet.workers {
 		if l.fleet.gone(m, now) || m.beat.Leaving {
 			continue
 		}
 		s := g.pools[m.beat.Pool]
-		s.all, s.free = s.all+int64(m.beat.Slots), s.free+int64(m.beat.Free)
+		s.all, s.free, s.workers = s.all+int64(m.beat.Slots), s.free+int64(m.beat.Free), s.workers+1
 		g.pools[m.beat.Pool] = s
 	}
+	if before := l.looked; before != nil {
+		for pool, s := range before.pools {
+			idle := now.Sub(before.at).Seconds() * float64(s.free)
+			l.c.metrics.idle.Add(context.Background(), max(0, idle), metric.WithAttributes(telemetry.AttrPool.String(pool)))
+		}
+	}
+	l.looked = g
 	l.c.metrics.gauges.Store(g)
 }
 
@@ -157,8 +189,16 @@ func (m *metrics) took(out *engine.Output) {
 func (m *metrics) ended(ctx context.Context, r *run, t *record.Trial, folded time.Time) {
 	attrs := metric.WithAttributeSet(attribute.NewSet(
 		telemetry.AttrStudyName.String(r.name()), telemetry.AttrTrialState.String(string(t.State))))
-	m.trials.Add(ctx, 1, attrs)
+	m.trials.Add(ctx, 1, attrs, metric.WithAttributes(telemetry.AttrSource.String(string(t.Source))))
 	m.staleness.Record(ctx, int64(t.Staleness), attrs)
+	for i := range t.Attempts {
+		a, reason := &t.Attempts[i], ""
+		if a.Failure != nil {
+			reason = a.Failure.Reason
+		}
+		m.attempts.Add(ctx, 1, metric.WithAttributes(telemetry.AttrStudyName.String(r.name()),
+			telemetry.AttrAttemptState.String(string(a.State)), telemetry.AttrReason.String(reason)))
+	}
 	times := t.Times
 	if claimed := first(times.Claimed, times.Started); !claimed.IsZero() {
 		m.queueWait.Record(ctx, max(0, claimed.Sub(times.Created).Seconds()), attrs)

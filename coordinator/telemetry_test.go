@@ -156,14 +156,17 @@ func TestMetrics(t *testing.T) {
 		tel.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		return w.Body.String()
 	}
-	r.eventually(func() error { return contains(scrape(), `fantasia_pool_slots{`, `fantasia_pool_slots_free{`) })
+	r.eventually(func() error {
+		return contains(scrape(), `fantasia_pool_slots{`, `fantasia_pool_slots_free{`, `fantasia_pool_slots_idle_seconds_total{`)
+	})
 	text := scrape()
 	if err := contains(text,
 		`fantasia_trials_ended_total{`, `fantasia_study_name="measured"`, `fantasia_trial_state="COMPLETED"`,
 		`fantasia_results_total{fantasia_result_disposition="folded"`, `fantasia_leader_leading`,
 		`fantasia_leader_takeovers_total`, `fantasia_trial_queue_wait_seconds_bucket`, `fantasia_trial_evaluation_seconds_bucket`,
 		`fantasia_trial_overhead_seconds_bucket`, `fantasia_optimizer_suggest_seconds_bucket`, `fantasia_ledger_commit_seconds_bucket`,
-		`fantasia_suggestion_staleness_bucket`, `fantasia_trials_pending`, `fantasia_pool_useful_parallelism`,
+		`fantasia_suggestion_staleness_bucket`, `fantasia_trials_pending`, `fantasia_pool_useful_parallelism`, `fantasia_pool_workers{`, `fantasia_studies_running`,
+		`fantasia_attempts_ended_total{fantasia_attempt_state="succeeded"`,
 	); err != nil {
 		t.Errorf("%v in\n%s", err, text)
 	}

@@ -32,12 +32,24 @@ func newMetrics(o Options, r *run) (*metrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a gauge: %w", err)
 	}
+	slots, err := o.Meter.Int64ObservableGauge(telemetry.MetricWorkerSlots,
+		metric.WithDescription("Attempts that this worker can run at once"))
+	if err != nil {
+		return nil, fmt.Errorf("make a gauge: %w", err)
+	}
+	busy, err := o.Meter.Float64ObservableCounter(telemetry.MetricWorkerBusy, metric.WithUnit("s"),
+		metric.WithDescription("Time that slots spent on attempts, summed over the slots"))
+	if err != nil {
+		return nil, fmt.Errorf("make a counter: %w", err)
+	}
 	registration, err := o.Meter.RegisterCallback(func(_ context.Context, observer metric.Observer) error {
 		now, _ := r.registry.snapshot()
 		observer.ObserveInt64(running, int64(len(now)))
 		observer.ObserveInt64(spooled, int64(r.sender.len()))
+		observer.ObserveInt64(slots, int64(o.Slots))
+		observer.ObserveFloat64(busy, r.registry.busy().Seconds())
 		return nil
-	}, running, spooled)
+	}, running, spooled, slots, busy)
 	if err != nil {
 		return nil, fmt.Errorf("observe the worker: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
@@ -19,6 +20,9 @@ type registry struct {
 	running map[messaging.AttemptID]context.CancelCauseFunc
 	avoided map[string]struct{}
 	leaving bool
+	// spent is how long attempts have run, all together, until the time since.
+	spent time.Duration
+	since time.Time
 	// changed has room for one: something changed since the last heartbeat.
 	changed chan struct{}
 }
@@ -26,7 +30,7 @@ type registry struct {
 func newRegistry() *registry {
 	return &registry{
 		running: map[messaging.AttemptID]context.CancelCauseFunc{}, avoided: map[string]struct{}{},
-		changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), since: time.Now(),
 	}
 }
 
@@ -43,15 +47,33 @@ func (r *registry) begin(ctx context.Context, id messaging.AttemptID) (_ context
 	if r.leaving {
 		cancel(evaluation.ErrLeaving)
 	}
+	r.account()
 	r.running[id] = cancel
 	r.touch()
 	return ctx, func() {
 		cancel(nil)
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		r.account()
 		delete(r.running, id)
 		r.touch()
 	}, true
+}
+
+// account adds up the time that attempts have run. The caller holds the lock and
+// calls it before what runs changes.
+func (r *registry) account() {
+	now := time.Now()
+	r.spent += time.Duration(len(r.running)) * now.Sub(r.since)
+	r.since = now
+}
+
+// busy is how long attempts have run so far, all together.
+func (r *registry) busy() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.account()
+	return r.spent
 }
 
 // touch asks for a heartbeat.
