@@ -21,7 +21,6 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
@@ -36,8 +35,8 @@ type Options struct {
 	// Service and Version become the resource's service.name and
 	// service.version; OTEL_SERVICE_NAME beats Service.
 	Service, Version string
-	// Instance becomes service.instance.id outside of Kubernetes: the name of a
-	// replica or a worker; empty leaves it out.
+	// Instance becomes service.instance.id: the name of a replica or a worker;
+	// empty leaves it out. OTEL_RESOURCE_ATTRIBUTES beats it.
 	Instance string
 	// Logs is where log records are written as text; nil discards them.
 	Logs io.Writer
@@ -63,8 +62,7 @@ type Telemetry struct {
 // Setup starts telemetry for a process. Shutdown must be called to flush it.
 func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 	res, err := resource.New(ctx,
-		resource.WithAttributes(semconv.ServiceName(o.Service), semconv.ServiceVersion(o.Version)),
-		resource.WithAttributes(whereabouts(o.Instance)...),
+		resource.WithAttributes(identity(o)...),
 		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) && !errors.Is(err, resource.ErrSchemaURLConflict) {
 		return nil, fmt.Errorf("describe this process to OpenTelemetry: %w", err)

@@ -1,11 +1,20 @@
 package main
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
+
+var untraced = tracenoop.NewTracerProvider().Tracer("")
 
 func TestLoadReadsEveryImage(t *testing.T) {
 	d, err := load()
@@ -91,7 +100,7 @@ func TestDescendFollowsTheGradient(t *testing.T) {
 
 func TestRunLearnsAndReportsEachEpoch(t *testing.T) {
 	var out strings.Builder
-	if err := run([]string{"-epochs", "3", "-learning_rate", "0.1", "-hidden", "32"}, &out); err != nil {
+	if err := run(t.Context(), untraced, []string{"-epochs", "3", "-learning_rate", "0.1", "-hidden", "32"}, &out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -108,8 +117,47 @@ func TestRunRefusesBadHyperparameters(t *testing.T) {
 		"-learning_rate=-1": "learning_rate", "-momentum=1": "momentum", "-weight_decay=-1": "weight_decay",
 		"-hidden=0": "hidden", "-activation=step": "activation", "-learning_rate=NaN": "learning_rate",
 	} {
-		if err := run([]string{arg}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := run(t.Context(), untraced, []string{arg}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that names %s", arg, err, want)
 		}
+	}
+}
+
+// A span for loading and one for each epoch, below whatever TRACEPARENT names.
+func TestTracesGoOnBelowTheParent(t *testing.T) {
+	t.Setenv("OTEL_TRACES_EXPORTER", "none")
+	t.Setenv("TRACEPARENT", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	ctx, _, flush, err := tracing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := trace.SpanContextFromContext(ctx); got.SpanID().String() != "00f067aa0ba902b7" || !got.IsSampled() {
+		t.Errorf("the parent is %v, want the one in TRACEPARENT", got)
+	}
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	for name, args := range map[string][]string{"sound": {"-epochs", "2", "-hidden", "8"}, "broken": {"-hidden", "0"}} {
+		err := traced(ctx, tracer, name, func(ctx context.Context, _ trace.Span) error {
+			return run(ctx, tracer, args, &strings.Builder{})
+		})
+		if (err != nil) != (name == "broken") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := flush(); err != nil {
+		t.Error(err)
+	}
+	names := map[string]int{}
+	for _, span := range spans.Ended() {
+		names[span.Name()]++
+		if span.SpanContext().TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" {
+			t.Errorf("%s is in another trace", span.Name())
+		}
+		if failed := span.Status().Code == codes.Error; failed != (span.Name() == "broken") {
+			t.Errorf("%s has the status %v", span.Name(), span.Status())
+		}
+	}
+	if names["load"] != 1 || names["epoch"] != 2 {
+		t.Errorf("spans %v, want one for loading and two epochs", names)
 	}
 }

@@ -4,12 +4,16 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // hyperparameters are what a study tunes.
@@ -26,7 +30,16 @@ func main() {
 	if n, err := strconv.Atoi(os.Getenv("OMP_NUM_THREADS")); err == nil && n > 0 {
 		runtime.GOMAXPROCS(n)
 	}
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	ctx, tracer, flush, err := tracing(context.Background())
+	if err == nil {
+		err = traced(ctx, tracer, "train", func(ctx context.Context, _ trace.Span) error {
+			return run(ctx, tracer, os.Args[1:], os.Stdout)
+		})
+		if err := flush(); err != nil { // the result does not depend on it
+			fmt.Fprintln(os.Stderr, "digits: some spans are lost:", err)
+		}
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "digits:", err)
 		os.Exit(1)
 	}
@@ -60,7 +73,7 @@ func parse(args []string) (hyperparameters, error) {
 
 // run trains one network a fold, in step, and reports the share of all images
 // that were misjudged by the network that had not seen them.
-func run(args []string, out io.Writer) error {
+func run(ctx context.Context, tracer trace.Tracer, args []string, out io.Writer) error {
 	h, err := parse(args)
 	if err != nil {
 		return err
@@ -73,32 +86,59 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("FANTASIA_SEED: %w", err)
 	}
+	var t training
+	err = traced(ctx, tracer, "load", func(context.Context, trace.Span) error { return t.load(h, act, seed) })
+	if err != nil {
+		return err
+	}
+	for epoch := 1; epoch <= h.epochs && !t.diverged; epoch++ {
+		err := traced(ctx, tracer, "epoch", func(_ context.Context, span trace.Span) error {
+			span.SetAttributes(attribute.Int("epoch", epoch))
+			t.epoch(epoch, span, out)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// training is one network a fold.
+type training struct {
+	networks          [folds]*network
+	train, validation [folds]dataset
+	diverged          bool
+}
+
+func (t *training) load(h hyperparameters, act activation, seed uint64) error {
 	all, err := load()
 	if err != nil {
 		return err
 	}
-	var (
-		networks          [folds]*network
-		train, validation [folds]dataset
-	)
-	for k := range networks {
-		train[k], validation[k] = all.fold(k, folds)
-		networks[k] = newNetwork(h, act, seed+uint64(k), len(validation[k].y))
-	}
-	for epoch := 1; epoch <= h.epochs; epoch++ {
-		wrong := 0
-		for k, n := range networks {
-			n.epoch(train[k])
-			count, ok := n.wrong(validation[k])
-			if !ok {
-				fmt.Fprintf(out, `{"fantasia": {"step": %d, "infeasible": "the training diverged in epoch %d"}}`+"\n", epoch, epoch)
-				return nil
-			}
-			wrong += count
-		}
-		fmt.Fprintf(out, `{"fantasia": {"step": %d, "metrics": {"error": %.6f}}}`+"\n", epoch, float64(wrong)/images)
+	for k := range t.networks {
+		t.train[k], t.validation[k] = all.fold(k, folds)
+		t.networks[k] = newNetwork(h, act, seed+uint64(k), len(t.validation[k].y))
 	}
 	return nil
+}
+
+// epoch trains each network once over its images and reports the error.
+func (t *training) epoch(epoch int, span trace.Span, out io.Writer) {
+	wrong := 0
+	for k, n := range t.networks {
+		n.epoch(t.train[k])
+		count, ok := n.wrong(t.validation[k])
+		if !ok {
+			t.diverged = true
+			fmt.Fprintf(out, `{"fantasia": {"step": %d, "infeasible": "the training diverged in epoch %d"}}`+"\n", epoch, epoch)
+			return
+		}
+		wrong += count
+	}
+	value := float64(wrong) / images
+	span.SetAttributes(attribute.Float64("error", value))
+	fmt.Fprintf(out, `{"fantasia": {"step": %d, "metrics": {"error": %.6f}}}`+"\n", epoch, value)
 }
 
 func envOr(name, fallback string) string {
