@@ -85,12 +85,18 @@ func (o *options) archive(p program, f files) error {
 	if err != nil {
 		return err
 	}
-	tag, err := name.NewTag(o.repository + "/" + p.name + ":" + notInTag.ReplaceAllString(o.version, "-"))
-	if err != nil {
-		return fmt.Errorf("name the image: %w", err)
+	named := map[name.Tag]v1.Image{}
+	for _, version := range []string{o.version, o.also} {
+		if version != "" {
+			tag, err := name.NewTag(o.repository + "/" + p.name + ":" + notInTag.ReplaceAllString(version, "-"))
+			if err != nil {
+				return fmt.Errorf("name the image: %w", err)
+			}
+			named[tag] = img
+		}
 	}
 	var out bytes.Buffer
-	if err := tarball.Write(tag, img, &out); err != nil {
+	if err := tarball.MultiWrite(named, &out); err != nil {
 		return fmt.Errorf("write the archive: %w", err)
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
@@ -106,7 +112,9 @@ func (o *options) archive(p program, f files) error {
 	if err != nil {
 		return fmt.Errorf("digest the image: %w", err)
 	}
-	fmt.Printf("%s %s %s\n", tag, strings.TrimPrefix(id.String(), "sha256:")[:12], filepath.Join(o.out, p.name+".tar"))
+	for tag := range named {
+		fmt.Printf("%s %s %s\n", tag, strings.TrimPrefix(id.String(), "sha256:")[:12], filepath.Join(o.out, p.name+".tar"))
+	}
 	return nil
 }
 

@@ -38,7 +38,7 @@ type files struct {
 
 // files builds the program and gathers what its image holds.
 func (o *options) files(ctx context.Context, p program, dir string) (files, error) {
-	path, info, err := o.build(ctx, p, dir)
+	path, info, err := o.build(ctx, p, p.pkg, dir)
 	if err != nil {
 		return files{}, err
 	}
@@ -52,6 +52,16 @@ func (o *options) files(ctx context.Context, p program, dir string) (files, erro
 	}
 	f := files{system: system(), bill: bill, version: o.softwareVersion(p, info)}
 	f.own = []file{{path: "/usr/local/bin/" + p.binary, mode: 0o755, content: binary}}
+	for _, pkg := range p.with {
+		more, _, err := o.build(ctx, p, pkg, dir)
+		if err != nil {
+			return files{}, err
+		}
+		if binary, err = os.ReadFile(more); err != nil {
+			return files{}, fmt.Errorf("read the program: %w", err)
+		}
+		f.own = append(f.own, file{path: "/usr/local/bin/" + filepath.Base(more), mode: 0o755, content: binary})
+	}
 	if p.state != "" {
 		f.own = append(f.own, file{path: p.state, mode: fs.ModeDir | 0o700, owner: user})
 	}

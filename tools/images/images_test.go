@@ -163,7 +163,7 @@ func TestBillListsWhatIsLinked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, _, err := o.build(t.Context(), p[0], dir)
+	path, _, err := o.build(t.Context(), p[0], p[0].pkg, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,7 @@ type options struct {
 	arch       string
 	repository string // what every image's name begins with
 	version    string
+	also       string // another tag, or empty
 	revision   string
 	created    time.Time
 }
@@ -49,6 +50,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.arch, "arch", "amd64", "architecture of the images: amd64 or arm64")
 	flags.StringVar(&o.repository, "repository", "ghcr.io/fantasia-hpo", "what the images' names begin with")
 	flags.StringVar(&o.version, "version", "dev", "version of the programs, and tag of the images")
+	flags.StringVar(&o.also, "also", "", "another tag of the images in the archives")
 	flags.StringVar(&o.revision, "revision", "", "git revision of the sources (default: HEAD's, if there is one)")
 	epoch := flags.String("epoch", os.Getenv("SOURCE_DATE_EPOCH"), "time of the images, in seconds since 1970 (default: SOURCE_DATE_EPOCH, or HEAD's time)")
 	if err := flags.Parse(args); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,15 +20,17 @@ type program struct {
 	pkg         string // what is built, in the main module's build list
 	title       string
 	description string
-	licence     string // SPDX
-	source      string // address of the sources
-	state       string // a directory of its own, to mount a volume on, or empty
+	licence     string   // SPDX
+	source      string   // address of the sources
+	state       string   // a directory of its own, to mount a volume on, or empty
+	with        []string // further packages of ours beside the program, which link the standard library alone
 }
 
 const ourSource = "https://github.com/fantasia-hpo/fantasia"
 
-// programs are all images. The last three are for evaluation and tests: NATS and
-// etcd from the versions that Fantasia is tested with, and the training example.
+// programs are all images. Those from nats on are for evaluation and tests: NATS
+// and etcd of the versions that Fantasia is tested with, the training example, and
+// what the end-to-end tests observe it with.
 var programs = []program{
 	{name: "coordinator", binary: "coordinator", pkg: "./cmd/coordinator", title: "Fantasia coordinator",
 		description: "Leads studies: suggests trials, publishes them to workers, folds their results", licence: "Apache-2.0", source: ourSource},
@@ -41,6 +44,8 @@ var programs = []program{
 		description: "etcd, for the evaluation of Fantasia", licence: "Apache-2.0", source: "https://github.com/etcd-io/etcd", state: "/var/lib/etcd"},
 	{name: "digits", binary: "digits", pkg: "./examples/digits", title: "Handwritten digits",
 		description: "A training job to tune: a small neural network on handwritten digits", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
+	{name: "e2e", binary: "witness", pkg: "./deploy/e2e/witness", title: "Witness",
+		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource, with: []string{"./examples/digits"}},
 }
 
 // choose returns the programs that have the names, or all without any.
@@ -67,26 +72,29 @@ func nameList() string {
 	return strings.Join(names, ", ")
 }
 
-// build links a program, static and without paths of this machine, and returns
-// its file and what it was built from.
-func (o *options) build(ctx context.Context, p program, dir string) (string, *buildinfo.BuildInfo, error) {
+// build links a package of a program's image, static and without paths of this
+// machine, and returns its file and what it was built from.
+func (o *options) build(ctx context.Context, p program, pkg, dir string) (string, *buildinfo.BuildInfo, error) {
 	out := filepath.Join(dir, p.binary)
+	if pkg != p.pkg {
+		out = filepath.Join(dir, path.Base(pkg))
+	}
 	flags := "-s -w"
 	if p.source == ourSource {
 		flags += " -X main.version=" + o.version
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, p.pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, pkg)
 	cmd.Dir = o.root
 	// What would change the bytes is set, whatever the caller has.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {
-		return "", nil, fmt.Errorf("go build %s: %w\n%s", p.pkg, err, bytes.TrimSpace(stderr.Bytes()))
+		return "", nil, fmt.Errorf("go build %s: %w\n%s", pkg, err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	info, err := buildinfo.ReadFile(out)
 	if err != nil {
-		return "", nil, fmt.Errorf("read what %s was built from: %w", p.pkg, err)
+		return "", nil, fmt.Errorf("read what %s was built from: %w", pkg, err)
 	}
 	return out, info, nil
 }
