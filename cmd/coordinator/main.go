@@ -65,6 +65,10 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, "how long a dead leader is waited for, whole seconds")
 	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "how long a silent worker keeps its trials")
 	f.IntVar(&o.Replicas, "replicas", 1, "NATS servers that keep each stream: 1, or 3 in a cluster")
+	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run the Study resources of the Kubernetes cluster that KUBECONFIG names or that this runs in")
+	namespaceFlag(f, &o.Kubernetes.StudyNamespaces)
+	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that the studies of each namespace may use; none without one")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
+	cmd.AddCommand(releaseCommand())
 	return cmd
 }

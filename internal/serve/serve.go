@@ -36,9 +36,11 @@ type Options struct {
 	WorkerLease       time.Duration
 	// Replicas is how many NATS servers keep each stream: 1, or 3 in a cluster.
 	Replicas int
-	Version  string
-	Logs     io.Writer
-	Level    slog.Level
+	// Kubernetes is what the leader does in a cluster of Kubernetes.
+	Kubernetes Kubernetes
+	Version    string
+	Logs       io.Writer
+	Level      slog.Level
 	// Ready is called with the API's address once it is served; nil calls nothing.
 	Ready func(address string)
 }
@@ -47,7 +49,7 @@ type Options struct {
 func Run(ctx context.Context, o Options) (err error) {
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
-	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-coordinator", Version: o.Version, Logs: o.Logs, Level: o.Level})
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-coordinator", Version: o.Version, Instance: o.Name, Logs: o.Logs, Level: o.Level})
 	if err != nil {
 		return fmt.Errorf("set telemetry up: %w", err)
 	}
@@ -70,6 +72,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	options.Etcd, options.Bus = etcd, bus
 	options.LeaseTTL, options.WorkerLease = o.LeaseTTL, o.WorkerLease
 	options.Logger, options.Tracer, options.Meter = tel.Logger().With("replica", o.Name), tel.Tracer(), tel.Meter()
+	if options.Duties, err = o.Kubernetes.duties(etcd, options.Logger); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	c, err := coordinator.New(options)
 	if err != nil {
 		return errors.Join(err, listener.Close())

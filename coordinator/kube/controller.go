@@ -1,0 +1,239 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// pollEvery is how often the studies are looked at, and with it the most
+	// that a status is written while its study runs.
+	pollEvery = 2 * time.Second
+	// reconcilers is how many resources are seen to at once.
+	reconcilers = 4
+	// callTimeout bounds what is done for one resource.
+	callTimeout = 30 * time.Second
+	// retryAtFirst and retryAtLast are the pauses before a resource is tried again.
+	retryAtFirst, retryAtLast = 200 * time.Millisecond, 30 * time.Second
+	// byID is the index of resources by the ids of their studies.
+	byID = "id"
+)
+
+// Controller runs the studies of a cluster while its replica leads. Safe for
+// concurrent use; each of its runs has a state of its own.
+type Controller struct {
+	Rules
+	Client dynamic.Interface
+	// Namespaces are those whose studies are run; none means all.
+	Namespaces []string
+	// Ledger is read for the trials with the best values.
+	Ledger *ledger.Ledger
+	Logger *slog.Logger
+}
+
+// Duty is the controller as a duty of whoever leads.
+func (k *Controller) Duty() coordinator.Duty {
+	return coordinator.Duty{Name: "studies of Kubernetes", Run: k.Run}
+}
+
+// item is something to see to: a resource, by its key in the cache, or the study
+// of a resource that is gone, by its id.
+type item struct{ key, gone string }
+
+// term is one run of a controller.
+type term struct {
+	*Controller
+	c *coordinator.Coordinator
+	// informers are one a namespace, or one for all.
+	informers []cache.SharedIndexInformer
+	queue     workqueue.TypedRateLimitingInterface[item]
+}
+
+// Run watches the resources and sees to each after every change of it or of its
+// study, until ctx ends.
+func (k *Controller) Run(ctx context.Context, c *coordinator.Coordinator) error {
+	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(k.Logger.Handler())))
+	limits := workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryAtFirst, retryAtLast)
+	t := &term{Controller: k, c: c, queue: workqueue.NewTypedRateLimitingQueue(limits)}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer t.queue.ShutDown()
+	defer cancel()
+	for _, namespace := range namespaces(k.Namespaces) {
+		informer, err := t.inform(namespace)
+		if err != nil {
+			return fmt.Errorf("watch the studies of Kubernetes: %w", err)
+		}
+		running.Go(func() { informer.RunWithContext(ctx) })
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return context.Cause(ctx)
+		}
+	}
+	for range reconcilers {
+		running.Go(func() { t.work(ctx) })
+	}
+	return t.poll(ctx)
+}
+
+// namespaces are those to ask for: the name of all is empty.
+func namespaces(given []string) []string {
+	if len(given) == 0 {
+		return []string{""}
+	}
+	return given
+}
+
+// inform makes what keeps the resources of a namespace.
+func (t *term) inform(namespace string) (cache.SharedIndexInformer, error) {
+	informer := dynamicinformer.NewFilteredDynamicInformer(t.Client, Studies(), namespace, 0, cache.Indexers{byID: indexID}, nil).Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: t.changed, UpdateFunc: func(_, now any) { t.changed(now) }, DeleteFunc: t.deleted,
+	})
+	t.informers = append(t.informers, informer)
+	return informer, errors.Join(err, informer.SetTransform(slim))
+}
+
+// slim drops what is large and not needed.
+func slim(object any) (any, error) {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		u.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+func indexID(object any) ([]string, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("a %T in the cache of studies", object)
+	}
+	r := Resource{UID: u.GetUID(), Created: u.GetCreationTimestamp().Time}
+	return []string{r.ID()}, nil
+}
+
+// changed puts a resource into the queue.
+func (t *term) changed(object any) {
+	if key, err := cache.MetaNamespaceKeyFunc(object); err == nil {
+		t.queue.Add(item{key: key})
+	}
+}
+
+// deleted has the study of a resource deleted that is gone without having
+// waited for its finalizer.
+func (t *term) deleted(object any) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	if ids, err := indexID(object); err == nil {
+		t.queue.Add(item{gone: ids[0]})
+	}
+}
+
+// poll looks at the studies, and puts the resources of those that have changed
+// into the queue.
+func (t *term) poll(ctx context.Context) error {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	seen := map[string]record.Status{}
+	for {
+		all, err := t.c.Summaries(ctx)
+		if err != nil {
+			return err
+		}
+		now := make(map[string]record.Status, len(all))
+		for i := range all {
+			now[all[i].Study.ID] = all[i].Status
+			if old, ok := seen[all[i].Study.ID]; !ok || old != all[i].Status {
+				t.study(all[i].Study.ID)
+			}
+		}
+		for id := range seen {
+			if _, ok := now[id]; !ok {
+				t.study(id) // deleted by somebody
+			}
+		}
+		seen = now
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// study puts the resource of a study into the queue, if it has one.
+func (t *term) study(id string) {
+	for _, informer := range t.informers {
+		objects, err := informer.GetIndexer().ByIndex(byID, id)
+		if err != nil {
+			t.Logger.Error("the resource of a study is not found", "id", id, telemetry.LogError, err)
+		}
+		for _, o := range objects {
+			t.changed(o)
+		}
+	}
+}
+
+// work sees to what is in the queue until it is shut down.
+func (t *term) work(ctx context.Context) {
+	for {
+		next, down := t.queue.Get()
+		if down {
+			return
+		}
+		if err := t.see(ctx, next); err == nil || ctx.Err() != nil {
+			t.queue.Forget(next)
+		} else {
+			t.Logger.Warn("a study of Kubernetes is tried again", telemetry.LogStudy, next.key, telemetry.LogError, err)
+			t.queue.AddRateLimited(next)
+		}
+		t.queue.Done(next)
+	}
+}
+
+// see sees to one resource, or to the study of one that is gone.
+func (t *term) see(ctx context.Context, i item) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if i.gone != "" {
+		return t.forget(ctx, i.gone)
+	}
+	u, err := t.cached(i.key)
+	if err != nil || u == nil {
+		return err
+	}
+	r, err := Read(u)
+	if err != nil {
+		return err
+	}
+	return t.reconcile(ctx, r)
+}
+
+// cached is a resource as it was last heard of, nil where it is gone.
+func (t *term) cached(key string) (*unstructured.Unstructured, error) {
+	for _, informer := range t.informers {
+		object, exists, err := informer.GetIndexer().GetByKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("find %s in the cache: %w", key, err)
+		}
+		if u, ok := object.(*unstructured.Unstructured); ok && exists {
+			return u, nil
+		}
+	}
+	return nil, nil
+}

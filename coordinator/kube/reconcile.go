@@ -1,0 +1,168 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// reconcile does what is to be done for a resource now.
+func (t *term) reconcile(ctx context.Context, r *Resource) error {
+	known, err := t.find(ctx, r.ID())
+	if err != nil {
+		return err
+	}
+	d := t.Decide(r, known)
+	switch d.Action {
+	case Leave:
+		return nil
+	case Delete:
+		return t.remove(ctx, r)
+	case Create:
+		if known, err = t.create(ctx, r, d.Study); err != nil || known == nil {
+			return err
+		}
+	case Update:
+		err := t.c.Update(ctx, r.ID(), d.Study)
+		if errors.Is(err, coordinator.ErrIncompatible) || errors.Is(err, coordinator.ErrBroken) {
+			d.Verdict = Verdict{Reason: ReasonIncompatible, Message: err.Error()}
+		} else if err != nil {
+			return fmt.Errorf("update the study: %w", err)
+		}
+		if known, err = t.find(ctx, r.ID()); err != nil {
+			return err
+		}
+	}
+	return t.show(ctx, r, d.Verdict, known)
+}
+
+// find returns the study with an id, nil where there is none.
+func (t *term) find(ctx context.Context, id string) (*ledger.Summary, error) {
+	found, err := t.c.Summaries(ctx, id)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// create holds a resource by the finalizer and then starts its study: nothing is
+// in the ledger that a deletion of the resource would not take out again. It
+// returns nil where the finalizer was put on, which changes the resource, and
+// the change brings it back here.
+func (t *term) create(ctx context.Context, r *Resource, s *study.Study) (*ledger.Summary, error) {
+	if !r.held() {
+		patch, err := r.finalizers(true, map[string]any{ReleasedAnnotation: nil})
+		if err != nil {
+			return nil, err
+		}
+		return nil, t.patch(ctx, r, types.MergePatchType, patch)
+	}
+	_, err := t.c.CreateWithID(ctx, r.ID(), s)
+	if errors.Is(err, ledger.ErrNameTaken) {
+		// Only resources have such names: this is of one that was released, and
+		// is gone since another has its name.
+		t.Logger.Warn("the study of an earlier resource is replaced", telemetry.LogStudy, r.StudyName())
+		if err = t.forget(ctx, r.StudyName()); err == nil {
+			_, err = t.c.CreateWithID(ctx, r.ID(), s)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create the study: %w", err)
+	}
+	return t.find(ctx, r.ID())
+}
+
+// forget deletes a study, stopping it; one that is gone already is no error.
+func (t *term) forget(ctx context.Context, nameOrID string) error {
+	if err := t.c.Delete(ctx, nameOrID, true); err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return fmt.Errorf("delete the study: %w", err)
+	}
+	return nil
+}
+
+// remove deletes the study of a resource that is being deleted, and then lets
+// the resource go.
+func (t *term) remove(ctx context.Context, r *Resource) error {
+	if err := t.forget(ctx, r.ID()); err != nil || !r.held() {
+		return err
+	}
+	patch, err := r.finalizers(false, nil)
+	if err != nil {
+		return err
+	}
+	return t.patch(ctx, r, types.MergePatchType, patch)
+}
+
+// show writes the status of a resource where it is not what it should be. A
+// study that has ended gets its recommendation, which takes a while, once its
+// status says that it has ended: that changes the resource, and brings it back.
+func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.Summary) error {
+	if known == nil {
+		return t.apply(ctx, r, r.next(v, view{}, time.Now()))
+	}
+	shown := view{id: known.Study.ID, status: &known.Status}
+	if best := known.Status.Best; best != 0 && (r.Status.Best == nil || r.Status.Best.Trial != best) {
+		trial, err := t.Ledger.Trial(ctx, known.Study.ID, best)
+		if err != nil {
+			return err
+		}
+		shown.best = &trial
+	}
+	next := r.next(v, shown, time.Now())
+	if !next.State.Terminal() || next.Recommended != nil || next.Best == nil || !r.Status.State.Terminal() {
+		return t.apply(ctx, r, next)
+	}
+	var err error
+	if shown.recommended, err = t.c.Recommend(ctx, *known); err != nil {
+		return err
+	}
+	return t.apply(ctx, r, r.next(v, shown, time.Now()))
+}
+
+// apply writes a status by server-side apply. Where the resource has changed
+// meanwhile, be it by a leader before this one, it fails with a conflict, and
+// the change brings the resource back.
+func (t *term) apply(ctx context.Context, r *Resource, next Status) error {
+	was, errWas := json.Marshal(r.Status)
+	is, errIs := json.Marshal(next)
+	if err := errors.Join(errWas, errIs); err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	if bytes.Equal(was, is) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"apiVersion": study.APIVersion, "kind": study.Kind, "status": next,
+		"metadata": map[string]any{"name": r.Name, "namespace": r.Namespace, "uid": r.UID, "resourceVersion": r.Version},
+	})
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	return t.patch(ctx, r, types.ApplyPatchType, patch, "status")
+}
+
+// patch sends a patch. A resource that is gone, or has changed since it was
+// read, comes back by its change.
+func (t *term) patch(ctx context.Context, r *Resource, kind types.PatchType, patch []byte, subresources ...string) error {
+	options := metav1.PatchOptions{FieldManager: manager}
+	if kind == types.ApplyPatchType {
+		force := true
+		options.Force = &force
+	}
+	_, err := t.Client.Resource(Studies()).Namespace(r.Namespace).Patch(ctx, r.Name, kind, patch, options, subresources...)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("patch the resource: %w", err)
+	}
+	return nil
+}

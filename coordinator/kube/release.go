@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+)
+
+// pageSize bounds how many resources are listed at once.
+const pageSize = 500
+
+// Release takes the finalizer off all Study resources of the namespaces, of all
+// where none is given, so that they can be
+// deleted when no coordinator runs any more, and returns how many had it.
+// Coordinators that run already leave them alone from then on; one that is
+// started later takes them up again. Studies in the ledger stay as they are.
+// Where the cluster has no such resource there is nothing to release.
+func Release(ctx context.Context, client dynamic.Interface, in []string, now time.Time) (released int, err error) {
+	for _, namespace := range namespaces(in) {
+		n, err := releaseAll(ctx, client, namespace, now)
+		released += n
+		if err != nil {
+			return released, err
+		}
+	}
+	return released, nil
+}
+
+// releaseAll releases the resources of a namespace, of all if it is empty.
+func releaseAll(ctx context.Context, client dynamic.Interface, namespace string, now time.Time) (released int, err error) {
+	for next := ""; ; {
+		list, err := client.Resource(Studies()).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		if apierrors.IsNotFound(err) {
+			return released, nil
+		} else if err != nil {
+			return released, fmt.Errorf("list the studies: %w", err)
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			had, err := release(ctx, client, u.GetNamespace(), u.GetName(), now)
+			if err != nil {
+				return released, fmt.Errorf("release study %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+			}
+			if had {
+				released++
+			}
+		}
+		if next = list.GetContinue(); next == "" {
+			return released, nil
+		}
+	}
+}
+
+// release takes the finalizer off one resource, again where it has changed
+// meanwhile.
+func release(ctx context.Context, client dynamic.Interface, namespace, name string, now time.Time) (had bool, err error) {
+	resource := client.Resource(Studies()).Namespace(namespace)
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		u, err := resource.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		r, err := Read(u)
+		if err != nil {
+			return err
+		}
+		had = r.held()
+		patch, err := r.finalizers(false, map[string]any{ReleasedAnnotation: now.UTC().Format(time.RFC3339)})
+		if err != nil {
+			return err
+		}
+		_, err = resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return had, err
+}
+
+// finalizers is a merge patch that puts the finalizer on a resource or takes it
+// off, and sets annotations, nil to remove one. It fails with a conflict where
+// the resource has changed since it was read.
+func (r *Resource) finalizers(on bool, annotations map[string]any) ([]byte, error) {
+	list := slices.DeleteFunc(slices.Clone(r.Finalizers), func(f string) bool { return f == Finalizer })
+	if on {
+		list = append(list, Finalizer)
+	}
+	metadata := map[string]any{"uid": r.UID, "resourceVersion": r.Version, "finalizers": list}
+	if len(list) == 0 {
+		metadata["finalizers"] = nil
+	}
+	if annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	text, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, fmt.Errorf("write the patch: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,174 @@
+package kube
+
+import (
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The states of a resource beside those of a study.
+const (
+	// StateRejected is that of a resource whose study was never taken up.
+	StateRejected study.State = "REJECTED"
+	// StateDeleted is that of a resource whose running study was deleted from
+	// the ledger by somebody else.
+	StateDeleted study.State = "DELETED"
+)
+
+// The conditions of a resource.
+const (
+	// ConditionAccepted says whether the study runs by the resource's spec.
+	ConditionAccepted = "Accepted"
+	// ConditionProgressing says whether the study is running.
+	ConditionProgressing = "Progressing"
+	// ConditionComplete says whether the study has ended well.
+	ConditionComplete = "Complete"
+)
+
+// The reasons of the conditions.
+const (
+	ReasonAccepted = "Accepted"
+	// ReasonInvalid is of a spec that study.Parse refuses.
+	ReasonInvalid = "Invalid"
+	// ReasonDenied is of a pool that is not for the namespace.
+	ReasonDenied = "Denied"
+	// ReasonIncompatible is of a change that does not fit what was evaluated.
+	ReasonIncompatible = "Incompatible"
+	// ReasonDeleted is of a study that the ledger has no more.
+	ReasonDeleted = "Deleted"
+
+	ReasonRunning   = "Running"
+	ReasonCompleted = "Completed"
+	ReasonStopped   = "Stopped"
+	ReasonFailed    = "Failed"
+	ReasonRejected  = "Rejected"
+)
+
+// Status is the status of a resource.
+type Status struct {
+	// ID is the study's in the ledger, set once it has begun, and Study its name.
+	ID    string      `json:"id,omitempty"`
+	Study string      `json:"study,omitempty"`
+	State study.State `json:"state,omitempty"`
+	// Reason says, for people, why the study is in its state.
+	Reason             string             `json:"reason,omitempty"`
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	Done               int                `json:"done"`
+	Counts             *record.Counts     `json:"counts,omitempty"`
+	Best               *Best              `json:"best,omitempty"`
+	Recommended        *Recommended       `json:"recommended,omitempty"`
+	StartTime          *metav1.Time       `json:"startTime,omitempty"`
+	CompletionTime     *metav1.Time       `json:"completionTime,omitempty"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Best is the completed trial with the best value.
+type Best struct {
+	Trial      int            `json:"trial"`
+	Value      float64        `json:"value"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// Recommended is the evaluated point whose posterior mean is best.
+type Recommended struct {
+	Trial      int            `json:"trial"`
+	Mean       float64        `json:"mean"`
+	SD         float64        `json:"sd"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// Verdict is whether a resource's spec is the one that its study runs by.
+type Verdict struct {
+	Accepted bool
+	Reason   string
+	Message  string
+}
+
+// view is what the ledger says of a study; its parts are nil where there is none.
+type view struct {
+	id          string
+	status      *record.Status
+	best        *record.Trial
+	recommended *optimizer.Recommendation
+}
+
+// next is the status of a resource after a verdict on it, from the one that it
+// has and what the ledger says of its study.
+func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
+	s := r.Status
+	s.Conditions = append([]metav1.Condition(nil), s.Conditions...)
+	if s.ID != r.ID() { // of no study yet, or copied from another resource
+		s = Status{Conditions: s.Conditions}
+	}
+	s.Study, s.ObservedGeneration = r.StudyName(), r.Generation
+	switch {
+	case ledger.status != nil:
+		s.ID = ledger.id
+		s.tell(ledger)
+	case s.ID == "":
+		s.State, s.Reason = StateRejected, v.Message
+	case !s.State.Terminal() && v.Reason == ReasonDeleted:
+		s.State, s.Reason = StateDeleted, v.Message
+	}
+	accepted := metav1.Condition{Type: ConditionAccepted, Status: metav1.ConditionFalse, Reason: v.Reason, Message: v.Message}
+	if v.Accepted {
+		accepted.Status = metav1.ConditionTrue
+	}
+	for _, c := range append([]metav1.Condition{accepted}, s.progress()...) {
+		c.ObservedGeneration, c.LastTransitionTime = r.Generation, metav1.NewTime(now.UTC().Truncate(time.Second))
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	return s
+}
+
+// tell takes over what the ledger says.
+func (s *Status) tell(ledger view) {
+	status := ledger.status
+	if s.Recommended != nil && (!status.State.Terminal() || s.Done != status.Counts.Ended()) {
+		s.Recommended = nil // of fewer trials
+	}
+	counts := status.Counts
+	s.State, s.Reason, s.Done, s.Counts = status.State, status.Reason, counts.Ended(), &counts
+	s.StartTime, s.CompletionTime = instant(status.Started), instant(status.Ended)
+	switch {
+	case status.Best == 0:
+		s.Best = nil
+	case ledger.best != nil && ledger.best.Value != nil:
+		s.Best = &Best{Trial: ledger.best.Number, Value: *ledger.best.Value, Parameters: ledger.best.Point}
+	}
+	if given := ledger.recommended; given != nil {
+		s.Recommended = &Recommended{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Parameters: given.Point}
+	}
+}
+
+// instant is a time as Kubernetes writes it, in whole seconds; nil for none.
+func instant(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewTime(t.UTC().Truncate(time.Second))
+	return &at
+}
+
+// progress are the conditions that follow from the state.
+func (s *Status) progress() []metav1.Condition {
+	reason := map[study.State]string{
+		study.Running: ReasonRunning, study.Completed: ReasonCompleted, study.Stopped: ReasonStopped,
+		study.Failed: ReasonFailed, StateRejected: ReasonRejected, StateDeleted: ReasonDeleted,
+	}[s.State]
+	if reason == "" {
+		return nil
+	}
+	of := func(kind string, state study.State) metav1.Condition {
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: s.Reason}
+		if s.State == state {
+			c.Status = metav1.ConditionTrue
+		}
+		return c
+	}
+	return []metav1.Condition{of(ConditionProgressing, study.Running), of(ConditionComplete, study.Completed)}
+}

@@ -1,0 +1,56 @@
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/wire"
+	"github.com/fantasia-hpo/fantasia/study"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/client-go/dynamic"
+)
+
+// Kubernetes is what the leader does in a cluster of Kubernetes: nothing, unless
+// told to.
+type Kubernetes struct {
+	// Studies says whether it runs Study resources.
+	Studies bool
+	// StudyPools is the file that says which pools a namespace may use; without
+	// one, none may use any.
+	StudyPools string
+	// StudyNamespaces are those whose studies are run; none means all.
+	StudyNamespaces []string
+}
+
+// duties are those of the leader in a cluster.
+func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) ([]coordinator.Duty, error) {
+	if !o.Studies {
+		return nil, nil
+	}
+	config, err := kube.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of Kubernetes: %w", err)
+	}
+	rules := kube.Rules{
+		Parse: func(file []byte) (*study.Study, error) { return wire.ParseStudy("", file) },
+		Began: time.Now(),
+	}
+	if o.StudyPools != "" {
+		if rules.Pools, err = kube.ReadPools(o.StudyPools); err != nil {
+			return nil, err
+		}
+	}
+	studies := &kube.Controller{
+		Rules: rules, Client: client, Namespaces: o.StudyNamespaces,
+		Ledger: ledger.New(etcd, ledger.Options{}), Logger: log,
+	}
+	return []coordinator.Duty{studies.Duty()}, nil
+}
