@@ -12,7 +12,8 @@ import (
 )
 
 // evaluate runs an attempt that was claimed at a time and is started at another,
-// which is now, and hands its result to the sender.
+// which is now (or when an earlier process began it), and hands its result to the
+// sender.
 func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, claimed, started time.Time) {
 	log := r.options.Logger.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt)
 	log.Debug("evaluation started", "slot", slot)
@@ -20,7 +21,7 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Worker: r.options.Name, Claimed: claimed, Started: started,
 	}
 	evaluating, span := r.options.Tracer.Start(ctx, telemetry.SpanEvaluate, trace.WithTimestamp(started), r.spanAttributes(a, slot))
-	e := r.evaluation(evaluating, slot, ev, a)
+	e := r.evaluation(evaluating, slot, ev, a, started)
 	result.Ended = time.Now()
 	conclude(span, e)
 	span.End(trace.WithTimestamp(result.Ended))
@@ -49,16 +50,15 @@ func fill(r *messaging.Result, e evaluation.Ending) {
 
 // evaluation runs the attempt within its timeout; ctx has its span.
 func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, started time.Time) evaluation.Ending {
-	if cause := evaluation.Stopped(ctx); cause != nil && started.IsZero() { // while it was claimed
+	// Nothing has begun where it was stopped while it was claimed; a keeper's
+	// evaluator looks for itself.
+	if cause := evaluation.Stopped(ctx); cause != nil && r.options.Keeper == nil {
 		e := evaluation.StopEnding(cause)
 		e.Checkpoint = a.Checkpoint
 		return e
 	}
 	if timeout := time.Duration(a.Run.Timeout); timeout > 0 {
-		if !started.IsZero() {
-			timeout -= time.Since(started)
-		}
-		limited, cancel := context.WithTimeoutCause(ctx, timeout, evaluation.ErrTimeout)
+		limited, cancel := context.WithDeadlineCause(ctx, started.Add(timeout), evaluation.ErrTimeout)
 		defer cancel()
 		ctx = limited
 	}

@@ -42,6 +42,9 @@ type Options struct {
 	// NewEvaluator makes the evaluator of a slot (0 to Slots-1) in place of
 	// programs; nil runs programs.
 	NewEvaluator func(slot int) (evaluation.Evaluator, error)
+	// Keeper knows evaluations that an earlier process of this worker has begun;
+	// nil where they end with it.
+	Keeper evaluation.Keeper
 	// Bus carries the messages. The worker does not close it.
 	Bus messaging.Worker
 	// Logger, Tracer and Meter may be nil.

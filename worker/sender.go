@@ -266,6 +266,14 @@ func (d *sender) waiting(n int) []messaging.AttemptID {
 	return ids
 }
 
+// has reports whether the attempt's result waits for its receipt.
+func (d *sender) has(id messaging.AttemptID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.entries[id]
+	return ok
+}
+
 // len is the number of results that wait for their receipt.
 func (d *sender) len() int {
 	d.mu.Lock()

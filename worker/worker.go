@@ -64,8 +64,9 @@ type run struct {
 	// hard ends when attempts get no more grace.
 	hard context.Context
 
-	mu      sync.Mutex
-	refused map[string]struct{} // studies whose refusal was logged
+	mu        sync.Mutex
+	refused   map[string]struct{} // studies whose refusal was logged
+	recovered []recovered         // that no slot has yet
 }
 
 // Run works until ctx ends, and then leaves: it takes no more assignments, stops
@@ -84,6 +85,8 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.journal.Close()) }()
 	defer r.metrics.close()
+
+	r.recover(ctx) // before a heartbeat says what runs
 
 	// What serves the slots goes on until they have ended.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))

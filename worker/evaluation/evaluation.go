@@ -5,6 +5,7 @@ package evaluation
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -33,7 +34,11 @@ const (
 	ReasonLeaving    = "leaving"    // the worker left
 	ReasonCancelled  = "cancelled"  // the leader wanted it no more
 	ReasonPanic      = "panic"      // a Go function panicked
+	ReasonClient     = "client"     // the training code fell silent, or never took it
 	ReasonInvalid    = "invalid"    // its result cannot be sent
+	ReasonPreempted  = "preempted"  // the cluster took its pod away
+	ReasonMemory     = "memory"     // it was killed for its memory
+	ReasonStart      = "start"      // its pod did not start
 )
 
 // Job is one attempt to evaluate.
@@ -82,6 +87,23 @@ type Gate interface {
 	// error. The context that it returns is ctx that also ends when the slot
 	// shall take none any more; stop is called once the slot has one, or none.
 	Await(ctx context.Context) (wanted context.Context, stop func(), err error)
+}
+
+// Keeper knows evaluations that outlive the worker's process. Its methods are
+// safe for concurrent use.
+type Keeper interface {
+	// Recover returns the attempts that an earlier process of this worker has
+	// claimed and begun, and that an Evaluator goes on with when it is given them.
+	Recover(ctx context.Context) ([]Recovered, error)
+	// Settle notes that an attempt's result is on the worker's disk: it need not
+	// be recovered.
+	Settle(ctx context.Context, a *messaging.Assignment) error
+}
+
+// Recovered is an attempt that was begun by an earlier process.
+type Recovered struct {
+	Assignment *messaging.Assignment
+	Started    time.Time
 }
 
 // Stopped returns ErrTimeout, ErrCancelled or ErrLeaving where that ended ctx;
