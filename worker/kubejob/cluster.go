@@ -1,0 +1,195 @@
+package kubejob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+const (
+	// callTimeout bounds one call of the cluster's API.
+	callTimeout = 15 * time.Second
+	// minPause and maxPause bound the pauses between failed tries.
+	minPause = 500 * time.Millisecond
+	maxPause = 15 * time.Second
+)
+
+// errRefused says that the cluster will never take a resource.
+var errRefused = errors.New("the cluster refuses it")
+
+// errSilent says that the cluster's API has not answered for long.
+var errSilent = errors.New("the cluster's API does not answer")
+
+// ensure makes the attempt's resource, unless it is there already. It tries until
+// ctx ends or the start timeout has passed.
+func (r *Runner) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
+	deadline, pause := time.Now().Add(r.options.StartTimeout), minPause
+	for {
+		err := r.create(ctx, object, a)
+		if err == nil || errors.Is(err, errRefused) || ctx.Err() != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			if quota(err) {
+				return fmt.Errorf("%w: %w", errRefused, err)
+			}
+			return fmt.Errorf("%w: %w", errSilent, err)
+		}
+		r.options.Logger.Warn("a resource could not be made; it will be tried again", "name", object.GetName(), telemetry.LogError, err)
+		sleep(ctx, pause)
+		pause = min(2*pause, maxPause)
+	}
+}
+
+func quota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+func (r *Runner) create(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	owner, err := r.owner(ctx, a)
+	if err != nil {
+		return err
+	}
+	if owner != nil {
+		object.SetOwnerReferences([]metav1.OwnerReference{*owner})
+	}
+	_, err = r.client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return r.adopt(ctx, object)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err),
+		apierrors.IsForbidden(err) && !quota(err):
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	return err
+}
+
+// fieldManager is what this package's writes are under.
+const fieldManager = "fantasia-worker"
+
+// adopt takes a resource that is there: an earlier process of this worker made
+// it, or a try of this one whose answer was lost.
+func (r *Runner) adopt(ctx context.Context, object *unstructured.Unstructured) error {
+	there, err := r.client.Get(ctx, object.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err // it may be gone again: the next try makes it
+	}
+	mine, its := object.GetLabels(), there.GetLabels()
+	for _, name := range []string{LabelNonce, LabelWorker} {
+		if mine[name] != its[name] {
+			return fmt.Errorf("%w: %s exists, with label %s %q, must be %q", errRefused, object.GetName(), name, its[name], mine[name])
+		}
+	}
+	if there.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%s exists, and is being deleted", object.GetName())
+	}
+	return nil
+}
+
+// exists reports whether the attempt's resource is there.
+func (r *Runner) exists(ctx context.Context, name string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := r.client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// remove deletes a resource; one that is not there is no error.
+func (r *Runner) remove(ctx context.Context, name string, how metav1.DeletionPropagation) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := r.client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &how})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// conclude labels a resource as one that a restarted worker need not take up.
+func (r *Runner) conclude(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, LabelConcluded)
+	_, err := r.client.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// owner is the reference to the attempt's owner; nil for none.
+func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.OwnerReference, error) {
+	if r.options.Owner == "" {
+		return nil, nil
+	}
+	texts := []string{r.options.Owner}
+	x, err := study.NewExpander(texts, a.ParameterOrder, a.Parameters, words(evaluation.Job{Assignment: a}))
+	if err != nil {
+		return nil, fmt.Errorf("%w: owner: %w", errRefused, err)
+	}
+	expanded, err := x.Expand(texts[0])
+	if err != nil || len(expanded) != 1 {
+		return nil, fmt.Errorf("%w: owner %q: %w", errRefused, texts[0], errors.Join(err))
+	}
+	r.mu.Lock()
+	known, ok := r.owners[expanded[0]]
+	r.mu.Unlock()
+	if ok {
+		return &known, nil
+	}
+	found, err := r.findOwner(ctx, expanded[0])
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owners[expanded[0]] = *found
+	return found, nil
+}
+
+// findOwner looks an owner up: TYPE.VERSION.GROUP/NAME.
+func (r *Runner) findOwner(ctx context.Context, text string) (*metav1.OwnerReference, error) {
+	kind, name, ok := strings.Cut(text, "/")
+	resource, _ := schema.ParseResourceArg(kind)
+	if !ok || resource == nil {
+		return nil, fmt.Errorf("%w: owner %q, must be TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool", errRefused, text)
+	}
+	object, err := r.options.Client.Resource(*resource).Namespace(r.namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("%w: owner %s: %w", errRefused, text, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("owner %s: %w", text, err)
+	}
+	return &metav1.OwnerReference{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID(),
+	}, nil
+}
+
+// sleep waits, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,257 @@
+package kubejob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
+)
+
+const (
+	// lookEvery is how often an attempt is looked at though nothing has changed.
+	lookEvery = time.Minute
+	// logPatience bounds how long the logs of what has ended are read.
+	logPatience = 20 * time.Second
+	// endPatience is how long a program may take to end by itself when its
+	// report has ended the attempt.
+	endPatience = 10 * time.Second
+	// removal is what the deletion of a resource takes besides its pods' grace.
+	removal = 5 * time.Second
+)
+
+// attempt is one while it is evaluated.
+type attempt struct {
+	*Runner
+	job  evaluation.Job
+	name string
+	t    *transcript
+	sub  *subscription
+	logs *followers
+}
+
+// Evaluate makes the attempt's resource, or takes up the one that is there, and
+// waits for its end.
+func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
+	job.Slot = e.slot
+	ending := e.runner.evaluate(ctx, job)
+	if ending.Checkpoint == "" {
+		ending.Checkpoint = job.Assignment.Checkpoint
+	}
+	return ending
+}
+
+func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
+	object, err := r.manifest(job)
+	if err != nil {
+		return evaluation.Failed(evaluation.ReasonCommand, bounded(err.Error(), messaging.MaxMessage))
+	}
+	t, err := newTranscript(job, r.options.Logger)
+	if err != nil {
+		return evaluation.Failed(evaluation.ReasonCommand, bounded(err.Error(), messaging.MaxMessage))
+	}
+	a := &attempt{Runner: r, job: job, name: object.GetName(), t: t}
+	a.sub = r.hub.subscribe(a.name)
+	defer a.sub.close()
+	a.logs = r.newFollowers(ctx, t)
+	defer a.logs.finish(0)
+	if err := r.ensure(ctx, object, job.Assignment); err != nil {
+		return a.notMade(ctx, err)
+	}
+	ending := a.await(ctx)
+	return t.conclude(ending, r.where(a.name))
+}
+
+// where says how people find the logs.
+func (r *Runner) where(name string) string {
+	return fmt.Sprintf("kubectl -n %s logs -l %s=%s --all-containers --tail=-1", r.namespace, LabelJob, name)
+}
+
+// notMade is the ending of an attempt whose resource could not be made.
+func (a *attempt) notMade(ctx context.Context, err error) evaluation.Ending {
+	if cause := evaluation.Stopped(ctx); cause != nil {
+		a.delete(ctx, metav1.DeletePropagationBackground) // a try may have made it
+		return a.t.conclude(new(evaluation.StopEnding(cause)), "")
+	}
+	message := fmt.Sprintf("cannot make %s %s: %v", a.template.kind.Kind, a.name, err)
+	if errors.Is(err, errSilent) {
+		a.delete(ctx, metav1.DeletePropagationBackground)
+		return a.t.conclude(ending(messaging.OutcomeHandedBack, evaluation.ReasonPreempted, message), "")
+	}
+	return a.t.conclude(new(evaluation.Failed(evaluation.ReasonCommand, message)), "")
+}
+
+// await follows the resource to its end. The ending is nil where the program has
+// ended well: then what it has reported decides.
+func (a *attempt) await(ctx context.Context) *evaluation.Ending {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var late <-chan time.Time // when a waiting pod has had its time
+	for {
+		known := a.sub.evidence(time.Now())
+		a.logs.look(known.pods)
+		v := judge(known, a.success, a.failure, a.options.Container)
+		switch v.state {
+		case running:
+			late = nil
+		case waiting:
+			left := a.options.StartTimeout - time.Since(v.since)
+			if v.start || left <= 0 {
+				a.delete(ctx, metav1.DeletePropagationBackground)
+				return ending(messaging.OutcomeFailed, evaluation.ReasonStart, "the pod does not start: "+v.cause)
+			}
+			late = time.After(left)
+		default:
+			a.logs.finish(logPatience)
+			a.summaries(known.pods)
+			return a.ending(ctx, v)
+		}
+		select {
+		case <-a.sub.changed:
+		case <-late:
+		case <-look.C:
+			a.check(ctx)
+		case <-a.t.ended:
+			return a.told(ctx)
+		case <-ctx.Done():
+			return a.stop(ctx)
+		}
+	}
+}
+
+// check looks whether the resource is there still, should the watch not say so.
+func (a *attempt) check(ctx context.Context) {
+	there, err := a.exists(ctx, a.name)
+	if err != nil {
+		a.options.Logger.Warn("the cluster's API does not answer", telemetry.LogError, err)
+	} else if !there {
+		a.sub.missing()
+	}
+}
+
+// ending is the one that a verdict on an ended resource means.
+func (a *attempt) ending(ctx context.Context, v verdict) *evaluation.Ending {
+	if e := a.t.own(); e != nil {
+		return e
+	}
+	var e *evaluation.Ending
+	switch v.state {
+	case succeeded:
+		return nil
+	case disrupted:
+		// Its remains may be a pod on a node that does not answer.
+		a.delete(ctx, metav1.DeletePropagationBackground)
+		return ending(messaging.OutcomeHandedBack, evaluation.ReasonPreempted, v.cause)
+	case retry:
+		e = ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, v.cause)
+	case deadline:
+		e = ending(messaging.OutcomeTimeout, evaluation.ReasonTimeout, a.t.words("ran longer than its deadline: "+v.cause))
+	case outOfMemory:
+		e = ending(messaging.OutcomeFailed, evaluation.ReasonMemory, a.t.words(v.cause))
+	default:
+		reason := evaluation.ReasonExit
+		if v.start {
+			reason = evaluation.ReasonCommand
+		}
+		e = ending(messaging.OutcomeFailed, reason, a.t.words(v.cause))
+	}
+	if v.code > 0 {
+		e.Failure.ExitCode = &v.code
+	}
+	return e
+}
+
+// summaries reads what sidecars have left in the pods' status.
+func (a *attempt) summaries(pods []*corev1.Pod) {
+	for _, p := range pods {
+		for _, s := range p.Status.InitContainerStatuses {
+			if s.Name != sidecarName || s.State.Terminated == nil {
+				continue
+			}
+			if summary, ok := jobsidecar.Parse(s.State.Terminated.Message); ok {
+				a.t.summarise(summary)
+			}
+		}
+	}
+}
+
+// told ends an attempt that a report of the program has ended. The program may
+// end by itself, which leaves its log where people find it.
+func (a *attempt) told(ctx context.Context) *evaluation.Ending {
+	timer := time.NewTimer(endPatience)
+	defer timer.Stop()
+	for {
+		known := a.sub.evidence(time.Now())
+		if v := judge(known, a.success, a.failure, a.options.Container); v.state != running && v.state != waiting {
+			a.logs.finish(logPatience)
+			return a.t.own()
+		}
+		select {
+		case <-a.sub.changed:
+			continue
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		a.end(ctx)
+		return a.t.own()
+	}
+}
+
+// stop ends an attempt that ctx has ended, within the study's grace.
+func (a *attempt) stop(ctx context.Context) *evaluation.Ending {
+	cause := evaluation.Stopped(ctx)
+	a.end(ctx)
+	e := evaluation.StopEnding(cause)
+	if e.Outcome == messaging.OutcomeTimeout {
+		e.Failure.Message = a.t.words(fmt.Sprintf("ran longer than its timeout of %s", a.job.Assignment.Run.Timeout))
+	}
+	return &e
+}
+
+// end deletes the resource, and reads on until it is gone or its grace is over.
+// Its pods go first, so that it is there as long as they are.
+func (a *attempt) end(ctx context.Context) {
+	a.delete(ctx, metav1.DeletePropagationForeground)
+	timer := time.NewTimer(graceOf(a.job.Assignment) + removal)
+	defer timer.Stop()
+	for {
+		known := a.sub.evidence(time.Now())
+		if known.gone || known.object == nil {
+			break
+		}
+		a.logs.look(known.pods)
+		select {
+		case <-a.sub.changed:
+			continue
+		case <-timer.C:
+		case <-a.job.Kill:
+		}
+		break
+	}
+	a.summaries(a.sub.evidence(time.Now()).pods)
+	a.logs.finish(time.Second)
+}
+
+// delete deletes the resource; where that fails, its deadline and its owner are
+// what is left to end it.
+func (a *attempt) delete(ctx context.Context, how metav1.DeletionPropagation) {
+	ctx = context.WithoutCancel(ctx)
+	for pause := minPause; ; pause *= 2 {
+		err := a.remove(ctx, a.name, how)
+		if err == nil {
+			return
+		}
+		if pause > 4*minPause {
+			a.options.Logger.Error("a resource could not be deleted", "name", a.name, telemetry.LogError, err)
+			return
+		}
+		sleep(ctx, pause)
+	}
+}

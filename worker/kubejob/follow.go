@@ -1,0 +1,241 @@
+package kubejob
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+const (
+	// maxLine bounds a line of a log that is read for reports.
+	maxLine = 1 << 20
+	// maxFollowed bounds how many logs of one attempt are followed.
+	maxFollowed = 16
+	// reopen is the pause before a log is opened again.
+	reopen = time.Second
+	// stampSize is the least length of a time stamp.
+	stampSize = len("2006-01-02T15:04:05Z")
+)
+
+// followers read the logs of one attempt's containers. One goroutine uses them.
+type followers struct {
+	runner  *Runner
+	t       *transcript
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	known   map[logID]bool
+}
+
+// logID names a container's log.
+type logID struct {
+	pod       types.UID
+	container string
+}
+
+func (r *Runner) newFollowers(ctx context.Context, t *transcript) *followers {
+	f := &followers{runner: r, t: t, known: map[logID]bool{}}
+	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return f
+}
+
+// look follows the logs of containers that have one now.
+func (f *followers) look(pods []*corev1.Pod) {
+	for _, p := range pods {
+		if s := programStatus(p, f.runner.options.Container); s != nil {
+			f.follow(p, s, f.t.line)
+		}
+		for i := range p.Status.InitContainerStatuses {
+			if s := &p.Status.InitContainerStatuses[i]; s.Name == sidecarName {
+				f.follow(p, s, f.t.reportLine)
+			}
+		}
+	}
+}
+
+func (f *followers) follow(p *corev1.Pod, s *corev1.ContainerStatus, emit func(line []byte)) {
+	id := logID{p.UID, s.Name}
+	if f.known[id] || len(f.known) >= maxFollowed || s.State.Running == nil && s.State.Terminated == nil {
+		return
+	}
+	f.known[id] = true
+	l := &log{runner: f.runner, pod: p.Name, container: s.Name, emit: emit}
+	f.running.Go(func() { l.follow(f.ctx) })
+}
+
+// finish waits until every log has been read to its end, at most for patience.
+func (f *followers) finish(patience time.Duration) {
+	timer := time.AfterFunc(patience, f.cancel)
+	defer timer.Stop()
+	f.running.Wait()
+	f.cancel()
+}
+
+// log follows one container's.
+type log struct {
+	runner         *Runner
+	pod, container string
+	emit           func(line []byte)
+	last           string // the stamp of the last line
+	same           int    // how many lines had it
+}
+
+// follow reads to the log's end. A connection that breaks before is opened again
+// where it was.
+func (l *log) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		ended, err := l.read(ctx)
+		if ended || ctx.Err() != nil {
+			return
+		}
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			l.runner.options.Logger.Warn("a log cannot be read", "pod", l.pod, "container", l.container, telemetry.LogError, err)
+			return
+		}
+		sleep(ctx, reopen)
+	}
+}
+
+// read reads the log once, and reports whether its container has ended.
+func (l *log) read(ctx context.Context) (ended bool, err error) {
+	o := &corev1.PodLogOptions{Container: l.container, Follow: true, Timestamps: true}
+	if at, err := time.Parse(time.RFC3339Nano, l.last); err == nil {
+		since := metav1.NewTime(at) // rounded down to a second
+		o.SinceTime = &since
+	}
+	pods := l.runner.options.Pods.CoreV1().Pods(l.runner.namespace)
+	stream, err := pods.GetLogs(l.pod, o).Stream(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = stream.Close() }() // only read
+	if err := l.lines(stream); err != nil {
+		return false, err
+	}
+	// The end of the stream may be that of a connection.
+	p, err := pods.Get(ctx, l.pod, metav1.GetOptions{})
+	if err != nil {
+		return apierrors.IsNotFound(err), err
+	}
+	for _, s := range statuses(p) {
+		if s.Name == l.container {
+			return s.State.Running == nil, nil
+		}
+	}
+	return true, nil
+}
+
+// lines emits every line that comes after the last one.
+func (l *log) lines(stream io.Reader) error {
+	skip := newSkipper(l.last, l.same)
+	reader := bufio.NewReaderSize(stream, 32<<10)
+	for {
+		line, err := readLine(reader)
+		if len(line) > 0 {
+			stamp, text := splitStamp(line)
+			if !skip.skips(stamp) {
+				l.note(stamp)
+				l.emitAll(text)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// note remembers where the reading is.
+func (l *log) note(stamp string) {
+	switch stamp {
+	case "": // not a line of the container's
+	case l.last:
+		l.same++
+	default:
+		l.last, l.same = stamp, 1
+	}
+}
+
+// emitAll emits a line; a carriage return ends one too, for progress bars.
+func (l *log) emitAll(text []byte) {
+	for part := range bytes.SplitSeq(text, []byte("\r")) {
+		if len(part) > 0 {
+			l.emit(part)
+		}
+	}
+}
+
+// readLine reads a line without its end; of one that is too long, nothing.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if tooLong = tooLong || len(line)+len(part) > maxLine; tooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		return bytes.TrimSuffix(line, []byte("\n")), err
+	}
+}
+
+// splitStamp splits a line of a log at the time stamp that it begins with; it is
+// empty where there is none.
+func splitStamp(line []byte) (stamp string, text []byte) {
+	before, after, ok := bytes.Cut(line, []byte(" "))
+	if !ok || len(before) < stampSize {
+		return "", line
+	}
+	if _, err := time.Parse(time.RFC3339Nano, string(before)); err != nil {
+		return "", line
+	}
+	return string(before), after
+}
+
+// skipper leaves out the lines of a log that were read before: those up to a
+// stamp, of which there were some.
+type skipper struct {
+	until time.Time
+	same  int
+	done  bool
+}
+
+func newSkipper(last string, same int) *skipper {
+	until, err := time.Parse(time.RFC3339Nano, last)
+	return &skipper{until: until, same: same, done: err != nil}
+}
+
+func (s *skipper) skips(stamp string) bool {
+	if s.done {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339Nano, stamp)
+	switch {
+	case err != nil: // not a line of the container's
+		return false
+	case at.Before(s.until):
+		return true
+	case at.Equal(s.until) && s.same > 0:
+		s.same--
+		return true
+	}
+	s.done = true
+	return false
+}

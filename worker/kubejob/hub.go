@@ -1,0 +1,191 @@
+package kubejob
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// syncTimeout bounds the first look at the cluster.
+const syncTimeout = 30 * time.Second
+
+// hub watches all resources of a worker and their pods, with one watch each, and
+// tells the attempts that they are of. Safe for concurrent use.
+type hub struct {
+	namespace       string
+	resources, pods cache.SharedIndexInformer
+	cancel          context.CancelFunc
+	running         sync.WaitGroup
+
+	mu   sync.Mutex
+	subs map[string]*subscription
+}
+
+// subscription is what is known of one attempt. The hub's lock guards it.
+type subscription struct {
+	hub     *hub
+	name    string
+	object  *unstructured.Unstructured
+	gone    bool
+	pods    map[types.UID]*corev1.Pod
+	changed chan struct{} // has room for one
+}
+
+func newHub(ctx context.Context, client dynamic.Interface, core kubernetes.Interface, resource schema.GroupVersionResource, namespace, worker string, log *slog.Logger) (*hub, error) {
+	mine := func(o *metav1.ListOptions) { o.LabelSelector = LabelWorker + "=" + worker }
+	h := &hub{
+		namespace: namespace, subs: map[string]*subscription{},
+		resources: dynamicinformer.NewFilteredDynamicInformer(client, resource, namespace, 0, cache.Indexers{}, mine).Informer(),
+		pods: coreinformers.NewFilteredPodInformer(core, namespace, 0, cache.Indexers{
+			LabelJob: func(obj any) ([]string, error) { return []string{jobOf(obj)}, nil },
+		}, mine),
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	h.cancel = cancel
+	for _, informer := range []cache.SharedIndexInformer{h.resources, h.pods} {
+		if err := h.start(running, informer, log); err != nil {
+			h.close()
+			return nil, fmt.Errorf("watch: %w", err)
+		}
+	}
+	sync, stop := context.WithTimeout(ctx, syncTimeout)
+	defer stop()
+	if !cache.WaitForCacheSync(sync.Done(), h.resources.HasSynced, h.pods.HasSynced) {
+		h.close()
+		return nil, fmt.Errorf("%s and pods in namespace %s cannot be watched: may the worker's service account get, list and watch them?", resource.Resource, namespace)
+	}
+	return h, nil
+}
+
+func (h *hub) start(ctx context.Context, informer cache.SharedIndexInformer, log *slog.Logger) error {
+	if err := informer.SetTransform(withoutManagedFields); err != nil {
+		return err
+	}
+	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		log.Warn("the cluster cannot be watched; it will be tried again", telemetry.LogError, err)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { h.update(obj, false) },
+		UpdateFunc: func(_, obj any) { h.update(obj, false) },
+		DeleteFunc: func(obj any) { h.update(obj, true) },
+	})
+	if err != nil {
+		return err
+	}
+	h.running.Go(func() { informer.RunWithContext(ctx) })
+	return nil
+}
+
+// withoutManagedFields saves memory: nobody reads them here.
+func withoutManagedFields(obj any) (any, error) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// close ends the watching.
+func (h *hub) close() {
+	h.cancel()
+	h.running.Wait()
+}
+
+// jobOf is the name of the attempt's resource that an object is, or is a pod of.
+func jobOf(obj any) string {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return ""
+	}
+	return m.GetLabels()[LabelJob]
+}
+
+func (h *hub) update(obj any, deleted bool) {
+	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = last.Obj
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.subs[jobOf(obj)]; s != nil {
+		s.take(obj, deleted)
+	}
+}
+
+// take notes an object's state; of a deleted pod the last one counts. The caller
+// holds the lock.
+func (s *subscription) take(obj any, deleted bool) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		s.pods[o.UID] = o
+	case *unstructured.Unstructured:
+		if o.GetName() != s.name {
+			return // an operator's own, of the same kind
+		}
+		s.object, s.gone = o, deleted
+	}
+	s.touch()
+}
+
+func (s *subscription) touch() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// subscribe follows one resource until the subscription is closed.
+func (h *hub) subscribe(name string) *subscription {
+	s := &subscription{hub: h, name: name, pods: map[types.UID]*corev1.Pod{}, changed: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.subs[name] = s
+	if obj, ok, err := h.resources.GetStore().GetByKey(h.namespace + "/" + name); ok && err == nil {
+		s.take(obj, false)
+	}
+	if pods, err := h.pods.GetIndexer().ByIndex(LabelJob, name); err == nil {
+		for _, p := range pods {
+			s.take(p, false)
+		}
+	}
+	return s
+}
+
+func (s *subscription) close() {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	delete(s.hub.subs, s.name)
+}
+
+// missing notes that the resource was looked for in vain.
+func (s *subscription) missing() {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.gone = true
+}
+
+// evidence is what is known now.
+func (s *subscription) evidence(now time.Time) evidence {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return evidence{object: s.object, gone: s.gone, pods: slices.Collect(maps.Values(s.pods)), now: now}
+}

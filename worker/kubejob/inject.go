@@ -1,0 +1,171 @@
+package kubejob
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// variable is one of a container's environment.
+type variable struct{ name, value string }
+
+// jobKind is the kind whose fields are known here.
+var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+// podTemplates finds every pod template in a manifest (whatever has a
+// spec.containers), in the order of their paths. A Pod is one itself.
+func podTemplates(object map[string]any) []map[string]any {
+	if spec, ok := object["spec"].(map[string]any); ok {
+		if _, ok := spec["containers"].([]any); ok {
+			return []map[string]any{object}
+		}
+	}
+	var found []map[string]any
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		switch v := object[key].(type) {
+		case map[string]any:
+			found = append(found, podTemplates(v)...)
+		case []any:
+			for _, element := range v {
+				if m, ok := element.(map[string]any); ok {
+					found = append(found, podTemplates(m)...)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// child is the mapping of that name, which is made if need be.
+func child(m map[string]any, name string) map[string]any {
+	c, ok := m[name].(map[string]any)
+	if !ok {
+		c = map[string]any{}
+		m[name] = c
+	}
+	return c
+}
+
+// absent sets a field that the template leaves out.
+func absent(m map[string]any, name string, value any) {
+	if _, ok := m[name]; !ok {
+		m[name] = value
+	}
+}
+
+// containerOf is the pod template's container of that name, the first for an
+// empty one; nil where there is none.
+func containerOf(pod map[string]any, name string) map[string]any {
+	list, _ := child(pod, "spec")["containers"].([]any)
+	for _, element := range list {
+		c, ok := element.(map[string]any)
+		if ok && (name == "" || c["name"] == name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// setEnvironment puts the variables before the container's own, which may refer
+// to them as $(NAME). What the container sets itself stays.
+func setEnvironment(container map[string]any, variables []variable) {
+	own, _ := container["env"].([]any)
+	known := map[any]bool{}
+	for _, element := range own {
+		if v, ok := element.(map[string]any); ok {
+			known[v["name"]] = true
+		}
+	}
+	env := make([]any, 0, len(variables)+len(own))
+	for _, v := range variables {
+		if !known[v.name] {
+			env = append(env, map[string]any{"name": v.name, "value": v.value})
+		}
+	}
+	container["env"] = append(env, own...)
+}
+
+// setLabels adds labels to a resource or a pod template.
+func setLabels(object map[string]any, labels map[string]string) {
+	m := child(child(object, "metadata"), "labels")
+	for name, value := range labels {
+		m[name] = value
+	}
+}
+
+// once makes a Job run its pods once, which is what an attempt is: further tries
+// are the study's. A pod that is taken away fails the Job at once, and says so.
+func once(spec map[string]any) error {
+	if n, ok := spec["backoffLimit"]; ok && n != int64(0) {
+		return fmt.Errorf("spec.backoffLimit is %v, must be 0 or left out: an attempt runs once, the study's retries say how often a trial does", n)
+	}
+	spec["backoffLimit"] = int64(0)
+	pod := child(child(spec, "template"), "spec")
+	if p, ok := pod["restartPolicy"]; ok && p != "Never" {
+		return fmt.Errorf("spec.template.spec.restartPolicy is %v, must be Never or left out: an attempt runs once, the study's retries say how often a trial does", p)
+	}
+	pod["restartPolicy"] = "Never"
+	absent(spec, "podFailurePolicy", map[string]any{"rules": []any{map[string]any{
+		"action": "FailJob", "onPodConditions": []any{map[string]any{"type": "DisruptionTarget", "status": "True"}},
+	}}})
+	return nil
+}
+
+// deadlineMargin is how long after the worker should have ended a Job the
+// cluster does, in case that the worker is no more.
+const deadlineMargin = time.Minute
+
+// bound gives a Job an end, and its remains one too.
+func bound(spec map[string]any, timeout, grace, ttl time.Duration) {
+	if timeout > 0 {
+		absent(spec, "activeDeadlineSeconds", seconds(timeout+grace+deadlineMargin))
+	}
+	absent(spec, "ttlSecondsAfterFinished", seconds(ttl))
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
+
+// injection is what an attempt adds to its template.
+type injection struct {
+	container string
+	labels    map[string]string
+	variables []variable
+	grace     time.Duration
+	sidecar   *sidecar
+}
+
+// apply adds it to the manifest and to all of its pod templates. Only the chosen
+// containers get the variables.
+func (i injection) apply(object map[string]any) error {
+	setLabels(object, i.labels)
+	pods := podTemplates(object)
+	chosen := 0
+	for _, pod := range pods {
+		setLabels(pod, i.labels)
+		absent(child(pod, "spec"), "terminationGracePeriodSeconds", seconds(i.grace))
+		c := containerOf(pod, i.container)
+		if c == nil {
+			continue
+		}
+		chosen++
+		if i.sidecar != nil {
+			if err := i.sidecar.apply(pod, c); err != nil {
+				return err
+			}
+		}
+		setEnvironment(c, i.variables)
+	}
+	if len(pods) > 0 && chosen == 0 {
+		if i.container == "" {
+			return errors.New("no pod template has a container")
+		}
+		return fmt.Errorf("no pod template has a container %q", i.container)
+	}
+	return nil
+}

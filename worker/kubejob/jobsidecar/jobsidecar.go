@@ -1,0 +1,180 @@
+// Package jobsidecar takes the reports of a program that runs as a Kubernetes
+// Job, beside it in its pod: from a file, or over HTTP. It needs neither the
+// cluster's API nor a network. What it reads it writes to its own log, a line a
+// report, where the worker follows it; what came of all of it is its termination
+// message, which the pod's status keeps.
+package jobsidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/report"
+)
+
+const (
+	// ReportFile is the name of the file for reports in Options.Dir.
+	ReportFile = "reports.jsonl"
+	// poll is how often the file is looked at.
+	poll = 200 * time.Millisecond
+	// maxMetricsFile bounds the file of metrics, in bytes.
+	maxMetricsFile = 1 << 20
+)
+
+// Options say what a sidecar reads and writes.
+type Options struct {
+	// Dir is the folder that it shares with the program.
+	Dir string
+	// Objective is the study's: it decides which value counts.
+	Objective study.Objective
+	// MetricsFile is a file of metrics in Dir that is read at the end; empty for none.
+	MetricsFile string
+	// Listen is where reports are taken over HTTP; empty for nowhere.
+	Listen string
+	// Attempt is what is told over HTTP of the attempt.
+	Attempt Attempt
+	// Log is where reports go, a line each.
+	Log io.Writer
+	// Message is the file for the termination message.
+	Message string
+	// Logger is for what is wrong.
+	Logger *slog.Logger
+}
+
+// Prepare makes the file for reports, which whichever user the program runs as
+// may write. It is safe to repeat.
+func Prepare(dir string) error {
+	path := filepath.Join(dir, ReportFile)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return fmt.Errorf("make the file for reports: %w", err)
+	}
+	if err := errors.Join(file.Chmod(0o666), file.Close()); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("make the file for reports: %w", err)
+	}
+	return nil
+}
+
+// sidecar is one while it runs. Safe for concurrent use.
+type sidecar struct {
+	options Options
+
+	mu        sync.Mutex
+	collector *report.Collector
+	summary   Summary
+	wrong     bool // something wrong was logged
+}
+
+// Run takes reports until ctx ends, which is when the program has ended. It then
+// reads what is left, and writes the termination message.
+func Run(ctx context.Context, o Options) error {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := Prepare(o.Dir); err != nil {
+		return err
+	}
+	s := &sidecar{options: o, collector: report.NewCollector(o.Objective)}
+	stop, err := s.serve(ctx)
+	if err != nil {
+		return err
+	}
+	t := tail{path: filepath.Join(o.Dir, ReportFile), emit: func(line []byte) { s.take(report.Parse(line)) }}
+	t.follow(ctx)
+	err = stop()
+	t.finish()
+	s.readMetrics()
+	return errors.Join(err, s.conclude())
+}
+
+// take takes reports and what was wrong with others; it writes the former to the
+// log, with the step that each was given.
+func (s *sidecar) take(reports []report.Report, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.complain(err.Error())
+	}
+	for _, r := range reports {
+		if len(r.Metrics) > 0 {
+			taken := s.collector.Add(r)
+			r.Step = &taken.Step
+			if len(taken.Ignored) > 0 {
+				s.complain(taken.Ignored[0])
+			}
+		}
+		s.summary.take(r)
+		line, err := encode(r)
+		if err == nil {
+			_, err = s.options.Log.Write(append(line, '\n'))
+		}
+		if err != nil {
+			s.complain("a report is not in the log: " + err.Error())
+		}
+	}
+}
+
+// complain logs the first thing that is wrong.
+func (s *sidecar) complain(what string) {
+	if !s.wrong {
+		s.wrong = true
+		s.options.Logger.Warn("something about the reports is wrong; further problems are not logged", telemetry.LogReason, what)
+	}
+}
+
+func (s *sidecar) readMetrics() {
+	if s.options.MetricsFile == "" {
+		return
+	}
+	metrics, err := s.parseMetrics()
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.complain(err.Error())
+		return
+	}
+	s.take([]report.Report{{Metrics: metrics}}, nil)
+}
+
+func (s *sidecar) parseMetrics() (map[string]float64, error) {
+	root, err := os.OpenRoot(s.options.Dir) // a link must not lead elsewhere
+	if err != nil {
+		return nil, fmt.Errorf("metrics.file: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	file, err := root.Open(s.options.MetricsFile)
+	if err != nil {
+		return nil, fmt.Errorf("metrics.file: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	data, err := io.ReadAll(io.LimitReader(file, maxMetricsFile))
+	if err != nil {
+		return nil, fmt.Errorf("metrics.file: %w", err)
+	}
+	return report.ParseFile(data)
+}
+
+// conclude writes the termination message.
+func (s *sidecar) conclude() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.summary.conclude(s.collector)
+	if s.options.Message == "" {
+		return nil
+	}
+	// The kubelet has made the file; it can be written, not replaced.
+	if err := os.WriteFile(s.options.Message, s.summary.Encode(MaxMessage), 0o644); err != nil {
+		return fmt.Errorf("write the termination message: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package jobsidecar
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/worker/report"
+)
+
+// MaxMessage bounds a termination message, in bytes: Kubernetes keeps no more.
+const MaxMessage = 4 << 10
+
+// Summary is what came of all reports of an attempt.
+type Summary struct {
+	// Value is the objective's; nil where none was reported.
+	Value *Number `json:"value,omitempty"`
+	// Metrics are the final values of all metrics, or of those that there is
+	// room for.
+	Metrics map[string]Number `json:"metrics,omitempty"`
+	// Checkpoint is the last reference that was reported.
+	Checkpoint string `json:"checkpoint,omitempty"`
+	// Infeasible, Retry and Error are how the program ended the attempt itself.
+	Infeasible *string `json:"infeasible,omitempty"`
+	Retry      *string `json:"retry,omitempty"`
+	Error      *string `json:"error,omitempty"`
+	// Reports is how many reports had metrics.
+	Reports int `json:"reports"`
+}
+
+// Number is a float64 whose JSON may be NaN or infinite, as a text.
+type Number float64
+
+// MarshalJSON writes a number, or a text where JSON has no number.
+func (n Number) MarshalJSON() ([]byte, error) {
+	v := float64(n)
+	if report.Finite(v) {
+		return json.Marshal(v)
+	}
+	return json.Marshal(strconv.FormatFloat(v, 'g', -1, 64))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (n *Number) UnmarshalJSON(data []byte) error {
+	text := string(data)
+	if len(data) > 0 && data[0] == '"' {
+		if err := json.Unmarshal(data, &text); err != nil {
+			return err
+		}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil && !math.IsInf(v, 0) {
+		return fmt.Errorf("%q is no number: %w", text, err)
+	}
+	*n = Number(v)
+	return nil
+}
+
+// take notes a report; the first that ends the attempt counts.
+func (s *Summary) take(r report.Report) {
+	if r.Checkpoint != "" {
+		s.Checkpoint = r.Checkpoint
+	}
+	if s.Infeasible == nil && s.Retry == nil && s.Error == nil {
+		s.Infeasible, s.Retry, s.Error = r.Infeasible, r.Retry, r.Error
+	}
+}
+
+func (s *Summary) conclude(c *report.Collector) {
+	s.Reports = c.Reports
+	if v, ok := c.Value(); ok {
+		s.Value = new(Number(v))
+	}
+	s.Metrics = map[string]Number{}
+	for name, v := range c.Final() {
+		s.Metrics[name] = Number(v)
+	}
+}
+
+// Encode is the summary as JSON of at most limit bytes: what does not fit is
+// left out, metrics first.
+func (s *Summary) Encode(limit int) []byte {
+	c := *s
+	c.Metrics = maps.Clone(s.Metrics)
+	names := slices.Sorted(maps.Keys(c.Metrics))
+	for {
+		data, err := json.Marshal(c)
+		switch {
+		case err == nil && len(data) <= limit:
+			return data
+		case len(names) > 0:
+			for _, name := range names[len(names)/2:] {
+				delete(c.Metrics, name)
+			}
+			names = names[:len(names)/2]
+		case c.Checkpoint != "":
+			c.Checkpoint = "" // a part of a reference is none
+		default:
+			limit = max(limit, len(data))
+			for _, text := range []**string{&c.Infeasible, &c.Retry, &c.Error} {
+				if *text != nil { // escapes take up to six bytes
+					*text = new(strings.ToValidUTF8((**text)[:min(len(**text), limit/8)], ""))
+				}
+			}
+		}
+	}
+}
+
+// Parse reads a termination message; false where it is no summary, such as the
+// end of a log.
+func Parse(message string) (Summary, bool) {
+	var s Summary
+	if err := json.Unmarshal([]byte(message), &s); err != nil {
+		return Summary{}, false
+	}
+	return s, true
+}
+
+// encode writes a report as the line that report.Parse reads.
+func encode(r report.Report) ([]byte, error) {
+	w := struct {
+		Step       *int64            `json:"step,omitempty"`
+		Metrics    map[string]Number `json:"metrics,omitempty"`
+		Infeasible *string           `json:"infeasible,omitempty"`
+		Retry      *string           `json:"retry,omitempty"`
+		Error      *string           `json:"error,omitempty"`
+		Checkpoint string            `json:"checkpoint,omitempty"`
+	}{Step: r.Step, Infeasible: r.Infeasible, Retry: r.Retry, Error: r.Error, Checkpoint: r.Checkpoint}
+	if len(r.Metrics) > 0 {
+		w.Metrics = make(map[string]Number, len(r.Metrics))
+		for name, v := range r.Metrics {
+			w.Metrics[name] = Number(v)
+		}
+	}
+	return json.Marshal(map[string]any{"fantasia": w})
+}

@@ -1,0 +1,171 @@
+package kubejob
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// maxTemplate bounds the text of a template, in bytes.
+const maxTemplate = 256 << 10
+
+// template is a manifest whose texts may hold ${words}. It is safe for
+// concurrent use.
+type template struct {
+	source []byte
+	texts  []string // those that hold a word
+	kind   schema.GroupVersionKind
+	names  string // its namespace
+	// shape is the manifest with values that mean nothing.
+	shape *unstructured.Unstructured
+}
+
+// parseTemplate reads one manifest.
+func parseTemplate(source []byte) (*template, error) {
+	if len(source) > maxTemplate {
+		return nil, fmt.Errorf("template: it has %d bytes, at most %d are accepted", len(source), maxTemplate)
+	}
+	t := &template{source: source}
+	root, err := t.parse()
+	if err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	err = walk(root, func(n *yaml.Node, _ bool) ([]string, error) {
+		t.texts = append(t.texts, n.Value)
+		return []string{placeholder(n)}, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	if _, err := study.NewExpander(t.texts, nil, nil, nil); err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	object, err := decode(root)
+	if err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	t.kind, t.names, t.shape = object.GroupVersionKind(), object.GetNamespace(), object
+	if t.kind.Kind == "" || t.kind.Version == "" {
+		return nil, errors.New("template: it needs an apiVersion and a kind, such as batch/v1 and Job")
+	}
+	return t, nil
+}
+
+func (t *template) parse() (*yaml.Node, error) {
+	var root yaml.Node
+	loader := yaml.NewDecoder(strings.NewReader(string(t.source)))
+	if err := loader.Decode(&root); err != nil {
+		return nil, err
+	}
+	var second yaml.Node
+	if err := loader.Decode(&second); err == nil {
+		return nil, errors.New("it holds several documents, must be one resource")
+	}
+	if len(root.Content) != 1 || root.Content[0].Kind != yaml.MappingNode {
+		return nil, errors.New("it is no mapping, must be one Kubernetes resource")
+	}
+	return &root, nil
+}
+
+// render is the manifest for a point. A text becomes a text, unless a tag says
+// otherwise: "!!int ${workers}" becomes a number.
+func (t *template) render(order []string, point study.Point, words map[string]string) (*unstructured.Unstructured, error) {
+	root, err := t.parse()
+	if err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	x, err := study.NewExpander(t.texts, order, point, words)
+	if err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	err = walk(root, func(n *yaml.Node, element bool) ([]string, error) {
+		texts, err := x.Expand(n.Value)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("template: line %d, %q: %w", n.Line, n.Value, err)
+		case !element && len(texts) != 1:
+			return nil, fmt.Errorf("template: line %d: %s stands for several texts, must be an element of a list", n.Line, n.Value)
+		}
+		return texts, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	object, err := decode(root)
+	if err != nil {
+		return nil, fmt.Errorf("template: %w", err)
+	}
+	return object, nil
+}
+
+// placeholder is a value of the kind that a text's tag asks for.
+func placeholder(n *yaml.Node) string {
+	if n.ShortTag() == "!!bool" {
+		return "true"
+	}
+	return "0"
+}
+
+// walk replaces every value with a ${ in it by what expand says: one text, or
+// any number where it is an element of a list. Keys stay as they are. What an
+// alias stands for is visited once, at its anchor.
+func walk(n *yaml.Node, expand func(n *yaml.Node, element bool) ([]string, error)) error {
+	var content []*yaml.Node
+	for i, child := range n.Content {
+		key := n.Kind == yaml.MappingNode && i%2 == 0
+		if child.Kind != yaml.ScalarNode || key || !strings.Contains(child.Value, "${") {
+			if !key {
+				if err := walk(child, expand); err != nil {
+					return err
+				}
+			}
+			content = append(content, child)
+			continue
+		}
+		texts, err := expand(child, n.Kind == yaml.SequenceNode)
+		if err != nil {
+			return err
+		}
+		for _, text := range texts {
+			content = append(content, scalar(child, text))
+		}
+	}
+	n.Content = content
+	return nil
+}
+
+// scalar is a node with another text. One with a tag keeps it; the others are
+// texts, whatever they look like.
+func scalar(n *yaml.Node, text string) *yaml.Node {
+	changed := *n
+	changed.Value = text
+	if n.Style&yaml.TaggedStyle == 0 {
+		changed.Tag, changed.Style = "!!str", yaml.DoubleQuotedStyle
+	}
+	return &changed
+}
+
+// decode makes a resource of a document.
+func decode(root *yaml.Node) (*unstructured.Unstructured, error) {
+	var content map[string]any
+	if err := root.Decode(&content); err != nil {
+		return nil, err
+	}
+	// By way of JSON: its integers are int64, as resources need them.
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be written as JSON: %w", err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		return nil, err
+	}
+	return object, nil
+}

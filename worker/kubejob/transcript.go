@@ -1,0 +1,253 @@
+package kubejob
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
+	"github.com/fantasia-hpo/fantasia/worker/report"
+)
+
+const (
+	// lastLines and lastBytes bound what messages show of the end of a log.
+	lastLines = 10
+	lastBytes = 2 << 10
+	// maxNames is how many names of metrics a message shows.
+	maxNames = 10
+)
+
+// transcript gathers what an attempt's pods say. Safe for concurrent use: each
+// log is followed by a goroutine of its own.
+type transcript struct {
+	job     evaluation.Job
+	pattern *report.Pattern
+	log     *slog.Logger
+	// ended is closed when a report ends the attempt.
+	ended chan struct{}
+
+	mu         sync.Mutex
+	collector  *report.Collector
+	end        *evaluation.Ending // what the report that ended it says
+	checkpoint string
+	summary    *jobsidecar.Summary
+	lines      int
+	last       []string // of the program's own log
+	problem    string
+	ignored    bool
+}
+
+func newTranscript(job evaluation.Job, log *slog.Logger) (*transcript, error) {
+	a := job.Assignment
+	if job.Measure == nil {
+		job.Measure = func(int64, map[string]float64) {}
+	}
+	t := &transcript{
+		job: job, collector: report.NewCollector(a.Objective), ended: make(chan struct{}), checkpoint: a.Checkpoint,
+		log: log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
+	}
+	if m := a.Run.Metrics; m != nil && m.Pattern != "" {
+		var err error
+		if t.pattern, err = report.NewPattern(m.Pattern); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// line reads a line of the program's log; both of its outputs are in there.
+func (t *transcript) line(line []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines++
+	t.last = append(t.last, bounded(string(line), lastBytes/2))
+	if n := len(t.last) - lastLines; n > lastLines {
+		t.last = append(t.last[:0], t.last[n:]...)
+	}
+	reports, err := report.Parse(line)
+	t.take(reports, err)
+	if t.pattern != nil {
+		reports, err := t.pattern.Find(line)
+		t.take(reports, err)
+	}
+}
+
+// reportLine reads a line of the sidecar's log.
+func (t *transcript) reportLine(line []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	reports, err := report.Parse(line)
+	t.take(reports, err)
+}
+
+// take takes reports and what was wrong with others. The caller holds the lock.
+func (t *transcript) take(reports []report.Report, err error) {
+	if err != nil && t.problem == "" {
+		t.problem = bounded("a report that cannot be read: "+err.Error(), 512)
+		t.log.Warn("saw "+t.problem, telemetry.LogReason, "further ones are not logged")
+	}
+	for _, r := range reports {
+		if r.Checkpoint != "" {
+			t.checkpoint = r.Checkpoint
+		}
+		if len(r.Metrics) > 0 {
+			taken := t.collector.Add(r)
+			if len(taken.Ignored) > 0 && !t.ignored {
+				t.ignored = true
+				t.log.Warn("a value is ignored; further ones are not logged", telemetry.LogReason, taken.Ignored[0])
+			}
+			if len(taken.Metrics) > 0 {
+				t.job.Measure(taken.Step, taken.Metrics)
+			}
+		}
+		t.finish(r.Infeasible, r.Retry, r.Error)
+	}
+}
+
+// finish notes that the program has ended the attempt itself; the first counts.
+// The caller holds the lock.
+func (t *transcript) finish(infeasible, retry, failed *string) {
+	if t.end != nil {
+		return
+	}
+	switch {
+	case infeasible != nil:
+		t.end = ending(messaging.OutcomeInfeasible, evaluation.ReasonInfeasible, because("infeasible", *infeasible))
+	case retry != nil:
+		t.end = ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, because("the program asked for a retry", *retry))
+	case failed != nil:
+		t.end = ending(messaging.OutcomeFailed, evaluation.ReasonReported, because("the program reported an error", *failed))
+	default:
+		return
+	}
+	close(t.ended)
+}
+
+func because(what, why string) string {
+	if why != "" {
+		what += ": " + why
+	}
+	return what
+}
+
+func ending(outcome messaging.Outcome, reason, message string) *evaluation.Ending {
+	return &evaluation.Ending{Outcome: outcome, Failure: &messaging.Failure{Reason: reason, Message: message}}
+}
+
+// summarise takes a sidecar's termination message, which knows every report.
+func (t *transcript) summarise(s jobsidecar.Summary) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.summary == nil || s.Reports > t.summary.Reports {
+		t.summary = &s
+	}
+	if s.Checkpoint != "" {
+		t.checkpoint = s.Checkpoint
+	}
+	t.finish(s.Infeasible, s.Retry, s.Error)
+}
+
+// conclude adds to an ending what was reported. A nil one says that the program
+// has ended well: then the value decides.
+func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Ending {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e == nil {
+		e = t.value()
+	}
+	out := *e
+	out.Metrics, out.Checkpoint, out.Logs = t.collector.Final(), t.checkpoint, logs
+	if t.summary != nil {
+		for name, v := range t.summary.Metrics {
+			out.Metrics[name] = float64(v)
+		}
+	}
+	if f := out.Failure; f != nil {
+		f.Message = bounded(f.Message, messaging.MaxMessage)
+	}
+	return out
+}
+
+// value is the ending of a program that ended well. What its sidecar has summed
+// up counts before what was seen in logs, which may have lost their beginning.
+func (t *transcript) value() *evaluation.Ending {
+	if t.end != nil {
+		return t.end
+	}
+	metric := t.job.Assignment.Objective.Metric
+	value, ok := t.collector.Value()
+	if t.summary != nil && t.summary.Value != nil {
+		value, ok = float64(*t.summary.Value), true
+	}
+	switch {
+	case !ok:
+		e := evaluation.Failed(evaluation.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen())))
+		return &e
+	case !report.Finite(value):
+		e := evaluation.Diverged(metric, value)
+		return &e
+	default:
+		return &evaluation.Ending{Outcome: messaging.OutcomeCompleted, Value: &value}
+	}
+}
+
+// seen says what was seen instead of the objective's metric.
+func (t *transcript) seen() string {
+	names := t.collector.Names()
+	switch {
+	case len(names) > 0:
+		quoted := make([]string, 0, maxNames)
+		for _, name := range names[:min(len(names), maxNames)] {
+			quoted = append(quoted, strconv.Quote(name))
+		}
+		if n := len(names) - maxNames; n > 0 {
+			return fmt.Sprintf("%s and %d more", strings.Join(quoted, ", "), n)
+		}
+		return strings.Join(quoted, ", ")
+	case t.problem != "":
+		return t.problem
+	case t.pattern != nil:
+		return fmt.Sprintf("no match of metrics.pattern in %d lines of output", t.lines)
+	default:
+		return fmt.Sprintf("no report in %d lines of output", t.lines)
+	}
+}
+
+// words adds the program's last words to a message.
+func (t *transcript) words(message string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.withWords(message)
+}
+
+func (t *transcript) withWords(message string) string {
+	last := t.last[max(0, len(t.last)-lastLines):]
+	text := strings.TrimSpace(strings.Join(last, "\n"))
+	if text == "" {
+		return message
+	}
+	if n := len(text) - lastBytes; n > 0 {
+		text = strings.ToValidUTF8(text[n:], "")
+	}
+	return bounded(message, messaging.MaxMessage-lastBytes-64) + "\nIts last words:\n" + text
+}
+
+// bounded cuts a text to at most n bytes of valid UTF-8.
+func bounded(text string, n int) string {
+	if len(text) > n {
+		text = text[:n]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// own is the ending that the program itself has reported; nil for none.
+func (t *transcript) own() *evaluation.Ending {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.end
+}
