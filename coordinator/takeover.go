@@ -99,6 +99,7 @@ func (l *leader) adopt(s *ledger.Records, now time.Time) {
 	l.names[r.name()] = r.spec.ID
 	if s.Status.State == study.Running {
 		l.load(r, s, now)
+		l.recall(r, s.Trials)
 	}
 }
 

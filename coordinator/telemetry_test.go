@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
 	"github.com/fantasia-hpo/fantasia/telemetry"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -33,6 +35,18 @@ func traced(t *testing.T, trials int) (*ledger.Records, map[string][]sdktrace.Re
 	})
 	s := r.create(c, "traced", trials, 2)
 	r.ends(s.ID)
+	r.eventually(func() error { // what the ledger has is emitted at once, but after
+		roots := 0
+		for _, span := range spans.Ended() {
+			if span.Name() == telemetry.SpanTrial {
+				roots++
+			}
+		}
+		if roots < trials {
+			return fmt.Errorf("%d of %d trials have been emitted", roots, trials)
+		}
+		return nil
+	})
 	c.stop()
 	byTrace := map[string][]sdktrace.ReadOnlySpan{}
 	for _, span := range spans.Ended() {
@@ -91,7 +105,7 @@ func TestTraces(t *testing.T) {
 // it came of, and each refit to the trials that it was the first to know.
 func TestRefitsAreLinkedToTheTrialsThatTheyFold(t *testing.T) {
 	t.Parallel()
-	const trials = 5
+	const trials = 10
 	stored, traces := traced(t, trials)
 	byTrace, folded := map[string]*record.Trial{}, map[int]int{}
 	for i := range stored.Trials {
@@ -129,8 +143,17 @@ func TestRefitsAreLinkedToTheTrialsThatTheyFold(t *testing.T) {
 			t.Errorf("trial %d was folded by %d refits", tr.Number, folded[tr.Number])
 		}
 	}
-	if len(folded) < trials-2 { // those that end last are told to none
-		t.Errorf("refits are linked to the trials %v", folded)
+	known := int64(0) // by the refit that knows most
+	for _, span := range refits {
+		set := attribute.NewSet(span.Attributes()...)
+		n, _ := set.Value(telemetry.AttrObservations)
+		known = max(known, n.AsInt64())
+		if f, _ := set.Value(telemetry.AttrFolded); f.AsInt64() != int64(len(span.Links())) {
+			t.Errorf("a refit has folded %d trials and %d links", f.AsInt64(), len(span.Links()))
+		}
+	}
+	if known == 0 || int64(len(folded)) != known {
+		t.Errorf("refits are linked to the trials %v, the last knows %d", folded, known)
 	}
 }
 

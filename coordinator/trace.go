@@ -15,11 +15,39 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// emit emits the leader's spans of an ended trial. Their ids and times come from
-// the ledger: whichever leader folds the trial emits them, since an open span
-// would have died with its process.
+// emit emits the leader's spans of an ended trial, and its metrics. The spans' ids
+// and times come from the ledger: whichever leader folds the trial emits them,
+// since an open span would have died with its process.
 func (l *leader) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
-	ctx = context.WithoutCancel(ctx)
+	ctx = l.spans(context.WithoutCancel(ctx), r, t, folded)
+	// A histogram's exemplar leads from a slow trial to its trace.
+	l.c.metrics.ended(ctx, r, &t, folded)
+}
+
+// recallWithin is how long before the last fold of an earlier leader trials may
+// have ended whose spans had not left it when it was killed: twice the time that
+// spans wait for their export.
+const recallWithin = 2 * time.Second
+
+// recall emits the spans of what an earlier leader folded last. A backend may
+// have them already: then it gets spans of the same ids once more.
+func (l *leader) recall(r *run, trials []record.Trial) {
+	var last time.Time
+	for i := range trials {
+		if at := trials[i].Times.Folded; at.After(last) {
+			last = at
+		}
+	}
+	for _, t := range trials {
+		if at := t.Times.Folded; !at.IsZero() && last.Sub(at) < recallWithin {
+			l.spans(context.Background(), r, t, at)
+		}
+	}
+}
+
+// spans emits the spans of a trial whose fold was durable at a time, and returns the
+// context of their root.
+func (l *leader) spans(ctx context.Context, r *run, t record.Trial, folded time.Time) context.Context {
 	traceID, errTrace := trace.TraceIDFromHex(t.TraceID)
 	spanID, errSpan := trace.SpanIDFromHex(t.SpanID)
 	if errTrace == nil && errSpan == nil {
@@ -32,8 +60,7 @@ func (l *leader) emit(ctx context.Context, r *run, t record.Trial, folded time.T
 		(&way{ctx: ctx, tracer: l.c.o.Tracer, shard: l.c.o.Shard, run: r, trial: &t, at: begun}).emit(folded, l.term.Epoch)
 	}
 	root.End(trace.WithTimestamp(folded))
-	// A histogram's exemplar leads from a slow trial to its trace.
-	l.c.metrics.ended(ctx, r, &t, folded)
+	return ctx
 }
 
 // describe says on a trial's root span what the trial was and what became of it.
