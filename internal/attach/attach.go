@@ -52,12 +52,12 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	}
 	w.Name = messaging.WorkerName(w.Pool, w.Name) // so that NATS can tell pools apart
-	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-worker", Version: o.Version, Logs: o.Logs, Level: o.Level})
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-worker", Version: o.Version, Instance: w.Name, Logs: o.Logs, Level: o.Level})
 	if err != nil {
 		return fmt.Errorf("set telemetry up: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
-	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(natsbus.ConnectOptions(w.Name), nats.RetryOnFailedConnect(true))...)
+	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(natsbus.WorkerConnectOptions(w.Pool, w.Name), nats.RetryOnFailedConnect(true))...)
 	if err != nil {
 		return fmt.Errorf("connect to NATS at %s: %w", strings.Join(o.NATS, ","), err)
 	}

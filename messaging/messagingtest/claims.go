@@ -32,7 +32,7 @@ func oneWinner(f *fixture) {
 		for i, err := range errs {
 			switch {
 			case err == nil && winner == "":
-				winner = fmt.Sprintf("w%d", i)
+				winner = worker(fmt.Sprintf("w%d", i))
 			case err == nil:
 				f.Fatalf("round %d: both %s and w%d won", round, winner, i)
 			default:
@@ -86,7 +86,7 @@ func withdrawRace(f *fixture) {
 			f.Fatalf("round %d: withdraw: %v, claim: %v, want exactly one success", round, withdrawn, claimed)
 		}
 		f.want(errors.Join(withdrawn, claimed), messaging.ErrClaimed, "round %d: the loser", round)
-		want := "w"
+		want := worker("w")
 		if withdrawn == nil {
 			want = messaging.LeaderName
 		}

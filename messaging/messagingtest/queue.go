@@ -288,13 +288,13 @@ func closed(f *fixture) {
 	f.ok(f.leader(2).Healthy(f.ctx), "another leader on the same broker")
 }
 
-func control(id messaging.AttemptID, worker string) *messaging.Control {
+func control(id messaging.AttemptID, name string) *messaging.Control {
 	return &messaging.Control{Version: messaging.SchemaVersion, Kind: messaging.ControlReceipt,
-		Worker: worker, AttemptID: id, Disposition: "folded"}
+		Worker: worker(name), AttemptID: id, Disposition: "folded"}
 }
 
-func heartbeat(worker string) *messaging.Heartbeat {
-	return &messaging.Heartbeat{Version: messaging.SchemaVersion, Worker: worker, Pool: Pool, Instance: "i1",
+func heartbeat(name string) *messaging.Heartbeat {
+	return &messaging.Heartbeat{Version: messaging.SchemaVersion, Worker: worker(name), Pool: Pool, Instance: "i1",
 		Slots: 4, Free: 3, Running: []messaging.AttemptID{attempt("s", 1)},
-		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Host: fmt.Sprintf("host-%s", worker)}
+		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Host: fmt.Sprintf("host-%s", name)}
 }

@@ -226,7 +226,7 @@ func poisonEntries(f *fixture) {
 			if e.ID != (messaging.AttemptID{Study: "s", Trial: 1, Attempt: 1}) {
 				f.Errorf("%s: entry is of %+v, want what the subject says", stream, e.ID)
 			}
-			if stream == messaging.StreamResult && e.Worker != "w" {
+			if stream == messaging.StreamResult && e.Worker != worker("w") {
 				f.Errorf("entry is of worker %q, want w", e.Worker)
 			}
 		}
@@ -262,6 +262,19 @@ func foreignName(f *fixture) {
 		f.want(w.Heartbeat(f.ctx, heartbeat(name)), messaging.ErrInvalid, "heartbeat as %s", name)
 	}
 	f.end(f.read(l, messaging.StreamClaim, messaging.Cursor{}))
+}
+
+// otherPoolsName: a name that has a pool in it is of no other pool.
+func otherPoolsName(f *fixture) {
+	f.leader(1)
+	w := f.Worker("w", Pool)
+	other := heartbeat("w")
+	other.Worker = messaging.WorkerName("other", "w")
+	f.want(w.Heartbeat(f.ctx, other), messaging.ErrInvalid, "heartbeat in the name of another pool's worker")
+	f.want(other.Validate(), messaging.ErrInvalid, "a heartbeat whose name and pool differ")
+	c := claim(attempt("s", 1), "w")
+	c.Worker = other.Worker
+	f.want(c.Validate(), messaging.ErrInvalid, "a claim whose name and pool differ")
 }
 
 func archive(f *fixture) {

@@ -28,7 +28,7 @@ const (
 type Bus struct {
 	// Leader attaches another leader; it is not set up.
 	Leader func() messaging.Leader
-	// Worker attaches another worker.
+	// Worker attaches another worker, whose name is as messaging.WorkerName has it.
 	Worker func(name, pool string) messaging.Worker
 	// Inject publishes bytes on a subject, as a broken sender would.
 	Inject func(subject string, raw []byte)
@@ -73,7 +73,7 @@ func Run(t *testing.T, factory Factory) {
 		{"PoisonAssignment", poisonAssignment},
 		{"PoisonEntries", poisonEntries},
 		{"ForeignName", foreignName},
-		{"PooledName", pooledName},
+		{"OtherPoolsName", otherPoolsName},
 		{"Archive", archive},
 		{"Purge", purge},
 		{"PurgeAll", purgeAll},
@@ -88,8 +88,10 @@ func Run(t *testing.T, factory Factory) {
 		t.Run(test.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			f := &fixture{T: t, Bus: factory(t), ctx: ctx}
-			test.run(f)
+			bus := *factory(t)
+			attach := bus.Worker
+			bus.Worker = func(name, pool string) messaging.Worker { return attach(messaging.WorkerName(pool, name), pool) }
+			test.run(&fixture{T: t, Bus: &bus, ctx: ctx})
 		})
 	}
 }
@@ -224,13 +226,21 @@ func assignments(studyID string, n int) []*messaging.Assignment {
 	return as
 }
 
-func claim(id messaging.AttemptID, worker string) *messaging.Claim {
-	return &messaging.Claim{Version: messaging.SchemaVersion, AttemptID: id, Pool: Pool, Worker: worker,
+// worker is the name on the wire of a worker of Pool; a leader's is its own.
+func worker(name string) string {
+	if name == messaging.LeaderName {
+		return name
+	}
+	return messaging.WorkerName(Pool, name)
+}
+
+func claim(id messaging.AttemptID, name string) *messaging.Claim {
+	return &messaging.Claim{Version: messaging.SchemaVersion, AttemptID: id, Pool: Pool, Worker: worker(name),
 		At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 }
 
-func result(id messaging.AttemptID, worker string, value float64) *messaging.Result {
-	return &messaging.Result{Version: messaging.SchemaVersion, AttemptID: id, Worker: worker,
+func result(id messaging.AttemptID, name string, value float64) *messaging.Result {
+	return &messaging.Result{Version: messaging.SchemaVersion, AttemptID: id, Worker: worker(name),
 		Outcome: messaging.OutcomeCompleted, Value: &value, Metrics: map[string]float64{"error": value},
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func measurement(id messaging.AttemptID, step int64) *messaging.Measurement {
-	return &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: "w", Step: step,
+	return &messaging.Measurement{Version: messaging.SchemaVersion, AttemptID: id, Worker: worker("w"), Step: step,
 		Metrics: map[string]float64{"error": 1 / float64(step)}}
 }
 

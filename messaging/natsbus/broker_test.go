@@ -2,6 +2,8 @@ package natsbus_test
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,20 +20,34 @@ type broker struct {
 	tb      testing.TB
 	running atomic.Pointer[server.Server]
 	dir     string
+	// accounts is what its configuration file says of accounts; empty for one
+	// account that everybody is in.
+	accounts string
 }
 
-func startBroker(tb testing.TB) *broker {
-	b := &broker{tb: tb, dir: tb.TempDir()}
+func startBroker(tb testing.TB) *broker { return startBrokerWith(tb, "") }
+
+func startBrokerWith(tb testing.TB, accounts string) *broker {
+	b := &broker{tb: tb, dir: tb.TempDir(), accounts: accounts}
 	b.start()
 	tb.Cleanup(func() { b.stop() })
 	return b
 }
 
+// options are the server's, those of its configuration file among them.
+func (b *broker) options() *server.Options {
+	b.tb.Helper()
+	file := filepath.Join(b.dir, "accounts.conf")
+	must(b.tb, os.WriteFile(file, []byte(b.accounts), 0o600))
+	o, err := server.ProcessConfigFile(file)
+	must(b.tb, err)
+	o.ServerName, o.DontListen, o.JetStream, o.StoreDir, o.NoSigs, o.NoLog = "test", true, true, b.dir, true, true
+	return o
+}
+
 func (b *broker) start() {
 	b.tb.Helper()
-	s, err := server.NewServer(&server.Options{
-		ServerName: "test", DontListen: true, JetStream: true, StoreDir: b.dir, NoSigs: true, NoLog: true,
-	})
+	s, err := server.NewServer(b.options())
 	if err != nil {
 		b.tb.Fatal(err)
 	}
@@ -53,7 +69,20 @@ func (b *broker) InProcessConn() (net.Conn, error) { return b.running.Load().InP
 
 func (b *broker) connect(name string) *nats.Conn {
 	b.tb.Helper()
-	nc, err := nats.Connect("", append(natsbus.ConnectOptions(name), nats.InProcessServer(b))...)
+	return b.connectWith(b.credentials(natsbus.UserCoordinator, natsbus.ConnectOptions(name)))
+}
+
+// credentials adds a user's password where there are accounts: its own name.
+func (b *broker) credentials(user string, o []nats.Option) []nats.Option {
+	if b.accounts == "" {
+		return o
+	}
+	return append(o, nats.UserInfo(user, "password of "+user))
+}
+
+func (b *broker) connectWith(o []nats.Option) *nats.Conn {
+	b.tb.Helper()
+	nc, err := nats.Connect("", append(o, nats.InProcessServer(b))...)
 	if err != nil {
 		b.tb.Fatal(err)
 	}
@@ -83,7 +112,8 @@ func (b *broker) leader(o natsbus.LeaderOptions) *natsbus.Leader {
 
 func (b *broker) worker(name, pool string) *natsbus.Worker {
 	b.tb.Helper()
-	w, err := natsbus.NewWorker(b.connect(name), natsbus.WorkerOptions{Name: name, Pool: pool})
+	nc := b.connectWith(b.credentials(natsbus.PoolUser(pool), natsbus.WorkerConnectOptions(pool, name)))
+	w, err := natsbus.NewWorker(nc, natsbus.WorkerOptions{Name: name, Pool: pool})
 	if err != nil {
 		b.tb.Fatal(err)
 	}

@@ -2,21 +2,25 @@ package natsbus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // fetchExpiry is how long the server holds one request for an assignment. While
-// it holds a request of 10 s or more, it says every 5 s that it is still there.
+// it holds a request of more than 10 s, it says every 5 s that it is still there.
 const fetchExpiry = 30 * time.Second
 
-var errDisconnected = errors.New("not connected")
+var (
+	errDisconnected = errors.New("not connected")
+	errSilent       = errors.New("the server has been silent for too long")
+)
 
 // Fetch implements messaging.Worker. It asks for one assignment at a time, so
 // that none waits in a worker that cannot run it. Where the pool has no consumer
@@ -41,7 +45,6 @@ func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 			continue
 		}
 		w.log.Debug("fetching again", "pool", w.opts.Pool, "error", err)
-		w.unbind()
 		if !pause.wait(ctx) {
 			return nil, w.explain(context.Cause(ctx))
 		}
@@ -49,73 +52,124 @@ func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 }
 
 // fetch waits for one assignment; none, and no error, where none came in time.
+//
+// It speaks the protocol of a pull itself (NATS ADR-13): the client library asks
+// for the consumer's state first, which a server answers twice where a worker's
+// account imports the question, once with "not enabled for account".
 func (w *Worker) fetch(ctx context.Context) (*delivery, error) {
-	// The client library leaks a subscription for each request that it cannot
-	// send, so do not try without a connection.
 	if !w.nc.IsConnected() {
 		if w.nc.IsClosed() {
 			return nil, nats.ErrConnectionClosed
 		}
 		return nil, errDisconnected
 	}
-	consumer, err := w.bind(ctx)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, fetchExpiry)
 	defer cancel()
-	batch, err := consumer.Fetch(1, jetstream.FetchContext(ctx))
+	sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
 	if err != nil {
 		return nil, err
 	}
-	m, ok := <-batch.Messages()
-	if !ok {
-		if ctx.Err() != nil {
-			return nil, nil
+	defer func() {
+		if err := ignoreClosed(sub.Unsubscribe()); err != nil {
+			w.log.Warn("cannot unsubscribe", "subject", sub.Subject, "error", err)
 		}
-		return nil, batch.Error()
-	}
-	return w.delivery(m), nil
-}
-
-// bind finds the pool's consumer, once.
-func (w *Worker) bind(ctx context.Context) (jetstream.Consumer, error) {
-	w.bound.Lock()
-	consumer := w.consumer
-	w.bound.Unlock()
-	if consumer != nil {
-		return consumer, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-	consumer, err := w.js.Consumer(ctx, streamAssign, consumerName(w.shard, w.opts.Pool))
+	}()
+	request, silence, err := pull(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("consumer of pool %s: %w", w.opts.Pool, err)
+		return nil, err
 	}
-	w.bound.Lock()
-	w.consumer = consumer
-	w.bound.Unlock()
-	return consumer, nil
+	if err := w.nc.PublishRequest(nextSubject(w.shard, w.opts.Pool), sub.Subject, request); err != nil {
+		return nil, err
+	}
+	for {
+		m, err := next(ctx, sub, silence)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		switch status, reason := statusOf(m); status {
+		case "":
+			return w.delivery(m), nil
+		case statusHeartbeat:
+		case statusNone, statusExpired:
+			return nil, nil
+		case statusNoResponders:
+			return nil, fmt.Errorf("the pool has no consumer: %w", nats.ErrNoResponders)
+		default:
+			return nil, fmt.Errorf("status %s: %s", status, reason)
+		}
+	}
 }
 
-func (w *Worker) unbind() {
-	w.bound.Lock()
-	w.consumer = nil
-	w.bound.Unlock()
+// nextSubject is where a pool's workers ask for assignments.
+func nextSubject(shard, pool string) string {
+	return "$JS.API.CONSUMER.MSG.NEXT." + streamAssign + "." + consumerName(shard, pool)
+}
+
+// The statuses with which a server answers a pull.
+const (
+	statusHeartbeat    = "100"
+	statusNone         = "404"
+	statusExpired      = "408"
+	statusNoResponders = "503"
+)
+
+// statusOf is a message's status, empty where it is an assignment, and its reason.
+func statusOf(m *nats.Msg) (status, reason string) {
+	if len(m.Data) > 0 {
+		return "", ""
+	}
+	return m.Header.Get("Status"), m.Header.Get("Description")
+}
+
+// pull is a request for one message until ctx ends, and how long the server is
+// silent at most while it holds it, 0 where nothing is said of that.
+func pull(ctx context.Context) (request []byte, silence time.Duration, err error) {
+	const beat = 5 * time.Second
+	r := struct {
+		Batch     int           `json:"batch"`
+		Expires   time.Duration `json:"expires"` // ns
+		Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
+	}{Batch: 1, Expires: fetchExpiry}
+	if deadline, ok := ctx.Deadline(); ok {
+		r.Expires = max(min(time.Until(deadline), fetchExpiry), time.Millisecond)
+	}
+	if r.Expires > 2*beat {
+		r.Heartbeat, silence = beat, 2*beat
+	}
+	request, err = json.Marshal(r)
+	return request, silence, err
+}
+
+// next waits for a message of the server, or until it has been silent for too long.
+func next(ctx context.Context, sub *nats.Subscription, silence time.Duration) (*nats.Msg, error) {
+	if silence == 0 {
+		return sub.NextMsgWithContext(ctx)
+	}
+	wait, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	m, err := sub.NextMsgWithContext(wait)
+	if err != nil && wait.Err() != nil && ctx.Err() == nil {
+		return nil, errSilent
+	}
+	return m, err
 }
 
 // delivery is a fetched message. It implements messaging.Delivery.
 type delivery struct {
 	w          *Worker
-	m          jetstream.Msg
+	m          *nats.Msg
 	assignment *messaging.Assignment
 	err        error
+	answered   atomic.Bool // the server has, or will get, an answer
 }
 
-func (w *Worker) delivery(m jetstream.Msg) *delivery {
+func (w *Worker) delivery(m *nats.Msg) *delivery {
 	d := &delivery{w: w, m: m}
 	var a messaging.Assignment
-	if d.err = decode(m.Subject(), m.Headers(), m.Data(), &a); d.err == nil {
+	if d.err = decode(m.Subject, m.Header, m.Data, &a); d.err == nil {
 		d.assignment = &a
 	}
 	return d
@@ -127,36 +181,52 @@ func (d *delivery) Assignment() *messaging.Assignment { return d.assignment }
 // Err implements messaging.Delivery.
 func (d *delivery) Err() error { return d.err }
 
+// The answers to a delivery (NATS documentation, "JetStream consumers").
+const (
+	answerAck  = "+ACK"
+	answerNak  = "-NAK"
+	answerTerm = "+TERM"
+)
+
 // Ack implements messaging.Delivery. It waits until the server has it.
 func (d *delivery) Ack(ctx context.Context) error {
+	if d.answered.Load() {
+		return nil
+	}
 	ctx, cancel := d.w.request(ctx)
 	defer cancel()
-	return d.answered("ack", d.m.DoubleAck(ctx))
+	if _, err := d.w.nc.RequestWithContext(ctx, d.m.Reply, []byte(answerAck)); err != nil {
+		return d.w.explain(fmt.Errorf("ack %s: %w", d.m.Subject, err))
+	}
+	d.answered.Store(true)
+	return nil
 }
 
 // Nak implements messaging.Delivery.
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if delay <= 0 {
-		return d.answered("nak", d.m.Nak())
+		return d.answer(ctx, answerNak)
 	}
-	return d.answered("nak", d.m.NakWithDelay(delay))
+	return d.answer(ctx, fmt.Sprintf("%s {\"delay\": %d}", answerNak, delay.Nanoseconds()))
 }
 
 // Term implements messaging.Delivery. The dead letter is stored first: a message
 // is never lost between the two.
 func (d *delivery) Term(ctx context.Context, reason string) error {
-	if err := d.w.bury(ctx, d.w.opts.Name, d.m.Subject(), reason, d.m.Data()); err != nil {
+	if err := d.w.bury(ctx, d.w.opts.Name, d.m.Subject, reason, d.m.Data); err != nil {
 		return err
 	}
-	return d.answered("term", d.m.TermWithReason(oneLine(reason)))
+	return d.answer(ctx, answerTerm+" "+oneLine(reason))
 }
 
-func (d *delivery) answered(what string, err error) error {
-	if err == nil || errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+// answer sends an answer that nobody confirms, unless there was one before.
+func (d *delivery) answer(ctx context.Context, text string) error {
+	if d.answered.Load() {
 		return nil
 	}
-	return d.w.explain(fmt.Errorf("%s %s: %w", what, d.m.Subject(), err))
+	if err := d.w.send(ctx, &nats.Msg{Subject: d.m.Reply, Data: []byte(text)}); err != nil {
+		return err
+	}
+	d.answered.Store(true)
+	return nil
 }

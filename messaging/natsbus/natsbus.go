@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +43,15 @@ func ConnectOptions(name string) []nats.Option {
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(defaultTimeout),
 	}
+}
+
+// WorkerConnectOptions are ConnectOptions for a worker of a pool. Its inbox is a
+// subject of its pool and name, which Accounts lets nobody else read.
+func WorkerConnectOptions(pool, name string) []nats.Option {
+	if own, ok := strings.CutPrefix(name, pool+"."); ok {
+		name = own
+	}
+	return append(ConnectOptions(name), nats.CustomInboxPrefix("_INBOX."+messaging.Token(pool)+"."+messaging.Token(name)))
 }
 
 // client is what a leader and a worker share: a JetStream context and a lifetime.
@@ -140,6 +150,9 @@ func (c *client) explain(err error) error {
 func (c *client) store(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
 	ctx, cancel := c.request(ctx)
 	defer cancel()
+	if c.life.Err() != nil {
+		return nil, messaging.ErrClosed
+	}
 	ack, err := c.js.PublishMsg(ctx, m)
 	if err != nil {
 		return nil, c.explain(fmt.Errorf("publish %s: %w", m.Subject, err))

@@ -21,9 +21,16 @@ var names = map[messaging.Stream]string{
 	messaging.StreamResult: "FANTASIA_RESULT",
 }
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conform(t, "") }
+
+// The buses are the same where workers have an account of their own.
+func TestConformanceAcrossAccounts(t *testing.T) {
+	conform(t, accounts(t, natsbus.Accounts{Pools: []string{pool, "gpu"}}))
+}
+
+func conform(t *testing.T, accounts string) {
 	messagingtest.Run(t, func(t *testing.T) *messagingtest.Bus {
-		b := startBroker(t)
+		b := startBrokerWith(t, accounts)
 		js := b.js()
 		options := natsbus.LeaderOptions{AckWait: 500 * time.Millisecond, CheckInterval: 100 * time.Millisecond}
 		return &messagingtest.Bus{

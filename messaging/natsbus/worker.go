@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -37,9 +36,6 @@ type WorkerOptions struct {
 type Worker struct {
 	*client
 	opts WorkerOptions
-
-	bound    sync.Mutex
-	consumer jetstream.Consumer // of the pool; nil until found. Guarded by bound.
 }
 
 // NewWorker makes a worker's bus on a connection, which stays the caller's.

@@ -1,0 +1,222 @@
+package natsbus
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// The accounts of a NATS that is configured by Accounts, and the coordinators' user.
+const (
+	AccountCoordinators = "COORDINATORS"
+	AccountWorkers      = "WORKERS"
+	UserCoordinator     = "coordinator"
+)
+
+// Accounts describes the two accounts of an installation: the coordinators',
+// which holds the streams, and the workers', which imports as services what a
+// worker may call and nothing else. The users of the workers' account are pools,
+// whose workers share a password, and single workers.
+type Accounts struct {
+	// Shard is the one that the workers work for; messaging.Shard by default.
+	Shard string
+	// Pools are the pools whose workers share a user, PoolUser.
+	Pools []string
+	// Workers are the workers, as messaging.WorkerName has them, with a user of
+	// their own, WorkerUser: it may speak in that worker's name only. Their pools
+	// need not be among Pools.
+	Workers []string
+	// MaxStore bounds what the streams keep on disk, in bytes; 0 is no bound.
+	MaxStore int64
+	// Identity tells how a user shows who it is: a public NKey, a bcrypt hash, or
+	// a variable ($NAME) of nats-server's environment that holds a password or
+	// hash. Where it has no entry it is PasswordVariable of the user.
+	Identity map[string]string
+}
+
+// PoolUser is the user of a pool's workers.
+func PoolUser(pool string) string { return "pool-" + pool }
+
+// WorkerUser is the user of one worker of a pool: name is as
+// messaging.WorkerName has it.
+func WorkerUser(name string) string { return "worker-" + name }
+
+// PasswordVariable is the variable of nats-server's environment that a user's
+// password is taken from unless Accounts.Identity says otherwise.
+func PasswordVariable(user string) string {
+	return "PASSWORD_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(user))
+}
+
+// account is one user in the template.
+type accountUser struct {
+	Name, Identity string
+	// Pool is the pool's name, Worker the worker's within it or the wildcard.
+	Pool, Worker string
+}
+
+// accountsText is the configuration. What nats-server's behaviour demands:
+//
+//   - One export, of everything, and only to the workers' account. An answer that
+//     comes back through an import is published in the workers' account on the
+//     request's reply subject, whatever that is; if this is another import, it
+//     would be carried on into a stream: a worker could have the acknowledgement
+//     of its claim stored as another's result. The server drops what comes back
+//     into the export that it came from, and a single export makes that all.
+//   - Answers are streams, since a fetch is answered by heartbeats before its
+//     message. Such an answer has no end, so the server forgets it when it has
+//     been silent for the threshold: longer than the 5 s between two heartbeats.
+//   - A user's permissions hold for what it publishes and subscribes to, the
+//     imports for what there is at all; a pool's names are tokens of their own in
+//     the subjects, so that both can tell pools apart.
+//   - An inbox belongs to a pool and worker, and so do control messages.
+var accountsText = template.Must(template.New("accounts").Parse(`accounts {
+  {{.Coordinators}} {
+    jetstream {{if .MaxStore}}{ max_memory: -1, max_store: {{.MaxStore}}, max_streams: -1, max_consumers: -1 }{{else}}enabled{{end}}
+    users [
+      { {{template "identity" .Coordinator}} }
+    ]
+    exports [
+      { service: ">", response_type: stream, response_threshold: "30s", accounts: [{{.WorkersAccount}}] }
+      { stream: "fantasia.control.{{.Shard}}.*.*", accounts: [{{.WorkersAccount}}] }
+    ]
+  }
+  {{.WorkersAccount}} {
+    users [
+{{- range .Users}}
+      { {{template "identity" .}}, permissions {
+        publish [
+          "$JS.API.CONSUMER.MSG.NEXT.{{$.Stream}}.pool_{{$.Shard}}_{{.Pool}}"
+          "$JS.ACK.{{$.Stream}}.pool_{{$.Shard}}_{{.Pool}}.*.*.*.*.*", "fantasia.claim.{{$.Shard}}.{{.Pool}}.*.*.*"
+          "fantasia.result.{{$.Shard}}.{{.Pool}}.{{.Worker}}.*.*.*", "fantasia.metric.{{$.Shard}}.*.*.*"
+          "fantasia.heartbeat.{{$.Shard}}.{{.Pool}}.{{.Worker}}", "fantasia.dlq.{{$.Shard}}.{{.Pool}}.{{.Worker}}"
+        ]
+        subscribe ["_INBOX.{{.Pool}}.{{.Worker}}.>", "fantasia.control.{{$.Shard}}.{{.Pool}}.{{.Worker}}"]
+      } }
+{{- end}}
+    ]
+    imports [
+{{- range .Pools}}
+      { service: { account: {{$.Coordinators}}, subject: "$JS.API.CONSUMER.MSG.NEXT.{{$.Stream}}.pool_{{$.Shard}}_{{.}}" } }
+      { service: { account: {{$.Coordinators}}, subject: "$JS.ACK.{{$.Stream}}.pool_{{$.Shard}}_{{.}}.*.*.*.*.*" } }
+      { service: { account: {{$.Coordinators}}, subject: "fantasia.claim.{{$.Shard}}.{{.}}.*.*.*" } }
+      { service: { account: {{$.Coordinators}}, subject: "fantasia.result.{{$.Shard}}.{{.}}.*.*.*.*" } }
+      { service: { account: {{$.Coordinators}}, subject: "fantasia.heartbeat.{{$.Shard}}.{{.}}.*" } }
+      { service: { account: {{$.Coordinators}}, subject: "fantasia.dlq.{{$.Shard}}.{{.}}.*" } }
+{{- end}}
+      { service: { account: {{$.Coordinators}}, subject: "fantasia.metric.{{$.Shard}}.*.*.*" } }
+      { stream: { account: {{$.Coordinators}}, subject: "fantasia.control.{{$.Shard}}.*.*" } }
+    ]
+  }
+}
+{{- define "identity"}}{{if .NKey}}nkey: {{.Identity}}{{else}}user: "{{.Name}}", password: {{.Identity}}{{end}}{{end}}
+`))
+
+// NKey reports whether the user shows who it is with a key pair.
+func (u accountUser) NKey() bool { return isNKey(u.Identity) }
+
+func isNKey(identity string) bool {
+	return len(identity) == 56 && identity[0] == 'U' &&
+		strings.Trim(identity, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
+// Config is the accounts block of nats-server's configuration file. The error
+// says what is wrong with a name or an identity.
+func (a Accounts) Config() (string, error) {
+	if a.Shard == "" {
+		a.Shard = messaging.Shard
+	}
+	users, pools, err := a.users()
+	if err != nil {
+		return "", err
+	}
+	identities, err := a.identities(users)
+	if err != nil {
+		return "", err
+	}
+	for i := range users {
+		users[i].Identity = identities[users[i].Name]
+	}
+	var b strings.Builder
+	err = accountsText.Execute(&b, map[string]any{
+		"Coordinators": AccountCoordinators, "WorkersAccount": AccountWorkers, "Stream": streamAssign, "Shard": a.Shard,
+		"MaxStore": a.MaxStore, "Coordinator": users[0], "Users": users[1:], "Pools": pools,
+	})
+	if err != nil {
+		return "", fmt.Errorf("write the accounts: %w", err)
+	}
+	return b.String(), nil
+}
+
+// users are all users, the coordinators' first, and the names of all pools.
+func (a Accounts) users() (users []accountUser, pools []string, err error) {
+	if !messaging.ValidToken(a.Shard) {
+		return nil, nil, fmt.Errorf("shard %q: not a valid token", a.Shard)
+	}
+	if len(a.Pools)+len(a.Workers) == 0 {
+		return nil, nil, errors.New("no pool: name at least one")
+	}
+	if a.MaxStore < 0 {
+		return nil, nil, fmt.Errorf("store of %d bytes: must be at least 0", a.MaxStore)
+	}
+	users = []accountUser{{Name: UserCoordinator}}
+	for _, pool := range a.Pools {
+		if !messaging.ValidToken(pool) {
+			return nil, nil, fmt.Errorf("pool %q: must be 1 to %d of A-Z a-z 0-9 - _", pool, messaging.MaxToken)
+		}
+		users = append(users, accountUser{Name: PoolUser(pool), Pool: pool, Worker: "*"})
+		pools = append(pools, pool)
+	}
+	for _, worker := range a.Workers {
+		pool, name, ok := strings.Cut(worker, ".")
+		if !ok || !messaging.ValidWorker(worker) {
+			return nil, nil, fmt.Errorf("worker %q: must be POOL.NAME, each 1 to %d of A-Z a-z 0-9 - _", worker, messaging.MaxToken)
+		}
+		users = append(users, accountUser{Name: WorkerUser(worker), Pool: pool, Worker: name})
+		pools = append(pools, pool)
+	}
+	slices.Sort(pools)
+	return users, slices.Compact(pools), nil
+}
+
+// identities checks how each user shows who it is.
+func (a Accounts) identities(users []accountUser) (map[string]string, error) {
+	all, of := map[string]string{}, map[string]string{}
+	for _, u := range users {
+		if _, ok := all[u.Name]; ok {
+			return nil, fmt.Errorf("user %s: named twice", u.Name)
+		}
+		given, ok := a.Identity[u.Name]
+		if !ok {
+			given = "$" + PasswordVariable(u.Name)
+		}
+		switch {
+		case isNKey(given):
+		case isBcrypt(given):
+			given = `"` + given + `"`
+		case len(given) > 1 && given[0] == '$' && messaging.ValidToken(given[1:]) && !strings.Contains(given, "-"):
+		default:
+			return nil, fmt.Errorf("identity of user %s: must be a public user NKey (U…), a bcrypt hash ($2a$…) or a variable ($NAME)", u.Name)
+		}
+		if other, ok := of[given]; ok {
+			return nil, fmt.Errorf("users %s and %s have one identity, %s: give each its own", other, u.Name, given)
+		}
+		all[u.Name], of[given] = given, u.Name
+	}
+	for name := range a.Identity {
+		if _, ok := all[name]; !ok {
+			return nil, fmt.Errorf("identity of user %s: there is no such user", name)
+		}
+	}
+	return all, nil
+}
+
+// isBcrypt reports whether s is a bcrypt hash in its usual form.
+func isBcrypt(s string) bool {
+	const length = 60
+	return len(s) == length && (strings.HasPrefix(s, "$2a$") || strings.HasPrefix(s, "$2b$") || strings.HasPrefix(s, "$2y$")) &&
+		!strings.ContainsAny(s, "\"\\\r\n ")
+}
