@@ -20,7 +20,10 @@ const (
 	Leave Action = "leave"
 	// Show keeps the status.
 	Show Action = "show"
-	// Create puts the finalizer on and starts the study.
+	// Hold puts the finalizer on, which changes the resource: nothing is in the
+	// ledger that a deletion of the resource would not take out again.
+	Hold Action = "hold"
+	// Create starts the study.
 	Create Action = "create"
 	// Update gives the study the changed spec.
 	Update Action = "update"
@@ -61,6 +64,9 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	if known == nil && r.Status.ID == r.ID() {
 		return show(ReasonDeleted, "the ledger has no study "+r.Status.ID+": it was deleted there. Delete this resource, and make it again to run the study again")
 	}
+	if known != nil && !r.held() {
+		return Decision{Action: Hold}
+	}
 	s, err := rules.parse(r)
 	if err != nil {
 		return show(ReasonInvalid, withOld(known, reasons(err)))
@@ -70,6 +76,8 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	}
 	accepted := Verdict{Accepted: true, Reason: ReasonAccepted, Message: "the study runs by this spec"}
 	switch {
+	case !r.held():
+		return Decision{Action: Hold}
 	case known == nil:
 		return Decision{Action: Create, Study: s, Verdict: accepted}
 	case same(&known.Study.Study, s):

@@ -29,8 +29,14 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 		return nil
 	case Delete:
 		return t.remove(ctx, r)
+	case Hold:
+		patch, err := r.finalizers(true, map[string]any{ReleasedAnnotation: nil})
+		if err != nil {
+			return err
+		}
+		return t.patch(ctx, r, types.MergePatchType, patch)
 	case Create:
-		if known, err = t.create(ctx, r, d.Study); err != nil || known == nil {
+		if known, err = t.create(ctx, r, d.Study); err != nil {
 			return err
 		}
 	case Update:
@@ -56,18 +62,8 @@ func (t *term) find(ctx context.Context, id string) (*ledger.Summary, error) {
 	return &found[0], nil
 }
 
-// create holds a resource by the finalizer and then starts its study: nothing is
-// in the ledger that a deletion of the resource would not take out again. It
-// returns nil where the finalizer was put on, which changes the resource, and
-// the change brings it back here.
+// create starts the study of a resource.
 func (t *term) create(ctx context.Context, r *Resource, s *study.Study) (*ledger.Summary, error) {
-	if !r.held() {
-		patch, err := r.finalizers(true, map[string]any{ReleasedAnnotation: nil})
-		if err != nil {
-			return nil, err
-		}
-		return nil, t.patch(ctx, r, types.MergePatchType, patch)
-	}
 	_, err := t.c.CreateWithID(ctx, r.ID(), s)
 	if errors.Is(err, ledger.ErrNameTaken) {
 		// Only resources have such names: this is of one that was released, and

@@ -1,0 +1,198 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// spec is that of a small study, changed.
+func spec(t *testing.T, replace ...string) any {
+	t.Helper()
+	text := strings.NewReplacer(replace...).Replace(`{
+		"objective": {"metric": "loss", "direction": "minimize"},
+		"parameters": [{"name": "x", "type": "float", "min": 0, "max": 1}, {"name": "k", "type": "categorical", "values": [1, 2]}],
+		"budget": {"maxTrials": 10},
+		"pool": "default",
+		"trial": {"command": ["true"]}
+	}`)
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func resource(t *testing.T, replace ...string) *Resource {
+	return &Resource{
+		Namespace: "team-a", Name: "digits", UID: "8d6b7e0f-4ad6-4a2f-8f43-5d6d4b2f7c11", Version: "7", Generation: 2,
+		Created: began.Add(time.Hour), Finalizers: []string{Finalizer}, Spec: spec(t, replace...),
+	}
+}
+
+func rules() *Rules {
+	return &Rules{
+		Parse: func(file []byte) (*study.Study, error) { return study.Parse(file) },
+		Pools: Pools{"team-a": {"default", "gpu"}, Any: {"shared"}},
+		Began: began,
+	}
+}
+
+// known is what the ledger has of a resource's study.
+func known(t *testing.T, r *Resource) *ledger.Summary {
+	t.Helper()
+	s, err := rules().parse(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ledger.Summary{Study: record.Study{ID: r.ID(), Study: *s}, Status: record.Status{State: study.Running}}
+}
+
+func TestDecide(t *testing.T) {
+	accepted := func(r *Resource) {
+		r.Status.ID = r.ID()
+		r.Status.ObservedGeneration = r.Generation
+		r.Status.Conditions = []metav1.Condition{{Type: ConditionAccepted, Reason: ReasonAccepted}}
+	}
+	for _, test := range []struct {
+		name   string
+		change []string        // of the spec
+		with   func(*Resource) // of the rest; nil for nothing
+		ledger bool            // whether it has the unchanged study
+		want   Action
+		reason string
+		says   string // a part of the message
+	}{
+		{name: "new", want: Create, reason: ReasonAccepted},
+		{name: "new, not held", with: func(r *Resource) { r.Finalizers = nil }, want: Hold},
+		{name: "let go by hand", ledger: true, with: func(r *Resource) { r.Finalizers = []string{"other"} }, want: Hold},
+		{name: "invalid and not held", change: []string{`"max": 1}`, `"max": -1}`}, with: func(r *Resource) { r.Finalizers = nil },
+			want: Show, reason: ReasonInvalid},
+		{name: "unchanged", ledger: true, with: accepted, want: Show, reason: ReasonAccepted},
+		{name: "taken up by a leader that died", ledger: true, want: Show, reason: ReasonAccepted},
+		{name: "invalid", change: []string{`"max": 1}`, `"max": -1}`}, want: Show, reason: ReasonInvalid,
+			says: "spec.parameters[0].max: -1 is below min, 0"},
+		{name: "invalid while it runs", change: []string{`"max": 1}`, `"max": -1}`}, ledger: true, want: Show, reason: ReasonInvalid,
+			says: "before this change"},
+		{name: "unknown field", change: []string{`"pool"`, `"poool"`}, want: Show, reason: ReasonInvalid, says: `did you mean "pool"`},
+		{name: "denied", change: []string{`"default"`, `"tpu"`}, want: Show, reason: ReasonDenied, says: `"tpu" is not for namespace team-a: it may use default, gpu`},
+		{name: "denied by another namespace's pools", change: []string{`"default"`, `"shared"`}, want: Show, reason: ReasonDenied, says: "team-a"},
+		{name: "a larger budget", change: []string{"10", "20"}, ledger: true, want: Update, reason: ReasonAccepted},
+		{name: "another allowed pool", change: []string{`"default"`, `"gpu"`}, ledger: true, want: Update, reason: ReasonAccepted},
+		{name: "changed through the API", change: []string{"10", "20"}, ledger: true, with: accepted, want: Show, reason: ReasonAccepted, says: "through the API"},
+		{name: "incompatible", change: []string{`"loss"`, `"error"`}, ledger: true, want: Show, reason: ReasonIncompatible,
+			says: `spec.objective.metric was "loss" and is "error"`},
+		{name: "deleted through the API", with: accepted, want: Show, reason: ReasonDeleted, says: "was deleted there"},
+		{name: "status of another resource", with: func(r *Resource) { r.Status.ID = "01k0000000000000000000000a" }, want: Create, reason: ReasonAccepted},
+		{name: "being deleted", with: func(r *Resource) { r.Deleting = true }, ledger: true, want: Delete},
+		{name: "being deleted, without a study", with: func(r *Resource) { r.Deleting = true }, want: Delete},
+		{name: "being deleted, held by others", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} }, want: Leave},
+		{name: "being deleted while invalid", change: []string{`"max": 1}`, `"max": -1}`}, with: func(r *Resource) { r.Deleting = true }, want: Delete},
+		{name: "released", with: func(r *Resource) {
+			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Minute).Format(time.RFC3339)}
+		}, ledger: true, want: Leave},
+		{name: "released before this process began", with: func(r *Resource) {
+			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(-time.Minute).Format(time.RFC3339)}
+		}, want: Create, reason: ReasonAccepted},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := resource(t, test.change...)
+			if test.with != nil {
+				test.with(r)
+			}
+			var has *ledger.Summary
+			if test.ledger {
+				has = known(t, resource(t))
+			}
+			d := rules().Decide(r, has)
+			if d.Action != test.want || d.Verdict.Reason != test.reason || !strings.Contains(d.Verdict.Message, test.says) {
+				t.Errorf("%+v; want %s, reason %q, a message with %q", d, test.want, test.reason, test.says)
+			}
+			if d.Verdict.Accepted != (test.reason == ReasonAccepted) {
+				t.Errorf("accepted is %t with reason %s", d.Verdict.Accepted, test.reason)
+			}
+			if begins := d.Action == Create || d.Action == Update; begins != (d.Study != nil) || begins && d.Study.Metadata.Name != "team-a.digits" {
+				t.Errorf("%s comes with the study %+v", d.Action, d.Study)
+			}
+		})
+	}
+}
+
+// A message names every problem with its field, and no line of a text that
+// nobody wrote.
+func TestReasons(t *testing.T) {
+	r := resource(t, `"max": 1}`, `"max": -1}`, `"loss"`, `"a b"`)
+	got := rules().Decide(r, nil).Verdict.Message
+	_, err := rules().parse(r)
+	problems := err.(*study.Problems).List
+	lines := strings.Split(got, "\n")
+	if len(lines) != len(problems) || len(lines) != 2 {
+		t.Fatalf("%d lines of %d problems:\n%s", len(lines), len(problems), got)
+	}
+	for i, p := range problems {
+		if want := p.Path + ": " + p.Message; lines[i] != want {
+			t.Errorf("line %d is %q, want %q", i, lines[i], want)
+		}
+	}
+}
+
+func TestIDs(t *testing.T) {
+	a, b := resource(t), resource(t)
+	if a.ID() != b.ID() || len(a.ID()) != len(study.NewID(strings.NewReader("0123456789"), began)) {
+		t.Errorf("one resource has the ids %q and %q", a.ID(), b.ID())
+	}
+	b.UID = "8d6b7e0f-4ad6-4a2f-8f43-5d6d4b2f7c12"
+	if a.ID() == b.ID() {
+		t.Error("two resources have one id")
+	}
+	b.Created = a.Created.Add(time.Second)
+	if a.ID() >= b.ID() {
+		t.Errorf("the id of a later resource, %s, sorts before %s", b.ID(), a.ID())
+	}
+}
+
+func TestPools(t *testing.T) {
+	p := Pools{"team-a": {"default", "gpu"}, "admins": {Any}, "nobody": {}, Any: {"default"}}
+	for _, test := range []struct {
+		namespace, pool string
+		allowed         bool
+	}{
+		{"team-a", "gpu", true}, {"team-a", "tpu", false}, {"admins", "tpu", true}, {"nobody", "default", false},
+		{"others", "default", true}, {"others", "gpu", false}, {Any, "gpu", false},
+	} {
+		if err := p.Check(test.namespace, test.pool); (err == nil) != test.allowed {
+			t.Errorf("%s in %s: %v", test.pool, test.namespace, err)
+		}
+	}
+	if err := Pools(nil).Check("team-a", "default"); err == nil {
+		t.Error("without a list, a pool is allowed")
+	}
+}
+
+func TestFinalizersPatch(t *testing.T) {
+	r := resource(t)
+	r.Finalizers = []string{"other", Finalizer}
+	for _, test := range []struct {
+		on          bool
+		annotations map[string]any
+		want        string
+	}{
+		{on: true, want: `"finalizers":["other","fantasia.dev/study"]`},
+		{on: false, want: `"finalizers":["other"]`},
+		{on: false, annotations: map[string]any{ReleasedAnnotation: "t"}, want: `"annotations":{"fantasia.dev/released":"t"}`},
+	} {
+		patch, err := r.finalizers(test.on, test.annotations)
+		if err != nil || !strings.Contains(string(patch), test.want) || !strings.Contains(string(patch), fmt.Sprintf(`"resourceVersion":"7","uid":%q`, r.UID)) {
+			t.Errorf("%s, %v; want %s", patch, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package kube
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+var good = Verdict{Accepted: true, Reason: ReasonAccepted, Message: "the study runs by this spec"}
+
+// conditions are a status' as type=status/reason.
+func conditions(s Status) map[string]string {
+	out := map[string]string{}
+	for _, c := range s.Conditions {
+		out[c.Type] = string(c.Status) + "/" + c.Reason
+	}
+	return out
+}
+
+// A study's way: rejected, taken up, better, ended, recommended, gone.
+func TestStatusOnAStudysWay(t *testing.T) {
+	r, now := resource(t), began.Add(2*time.Hour)
+	step := func(v Verdict, ledger view, state study.State, want map[string]string) {
+		t.Helper()
+		now = now.Add(time.Minute)
+		r.Status = r.next(v, ledger, now)
+		if r.Status.State != state || r.Status.ObservedGeneration != r.Generation || r.Status.Study != "team-a.digits" {
+			t.Errorf("the status is %+v, want the state %s", r.Status, state)
+		}
+		if diff := cmp.Diff(want, conditions(r.Status)); diff != "" {
+			t.Errorf("conditions (-want +got):\n%s", diff)
+		}
+		again := r.next(v, ledger, now.Add(time.Hour))
+		if diff := cmp.Diff(r.Status, again); diff != "" {
+			t.Errorf("the same again changes the status:\n%s", diff)
+		}
+	}
+	step(Verdict{Reason: ReasonDenied, Message: "no"}, view{}, StateRejected,
+		map[string]string{"Accepted": "False/Denied", "Progressing": "False/Rejected", "Complete": "False/Rejected"})
+	if r.Status.ID != "" || r.Status.Reason != "no" {
+		t.Errorf("a rejected resource has the status %+v", r.Status)
+	}
+	denied := meta.FindStatusCondition(r.Status.Conditions, ConditionAccepted).LastTransitionTime
+
+	id, started := r.ID(), now
+	at := view{id: id, status: &record.Status{State: study.Running, Started: started, Counts: record.Counts{Queued: 2, Running: 1}}}
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running"})
+	if r.Status.ID != id || r.Status.Best != nil || !r.Status.StartTime.Equal(instant(started)) {
+		t.Errorf("a running study has the status %+v", r.Status)
+	}
+	if c := meta.FindStatusCondition(r.Status.Conditions, ConditionAccepted); !c.LastTransitionTime.After(denied.Time) {
+		t.Error("the condition has turned at no time")
+	}
+
+	value := 0.25
+	at.status = &record.Status{State: study.Running, Started: started, Best: 2, Counts: record.Counts{Running: 3, Completed: 2, Failed: 1}}
+	at.best = &record.Trial{Number: 2, Value: &value, Point: study.Point{"x": 0.5, "k": int64(1)}}
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running"})
+	want := &Best{Trial: 2, Value: 0.25, Parameters: map[string]any{"x": 0.5, "k": int64(1)}}
+	if diff := cmp.Diff(want, r.Status.Best); diff != "" || r.Status.Done != 3 {
+		t.Errorf("%d are done, want 3; best:\n%s", r.Status.Done, diff)
+	}
+
+	at.best = nil // known already
+	at.status = &record.Status{State: study.Completed, Reason: "10 trials", Started: started, Ended: now, Best: 2, Counts: record.Counts{Completed: 9, Failed: 1}}
+	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed", "Complete": "True/Completed"})
+	if r.Status.Best == nil || r.Status.CompletionTime == nil {
+		t.Errorf("an ended study has the status %+v", r.Status)
+	}
+	at.recommended = &optimizer.Recommendation{Trial: 3, Mean: 0.3, SD: 0.1, Point: study.Point{"x": 0.4}}
+	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed", "Complete": "True/Completed"})
+	at.recommended = nil // is kept
+	step(good, at, study.Completed, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Completed", "Complete": "True/Completed"})
+	if r.Status.Recommended == nil || r.Status.Recommended.Trial != 3 {
+		t.Errorf("recommended is %+v", r.Status.Recommended)
+	}
+
+	// A larger budget: the recommendation is of fewer trials.
+	at.status = &record.Status{State: study.Running, Started: started, Best: 2, Counts: record.Counts{Running: 1, Completed: 9, Failed: 1}}
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running"})
+	if r.Status.Recommended != nil || r.Status.CompletionTime != nil {
+		t.Errorf("a study that goes on has the status %+v", r.Status)
+	}
+
+	gone := Verdict{Reason: ReasonDeleted, Message: "gone"}
+	step(gone, view{}, StateDeleted, map[string]string{"Accepted": "False/Deleted", "Progressing": "False/Deleted", "Complete": "False/Deleted"})
+	if r.Status.Best == nil || r.Status.Done != 10 {
+		t.Errorf("what was found is gone as well: %+v", r.Status)
+	}
+}
+
+// A study that had ended when it was deleted keeps its state.
+func TestAnEndedStudyStaysEnded(t *testing.T) {
+	r := resource(t)
+	r.Status = r.next(good, view{id: r.ID(), status: &record.Status{State: study.Stopped, Reason: "enough"}}, began)
+	got := r.next(Verdict{Reason: ReasonDeleted, Message: "gone"}, view{}, began)
+	if got.State != study.Stopped || conditions(got)[ConditionAccepted] != "False/Deleted" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A status is read back from the API server as it was written.
+func TestStatusInJSON(t *testing.T) {
+	r := resource(t)
+	value := 1.5
+	s := r.next(good, view{id: r.ID(), status: &record.Status{State: study.Failed, Best: 1, Started: began, Ended: began.Add(time.Hour)},
+		best: &record.Trial{Number: 1, Value: &value, Point: study.Point{"x": 0.5, "solver": "adam", "fast": true}}}, began)
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Status
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(back)
+	if err != nil || string(again) != string(text) {
+		t.Errorf("%v\n%s\n%s", err, text, again)
+	}
+}
