@@ -1,20 +1,109 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"net"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/attach"
+	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 )
+
+// handBackTimeout bounds the request of `sidecar hand-back`.
+const handBackTimeout = 10 * time.Second
 
 func sidecarCommand(stderr io.Writer) *cobra.Command {
 	o := newOptions(stderr)
+	address, timeout := sidecar.DefaultAddress, sidecar.DefaultClientTimeout
 	cmd := &cobra.Command{
-		Use:   "sidecar [flags]",
-		Short: "Serve trials to training code over HTTP",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return attach.Run(cmd.Context(), *o) },
+		Use:   "sidecar --nats URL,… [flags]",
+		Short: "Give trials over HTTP to training code that keeps its own loop",
+		Long: `Serves the trials of a pool over HTTP on this machine to training code that asks
+for them: POST /v1/next, POST /v1/report, GET /v1/should-stop, POST /v1/complete.
+It takes a trial only while training code waits for one. SIGTERM, or hand-back,
+tells the training code to stop and hands its trials back, free of charge.`,
+		Example: `  worker sidecar --nats nats://localhost:4222 --pool gpus
+  worker sidecar hand-back`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runSidecar(cmd.Context(), *o, address, timeout) },
 	}
-	sharedFlags(cmd.Flags(), o)
+	f := cmd.Flags()
+	sharedFlags(f, o)
+	f.DurationVar(&timeout, "client-timeout", timeout, "how long training code may say nothing about its trial before the attempt fails; 0: for ever")
+	cmd.PersistentFlags().StringVar(&address, "http", address, "where training code asks: HOST:PORT or unix:PATH")
+	cmd.AddCommand(&cobra.Command{
+		Use:   "hand-back",
+		Short: "Ask the sidecar on this machine to hand its trials back",
+		Long: `Tells the training code to stop, and hands its trials back. For the preStop hook of
+a sidecar container of Kubernetes, which gets SIGTERM only when the training
+container has ended. The sidecar gives no more trials until it is started again.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), handBackTimeout)
+			defer cancel()
+			open, err := sidecar.HandBack(ctx, address)
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "handing back %d trials\n", open)
+			}
+			return err
+		},
+	})
 	return cmd
+}
+
+// runSidecar works until ctx ends. After a hand-back it goes on to answer its
+// clients until then.
+func runSidecar(ctx context.Context, o attach.Options, address string, timeout time.Duration) error {
+	listener, err := sidecar.Listen(ctx, address)
+	if err != nil {
+		return err
+	}
+	working, leave := context.WithCancel(ctx)
+	defer leave()
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	var g errgroup.Group
+	served := false
+	o.Setup = func(_ context.Context, w *worker.Options) error {
+		s, err := sidecar.New(sidecar.Options{
+			Slots: w.Slots, Checkpoints: w.Checkpoints, ClientTimeout: timeout, Leave: leave, Logger: w.Logger,
+		})
+		if err != nil {
+			return err
+		}
+		w.NewEvaluator = s.Evaluator
+		served = true
+		context.AfterFunc(ctx, s.Terminate)
+		g.Go(func() error {
+			defer stopServing() // where it fails, the worker ends as well
+			defer leave()
+			return s.Serve(serving, listener)
+		})
+		return nil
+	}
+	err = attach.Run(working, o)
+	if !served {
+		return errors.Join(err, closed(listener))
+	}
+	if err == nil { // it was told to leave, perhaps by a hand-back
+		select {
+		case <-ctx.Done():
+		case <-serving.Done():
+		}
+	}
+	stopServing()
+	return errors.Join(err, g.Wait())
+}
+
+func closed(l net.Listener) error {
+	if err := l.Close(); err != nil {
+		return fmt.Errorf("stop listening: %w", err)
+	}
+	return nil
 }

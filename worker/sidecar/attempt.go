@@ -1,0 +1,214 @@
+package sidecar
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
+)
+
+// attempt is one that a client has, will have, or had. The sidecar's lock guards
+// what changes.
+type attempt struct {
+	id         string
+	job        evaluation.Job
+	parameters []byte // a JSON object
+	offeredAt  time.Time
+
+	client    *client // nil until one has taken it
+	handed    int
+	heard     time.Time // the client's last word
+	collector *report.Collector
+	// checkpoint is the last reference that was reported.
+	checkpoint string
+	// stop is why the client shall stop; nil while it shall not.
+	stop error
+	// end is the client's own ending of the attempt; nil until there is one.
+	end *evaluation.Ending
+	// ended is closed when the client has ended the attempt, or given it up.
+	ended   chan struct{}
+	isEnded bool
+	// outcome is how it ended; empty while it is open.
+	outcome messaging.Outcome
+	message string
+	// durable is closed when the ending is on disk.
+	durable chan struct{}
+}
+
+// newAttempt prepares an attempt. Its id is what clients name it by: the nonce
+// makes it unlike that of any other attempt.
+func newAttempt(job evaluation.Job) (*attempt, error) {
+	as := job.Assignment
+	env, err := study.Environment(as.ParameterOrder, as.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	object := "{}"
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "FANTASIA_PARAMETERS="); ok {
+			object = value
+		}
+	}
+	if job.Measure == nil {
+		job.Measure = func(int64, map[string]float64) {}
+	}
+	now := time.Now()
+	return &attempt{
+		id: fmt.Sprintf("%d.%d.%s", as.Trial, as.Attempt, as.Nonce), job: job, parameters: []byte(object), offeredAt: now,
+		collector: report.NewCollector(as.Objective), checkpoint: as.Checkpoint,
+		ended: make(chan struct{}), durable: make(chan struct{}),
+	}, nil
+}
+
+// checkpointDir is the trial's own below dir, the same in every attempt.
+func (a *attempt) checkpointDir(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	as := a.job.Assignment
+	return filepath.Join(dir, as.Study, strconv.Itoa(as.Trial))
+}
+
+// take takes what a client reports. The caller holds the lock.
+func (a *attempt) take(r *report.Report) (ignored []string) {
+	a.heard = time.Now()
+	if r.Checkpoint != "" {
+		a.checkpoint = r.Checkpoint
+	}
+	if len(r.Metrics) == 0 {
+		return nil
+	}
+	taken := a.collector.Add(*r)
+	if len(taken.Metrics) > 0 {
+		a.job.Measure(taken.Step, taken.Metrics)
+	}
+	return taken.Ignored
+}
+
+// complete takes the client's ending; the first counts. The caller holds the lock.
+func (a *attempt) complete(r *report.Report) {
+	if a.outcome != "" || a.end != nil {
+		return
+	}
+	a.take(r)
+	e := a.ending(r)
+	a.end = &e
+	a.finish()
+}
+
+// finish notes that the client is done with the attempt. The caller holds the lock.
+func (a *attempt) finish() {
+	if !a.isEnded {
+		a.isEnded = true
+		close(a.ended)
+	}
+}
+
+// ending is the one that a client's report asks for.
+func (a *attempt) ending(r *report.Report) evaluation.Ending {
+	because := func(what string, why *string) string {
+		if *why != "" {
+			what += ": " + *why
+		}
+		return what
+	}
+	switch {
+	case r.Infeasible != nil:
+		return ended(messaging.OutcomeInfeasible, evaluation.ReasonInfeasible, because("infeasible", r.Infeasible))
+	case r.Retry != nil:
+		return ended(messaging.OutcomeHandedBack, evaluation.ReasonRetry, because("the program asked for a retry", r.Retry))
+	case r.Error != nil:
+		return ended(messaging.OutcomeFailed, evaluation.ReasonReported, because("the program reported an error", r.Error))
+	}
+	metric := a.job.Assignment.Objective.Metric
+	value, ok := a.collector.Value()
+	switch {
+	case !ok:
+		return evaluation.Failed(evaluation.ReasonNoValue, a.missing(metric))
+	case !report.Finite(value):
+		return evaluation.Diverged(metric, value)
+	default:
+		return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Value: &value}
+	}
+}
+
+func ended(outcome messaging.Outcome, reason, message string) evaluation.Ending {
+	return evaluation.Ending{Outcome: outcome, Failure: &messaging.Failure{Reason: reason, Message: message}}
+}
+
+// missing says what was seen instead of the objective's metric.
+func (a *attempt) missing(metric string) string {
+	names := a.collector.Names()
+	if len(names) == 0 {
+		return fmt.Sprintf("no %q; no metric was reported", metric)
+	}
+	const shown = 10
+	more := ""
+	if n := len(names) - shown; n > 0 {
+		names, more = names[:shown], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("no %q; saw %q%s", metric, names, more)
+}
+
+// conclude makes the attempt a past one and returns its ending: the client's own,
+// unless otherwise beats it. Nothing that comes later counts.
+func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.Ending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var e evaluation.Ending
+	switch {
+	case a.end != nil && (otherwise == nil || otherwise.Outcome == messaging.OutcomeHandedBack || otherwise.Outcome == messaging.OutcomeFailed):
+		e = *a.end // what the client has done is not thrown away
+	case otherwise != nil:
+		e, a.end = *otherwise, nil
+	default: // it gave the attempt up
+		e = evaluation.Failed(evaluation.ReasonClient, fmt.Sprintf("the training code asked for its trial %d times and never ended it", a.handed))
+	}
+	e.Metrics, e.Checkpoint = a.collector.Final(), a.checkpoint
+	if f := e.Failure; f != nil {
+		f.Message = bounded(f.Message)
+		a.message = f.Message
+	}
+	a.outcome = e.Outcome
+	a.finish()
+	if a.client != nil && a.client.attempt == a {
+		a.client.attempt = nil
+	}
+	s.withdraw(a)
+	delete(s.open, a.id)
+	s.past[a.id] = a
+	if s.pastIDs = append(s.pastIDs, a.id); len(s.pastIDs) > maxPast {
+		delete(s.past, s.pastIDs[0])
+		s.pastIDs = s.pastIDs[1:]
+	}
+	as := a.job.Assignment
+	s.options.Logger.Debug("attempt ended", telemetry.LogStudy, as.StudyName, telemetry.LogTrial, as.Trial,
+		telemetry.LogAttempt, as.Attempt, "outcome", e.Outcome, telemetry.LogReason, a.message)
+	s.broadcast()
+	return e
+}
+
+// withdraw takes an attempt from those that wait for a client. The caller holds
+// the lock.
+func (s *Sidecar) withdraw(a *attempt) {
+	for i, o := range s.offered {
+		if o == a {
+			s.offered = append(s.offered[:i], s.offered[i+1:]...)
+			return
+		}
+	}
+}
+
+func bounded(text string) string {
+	if len(text) > messaging.MaxMessage {
+		text = text[:messaging.MaxMessage]
+	}
+	return strings.ToValidUTF8(text, "")
+}

@@ -1,0 +1,151 @@
+package sidecar
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+var (
+	// errNone says that there is no trial yet.
+	errNone = errors.New("there is no trial yet")
+	// errLeaving says that there will be none.
+	errLeaving = errors.New("the worker is leaving: there are no more trials")
+	// errBusy says that too many ask at once.
+	errBusy = errors.New("too many requests wait for a trial")
+)
+
+// trial is what a client gets: an attempt to evaluate.
+type trial struct {
+	ID            string          `json:"id"`
+	Study         string          `json:"study"`
+	Trial         int             `json:"trial"`
+	Attempt       int             `json:"attempt"`
+	Slot          int             `json:"slot"`
+	Seed          uint64          `json:"seed"`
+	Parameters    json.RawMessage `json:"parameters"`
+	Metric        string          `json:"metric"`
+	Direction     study.Direction `json:"direction"`
+	Checkpoint    string          `json:"checkpoint,omitempty"`
+	CheckpointDir string          `json:"checkpointDir,omitempty"`
+	Traceparent   string          `json:"traceparent,omitempty"`
+	Tracestate    string          `json:"tracestate,omitempty"`
+}
+
+func (s *Sidecar) trial(a *attempt) *trial {
+	as := a.job.Assignment
+	return &trial{
+		ID: a.id, Study: as.StudyName, Trial: as.Trial, Attempt: as.Attempt, Slot: a.job.Slot, Seed: as.Seed,
+		Parameters: a.parameters, Metric: as.Objective.Metric, Direction: as.Objective.Direction,
+		Checkpoint: a.checkpoint, CheckpointDir: a.checkpointDir(s.options.Checkpoints),
+		Traceparent: a.job.Trace.Traceparent, Tracestate: a.job.Trace.Tracestate,
+	}
+}
+
+// next returns the trial that the client has not ended, or waits for a new one
+// until ctx ends (errNone).
+func (s *Sidecar) next(ctx context.Context, name string) (*trial, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.polls >= maxPolls {
+		return nil, errBusy
+	}
+	s.forget()
+	c := s.client(name)
+	s.polls++
+	c.polls++
+	s.broadcast()
+	defer func() {
+		s.polls--
+		c.polls--
+		c.until = time.Now().Add(linger)
+		s.broadcast()
+	}()
+	for {
+		if t, err := s.pick(c); t != nil || err != nil {
+			return t, err
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		var err error
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			err = errNone
+		}
+		s.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pick gives the client its trial, or one that waits for a client; nothing where
+// there is none. The caller holds the lock.
+func (s *Sidecar) pick(c *client) (*trial, error) {
+	if a := c.attempt; a != nil {
+		if a.stop == nil && !s.leaving && !a.isEnded && a.handed < maxHanded {
+			s.hand(a)
+			return s.trial(a), nil
+		}
+		a.finish() // who asks for a trial has given up the one it had
+	}
+	switch {
+	case s.leaving:
+		return nil, errLeaving
+	case c.attempt != nil: // until its slot has concluded it
+		return nil, nil
+	case len(s.offered) == 0:
+		return nil, nil
+	}
+	a := s.offered[0]
+	s.offered = s.offered[1:]
+	a.client, c.attempt = c, a
+	s.hand(a)
+	s.broadcast()
+	return s.trial(a), nil
+}
+
+// hand notes that a client gets the attempt. The caller holds the lock.
+func (s *Sidecar) hand(a *attempt) {
+	a.handed++
+	a.heard = time.Now()
+	if a.handed > 1 {
+		as := a.job.Assignment
+		s.options.Logger.Warn("training code gets the trial again that it has not ended", telemetry.LogStudy, as.StudyName,
+			telemetry.LogTrial, as.Trial, telemetry.LogAttempt, as.Attempt, "times", a.handed)
+	}
+}
+
+// The reasons to stop that clients are told.
+const (
+	stopLeaving   = "leaving"   // end it within the grace, with a checkpoint
+	stopTimeout   = "timeout"   // it ran too long
+	stopCancelled = "cancelled" // nobody wants its result any more
+	stopEnded     = "ended"     // it has ended
+	stopUnknown   = "unknown"   // it is no attempt of this worker's, or of long ago
+)
+
+// stopReason says why the client of an attempt (nil: unknown) shall stop; empty
+// where it shall not. The caller holds the lock.
+func (s *Sidecar) stopReason(a *attempt) string {
+	switch {
+	case a == nil:
+		return stopUnknown
+	case errors.Is(a.stop, evaluation.ErrCancelled):
+		return stopCancelled
+	case errors.Is(a.stop, evaluation.ErrTimeout):
+		return stopTimeout
+	case a.outcome != "" || a.isEnded:
+		return stopEnded
+	case a.stop != nil || s.leaving:
+		return stopLeaving
+	default:
+		return ""
+	}
+}
