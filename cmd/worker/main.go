@@ -66,7 +66,7 @@ environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.
 	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to share out among the slots: auto, none, or a list such as 0,1")
 	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies bring")
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(sidecarCommand(stderr), installCommand())
+	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(stderr), jobSidecarCommand(stderr), installCommand())
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package kubejob
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 )
 
 // manifest is the resource of an attempt, without an owner.
@@ -49,11 +49,13 @@ func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assign
 	if err != nil {
 		return err
 	}
+	text, err := jobsidecar.Encode(a, job.Slot, traceOf(job))
+	if err != nil {
+		return err
+	}
 	i := injection{container: r.options.Container, labels: labels(a, r.options.Worker), variables: variables, grace: grace}
 	if r.options.Sidecar != "" {
-		if i.sidecar, err = newSidecar(r.options.Sidecar, r.options.SidecarPolicy, a); err != nil {
-			return err
-		}
+		i.sidecar = &sidecar{image: r.options.Sidecar, policy: r.options.SidecarPolicy, attempt: text}
 		i.variables = append(i.variables, i.sidecar.variables()...)
 	}
 	if err := i.apply(object.Object); err != nil {
@@ -62,7 +64,21 @@ func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assign
 	object.SetName(JobName(a))
 	object.SetGenerateName("")
 	object.SetNamespace(r.namespace)
-	return remember(object, a)
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationAttempt] = text
+	object.SetAnnotations(annotations)
+	return nil
+}
+
+// traceOf is the trace context that the program goes on with.
+func traceOf(job evaluation.Job) messaging.TraceContext {
+	if job.Trace.Traceparent != "" {
+		return job.Trace
+	}
+	return job.Assignment.TraceContext
 }
 
 // variablesOf is the program's environment, as package command makes it for a
@@ -115,42 +131,17 @@ func words(job evaluation.Job) map[string]string {
 	return w
 }
 
-// remember writes the assignment to the resource, but for what a study's own
-// command would need.
-func remember(object *unstructured.Unstructured, a *messaging.Assignment) error {
-	kept := *a
-	kept.Run.Command, kept.Run.Env, kept.Run.Workdir = nil, nil, ""
-	data, err := json.Marshal(stored{Assignment: &kept, Traceparent: a.Traceparent, Tracestate: a.Tracestate})
-	if err != nil {
-		return fmt.Errorf("write the assignment: %w", err)
-	}
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[AnnotationAssignment] = string(data)
-	object.SetAnnotations(annotations)
-	return nil
-}
-
-// stored is an assignment in an annotation.
-type stored struct {
-	Assignment  *messaging.Assignment `json:"assignment"`
-	Traceparent string                `json:"traceparent,omitempty"`
-	Tracestate  string                `json:"tracestate,omitempty"`
-}
-
-// assignmentOf reads what remember has written.
+// assignmentOf reads the attempt that a resource carries.
 func assignmentOf(object *unstructured.Unstructured) (*messaging.Assignment, error) {
-	var s stored
-	if err := json.Unmarshal([]byte(object.GetAnnotations()[AnnotationAssignment]), &s); err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", AnnotationAssignment, err)
+	attempt, err := jobsidecar.ParseAttempt(object.GetAnnotations()[AnnotationAttempt])
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", AnnotationAttempt, err)
 	}
-	a := s.Assignment
-	if a == nil || JobName(a) != object.GetName() {
-		return nil, fmt.Errorf("annotation %s is not of this resource", AnnotationAssignment)
+	a := attempt.Assignment
+	if JobName(a) != object.GetName() {
+		return nil, fmt.Errorf("annotation %s is not of this resource", AnnotationAttempt)
 	}
-	a.TraceContext = messaging.TraceContext{Traceparent: s.Traceparent, Tracestate: s.Tracestate}
+	a.TraceContext = messaging.TraceContext{Traceparent: attempt.Traceparent, Tracestate: attempt.Tracestate}
 	return a, nil
 }
 

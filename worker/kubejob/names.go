@@ -23,8 +23,8 @@ const (
 	LabelJob = "fantasia.dev/job"
 	// LabelConcluded is "true" once the attempt's result is on the worker's disk.
 	LabelConcluded = "fantasia.dev/concluded"
-	// AnnotationAssignment holds the assignment, for a worker that was restarted.
-	AnnotationAssignment = "fantasia.dev/assignment"
+	// AnnotationAttempt holds the attempt, for a worker that was restarted.
+	AnnotationAttempt = "fantasia.dev/attempt-json"
 )
 
 // maxJobName bounds the names of resources: names of pods, and of what operators

@@ -1,10 +1,8 @@
 package kubejob
 
 import (
-	"encoding/json"
 	"fmt"
 
-	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 )
 
@@ -17,23 +15,7 @@ const (
 
 // sidecar is the native sidecar that takes reports beside a program. The
 // program's own command stays as it is.
-type sidecar struct {
-	image, policy string
-	objective     string // JSON
-	file          string // of metrics
-}
-
-func newSidecar(image, policy string, a *messaging.Assignment) (*sidecar, error) {
-	objective, err := json.Marshal(a.Objective)
-	if err != nil {
-		return nil, fmt.Errorf("write the objective: %w", err)
-	}
-	s := &sidecar{image: image, policy: policy, objective: string(objective)}
-	if m := a.Run.Metrics; m != nil {
-		s.file = m.File
-	}
-	return s, nil
-}
+type sidecar struct{ image, policy, attempt string }
 
 // variables are what the program learns about it.
 func (s *sidecar) variables() []variable {
@@ -70,16 +52,14 @@ func asList(v any) []any {
 }
 
 func (s *sidecar) container(mount map[string]any) map[string]any {
-	args := func(more ...any) []any {
-		return append([]any{"job-sidecar", "--dir", sidecarMount, "--objective", s.objective, "--metrics-file", s.file}, more...)
-	}
 	return map[string]any{
 		"name": sidecarName, "image": s.image, "imagePullPolicy": s.policy, "restartPolicy": "Always",
-		"command": []any{"/worker"}, "args": args(),
+		"command": []any{"/worker"}, "args": []any{"job-sidecar", "--dir", sidecarMount},
+		"env": []any{map[string]any{"name": "FANTASIA_ATTEMPT_JSON", "value": escape(s.attempt)}},
 		// The program starts after this: its report file is there then, and
 		// may be written by whichever user it runs as.
 		"lifecycle": map[string]any{"postStart": map[string]any{"exec": map[string]any{
-			"command": append([]any{"/worker"}, args("--prepare")...),
+			"command": []any{"/worker", "job-sidecar", "--dir", sidecarMount, "--prepare"},
 		}}},
 		"volumeMounts":             []any{mount},
 		"terminationMessagePolicy": "File",

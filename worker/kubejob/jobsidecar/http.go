@@ -1,13 +1,101 @@
 package jobsidecar
 
-import "context"
+import (
+	"context"
+	"errors"
+	"sync"
 
-// Address is where the sidecar takes reports over HTTP.
-const Address = "127.0.0.1:8090"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/report"
+	"github.com/fantasia-hpo/fantasia/worker/sidecar"
+)
 
-// Attempt is what is told of the attempt.
-type Attempt struct{}
+// serve speaks HTTP with the program as `worker sidecar` does, with the pod's one
+// attempt, until the function that it returns is called: the program has ended.
+func (s *server) serve(ctx context.Context) (stop func() error, err error) {
+	if s.options.Listen == "" {
+		return func() error { return nil }, nil
+	}
+	front, err := sidecar.New(sidecar.Options{Slots: 1, Leave: func() {}, Logger: s.options.Logger})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := sidecar.Listen(ctx, s.options.Listen)
+	if err != nil {
+		return nil, err
+	}
+	evaluator, err := front.Evaluator(0)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	var failed error
+	running.Go(func() { failed = front.Serve(ctx, listener) })
+	running.Go(func() { s.offer(ctx, front, evaluator) })
+	return func() error {
+		front.HandBack()
+		front.Terminate() // whoever asks still has ended
+		cancel()
+		running.Wait()
+		return failed
+	}, nil
+}
 
-func (s *sidecar) serve(context.Context) (func() error, error) {
-	return func() error { return nil }, nil
+// offer gives the attempt to the program when it asks, once.
+func (s *server) offer(ctx context.Context, front *sidecar.Sidecar, evaluator evaluation.Evaluator) {
+	gate, ok := evaluator.(evaluation.Gate)
+	for ok {
+		wanted, stop, err := gate.Await(ctx)
+		if err != nil {
+			return
+		}
+		stop()
+		if wanted.Err() != nil && ctx.Err() != nil {
+			return
+		}
+		taken := false
+		job := evaluation.Job{
+			Assignment: s.options.Attempt.Assignment, Slot: s.options.Attempt.Slot, Kill: ctx.Done(),
+			Trace: messaging.TraceContext{Traceparent: s.options.Attempt.Traceparent, Tracestate: s.options.Attempt.Tracestate},
+		}
+		job.Measure = func(step int64, metrics map[string]float64) {
+			taken = true
+			s.take([]report.Report{{Step: &step, Metrics: metrics}}, nil)
+		}
+		e := evaluator.Evaluate(ctx, job)
+		if e.Outcome == messaging.OutcomeHandedBack && e.Failure.Reason == evaluation.ReasonClient && !taken {
+			continue // it had asked, and did not wait for the answer
+		}
+		if ctx.Err() == nil {
+			s.ended(e)
+		}
+		if e.Checkpoint != "" && e.Checkpoint != s.options.Attempt.Assignment.Checkpoint {
+			s.take([]report.Report{{Checkpoint: e.Checkpoint}}, nil)
+		}
+		front.HandBack() // there is no other trial
+		break
+	}
+	if err := evaluator.Close(ctx); err != nil {
+		s.options.Logger.Warn("the attempt's end was not noted", telemetry.LogError, err)
+	}
+}
+
+// ended reports how the program has ended the attempt.
+func (s *server) ended(e evaluation.Ending) {
+	if e.Failure == nil {
+		return // its value was measured
+	}
+	r := report.Report{}
+	switch e.Outcome {
+	case messaging.OutcomeInfeasible:
+		r.Infeasible = &e.Failure.Message
+	case messaging.OutcomeHandedBack:
+		r.Retry = &e.Failure.Message
+	default:
+		r.Error = &e.Failure.Message
+	}
+	s.take([]report.Report{r}, nil)
 }

@@ -17,10 +17,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/report"
+	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 )
+
+// Address is where a sidecar of a Job speaks HTTP by default: where `worker
+// sidecar` does.
+const Address = sidecar.DefaultAddress
 
 const (
 	// ReportFile is the name of the file for reports in Options.Dir.
@@ -35,14 +39,11 @@ const (
 type Options struct {
 	// Dir is the folder that it shares with the program.
 	Dir string
-	// Objective is the study's: it decides which value counts.
-	Objective study.Objective
-	// MetricsFile is a file of metrics in Dir that is read at the end; empty for none.
-	MetricsFile string
-	// Listen is where reports are taken over HTTP; empty for nowhere.
-	Listen string
-	// Attempt is what is told over HTTP of the attempt.
+	// Attempt is the pod's: its objective decides which value counts, and its file
+	// of metrics, if any, is read at the end, in Dir.
 	Attempt Attempt
+	// Listen is where the program may speak HTTP; empty for nowhere.
+	Listen string
 	// Log is where reports go, a line each.
 	Log io.Writer
 	// Message is the file for the termination message.
@@ -65,8 +66,8 @@ func Prepare(dir string) error {
 	return nil
 }
 
-// sidecar is one while it runs. Safe for concurrent use.
-type sidecar struct {
+// server is a sidecar while it runs. Safe for concurrent use.
+type server struct {
 	options Options
 
 	mu        sync.Mutex
@@ -81,10 +82,13 @@ func Run(ctx context.Context, o Options) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Attempt.Assignment == nil {
+		return errors.New("no attempt to take reports of")
+	}
 	if err := Prepare(o.Dir); err != nil {
 		return err
 	}
-	s := &sidecar{options: o, collector: report.NewCollector(o.Objective)}
+	s := &server{options: o, collector: report.NewCollector(o.Attempt.Assignment.Objective)}
 	stop, err := s.serve(ctx)
 	if err != nil {
 		return err
@@ -99,7 +103,7 @@ func Run(ctx context.Context, o Options) error {
 
 // take takes reports and what was wrong with others; it writes the former to the
 // log, with the step that each was given.
-func (s *sidecar) take(reports []report.Report, err error) {
+func (s *server) take(reports []report.Report, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -125,18 +129,19 @@ func (s *sidecar) take(reports []report.Report, err error) {
 }
 
 // complain logs the first thing that is wrong.
-func (s *sidecar) complain(what string) {
+func (s *server) complain(what string) {
 	if !s.wrong {
 		s.wrong = true
 		s.options.Logger.Warn("something about the reports is wrong; further problems are not logged", telemetry.LogReason, what)
 	}
 }
 
-func (s *sidecar) readMetrics() {
-	if s.options.MetricsFile == "" {
+func (s *server) readMetrics() {
+	m := s.options.Attempt.Assignment.Run.Metrics
+	if m == nil || m.File == "" {
 		return
 	}
-	metrics, err := s.parseMetrics()
+	metrics, err := s.parseMetrics(m.File)
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -146,13 +151,13 @@ func (s *sidecar) readMetrics() {
 	s.take([]report.Report{{Metrics: metrics}}, nil)
 }
 
-func (s *sidecar) parseMetrics() (map[string]float64, error) {
+func (s *server) parseMetrics(name string) (map[string]float64, error) {
 	root, err := os.OpenRoot(s.options.Dir) // a link must not lead elsewhere
 	if err != nil {
 		return nil, fmt.Errorf("metrics.file: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	file, err := root.Open(s.options.MetricsFile)
+	file, err := root.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("metrics.file: %w", err)
 	}
@@ -165,7 +170,7 @@ func (s *sidecar) parseMetrics() (map[string]float64, error) {
 }
 
 // conclude writes the termination message.
-func (s *sidecar) conclude() error {
+func (s *server) conclude() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.summary.conclude(s.collector)

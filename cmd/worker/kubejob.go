@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/fantasia-hpo/fantasia/internal/attach"
+	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// clusterQPS and clusterBurst bound the calls of the cluster's API, which has its
+// own means against too many.
+const (
+	clusterQPS   = 50
+	clusterBurst = 100
+)
+
+func kubejobCommand(stderr io.Writer) *cobra.Command {
+	o, k := newOptions(stderr), kubejob.DefaultOptions()
+	var template, kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "kubejob --template FILE [flags]",
+		Short: "Evaluate each trial by a Kubernetes Job, or by whatever a template makes",
+		Long: `Takes trials of a pool and evaluates each by a Job, or by another resource that the
+template makes. The program's container gets the variables that a program of a
+worker gets; in the template ${name} and ${args} stand for parameters. Reports are
+read from the container's log, and with --sidecar from a file and over HTTP too.
+It speaks to the cluster that it runs in, or to that of --kubeconfig.`,
+		Example: `  worker kubejob --nats nats://nats:4222 --template job.yaml --slots 20
+  worker kubejob --template pytorchjob.yaml --container pytorch --namespace training`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if k.Template, err = os.ReadFile(template); err != nil {
+				return fmt.Errorf("--template: %w", err)
+			}
+			return runKubejob(cmd.Context(), *o, k, kubeconfig)
+		},
+	}
+	f := cmd.Flags()
+	sharedFlags(f, o)
+	kubejobFlags(f, &k)
+	f.StringVar(&template, "template", "", "file of the manifest, in YAML")
+	f.StringVar(&kubeconfig, "kubeconfig", "", "file that says how to reach the cluster (default: from inside of it, $KUBECONFIG, or ~/.kube/config)")
+	if err := cmd.MarkFlagRequired("template"); err != nil {
+		panic(err) // a flag that is not there
+	}
+	return cmd
+}
+
+func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
+	f.StringVar(&k.Namespace, "namespace", "", "where resources are made, unless the template says so (default: the pod's own, or kubeconfig's)")
+	f.StringVar(&k.Container, "container", "", "the program's container (default: the first of a pod)")
+	f.StringVar(&k.Success, "success", "", "condition of success, in CEL over self and status (default: that of the template's kind)")
+	f.StringVar(&k.Failure, "failure", "", "condition of failure, in CEL over self and status (default: that of the template's kind)")
+	f.StringVar(&k.Owner, "owner", "", "what owns the resources: TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")
+	f.StringVar(&k.Sidecar, "sidecar", "", "image of this program for a sidecar that takes reports from a file and over HTTP; none by default")
+	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
+	f.DurationVar(&k.TTL, "ttl", k.TTL, "how long an ended Job is kept")
+	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "how long a pod may fail to start before its attempt fails")
+}
+
+// runKubejob evaluates trials by the cluster until ctx ends.
+func runKubejob(ctx context.Context, o attach.Options, k kubejob.Options, kubeconfig string) error {
+	if err := reach(&k, kubeconfig); err != nil {
+		return err
+	}
+	var runner *kubejob.Runner
+	o.Setup = func(ctx context.Context, w *worker.Options) error {
+		k.Worker, k.Logger = w.Name, w.Logger
+		var err error
+		if runner, err = kubejob.New(ctx, k); err != nil {
+			return err
+		}
+		w.NewEvaluator, w.Keeper = runner.Evaluator, runner
+		return nil
+	}
+	err := attach.Run(ctx, o)
+	if runner != nil {
+		err = errors.Join(err, runner.Close())
+	}
+	return err
+}
+
+// reach makes the clients of the cluster.
+func reach(k *kubejob.Options, kubeconfig string) error {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	config.QPS, config.Burst = clusterQPS, clusterBurst
+	if k.Namespace == "" {
+		if k.Namespace, _, err = loader.Namespace(); err != nil {
+			return fmt.Errorf("find the namespace: %w", err)
+		}
+	}
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	if k.Client, err = dynamic.NewForConfig(config); err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	k.Pods = core
+	k.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(core.Discovery()))
+	return nil
+}
+
+func jobSidecarCommand(stderr io.Writer) *cobra.Command {
+	var attempt string
+	var prepare bool
+	o := jobsidecar.Options{Listen: jobsidecar.Address, Message: "/dev/termination-log", Log: os.Stdout}
+	cmd := &cobra.Command{
+		Use:    "job-sidecar --dir DIR",
+		Short:  "Take the reports of a program beside it in the pod of a Job",
+		Long:   "What `worker kubejob --sidecar` adds to pods; there is no need to run it oneself.",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if prepare {
+				return jobsidecar.Prepare(o.Dir)
+			}
+			parsed, err := jobsidecar.ParseAttempt(attempt)
+			if err != nil {
+				return err
+			}
+			o.Attempt = *parsed
+			o.Logger = slog.New(slog.NewTextHandler(stderr, nil))
+			return jobsidecar.Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Dir, "dir", "", "folder that the program shares")
+	f.StringVar(&o.Listen, "http", o.Listen, "where the program may speak HTTP")
+	f.StringVar(&o.Message, "message", o.Message, "file of the termination message")
+	f.StringVar(&attempt, "attempt-json", "", "the attempt")
+	f.BoolVar(&prepare, "prepare", false, "make the file for reports, and end")
+	return cmd
+}

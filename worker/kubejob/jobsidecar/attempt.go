@@ -1,0 +1,41 @@
+package jobsidecar
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// Attempt is what a resource and its pods carry of their attempt: the assignment,
+// but for what a study's own command would need.
+type Attempt struct {
+	Assignment  *messaging.Assignment `json:"assignment"`
+	Slot        int                   `json:"slot"`
+	Traceparent string                `json:"traceparent,omitempty"`
+	Tracestate  string                `json:"tracestate,omitempty"`
+}
+
+// Encode writes the attempt of an assignment; trace is the program's.
+func Encode(a *messaging.Assignment, slot int, trace messaging.TraceContext) (string, error) {
+	kept := *a
+	kept.Run.Command, kept.Run.Env, kept.Run.Workdir = nil, nil, ""
+	data, err := json.Marshal(Attempt{Assignment: &kept, Slot: slot, Traceparent: trace.Traceparent, Tracestate: trace.Tracestate})
+	if err != nil {
+		return "", fmt.Errorf("write the assignment: %w", err)
+	}
+	return string(data), nil
+}
+
+// ParseAttempt reads what Encode has written.
+func ParseAttempt(text string) (*Attempt, error) {
+	var a Attempt
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return nil, fmt.Errorf("read the assignment: %w", err)
+	}
+	if a.Assignment == nil {
+		return nil, errors.New("read the assignment: there is none")
+	}
+	return &a, nil
+}
