@@ -62,10 +62,10 @@ type accountUser struct {
 //
 //   - One export, of everything, and only to the workers' account. An answer that
 //     comes back through an import is published in the workers' account on the
-//     request's reply subject, whatever that is; if this is another import, it
-//     would be carried on into a stream: a worker could have the acknowledgement
-//     of its claim stored as another's result. The server drops what comes back
-//     into the export that it came from, and a single export makes that all.
+//     request's reply subject, whatever that is; where this is an import without
+//     wildcards, it would be carried on into a stream: a worker could have the
+//     acknowledgement of its claim stored as another's result. The server drops
+//     what comes back into the export that it came from: with one, that is all.
 //   - Answers are streams, since a fetch is answered by heartbeats before its
 //     message. Such an answer has no end, so the server forgets it when it has
 //     been silent for the threshold: longer than the 5 s between two heartbeats.

@@ -1,0 +1,380 @@
+package natsbus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
+)
+
+const solo = pool + ".solo"
+
+// installation is a nats-server process with accounts for the pools default and
+// gpu, and for the worker default.solo.
+type installation struct {
+	t   *testing.T
+	url string
+	js  jetstream.JetStream
+	l   *natsbus.Leader
+}
+
+// install starts it; change may alter its configuration.
+func install(ctx context.Context, t *testing.T, change func(string) string) *installation {
+	t.Helper()
+	text := accounts(t, natsbus.Accounts{Pools: []string{pool, "gpu"}, Workers: []string{solo}})
+	if change != nil {
+		changed := change(text)
+		if changed == text {
+			t.Fatal("the configuration is not changed")
+		}
+		text = changed
+	}
+	i := &installation{t: t, url: testenv.StartNATS(t, testenv.NATSConfig{Extra: text}).URL}
+	nc := i.connect(natsbus.UserCoordinator, natsbus.ConnectOptions("coordinator")...)
+	var err error
+	i.js, err = jetstream.New(nc)
+	must(t, err)
+	i.l, err = natsbus.NewLeader(nc, natsbus.LeaderOptions{})
+	must(t, err)
+	closeAtEnd(t, i.l)
+	must(t, i.l.Setup(ctx, []string{pool, "gpu"}))
+	must(t, i.l.Fence(ctx, 1))
+	return i
+}
+
+func (i *installation) connect(user string, o ...nats.Option) *nats.Conn {
+	i.t.Helper()
+	nc, err := nats.Connect(i.url, append(o, nats.UserInfo(user, "password of "+user))...)
+	must(i.t, err)
+	i.t.Cleanup(nc.Close)
+	return nc
+}
+
+// subjects are the subjects of a stream's messages, and how often each is there;
+// none where there is no such stream.
+func (i *installation) subjects(ctx context.Context, stream string) map[string]uint64 {
+	i.t.Helper()
+	s, err := i.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil // a trick has deleted it
+	}
+	must(i.t, err)
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(">"))
+	must(i.t, err)
+	return info.State.Subjects
+}
+
+// What a pool's password allows besides its own pool's work: nothing.
+func TestWorkersAreConfined(t *testing.T) {
+	ctx := patient(t)
+	i := install(ctx, t, nil)
+	for _, user := range []string{natsbus.PoolUser(pool), natsbus.WorkerUser(solo)} {
+		publish := []string{
+			"$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.FANTASIA_RESULT",
+			"$JS.API.STREAM.CREATE.OWN", "$JS.API.STREAM.UPDATE.FANTASIA_CLAIM", "$JS.API.STREAM.DELETE.FANTASIA_CLAIM",
+			"$JS.API.STREAM.PURGE.FANTASIA_CLAIM", "$JS.API.STREAM.MSG.GET.FANTASIA_RESULT", "$JS.API.STREAM.MSG.DELETE.FANTASIA_RESULT",
+			"$JS.API.STREAM.SNAPSHOT.FANTASIA_RESULT", "$JS.API.DIRECT.GET.FANTASIA_RESULT", "$JS.API.DIRECT.GET.FANTASIA_RESULT.fantasia.>",
+			"$JS.API.CONSUMER.CREATE.FANTASIA_ASSIGN", "$JS.API.CONSUMER.CREATE.FANTASIA_RESULT.own.>", "$JS.API.CONSUMER.DURABLE.CREATE.FANTASIA_ASSIGN.own",
+			"$JS.API.CONSUMER.DELETE.FANTASIA_ASSIGN.pool_0_default", "$JS.API.CONSUMER.PAUSE.FANTASIA_ASSIGN.pool_0_default",
+			"$JS.API.CONSUMER.INFO.FANTASIA_ASSIGN.pool_0_gpu", "$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_gpu",
+			"$JS.ACK.FANTASIA_ASSIGN.pool_0_gpu.1.1.1.1.0", "$JS.ACK.FANTASIA_CLAIM.any.1.1.1.1.0",
+			"fantasia.assign.0.default.s.1.1", "fantasia.fence.0", "fantasia.claim.0.gpu.s.1.1",
+			"fantasia.result.0.gpu.w.s.1.1", "fantasia.result.0.w.s.1.1", "fantasia.heartbeat.0.gpu.w", "fantasia.heartbeat.0.w",
+			"fantasia.control.0.default.w", "fantasia.dlq.0.gpu.w", "fantasia.dlq.0.leader",
+			"_INBOX.gpu.w.x", "_INBOX.default.w.x", "_INBOX_coordinator.x", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.COORDINATORS.CONNZ", "_R_.x.y",
+		}
+		subscribe := []string{
+			">", "*.>", "fantasia.>", "fantasia.assign.>", "fantasia.assign.0.default.>", "fantasia.claim.>", "fantasia.result.>", "fantasia.metric.>",
+			"fantasia.heartbeat.>", "fantasia.control.>", "fantasia.control.0.*.*", "fantasia.control.0.gpu.w", "fantasia.dlq.>",
+			"_INBOX.>", "_INBOX.*.*.>", "_INBOX.gpu.w.>", "_INBOX.default.>", "_INBOX_coordinator.>", "$JS.>", "$JS.EVENT.>", "$SYS.>", "_R_.>",
+		}
+		if user == natsbus.WorkerUser(solo) {
+			publish = append(publish, "fantasia.result.0.default.w.s.1.1", "fantasia.heartbeat.0.default.w", "fantasia.dlq.0.default.w")
+			subscribe = append(subscribe, "_INBOX.default.*.>", "_INBOX.default.w.>", "fantasia.control.0.default.*", "fantasia.control.0.default.w")
+		}
+		refusals := make(chan error, 64)
+		nc := i.connect(user, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err }))
+		refused := func(what, subject string) {
+			t.Helper()
+			must(t, nc.FlushWithContext(ctx))
+			select {
+			case err := <-refusals:
+				if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), fmt.Sprintf("%q", subject)) {
+					t.Errorf("%s: %s %s: %v, want a permissions violation", user, what, subject, err)
+				}
+			case <-time.After(time.Second):
+				t.Errorf("%s may %s %s", user, what, subject)
+			}
+		}
+		for _, subject := range publish {
+			must(t, nc.Publish(subject, nil))
+			refused("publish to", subject)
+		}
+		for _, subject := range subscribe {
+			_, err := nc.SubscribeSync(subject)
+			must(t, err)
+			refused("subscribe to", subject)
+		}
+	}
+	if _, err := nats.Connect(i.url); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("connect without a user: %v, want a refusal", err)
+	}
+}
+
+// open takes the users' permissions away, and leaves what the accounts allow.
+func open(text string) string {
+	var lines []string
+	inside := false
+	for line := range strings.Lines(text) {
+		if head, _, ok := strings.Cut(line, ", permissions {"); ok {
+			line, inside = head+" }\n", true
+			lines = append(lines, line)
+			continue
+		}
+		if !inside {
+			lines = append(lines, line)
+		}
+		if strings.TrimSpace(line) == "} }" {
+			inside = false
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// The accounts alone, without the users' permissions, keep the streams apart.
+func TestAccountsHoldWithoutPermissions(t *testing.T) {
+	ctx := patient(t)
+	i := install(ctx, t, open)
+	nc := i.connect(natsbus.PoolUser(pool))
+	js, err := jetstream.New(nc)
+	must(t, err)
+	calls := map[string]func() error{
+		"create a stream": func() error {
+			_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "OWN", Subjects: []string{"own"}})
+			return err
+		},
+		"read a stream": func() error {
+			s, err := js.Stream(ctx, "FANTASIA_RESULT")
+			if err == nil {
+				_, err = s.GetMsg(ctx, 1)
+			}
+			return err
+		},
+		"delete a stream": func() error { return js.DeleteStream(ctx, "FANTASIA_RESULT") },
+		"create a consumer": func() error {
+			_, err := js.CreateConsumer(ctx, "FANTASIA_ASSIGN", jetstream.ConsumerConfig{})
+			return err
+		},
+		"delete a consumer": func() error { return js.DeleteConsumer(ctx, "FANTASIA_ASSIGN", "pool_0_gpu") },
+	}
+	for what, call := range calls {
+		if err := call(); !errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+			t.Errorf("%s: %v, want that JetStream is not enabled for the account", what, err)
+		}
+	}
+	sub, err := nc.SubscribeSync("fantasia.>")
+	must(t, err)
+	must(t, nc.FlushWithContext(ctx))
+	must(t, i.l.Assign(ctx, []*messaging.Assignment{assignment(1)}))
+	must(t, i.l.Control(ctx, &messaging.Control{Kind: messaging.ControlAvoid, Worker: solo, AttemptID: messaging.AttemptID{Study: "s"}}))
+	if m, err := sub.NextMsgWithContext(ctx); err != nil || m.Subject != "fantasia.control.0.default.solo" {
+		t.Errorf("heard %+v, %v, want nothing but the control message", m, err)
+	}
+}
+
+// tricks publishes all that a pool's worker may publish, with every subject as
+// the reply that its answer could do harm on.
+func tricks(ctx context.Context, i *installation) {
+	i.t.Helper()
+	replies := []string{
+		"fantasia.result.0.gpu.w.victim.1.1", "fantasia.result.0.default.w.victim.1.1", "fantasia.claim.0.gpu.victim.1.1", "fantasia.claim.0.default.victim.1.1",
+		"fantasia.assign.0.gpu.victim.1.1", "fantasia.assign.0.default.victim.1.1", "fantasia.fence.0", "fantasia.metric.0.victim.1.1",
+		"fantasia.dlq.0.gpu.w", "fantasia.dlq.0.leader", "fantasia.heartbeat.0.gpu.w", "fantasia.heartbeat.0.default.w",
+		"$JS.API.STREAM.DELETE.FANTASIA_METRIC", "$JS.API.STREAM.PURGE.FANTASIA_METRIC", "$JS.API.CONSUMER.DELETE.FANTASIA_ASSIGN.pool_0_gpu",
+		"$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_gpu", "$JS.ACK.FANTASIA_ASSIGN.pool_0_gpu.1.%d.1.1.0", "_R_.a.b", "_GR_.a.b.fantasia.fence.0",
+	}
+	s, err := i.js.Consumer(ctx, "FANTASIA_ASSIGN", "pool_0_gpu")
+	must(i.t, err)
+	gpu := s.CachedInfo().Delivered.Stream
+	nc := i.attacker()
+	n := 0
+	for _, reply := range replies {
+		if strings.Contains(reply, "%d") {
+			reply = fmt.Sprintf(reply, gpu)
+		}
+		for subject, body := range map[string]string{
+			"fantasia.claim.0.default.own.%d.1": "{}", "fantasia.result.0.default.attacker.own.%d.1": "{}", "fantasia.metric.0.own.%d.1": "{}",
+			"fantasia.dlq.0.default.attacker": "{}", "fantasia.heartbeat.0.default.attacker": "{}",
+			"$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_default":  `{"batch":1,"expires":100000000}`,
+			"$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_default ": `{"batch":1,"no_wait":true}`,
+			"$JS.ACK.FANTASIA_ASSIGN.pool_0_default.1.%d.1.1.0":         "+WPI", "$JS.ACK.FANTASIA_ASSIGN.pool_0_default.9.%d.9.1.0": "+NXT",
+		} {
+			n++
+			if strings.Contains(subject, "%d") {
+				subject = fmt.Sprintf(subject, n)
+			}
+			must(i.t, nc.PublishRequest(strings.TrimSpace(subject), reply, []byte(body)))
+			must(i.t, nc.FlushWithContext(ctx))
+		}
+	}
+}
+
+// foreign are the subjects of all streams that tricks has no right to, and the
+// number of their messages.
+func (i *installation) foreign(ctx context.Context) map[string]uint64 {
+	i.t.Helper()
+	found := map[string]uint64{}
+	for _, stream := range []string{"ASSIGN", "CLAIM", "RESULT", "METRIC", "DLQ"} {
+		for subject, count := range i.subjects(ctx, "FANTASIA_"+stream) {
+			if !strings.Contains(subject, ".own.") && !strings.HasPrefix(subject, "fantasia.dlq.0.default.") {
+				found[subject] += count
+			}
+		}
+	}
+	return found
+}
+
+// arrange queues assignments for the attacker and leaves one with a worker of the
+// other pool. It returns what is in the streams then.
+func (i *installation) arrange(ctx context.Context) map[string]uint64 {
+	i.t.Helper()
+	var as []*messaging.Assignment
+	for trial := range 40 {
+		as = append(as, assignment(trial+1))
+	}
+	gpu := assignment(99)
+	gpu.Pool = "gpu"
+	must(i.t, i.l.Assign(ctx, append(as, gpu)))
+	w, err := natsbus.NewWorker(i.connect(natsbus.PoolUser("gpu"), natsbus.WorkerConnectOptions("gpu", "gpu.w")...),
+		natsbus.WorkerOptions{Name: "gpu.w", Pool: "gpu"})
+	must(i.t, err)
+	closeAtEnd(i.t, w)
+	must(i.t, w.PublishMeasurement(ctx, &messaging.Measurement{AttemptID: attempt(99), Worker: "gpu.w", Metrics: map[string]float64{"x": 1}}))
+	_, err = w.Fetch(ctx)
+	must(i.t, err)
+	return i.foreign(ctx)
+}
+
+// No reply subject makes an answer reach a stream, another pool's assignment or
+// another worker's name.
+func TestRepliesReachNothing(t *testing.T) {
+	for name, change := range map[string]func(string) string{"with permissions": nil, "without permissions": open} {
+		t.Run(name, func(t *testing.T) {
+			ctx := patient(t)
+			i := install(ctx, t, change)
+			before := i.arrange(ctx)
+			beats, err := i.connect(natsbus.UserCoordinator).SubscribeSync("fantasia.heartbeat.0.*.*")
+			must(t, err)
+			tricks(ctx, i)
+			must(t, i.settle(ctx))
+			if diff := cmp.Diff(before, i.foreign(ctx)); diff != "" {
+				t.Errorf("the streams (-before +after):\n%s", diff)
+			}
+			c, err := i.js.Consumer(ctx, "FANTASIA_ASSIGN", "pool_0_gpu")
+			must(t, err)
+			if n := c.CachedInfo().NumAckPending; n != 1 {
+				t.Errorf("the other pool has %d assignments without an answer, want 1", n)
+			}
+			for {
+				m, err := beats.NextMsg(50 * time.Millisecond)
+				if err != nil {
+					break
+				}
+				if m.Subject != "fantasia.heartbeat.0.default.attacker" {
+					t.Errorf("a heartbeat came on %s: %s", m.Subject, m.Data)
+				}
+			}
+		})
+	}
+}
+
+// settle waits until the server has done what it was asked to: what the attacker
+// asks after it all is answered.
+func (i *installation) settle(ctx context.Context) error {
+	i.t.Helper()
+	nc := i.attacker()
+	for subject, body := range map[string]string{
+		"fantasia.claim.0.default.own.100000.1": "", "fantasia.result.0.default.attacker.own.100000.1": "", "fantasia.metric.0.own.100000.1": "",
+		"$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_default": `{"batch":1,"no_wait":true}`,
+	} {
+		if _, err := nc.RequestWithContext(ctx, subject, []byte(body)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attacker connects with the pool's password; it knows that much is refused.
+func (i *installation) attacker() *nats.Conn {
+	i.t.Helper()
+	return i.connect(natsbus.PoolUser(pool), append(natsbus.WorkerConnectOptions(pool, "attacker"),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
+}
+
+// oneAccount puts everybody into the coordinators' account, with nothing but the
+// users' permissions.
+func oneAccount(text string) string {
+	head, rest, _ := strings.Cut(text, "    ]\n    exports [")
+	_, rest, _ = strings.Cut(rest, "users [\n")
+	users, _, _ := strings.Cut(rest, "    ]\n    imports [")
+	return head + users + "    ]\n  }\n}\n"
+}
+
+const (
+	oneExport    = `{ service: ">", response_type: stream, response_threshold: "30s", accounts: [WORKERS] }`
+	victim       = "fantasia.result.0.gpu.w.victim.1.1"
+	importVictim = `    imports [` + "\n" + `{ service: { account: COORDINATORS, subject: "` + victim + `" } }` + "\n"
+)
+
+// importLiteral imports one more subject, which has no wildcard.
+func importLiteral(text string) string {
+	return strings.Replace(text, "    imports [\n", importVictim, 1)
+}
+
+// severalExports exports each kind of subject by itself, and is importLiteral.
+func severalExports(text string) string {
+	var several strings.Builder
+	for _, subject := range []string{"$JS.>", "fantasia.claim.>", "fantasia.result.>", "fantasia.metric.>", "fantasia.dlq.>", "fantasia.heartbeat.>"} {
+		fmt.Fprintf(&several, "{ service: %q, response_type: stream, response_threshold: \"30s\" }\n", subject)
+	}
+	return importLiteral(strings.Replace(text, oneExport, several.String(), 1))
+}
+
+// What the tricks reach in other configurations: permissions alone do not stop
+// them; in two accounts it is the single export that stops them also where an
+// import has no wildcard.
+func TestRepliesReachStreamsOtherwise(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		change  func(string) string
+		reached bool
+	}{
+		{"one account", oneAccount, true},
+		{"several exports", severalExports, true},
+		{"one export", importLiteral, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ctx := patient(t)
+			i := install(ctx, t, test.change)
+			i.arrange(ctx)
+			tricks(ctx, i)
+			// A trick may have deleted a stream, which then does not answer.
+			if err := i.settle(ctx); err != nil && !errors.Is(err, nats.ErrNoResponders) {
+				t.Fatal(err)
+			}
+			if after := i.foreign(ctx); (after[victim] > 0) != test.reached {
+				t.Errorf("another's result was written: %t, want %t; streams: %v", after[victim] > 0, test.reached, after)
+			}
+		})
+	}
+}
