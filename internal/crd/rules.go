@@ -62,7 +62,7 @@ var rules = map[string][]rule{
 		{"self.type != 'int' || !has(self.step) || self.step <= 9007199254740992.0 && double(int(self.step)) == self.step", ".step",
 			"an int has whole steps"},
 		{"!has(self.step) || !has(self.min) || !has(self.max) || self.min >= self.max || self.step <= self.max - self.min", ".step",
-			"step is more than the whole range"},
+			"a step is at most the whole range"},
 	},
 	"Metrics": {
 		{"has(self.pattern) != has(self.file)", "",

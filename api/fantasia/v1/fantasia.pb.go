@@ -2813,11 +2813,11 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"study_file\x18\x01 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\tstudyFile\"?\n" +
 	"\x13CreateStudyResponse\x12(\n" +
-	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xbd\x01\n" +
-	"\x0fGetStudyRequest\x12\xa9\x01\n" +
-	"\x04name\x18\x01 \x01(\tB\x94\x01\xbaH\x90\x01\xba\x01\x8c\x01\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xee\x01\n" +
+	"\x0fGetStudyRequest\x12\xda\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1aEthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$')R\x04name\"<\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\"<\n" +
 	"\x10GetStudyResponse\x12(\n" +
 	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"f\n" +
 	"\x12ListStudiesRequest\x12'\n" +
@@ -2827,38 +2827,38 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"k\n" +
 	"\x13ListStudiesResponse\x12,\n" +
 	"\astudies\x18\x01 \x03(\v2\x12.fantasia.v1.StudyR\astudies\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbf\x01\n" +
-	"\x11WatchStudyRequest\x12\xa9\x01\n" +
-	"\x04name\x18\x01 \x01(\tB\x94\x01\xbaH\x90\x01\xba\x01\x8c\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf0\x01\n" +
+	"\x11WatchStudyRequest\x12\xda\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1aEthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$')R\x04name\">\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\">\n" +
 	"\x12WatchStudyResponse\x12(\n" +
-	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xec\x01\n" +
-	"\x12UpdateStudyRequest\x12\xa9\x01\n" +
-	"\x04name\x18\x01 \x01(\tB\x94\x01\xbaH\x90\x01\xba\x01\x8c\x01\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\x9d\x02\n" +
+	"\x12UpdateStudyRequest\x12\xda\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1aEthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$')R\x04name\x12*\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12*\n" +
 	"\n" +
 	"study_file\x18\x02 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\tstudyFile\"?\n" +
 	"\x13UpdateStudyResponse\x12(\n" +
-	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xe0\x01\n" +
-	"\x10StopStudyRequest\x12\xa9\x01\n" +
-	"\x04name\x18\x01 \x01(\tB\x94\x01\xbaH\x90\x01\xba\x01\x8c\x01\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\x91\x02\n" +
+	"\x10StopStudyRequest\x12\xda\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1aEthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$')R\x04name\x12 \n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12 \n" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x06reason\"=\n" +
 	"\x11StopStudyResponse\x12(\n" +
-	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xd6\x01\n" +
-	"\x12DeleteStudyRequest\x12\xa9\x01\n" +
-	"\x04name\x18\x01 \x01(\tB\x94\x01\xbaH\x90\x01\xba\x01\x8c\x01\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\x87\x02\n" +
+	"\x12DeleteStudyRequest\x12\xda\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1aEthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$')R\x04name\x12\x14\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"\x15\n" +
-	"\x13DeleteStudyResponse\"\xd9\x02\n" +
-	"\x11ListTrialsRequest\x12\xad\x01\n" +
-	"\x06parent\x18\x01 \x01(\tB\x94\x01\xbaH\x90\x01\xba\x01\x8c\x01\n" +
+	"\x13DeleteStudyResponse\"\x8a\x03\n" +
+	"\x11ListTrialsRequest\x12\xde\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1aEthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$')R\x06parent\x12'\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
@@ -2866,17 +2866,17 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x06states\x18\x04 \x03(\x0e2\x17.fantasia.v1.TrialStateB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\a\x82\x01\x04\x10\x01 \x00R\x06states\"h\n" +
 	"\x12ListTrialsResponse\x12*\n" +
 	"\x06trials\x18\x01 \x03(\v2\x12.fantasia.v1.TrialR\x06trials\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd9\x01\n" +
-	"\x0fGetTrialRequest\x12\xc5\x01\n" +
-	"\x04name\x18\x01 \x01(\tB\xb0\x01\xbaH\xac\x01\xba\x01\xa8\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x02\n" +
+	"\x0fGetTrialRequest\x12\xf7\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
-	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\\this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?/trials/[1-9][0-9]{0,8}$')R\x04name\"<\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\"<\n" +
 	"\x10GetTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xb3\x02\n" +
-	"\x12WatchTrialsRequest\x12\xad\x01\n" +
-	"\x06parent\x18\x01 \x01(\tB\x94\x01\xbaH\x90\x01\xba\x01\x8c\x01\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xe4\x02\n" +
+	"\x12WatchTrialsRequest\x12\xde\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
-	"study.name\x127want studies/{study} with the name or the id of a study\x1aEthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$')R\x06parent\x12)\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12)\n" +
 	"\x10include_existing\x18\x02 \x01(\bR\x0fincludeExisting\x12B\n" +
 	"\x06states\x18\x03 \x03(\x0e2\x17.fantasia.v1.TrialStateB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\a\x82\x01\x04\x10\x01 \x00R\x06states\"?\n" +
 	"\x13WatchTrialsResponse\x12(\n" +

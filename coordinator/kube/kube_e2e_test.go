@@ -1,0 +1,321 @@
+//go:build e2e
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	"github.com/fantasia-hpo/fantasia/study"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestStudiesAsResources runs studies by their resources, against the cluster
+// that KUBECONFIG names; coordinators, worker, NATS and etcd run beside it.
+func TestStudiesAsResources(t *testing.T) {
+	r := newRig(t, 2)
+	t.Run("runs", r.with(testRuns))
+	t.Run("grows", r.with(testGrows))
+	t.Run("refused by the API server", r.with(testRefused))
+	t.Run("refused by the coordinator", r.with(testRejected))
+	t.Run("denied", r.with(testDenied))
+	t.Run("goes on under the next leader", r.with(testNextLeader))
+	t.Run("deleted through the API", r.with(testDeletedOtherwise))
+	t.Run("deleted", r.with(testDeleted))
+	t.Run("made again", r.with(testMadeAgain))
+	t.Run("released", r.with(testReleased))
+}
+
+func (r *rig) with(test func(t *testing.T, r *rig)) func(*testing.T) {
+	return func(t *testing.T) {
+		inner := *r
+		inner.t = t
+		test(t, &inner)
+	}
+}
+
+// complete waits for the end of a study, and holds its status against what the
+// evaluations logged.
+func complete(t *testing.T, r *rig, name string, trials int) *kube.Resource {
+	t.Helper()
+	got := r.await(name, func(k *kube.Resource) error {
+		if k.Status.State != study.Completed || k.Status.Recommended == nil || k.Status.Done != trials {
+			return fmt.Errorf("not complete: %+v", k.Status)
+		}
+		return condition(kube.ConditionComplete, kube.ReasonCompleted, "")(k)
+	})
+	values, best := r.evaluations(r.namespace+"."+name), math.Inf(1)
+	for trial, list := range values {
+		// A trial can have been run more than once only where a leader was killed.
+		if slices.Min(list) != slices.Max(list) {
+			t.Errorf("trial %s has the values %v", trial, list)
+		}
+		best = min(best, list[0])
+	}
+	s := &got.Status
+	if len(values) != trials || s.Best == nil || s.Best.Value != best || s.Counts == nil || s.Counts.Completed != trials {
+		t.Errorf("%d trials were evaluated, the best %v; the status is %+v", len(values), best, s)
+	}
+	if x, ok := s.Best.Parameters["x"].(float64); !ok || (x-0.3)*(x-0.3) != best {
+		t.Errorf("the best parameters are %v", s.Best.Parameters)
+	}
+	if !slices.Contains(got.Finalizers, kube.Finalizer) || s.ID != got.ID() || s.StartTime == nil || s.CompletionTime == nil {
+		t.Errorf("the resource is %+v", got)
+	}
+	in, err := r.ledger.Study(t.Context(), r.namespace+"."+name)
+	if err != nil || in.Study.ID != got.ID() {
+		t.Errorf("the ledger has %+v, %v", in.Study, err)
+	}
+	return got
+}
+
+func testRuns(t *testing.T, r *rig) {
+	if err := r.apply(r.study("runs", 12)); err != nil {
+		t.Fatal(err)
+	}
+	got := complete(t, r, "runs", 12)
+	table := r.table()
+	var names []string
+	for _, c := range table.ColumnDefinitions {
+		if c.Priority == 0 {
+			names = append(names, c.Name)
+		}
+	}
+	if want := []string{"Name", "State", "Done", "Trials", "Best", "Age"}; !slices.Equal(names, want) {
+		t.Errorf("kubectl get shows the columns %q, want %q", names, want)
+	}
+	row := fmt.Sprint(table.Rows[0].Cells[:5]...)
+	if want := fmt.Sprint("runs", "COMPLETED", int64(12), int64(12), got.Status.Best.Value); row != want {
+		t.Errorf("kubectl get shows %s, want %s", row, want)
+	}
+}
+
+func testGrows(t *testing.T, r *rig) {
+	if err := r.apply(r.study("runs", 15)); err != nil {
+		t.Fatal(err)
+	}
+	complete(t, r, "runs", 15)
+	err := r.apply(r.study("runs", 15, "metric: loss", "metric: other"))
+	if err == nil || !strings.Contains(err.Error(), "objective.metric cannot change once the study has begun") {
+		t.Errorf("another metric: %v", err)
+	}
+	if err := r.apply(r.study("runs", 16, "max: 1}", "max: 2}")); err != nil {
+		t.Fatal(err)
+	}
+	r.await("runs", condition(kube.ConditionAccepted, kube.ReasonIncompatible, "spec.parameters.x.max was 1 and is 2"))
+	if err := r.apply(r.study("runs", 15)); err != nil {
+		t.Fatal(err)
+	}
+	r.await("runs", condition(kube.ConditionAccepted, kube.ReasonAccepted, ""))
+}
+
+// testRefused holds what the definition itself refuses, in clear words.
+func testRefused(t *testing.T, r *rig) {
+	for _, test := range []struct{ name, old, new, says string }{
+		{"bounds", "max: 1}", "max: -1}", "spec.parameters[0].max: Invalid value: max must be above min"},
+		{"log", "min: 0, max: 1}", "min: 0, max: 1, scale: log}", "spec.parameters[0].min: Invalid value: scale log needs a range above 0"},
+		{"no-max", ", max: 1}", "}", "a float or an int needs min and max"},
+		{"type", "type: float", "type: real", `spec.parameters[0].type: Unsupported value: "real": supported values: "float", "int"`},
+		{"int", "type: float, min: 0", "type: int, min: 0.5", "an int has whole bounds"},
+		{"step", "max: 1}", "max: 1, step: 3}", "a step is at most the whole range"},
+		{"no-trials", "maxTrials: 5", "maxTrials: 0", "spec.budget.maxTrials: Invalid value: 0: spec.budget.maxTrials in body should be greater than or equal to 1"},
+		{"metrics", "retries:", "metrics: {pattern: a, file: b}, retries:", "metrics have one of pattern and file"},
+		{"env", "retries:", "env: {FANTASIA_X: a}, retries:", "FANTASIA_ are reserved"},
+		{"direction", ", direction: minimize", "", "spec.objective.direction: Required value"},
+		{"a.b", "", "", "a study's name is lower-case letters, digits and dashes"},
+	} {
+		err := r.apply(r.study(test.name, 5, test.old, test.new))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.says)
+		}
+	}
+	twice := r.study("twice", 5, "max: 1}]", "max: 1}, {name: x, type: bool}]")
+	_, err := r.kube.Resource(kube.Studies()).Namespace(r.namespace).Create(t.Context(), twice, metav1.CreateOptions{})
+	if want := `spec.parameters[1]: Duplicate value: {"name":"x"}`; !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("one name twice: %v, want %q", err, want)
+	}
+}
+
+// testRejected holds what only the coordinator sees: the condition has the texts
+// of the command line.
+func testRejected(t *testing.T, r *rig) {
+	const old, new = "algorithm: {name: random", "constraints: ['y <= 1']\n  algorithm: {name: magic"
+	if err := r.apply(r.study("rejected", 5, old, new)); err != nil {
+		t.Fatal(err)
+	}
+	got := r.await("rejected", condition(kube.ConditionAccepted, kube.ReasonInvalid, "spec.algorithm.name: \"magic\" is no algorithm"))
+	if err := condition(kube.ConditionAccepted, kube.ReasonInvalid, `spec.constraints[0]: "y <= 1": `)(got); err != nil {
+		t.Error(err)
+	}
+	if got.Status.State != kube.StateRejected || len(got.Finalizers) != 0 {
+		t.Errorf("the resource is %+v", got)
+	}
+	// Mended, it runs.
+	if err := r.apply(r.study("rejected", 5)); err != nil {
+		t.Fatal(err)
+	}
+	complete(t, r, "rejected", 5)
+}
+
+func testDenied(t *testing.T, r *rig) {
+	if err := r.apply(r.study("denied", 5, "parallelism: 4", "pool: gpu")); err != nil {
+		t.Fatal(err)
+	}
+	r.await("denied", condition(kube.ConditionAccepted, kube.ReasonDenied, `"gpu" is not for namespace `+r.namespace+": it may use default"))
+	if _, err := r.ledger.Study(t.Context(), r.namespace+".denied"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("the ledger: %v", err)
+	}
+}
+
+func testNextLeader(t *testing.T, r *rig) {
+	const trials = 120
+	if err := r.apply(r.study("failover", trials)); err != nil {
+		t.Fatal(err)
+	}
+	r.await("failover", func(k *kube.Resource) error {
+		if k.Status.Done < 10 {
+			return fmt.Errorf("%d are done", k.Status.Done)
+		}
+		return nil
+	})
+	p, _, epoch := r.leader(0)
+	p.Kill()
+	r.leader(epoch)
+	p.Restart()
+	complete(t, r, "failover", trials)
+}
+
+func testDeletedOtherwise(t *testing.T, r *rig) {
+	if err := r.apply(r.study("elsewhere", 100000)); err != nil {
+		t.Fatal(err)
+	}
+	r.await("elsewhere", condition(kube.ConditionProgressing, kube.ReasonRunning, ""))
+	_, address, _ := r.leader(0)
+	client := fantasiav1connect.NewStudyServiceClient(http.DefaultClient, "http://"+address)
+	name := "studies/" + r.namespace + ".elsewhere"
+	if _, err := client.StopStudy(t.Context(), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: name, Reason: "enough"})); err != nil {
+		t.Fatal(err)
+	}
+	r.await("elsewhere", condition(kube.ConditionProgressing, kube.ReasonStopped, "enough"))
+	if _, err := client.DeleteStudy(t.Context(), connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: true})); err != nil {
+		t.Fatal(err)
+	}
+	r.await("elsewhere", condition(kube.ConditionAccepted, kube.ReasonDeleted, "was deleted there"))
+}
+
+// erase deletes a resource, and waits until it and its study are gone.
+func erase(t *testing.T, r *rig, name string) {
+	t.Helper()
+	k, err := r.get(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.kube.Resource(kube.Studies()).Namespace(r.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, patience, func(ctx context.Context) error {
+		if _, err := r.get(ctx, name); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("get the deleted resource: %v", err)
+		}
+		return nil
+	})
+	for _, key := range []string{"studies/" + k.ID() + "/", "names/" + r.namespace + "." + name} {
+		resp, err := r.etcd.Get(t.Context(), "/fantasia/v1/"+key, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil || resp.Count != 0 {
+			t.Errorf("the ledger has %d records below %s, %v", resp.Count, key, err)
+		}
+	}
+}
+
+func testDeleted(t *testing.T, r *rig) {
+	if err := r.apply(r.study("running", 100000)); err != nil {
+		t.Fatal(err)
+	}
+	r.await("running", func(k *kube.Resource) error {
+		if k.Status.Done == 0 {
+			return errors.New("no trial has ended")
+		}
+		return nil
+	})
+	for _, name := range []string{"running", "runs", "denied", "elsewhere"} {
+		erase(t, r, name)
+	}
+}
+
+// testMadeAgain makes a resource again under the name of a deleted one.
+func testMadeAgain(t *testing.T, r *rig) {
+	first := complete(t, r, "rejected", 5)
+	erase(t, r, "rejected")
+	if err := r.apply(r.study("rejected", 5)); err != nil {
+		t.Fatal(err)
+	}
+	second := r.await("rejected", condition(kube.ConditionComplete, kube.ReasonCompleted, ""))
+	if first.Status.ID == second.Status.ID {
+		t.Errorf("both studies have the id %s", second.Status.ID)
+	}
+}
+
+// testReleased takes the finalizers off while coordinators run, which leave the
+// resources alone; those that are started later take them up again.
+func testReleased(t *testing.T, r *rig) {
+	if err := r.apply(r.study("released", 100000)); err != nil {
+		t.Fatal(err)
+	}
+	r.await("released", condition(kube.ConditionProgressing, kube.ReasonRunning, ""))
+	out, err := exec.CommandContext(t.Context(), r.release, "release-studies", "--study-namespaces", r.namespace).CombinedOutput()
+	if err != nil || !strings.HasSuffix(string(out), " studies released\n") {
+		t.Fatalf("release-studies: %v\n%s", err, out)
+	}
+	before, err := r.get(t.Context(), "released")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := r.ledger.Study(t.Context(), before.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The study moves on, its resource does not.
+	testenv.Eventually(t, patience, func(ctx context.Context) error {
+		now, err := r.ledger.Study(ctx, before.ID())
+		if err == nil && now.Status.Counts.Ended() < in.Status.Counts.Ended()+100 {
+			err = errors.New("the study has hardly moved")
+		}
+		return err
+	})
+	after, err := r.get(t.Context(), "released")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(after.Finalizers) != 0 || after.Status.Done > in.Status.Counts.Ended()+1 {
+		t.Errorf("a released resource is %+v", after)
+	}
+	for _, p := range r.coordinators {
+		p.Kill()
+	}
+	for _, p := range r.coordinators {
+		p.Restart()
+	}
+	r.await("released", func(k *kube.Resource) error {
+		if !slices.Contains(k.Finalizers, kube.Finalizer) || k.Annotations[kube.ReleasedAnnotation] != "" || k.Status.Done <= after.Status.Done {
+			return fmt.Errorf("it is not taken up again: %+v", k)
+		}
+		return nil
+	})
+	erase(t, r, "released")
+	erase(t, r, "failover")
+}

@@ -1,0 +1,326 @@
+//go:build e2e
+
+package kube_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/crd"
+	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	yaml "go.yaml.in/yaml/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	module = "github.com/fantasia-hpo/fantasia/"
+	// patience bounds every wait that should succeed.
+	patience = 2 * time.Minute
+	// program makes the test binary the program that is tuned; its value is
+	// where evaluations are logged.
+	program = "E2E_KUBE_PROGRAM"
+)
+
+func TestMain(m *testing.M) {
+	if log := os.Getenv(program); log != "" {
+		if err := evaluate(log); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// evaluate is the program: a parabola, which takes a tenth of a second.
+func evaluate(path string) (err error) {
+	var p struct{ X float64 }
+	if err := json.Unmarshal([]byte(os.Getenv("FANTASIA_PARAMETERS")), &p); err != nil {
+		return err
+	}
+	time.Sleep(100 * time.Millisecond)
+	value := (p.X - 0.3) * (p.X - 0.3)
+	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	line, err := json.Marshal(evaluation{os.Getenv("FANTASIA_STUDY"), os.Getenv("FANTASIA_TRIAL"), value})
+	if err != nil {
+		return err
+	}
+	if _, err := log.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	fmt.Printf(`{"fantasia": {"metrics": {"loss": %v}}}`+"\n", value)
+	return nil
+}
+
+// evaluation is a line of the program's log.
+type evaluation struct {
+	Study, Trial string
+	Value        float64
+}
+
+// rig is a namespace of the cluster, and coordinators and a worker beside it.
+type rig struct {
+	t            *testing.T
+	namespace    string
+	log          string // of the evaluations
+	kube         dynamic.Interface
+	config       *rest.Config
+	etcd         *clientv3.Client
+	ledger       *ledger.Ledger
+	coordinators map[string]*testenv.Process // by address
+	release      string                      // the coordinator's program
+}
+
+var (
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+func newRig(t *testing.T, coordinators int) *rig {
+	t.Helper()
+	config, err := kube.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, kube: client, config: config, namespace: fmt.Sprintf("fantasia-kube-%d", os.Getpid()), coordinators: map[string]*testenv.Process{}}
+	r.define()
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace}}}
+	if _, err := client.Resource(namespaces).Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, errRelease := kube.Release(ctx, client, []string{r.namespace}, time.Now())
+		if err := errors.Join(errRelease, client.Resource(namespaces).Delete(ctx, r.namespace, metav1.DeleteOptions{})); err != nil {
+			t.Error(err)
+		}
+	})
+	r.start(coordinators)
+	return r
+}
+
+// define installs the definition, or brings one that is there up to date. It
+// stays: others may use it.
+func (r *rig) define() {
+	r.t.Helper()
+	text, err := crd.YAML()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var definition any
+	if err := yaml.Unmarshal(text, &definition); err != nil {
+		r.t.Fatal(err)
+	}
+	patch, err := json.Marshal(definition)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	force := true
+	if _, err := r.kube.Resource(definitions).Patch(r.t.Context(), crd.Plural+"."+crd.Group, types.ApplyPatchType, patch,
+		metav1.PatchOptions{FieldManager: "e2e", Force: &force}); err != nil {
+		r.t.Fatal(err)
+	}
+	testenv.Eventually(r.t, patience, func(ctx context.Context) error {
+		_, err := r.kube.Resource(kube.Studies()).List(ctx, metav1.ListOptions{})
+		return err
+	})
+}
+
+// start starts the coordinators and the worker.
+func (r *rig) start(coordinators int) {
+	t := r.t
+	t.Helper()
+	nats, etcd, dir := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t), t.TempDir()
+	r.etcd = testenv.EtcdClient(t, etcd.URL)
+	r.ledger, r.log = ledger.New(r.etcd, ledger.Options{}), filepath.Join(dir, "evaluations")
+	pools := filepath.Join(dir, "pools.yaml")
+	if err := os.WriteFile(pools, fmt.Appendf(nil, "%s: [default]\n", r.namespace), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.release = testenv.Build(t, module+"cmd/coordinator")
+	for i := range coordinators {
+		address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
+		r.coordinators[address] = testenv.Start(t, r.release, []string{
+			"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", fmt.Sprintf("c%d", i), "--lease-ttl", "2s",
+			"--studies", "--study-pools", pools, "--study-namespaces", r.namespace,
+		}, nil, func(ctx context.Context) error { return get(ctx, "http://"+address+"/readyz") })
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
+		"--nats", nats.URL, "--slots", "4", "--gpus", "none", "--state", filepath.Join(dir, "worker"), "--", self,
+	}, []string{program + "=" + r.log}, nil)
+}
+
+func get(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return nil
+}
+
+// leader is the coordinator that leads, and its address.
+func (r *rig) leader(after int64) (p *testenv.Process, address string, epoch int64) {
+	r.t.Helper()
+	testenv.Eventually(r.t, patience, func(ctx context.Context) (err error) {
+		address, epoch, err = election.Leader(ctx, r.etcd, r.ledger.LeaderKey())
+		if err == nil && epoch <= after {
+			err = errors.New("the old leader's key is still there")
+		}
+		return err
+	})
+	if p = r.coordinators[address]; p == nil {
+		r.t.Fatalf("the leader is %q, which is no coordinator of the test", address)
+	}
+	return p, address, epoch
+}
+
+// study is a resource, whose spec is changed by replacements.
+func (r *rig) study(name string, trials int, replace ...string) *unstructured.Unstructured {
+	r.t.Helper()
+	text := strings.NewReplacer(replace...).Replace(fmt.Sprintf(`
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: %s}
+spec:
+  objective: {metric: loss, direction: minimize}
+  parameters: [{name: x, type: float, min: 0, max: 1}]
+  algorithm: {name: random, seed: 1}
+  budget: {maxTrials: %d}
+  parallelism: 4
+  trial: {command: [unused], retries: {lost: 10}}
+`, name, trials))
+	u := &unstructured.Unstructured{}
+	var object any
+	err := yaml.Unmarshal([]byte(text), &object)
+	if err == nil {
+		text, errJSON := json.Marshal(object)
+		err = errors.Join(errJSON, u.UnmarshalJSON(text))
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return u
+}
+
+// apply is kubectl apply --server-side.
+func (r *rig) apply(u *unstructured.Unstructured) error {
+	_, err := r.kube.Resource(kube.Studies()).Namespace(r.namespace).Apply(r.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "kubectl"})
+	return err
+}
+
+// get reads a resource.
+func (r *rig) get(ctx context.Context, name string) (*kube.Resource, error) {
+	u, err := r.kube.Resource(kube.Studies()).Namespace(r.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return kube.Read(u)
+}
+
+// await waits until a resource is as it should be; want says what is missing.
+func (r *rig) await(name string, want func(*kube.Resource) error) *kube.Resource {
+	r.t.Helper()
+	var last *kube.Resource
+	testenv.Eventually(r.t, patience, func(ctx context.Context) (err error) {
+		if last, err = r.get(ctx, name); err != nil {
+			return err
+		}
+		if last.Status.ObservedGeneration != last.Generation {
+			return fmt.Errorf("generation %d is not observed: %+v", last.Generation, last.Status)
+		}
+		return want(last)
+	})
+	return last
+}
+
+// condition wants a condition with a reason, and a text in its message.
+func condition(kind, reason, says string) func(*kube.Resource) error {
+	return func(r *kube.Resource) error {
+		for _, c := range r.Status.Conditions {
+			if c.Type == kind && c.Reason == reason && strings.Contains(c.Message, says) {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s with reason %s and %q: %+v", kind, reason, says, r.Status)
+	}
+}
+
+// evaluations are the values that were logged for a study, by trial.
+func (r *rig) evaluations(study string) map[string][]float64 {
+	r.t.Helper()
+	text, err := os.ReadFile(r.log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	values := map[string][]float64{}
+	for line := range strings.Lines(string(text)) {
+		var e evaluation
+		if json.Unmarshal([]byte(line), &e) == nil && e.Study == study {
+			values[e.Trial] = append(values[e.Trial], e.Value)
+		}
+	}
+	return values
+}
+
+// table is what kubectl get prints: the API server makes its cells.
+func (r *rig) table() *metav1.Table {
+	r.t.Helper()
+	url := r.config.Host + "/apis/fantasia.dev/v1/namespaces/" + r.namespace + "/studies"
+	client, err := rest.HTTPClientFor(r.config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	resp, err := client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var table metav1.Table
+	if err := json.NewDecoder(resp.Body).Decode(&table); err != nil {
+		r.t.Fatal(err)
+	}
+	return &table
+}
