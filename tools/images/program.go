@@ -45,7 +45,7 @@ var programs = []program{
 	{name: "digits", binary: "digits", pkg: "./examples/digits", title: "Handwritten digits",
 		description: "A training job to tune: a small neural network on handwritten digits", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
 	{name: "e2e", binary: "witness", pkg: "./deploy/e2e/witness", title: "Witness",
-		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource, with: []string{"./examples/digits"}},
+		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource, with: []string{"./examples/digits", "./deploy/e2e/actor"}},
 }
 
 // choose returns the programs that have the names, or all without any.

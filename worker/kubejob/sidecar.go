@@ -11,6 +11,8 @@ const (
 	sidecarName   = "fantasia-report"
 	sidecarVolume = "fantasia-report"
 	sidecarMount  = "/var/run/fantasia"
+	// workerPath is where the worker is in its own image.
+	workerPath = "/usr/local/bin/worker"
 )
 
 // sidecar is the native sidecar that takes reports beside a program. The
@@ -54,12 +56,12 @@ func asList(v any) []any {
 func (s *sidecar) container(mount map[string]any) map[string]any {
 	return map[string]any{
 		"name": sidecarName, "image": s.image, "imagePullPolicy": s.policy, "restartPolicy": "Always",
-		"command": []any{"/worker"}, "args": []any{"job-sidecar", "--dir", sidecarMount},
+		"command": []any{workerPath}, "args": []any{"job-sidecar", "--dir", sidecarMount},
 		"env": []any{map[string]any{"name": "FANTASIA_ATTEMPT_JSON", "value": escape(s.attempt)}},
 		// The program starts after this: its report file is there then, and
 		// may be written by whichever user it runs as.
 		"lifecycle": map[string]any{"postStart": map[string]any{"exec": map[string]any{
-			"command": []any{"/worker", "job-sidecar", "--dir", sidecarMount, "--prepare"},
+			"command": []any{workerPath, "job-sidecar", "--dir", sidecarMount, "--prepare"},
 		}}},
 		"volumeMounts":             []any{mount},
 		"terminationMessagePolicy": "File",

@@ -1,0 +1,142 @@
+// Command actor is, for end-to-end tests, a training program that does as it is
+// told: it reports the square of the parameter x at each of its steps, on stdout,
+// into the file FANTASIA_REPORT or over HTTP, fills memory, and ends as asked. Told
+// to end by SIGTERM it leaves a checkpoint, and ends well.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const page = 4096
+
+// play is what it is told.
+type play struct {
+	report string
+	steps  int
+	pause  time.Duration
+	memory int // MiB
+	exit   int
+	x      float64
+	client *http.Client
+	id     string // of the trial, over HTTP
+}
+
+func main() {
+	p := play{client: &http.Client{Timeout: time.Minute}}
+	flag.StringVar(&p.report, "report", "stdout", "stdout, file, http or none")
+	flag.IntVar(&p.steps, "steps", 1, "reports")
+	flag.DurationVar(&p.pause, "pause", 0, "time before each report")
+	flag.IntVar(&p.memory, "memory", 0, "memory to fill first, in MiB")
+	flag.IntVar(&p.exit, "exit", 0, "exit code")
+	flag.Parse()
+	if err := p.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "actor:", err)
+		os.Exit(3)
+	}
+	os.Exit(p.exit)
+}
+
+func (p *play) run() error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	var err error
+	if p.x, err = strconv.ParseFloat(os.Getenv("FANTASIA_PARAM_X"), 64); err != nil {
+		return fmt.Errorf("FANTASIA_PARAM_X: %w", err)
+	}
+	ballast := make([]byte, p.memory<<20)
+	for i := 0; i < len(ballast); i += page {
+		ballast[i] = 1
+	}
+	if p.report == "http" {
+		if err := p.next(); err != nil {
+			return err
+		}
+	}
+	for step := 1; step <= p.steps; step++ {
+		select {
+		case <-stop:
+			fmt.Printf(`{"fantasia": {"checkpoint": "step-%d"}}`+"\n", step-1)
+			p.exit = 0
+			return nil
+		case <-time.After(p.pause):
+		}
+		if err := p.tell(step); err != nil {
+			return err
+		}
+	}
+	fmt.Println("played with", len(ballast)>>20, "MiB")
+	if p.report == "http" {
+		return p.post("complete", map[string]any{"id": p.id}, nil)
+	}
+	return nil
+}
+
+// tell reports a step.
+func (p *play) tell(step int) error {
+	line := fmt.Sprintf(`{"fantasia": {"step": %d, "metrics": {"error": %v}}}`, step, p.x*p.x)
+	switch p.report {
+	case "stdout":
+		fmt.Println(line)
+		return nil
+	case "file":
+		f, err := os.OpenFile(os.Getenv("FANTASIA_REPORT"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(f, line)
+		return errors.Join(err, f.Close())
+	case "http":
+		return p.post("report", map[string]any{"id": p.id, "step": step, "metrics": map[string]float64{"error": p.x * p.x}}, nil)
+	}
+	return nil
+}
+
+// next asks for the trial, whose x must be that of the environment.
+func (p *play) next() error {
+	var trial struct {
+		ID         string
+		Parameters struct{ X float64 }
+	}
+	if err := p.post("next", map[string]any{}, &trial); err != nil {
+		return err
+	}
+	if p.id = trial.ID; trial.Parameters.X != p.x {
+		return fmt.Errorf("next says x=%v, the environment %v", trial.Parameters.X, p.x)
+	}
+	return nil
+}
+
+func (p *play) post(what string, body, answer any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	resp, err := p.client.Post(os.Getenv("FANTASIA_SIDECAR")+"/v1/"+what, "application/json", bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // read
+	data, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", what, resp.Status, data)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(data, answer)
+}
