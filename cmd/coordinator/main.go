@@ -59,6 +59,8 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Etcd, "etcd", []string{"http://localhost:2379"}, "addresses of etcd")
 	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
+	o.EtcdAccess.Flags(f)
+	o.NATSAccess.Flags(f)
 	f.StringVar(&o.Listen, "listen", ":8080", "where to serve the API, /metrics, /healthz and /readyz")
 	f.StringVar(&o.Advertise, "advertise", "", "how other replicas reach this one (default: the listening address)")
 	f.StringVar(&o.Name, "name", host, "this replica's name")
@@ -68,6 +70,7 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run the Study resources of the Kubernetes cluster that KUBECONFIG names or that this runs in")
 	namespaceFlag(f, &o.Kubernetes.StudyNamespaces)
 	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that the studies of each namespace may use; none without one")
+	f.StringVar(&o.Kubernetes.Scale, "scale", "", "YAML `file` of the Deployments and StatefulSets of pools, whose scale the leader sets; none without one")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.AddCommand(releaseCommand())
 	return cmd

@@ -78,6 +78,7 @@ func newOptions(stderr io.Writer) *attach.Options {
 func sharedFlags(f *pflag.FlagSet, o *attach.Options) {
 	w := &o.Worker
 	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
+	o.Access.Flags(f)
 	f.StringVar(&w.Name, "name", "", "the worker's name (default: drawn once and kept in its state directory)")
 	f.StringVar(&w.Pool, "pool", w.Pool, "the pool whose trials it takes")
 	f.IntVar(&w.Slots, "slots", w.Slots, "how many trials it runs at once")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/access"
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
@@ -32,8 +33,9 @@ type Options struct {
 	// Setup completes the worker's options when its name, bus and telemetry are
 	// set, such as by NewEvaluator; it may be nil.
 	Setup func(ctx context.Context, w *worker.Options) error
-	// NATS are the addresses of its servers.
-	NATS []string
+	// NATS are the addresses of its servers, Access who the worker is to them.
+	NATS   []string
+	Access access.NATS
 	// Listen is where probes and metrics are served; empty for nowhere.
 	Listen  string
 	Version string
@@ -57,7 +59,12 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("set telemetry up: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
-	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(natsbus.WorkerConnectOptions(w.Pool, w.Name), nats.RetryOnFailedConnect(true))...)
+	credentials, err := o.Access.Options(tel.Logger())
+	if err != nil {
+		return err
+	}
+	options := append(natsbus.WorkerConnectOptions(w.Pool, w.Name), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(options, credentials...)...)
 	if err != nil {
 		return fmt.Errorf("connect to NATS at %s: %w", strings.Join(o.NATS, ","), err)
 	}

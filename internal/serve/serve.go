@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/access"
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 	"github.com/fantasia-hpo/fantasia/internal/wire"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -28,6 +29,9 @@ const closeTimeout = 10 * time.Second
 type Options struct {
 	// Etcd and NATS are the addresses of their servers.
 	Etcd, NATS []string
+	// EtcdAccess and NATSAccess are who the coordinator is to them.
+	EtcdAccess access.Etcd
+	NATSAccess access.NATS
 	// Listen is where the API is served, Advertise how other replicas reach it
 	// (default: Listen, where that names a host).
 	Listen, Advertise string
@@ -54,7 +58,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("set telemetry up: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
-	etcd, err := ledger.Connect(o.Etcd)
+	identity, err := o.EtcdAccess.Config(o.Etcd)
+	if err != nil {
+		return err
+	}
+	etcd, err := ledger.Connect(o.Etcd, identity)
 	if err != nil {
 		return err
 	}
@@ -99,7 +107,11 @@ func Run(ctx context.Context, o Options) (err error) {
 // connect waits for NATS: a coordinator may be started before it.
 func connect(ctx context.Context, o Options, tel *telemetry.Telemetry, stack *lifecycle.Stack) (messaging.Leader, error) {
 	options := append(natsbus.ConnectOptions("coordinator-"+o.Name), nats.RetryOnFailedConnect(true))
-	conn, err := nats.Connect(strings.Join(o.NATS, ","), options...)
+	credentials, err := o.NATSAccess.Options(tel.Logger())
+	if err != nil {
+		return nil, err
+	}
+	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(options, credentials...)...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", strings.Join(o.NATS, ","), err)
 	}

@@ -3,6 +3,7 @@ package testenv
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ type Etcd struct {
 }
 
 // StartEtcd starts one etcd and waits until it serves. Further arguments are
-// etcd's own flags.
+// etcd's own flags; with --cert-file it serves its clients over TLS.
 func StartEtcd(t testing.TB, args ...string) *Etcd {
 	t.Helper()
 	return StartEtcdCluster(t, 1, args...)[0]
@@ -31,14 +32,21 @@ func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
 	t.Helper()
 	path, dir := Build(t, etcdModule), t.TempDir()
 	clients, peers, members := make([]string, n), make([]string, n), make([]string, n)
+	scheme := "http"
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--cert-file=") }) {
+		scheme = "https"
+	}
 	for i := range n {
-		clients[i] = fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
+		clients[i] = fmt.Sprintf("%s://127.0.0.1:%d", scheme, FreePort(t))
 		peers[i] = fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
 		members[i] = fmt.Sprintf("etcd-%d=%s", i, peers[i])
 	}
 	out := make([]*Etcd, n)
 	for i := range n {
-		name := fmt.Sprintf("etcd-%d", i)
+		name, health := fmt.Sprintf("etcd-%d", i), clients[i]
+		if scheme == "https" { // its health is asked for without a certificate
+			health = fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
+		}
 		flags := append([]string{
 			"--name=" + name, "--data-dir=" + filepath.Join(dir, name),
 			"--listen-client-urls=" + clients[i], "--advertise-client-urls=" + clients[i],
@@ -46,7 +54,10 @@ func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
 			"--initial-cluster=" + strings.Join(members, ","), "--initial-cluster-token=" + filepath.Base(dir),
 			"--log-level=warn",
 		}, args...)
-		out[i] = &Etcd{Process: prepare(t, path, flags, nil, answersOK(clients[i]+"/health")), URL: clients[i]}
+		if health != clients[i] {
+			flags = append(flags, "--listen-metrics-urls="+health)
+		}
+		out[i] = &Etcd{Process: prepare(t, path, flags, nil, answersOK(health+"/health")), URL: clients[i]}
 		out[i].name = name
 		out[i].start()
 	}

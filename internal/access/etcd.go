@@ -1,0 +1,114 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+)
+
+// Etcd is how a program shows who it is to etcd; the zero value is nobody, in
+// the clear or, where an address says https, with the system's certificates.
+type Etcd struct {
+	TLS      Files
+	Password Password
+}
+
+// Flags adds the flags.
+func (e *Etcd) Flags(f *pflag.FlagSet) {
+	e.TLS.flags(f, "etcd", "etcd")
+	e.Password.flags(f, "etcd", "etcd")
+}
+
+// Config changes the configuration of a client of the endpoints. Every file is
+// checked now and read again for each connection and each log-in.
+func (e *Etcd) Config(endpoints []string) (func(*clientv3.Config), error) {
+	e.TLS.flag, e.Password.flag = "etcd", "etcd"
+	if err := errors.Join(e.TLS.check(), e.Password.check()); err != nil {
+		return nil, err
+	}
+	secure := 0
+	for _, endpoint := range endpoints {
+		if strings.HasPrefix(endpoint, "https://") || strings.HasPrefix(endpoint, "unixs:") {
+			secure++
+		}
+	}
+	if secure != 0 && secure != len(endpoints) {
+		return nil, fmt.Errorf("--etcd %q: some addresses begin with https:// and some do not", endpoints)
+	}
+	if secure == 0 && e.TLS.given() {
+		return nil, fmt.Errorf("--etcd %q: must begin with https://, since --etcd-ca or --etcd-cert is given", endpoints)
+	}
+	initial := ""
+	if e.Password.User != "" {
+		initial, _ = e.Password.read() // checked above
+	}
+	return func(c *clientv3.Config) {
+		if secure != 0 {
+			c.DialOptions = append(c.DialOptions, grpc.WithTransportCredentials(&fresh{tls: e.TLS}))
+		}
+		if e.Password.User != "" {
+			c.Username, c.Password = e.Password.User, initial
+			c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(e.logIn))
+		}
+	}, nil
+}
+
+// logIn puts the password of now into a request to log in.
+func (e *Etcd) logIn(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	if r, ok := req.(*etcdserverpb.AuthenticateRequest); ok {
+		password, err := e.Password.read()
+		if err != nil {
+			return err
+		}
+		r.Password = password
+	}
+	return invoke(ctx, method, req, reply, c, o...)
+}
+
+// fresh is TLS whose files are read for each connection.
+type fresh struct {
+	tls  Files
+	name string // to check certificates against in place of the address
+}
+
+var _ credentials.TransportCredentials = (*fresh)(nil)
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (f *fresh) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	config, err := f.tls.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	config.ServerName = f.name
+	return credentials.NewTLS(config).ClientHandshake(ctx, authority, c)
+}
+
+// ServerHandshake implements credentials.TransportCredentials; a client has none.
+func (f *fresh) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("these credentials are a client's")
+}
+
+// Info implements credentials.TransportCredentials.
+func (f *fresh) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls", ServerName: f.name}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (f *fresh) Clone() credentials.TransportCredentials {
+	clone := *f
+	return &clone
+}
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (f *fresh) OverrideServerName(name string) error {
+	f.name = name
+	return nil
+}
