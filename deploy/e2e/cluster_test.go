@@ -33,9 +33,10 @@ type cluster struct {
 	config    *rest.Config
 	kube      kubernetes.Interface
 	namespace string
-	tag, next string // of the images: two versions
-	values    string // a file
-	crds      bool   // whether the release brings the definition of studies
+	tag, next string   // of the images: two versions
+	values    string   // a file
+	crds      bool     // whether the release brings the definition of studies
+	before    []string // what the namespace has without the release
 	began     time.Time
 }
 
@@ -59,6 +60,7 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NoWarnings{}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +128,7 @@ func (c *cluster) show(ctx context.Context) {
 		c.t.Log(err)
 		return
 	}
-	lines := int64(40)
+	lines := int64(15)
 	for _, p := range pods.Items {
 		c.t.Logf("pod %s: %s %s", p.Name, p.Status.Phase, p.Status.Message)
 		for _, container := range append(p.Spec.InitContainers, p.Spec.Containers...) {

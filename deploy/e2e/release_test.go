@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,6 +63,12 @@ spec:
 func TestRelease(t *testing.T) {
 	c := newCluster(t)
 	c.startWitness()
+	c.await(time.Minute, func(ctx context.Context) (err error) {
+		if c.before, err = c.objects(ctx); err == nil && !slices.Contains(c.before, "ConfigMap kube-root-ca.crt") {
+			err = errors.New("the namespace is not ready")
+		}
+		return err
+	})
 	for _, part := range []struct {
 		name string
 		run  func(c *cluster)
@@ -69,6 +76,12 @@ func TestRelease(t *testing.T) {
 		{"install", (*cluster).testInstall},
 		{"helm test", (*cluster).testHelmTest},
 		{"study of a pool", (*cluster).testPool},
+		{"kill the leader", (*cluster).testKillLeader},
+		{"delete workers", (*cluster).testDeleteWorkers},
+		{"drain", (*cluster).testDrain},
+		{"upgrade and roll back", (*cluster).testUpgrade},
+		{"scale", (*cluster).testScale},
+		{"uninstall", (*cluster).testUninstall},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(c.in(t)) }) {
 			return

@@ -115,6 +115,11 @@ func (c *cluster) compare(name string, trials int) map[fantasiav1.AttemptState]i
 				c.t.Errorf("%s: attempt %d of trial %d began %d times", name, k.attempt, k.trial, begun[k])
 			}
 			if a.GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED {
+				// A program may end just as it is asked to stop, or with its machine; the
+				// trial runs again.
+				if len(finished[k]) > 0 && a.GetState() != lost && a.GetState() != handedBack {
+					c.t.Errorf("%s: attempt %d of trial %d finished and is %v", name, k.attempt, k.trial, a.GetState())
+				}
 				continue
 			}
 			succeeded++

@@ -1,0 +1,219 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	succeeded  = fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED
+	lost       = fantasiav1.AttemptState_ATTEMPT_STATE_LOST
+	handedBack = fantasiav1.AttemptState_ATTEMPT_STATE_HANDED_BACK
+)
+
+// delete deletes a pod: with its own grace time, or at once.
+func (c *cluster) delete(pod string, atOnce bool) {
+	c.t.Helper()
+	options := metav1.DeleteOptions{}
+	if atOnce {
+		options.GracePeriodSeconds = pointer(int64(0))
+	}
+	if err := c.kube.CoreV1().Pods(c.namespace).Delete(c.t.Context(), pod, options); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// podOf is the pod of a worker of the default pool, from its name.
+func podOf(worker string) string { return strings.TrimPrefix(worker, "default.") }
+
+// busy waits for a worker of the default pool that evaluates something.
+func (c *cluster) busy(but ...string) string {
+	c.t.Helper()
+	var name string
+	c.await(time.Minute, func(ctx context.Context) error {
+		workers, err := c.workers(ctx, "default")
+		if err != nil {
+			return err
+		}
+		for _, w := range workers {
+			name = podOf(strings.TrimPrefix(w.GetName(), "workers/"))
+			if len(w.GetRunning()) > 0 && (len(but) == 0 || but[0] != name) {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d workers evaluates anything", len(workers))
+	})
+	return name
+}
+
+// testKillLeader kills the leader's pod in the middle of a study: the workers go
+// on meanwhile, and no attempt is lost.
+func (c *cluster) testKillLeader() {
+	c.create(studyFile("killed", "default", 16, 4, 60))
+	c.ended(2*time.Minute, "killed", 2)
+	old := c.leader("")
+	began := time.Now()
+	c.delete(old, true)
+	now := c.leader(old)
+	c.t.Logf("%s leads instead of %s after %.1fs", now, old, time.Since(began).Seconds())
+	c.completed(5*time.Minute, "killed")
+	if ways := c.compare("killed", 16); len(ways) != 1 {
+		c.t.Errorf("the attempts ended as %v, want all to succeed: workers outlive a leader", ways)
+	}
+	c.settled(2*time.Minute, "coordinator", 3, c.tag)
+}
+
+// testDeleteWorkers deletes a worker's pod, whose trials are handed back, and
+// another at once, whose trials may be lost; all run elsewhere.
+func (c *cluster) testDeleteWorkers() {
+	c.create(studyFile("workers", "default", 16, 4, 150))
+	c.ended(2*time.Minute, "workers", 1)
+	first := c.busy()
+	c.delete(first, false)
+	second := c.busy(first)
+	c.delete(second, true)
+	c.completed(8*time.Minute, "workers")
+	c.compare("workers", 16)
+	counts := map[string]int{}
+	for _, t := range c.trials("workers") {
+		for _, a := range t.GetAttempts() {
+			counts[podOf(a.GetWorker())+" "+a.GetState().String()]++
+			if a.GetState() == lost && podOf(a.GetWorker()) != second {
+				c.t.Errorf("trial %d: attempt %d was lost by %s, which was not killed", t.GetNumber(), a.GetNumber(), a.GetWorker())
+			}
+		}
+	}
+	if counts[first+" "+handedBack.String()] == 0 {
+		c.t.Errorf("the attempts ended as %v; want some handed back by %s", counts, first)
+	}
+	c.settled(2*time.Minute, "worker", 2, c.tag)
+}
+
+// evict asks for a pod's eviction, as a drain does.
+func (c *cluster) evict(ctx context.Context, pod string) error {
+	return c.kube.PolicyV1().Evictions(c.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: c.namespace}})
+}
+
+func (c *cluster) cordon(node string, on bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := c.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, on), metav1.PatchOptions{})
+	return err
+}
+
+// testDrain drains the release's pods from a node that has workers: they are
+// evicted, their trials handed back, and of the coordinators only as many go as
+// the disruption budget allows. The node is given back before the end.
+func (c *cluster) testDrain() {
+	c.create(studyFile("drained", "default", 16, 4, 150))
+	c.ended(2*time.Minute, "drained", 1)
+	c.busy()
+	workers, errWorkers := c.pods(c.t.Context(), "worker")
+	coordinators, errCoordinators := c.pods(c.t.Context(), "coordinator")
+	if err := errors.Join(errWorkers, errCoordinators); err != nil {
+		c.t.Fatal(err)
+	}
+	node := workers[0].Spec.NodeName
+	if err := c.cordon(node, true); err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() {
+		if err := c.cordon(node, false); err != nil {
+			c.t.Errorf("the node %s is still cordoned: %v", node, err)
+		}
+	}()
+	for _, p := range workers {
+		if p.Spec.NodeName != node {
+			continue
+		}
+		if err := c.evict(c.t.Context(), p.Name); err != nil {
+			c.t.Errorf("evict %s: %v", p.Name, err)
+		}
+	}
+	evicted, refused := 0, 0
+	for _, p := range coordinators {
+		switch err := c.evict(c.t.Context(), p.Name); {
+		case err == nil:
+			evicted++
+		case apierrors.IsTooManyRequests(err):
+			refused++
+		default:
+			c.t.Errorf("evict %s: %v", p.Name, err)
+		}
+	}
+	if evicted != 1 || refused != 2 {
+		c.t.Errorf("%d coordinators were evicted and %d protected, want 1 and 2", evicted, refused)
+	}
+	c.await(time.Minute, func(ctx context.Context) error {
+		left, err := c.pods(ctx, "worker")
+		for _, p := range left {
+			if p.Spec.NodeName == node {
+				err = fmt.Errorf("%s is still on %s", p.Name, node)
+			}
+		}
+		return err
+	})
+	if err := c.cordon(node, false); err != nil {
+		c.t.Fatal(err)
+	}
+	c.completed(8*time.Minute, "drained")
+	ways := c.compare("drained", 16)
+	if ways[handedBack] == 0 || ways[succeeded] != 16 || len(ways) != 2 {
+		c.t.Errorf("the attempts ended as %v; want some handed back, none lost", ways)
+	}
+	c.settled(2*time.Minute, "coordinator", 3, c.tag)
+	c.settled(2*time.Minute, "worker", 2, c.tag)
+}
+
+// testUpgrade rolls all of the release to another version and back, NATS and
+// etcd too, while a study runs.
+func (c *cluster) testUpgrade() {
+	c.create(studyFile("upgraded", "default", 24, 4, 150))
+	c.ended(2*time.Minute, "upgraded", 1)
+	rolled := func(tag string) {
+		for component, count := range map[string]int{"etcd": 1, "nats": 1, "coordinator": 3, "worker": 2} {
+			c.settled(4*time.Minute, component, count, tag)
+		}
+	}
+	began := time.Now()
+	c.chart("upgrade", c.installValues(2, c.next, ""))
+	rolled(c.next)
+	c.t.Logf("upgraded after %.1fs", time.Since(began).Seconds())
+	began = time.Now()
+	c.helm("rollback", release)
+	rolled(c.tag)
+	c.t.Logf("rolled back after %.1fs", time.Since(began).Seconds())
+	c.completed(8*time.Minute, "upgraded")
+	c.compare("upgraded", 24)
+}
+
+// testScale changes the pool's size by the chart, while a study runs.
+func (c *cluster) testScale() {
+	c.create(studyFile("scaled", "default", 24, 8, 60))
+	for _, n := range []int{4, 1, 2} {
+		c.chart("upgrade", c.installValues(n, c.tag, ""))
+		c.settled(2*time.Minute, "worker", n, c.tag)
+		c.await(time.Minute, func(ctx context.Context) error {
+			workers, err := c.workers(ctx, "default")
+			if err == nil && len(workers) != n {
+				err = fmt.Errorf("the leader knows %d workers, want %d", len(workers), n)
+			}
+			return err
+		})
+	}
+	c.completed(8*time.Minute, "scaled")
+	if ways := c.compare("scaled", 24); ways[lost] > 0 {
+		c.t.Errorf("the attempts ended as %v, want none lost: a pool that shrinks hands its trials back", ways)
+	}
+}
