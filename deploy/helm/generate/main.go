@@ -1,0 +1,37 @@
+// Command generate writes what is derived from the chart: the schema of its
+// values, its README, and the plain manifests of deploy/k8s. It is run in the
+// repository's root.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/fantasia-hpo/fantasia/deploy/helm"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := generate(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+func generate(ctx context.Context) error {
+	chart := filepath.Join("deploy", "helm", "fantasia")
+	files, err := helm.Derived(ctx, chart)
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(chart, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
