@@ -72,6 +72,6 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that the studies of each namespace may use; none without one")
 	f.StringVar(&o.Kubernetes.Scale, "scale", "", "YAML `file` of the Deployments and StatefulSets of pools, whose scale the leader sets; none without one")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
-	cmd.AddCommand(releaseCommand())
+	cmd.AddCommand(releaseCommand(), natsConfigCommand())
 	return cmd
 }

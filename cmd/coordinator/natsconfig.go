@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
+	"github.com/spf13/cobra"
+)
+
+func natsConfigCommand() *cobra.Command {
+	var a natsbus.Accounts
+	var workers []string
+	var store string
+	var accountsOnly bool
+	cmd := &cobra.Command{
+		Use:   "nats-config --pool NAME…",
+		Short: "Print the configuration of a NATS that confines workers",
+		Long: `Prints what nats-server's configuration file needs for Fantasia: JetStream that
+writes to the disk before it acknowledges, and two accounts. The coordinators'
+account holds the streams; the workers' imports only what a worker may call, for
+its own pool. The users are "coordinator", "pool-NAME" for each --pool, whose
+workers share a password, and "worker-POOL.NAME" for each --worker, whose password
+is good for that worker's name only. A user's password, or its bcrypt hash, comes
+from a variable of nats-server's environment, $PASSWORD_COORDINATOR,
+$PASSWORD_POOL_NAME and so on, which nats-server reads as a value of its
+configuration: put it in double quotes within the variable. --identity puts a
+bcrypt hash, a public NKey or another variable in its place.`,
+		Example: `  coordinator nats-config --pool default --pool gpu > nats.conf
+  PASSWORD_COORDINATOR='"…"' PASSWORD_POOL_DEFAULT='"…"' PASSWORD_POOL_GPU='"…"' nats-server -c nats.conf`,
+		Args:    cobra.NoArgs,
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, w := range workers {
+				pool, name, ok := strings.Cut(w, "/")
+				if !ok {
+					return fmt.Errorf("--worker %q: must be POOL/NAME", w)
+				}
+				a.Workers = append(a.Workers, messaging.WorkerName(pool, name))
+			}
+			text, err := a.Config()
+			if err != nil {
+				return err
+			}
+			if !accountsOnly {
+				text = fmt.Sprintf("jetstream { store_dir: %q, sync_interval: always }\n%s", store, text)
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&a.Pools, "pool", nil, "a pool whose workers share a password; may be repeated")
+	f.StringSliceVar(&workers, "worker", nil, "POOL/NAME of a worker with a password of its own; may be repeated")
+	f.StringToStringVar(&a.Identity, "identity", nil, "USER=IDENTITY: a bcrypt hash, a public NKey or a $VARIABLE; may be repeated")
+	f.Int64Var(&a.MaxStore, "max-store", 0, "bound on what the streams keep on disk, in bytes; 0 is none")
+	f.StringVar(&store, "store", "nats", "directory of JetStream's files")
+	f.BoolVar(&accountsOnly, "accounts-only", false, "print the accounts alone, for a file to be included")
+	return cmd
+}
