@@ -68,3 +68,27 @@ func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Su
 	}
 	return all, nil
 }
+
+// Useful returns how many slots the running studies can use, by pool. The error
+// is ErrNotLeader where this replica does not lead.
+func (c *Coordinator) Useful(ctx context.Context) (map[string]int, error) {
+	useful := map[string]int{}
+	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
+		for _, r := range l.loaded {
+			if r.running() {
+				useful[r.pool()] += r.useful()
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at what the studies can use: %w", err)
+	}
+	return useful, nil
+}
+
+// useful is how many slots a running study can use.
+func (r *run) useful() int {
+	spec := &r.spec.Study.Spec
+	return min(spec.Parallelism, spec.Budget.MaxTrials-r.status.Counts.Ended())
+}

@@ -148,7 +148,7 @@ func (l *leader) look(now time.Time) {
 		g.studies++
 		g.pending += open
 		s := g.pools[spec.Pool]
-		s.useful += min(int64(spec.Parallelism), int64(spec.Budget.MaxTrials-r.status.Counts.Ended()))
+		s.useful += int64(r.useful())
 		g.pools[spec.Pool] = s
 		if best, ok := r.engine.Best(); ok {
 			g.best[r.name()] = *best.Value

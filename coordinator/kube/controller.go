@@ -63,6 +63,11 @@ type term struct {
 	// informers are one a namespace, or one for all.
 	informers []cache.SharedIndexInformer
 	queue     workqueue.TypedRateLimitingInterface[item]
+
+	mu sync.Mutex
+	// shown are the statuses of the studies of resources, by id, as they were
+	// when their resources were last seen to.
+	shown map[string]record.Status
 }
 
 // Run watches the resources and sees to each after every change of it or of its
@@ -70,7 +75,7 @@ type term struct {
 func (k *Controller) Run(ctx context.Context, c *coordinator.Coordinator) error {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(k.Logger.Handler())))
 	limits := workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryAtFirst, retryAtLast)
-	t := &term{Controller: k, c: c, queue: workqueue.NewTypedRateLimitingQueue(limits)}
+	t := &term{Controller: k, c: c, queue: workqueue.NewTypedRateLimitingQueue(limits), shown: map[string]record.Status{}}
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer t.queue.ShutDown()
@@ -145,34 +150,54 @@ func (t *term) deleted(object any) {
 }
 
 // poll looks at the studies, and puts the resources of those that have changed
-// into the queue.
+// since they were shown into the queue.
 func (t *term) poll(ctx context.Context) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
-	seen := map[string]record.Status{}
 	for {
 		all, err := t.c.Summaries(ctx)
 		if err != nil {
 			return err
 		}
-		now := make(map[string]record.Status, len(all))
-		for i := range all {
-			now[all[i].Study.ID] = all[i].Status
-			if old, ok := seen[all[i].Study.ID]; !ok || old != all[i].Status {
-				t.study(all[i].Study.ID)
-			}
+		for _, id := range t.stale(all) {
+			t.study(id)
 		}
-		for id := range seen {
-			if _, ok := now[id]; !ok {
-				t.study(id) // deleted by somebody
-			}
-		}
-		seen = now
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-ticker.C:
 		}
+	}
+}
+
+// stale are the ids of the studies that are not as they were shown, or are gone.
+func (t *term) stale(all []ledger.Summary) (ids []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	present := make(map[string]bool, len(all))
+	for i := range all {
+		id := all[i].Study.ID
+		present[id] = true
+		if shown, ok := t.shown[id]; !ok || shown != all[i].Status {
+			ids = append(ids, id)
+		}
+	}
+	for id := range t.shown {
+		if !present[id] {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// note remembers what is shown of a study; nil is a study that there is not.
+func (t *term) note(id string, known *ledger.Summary) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known == nil {
+		delete(t.shown, id)
+	} else {
+		t.shown[id] = known.Status
 	}
 }
 

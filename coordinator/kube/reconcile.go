@@ -53,13 +53,18 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 	return t.show(ctx, r, d.Verdict, known)
 }
 
-// find returns the study with an id, nil where there is none.
+// find returns the study with an id, nil where there is none, to be shown.
 func (t *term) find(ctx context.Context, id string) (*ledger.Summary, error) {
 	found, err := t.c.Summaries(ctx, id)
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	return &found[0], nil
+	var known *ledger.Summary
+	if len(found) > 0 {
+		known = &found[0]
+	}
+	t.note(id, known)
+	return known, nil
 }
 
 // create starts the study of a resource.
@@ -84,6 +89,7 @@ func (t *term) forget(ctx context.Context, nameOrID string) error {
 	if err := t.c.Delete(ctx, nameOrID, true); err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return fmt.Errorf("delete the study: %w", err)
 	}
+	t.note(nameOrID, nil)
 	return nil
 }
 

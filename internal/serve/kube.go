@@ -8,6 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/scale"
 	"github.com/fantasia-hpo/fantasia/internal/wire"
 	"github.com/fantasia-hpo/fantasia/study"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -24,11 +25,14 @@ type Kubernetes struct {
 	StudyPools string
 	// StudyNamespaces are those whose studies are run; none means all.
 	StudyNamespaces []string
+	// Scale is the file that says what runs each pool's workers, and between
+	// which bounds the leader sets how many; nothing is scaled without one.
+	Scale string
 }
 
 // duties are those of the leader in a cluster.
-func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) ([]coordinator.Duty, error) {
-	if !o.Studies {
+func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) (duties []coordinator.Duty, err error) {
+	if !o.Studies && o.Scale == "" {
 		return nil, nil
 	}
 	config, err := kube.Config()
@@ -39,18 +43,29 @@ func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) ([]coordina
 	if err != nil {
 		return nil, fmt.Errorf("make a client of Kubernetes: %w", err)
 	}
-	rules := kube.Rules{
-		Parse: func(file []byte) (*study.Study, error) { return wire.ParseStudy("", file) },
-		Began: time.Now(),
+	if o.Studies {
+		rules := kube.Rules{
+			Parse: func(file []byte) (*study.Study, error) { return wire.ParseStudy("", file) },
+			Began: time.Now(),
+		}
+		if o.StudyPools != "" {
+			if rules.Pools, err = kube.ReadPools(o.StudyPools); err != nil {
+				return nil, err
+			}
+		}
+		studies := &kube.Controller{
+			Rules: rules, Client: client, Namespaces: o.StudyNamespaces,
+			Ledger: ledger.New(etcd, ledger.Options{}), Logger: log,
+		}
+		duties = append(duties, studies.Duty())
 	}
-	if o.StudyPools != "" {
-		if rules.Pools, err = kube.ReadPools(o.StudyPools); err != nil {
+	if o.Scale != "" {
+		targets, err := scale.Read(o.Scale)
+		if err != nil {
 			return nil, err
 		}
+		scaler := &scale.Scaler{Targets: targets, Client: client, Logger: log}
+		duties = append(duties, scaler.Duty())
 	}
-	studies := &kube.Controller{
-		Rules: rules, Client: client, Namespaces: o.StudyNamespaces,
-		Ledger: ledger.New(etcd, ledger.Options{}), Logger: log,
-	}
-	return []coordinator.Duty{studies.Duty()}, nil
+	return duties, nil
 }

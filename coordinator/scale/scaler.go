@@ -1,0 +1,105 @@
+package scale
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	// lookEvery is how often the pools are looked at.
+	lookEvery = 5 * time.Second
+	// callTimeout bounds what is done for one pool.
+	callTimeout = 10 * time.Second
+	manager     = "fantasia-coordinator"
+)
+
+// Scaler scales the targets of pools while its replica leads.
+type Scaler struct {
+	Targets Targets
+	Client  dynamic.Interface
+	Logger  *slog.Logger
+}
+
+// Duty is the scaler as a duty of whoever leads.
+func (s *Scaler) Duty() coordinator.Duty {
+	return coordinator.Duty{Name: "scale pools", Run: s.Run}
+}
+
+// Run scales until ctx ends. A pool that cannot be scaled is looked at again
+// with the others.
+func (s *Scaler) Run(ctx context.Context, c *coordinator.Coordinator) error {
+	windows := map[string]*Window{}
+	for pool := range s.Targets {
+		windows[pool] = &Window{}
+	}
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		useful, err := c.Useful(ctx)
+		if err != nil {
+			return err
+		}
+		for _, pool := range slices.Sorted(maps.Keys(s.Targets)) {
+			target := s.Targets[pool]
+			if err := s.scale(ctx, pool, &target, windows[pool], useful[pool]); err != nil && ctx.Err() == nil {
+				s.Logger.Warn("a pool was not scaled", "pool", pool, telemetry.LogError, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+// scale sets one pool's scale, where it is not what it should be.
+func (s *Scaler) scale(ctx context.Context, pool string, t *Target, w *Window, useful int) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	client := s.Client.Resource(resource(t.Kind)).Namespace(t.Namespace)
+	scale, err := client.Get(ctx, t.Name, metav1.GetOptions{}, "scale")
+	if err != nil {
+		return fmt.Errorf("read the scale of %s %s/%s: %w", t.Kind, t.Namespace, t.Name, err)
+	}
+	current, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")
+	if err != nil {
+		return fmt.Errorf("read the scale of %s %s/%s: %w", t.Kind, t.Namespace, t.Name, err)
+	}
+	want := w.Decide(time.Now(), t.Needed(useful), int(current), time.Duration(t.DownAfter))
+	if want == int(current) {
+		return nil
+	}
+	patch, errPatch := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": scale.GetResourceVersion()},
+		"spec":     map[string]any{"replicas": want},
+	})
+	_, err = client.Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "scale")
+	if err := errors.Join(errPatch, err); err != nil && !apierrors.IsConflict(err) { // who was first has the next turn
+		return fmt.Errorf("set the scale of %s %s/%s to %d: %w", t.Kind, t.Namespace, t.Name, want, err)
+	} else if err == nil {
+		s.Logger.Info("pool scaled", "pool", pool, "from", current, "to", want, "useful", useful)
+	}
+	return nil
+}
+
+// resource is the resource of a kind.
+func resource(kind string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: strings.ToLower(kind) + "s"}
+}
