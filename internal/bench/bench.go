@@ -41,7 +41,9 @@ type Spec struct {
 	Objective string  `json:"objective"`
 	Content   string  `json:"content,omitempty"`
 	Noise     float64 `json:"noise,omitempty"`
-	Mode      Mode    `json:"mode"`
+	// Failing is the probability that a function's evaluation fails by chance.
+	Failing float64 `json:"failing,omitempty"`
+	Mode    Mode    `json:"mode"`
 	// Law is the durations' law, as ParseLaw reads it; "measured" where Durations
 	// says so.
 	Law       string    `json:"law"`

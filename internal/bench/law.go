@@ -101,6 +101,7 @@ func (l Law) Draw(seed uint64, trial int) float64 {
 const (
 	streamDurations = 1
 	streamNoise     = 2
+	streamFailure   = 3
 )
 
 // stream is a source of random numbers for a trial of a run with a seed.

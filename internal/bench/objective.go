@@ -20,6 +20,8 @@ type Objective struct {
 	Minimum *float64
 	// Noise is the standard deviation of what is added to values.
 	Noise float64
+	// Failing is the probability that an evaluation fails by chance.
+	Failing float64
 	// Content is a digest of what is evaluated, where the name does not say.
 	Content string
 	// Noisy says that values of the same point differ, so that a recommendation
@@ -50,8 +52,9 @@ type outcome struct {
 }
 
 // NewFunction makes an objective of a function whose values have normal noise of
-// a standard deviation added, none for 0. Its parameters are x1, x2, ….
-func NewFunction(f testfunc.Function, noise float64) (*Objective, error) {
+// a standard deviation added, none for 0, and whose evaluations fail by chance
+// with the given probability. Its parameters are x1, x2, ….
+func NewFunction(f testfunc.Function, noise, failing float64) (*Objective, error) {
 	parameters := make([]study.Parameter, f.Dim())
 	for i := range parameters {
 		parameters[i] = study.Parameter{Name: coordinate(i), Type: study.Float, Min: &f.Lower[i], Max: &f.Upper[i]}
@@ -61,8 +64,8 @@ func NewFunction(f testfunc.Function, noise float64) (*Objective, error) {
 		return nil, fmt.Errorf("the domain of %s: %w", f.Name, err)
 	}
 	return &Objective{
-		Name: f.Name, Space: space, Direction: study.Minimize, Minimum: &f.Minimum, Noise: noise, Noisy: noise > 0,
-		open: func() (evaluator, error) { return &function{of: f, noise: noise}, nil },
+		Name: f.Name, Space: space, Direction: study.Minimize, Minimum: &f.Minimum, Noise: noise, Noisy: noise > 0, Failing: failing,
+		open: func() (evaluator, error) { return &function{of: f, noise: noise, failing: failing}, nil },
 	}, nil
 }
 
@@ -71,8 +74,8 @@ func coordinate(i int) string { return fmt.Sprintf("x%d", i+1) }
 
 // function evaluates a test function.
 type function struct {
-	of    testfunc.Function
-	noise float64
+	of             testfunc.Function
+	noise, failing float64
 }
 
 func (f *function) evaluate(_ context.Context, seed uint64, trial int, p study.Point) (outcome, error) {
@@ -83,6 +86,12 @@ func (f *function) evaluate(_ context.Context, seed uint64, trial int, p study.P
 			return outcome{}, fmt.Errorf("trial %d has no %s", trial, coordinate(i))
 		}
 		x[i] = v
+	}
+	if f.of.Feasible != nil && !f.of.Feasible(x) {
+		return outcome{kind: optimizer.OutcomeInfeasible, message: "the point is outside of the feasible region"}, nil
+	}
+	if f.failing > 0 && stream(seed, trial, streamFailure).Float64() < f.failing {
+		return outcome{kind: optimizer.OutcomeFailed, message: "the evaluation failed by chance"}, nil
 	}
 	truth := f.of.Value(x)
 	value := truth

@@ -137,7 +137,7 @@ func (p *player) tell(trials []int) error {
 		}
 		p.observed = append(p.observed, observation)
 		p.pending = slices.DeleteFunc(p.pending, func(q optimizer.Pending) bool { return q.Trial == trial })
-		if len(p.observed) == brokenAfter && p.broken() {
+		if len(p.observed) == brokenAfter && p.objective.Failing == 0 && p.broken() {
 			return fmt.Errorf("%w; the last one: %s", ErrBroken, o.message)
 		}
 	}

@@ -67,7 +67,7 @@ func (p *Plan) groups() []*Group {
 func (p *Plan) spec(g *Group, mode Mode) Spec {
 	s := Spec{
 		Optimizer: g.Variant.Optimizer, Settings: g.Variant.Settings, Objective: g.Objective.Name,
-		Content: g.Objective.Content, Noise: g.Objective.Noise, Mode: mode, Law: g.Law, Durations: p.Durations,
+		Content: g.Objective.Content, Noise: g.Objective.Noise, Failing: g.Objective.Failing, Mode: mode, Law: g.Law, Durations: p.Durations,
 		Charge: p.Charge, Workers: p.Workers, Trials: p.Trials, Seed: g.Seed, Version: p.Version,
 	}
 	if mode == Sequential {

@@ -25,7 +25,7 @@ func objective(t testing.TB, name string, noise float64) *Objective {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := NewFunction(f, noise)
+	o, err := NewFunction(f, noise, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestKeysTellRunsApart(t *testing.T) {
 	keys := map[string]bool{}
 	for _, s := range []Spec{
 		{}, {Optimizer: "a"}, {Settings: map[string]any{"k": 1}}, {Settings: map[string]any{"k": "1"}}, {Objective: "o"}, {Content: "c"},
-		{Noise: 1}, {Mode: Sequential}, {Law: "l"}, {Durations: Drawn}, {Charge: Charge{Fixed: 1}}, {Charge: Charge{Measured: true}},
+		{Noise: 1}, {Failing: 0.5}, {Mode: Sequential}, {Law: "l"}, {Durations: Drawn}, {Charge: Charge{Fixed: 1}}, {Charge: Charge{Measured: true}},
 		{Workers: 2}, {Trials: 2}, {Horizon: 2}, {Seed: 2}, {Version: "2"},
 	} {
 		key, err := s.Key()

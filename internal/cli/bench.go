@@ -58,7 +58,7 @@ type benchFlags struct {
 	optimizers, settings []string
 	functions, suites    []string
 	study                string
-	noise                float64
+	noise, failing       float64
 	modes, laws, seeds   string
 	durations, charge    string
 	evaluation           time.Duration
@@ -92,6 +92,7 @@ func newBenchCommand(a *app) *cobra.Command {
 	flags.StringSliceVar(&f.functions, "function", nil, "test functions to minimise (default branin,hartmann6)")
 	flags.StringSliceVar(&f.suites, "suite", nil, "suites of test functions")
 	flags.Float64Var(&f.noise, "noise", 0, "standard deviation of normal noise on the functions' values")
+	flags.Float64Var(&f.failing, "failing", 0, "probability that an evaluation of the functions fails by chance")
 	flags.StringVar(&f.study, "study", "", "study `FILE` whose program to evaluate; one in stream mode starts once a run")
 	flags.StringVar(&f.modes, "modes", "sync,async", "modes: sequential, sync, async")
 	flags.StringVar(&f.laws, "law", "lognormal", "laws of durations: "+strings.Join(bench.LawNames(), ", "))

@@ -81,6 +81,9 @@ func (f *benchFlags) numbers() error {
 	if !(f.noise >= 0 && f.noise <= 1e100) {
 		return fmt.Errorf("--noise is %g; want a standard deviation, 0 or more", f.noise)
 	}
+	if !(f.failing >= 0 && f.failing < 1) {
+		return fmt.Errorf("--failing is %g; want a probability, 0 or more and below 1", f.failing)
+	}
 	return nil
 }
 
@@ -132,8 +135,8 @@ func (f *benchFlags) time(p *bench.Plan) (err error) {
 // objectives fills in what is optimised, and returns the study if it is one's.
 func (f *benchFlags) objectives(p *bench.Plan, a *app) (*study.Study, error) {
 	if f.study != "" {
-		if len(f.functions)+len(f.suites) > 0 || f.noise > 0 {
-			return nil, errors.New("--study evaluates a program, and takes no --function, --suite or --noise")
+		if len(f.functions)+len(f.suites) > 0 || f.noise > 0 || f.failing > 0 {
+			return nil, errors.New("--study evaluates a program, and takes no --function, --suite, --noise or --failing")
 		}
 		return f.program(p, a)
 	}
@@ -159,7 +162,7 @@ func (f *benchFlags) objectives(p *bench.Plan, a *app) (*study.Study, error) {
 		if slices.ContainsFunc(p.Objectives, func(o *bench.Objective) bool { return o.Name == of.Name }) {
 			continue
 		}
-		objective, err := bench.NewFunction(of, f.noise)
+		objective, err := bench.NewFunction(of, f.noise, f.failing)
 		if err != nil {
 			return nil, err
 		}

@@ -7,9 +7,10 @@
 // still being evaluated had come back with simulated values. Where evaluations are
 // noisy, promising points are evaluated again.
 //
-// A failed or infeasible evaluation counts as the worst value so far. A study with
-// more than surrogate.MaxPoints observations is modelled by some of them: the best,
-// the latest, and an even share of the rest.
+// Failed and infeasible evaluations are kept out of that model. Where evaluations
+// complete is modelled instead, and the acquisition function multiplied by the
+// probability that one does. A study with more than surrogate.MaxPoints observations
+// is modelled by some of them: the best, the latest, and an even share of the rest.
 package hebo
 
 import (
@@ -112,6 +113,11 @@ func Settings() setting.Set {
 		{Name: "robust", Default: true, Doc: "Add noise to the acquisition functions, drawn anew for each candidate, so that none wins by a detail of the model; for acquisition: mace."},
 		{Name: "population", Default: 100, Min: 4, Max: 1000, Doc: "Points of a generation in the search for the Pareto front, for acquisition: mace."},
 		{Name: "generations", Default: 100, Min: 1, Max: 1000, Doc: "Generations of that search."},
+		{
+			Name: "failures", Default: string(surrogate.FailuresModel),
+			Choices: []string{string(surrogate.FailuresModel), string(surrogate.FailuresWorst), string(surrogate.FailuresIgnore)},
+			Doc:     "How failed and infeasible evaluations count: by a model of where evaluations complete, whose probability the acquisition function is multiplied by; with the worst value so far; or not at all.",
+		},
 		{Name: "replicate", Default: true, Doc: "Evaluate good points again where evaluations are noisy, to tell the good from the lucky; one is evaluated twice to learn whether they are."},
 	}
 }
@@ -135,6 +141,7 @@ func FromSettings(v setting.Values) Options {
 		Surrogate: surrogate.Options{
 			Warp: v.Bool("warp"), Transform: v.Bool("transform"),
 			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"),
+			Failures: surrogate.Failures(v.String("failures")),
 		},
 		Initial:     v.Int("initial"),
 		Fantasy:     Fantasy(v.String("fantasy")),
@@ -173,6 +180,7 @@ const minCompleted = 2
 // the model and the candidates that it has, and without a search among them.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	memory := readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding))
+	memory.checkFailures(r.Encoding.Dim())
 	design := min(r.N, max(0, o.initial(r)-len(r.Observations)-len(r.Pending)))
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
 	if d.Completed < minCompleted || r.Encoding.Dim() == 0 {
@@ -189,7 +197,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if err == nil { // of a fit that was cut short the next one learns nothing
 		memory.remember(m.GP.Hyperparameters())
 	}
-	s := o.newSearch(ctx, r, m, batch)
+	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch)
 	for len(batch) < r.N {
 		suggestion, ok := s.next(ctx)
 		if !ok {
@@ -201,6 +209,23 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		batch = append(batch, suggestion)
 	}
 	return batch, memory.state(), nil
+}
+
+// feasibility returns the model of where evaluations complete; nil where there is
+// none, because nothing has failed, failures are handled otherwise, or there is no
+// fitting it.
+func (o proposer) feasibility(ctx context.Context, r *optimizer.Request, memory *memory) *surrogate.Feasibility {
+	if o.options.Surrogate.Failures != surrogate.FailuresModel {
+		return nil
+	}
+	f, err := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, memory.Failures, r.Rand)
+	if f == nil || err != nil {
+		return nil
+	}
+	if ctx.Err() == nil {
+		memory.rememberFailures(f.Hyperparameters())
+	}
+	return f
 }
 
 // cutShort ends the note of a point that was found without all of the search.

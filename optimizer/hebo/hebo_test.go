@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -150,26 +151,64 @@ func TestReasonsAreInTheObjectivesUnits(t *testing.T) {
 	}
 }
 
-// An infeasible half of the space is left alone once it is known.
+// An infeasible half of the space, the better one, is left alone once it is known:
+// a model of it seeks its border, the worst value keeps away from that.
 func TestFailuresAreStayedAwayFrom(t *testing.T) {
-	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 5)
-	inside := 0
+	for _, c := range []struct {
+		failures surrogate.Failures
+		inside   int // of the last 20
+		best     float64
+	}{{surrogate.FailuresWorst, 14, -0.45}, {surrogate.FailuresModel, 0, -0.49}} {
+		o := New(options(func(o *Options) { o.Surrogate.Failures = c.failures }))
+		s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 5)
+		inside := 0
+		for trial := 1; trial <= 40; trial++ {
+			b := s.Ask(1)[0]
+			if p, modelled := b.Reasons.Acquisition["feasible"]; modelled && !(p >= 0 && p <= 1) {
+				t.Errorf("trial %d completes with probability %v", trial, p)
+			}
+			x := b.Point["x1"].(float64)
+			if x > 0.5 {
+				s.End(trial, optimizer.OutcomeInfeasible, 0)
+				continue
+			}
+			if trial > 20 {
+				inside++
+			}
+			s.Tell(trial, -x)
+		}
+		if inside < c.inside {
+			t.Errorf("%s: %d of the last 20 trials were in the feasible half", c.failures, inside)
+		}
+		if best := s.Best(); best > c.best {
+			t.Errorf("%s: the best value is %.4f, the bound -0.5", c.failures, best)
+		}
+	}
+}
+
+// Failures by chance are no reason to leave a good place.
+func TestFailuresByChance(t *testing.T) {
+	o := New(DefaultOptions())
+	s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 5)
+	rng := optimizer.NewRand(2, 1)
 	for trial := 1; trial <= 40; trial++ {
 		p := s.Ask(1)[0].Point
-		if p["x1"].(float64) > 0.5 { // the better half fails
-			s.End(trial, optimizer.OutcomeInfeasible, 0)
+		if trial > 3 && rng.Float64() < 0.4 {
+			s.End(trial, optimizer.OutcomeFailed, 0)
 			continue
 		}
-		if trial > 20 {
-			inside++
-		}
-		s.Tell(trial, -p["x1"].(float64))
+		s.Tell(trial, bowl(p))
 	}
-	if inside < 14 {
-		t.Errorf("%d of the last 20 trials were in the feasible half", inside)
+	if best := s.Best(); best > 1e-4 {
+		t.Errorf("the best value is %.3g, the minimum 0", best)
 	}
-	if best := s.Best(); best > -0.45 {
-		t.Errorf("the best value is %.3f, the bound -0.5", best)
+	m := readMemory(s.State, DefaultOptions().Surrogate.NumParams(optimizer.NewEncoding(s.Problem.Space)))
+	if h, ok := m.Failures[optimizer.OutcomeFailed]; !ok || len(h.Kernel) != 3 {
+		t.Errorf("the memory of the model of failures is %+v", m.Failures)
+	}
+	m.checkFailures(5)
+	if len(m.Failures) > 0 {
+		t.Errorf("hyperparameters for two columns are kept for five: %+v", m.Failures)
 	}
 }
 

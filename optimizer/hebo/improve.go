@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
@@ -48,9 +50,11 @@ func (s *search) bestOf(places []place, value float64) (best spot, found bool) {
 	if len(places) == 0 {
 		return spot{}, false
 	}
-	mean, variance := s.fantasies.Posterior(rows(places))
+	x := rows(places)
+	mean, variance := s.fantasies.Posterior(x)
+	logP := s.chance.log(x)
 	for i, p := range places {
-		if v := s.criterion.value(mean.RawRowView(i), variance[i]) + s.penalty.value(nil, p.x); v > value {
+		if v := s.value(mean.RawRowView(i), variance[i], p.x, logP[i]); v > value {
 			best, value, found = spot{p, v}, v, true
 		}
 	}
@@ -173,18 +177,27 @@ func (s *search) round(climbers []*climber) {
 	if len(asking) == 0 {
 		return
 	}
-	g := s.fantasies.Gradients(rows(places))
+	x := rows(places)
+	g := s.fantasies.Gradients(x)
+	var logP []float64
+	var dLogP *mat.Dense
+	if s.chance.model != nil {
+		logP, dLogP = s.chance.model.Gradient(x)
+	}
 	dMean := make([]float64, s.fantasies.Draws())
 	for i, c := range asking {
 		value, dVariance := s.criterion.gradient(dMean, g.Mean.RawRowView(i), g.Variance[i])
 		gradient := make([]float64, len(c.trial))
-		value += s.penalty.value(gradient, c.trial)
 		for k := range gradient {
 			gradient[k] += dVariance * g.DVariance.At(i, k)
 			for draw, d := range dMean {
 				gradient[k] += d * g.DMean[draw].At(i, k)
 			}
 		}
+		if s.chance.model != nil {
+			value = s.chance.gradient(s.criterion.kind, value, gradient, logP[i], dLogP.RawRowView(i))
+		}
+		value += s.penalty.value(gradient, c.trial)
 		c.report(value, gradient)
 	}
 }

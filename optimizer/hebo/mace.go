@@ -48,12 +48,14 @@ func confidence(n, parallel, dim int) float64 {
 }
 
 // describe sets a row of dst to the posterior at a row of x: the mean in each
-// draw, then the variance.
+// draw, the variance, and the logarithm of the probability to complete.
 func (m *mace) describe(dst, x *mat.Dense) {
 	mean, variance := m.s.fantasies.Posterior(x)
+	logP := m.s.chance.log(x)
 	for i, v := range variance {
 		row := dst.RawRowView(i)
-		row[copy(row, mean.RawRowView(i))] = v
+		draws := copy(row, mean.RawRowView(i))
+		row[draws], row[draws+1] = v, logP[i]
 	}
 }
 
@@ -63,14 +65,14 @@ func (m *mace) objectives(dst, from *mat.Dense) {
 	rows, _ := from.Dims()
 	for i := range rows {
 		posterior := from.RawRowView(i)
-		m.score(dst.RawRowView(i), posterior[:draws], posterior[draws])
+		m.score(dst.RawRowView(i), posterior[:draws], posterior[draws], posterior[draws+1])
 	}
 }
 
 // score sets dst to (LCB, −log EI, −log PI), smaller being better. In the mean
 // and in the improvements it adds the noise of HEBO's robust acquisition, drawn
 // anew at each call.
-func (m *mace) score(dst, mean []float64, variance float64) {
+func (m *mace) score(dst, mean []float64, variance, logP float64) {
 	sd := math.Sqrt(variance + m.noise)
 	var bound, gain float64
 	if m.robust > 0 {
@@ -81,9 +83,10 @@ func (m *mace) score(dst, mean []float64, variance float64) {
 		m.logEI[s] = acquisition.LogEI(mu+gain, sd, target)
 		m.logPI[s] = acquisition.LogPI(mu+gain, sd, target)
 	}
-	dst[0] = -acquisition.LCB(average(mean)+bound, sd, m.kappa)
-	dst[1] = -acquisition.LogMeanExp(m.logEI)
-	dst[2] = -acquisition.LogMeanExp(m.logPI)
+	c := m.s.chance
+	dst[0] = -c.ofReward(acquisition.LCB(average(mean)+bound, sd, m.kappa), logP)
+	dst[1] = -c.ofImprovement(acquisition.LogMeanExp(m.logEI), logP)
+	dst[2] = -c.ofImprovement(acquisition.LogMeanExp(m.logPI), logP)
 }
 
 // front searches for the ensemble's Pareto front and returns its last
@@ -98,7 +101,7 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 	}
 	problem := nsga2.Problem{
 		Variables: variables, Objectives: 3,
-		Features: s.fantasies.Draws() + 1, Describe: m.describe, Score: m.objectives,
+		Features: s.fantasies.Draws() + 2, Describe: m.describe, Score: m.objectives,
 		Repair: func(x []float64) bool {
 			p := encoding.Decode(x)
 			if !s.r.Space.Feasible(p) {
@@ -129,7 +132,7 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 // been chosen: where the batch has more than two, the first is the one of the
 // lowest mean and the second that of the greatest uncertainty; else a random one
 // of those that none dominates.
-func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch int, available func(i int) bool) (int, bool) {
+func (m *mace) choose(mean *mat.Dense, variance, logP []float64, from, picked, batch int, available func(i int) bool) (int, bool) {
 	n, _ := mean.Dims()
 	best, least := -1, math.Inf(1)
 	var scores [][]float64
@@ -141,12 +144,12 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 		var value float64
 		switch {
 		case batch > 2 && picked == 0:
-			value = average(mean.RawRowView(row))
+			value = -m.s.chance.ofReward(-average(mean.RawRowView(row)), logP[row-from])
 		case batch > 2 && picked == 1:
 			value = -variance[row]
 		default:
 			score := make([]float64, 3)
-			m.score(score, mean.RawRowView(row), variance[row])
+			m.score(score, mean.RawRowView(row), variance[row], logP[row-from])
 			scores, rows = append(scores, score), append(rows, row-from)
 			continue
 		}

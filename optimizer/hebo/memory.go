@@ -2,6 +2,7 @@ package hebo
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -18,6 +19,8 @@ type memory struct {
 	Cursor  uint64 `json:"cursor,omitempty"`
 	// Fitted is nil before the first fit.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
+	// Failures are those of the models of failures, by kind.
+	Failures map[optimizer.Outcome]gp.Hyperparameters `json:"failures,omitempty"`
 }
 
 // readMemory returns the memory in a state, and a fresh one where the state is
@@ -39,11 +42,36 @@ func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 // remember keeps fitted hyperparameters for the next fit, where they fit into
 // a state: those of more than a few thousand columns are searched afresh.
 func (m *memory) remember(h gp.Hyperparameters) {
-	const longestFloat = 25
 	m.Fitted = nil
 	if (len(h.Kernel)+8)*longestFloat < optimizer.MaxStateSize {
 		m.Fitted = &h
 	}
+}
+
+// longestFloat is the length of a number in a state, at most.
+const longestFloat = 25
+
+// rememberFailures keeps those of the models of failures, where they have room
+// beside the others.
+func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparameters) {
+	numbers := 8
+	if m.Fitted != nil {
+		numbers += len(m.Fitted.Kernel)
+	}
+	for _, h := range failures {
+		numbers += len(h.Kernel) + 8
+	}
+	m.Failures = nil
+	if numbers*longestFloat < optimizer.MaxStateSize {
+		m.Failures = failures
+	}
+}
+
+// checkFailures forgets those that are not of a model over dim columns.
+func (m *memory) checkFailures(dim int) {
+	maps.DeleteFunc(m.Failures, func(_ optimizer.Outcome, h gp.Hyperparameters) bool {
+		return len(h.Kernel) != dim+1 || !positive(h.Noise)
+	})
 }
 
 // state returns the memory as a state.

@@ -45,16 +45,18 @@ type search struct {
 	// when it was picked.
 	floor   []float64
 	pending int
-	front   int // how many of the places are of the ensemble's Pareto front
+	chance  chance
+	logP    []float64 // of the places' evaluations to complete
+	front   int       // how many of the places are of the ensemble's Pareto front
 	penalty *penalty
 	mace    *mace // nil for a single acquisition
 	// replicas is nil where no point is to be evaluated again.
 	replicas *replicas
 }
 
-// newSearch prepares the search for the points after batch.
-func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, batch []optimizer.Suggestion) *search {
-	s := &search{r: r, model: m, options: o.options, penalty: &penalty{}, first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
+// newSearch prepares the search for the points after batch; feasible may be nil.
+func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, feasible *surrogate.Feasibility, batch []optimizer.Suggestion) *search {
+	s := &search{r: r, model: m, options: o.options, penalty: &penalty{}, chance: newChance(feasible, m.Data), first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
 	draws := 1
 	if o.options.Fantasy == Draws {
 		draws = o.options.Draws
@@ -90,6 +92,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 		count = min(count, hurried)
 	}
 	s.places = candidates(r, m.Data, count)
+	s.logP = s.chance.log(rows(s.places))
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
 	s.evaluated = len(known)
 	s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
@@ -116,6 +119,7 @@ func (s *search) ensemble(ctx context.Context, known []place) {
 		// The even spread stays behind, for batches larger than the front.
 		s.front = len(front)
 		s.places = append(front, s.places...)
+		s.logP = append(s.chance.log(rows(front)), s.logP...)
 		s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
 	}
 }
@@ -170,7 +174,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 		row := s.evaluated + i
 		values[i] = math.Inf(-1)
 		if !s.r.Sampler.TakenAt(s.places[i].x) {
-			values[i] = s.criterion.value(mean.RawRowView(row), variance[row]) + s.penalty.value(nil, s.places[i].x)
+			values[i] = s.value(mean.RawRowView(row), variance[row], s.places[i].x, s.logP[i])
 		}
 	}
 	var best spot
@@ -200,11 +204,17 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	return s.pick(best), true
 }
 
+// value returns what a place is worth, given its posterior and the logarithm of
+// the probability that its evaluation completes.
+func (s *search) value(mean []float64, variance float64, x []float64, logP float64) float64 {
+	return s.chance.of(s.criterion.kind, s.criterion.value(mean, variance), logP) + s.penalty.value(nil, x)
+}
+
 // member picks the ensemble's next point.
 func (s *search) member(mean *mat.Dense, variance []float64) (suggestion optimizer.Suggestion, ok bool) {
 	for _, count := range []int{s.front, len(s.places)} {
 		available := func(i int) bool { return i < count && !s.r.Sampler.TakenAt(s.places[i].x) }
-		i, found := s.mace.choose(mean, variance, s.evaluated, s.picked, s.r.N, available)
+		i, found := s.mace.choose(mean, variance, s.logP, s.evaluated, s.picked, s.r.N, available)
 		if found {
 			return s.pick(spot{place: s.places[i]}), true
 		}
@@ -276,7 +286,7 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	suggestion.Reasons = optimizer.Reasons{
 		Mean:        finite(expected),
 		SD:          finite(sd),
-		Acquisition: s.worth(best.value, mean.RawRowView(0), variance[0]),
+		Acquisition: s.worth(best, mean.RawRowView(0), variance[0]),
 		Pending:     s.pending,
 		Note:        s.note(mean.RawRowView(0)),
 	}
@@ -292,13 +302,18 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 }
 
 // worth lists what the acquisition functions say of a picked point.
-func (s *search) worth(value float64, mean []float64, variance float64) map[string]float64 {
-	if s.mace == nil {
-		return map[string]float64{s.criterion.name(): value}
+func (s *search) worth(best spot, mean []float64, variance float64) map[string]float64 {
+	logP := s.chance.log(rows([]place{best.place}))[0]
+	values := map[string]float64{s.criterion.name(): best.value}
+	if s.mace != nil {
+		score := make([]float64, 3)
+		s.mace.score(score, mean, variance, logP)
+		values = map[string]float64{string(UCB): -score[0], string(LogEI): -score[1], string(LogPI): -score[2]}
 	}
-	score := make([]float64, 3)
-	s.mace.score(score, mean, variance)
-	return map[string]float64{string(UCB): -score[0], string(LogEI): -score[1], string(LogPI): -score[2]}
+	if s.chance.model != nil {
+		values["feasible"] = math.Exp(logP)
+	}
+	return values
 }
 
 // repeat makes a suggestion of an observed place.

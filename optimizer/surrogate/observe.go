@@ -40,7 +40,7 @@ type Data struct {
 }
 
 // Observe reads a problem's observations, MaxPoints of them at most. Failed and
-// infeasible ones have the worst value of the completed ones.
+// infeasible ones have the worst value of the completed ones, or are left out.
 func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Data {
 	d := &Data{encoding: encoding, sign: 1}
 	if p.Direction == study.Maximize {
@@ -57,6 +57,9 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 		}
 	}
 	d.Of = selection(values, MaxPoints)
+	if o.Failures == FailuresModel || o.Failures == FailuresIgnore {
+		d.Of = completedOnly(values, MaxPoints)
+	}
 	if len(d.Of) == 0 || d.Completed == 0 {
 		return d
 	}
@@ -78,6 +81,22 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 		d.use(learnt, y)
 	}
 	return d
+}
+
+// completedOnly is selection among the values that are finite.
+func completedOnly(values []float64, limit int) []int {
+	var of []int
+	var finite []float64
+	for i, v := range values {
+		if !math.IsInf(v, 1) {
+			of, finite = append(of, i), append(finite, v)
+		}
+	}
+	chosen := selection(finite, limit)
+	for k, i := range chosen {
+		chosen[k] = of[i]
+	}
+	return chosen
 }
 
 // use sets the outcomes by a transform of y.

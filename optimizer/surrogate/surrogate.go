@@ -31,11 +31,14 @@ type Options struct {
 	Kernel    Smoothness
 	// Linear adds a linear kernel to the Matérn one.
 	Linear bool
+	// Failures says what Observe makes of evaluations that did not complete;
+	// empty is FailuresWorst.
+	Failures Failures
 }
 
 // DefaultOptions are those of the optimiser's defaults.
 func DefaultOptions() Options {
-	return Options{Transform: true, Kernel: Matern52, Linear: true}
+	return Options{Transform: true, Kernel: Matern52, Linear: true, Failures: FailuresModel}
 }
 
 // Model is a process that was fitted to observations. It is immutable and safe

@@ -29,6 +29,8 @@ func suites() map[string][]string {
 			"ackley-10", "dixon-price-10", "griewank-10", "levy-10", "rastrigin-10", "michalewicz-10", "rosenbrock-10",
 			"styblinski-tang-10",
 		},
+		// Functions that can only be evaluated on a part of their domain.
+		"constrained": {"branin-disk", "gardner-1", "gardner-2", "gramacy", "hartmann6-crash", "levy-5-crash"},
 		// A small set of different shapes and dimensions, none with its minimiser in
 		// the middle of the domain, where many designs begin.
 		"standard": {
@@ -42,7 +44,8 @@ func Suites() []string { return slices.Sorted(maps.Keys(suites())) }
 
 // Suite returns the functions of a suite, sorted by name: "lgp", "uhe" and "pt" are
 // those of the papers on latent Gaussian processes, on unknown hyperparameters and
-// on probabilistic transformers, "standard" is a small set for studies of regret.
+// on probabilistic transformers, "constrained" are those that cannot be evaluated
+// everywhere, "standard" is a small set for studies of regret.
 // The error is ErrUnknown with the suites there are.
 func Suite(name string) ([]Function, error) {
 	names, ok := suites()[name]

@@ -37,6 +37,9 @@ type Function struct {
 	// Value returns the function at x, which it does not change. It is finite on
 	// the whole domain and panics if x has not Dim coordinates.
 	Value func(x []float64) float64
+	// Feasible reports whether an evaluation at x succeeds; nil where all do.
+	// Minimum and Minimisers are those of the feasible points.
+	Feasible func(x []float64) bool
 }
 
 // Dim returns the number of coordinates.
@@ -74,7 +77,7 @@ func checked(f Function) Function {
 
 // All returns every function, sorted by name, in slices of their own.
 func All() []Function {
-	all := slices.Concat(planar(), scalable(), hartmann(), evalset(), corrupted())
+	all := slices.Concat(planar(), scalable(), hartmann(), evalset(), corrupted(), constrained())
 	slices.SortFunc(all, func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
