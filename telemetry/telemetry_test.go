@@ -75,6 +75,34 @@ func TestSpansAreExportedWhereTheEnvironmentAsks(t *testing.T) {
 	}
 }
 
+// A bucket of a histogram leads to the trace that was measured in it, where the
+// scraper takes OpenMetrics and traces are exported.
+func TestHistogramsHaveExemplars(t *testing.T) {
+	scrape := func() string {
+		tel := setup(t, telemetry.Options{Service: "test"})
+		histogram, err := tel.Meter().Float64Histogram(telemetry.MetricEvaluation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, span := tel.Tracer().Start(telemetry.WithSpan(t.Context(), trace.TraceID{1, 2}, trace.SpanID{3}), "trial")
+		histogram.Record(ctx, 1)
+		span.End()
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+		w := httptest.NewRecorder()
+		tel.MetricsHandler().ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	const exemplar = `trace_id="01020000000000000000000000000000"`
+	if text := scrape(); strings.Contains(text, exemplar) {
+		t.Errorf("an exemplar leads to a trace that is not exported:\n%s", text)
+	}
+	t.Setenv("OTEL_TRACES_EXPORTER", "none") // asked for, and exported to nowhere
+	if text := scrape(); !strings.Contains(text, exemplar) {
+		t.Errorf("no exemplar leads to the trace:\n%s", text)
+	}
+}
+
 // The ids of a trial's root span are drawn when the trial is suggested and are
 // known to workers before the span is emitted.
 func TestWithSpanChoosesTheRootsIDs(t *testing.T) {

@@ -131,13 +131,13 @@ func TestMetricsAreListed(t *testing.T) {
 			made = append(made, name)
 		}
 	}
-	for _, row := range table(t, "docs/operate.md", "metrics") {
+	for _, row := range table(t, "docs/observe.md", "metrics") {
 		listed = append(listed, strings.Trim(row[0], "`"))
 	}
 	slices.Sort(made)
 	slices.Sort(listed)
 	if diff := cmp.Diff(made, listed); diff != "" {
-		t.Errorf("docs/operate.md lists (+) other metrics than the code makes (-):\n%s", diff)
+		t.Errorf("docs/observe.md lists (+) other metrics than the code makes (-):\n%s", diff)
 	}
 }
 

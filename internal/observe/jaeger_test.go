@@ -1,0 +1,137 @@
+//go:build e2e
+
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// jaeger is Jaeger's query API.
+type jaeger struct{ url string }
+
+// jaegers finds the Jaeger to test with: where its query API is, and where it
+// takes OTLP over HTTP.
+func jaegers(t *testing.T) (j jaeger, endpoint string) {
+	t.Helper()
+	j.url = os.Getenv("FANTASIA_E2E_JAEGER")
+	if j.url == "" {
+		t.Fatal("FANTASIA_E2E_JAEGER is not set: it is the address of Jaeger's query API, such as http://127.0.0.1:16686")
+	}
+	if endpoint = os.Getenv("FANTASIA_E2E_OTLP"); endpoint == "" {
+		at, err := url.Parse(j.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint = "http://" + at.Hostname() + ":4318"
+	}
+	return j, endpoint
+}
+
+// jaegerTrace is a trace as /api/traces has it; times are in microseconds.
+type jaegerTrace struct {
+	TraceID string `json:"traceID"`
+	Spans   []struct {
+		SpanID        string `json:"spanID"`
+		OperationName string `json:"operationName"`
+		References    []struct {
+			RefType string `json:"refType"`
+			TraceID string `json:"traceID"`
+			SpanID  string `json:"spanID"`
+		} `json:"references"`
+		StartTime int64       `json:"startTime"`
+		Duration  int64       `json:"duration"`
+		ProcessID string      `json:"processID"`
+		Tags      []jaegerTag `json:"tags"`
+	} `json:"spans"`
+	Processes map[string]struct {
+		ServiceName string      `json:"serviceName"`
+		Tags        []jaegerTag `json:"tags"`
+	} `json:"processes"`
+}
+
+type jaegerTag struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+}
+
+func tagTexts(tags []jaegerTag) map[string]string {
+	m := map[string]string{}
+	for _, t := range tags {
+		m[t.Key] = fmt.Sprint(t.Value)
+	}
+	return m
+}
+
+// spans returns the spans of a trace.
+func (j jaeger) spans(ctx context.Context, trace string) ([]span, error) {
+	return j.query(ctx, "/api/traces/"+trace)
+}
+
+// query returns the spans of whatever traces a query finds.
+func (j jaeger) query(ctx context.Context, path string) ([]span, error) {
+	body, err := get(ctx, j.url+path, "application/json")
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Data []jaegerTrace }
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		return nil, err
+	}
+	var list []span
+	for _, tr := range answer.Data {
+		for _, s := range tr.Spans {
+			p := tr.Processes[s.ProcessID]
+			got := span{
+				service: p.ServiceName, name: s.OperationName, trace: tr.TraceID, id: s.SpanID,
+				start: time.UnixMicro(s.StartTime), end: time.UnixMicro(s.StartTime + s.Duration),
+				attributes: tagTexts(s.Tags), resource: tagTexts(p.Tags),
+			}
+			got.failed = got.attributes["error"] == "true"
+			for _, r := range s.References {
+				if r.RefType == "CHILD_OF" && r.TraceID == tr.TraceID {
+					got.parent = r.SpanID
+				} else {
+					got.links = append(got.links, r.TraceID)
+				}
+			}
+			list = append(list, got)
+		}
+	}
+	return list, nil
+}
+
+// TestTracesInJaeger is TestTracesGoOnUnderTheNextLeader with what Jaeger's own
+// API says, and asks it the questions of docs/observe.md.
+func TestTracesInJaeger(t *testing.T) {
+	const trials = 12
+	j, endpoint := jaegers(t)
+	name := fmt.Sprintf("digits-%d", time.Now().UnixNano())
+	stored, killed, _ := failover(t, endpoint, name, trials)
+	across := 0
+	for i := range stored.Trials {
+		tr := &stored.Trials[i]
+		spans := awaitRoot(t, tr.TraceID, tr.SpanID, j.spans)
+		checkTrial(t, tr, spans)
+		checkResource(t, spans)
+		if tr.Times.Claimed.Before(killed) && tr.Times.Folded.After(killed) {
+			across++
+		}
+	}
+	if across == 0 {
+		t.Error("no trial ran across the failover")
+	}
+	for _, q := range searches(t) {
+		path := strings.ReplaceAll(q, "digits", name)
+		found, err := j.query(t.Context(), path)
+		if err != nil || len(found) == 0 {
+			t.Errorf("%s found %d spans: %v", path, len(found), err)
+		}
+	}
+}
