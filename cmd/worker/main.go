@@ -87,6 +87,7 @@ func sharedFlags(f *pflag.FlagSet, o *attach.Options) {
 	f.DurationVar(&w.Drain, "drain", w.Drain, "how long running trials may take to end after SIGTERM")
 	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; well below the coordinator's --worker-lease")
 	f.StringVar(&o.Listen, "listen", "", "where to serve /metrics, /healthz and /readyz; nowhere by default")
+	f.BoolVar(&o.PodDeletionCost, "pod-deletion-cost", false, "tell Kubernetes what is lost with this worker's pod, which POD_NAMESPACE and POD_NAME name")
 	f.BoolFuncP("verbose", "v", "log more", func(text string) error {
 		verbose, err := strconv.ParseBool(text)
 		if verbose {
