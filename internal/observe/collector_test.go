@@ -82,7 +82,7 @@ func collector(t *testing.T, endpoint string) string {
 // configuration, as they come: the worker's spans first, the root last.
 func TestCollectorKeepsWhatMatters(t *testing.T) {
 	backend, address := newGRPCReceiver(t)
-	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(collector(t, address)))
+	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(collector(t, address)+"/v1/traces"))
 	if err != nil {
 		t.Fatal(err)
 	}
