@@ -35,6 +35,7 @@ tells the training code to stop and hands its trials back, free of charge.`,
 	}
 	f := cmd.Flags()
 	sharedFlags(f, o)
+	f.Lookup("checkpoints").Usage = "directory below which training code keeps its trials' checkpoints, best on shared storage (default: trials name none)"
 	f.DurationVar(&timeout, "client-timeout", timeout, "how long training code may say nothing about its trial before the attempt fails; 0: for ever")
 	cmd.PersistentFlags().StringVar(&address, "http", address, "where training code asks: HOST:PORT or unix:PATH")
 	cmd.AddCommand(&cobra.Command{

@@ -43,7 +43,7 @@ func programs(t *testing.T) string {
 }
 
 // ports are those that the documents name.
-var ports = regexp.MustCompile(`\b(4222|2379|8080|8081)\b`)
+var ports = regexp.MustCompile(`\b(4222|2379|8080|8081|7070|7071)\b`)
 
 // reader follows one document as a person would, in a directory of its own that
 // has the repository's examples.
@@ -57,7 +57,7 @@ type reader struct {
 func newReader(t *testing.T, path string) *reader {
 	t.Helper()
 	r := &reader{t: t, dir: t.TempDir(), ports: map[string]string{}}
-	for _, port := range []string{"4222", "2379", "8080", "8081"} {
+	for _, port := range []string{"4222", "2379", "8080", "8081", "7070", "7071"} {
 		r.ports[port] = strconv.Itoa(testenv.FreePort(t))
 	}
 	for _, entry := range os.Environ() {
@@ -69,8 +69,10 @@ func newReader(t *testing.T, path string) *reader {
 	r.env = append(r.env, "PATH="+path,
 		"ETCD_LISTEN_CLIENT_URLS="+client, "ETCD_ADVERTISE_CLIENT_URLS="+client, "ETCD_LISTEN_PEER_URLS="+peer,
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS="+peer, "ETCD_INITIAL_CLUSTER=default="+peer)
-	if err := os.CopyFS(filepath.Join(r.dir, "examples", "sklearn"), os.DirFS(filepath.Join(root, "examples", "sklearn"))); err != nil {
-		t.Fatal(err)
+	for _, example := range []string{"sklearn", "sidecar"} {
+		if err := os.CopyFS(filepath.Join(r.dir, "examples", example), os.DirFS(filepath.Join(root, "examples", example))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return r
 }

@@ -147,9 +147,9 @@ func TestAClientThatHasGoneGetsNoTrial(t *testing.T) {
 		}
 		time.Sleep(linger - time.Millisecond)
 		synctest.Wait()
-		r.mu.Lock()
+		r.Sidecar.mu.Lock()
 		reserved := r.reserved
-		r.mu.Unlock()
+		r.Sidecar.mu.Unlock()
 		if reserved != 1 {
 			t.Errorf("%d slots fetch between two requests of a client, want 1", reserved)
 		}
