@@ -34,15 +34,21 @@ func (c *cluster) delete(pod string, atOnce bool) {
 	}
 }
 
-// podOf is the pod of a worker of the default pool, from its name.
-func podOf(worker string) string { return strings.TrimPrefix(worker, "default.") }
+// podOf is the pod of a worker, from its name, which may begin with its pool's.
+func podOf(worker string) string { return worker[strings.Index(worker, ".")+1:] }
 
 // busy waits for a worker of the default pool that evaluates something.
 func (c *cluster) busy(but ...string) string {
 	c.t.Helper()
+	return c.busyIn("default", but...)
+}
+
+// busyIn returns the pod of a worker of a pool that evaluates something.
+func (c *cluster) busyIn(pool string, but ...string) string {
+	c.t.Helper()
 	var name string
 	c.await(time.Minute, func(ctx context.Context) error {
-		workers, err := c.workers(ctx, "default")
+		workers, err := c.workers(ctx, pool)
 		if err != nil {
 			return err
 		}
@@ -68,7 +74,7 @@ func (c *cluster) testKillLeader() {
 	now := c.leader(old)
 	c.t.Logf("%s leads instead of %s after %.1fs", now, old, time.Since(began).Seconds())
 	c.completed(5*time.Minute, "killed")
-	if ways := c.compare("killed", 16); len(ways) != 1 {
+	if ways := c.compare("killed", 16, c.evaluations("killed")); len(ways) != 1 {
 		c.t.Errorf("the attempts ended as %v, want all to succeed: workers outlive a leader", ways)
 	}
 	c.settled(2*time.Minute, "coordinator", 3, c.tag)
@@ -84,7 +90,7 @@ func (c *cluster) testDeleteWorkers() {
 	second := c.busy(first)
 	c.delete(second, true)
 	c.completed(8*time.Minute, "workers")
-	c.compare("workers", 16)
+	c.compare("workers", 16, c.evaluations("workers"))
 	counts := map[string]int{}
 	for _, t := range c.trials("workers") {
 		for _, a := range t.GetAttempts() {
@@ -168,7 +174,7 @@ func (c *cluster) testDrain() {
 		c.t.Fatal(err)
 	}
 	c.completed(8*time.Minute, "drained")
-	ways := c.compare("drained", 16)
+	ways := c.compare("drained", 16, c.evaluations("drained"))
 	if ways[handedBack] == 0 || ways[succeeded] != 16 || len(ways) != 2 {
 		c.t.Errorf("the attempts ended as %v; want some handed back, none lost", ways)
 	}
@@ -195,7 +201,7 @@ func (c *cluster) testUpgrade() {
 	rolled(c.tag)
 	c.t.Logf("rolled back after %.1fs", time.Since(began).Seconds())
 	c.completed(8*time.Minute, "upgraded")
-	c.compare("upgraded", 24)
+	c.compare("upgraded", 24, c.evaluations("upgraded"))
 }
 
 // testScale changes the pool's size by the chart, while a study runs.
@@ -213,7 +219,21 @@ func (c *cluster) testScale() {
 		})
 	}
 	c.completed(8*time.Minute, "scaled")
-	if ways := c.compare("scaled", 24); ways[lost] > 0 {
+	if ways := c.compare("scaled", 24, c.evaluations("scaled")); ways[lost] > 0 {
 		c.t.Errorf("the attempts ended as %v, want none lost: a pool that shrinks hands its trials back", ways)
 	}
+}
+
+// testAutoscale lets the leader set the pool's size between its bounds: up for a
+// study that is worth it, and down again after it.
+func (c *cluster) testAutoscale() {
+	c.chart("upgrade", c.installValues(2, c.tag, "    autoscaling: {method: leader, minReplicas: 1, maxReplicas: 3, stabilizationSeconds: 5}\n"))
+	c.settled(3*time.Minute, "worker", 1, c.tag)
+	c.create(studyFile("autoscaled", "default", 24, 6, 150))
+	c.settled(2*time.Minute, "worker", 3, c.tag)
+	c.completed(8*time.Minute, "autoscaled")
+	if ways := c.compare("autoscaled", 24, c.evaluations("autoscaled")); ways[lost] > 0 {
+		c.t.Errorf("the attempts ended as %v, want none lost", ways)
+	}
+	c.settled(3*time.Minute, "worker", 1, c.tag)
 }

@@ -19,6 +19,7 @@ import (
 func (c *cluster) installValues(replicas int, tag, extra string) string {
 	return fmt.Sprintf(`
 image: {tag: %[2]q}
+nats: {bundled: {accounts: true}}
 crds: {install: %[5]v, keep: false}
 coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults:
@@ -81,6 +82,7 @@ func TestRelease(t *testing.T) {
 		{"drain", (*cluster).testDrain},
 		{"upgrade and roll back", (*cluster).testUpgrade},
 		{"scale", (*cluster).testScale},
+		{"the leader scales", (*cluster).testAutoscale},
 		{"uninstall", (*cluster).testUninstall},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(c.in(t)) }) {
@@ -122,7 +124,7 @@ func (c *cluster) testInstall() {
 	c.settled(2*time.Minute, "worker", 2, c.tag)
 	c.timed("every pod is ready")
 	c.completed(2*time.Minute, "first")
-	c.compare("first", 4)
+	c.compare("first", 4, c.evaluations("first"))
 }
 
 func (c *cluster) testHelmTest() {
@@ -133,7 +135,7 @@ func (c *cluster) testHelmTest() {
 func (c *cluster) testPool() {
 	c.create(studyFile("pool", "default", 16, 4, 20))
 	c.completed(5*time.Minute, "pool")
-	ways := c.compare("pool", 16)
+	ways := c.compare("pool", 16, c.evaluations("pool"))
 	if ways[fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED] != 16 || len(ways) != 1 {
 		c.t.Errorf("the attempts ended as %v, want each of 16 trials to succeed at once", ways)
 	}

@@ -86,10 +86,10 @@ type attemptKey struct{ trial, attempt int32 }
 // compare holds a study's trials, as the API shows them, against the evaluations
 // that took place: nothing is lost, nothing counts twice. It returns how many
 // attempts ended in each way.
-func (c *cluster) compare(name string, trials int) map[fantasiav1.AttemptState]int {
+func (c *cluster) compare(name string, trials int, took []evaluation) map[fantasiav1.AttemptState]int {
 	c.t.Helper()
 	begun, finished := map[attemptKey]int{}, map[attemptKey][]evaluation{}
-	for _, e := range c.evaluations(name) {
+	for _, e := range took {
 		k := attemptKey{e.Trial, e.Attempt}
 		if !e.Ended {
 			begun[k]++

@@ -29,8 +29,8 @@ type program struct {
 const ourSource = "https://github.com/fantasia-hpo/fantasia"
 
 // programs are all images. Those from nats on are for evaluation and tests: NATS
-// and etcd of the versions that Fantasia is tested with, the training example, and
-// what the end-to-end tests observe it with.
+// and etcd of the versions that Fantasia is tested with, training examples, and
+// what the end-to-end tests observe them with.
 var programs = []program{
 	{name: "coordinator", binary: "coordinator", pkg: "./cmd/coordinator", title: "Fantasia coordinator",
 		description: "Leads studies: suggests trials, publishes them to workers, folds their results", licence: "Apache-2.0", source: ourSource},
@@ -44,6 +44,8 @@ var programs = []program{
 		description: "etcd, for the evaluation of Fantasia", licence: "Apache-2.0", source: "https://github.com/etcd-io/etcd", state: "/var/lib/etcd"},
 	{name: "digits", binary: "digits", pkg: "./examples/digits", title: "Handwritten digits",
 		description: "A training job to tune: a small neural network on handwritten digits", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
+	{name: "sidecar-example", binary: "sidecar-example", pkg: "./examples/sidecar", title: "Training loop",
+		description: "Training code that keeps its own loop, and asks for trials over HTTP", licence: "Apache-2.0", source: ourSource},
 	{name: "e2e", binary: "witness", pkg: "./deploy/e2e/witness", title: "Witness",
 		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource, with: []string{"./examples/digits", "./deploy/e2e/actor"}},
 }
