@@ -57,6 +57,7 @@ func (d *differ) parameters(old, new []Parameter) {
 		d.compare(path+".min", p.Min, q.Min)
 		d.compare(path+".max", p.Max, q.Max)
 		d.compare(path+".step", p.Step, q.Step)
+		d.compare(path+".prior", p.Prior, q.Prior)
 		d.compare(path+".scale", p.Scale, q.Scale)
 		d.compare(path+".values", exactList(p.Values), exactList(q.Values))
 		d.compare(path+".value", exact(p.Value), exact(q.Value))

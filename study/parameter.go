@@ -41,6 +41,9 @@ func checkParameters(r *report, path string, params []Parameter) (sound []bool) 
 			variables[variable] = p.Name
 		}
 		checkParameter(r, at, p)
+		if r.failed == before {
+			checkPrior(r, at+".prior", p)
+		}
 		sound[i] = r.failed == before
 	}
 	return sound

@@ -102,6 +102,10 @@ func constrain(defs jsonschema.Definitions) {
 func constrainParameter(parameter *jsonschema.Schema, property func(of, name string) *jsonschema.Schema) {
 	property("Parameter", "name").Pattern = `^[A-Za-z][A-Za-z0-9_.-]{0,63}$`
 	property("Parameter", "step").ExclusiveMinimum = "0"
+	property("Prior", "sd").ExclusiveMinimum = "0"
+	property("Prior", "weights").Items = &jsonschema.Schema{Type: "number", ExclusiveMinimum: "0"}
+	property("Prior", "weights").MinItems = count(2)
+	property("Prior", "weights").MaxItems = count(maxListed)
 	property("Parameter", "values").Items = anyScalar()
 	property("Parameter", "values").MinItems = count(2)
 	property("Parameter", "values").MaxItems = count(maxListed)
@@ -113,7 +117,7 @@ func constrainParameter(parameter *jsonschema.Schema, property func(of, name str
 		fields := jsonschema.NewProperties()
 		fields.Set("type", oneOf(types...))
 		then := &jsonschema.Schema{Required: required, Properties: jsonschema.NewProperties()}
-		for _, name := range []string{"min", "max", "step", "scale", "values", "value"} {
+		for _, name := range []string{"min", "max", "step", "scale", "values", "value", "prior"} {
 			if !slices.Contains(allowed, name) {
 				then.Properties.Set(name, jsonschema.FalseSchema)
 			}
@@ -121,10 +125,10 @@ func constrainParameter(parameter *jsonschema.Schema, property func(of, name str
 		return &jsonschema.Schema{If: &jsonschema.Schema{Required: []string{"type"}, Properties: fields}, Then: then}
 	}
 	parameter.AllOf = []*jsonschema.Schema{
-		when([]string{"min", "max"}, []string{"min", "max", "step", "scale"}, Float, Int),
-		when([]string{"values"}, []string{"values"}, Categorical, Ordinal),
+		when([]string{"min", "max"}, []string{"min", "max", "step", "scale", "prior"}, Float, Int),
+		when([]string{"values"}, []string{"values", "prior"}, Categorical, Ordinal),
 		when([]string{"value"}, []string{"value"}, Fixed),
-		when(nil, nil, Bool),
+		when(nil, []string{"prior"}, Bool),
 	}
 }
 

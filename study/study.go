@@ -180,6 +180,8 @@ type Parameter struct {
 	Values []any `json:"values,omitempty"`
 	// Value is that of a fixed parameter.
 	Value any `json:"value,omitempty"`
+	// Prior is what is believed of where its best value lies; nil means nothing.
+	Prior *Prior `json:"prior,omitempty"`
 	// When makes the parameter active only where each named parameter has one
 	// of the listed values (and is itself active).
 	When map[string][]any `json:"when,omitempty"`

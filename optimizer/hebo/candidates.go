@@ -33,7 +33,7 @@ type place struct {
 // candidates returns the places among which a search begins: all that remain in
 // a small finite space, otherwise half of them spread over the space and half
 // around the best observed points. Each is feasible and not taken.
-func candidates(r *optimizer.Request, d *surrogate.Data, count int) []place {
+func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs) []place {
 	if r.Remaining != nil && len(r.Remaining) <= 2*count {
 		places := make([]place, len(r.Remaining))
 		for i, p := range r.Remaining {
@@ -43,6 +43,11 @@ func candidates(r *optimizer.Request, d *surrogate.Data, count int) []place {
 	}
 	spread := spreadOut(r.Encoding.Dim(), r.Rand)
 	places := gather(nil, r, count/2, spread)
+	if b != nil {
+		// The places where the priors are high may be few.
+		believed := func(x []float64) { spread(x); b.draw(x) }
+		places = gather(places[:len(places)/2], r, count/2, believed)
+	}
 	places = gather(places, r, count, around(r, d))
 	for len(places) < minCandidates {
 		// Feasible points are rare: look for them harder.

@@ -80,6 +80,7 @@ type Options struct {
 	Robust      bool
 	Population  int
 	Generations int
+	PriorWeight float64
 }
 
 // Settings returns the settings with HEBO's defaults.
@@ -118,6 +119,7 @@ func Settings() setting.Set {
 			Choices: []string{string(surrogate.FailuresModel), string(surrogate.FailuresWorst), string(surrogate.FailuresIgnore)},
 			Doc:     "How failed and infeasible evaluations count: by a model of where evaluations complete, whose probability the acquisition function is multiplied by; with the worst value so far; or not at all.",
 		},
+		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters are held on to: after n evaluations they count to the power of this over n; 0 means a tenth of the budget."},
 		{Name: "replicate", Default: true, Doc: "Evaluate good points again where evaluations are noisy, to tell the good from the lucky; one is evaluated twice to learn whether they are."},
 	}
 }
@@ -154,6 +156,7 @@ func FromSettings(v setting.Values) Options {
 		Robust:      v.Bool("robust"),
 		Population:  v.Int("population"),
 		Generations: v.Int("generations"),
+		PriorWeight: v.Float("priorWeight"),
 	}
 }
 
@@ -247,6 +250,9 @@ func (m *memory) design(ctx context.Context, r *optimizer.Request, n int) ([]opt
 		return nil, nil
 	}
 	sequence := sobol.NewSequence(r, m.Cursor)
+	if b := newBeliefs(r.Encoding); b != nil {
+		sequence.Map = b.draw
+	}
 	batch, err := sequence.Propose(ctx, r, n)
 	m.Cursor = sequence.Next
 	for i := range batch {

@@ -52,9 +52,9 @@ func (s *search) bestOf(places []place, value float64) (best spot, found bool) {
 	}
 	x := rows(places)
 	mean, variance := s.fantasies.Posterior(x)
-	logP := s.chance.log(x)
+	logP, prior := s.chance.log(x), s.believed(places)
 	for i, p := range places {
-		if v := s.value(mean.RawRowView(i), variance[i], p.x, logP[i]); v > value {
+		if v := s.value(mean.RawRowView(i), variance[i], p.x, logP[i]) + prior[i]; v > value {
 			best, value, found = spot{p, v}, v, true
 		}
 	}
@@ -198,6 +198,9 @@ func (s *search) round(climbers []*climber) {
 			value = s.chance.gradient(s.criterion.kind, value, gradient, logP[i], dLogP.RawRowView(i))
 		}
 		value += s.penalty.value(gradient, c.trial)
+		if s.beliefs != nil {
+			value += s.trust * s.beliefs.log(gradient, c.trial, s.trust)
+		}
 		c.report(value, gradient)
 	}
 }

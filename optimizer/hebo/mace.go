@@ -48,7 +48,8 @@ func confidence(n, parallel, dim int) float64 {
 }
 
 // describe sets a row of dst to the posterior at a row of x: the mean in each
-// draw, the variance, and the logarithm of the probability to complete.
+// draw, the variance, the logarithm of the probability to complete, and what the
+// priors of parameters add.
 func (m *mace) describe(dst, x *mat.Dense) {
 	mean, variance := m.s.fantasies.Posterior(x)
 	logP := m.s.chance.log(x)
@@ -56,6 +57,7 @@ func (m *mace) describe(dst, x *mat.Dense) {
 		row := dst.RawRowView(i)
 		draws := copy(row, mean.RawRowView(i))
 		row[draws], row[draws+1] = v, logP[i]
+		row[draws+2] = m.s.trust * m.s.beliefs.log(nil, x.RawRowView(i), 0)
 	}
 }
 
@@ -65,14 +67,14 @@ func (m *mace) objectives(dst, from *mat.Dense) {
 	rows, _ := from.Dims()
 	for i := range rows {
 		posterior := from.RawRowView(i)
-		m.score(dst.RawRowView(i), posterior[:draws], posterior[draws], posterior[draws+1])
+		m.score(dst.RawRowView(i), posterior[:draws], posterior[draws], posterior[draws+1], posterior[draws+2])
 	}
 }
 
 // score sets dst to (LCB, −log EI, −log PI), smaller being better. In the mean
 // and in the improvements it adds the noise of HEBO's robust acquisition, drawn
 // anew at each call.
-func (m *mace) score(dst, mean []float64, variance, logP float64) {
+func (m *mace) score(dst, mean []float64, variance, logP, prior float64) {
 	sd := math.Sqrt(variance + m.noise)
 	var bound, gain float64
 	if m.robust > 0 {
@@ -84,9 +86,9 @@ func (m *mace) score(dst, mean []float64, variance, logP float64) {
 		m.logPI[s] = acquisition.LogPI(mu+gain, sd, target)
 	}
 	c := m.s.chance
-	dst[0] = -c.ofReward(acquisition.LCB(average(mean)+bound, sd, m.kappa), logP)
-	dst[1] = -c.ofImprovement(acquisition.LogMeanExp(m.logEI), logP)
-	dst[2] = -c.ofImprovement(acquisition.LogMeanExp(m.logPI), logP)
+	dst[0] = -c.ofReward(acquisition.LCB(average(mean)+bound, sd, m.kappa), logP) - prior
+	dst[1] = -c.ofImprovement(acquisition.LogMeanExp(m.logEI), logP) - prior
+	dst[2] = -c.ofImprovement(acquisition.LogMeanExp(m.logPI), logP) - prior
 }
 
 // front searches for the ensemble's Pareto front and returns its last
@@ -101,7 +103,7 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 	}
 	problem := nsga2.Problem{
 		Variables: variables, Objectives: 3,
-		Features: s.fantasies.Draws() + 2, Describe: m.describe, Score: m.objectives,
+		Features: s.fantasies.Draws() + 3, Describe: m.describe, Score: m.objectives,
 		Repair: func(x []float64) bool {
 			p := encoding.Decode(x)
 			if !s.r.Space.Feasible(p) {
@@ -132,7 +134,7 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 // been chosen: where the batch has more than two, the first is the one of the
 // lowest mean and the second that of the greatest uncertainty; else a random one
 // of those that none dominates.
-func (m *mace) choose(mean *mat.Dense, variance, logP []float64, from, picked, batch int, available func(i int) bool) (int, bool) {
+func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch int, available func(i int) bool) (int, bool) {
 	n, _ := mean.Dims()
 	best, least := -1, math.Inf(1)
 	var scores [][]float64
@@ -144,12 +146,12 @@ func (m *mace) choose(mean *mat.Dense, variance, logP []float64, from, picked, b
 		var value float64
 		switch {
 		case batch > 2 && picked == 0:
-			value = -m.s.chance.ofReward(-average(mean.RawRowView(row)), logP[row-from])
+			value = -m.s.chance.ofReward(-average(mean.RawRowView(row)), m.s.logP[row-from])
 		case batch > 2 && picked == 1:
 			value = -variance[row]
 		default:
 			score := make([]float64, 3)
-			m.score(score, mean.RawRowView(row), variance[row], logP[row-from])
+			m.score(score, mean.RawRowView(row), variance[row], m.s.logP[row-from], m.s.prior[row-from])
 			scores, rows = append(scores, score), append(rows, row-from)
 			continue
 		}

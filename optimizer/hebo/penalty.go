@@ -88,9 +88,9 @@ func (s *search) sample() (best spot, ok bool) {
 	drawn.Draw(x, z)
 	mean, _ := drawn.Posterior(x) // given all the draws: the function without its noise
 	best.value = math.Inf(-1)
-	logP := s.chance.log(x)
+	logP, prior := s.chance.log(x), s.believed(at)
 	for i, p := range at {
-		if v := s.chance.ofReward(-mean.At(i, 0), logP[i]); v > best.value {
+		if v := s.chance.ofReward(-mean.At(i, 0), logP[i]) + prior[i]; v > best.value {
 			best = spot{p, v}
 		}
 	}

@@ -62,9 +62,9 @@ func (s *search) again() (best spot, ok bool) {
 	if float64(c.done) > maxAgain*float64(d.Completed+s.pending) {
 		return spot{}, false
 	}
-	x := s.placeRows()
-	mean, variance := s.fantasies.Posterior(x)
-	logP := s.chance.log(x)
+	rows := s.placeRows()
+	mean, variance := s.fantasies.Posterior(rows)
+	logP := s.chance.log(rows)
 	lowest, second := math.Inf(1), math.Inf(1)
 	means := make([]float64, len(c.places))
 	for i := range means {
@@ -85,7 +85,7 @@ func (s *search) again() (best spot, ok bool) {
 		if means[i] == lowest {
 			rival = second
 		}
-		value := s.chance.ofImprovement(s.criterion.knowledge(means[i], variance[i], rival), logP[i])
+		value := s.chance.ofImprovement(s.criterion.knowledge(means[i], variance[i], rival), logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
 		if c.noise == surrogate.NoiseUnknown {
 			value = -means[i] // the probe is of the incumbent
 		}

@@ -46,6 +46,9 @@ type search struct {
 	floor   []float64
 	pending int
 	chance  chance
+	beliefs *beliefs
+	trust   float64   // in the beliefs
+	prior   []float64 // the beliefs' share of the places' values
 	logP    []float64 // of the places' evaluations to complete
 	front   int       // how many of the places are of the ensemble's Pareto front
 	penalty *penalty
@@ -91,8 +94,12 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	if ctx.Err() != nil {
 		count = min(count, hurried)
 	}
-	s.places = candidates(r, m.Data, count)
+	if s.beliefs = newBeliefs(r.Encoding); s.beliefs != nil {
+		s.trust = o.options.trust(r)
+	}
+	s.places = candidates(r, m.Data, count, s.beliefs)
 	s.logP = s.chance.log(rows(s.places))
+	s.prior = s.believed(s.places)
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
 	s.evaluated = len(known)
 	s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
@@ -119,6 +126,7 @@ func (s *search) ensemble(ctx context.Context, known []place) {
 		// The even spread stays behind, for batches larger than the front.
 		s.front = len(front)
 		s.places = append(front, s.places...)
+		s.prior = append(s.believed(front), s.prior...)
 		s.logP = append(s.chance.log(rows(front)), s.logP...)
 		s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
 	}
@@ -174,7 +182,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 		row := s.evaluated + i
 		values[i] = math.Inf(-1)
 		if !s.r.Sampler.TakenAt(s.places[i].x) {
-			values[i] = s.value(mean.RawRowView(row), variance[row], s.places[i].x, s.logP[i])
+			values[i] = s.value(mean.RawRowView(row), variance[row], s.places[i].x, s.logP[i]) + s.prior[i]
 		}
 	}
 	var best spot
@@ -204,8 +212,17 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	return s.pick(best), true
 }
 
+// believed returns what the priors of parameters add to the places' values.
+func (s *search) believed(places []place) []float64 {
+	values := make([]float64, len(places))
+	for i := range values {
+		values[i] = s.trust * s.beliefs.log(nil, places[i].x, 0)
+	}
+	return values
+}
+
 // value returns what a place is worth, given its posterior and the logarithm of
-// the probability that its evaluation completes.
+// the probability that its evaluation completes, without the priors of parameters.
 func (s *search) value(mean []float64, variance float64, x []float64, logP float64) float64 {
 	return s.chance.of(s.criterion.kind, s.criterion.value(mean, variance), logP) + s.penalty.value(nil, x)
 }
@@ -214,7 +231,7 @@ func (s *search) value(mean []float64, variance float64, x []float64, logP float
 func (s *search) member(mean *mat.Dense, variance []float64) (suggestion optimizer.Suggestion, ok bool) {
 	for _, count := range []int{s.front, len(s.places)} {
 		available := func(i int) bool { return i < count && !s.r.Sampler.TakenAt(s.places[i].x) }
-		i, found := s.mace.choose(mean, variance, s.logP, s.evaluated, s.picked, s.r.N, available)
+		i, found := s.mace.choose(mean, variance, s.evaluated, s.picked, s.r.N, available)
 		if found {
 			return s.pick(spot{place: s.places[i]}), true
 		}
@@ -307,7 +324,7 @@ func (s *search) worth(best spot, mean []float64, variance float64) map[string]f
 	values := map[string]float64{s.criterion.name(): best.value}
 	if s.mace != nil {
 		score := make([]float64, 3)
-		s.mace.score(score, mean, variance, logP)
+		s.mace.score(score, mean, variance, logP, s.trust*s.beliefs.log(nil, best.x, 0))
 		values = map[string]float64{string(UCB): -score[0], string(LogEI): -score[1], string(LogPI): -score[2]}
 	}
 	if s.chance.model != nil {

@@ -33,7 +33,9 @@ func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.
 // seeded with the study's seed. It is not safe for concurrent use.
 type Sequence struct {
 	// Next is the index of the next point.
-	Next   uint64
+	Next uint64
+	// Map, if not nil, moves each point of the unit cube before it is used.
+	Map    func(x []float64)
 	stream optimizer.Stream
 }
 
@@ -56,6 +58,14 @@ func NewSequence(r *optimizer.Request, next uint64) *Sequence {
 	return s
 }
 
+// next is the sequence's stream.
+func (s *Sequence) next(x []float64) {
+	s.stream(x)
+	if s.Map != nil {
+		s.Map(x)
+	}
+}
+
 // Propose returns the next n feasible points of the sequence, fewer where ctx ends.
 func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
 	batch := make([]optimizer.Suggestion, 0, n)
@@ -63,7 +73,7 @@ func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]
 		if ctx.Err() != nil && len(batch) > 0 {
 			break
 		}
-		point, err := r.Sampler.Draw(s.stream)
+		point, err := r.Sampler.Draw(s.next)
 		if err != nil {
 			return batch, err
 		}

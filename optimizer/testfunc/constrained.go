@@ -70,7 +70,7 @@ func crashing(name string, most float64) Function {
 			f = g
 		}
 	}
-	f.Name, f.Title, f.Source = name+"-crash", f.Title+", crashing on a third", f.Source
+	f.Name, f.Title = name+"-crash", f.Title+", crashing on a third"
 	f.Feasible = func(x []float64) bool {
 		var sum float64
 		for _, v := range x {

@@ -1,0 +1,140 @@
+package hebo
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// leastBelief is the share of its greatest value below which a prior's density
+// does not fall, to rounding: no place is ruled out.
+const leastBelief = 1e-12
+
+// beliefs are the priors of a space's parameters, which its users stated. The nil
+// beliefs are none.
+type beliefs struct {
+	encoding    *optimizer.Encoding
+	columns     []belief
+	conditional bool // a column with a prior may be inactive
+}
+
+// belief is the prior of a column: normal, or weights of the levels, or neither.
+type belief struct {
+	mean, sd float64   // sd is 0 where the prior is not normal
+	logs     []float64 // of the levels' weights, the greatest 0
+	below    []float64 // share of the levels' weights up to each level
+}
+
+// newBeliefs returns nil where no parameter has a prior.
+func newBeliefs(encoding *optimizer.Encoding) *beliefs {
+	b := &beliefs{encoding: encoding, columns: make([]belief, encoding.Dim())}
+	some := false
+	for i, c := range encoding.Columns() {
+		prior := c.Parameter.Prior
+		if prior == nil {
+			continue
+		}
+		some = true
+		b.conditional = b.conditional || len(c.Parameter.When) > 0
+		if mean, sd, ok := c.Parameter.UnitPrior(); ok {
+			b.columns[i] = belief{mean: mean, sd: sd}
+			continue
+		}
+		b.columns[i] = weighted(prior.Weights)
+	}
+	if !some {
+		return nil
+	}
+	return b
+}
+
+func weighted(weights []float64) belief {
+	var c belief
+	largest, sum := slices.Max(weights), 0.0
+	for _, w := range weights {
+		c.logs = append(c.logs, math.Log(w/largest))
+		sum += w / largest
+		c.below = append(c.below, sum)
+	}
+	for i := range c.below {
+		c.below[i] /= sum
+	}
+	return c
+}
+
+// quantile moves a coordinate that is uniform on the unit interval to one that is
+// distributed as the prior within it.
+func (c *belief) quantile(u float64) float64 {
+	switch {
+	case c.sd > 0:
+		normal := distuv.Normal{Mu: c.mean, Sigma: c.sd}
+		low, high := normal.CDF(0), normal.CDF(1)
+		p := low + u*(high-low)
+		if !(p > 0 && p < 1) {
+			return min(1, max(0, c.mean))
+		}
+		return min(1, max(0, c.mean+c.sd*mathext.NormalQuantile(p)))
+	case c.below != nil:
+		k, _ := slices.BinarySearch(c.below, u)
+		return (float64(min(k, len(c.below)-1)) + 0.5) / float64(len(c.below))
+	}
+	return u
+}
+
+// draw moves a point that is uniform in the unit cube to one that is distributed
+// as the priors.
+func (b *beliefs) draw(x []float64) {
+	for i := range x {
+		x[i] = b.columns[i].quantile(x[i])
+	}
+}
+
+// log returns the logarithm of the priors' density at x, relative to their
+// greatest and bounded below, and adds its gradient times weight to dst, if not nil.
+func (b *beliefs) log(dst, x []float64, weight float64) float64 {
+	if b == nil {
+		return 0
+	}
+	var point study.Point
+	if b.conditional {
+		point = b.encoding.Decode(x)
+	}
+	var sum float64
+	active := make([]bool, len(x))
+	for i, c := range b.encoding.Columns() {
+		_, active[i] = point[c.Parameter.Name]
+		active[i] = active[i] || !b.conditional
+		switch belief := &b.columns[i]; {
+		case !active[i]:
+		case belief.sd > 0:
+			z := (x[i] - belief.mean) / belief.sd
+			sum -= z * z / 2
+		case belief.logs != nil:
+			k := int(x[i] * float64(len(belief.logs)))
+			sum += belief.logs[min(k, len(belief.logs)-1)]
+		}
+	}
+	density := math.Exp(sum)
+	for i := range dst {
+		if c := &b.columns[i]; c.sd > 0 && active[i] {
+			dst[i] -= weight * density / (density + leastBelief) * (x[i] - c.mean) / (c.sd * c.sd)
+		}
+	}
+	return math.Log((density + leastBelief) / (1 + leastBelief))
+}
+
+// trust returns the power of the prior in πBO's acquisition function (Hvarfner et
+// al. 2022, πBO: Augmenting Acquisition Functions with User Beliefs): β/n, with
+// β a tenth of the budget unless it is set, after n evaluations.
+func (o Options) trust(r *optimizer.Request) float64 {
+	beta := o.PriorWeight
+	if beta == 0 {
+		beta = float64(r.MaxTrials) / 10
+	}
+	return beta / float64(max(1, len(r.Observations)))
+}
