@@ -65,9 +65,11 @@ func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed
 	answer.Suggestions, answer.State, answer.Err = suggest(ctx, o, seed, ask)
 	attrs := metric.WithAttributeSet(attribute.NewSet(telemetry.AttrAlgorithm.String(name)))
 	a.l.c.metrics.suggest.Record(ctx, time.Since(start).Seconds(), attrs)
+	failed := int64(0) // counted as well: what is not there cannot grow
 	if answer.Err != nil && !errors.Is(answer.Err, optimizer.ErrExhausted) && ctx.Err() == nil {
-		a.l.c.metrics.suggestErrors.Add(ctx, 1, attrs)
+		failed = 1
 	}
+	a.l.c.metrics.suggestErrors.Add(ctx, failed, attrs)
 	return answer
 }
 

@@ -11,20 +11,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/testenv"
 )
 
 // jaeger is Jaeger's query API.
 type jaeger struct{ url string }
 
 // jaegers finds the Jaeger to test with: where its query API is, and where it
-// takes OTLP over HTTP.
+// takes OTLP over HTTP. FANTASIA_E2E_JAEGER and FANTASIA_E2E_OTLP say so, such as
+// http://127.0.0.1:16686 and http://127.0.0.1:4318; without them one is started.
 func jaegers(t *testing.T) (j jaeger, endpoint string) {
 	t.Helper()
-	j.url = os.Getenv("FANTASIA_E2E_JAEGER")
+	j.url, endpoint = os.Getenv("FANTASIA_E2E_JAEGER"), os.Getenv("FANTASIA_E2E_OTLP")
 	if j.url == "" {
-		t.Fatal("FANTASIA_E2E_JAEGER is not set: it is the address of Jaeger's query API, such as http://127.0.0.1:16686")
+		return startJaeger(t)
 	}
-	if endpoint = os.Getenv("FANTASIA_E2E_OTLP"); endpoint == "" {
+	if endpoint == "" {
 		at, err := url.Parse(j.url)
 		if err != nil {
 			t.Fatal(err)
@@ -32,6 +35,27 @@ func jaegers(t *testing.T) (j jaeger, endpoint string) {
 		endpoint = "http://" + at.Hostname() + ":4318"
 	}
 	return j, endpoint
+}
+
+// startJaeger runs a Jaeger that keeps what it gets in memory.
+func startJaeger(t *testing.T) (jaeger, string) {
+	t.Helper()
+	var args []string
+	addresses := map[string]string{}
+	for _, flag := range []string{
+		"collector.otlp.grpc.host-port", "collector.otlp.http.host-port", "collector.grpc-server.host-port", "collector.http-server.host-port",
+		"query.http-server.host-port", "query.grpc-server.host-port", "admin.http.host-port",
+	} {
+		addresses[flag] = fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
+		args = append(args, "--"+flag+"="+addresses[flag])
+	}
+	j := jaeger{"http://" + addresses["query.http-server.host-port"]}
+	testenv.Start(t, tool(t, "jaeger", "github.com/jaegertracing/jaeger/cmd/all-in-one"), args, []string{"COLLECTOR_OTLP_ENABLED=true"},
+		func(ctx context.Context) error {
+			_, err := get(ctx, j.url+"/api/services", "application/json")
+			return err
+		})
+	return j, "http://" + addresses["collector.otlp.http.host-port"]
 }
 
 // jaegerTrace is a trace as /api/traces has it; times are in microseconds.

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -23,15 +22,23 @@ type span struct {
 
 func (s *span) duration() time.Duration { return s.end.Sub(s.start) }
 
-// distinct drops spans that a backend has twice: a leader sends again what the
-// one before sent last.
+// distinct keeps one of the spans that a backend has twice: a leader sends again
+// what the one before sent last, and knows no better than the ledger, which cannot
+// say when its last commit ended. The longer is the one of whoever made that.
 func distinct(spans []span) []span {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(spans), func(s span) bool {
-		again := seen[s.id]
-		seen[s.id] = true
-		return again
-	})
+	byID := map[string]int{}
+	var list []span
+	for _, s := range spans {
+		i, again := byID[s.id]
+		switch {
+		case !again:
+			byID[s.id] = len(list)
+			list = append(list, s)
+		case s.duration() > list[i].duration():
+			list[i] = s
+		}
+	}
+	return list
 }
 
 // tolerance is by how much the parts of a trial may miss its whole: backends keep
