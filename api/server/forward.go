@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,7 +54,7 @@ func newForward(local http.Handler, o Options) *forward {
 			r.SetXForwarded()
 			r.Out.Header.Set(ForwardedHeader, "1")
 		},
-		Transport:    forwardTransport(),
+		Transport:    forwardTransport(o.ForwardTLS),
 		ErrorHandler: f.failed,
 		ErrorLog:     slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
 	}
@@ -61,11 +62,11 @@ func newForward(local http.Handler, o Options) *forward {
 }
 
 // forwardTransport speaks HTTP/2, in clear too: gRPC needs it.
-func forwardTransport() *http.Transport {
+func forwardTransport(secure *tls.Config) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return &http.Transport{Protocols: &protocols, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+	return &http.Transport{Protocols: &protocols, ForceAttemptHTTP2: true, TLSClientConfig: secure, IdleConnTimeout: time.Minute}
 }
 
 // leaderOnly reports whether only the leader can answer the procedure: writes,

@@ -59,13 +59,14 @@ func say(w http.ResponseWriter, status int, line string) {
 	_, _ = io.WriteString(w, line+"\n")
 }
 
-// Serve answers on the listener, over HTTP/1.1 and HTTP/2 in clear (gRPC), until
-// ctx ends. Then watches end at once with a wish to watch again, and other
+// Serve answers on the listener, over HTTP/1.1 and HTTP/2 (gRPC), in clear unless
+// the listener is one of package tls that offers h2, until ctx ends. Then watches end at once with a wish to watch again, and other
 // requests have 5 s to finish. It closes the listener, and returns nil after an
 // orderly end.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	drain, startDrain := context.WithCancel(context.WithoutCancel(ctx))
 	defer startDrain()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -24,6 +25,11 @@ type Options struct {
 	// Leader finds the leader for writes; nil where this process is the only
 	// replica.
 	Leader Leader
+	// Tokens are who may do what; nil lets everybody do everything.
+	Tokens *Tokens
+	// ForwardTLS is how a leader that advertises an address with https:// is
+	// spoken to; nil trusts whom the system trusts.
+	ForwardTLS *tls.Config
 	// ForwardTimeout bounds a write that is sent on. Default 10 s.
 	ForwardTimeout time.Duration
 	// MaxBody bounds a request in bytes. Default DefaultMaxBody.
@@ -49,6 +55,9 @@ var _ fantasiav1connect.StudyServiceHandler = (*service)(nil)
 // New returns the API's handler and the path to mount it at.
 func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	o = o.withDefaults()
+	if o.Tokens != nil {
+		b = guarded{b}
+	}
 	traced, err := otelconnect.NewInterceptor(o.telemetry()...)
 	if err != nil {
 		return "", nil, fmt.Errorf("make the interceptor of traces: %w", err)
@@ -61,6 +70,9 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	)
 	if o.Leader != nil {
 		handler = newForward(handler, o)
+	}
+	if o.Tokens != nil {
+		handler = newGuard(handler, o)
 	}
 	return path, handler, nil
 }

@@ -61,6 +61,7 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
 	o.EtcdAccess.Flags(f)
 	o.NATSAccess.Flags(f)
+	o.API.Flags(f)
 	f.StringVar(&o.Listen, "listen", ":8080", "where to serve the API, /metrics, /healthz and /readyz")
 	f.StringVar(&o.Advertise, "advertise", "", "how other replicas reach this one (default: the listening address)")
 	f.StringVar(&o.Name, "name", host, "this replica's name")

@@ -46,6 +46,14 @@ func (t *Files) check() error {
 	return err
 }
 
+// ca is the flag of CA.
+func (t *Files) ca() string {
+	if t.flag == "" {
+		return "--ca"
+	}
+	return "--" + t.flag + "-ca"
+}
+
 // roots reads the certificates to trust; nil means the system's.
 func (t *Files) roots() (*x509.CertPool, error) {
 	if t.CA == "" {
@@ -53,11 +61,11 @@ func (t *Files) roots() (*x509.CertPool, error) {
 	}
 	pem, err := os.ReadFile(t.CA)
 	if err != nil {
-		return nil, fmt.Errorf("--%s-ca: %w", t.flag, err)
+		return nil, fmt.Errorf("%s: %w", t.ca(), err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--%s-ca: %s has no certificate in PEM", t.flag, t.CA)
+		return nil, fmt.Errorf("%s: %s has no certificate in PEM", t.ca(), t.CA)
 	}
 	return pool, nil
 }

@@ -33,7 +33,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func file(t *testing.T, text string) string {
+func written(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(name, []byte(text), 0o600))
@@ -45,7 +45,7 @@ func TestErrorsNameFlagAndFile(t *testing.T) {
 	ca := testenv.NewCA(t)
 	cert, key := ca.New("client")
 	_, otherKey := ca.New("other")
-	empty, missing := file(t, "\n"), filepath.Join(t.TempDir(), "missing")
+	empty, missing := written(t, "\n"), filepath.Join(t.TempDir(), "missing")
 	for _, test := range []struct {
 		args string
 		want []string
@@ -87,8 +87,8 @@ func TestErrorsNameFlagAndFile(t *testing.T) {
 	}
 }
 
-// connect connects to NATS as a program would.
-func connect(t *testing.T, n *access.NATS, url string, log *slog.Logger) (*nats.Conn, error) {
+// dialNATS connects to NATS as a program would.
+func dialNATS(t *testing.T, n *access.NATS, url string, log *slog.Logger) (*nats.Conn, error) {
 	t.Helper()
 	o, err := n.Options(log)
 	must(t, err)
@@ -107,8 +107,8 @@ func TestNATSOverTLS(t *testing.T) {
 		"tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\nauthorization { user: u, password: \"right\" }", serverCert, serverKey, ca.File)})
 	cert, key := ca.New("client")
 	strange, strangeKey := testenv.NewCA(t).New("client")
-	right := access.NATS{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Password: access.Password{User: "u", File: file(t, "right\n")}}
-	nc, err := connect(t, &right, server.URL, silent)
+	right := access.NATS{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Password: access.Password{User: "u", File: written(t, "right\n")}}
+	nc, err := dialNATS(t, &right, server.URL, silent)
 	must(t, err)
 	if state, err := nc.TLSConnectionState(); err != nil || !state.HandshakeComplete {
 		t.Errorf("the connection is not encrypted: %v", err)
@@ -118,17 +118,17 @@ func TestNATSOverTLS(t *testing.T) {
 		"the system's authorities":                    func(n *access.NATS) { n.TLS.CA = "" },
 		"no certificate":                              func(n *access.NATS) { n.TLS.Cert, n.TLS.Key = "", "" },
 		"a certificate that another authority signed": func(n *access.NATS) { n.TLS.Cert, n.TLS.Key = strange, strangeKey },
-		"another password":                            func(n *access.NATS) { n.Password.File = file(t, "wrong") },
+		"another password":                            func(n *access.NATS) { n.Password.File = written(t, "wrong") },
 		"no password":                                 func(n *access.NATS) { n.Password = access.Password{} },
 	} {
 		n := right
 		change(&n)
-		if _, err := connect(t, &n, server.URL, silent); err == nil {
+		if _, err := dialNATS(t, &n, server.URL, silent); err == nil {
 			t.Errorf("connected with %s", name)
 		}
 	}
 	plain := testenv.StartNATS(t, testenv.NATSConfig{})
-	if _, err := connect(t, &right, plain.URL, silent); !errors.Is(err, nats.ErrSecureConnWanted) {
+	if _, err := dialNATS(t, &right, plain.URL, silent); !errors.Is(err, nats.ErrSecureConnWanted) {
 		t.Errorf("connect to a server without TLS: %v, want a refusal before the password is sent", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestNATSRotation(t *testing.T) {
 	server := testenv.StartNATS(t, testenv.NATSConfig{Extra: fmt.Sprintf("tls { cert_file: %q, key_file: %q }\ninclude ../%s/password.conf", serverCert, serverKey, filepath.Base(dir))})
 	log := &lines{}
 	n := access.NATS{TLS: access.Files{CA: caFile}, Password: access.Password{User: "u", File: password}}
-	nc, err := connect(t, &n, server.URL, slog.New(slog.NewTextHandler(log, nil)))
+	nc, err := dialNATS(t, &n, server.URL, slog.New(slog.NewTextHandler(log, nil)))
 	must(t, err)
 	server.Stop()
 	rotate("second")
@@ -200,7 +200,7 @@ func TestSeed(t *testing.T) {
 	seed, err := user.Seed()
 	must(t, err)
 	server := testenv.StartNATS(t, testenv.NATSConfig{Extra: "authorization { users [ { nkey: " + public + " } ] }"})
-	_, err = connect(t, &access.NATS{Creds: file(t, string(seed)+"\n")}, server.URL, slog.New(slog.DiscardHandler))
+	_, err = dialNATS(t, &access.NATS{Creds: written(t, string(seed)+"\n")}, server.URL, slog.New(slog.DiscardHandler))
 	must(t, err)
 }
 
@@ -243,7 +243,7 @@ func TestEtcd(t *testing.T) {
 	must(t, err)
 	must(t, get(ctx, root))
 
-	password := file(t, "first")
+	password := written(t, "first")
 	for _, step := range []func() error{
 		func() error { _, err := root.UserAdd(ctx, "root", "of root"); return err },
 		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
@@ -270,7 +270,7 @@ func TestEtcd(t *testing.T) {
 	for name, change := range map[string]func(e *access.Etcd){
 		"the system's authorities": func(e *access.Etcd) { e.TLS.CA = "" },
 		"no certificate":           func(e *access.Etcd) { e.TLS.Cert, e.TLS.Key = "", "" },
-		"another password":         func(e *access.Etcd) { e.Password.File = file(t, "wrong") },
+		"another password":         func(e *access.Etcd) { e.Password.File = written(t, "wrong") },
 		"no password":              func(e *access.Etcd) { e.Password = access.Password{} },
 	} {
 		e := mine

@@ -15,6 +15,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/internal/access"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/view"
 )
@@ -23,11 +24,13 @@ import (
 type remote struct {
 	server  string
 	timeout time.Duration
+	caller  access.Caller
 }
 
 // flags adds what finds the server to a command and all below it.
 func (r *remote) flags(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&r.server, "server", "http://localhost:8080", "`URL` of any coordinator")
+	r.caller.Flags(c.PersistentFlags())
 	c.PersistentFlags().DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for an answer; watches wait for as long as it takes")
 }
 
@@ -58,9 +61,12 @@ func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServi
 		transport = &http.Transport{}
 	}
 	transport = transport.Clone()
+	if transport.TLSClientConfig, err = r.caller.TLS(); err != nil {
+		return nil, nil, usagef(cmd, "%v", err)
+	}
 	waiting := func() { fmt.Fprintln(cmd.ErrOrStderr(), "waiting for a leader…") }
 	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, strings.TrimSuffix(server, "/"),
-		connect.WithInterceptors(retry(waiting))), transport.CloseIdleConnections, nil
+		connect.WithInterceptors(retry(waiting), bearer(r.caller.Token))), transport.CloseIdleConnections, nil
 }
 
 // explain says who was asked where nobody answered.
@@ -75,6 +81,39 @@ func (r *remote) explain(err error) error {
 		return fmt.Errorf("%s gave no answer in %v: %w", r.server, r.timeout, err)
 	default:
 		return err
+	}
+}
+
+// bearer shows a token with each request; empty for none.
+type bearer string
+
+var _ connect.Interceptor = bearer("")
+
+// WrapUnary implements connect.Interceptor.
+func (b bearer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		b.show(req.Header())
+		return next(ctx, req)
+	}
+}
+
+// WrapStreamingClient implements connect.Interceptor.
+func (b bearer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		conn := next(ctx, spec)
+		b.show(conn.RequestHeader())
+		return conn
+	}
+}
+
+// WrapStreamingHandler implements connect.Interceptor; a client handles nothing.
+func (b bearer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return next
+}
+
+func (b bearer) show(h http.Header) {
+	if b != "" {
+		h.Set("Authorization", "Bearer "+string(b))
 	}
 }
 
@@ -145,7 +184,7 @@ func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]s
 	if err := envflag.Apply(cmd); err != nil {
 		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
 	}
-	quick := remote{server: r.server, timeout: 2 * time.Second}
+	quick := remote{server: r.server, timeout: 2 * time.Second, caller: r.caller}
 	err := quick.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1000}))
 		if err != nil {

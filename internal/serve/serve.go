@@ -32,6 +32,8 @@ type Options struct {
 	// EtcdAccess and NATSAccess are who the coordinator is to them.
 	EtcdAccess access.Etcd
 	NATSAccess access.NATS
+	// API is who the coordinator is to callers of its API, and who they must be.
+	API access.API
 	// Listen is where the API is served, Advertise how other replicas reach it
 	// (default: Listen, where that names a host).
 	Listen, Advertise string
@@ -76,7 +78,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("listen for the API: %w", err)
 	}
 	options := wire.Coordinator(coordinator.DefaultOptions())
-	options.Name, options.Advertise = o.Name, advertised(o.Advertise, listener.Addr().String())
+	options.Name, options.Advertise = o.Name, advertised(o.Advertise, listener.Addr().String(), o.API.Secure())
 	options.Etcd, options.Bus = etcd, bus
 	options.LeaseTTL, options.WorkerLease = o.LeaseTTL, o.WorkerLease
 	options.Logger, options.Tracer, options.Meter = tel.Logger().With("replica", o.Name), tel.Tracer(), tel.Meter()
@@ -87,9 +89,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	path, handler, err := server.New(NewBackend(c, ledger.New(etcd, ledger.Options{})), server.Options{
-		Leader: c.Leader, Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider(),
-	})
+	api := server.Options{Leader: c.Leader, Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
+	if err := o.API.Options(&api, tel.Logger()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	path, handler, err := server.New(NewBackend(c, ledger.New(etcd, ledger.Options{})), api)
 	if err != nil {
 		return errors.Join(fmt.Errorf("set the API up: %w", err), listener.Close())
 	}
@@ -99,7 +103,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		o.Ready(options.Advertise)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return server.Serve(ctx, listener, mux, tel.Logger()) })
+	g.Go(func() error { return server.Serve(ctx, o.API.Listener(listener), mux, tel.Logger()) })
 	g.Go(func() error { return c.Run(ctx) })
 	return g.Wait()
 }
@@ -140,17 +144,20 @@ func ready(c *coordinator.Coordinator, bus messaging.Leader) func(context.Contex
 	}
 }
 
-// advertised is the address that the leader's key holds: one with a host.
-func advertised(given, listening string) string {
-	if given != "" {
-		return given
+// advertised is the address that the leader's key holds: one with a host, and
+// with its scheme where that is https.
+func advertised(given, listening string, secure bool) string {
+	address := given
+	if address == "" {
+		address = listening
+		if host, port, err := net.SplitHostPort(listening); err == nil {
+			if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+				address = net.JoinHostPort("localhost", port)
+			}
+		}
 	}
-	host, port, err := net.SplitHostPort(listening)
-	if err != nil {
-		return listening
+	if secure && !strings.Contains(address, "://") {
+		address = "https://" + address
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		return net.JoinHostPort("localhost", port)
-	}
-	return listening
+	return address
 }

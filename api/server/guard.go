@@ -1,0 +1,236 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// grantKey is the context key of the request's Grant.
+type grantKey struct{}
+
+// guard lets requests pass whose bearers may send them. A request that is sent on
+// to the leader carries its bearer's token, and is asked for it there again.
+type guard struct {
+	next   http.Handler
+	tokens *Tokens
+	errors *connect.ErrorWriter
+	logger *slog.Logger
+}
+
+func newGuard(next http.Handler, o Options) *guard {
+	return &guard{next: next, tokens: o.Tokens, errors: connect.NewErrorWriter(), logger: o.Logger}
+}
+
+// ServeHTTP implements http.Handler.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, bearer := bearerToken(r.Header)
+	grant, ok := g.tokens.Grant(token)
+	switch {
+	case !bearer:
+		g.refuse(w, r, connect.CodeUnauthenticated, "a token is needed (Authorization: Bearer …)")
+	case !ok:
+		g.refuse(w, r, connect.CodeUnauthenticated, "the token is not known here")
+	case !grant.Write && !readOnly(r.URL.Path):
+		g.refuse(w, r, connect.CodePermissionDenied, fmt.Sprintf("the token %s may only read", grant.Name))
+	default:
+		g.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), grantKey{}, grant)))
+	}
+}
+
+// bearerToken is the token of an Authorization header (RFC 6750, section 2.1).
+func bearerToken(h http.Header) (string, bool) {
+	scheme, token, ok := strings.Cut(h.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
+}
+
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, text string) {
+	g.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", text)
+	err := connect.NewError(code, errors.New(text))
+	if code == connect.CodeUnauthenticated {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if !g.errors.IsSupported(r) {
+		status := http.StatusForbidden
+		if code == connect.CodeUnauthenticated {
+			status = http.StatusUnauthorized
+		}
+		http.Error(w, text, status)
+		return
+	}
+	if err := g.errors.Write(w, r, err); err != nil {
+		g.logger.DebugContext(r.Context(), "the caller is gone", slog.Any(telemetry.LogError, err))
+	}
+}
+
+// readOnly reports whether a procedure changes nothing. What is not known might.
+func readOnly(procedure string) bool {
+	switch procedure {
+	case fantasiav1connect.StudyServiceGetStudyProcedure,
+		fantasiav1connect.StudyServiceListStudiesProcedure,
+		fantasiav1connect.StudyServiceWatchStudyProcedure,
+		fantasiav1connect.StudyServiceGetTrialProcedure,
+		fantasiav1connect.StudyServiceListTrialsProcedure,
+		fantasiav1connect.StudyServiceWatchTrialsProcedure,
+		fantasiav1connect.StudyServiceListWorkersProcedure:
+		return true
+	default:
+		return false
+	}
+}
+
+// guarded is a backend that shows and changes only the studies that the request's
+// bearer has a grant for: others do not exist for it.
+type guarded struct{ Backend }
+
+var _ Backend = guarded{}
+
+// granted is the request's grant; one that came past no guard has none.
+func granted(ctx context.Context) Grant {
+	g, ok := ctx.Value(grantKey{}).(Grant)
+	if !ok {
+		return Grant{Prefixes: []string{"\x00"}} // no study's name begins so
+	}
+	return g
+}
+
+// find returns a study that is given by its name or id, if the grant covers it.
+func (b guarded) find(ctx context.Context, nameOrID string) (Study, error) {
+	s, err := b.Backend.Study(ctx, nameOrID)
+	if err == nil && !granted(ctx).Covers(s.Spec.Study.Metadata.Name) {
+		return Study{}, fmt.Errorf("%w: study %q", ErrNotFound, nameOrID)
+	}
+	return s, err
+}
+
+// allowed is find, for what is done next.
+func (b guarded) allowed(ctx context.Context, nameOrID string) error {
+	if g := granted(ctx); len(g.Prefixes) == 0 {
+		return nil
+	}
+	_, err := b.find(ctx, nameOrID)
+	return err
+}
+
+// Studies implements Backend.
+func (b guarded) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
+	g := granted(ctx)
+	if len(g.Prefixes) == 0 {
+		return b.Backend.Studies(ctx, after, limit)
+	}
+	var covered []Study
+	for {
+		page, err := b.Backend.Studies(ctx, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range page {
+			after = s.Spec.Study.Metadata.Name
+			if g.Covers(after) {
+				covered = append(covered, s)
+			}
+			if len(covered) == limit {
+				return covered, nil
+			}
+		}
+		if len(page) < limit {
+			return covered, nil
+		}
+	}
+}
+
+// Study implements Backend.
+func (b guarded) Study(ctx context.Context, nameOrID string) (Study, error) {
+	return b.find(ctx, nameOrID)
+}
+
+// WatchStudy implements Backend.
+func (b guarded) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Study, error] {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return fails[Study](err)
+	}
+	return b.Backend.WatchStudy(ctx, nameOrID)
+}
+
+// Create implements Backend.
+func (b guarded) Create(ctx context.Context, file []byte) (Study, error) {
+	if g := granted(ctx); len(g.Prefixes) > 0 {
+		s, err := study.Parse(file)
+		if err != nil {
+			return Study{}, err
+		}
+		if name := s.Metadata.Name; !g.Covers(name) {
+			return Study{}, connect.NewError(connect.CodePermissionDenied,
+				fmt.Errorf("study %q: the token %s is for studies whose names begin with %s", name, g.Name, strings.Join(g.Prefixes, " or ")))
+		}
+	}
+	return b.Backend.Create(ctx, file)
+}
+
+// Update implements Backend. A study's name cannot be changed.
+func (b guarded) Update(ctx context.Context, nameOrID string, file []byte) (Study, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Study{}, err
+	}
+	return b.Backend.Update(ctx, nameOrID, file)
+}
+
+// Stop implements Backend.
+func (b guarded) Stop(ctx context.Context, nameOrID, reason string) (Study, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Study{}, err
+	}
+	return b.Backend.Stop(ctx, nameOrID, reason)
+}
+
+// Delete implements Backend.
+func (b guarded) Delete(ctx context.Context, nameOrID string, force bool) error {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return err
+	}
+	return b.Backend.Delete(ctx, nameOrID, force)
+}
+
+// Trials implements Backend.
+func (b guarded) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return nil, err
+	}
+	return b.Backend.Trials(ctx, nameOrID, after, limit)
+}
+
+// Trial implements Backend.
+func (b guarded) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return record.Trial{}, err
+	}
+	return b.Backend.Trial(ctx, nameOrID, number)
+}
+
+// WatchTrials implements Backend.
+func (b guarded) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return fails[record.Trial](err)
+	}
+	return b.Backend.WatchTrials(ctx, nameOrID, existing)
+}
+
+// fails is a sequence of nothing but an error.
+func fails[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, err)
+	}
+}

@@ -1,0 +1,289 @@
+package server_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+)
+
+func digest(token string) string {
+	h := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(h[:])
+}
+
+// tokens reads a file of tokens with these lines.
+func tokens(t *testing.T, lines ...string) (*server.Tokens, string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := server.ReadTokens(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, file
+}
+
+// bear is a client that shows a token; an empty one shows none.
+func bear(t *testing.T, address, protocol, token string) client {
+	t.Helper()
+	p := protocols[protocol]
+	var speaks http.Protocols
+	speaks.SetHTTP1(!p.h2)
+	speaks.SetUnencryptedHTTP2(p.h2)
+	transport := &http.Transport{Protocols: &speaks}
+	t.Cleanup(transport.CloseIdleConnections)
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: bearing{transport, token}}, "http://"+address, p.options...)
+}
+
+type bearing struct {
+	next  http.RoundTripper
+	token string
+}
+
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return b.next.RoundTrip(r)
+}
+
+// calls are all procedures of one study, given by its name or id, and of its
+// trial 1; whether each writes.
+var calls = []struct {
+	name   string
+	writes bool
+	call   func(ctx context.Context, c client, study, name string) error
+}{
+	{"GetStudy", false, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/" + study}))
+		return err
+	}},
+	{"WatchStudy", false, func(ctx context.Context, c client, study, name string) error {
+		s, err := c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/" + study}))
+		return first(s, err)
+	}},
+	{"ListTrials", false, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/" + study}))
+		return err
+	}},
+	{"GetTrial", false, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: "studies/" + study + "/trials/1"}))
+		return err
+	}},
+	{"WatchTrials", false, func(ctx context.Context, c client, study, name string) error {
+		s, err := c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: "studies/" + study, IncludeExisting: true}))
+		return first(s, err)
+	}},
+	{"UpdateStudy", true, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/" + study, StudyFile: named(name)}))
+		return err
+	}},
+	{"StopStudy", true, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/" + study}))
+		return err
+	}},
+	{"CreateStudy", true, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named(name)}))
+		return err
+	}},
+	{"DeleteStudy", true, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: "studies/" + study, Force: true}))
+		return err
+	}},
+}
+
+// first is the error of a stream's first message.
+func first[T any](s *connect.ServerStreamForClient[T], err error) error {
+	if err != nil {
+		return err
+	}
+	s.Receive()
+	return errors.Join(s.Err(), s.Close())
+}
+
+// Who may do what: for each token, each procedure, on a study that the token may
+// be limited to and on another, by name and by id.
+func TestTokens(t *testing.T) {
+	const denied, unknown, hidden = connect.CodePermissionDenied, connect.CodeUnauthenticated, connect.CodeNotFound
+	all, _ := tokens(t, "# name hash role prefixes", "reader "+digest("reader")+" read", "",
+		"writer "+digest("writer")+" write", "team "+digest("team")+" write team-,group-", "guest "+digest("guest")+" read team-")
+	for _, test := range []struct {
+		token, study        string
+		read, write, create connect.Code // 0 is success
+	}{
+		{"", "team-a", unknown, unknown, unknown},
+		{"somebody's", "team-a", unknown, unknown, unknown},
+		{"reader", "team-a", 0, denied, denied},
+		{"reader", "other", 0, denied, denied},
+		{"writer", "team-a", 0, 0, connect.CodeAlreadyExists},
+		{"writer", "other", 0, 0, connect.CodeAlreadyExists},
+		{"team", "team-a", 0, 0, connect.CodeAlreadyExists},
+		{"team", "other", hidden, hidden, denied},
+		{"guest", "team-a", 0, denied, denied},
+		{"guest", "other", hidden, denied, denied},
+	} {
+		for _, protocol := range []string{"connect", "grpc"} {
+			for _, byID := range []bool{false, true} {
+				backend := servertest.NewMemory()
+				s := create(t, backend, test.study)
+				backend.Put(test.study, evaluated(1, 0.5))
+				c := bear(t, serve(t, backend, server.Options{Tokens: all}), protocol, test.token)
+				study := test.study
+				if byID {
+					study = s.Spec.ID
+				}
+				for _, call := range calls {
+					want := test.read
+					switch {
+					case call.name == "CreateStudy":
+						want = test.create
+					case call.writes:
+						want = test.write
+					}
+					check(t, call.call(within(t), c, study, test.study), want, "%s: %s of %s as %q", protocol, call.name, study, test.token)
+				}
+			}
+		}
+	}
+}
+
+// check fails the test where an error has not the code; 0 is none.
+func check(t *testing.T, err error, want connect.Code, doing string, args ...any) {
+	t.Helper()
+	if err == nil && want != 0 || err != nil && connect.CodeOf(err) != want {
+		t.Errorf("%s: %v, want code %d", fmt.Sprintf(doing, args...), err, want)
+	}
+}
+
+// A list has the studies that the token is for, page by page.
+func TestTokensLimitLists(t *testing.T) {
+	backend := servertest.NewMemory()
+	for _, name := range []string{"a", "group-1", "m", "team-1", "team-2", "z"} {
+		create(t, backend, name)
+	}
+	all, _ := tokens(t, "team "+digest("team")+" read team-,group-", "reader "+digest("reader")+" read")
+	address := serve(t, backend, server.Options{Tokens: all})
+	for token, want := range map[string][]string{
+		"team":   {"studies/group-1", "studies/team-1", "studies/team-2"},
+		"reader": {"studies/a", "studies/group-1", "studies/m", "studies/team-1", "studies/team-2", "studies/z"},
+	} {
+		c := bear(t, address, "connect", token)
+		for _, size := range []int32{1, 2, 100} {
+			var got []string
+			for next := ""; ; {
+				page, err := c.ListStudies(within(t), connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: size, PageToken: next}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range page.Msg.GetStudies() {
+					got = append(got, s.GetName())
+				}
+				if next = page.Msg.GetNextPageToken(); next == "" {
+					break
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, pages of %d: %q, want %q", token, size, got, want)
+			}
+		}
+	}
+}
+
+// A request that a replica sends on shows the caller's token to the leader.
+func TestForwardedRequestsBearTheToken(t *testing.T) {
+	backend := servertest.NewMemory()
+	all, _ := tokens(t, "writer "+digest("writer")+" write", "reader "+digest("reader")+" read")
+	listeners := []net.Listener{listen(t), listen(t)}
+	leader := listeners[0].Addr().String()
+	for i, l := range listeners {
+		_, stop := start(t, l, backend, server.Options{Tokens: all,
+			Leader: func(context.Context) (string, bool, error) { return leader, i == 0, nil }})
+		t.Cleanup(stop)
+	}
+	for token, want := range map[string]connect.Code{"writer": 0, "reader": connect.CodePermissionDenied, "": connect.CodeUnauthenticated} {
+		c := bear(t, listeners[1].Addr().String(), "connect", token)
+		_, err := c.CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named("s")}))
+		check(t, err, want, "create as %q at the replica", token)
+	}
+}
+
+// A changed file takes effect; one that cannot be read changes nothing.
+func TestTokensAreReadAgain(t *testing.T) {
+	all, file := tokens(t, "one "+digest("first")+" read")
+	write := func(text string, at time.Time) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chtimes(file, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	who := func() (names []string) {
+		for _, token := range []string{"first", "second"} {
+			if g, ok := all.Grant(token); ok {
+				names = append(names, fmt.Sprintf("%s:%t", g.Name, g.Write))
+			}
+		}
+		return names
+	}
+	now := time.Now()
+	for i, step := range []struct {
+		text string
+		want []string
+	}{
+		{"two " + digest("second") + " write", []string{"two:true"}},
+		{"broken", []string{"two:true"}},
+		{"one " + digest("first") + " write\ntwo " + digest("second") + " read", []string{"one:true", "two:false"}},
+		{"", nil},
+	} {
+		write(step.text, now.Add(time.Duration(i+1)*time.Second))
+		if got := who(); !slices.Equal(got, step.want) {
+			t.Errorf("after %q: %q, want %q", step.text, got, step.want)
+		}
+	}
+}
+
+func TestTokensNameTheLine(t *testing.T) {
+	good := "a " + digest("a") + " read"
+	for _, test := range []struct{ text, want string }{
+		{"a", ":1: 1 words"},
+		{good + "\n\n# x\nb " + digest("b") + " admin", `:4: role "admin" of b`},
+		{"a " + digest("a")[1:] + " read", ":1: hash of a"},
+		{"a " + digest("a") + "00 read", ":1: hash of a"},
+		{"a secret read", ":1: hash of a"},
+		{"a.b " + digest("a") + " read", `:1: name "a.b"`},
+		{good + " x,,y", ":1: prefixes"},
+		{good + "\nb " + digest("a") + " write", ":2: b is the token of a"},
+	} {
+		file := filepath.Join(t.TempDir(), "tokens")
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := server.ReadTokens(file, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), file+test.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v, want an error with %q", test.text, err, test.want)
+		}
+	}
+	if _, err := server.ReadTokens(filepath.Join(t.TempDir(), "missing"), slog.New(slog.DiscardHandler)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is missing: %v", err)
+	}
+}
