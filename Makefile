@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build examples/digits/digits ## Tune the handwritten-digits network with 8 workers, in one process (about a minute)
@@ -33,6 +33,14 @@ images: ## Make the container images, without an engine, into bin/images
 test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
+
+.PHONY: e2e
+e2e: ## Run the end-to-end tests on the Kubernetes cluster of KUBECONFIG (see scripts/e2e; minutes)
+	scripts/e2e
+
+.PHONY: test-observe
+test-observe: ## Test traces, metrics and alerts with a real Jaeger, Prometheus and collector (builds them: minutes)
+	$(GO) test -tags e2e -timeout 60m ./internal/observe
 
 .PHONY: test-python
 test-python: build ## Tune the unmodified scikit-learn script (needs Python with scikit-learn)

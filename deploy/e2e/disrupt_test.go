@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,36 +38,31 @@ func (c *cluster) delete(pod string, atOnce bool) {
 // podOf is the pod of a worker, from its name, which may begin with its pool's.
 func podOf(worker string) string { return worker[strings.Index(worker, ".")+1:] }
 
-// busy waits for a worker of the default pool that evaluates something.
-func (c *cluster) busy(but ...string) string {
+// busy waits for a pod that has just begun an evaluation of a study, so that most
+// of it is still to come.
+func (c *cluster) busy(study string, but ...string) string {
 	c.t.Helper()
-	return c.busyIn("default", but...)
-}
-
-// busyIn returns the pod of a worker of a pool that evaluates something.
-func (c *cluster) busyIn(pool string, but ...string) string {
-	c.t.Helper()
-	var name string
-	c.await(time.Minute, func(ctx context.Context) error {
-		workers, err := c.workers(ctx, pool)
-		if err != nil {
-			return err
+	var pod string
+	c.await(time.Minute, func(context.Context) error {
+		ended := map[attemptKey]bool{}
+		all := c.evaluations(study)
+		for _, e := range all {
+			ended[attemptKey{e.Trial, e.Attempt}] = ended[attemptKey{e.Trial, e.Attempt}] || e.Ended
 		}
-		for _, w := range workers {
-			name = podOf(strings.TrimPrefix(w.GetName(), "workers/"))
-			if len(w.GetRunning()) > 0 && (len(but) == 0 || but[0] != name) {
+		for _, e := range all {
+			if pod = e.Host; !ended[attemptKey{e.Trial, e.Attempt}] && time.Since(e.Time) < 2*time.Second && !slices.Contains(but, pod) {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d workers evaluates anything", len(workers))
+		return errors.New("no evaluation has just begun")
 	})
-	return name
+	return pod
 }
 
 // testKillLeader kills the leader's pod in the middle of a study: the workers go
 // on meanwhile, and no attempt is lost.
 func (c *cluster) testKillLeader() {
-	c.create(studyFile("killed", "default", 16, 4, 60))
+	c.create(studyFile("killed", "default", 16, 4, 2))
 	c.ended(2*time.Minute, "killed", 2)
 	old := c.leader("")
 	began := time.Now()
@@ -83,11 +79,11 @@ func (c *cluster) testKillLeader() {
 // testDeleteWorkers deletes a worker's pod, whose trials are handed back, and
 // another at once, whose trials may be lost; all run elsewhere.
 func (c *cluster) testDeleteWorkers() {
-	c.create(studyFile("workers", "default", 16, 4, 150))
+	c.create(studyFile("workers", "default", 16, 4, 6))
 	c.ended(2*time.Minute, "workers", 1)
-	first := c.busy()
+	first := c.busy("workers")
 	c.delete(first, false)
-	second := c.busy(first)
+	second := c.busy("workers", first)
 	c.delete(second, true)
 	c.completed(8*time.Minute, "workers")
 	c.compare("workers", 16, c.evaluations("workers"))
@@ -122,9 +118,9 @@ func (c *cluster) cordon(node string, on bool) error {
 // evicted, their trials handed back, and of the coordinators only as many go as
 // the disruption budget allows. The node is given back before the end.
 func (c *cluster) testDrain() {
-	c.create(studyFile("drained", "default", 16, 4, 150))
+	c.create(studyFile("drained", "default", 16, 4, 6))
 	c.ended(2*time.Minute, "drained", 1)
-	c.busy()
+	c.busy("drained")
 	workers, errWorkers := c.pods(c.t.Context(), "worker")
 	coordinators, errCoordinators := c.pods(c.t.Context(), "coordinator")
 	if err := errors.Join(errWorkers, errCoordinators); err != nil {
@@ -185,7 +181,7 @@ func (c *cluster) testDrain() {
 // testUpgrade rolls all of the release to another version and back, NATS and
 // etcd too, while a study runs.
 func (c *cluster) testUpgrade() {
-	c.create(studyFile("upgraded", "default", 24, 4, 150))
+	c.create(studyFile("upgraded", "default", 100, 4, 6))
 	c.ended(2*time.Minute, "upgraded", 1)
 	rolled := func(tag string) {
 		for component, count := range map[string]int{"etcd": 1, "nats": 1, "coordinator": 3, "worker": 2} {
@@ -200,13 +196,16 @@ func (c *cluster) testUpgrade() {
 	c.helm("rollback", release)
 	rolled(c.tag)
 	c.t.Logf("rolled back after %.1fs", time.Since(began).Seconds())
+	if s, err := c.study(c.t.Context(), "upgraded"); err != nil || s.GetState() != fantasiav1.StudyState_STUDY_STATE_RUNNING {
+		c.t.Errorf("the study is %v (%v), want it to outlast both changes", s.GetState(), err)
+	}
 	c.completed(8*time.Minute, "upgraded")
-	c.compare("upgraded", 24, c.evaluations("upgraded"))
+	c.compare("upgraded", 100, c.evaluations("upgraded"))
 }
 
 // testScale changes the pool's size by the chart, while a study runs.
 func (c *cluster) testScale() {
-	c.create(studyFile("scaled", "default", 24, 8, 60))
+	c.create(studyFile("scaled", "default", 24, 8, 4))
 	for _, n := range []int{4, 1, 2} {
 		c.chart("upgrade", c.installValues(n, c.tag, ""))
 		c.settled(2*time.Minute, "worker", n, c.tag)
@@ -229,7 +228,7 @@ func (c *cluster) testScale() {
 func (c *cluster) testAutoscale() {
 	c.chart("upgrade", c.installValues(2, c.tag, "    autoscaling: {method: leader, minReplicas: 1, maxReplicas: 3, stabilizationSeconds: 5}\n"))
 	c.settled(3*time.Minute, "worker", 1, c.tag)
-	c.create(studyFile("autoscaled", "default", 24, 6, 150))
+	c.create(studyFile("autoscaled", "default", 24, 6, 6))
 	c.settled(2*time.Minute, "worker", 3, c.tag)
 	c.completed(8*time.Minute, "autoscaled")
 	if ways := c.compare("autoscaled", 24, c.evaluations("autoscaled")); ways[lost] > 0 {

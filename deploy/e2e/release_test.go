@@ -24,7 +24,7 @@ crds: {install: %[5]v, keep: false}
 coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults:
   resources: {requests: {cpu: 50m, memory: 64Mi}}
-  drainSeconds: 4
+  drainSeconds: 2
   env: [{name: WITNESS, value: "http://witness:8080"}]
 pools:
   default:
@@ -35,9 +35,10 @@ pools:
 %[4]s`, replicas, tag, repository, extra, c.crds)
 }
 
-// study is one of the digits program, with the witness around it. The learning
-// rates are such that the training does not diverge.
-func studyFile(name, pool string, trials, parallelism, epochs int) string {
+// studyFile is a study of the digits program, with the witness around it, each of
+// whose evaluations takes so many seconds longer than it needs. The learning rates
+// are such that the training does not diverge.
+func studyFile(name, pool string, trials, parallelism, seconds int) string {
 	return fmt.Sprintf(`
 apiVersion: fantasia.dev/v1
 kind: Study
@@ -47,16 +48,16 @@ spec:
   parameters:
     - {name: learning_rate, type: float, min: 1e-3, max: 0.2, scale: log}
     - {name: hidden, type: int, min: 16, max: 48, scale: log}
-    - {name: epochs, type: fixed, value: %d}
+    - {name: epochs, type: fixed, value: 10}
   algorithm: {seed: 1}
   budget: {maxTrials: %d}
   parallelism: %d
   pool: %s
   trial:
-    command: [witness, run, digits, "${args}"]
+    command: [witness, linger, %ds, digits, "${args}"]
     timeout: 3m
     retries: {lost: 5}
-`, name, epochs, trials, parallelism, pool)
+`, name, trials, parallelism, pool, seconds)
 }
 
 // TestRelease takes one release through its life; each part goes on from where
@@ -108,7 +109,7 @@ func (c *cluster) testInstall() {
 		return err
 	})
 	c.timed("the API answers")
-	c.create(studyFile("first", "default", 4, 4, 5))
+	c.create(studyFile("first", "default", 4, 4, 0))
 	c.timed("a study is created")
 	c.await(2*time.Minute, func(ctx context.Context) error {
 		workers, err := c.workers(ctx, "default")
@@ -133,7 +134,7 @@ func (c *cluster) testHelmTest() {
 
 // testPool runs a study with nothing in its way.
 func (c *cluster) testPool() {
-	c.create(studyFile("pool", "default", 16, 4, 20))
+	c.create(studyFile("pool", "default", 16, 4, 0))
 	c.completed(5*time.Minute, "pool")
 	ways := c.compare("pool", 16, c.evaluations("pool"))
 	if ways[fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED] != 16 || len(ways) != 1 {

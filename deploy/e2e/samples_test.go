@@ -102,7 +102,7 @@ pools: {default: {}, loops: {}, images: {}}
 
 func (c *cluster) testImageSample() {
 	c.apply(c.sample("pool-with-your-image.yaml"))
-	c.create(strings.Replace(studyFile("images", "images", 6, 2, 5), "[witness, run, digits,", "[digits,", 1))
+	c.create(strings.Replace(studyFile("images", "images", 6, 2, 0), "[witness, linger, 0s, digits,", "[digits,", 1))
 	c.completed(5*time.Minute, "images")
 	for _, t := range c.trials("images") {
 		if v := t.GetValue(); t.Value == nil || v <= 0 || v >= 0.9 { // guessing errs in 90 %

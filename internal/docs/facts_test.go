@@ -82,10 +82,10 @@ func TestLinksResolve(t *testing.T) {
 
 func TestTargetsExist(t *testing.T) {
 	targets := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
 		targets[m[1]] = true
 	}
-	named := regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z-]*)")
+	named := regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z0-9-]*)")
 	seen := 0
 	for _, document := range documents(t) {
 		for _, m := range named.FindAllStringSubmatch(read(t, document), -1) {

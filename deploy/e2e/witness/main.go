@@ -2,6 +2,7 @@
 // all that Fantasia records: `witness serve` keeps a list of events, and `witness
 // run COMMAND …` runs a training program unchanged, tells the list when it begins
 // and ends and the last value it reported, and passes everything else through.
+// `witness linger DURATION COMMAND …` also waits for as long before it ends.
 package main
 
 import (
@@ -45,15 +46,24 @@ func run(args []string) int {
 		}
 		return 0
 	case len(args) > 1 && args[0] == "run":
-		code, err := observe(args[1:])
+		return report(observe(args[1:], 0))
+	case len(args) > 2 && args[0] == "linger":
+		linger, err := time.ParseDuration(args[1])
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "witness:", err)
+			return report(2, err)
 		}
-		return code
+		return report(observe(args[2:], linger))
 	default:
-		fmt.Fprintln(os.Stderr, "usage: witness serve | witness run COMMAND …")
+		fmt.Fprintln(os.Stderr, "usage: witness serve | witness run COMMAND … | witness linger DURATION COMMAND …")
 		return 2
 	}
+}
+
+func report(code int, err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "witness:", err)
+	}
+	return code
 }
 
 // serve answers on :8080: a POST appends an event, a GET returns all of them.
@@ -86,7 +96,7 @@ func serve() error {
 
 // observe runs the program and returns what it exited with. A signal to this
 // process alone, as the first one of a container gets, is passed on.
-func observe(argv []string) (int, error) {
+func observe(argv []string, linger time.Duration) (int, error) {
 	e, err := identity()
 	if err != nil {
 		return 1, err
@@ -128,6 +138,13 @@ func observe(argv []string) (int, error) {
 	close(over)
 	passing.Wait()
 	e.Ended, e.Exit = true, cmd.ProcessState.ExitCode()
+	if e.Exit == 0 {
+		select {
+		case <-time.After(linger):
+		case <-signals:
+			e.Exit = -1
+		}
+	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		return 1, fmt.Errorf("run %s: %w", argv[0], err)
 	}
