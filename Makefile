@@ -86,6 +86,10 @@ generate: ## Generate the API's code, the JSON Schema and the CustomResourceDefi
 	$(GO) run ./cmd/fantasia schema > study/testdata/study.schema.json
 	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/files/study-crd.yaml
 
+.PHONY: manifests
+manifests: ## Make the chart's schema and README, and deploy/k8s, again
+	CGO_ENABLED=0 $(GO) run ./deploy/helm/generate
+
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf bin examples/digits/digits

@@ -28,9 +28,20 @@ func generate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := write(chart, files); err != nil {
+		return err
+	}
+	manifests, err := helm.Manifests(ctx, ".")
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join("deploy", "k8s"), manifests)
+}
+
+func write(dir string, files map[string][]byte) error {
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(chart, name), content, 0o644); err != nil {
-			return err
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return fmt.Errorf("write what was made: %w", err)
 		}
 	}
 	return nil

@@ -1,0 +1,71 @@
+package helm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+var (
+	kindLine     = regexp.MustCompile(`(?m)^kind: (\w+)$`)
+	sourceLine   = regexp.MustCompile(`(?m)^# Source: .*\n`)
+	userLine     = regexp.MustCompile(`(?m)^  user: "([^"]+)"\n  password: "([^"]+)"$`)
+	trailing     = regexp.MustCompile(`(?m)[ \t]+$`)
+	blankLines   = regexp.MustCompile(`\n{2,}`)
+	manifestHead = "# Made from the chart by `make manifests`; values.yaml beside it is what it was made with.\n"
+)
+
+// Manifests renders the chart in a repository's root as plain manifests for the
+// namespace fantasia: the files of deploy/k8s by their names. The passwords, which
+// the chart draws, are left as @USER@ in secrets.template.yaml.
+func Manifests(ctx context.Context, root string) (map[string][]byte, error) {
+	k8s := filepath.Join("deploy", "k8s")
+	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile=tools/kube/go.mod", "helm", "template", "fantasia", filepath.Join("deploy", "helm", "fantasia"),
+		"--namespace=fantasia", "--no-hooks", "--skip-tests", "--values="+filepath.Join(k8s, "values.yaml"))
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("helm template: %w\n%s", err, stderr.String())
+	}
+	return splitManifests(stdout.String()), nil
+}
+
+// splitManifests sorts rendered documents into files.
+func splitManifests(text string) map[string][]byte {
+	text = strings.ReplaceAll(text, "app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kustomize")
+	for _, m := range userLine.FindAllStringSubmatch(text, -1) {
+		text = strings.ReplaceAll(text, m[2], "@"+m[1]+"@")
+	}
+	files := map[string]*strings.Builder{}
+	for document := range strings.SplitSeq("\n"+text, "\n---") {
+		document = blankLines.ReplaceAllString(trailing.ReplaceAllString(sourceLine.ReplaceAllString(document, ""), ""), "\n")
+		document = strings.TrimSpace(document)
+		kind := kindLine.FindStringSubmatch(document)
+		if kind == nil {
+			continue
+		}
+		name := "fantasia.yaml"
+		switch kind[1] {
+		case "CustomResourceDefinition":
+			name = "crd.yaml"
+		case "Secret":
+			name = "secrets.template.yaml"
+		}
+		if files[name] == nil {
+			files[name] = &strings.Builder{}
+			files[name].WriteString(manifestHead)
+		}
+		files[name].WriteString("---\n" + document + "\n")
+	}
+	out := map[string][]byte{}
+	for name, b := range files {
+		out[name] = []byte(b.String())
+	}
+	return out
+}
