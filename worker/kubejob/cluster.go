@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -110,6 +112,21 @@ func (r *Runner) exists(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// warning is the newest warning of the cluster about a resource; empty where
+// there is none, or the worker may not see them.
+func (r *Runner) warning(ctx context.Context, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := r.options.Pods.CoreV1().Events(r.namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "type=Warning,involvedObject.name=" + name,
+	})
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	newest := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return newest.Reason + ": " + newest.Message
 }
 
 // remove deletes a resource; one that is not there is no error.

@@ -4,11 +4,13 @@ package kubejob
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +75,7 @@ func newCluster(t *testing.T) *cluster {
 		tag = v
 	}
 	o := DefaultOptions()
+	o.StartTimeout = time.Minute
 	o.Namespace, o.Worker, o.Client, o.Pods = ns.Name, "jobs."+ns.Name, client, kube
 	o.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -210,7 +213,7 @@ func TestEndings(t *testing.T) {
 		{name: "no such node", template: strings.Replace(c.jobTemplate(), "      containers:", "      nodeSelector: {none: such}\n      containers:", 1),
 			start: 3 * time.Second, outcome: messaging.OutcomeFailed, reason: evaluation.ReasonStart, message: "no node"},
 		{name: "not of this level", template: strings.Replace(c.jobTemplate(), "allowPrivilegeEscalation: false, ", "", 1), start: 3 * time.Second,
-			outcome: messaging.OutcomeFailed, reason: evaluation.ReasonStart, message: "no pod"},
+			outcome: messaging.OutcomeFailed, reason: evaluation.ReasonStart, message: "violates PodSecurity"},
 		{name: "no Job", template: strings.Replace(c.jobTemplate(), "      containers:", "      containers: []\n      initContainers:", 1) + "\n          ports: [{containerPort: -1}]\n",
 			outcome: messaging.OutcomeFailed, reason: evaluation.ReasonCommand},
 	} {
@@ -247,6 +250,7 @@ func TestEndings(t *testing.T) {
 					cancel(tt.cancel)
 				}
 			})
+			meddling.Go(func() { c.record(ctx, tt.name, a) })
 			e := evaluateOnce(ctx, t, r, a)
 			cancel(nil)
 			meddling.Wait()
@@ -255,6 +259,38 @@ func TestEndings(t *testing.T) {
 				t.Errorf("the Job is kept: %v, want %v", j != nil, tt.kept)
 			}
 		})
+	}
+}
+
+// record writes, where FANTASIA_E2E_RECORD names a directory, what the cluster says
+// of an attempt until ctx ends: testdata/*.json are made so.
+func (c *cluster) record(ctx context.Context, name string, a *messaging.Assignment) {
+	dir := os.Getenv("FANTASIA_E2E_RECORD")
+	if dir == "" {
+		return
+	}
+	var last recording
+	for ctx.Err() == nil {
+		j, err := c.kube.BatchV1().Jobs(c.o.Namespace).Get(ctx, JobName(a), metav1.GetOptions{})
+		if err == nil {
+			j.ManagedFields, j.Annotations = nil, nil
+			last.Job = j
+		}
+		pods, err := c.kube.CoreV1().Pods(c.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: LabelJob + "=" + JobName(a)})
+		if err == nil && len(pods.Items) > 0 {
+			last.Pods = pods.Items
+		}
+		for i := range last.Pods {
+			last.Pods[i].ManagedFields = nil
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+	data, err := json.MarshalIndent(last, "", " ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".json"), data, 0o600)
+	}
+	if err != nil {
+		c.t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kubejob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type attempt struct {
 	t    *transcript
 	sub  *subscription
 	logs *followers
+	// deleted: the resource, and its logs with it.
+	deleted bool
 }
 
 // Evaluate makes the attempt's resource, or takes up the one that is there, and
@@ -66,6 +69,9 @@ func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.En
 		return a.notMade(ctx, err)
 	}
 	ending := a.await(ctx)
+	if a.deleted {
+		return t.conclude(ending, "")
+	}
 	return t.conclude(ending, r.where(a.name))
 }
 
@@ -104,8 +110,12 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 		case waiting:
 			left := a.options.StartTimeout - time.Since(v.since)
 			if v.start || left <= 0 {
+				cause := v.cause
+				if len(known.pods) == 0 {
+					cause = cmp.Or(a.warning(ctx, a.name), cause)
+				}
 				a.delete(ctx, metav1.DeletePropagationBackground)
-				return ending(messaging.OutcomeFailed, evaluation.ReasonStart, "the pod does not start: "+v.cause)
+				return ending(messaging.OutcomeFailed, evaluation.ReasonStart, "the pod does not start: "+cause)
 			}
 			late = time.After(left)
 		default:
@@ -242,7 +252,7 @@ func (a *attempt) end(ctx context.Context) {
 // delete deletes the resource; where that fails, its deadline and its owner are
 // what is left to end it.
 func (a *attempt) delete(ctx context.Context, how metav1.DeletionPropagation) {
-	ctx = context.WithoutCancel(ctx)
+	ctx, a.deleted = context.WithoutCancel(ctx), true
 	for pause := minPause; ; pause *= 2 {
 		err := a.remove(ctx, a.name, how)
 		if err == nil {

@@ -46,7 +46,8 @@ type subscription struct {
 	object  *unstructured.Unstructured
 	gone    bool
 	pods    map[types.UID]*corev1.Pod
-	changed chan struct{} // has room for one
+	deleted map[types.UID]time.Time // when the deletion of a pod began
+	changed chan struct{}           // has room for one
 }
 
 func newHub(ctx context.Context, client dynamic.Interface, core kubernetes.Interface, resource schema.GroupVersionResource, namespace, worker string, log *slog.Logger) (*hub, error) {
@@ -137,6 +138,11 @@ func (s *subscription) take(obj any, deleted bool) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		s.pods[o.UID] = o
+		if at, ok := deletionOf(o); ok {
+			if _, known := s.deleted[o.UID]; !known {
+				s.deleted[o.UID] = at
+			}
+		}
 	case *unstructured.Unstructured:
 		if o.GetName() != s.name {
 			return // an operator's own, of the same kind
@@ -155,7 +161,10 @@ func (s *subscription) touch() {
 
 // subscribe follows one resource until the subscription is closed.
 func (h *hub) subscribe(name string) *subscription {
-	s := &subscription{hub: h, name: name, pods: map[types.UID]*corev1.Pod{}, changed: make(chan struct{}, 1)}
+	s := &subscription{
+		hub: h, name: name, changed: make(chan struct{}, 1),
+		pods: map[types.UID]*corev1.Pod{}, deleted: map[types.UID]time.Time{},
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.subs[name] = s
@@ -187,5 +196,7 @@ func (s *subscription) missing() {
 func (s *subscription) evidence(now time.Time) evidence {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	return evidence{object: s.object, gone: s.gone, pods: slices.Collect(maps.Values(s.pods)), now: now}
+	return evidence{
+		object: s.object, gone: s.gone, pods: slices.Collect(maps.Values(s.pods)), deleted: maps.Clone(s.deleted), now: now,
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -56,7 +57,10 @@ type evidence struct {
 	gone bool
 	// pods are all that were seen of it, in their last known state.
 	pods []*corev1.Pod
-	now  time.Time
+	// deleted says when the deletion of a pod began: its last state may tell of
+	// the end of it.
+	deleted map[types.UID]time.Time
+	now     time.Time
 }
 
 // judge tells where an attempt stands. success and failure are the conditions of
@@ -71,10 +75,12 @@ func judge(e evidence, success, failure *condition, container string) verdict {
 	case e.object == nil:
 		return verdict{state: running, code: -1}
 	case failure.holds(e.object.Object):
-		return failedBecause(e.object, pods, container)
+		return failedBecause(e, pods, container)
 	case success.holds(e.object.Object):
-		if cause := disruption(pods, container); cause != "" {
-			// It may have been told to end, and have ended well, halfway.
+		// One that was told to end may have ended well, halfway. Others have been
+		// replaced, or were not needed any more.
+		ended := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodSucceeded })
+		if cause := cmp.Or(taken(ended, container), removed(e, ended, container)); cause != "" {
 			return verdict{state: disrupted, cause: cause, code: -1}
 		}
 		return verdict{state: succeeded}
@@ -91,10 +97,12 @@ func terminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// failedBecause finds out why a resource has failed.
-func failedBecause(object *unstructured.Unstructured, pods []*corev1.Pod, container string) verdict {
-	reason, message := failedCondition(object)
-	if cause := disruption(pods, container); cause != "" {
+// failedBecause finds out why a resource has failed. What the cluster took away
+// comes first, then what has failed by itself: when one pod fails, a Job deletes
+// the others.
+func failedBecause(e evidence, pods []*corev1.Pod, container string) verdict {
+	reason, message := failedCondition(e.object)
+	if cause := taken(pods, container); cause != "" {
 		return verdict{state: disrupted, cause: cause, code: -1}
 	}
 	// The pod may be gone; the Job still says why it has failed.
@@ -105,9 +113,15 @@ func failedBecause(object *unstructured.Unstructured, pods []*corev1.Pod, contai
 		return verdict{state: deadline, cause: message, code: -1}
 	}
 	for _, p := range pods {
+		if _, deleted := e.deletion(p, container); deleted {
+			continue
+		}
 		if v, ok := podFailure(p, container); ok {
 			return v
 		}
+	}
+	if cause := removed(e, pods, container); cause != "" {
+		return verdict{state: disrupted, cause: cause, code: -1}
 	}
 	cause := strings.Trim(reason+": "+message, ": ")
 	return verdict{state: failed, cause: cmp.Or(cause, "it has failed, and says not why"), code: -1}
@@ -129,9 +143,9 @@ func failedCondition(object *unstructured.Unstructured) (reason, message string)
 	return reason, message
 }
 
-// disruption says which pod the cluster took away, and why; empty for none. One
-// whose program had ended before does not count.
-func disruption(pods []*corev1.Pod, container string) string {
+// taken says which pod the cluster took away, and why; empty for none. One whose
+// program had ended before does not count.
+func taken(pods []*corev1.Pod, container string) string {
 	for _, p := range pods {
 		ended := programEnd(p, container)
 		for _, c := range p.Status.Conditions {
@@ -142,16 +156,7 @@ func disruption(pods []*corev1.Pod, container string) string {
 				return fmt.Sprintf("pod %s was taken away: %s: %s", p.Name, c.Reason, c.Message)
 			}
 		}
-		if d := p.DeletionTimestamp; d != nil {
-			grace := time.Duration(0)
-			if s := p.DeletionGracePeriodSeconds; s != nil {
-				grace = time.Duration(*s) * time.Second
-			}
-			if ended.IsZero() || !ended.Before(d.Add(-grace)) {
-				return fmt.Sprintf("pod %s was deleted", p.Name)
-			}
-		}
-		if p.Status.Phase == corev1.PodFailed && len(p.Status.ContainerStatuses) == 0 {
+		if p.Status.Phase == corev1.PodFailed && len(p.Status.ContainerStatuses) == 0 && p.Status.Reason != "DeadlineExceeded" {
 			return fmt.Sprintf("the node did not take pod %s: %s: %s", p.Name, p.Status.Reason, p.Status.Message)
 		}
 		if s := programStatus(p, container); s != nil && s.State.Terminated != nil && s.State.Terminated.Reason == "ContainerStatusUnknown" {
@@ -159,6 +164,35 @@ func disruption(pods []*corev1.Pod, container string) string {
 		}
 	}
 	return ""
+}
+
+// removed says which pod was deleted before its program had ended.
+func removed(e evidence, pods []*corev1.Pod, container string) string {
+	for _, p := range pods {
+		if at, ok := e.deletion(p, container); ok {
+			return fmt.Sprintf("pod %s was deleted at %s", p.Name, at.UTC().Format(time.TimeOnly))
+		}
+	}
+	return ""
+}
+
+// deletion is when the deletion of a pod began whose program had not ended then.
+func (e evidence) deletion(p *corev1.Pod, container string) (time.Time, bool) {
+	at, ok := e.deleted[p.UID]
+	ended := programEnd(p, container)
+	return at, ok && (ended.IsZero() || !ended.Before(at))
+}
+
+// deletionOf is when the deletion of a pod began, by its state.
+func deletionOf(p *corev1.Pod) (time.Time, bool) {
+	if p.DeletionTimestamp == nil {
+		return time.Time{}, false
+	}
+	at := p.DeletionTimestamp.Time
+	if s := p.DeletionGracePeriodSeconds; s != nil {
+		at = at.Add(-time.Duration(*s) * time.Second)
+	}
+	return at, true
 }
 
 // programStatus is that of the program's container; nil where there is none yet.
