@@ -1,0 +1,274 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// experiment is what is read of Katib's Experiment, kubeflow.org/v1beta1
+// (https://www.kubeflow.org/docs/components/katib/user-guides/hp-tuning/configure-experiment/).
+type experiment struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	Metadata   struct {
+		Name      string `yaml:"name"`
+		Namespace string `yaml:"namespace"`
+	} `yaml:"metadata"`
+	Spec experimentSpec `yaml:"spec"`
+}
+
+type experimentSpec struct {
+	Objective struct {
+		Type       string           `yaml:"type"`
+		Goal       *float64         `yaml:"goal"`
+		Metric     string           `yaml:"objectiveMetricName"`
+		Additional []string         `yaml:"additionalMetricNames"`
+		Strategies []metricStrategy `yaml:"metricStrategies"`
+	} `yaml:"objective"`
+	Algorithm struct {
+		Name     string      `yaml:"algorithmName"`
+		Settings []nameValue `yaml:"algorithmSettings"`
+	} `yaml:"algorithm"`
+	EarlyStopping *yaml.Node         `yaml:"earlyStopping"`
+	Parallel      *int               `yaml:"parallelTrialCount"`
+	Max           *int               `yaml:"maxTrialCount"`
+	MaxFailed     *int               `yaml:"maxFailedTrialCount"`
+	ResumePolicy  string             `yaml:"resumePolicy"`
+	Parameters    []katibParameter   `yaml:"parameters"`
+	NAS           *yaml.Node         `yaml:"nasConfig"`
+	Collector     *collectorSpec     `yaml:"metricsCollectorSpec"`
+	Template      katibTrialTemplate `yaml:"trialTemplate"`
+}
+
+type metricStrategy struct {
+	Name  string `yaml:"name"`
+	Value string `yaml:"value"`
+}
+
+type nameValue struct {
+	Name  string `yaml:"name"`
+	Value string `yaml:"value"`
+}
+
+type collectorSpec struct {
+	Collector struct {
+		Kind string `yaml:"kind"`
+	} `yaml:"collector"`
+	Source struct {
+		Filter struct {
+			Formats []string `yaml:"metricsFormat"`
+		} `yaml:"filter"`
+		File struct {
+			Path   string `yaml:"path"`
+			Format string `yaml:"format"`
+		} `yaml:"fileSystemPath"`
+	} `yaml:"source"`
+}
+
+// The defaults where an Experiment states none: Katib runs without a bound on
+// trials, and three at once.
+const (
+	katibMaxTrials = 100
+	katibParallel  = 3
+)
+
+// katibAlgorithms are Katib's algorithms that have a counterpart of the same idea;
+// all others become the default, which learns as they do.
+var katibAlgorithms = map[string]string{"random": "random", "sobol": "sobol", "grid": "sobol"}
+
+// Katib makes a study of an Experiment. Its error wraps ErrSource and names the
+// field, its value and what would be accepted.
+func Katib(source []byte) (*Result, error) {
+	var e experiment
+	if err := yaml.Unmarshal(source, &e); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	if e.Kind != "Experiment" || !strings.HasPrefix(e.APIVersion, "kubeflow.org/") {
+		return nil, fmt.Errorf("%w: apiVersion %q, kind %q: want an Experiment of kubeflow.org/v1beta1", ErrSource, e.APIVersion, e.Kind)
+	}
+	if e.Spec.NAS != nil {
+		return nil, fmt.Errorf("%w: spec.nasConfig: searches of architectures have no counterpart; want spec.parameters", ErrSource)
+	}
+	r := &Result{}
+	s := &study.Study{APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: e.Metadata.Name}}
+	if s.Metadata.Name == "" {
+		s.Metadata.Name = "imported"
+	}
+	if err := e.Spec.objective(r, &s.Spec); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.Spec.Parameters, err = parameters(r, e.Spec.Parameters); err != nil {
+		return nil, err
+	}
+	e.Spec.algorithm(r, &s.Spec)
+	e.Spec.budget(r, &s.Spec)
+	if err := e.Spec.program(r, e.Metadata.Name, &s.Spec); err != nil {
+		return nil, err
+	}
+	if err := e.Spec.metrics(r, &s.Spec); err != nil {
+		return nil, err
+	}
+	return r, r.render(s)
+}
+
+func (e *experimentSpec) objective(r *Result, s *study.Spec) error {
+	o := e.Objective
+	s.Objective = study.Objective{Metric: o.Metric, Direction: study.Direction(o.Type), Goal: o.Goal, Take: study.TakeBest}
+	if s.Objective.Direction != study.Minimize && s.Objective.Direction != study.Maximize {
+		return fmt.Errorf("%w: spec.objective.type %q: want minimize or maximize", ErrSource, o.Type)
+	}
+	if o.Metric == "" {
+		return fmt.Errorf("%w: spec.objective.objectiveMetricName is missing", ErrSource)
+	}
+	// Katib's default strategy is the extreme that the objective is after.
+	for _, strategy := range o.Strategies {
+		switch {
+		case strategy.Name != o.Metric:
+		case strategy.Value == "latest":
+			s.Objective.Take = study.TakeLast
+		case (strategy.Value == "min") != (s.Objective.Direction == study.Minimize):
+			r.note("metricStrategies: %q of a metric to %s has no counterpart: the best report counts", strategy.Value, o.Type)
+		}
+	}
+	return nil
+}
+
+func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
+	name := e.Algorithm.Name
+	s.Algorithm.Name = katibAlgorithms[name]
+	switch {
+	case name == "grid":
+		r.note("algorithm grid became sobol, which spreads its points as evenly for any number of trials")
+	case name == "hyperband" || name == "pbt":
+		r.note("algorithm %s became the default, which runs every trial to its end", name)
+	case s.Algorithm.Name == "":
+		r.note("algorithm %s became the default", name)
+	}
+	for _, setting := range e.Algorithm.Settings {
+		seed, err := strconv.ParseUint(setting.Value, 10, 64)
+		if setting.Name == "random_state" && err == nil {
+			s.Algorithm.Seed = seed
+			continue
+		}
+		r.note("algorithmSettings: %s=%s was left out", setting.Name, setting.Value)
+	}
+	if e.EarlyStopping != nil {
+		r.note("earlyStopping was left out: every trial runs to its end")
+	}
+}
+
+func (e *experimentSpec) budget(r *Result, s *study.Spec) {
+	s.Budget.MaxTrials, s.Parallelism = katibMaxTrials, katibParallel
+	if e.Max != nil {
+		s.Budget.MaxTrials = *e.Max
+	} else {
+		r.note("maxTrialCount was not given: the study ends after %d trials", katibMaxTrials)
+	}
+	if e.Parallel != nil {
+		s.Parallelism = *e.Parallel
+	}
+	if e.MaxFailed != nil {
+		// Katib fails with the first failed trial beyond the number.
+		s.Budget.MaxFailedTrials = *e.MaxFailed + 1
+	}
+}
+
+// katibParameter is a parameter, whose numbers are texts.
+type katibParameter struct {
+	Name  string `yaml:"name"`
+	Type  string `yaml:"parameterType"`
+	Space struct {
+		Min          string   `yaml:"min"`
+		Max          string   `yaml:"max"`
+		Step         string   `yaml:"step"`
+		List         []string `yaml:"list"`
+		Distribution string   `yaml:"distribution"`
+	} `yaml:"feasibleSpace"`
+}
+
+func parameters(r *Result, from []katibParameter) ([]study.Parameter, error) {
+	if len(from) == 0 {
+		return nil, fmt.Errorf("%w: spec.parameters is empty", ErrSource)
+	}
+	made := make([]study.Parameter, len(from))
+	for i := range from {
+		var err error
+		if made[i], err = from[i].convert(r); err != nil {
+			return nil, fmt.Errorf("%w: spec.parameters[%d] (%s): %w", ErrSource, i, from[i].Name, err)
+		}
+	}
+	return made, nil
+}
+
+func (p *katibParameter) convert(r *Result) (study.Parameter, error) {
+	made := study.Parameter{Name: p.Name}
+	switch p.Type {
+	case "categorical":
+		made.Type = study.Categorical
+		for _, v := range p.Space.List {
+			made.Values = append(made.Values, v)
+		}
+		return made, nil
+	case "discrete":
+		return made, p.discrete(&made)
+	case "int":
+		made.Type = study.Int
+	case "double":
+		made.Type = study.Float
+	default:
+		return made, fmt.Errorf("parameterType %q: want int, double, discrete or categorical", p.Type)
+	}
+	for _, bound := range []struct {
+		name, text string
+		into       **float64
+	}{{"min", p.Space.Min, &made.Min}, {"max", p.Space.Max, &made.Max}, {"step", p.Space.Step, &made.Step}} {
+		if bound.text == "" && bound.name == "step" {
+			continue
+		}
+		v, err := strconv.ParseFloat(bound.text, 64)
+		if err != nil {
+			return made, fmt.Errorf("feasibleSpace.%s %q: want a number", bound.name, bound.text)
+		}
+		*bound.into = number(v)
+	}
+	switch p.Space.Distribution {
+	case "", "uniform":
+	case "logUniform":
+		made.Scale = study.Log
+	case "logNormal":
+		made.Scale = study.Log
+		r.note("%s: logNormal became the log scale, without a preference for its middle", p.Name)
+	default:
+		r.note("%s: distribution %s became uniform", p.Name, p.Space.Distribution)
+	}
+	if made.Scale == study.Log && made.Step != nil {
+		made.Scale = ""
+		r.note("%s: a step goes with the linear scale, not with %s", p.Name, p.Space.Distribution)
+	}
+	return made, nil
+}
+
+// discrete makes an ordinal of a list of numbers, in their order.
+func (p *katibParameter) discrete(made *study.Parameter) error {
+	made.Type = study.Ordinal
+	values := make([]float64, len(p.Space.List))
+	for i, text := range p.Space.List {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("feasibleSpace.list[%d] %q: want a number", i, text)
+		}
+		values[i] = v
+	}
+	slices.Sort(values)
+	for _, v := range slices.Compact(values) {
+		made.Values = append(made.Values, v)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package migrate
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/google/go-cmp/cmp"
+)
+
+func source(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func imported(t *testing.T, text string) (*Result, *study.Study) {
+	t.Helper()
+	r, err := Katib([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := study.Parse(r.Study)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, r.Study)
+	}
+	return r, s
+}
+
+func TestKatibJob(t *testing.T) {
+	r, s := imported(t, source(t, "job.yaml"))
+	goal := 0.99
+	if diff := cmp.Diff(study.Objective{Metric: "Validation_accuracy", Direction: study.Maximize, Take: study.TakeLast, Goal: &goal}, s.Spec.Objective); diff != "" {
+		t.Error("objective:", diff)
+	}
+	want := []study.Parameter{
+		{Name: "lr", Type: study.Float, Min: number(0.001), Max: number(0.1), Scale: study.Log},
+		{Name: "dropout", Type: study.Float, Min: number(0), Max: number(0.5), Step: number(0.1), Scale: study.Linear},
+		{Name: "layers", Type: study.Int, Min: number(1), Max: number(4), Scale: study.Linear},
+		{Name: "batch", Type: study.Ordinal, Values: []any{16.0, 32.0, 64.0}},
+		{Name: "optimizer", Type: study.Categorical, Values: []any{"sgd", "adam", "1"}},
+	}
+	for i := range want {
+		got := s.Spec.Parameters[i]
+		if want[i].Type == study.Int {
+			got.Step = nil
+		}
+		if diff := cmp.Diff(want[i], got); diff != "" {
+			t.Error(want[i].Name, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"python3", "train.py", "--lr=${lr}", "--layers=${layers}", "--solver=${optimizer}"}, s.Spec.Trial.Command); diff != "" {
+		t.Error("command:", diff)
+	}
+	// Katib's controller fails an experiment with the first failure beyond its number.
+	if b := s.Spec.Budget; b.MaxTrials != 20 || b.MaxFailedTrials != 4 || s.Spec.Parallelism != 4 || s.Spec.Algorithm.Seed != 10 {
+		t.Errorf("budget %+v, parallelism %d, algorithm %+v", b, s.Spec.Parallelism, s.Spec.Algorithm)
+	}
+	if r.Container != "training" {
+		t.Errorf("container %q", r.Container)
+	}
+	for _, piece := range []string{"kind: Job", "--lr=${lr}", "${FANTASIA_STUDY}-${FANTASIA_TRIAL}", `value: "vision"`, "$${HOME}"} {
+		if !strings.Contains(string(r.Template), piece) {
+			t.Errorf("the template lacks %q:\n%s", piece, r.Template)
+		}
+	}
+	notes := strings.Join(r.Notes, "\n")
+	for _, piece := range []string{"base_estimator=GP", "Validation-accuracy is called Validation_accuracy", "bayesianoptimization"} {
+		if !strings.Contains(notes, piece) {
+			t.Errorf("the notes lack %q:\n%s", piece, notes)
+		}
+	}
+}
+
+func TestKatibPatternsReadWhatKatibReads(t *testing.T) {
+	for file, lines := range map[string]map[string]string{
+		"job.yaml": {
+			"2026-11-21 INFO Epoch[0] Validation-accuracy=0.91": "0.91", "Validation-accuracy = 1e-3": "1e-3", "Train-Validation-accuracy=0.5": "", "accuracy=1": "",
+		},
+		"pytorch.yaml": {"{metricName: loss, metricValue: -0.25}": "-0.25", "{metricName: val-loss, metricValue: 1}": "", "loss=2": ""},
+	} {
+		_, s := imported(t, source(t, file))
+		pattern := regexp.MustCompile(s.Spec.Trial.Metrics.Pattern)
+		for line, want := range lines {
+			got := ""
+			if m := pattern.FindStringSubmatch(line); m != nil {
+				got = m[pattern.SubexpIndex(s.Spec.Objective.Metric)]
+			}
+			if got != want {
+				t.Errorf("%s: %q gives %q, want %q (%s)", file, line, got, want, pattern)
+			}
+		}
+	}
+}
+
+func TestKatibOtherResources(t *testing.T) {
+	r, s := imported(t, source(t, "pytorch.yaml"))
+	if s.Spec.Objective.Take != study.TakeBest || s.Spec.Algorithm.Name != "random" || s.Spec.Budget.MaxTrials != katibMaxTrials {
+		t.Errorf("%+v", s.Spec)
+	}
+	if !strings.Contains(string(r.Template), "kind: PyTorchJob") || !strings.Contains(string(r.Template), "--lr=${lr}") {
+		t.Errorf("template:\n%s", r.Template)
+	}
+	notes := strings.Join(r.Notes, "\n")
+	for _, piece := range []string{"earlyStopping", "normal became uniform", "--success", "/var/log/mnist.log", "maxTrialCount was not given"} {
+		if !strings.Contains(notes, piece) {
+			t.Errorf("the notes lack %q:\n%s", piece, notes)
+		}
+	}
+	if !strings.HasPrefix(string(r.Study), "# ") {
+		t.Error("the study does not begin with the notes")
+	}
+}
+
+func TestKatibErrorsNameTheField(t *testing.T) {
+	job := source(t, "job.yaml")
+	for _, tt := range []struct{ old, new, want string }{
+		{"kind: Experiment", "kind: Trial", `kind "Trial"`},
+		{"type: maximize", "type: most", `spec.objective.type "most"`},
+		{"parameterType: int", "parameterType: long", `spec.parameters[2] (layers): parameterType "long"`},
+		{`max: "4"`, `max: four`, `feasibleSpace.max "four"`},
+		{`"64", "16"`, `"64", many`, `feasibleSpace.list[1] "many"`},
+		{"reference: layers}", "reference: width}", `numberLayers refers to "width"`},
+		{"${trialParameters.solver}", "${trialParameters.method}", "${trialParameters.method} is not among trialParameters"},
+		{"    trialSpec:", "    other:", "trialTemplate.trialSpec is missing"},
+		{"    trialSpec:", "    configMap: {name: x}\n    other:", "trialTemplate.configMap"},
+		{"  parameters:\n", "  nasConfig: {}\n  parameters:\n", "spec.nasConfig"},
+		{"  parameters:\n", "  metricsCollectorSpec: {collector: {kind: TensorFlowEvent}}\n  parameters:\n", `kind "TensorFlowEvent"`},
+		{"  parameters:\n", "  metricsCollectorSpec: {source: {filter: {metricsFormat: ['(a)']}}}\n  parameters:\n", "want two groups"},
+		{"${trialSpec.Name}", "${trialSpec.Color}", "${trialSpec.Color}"},
+	} {
+		text := strings.Replace(job, tt.old, tt.new, 1)
+		if text == job {
+			t.Fatalf("%q is not in the file", tt.old)
+		}
+		if _, err := Katib([]byte(text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q for %q: error %v, want one with %q", tt.new, tt.old, err, tt.want)
+		}
+	}
+}
+
+// Whatever it is given, it returns an error or a study that can be read.
+func FuzzKatib(f *testing.F) {
+	f.Add(source(f, "job.yaml"))
+	f.Add(source(f, "pytorch.yaml"))
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := Katib([]byte(text))
+		if err != nil {
+			return
+		}
+		if _, err := study.Parse(r.Study); err != nil {
+			t.Error(err)
+		}
+	})
+}

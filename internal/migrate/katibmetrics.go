@@ -1,0 +1,120 @@
+package migrate
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// katibFormat is what Katib's collectors look for unless told otherwise: a name,
+// an equals sign, a number.
+const katibFormat = `([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`
+
+// The same for a line of JSON, by the metric's name.
+const jsonFormat = `"([\w|-]+)"\s*:\s*"?([+-]?\d*(?:\.\d+)?(?:[Ee][+-]?\d+)?)`
+
+// metrics makes a pattern of what Katib's metrics collector reads.
+func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
+	format := katibFormat
+	if c := e.Collector; c != nil {
+		switch kind := c.Collector.Kind; kind {
+		case "", "StdOut":
+		case "File":
+			r.note("metrics are read from the program's output here, not from the file %s: have the program print them", c.Source.File.Path)
+			if c.Source.File.Format == "JSON" {
+				format = jsonFormat
+			}
+		case "None", "Push":
+			r.note("metricsCollectorSpec %s: the program reports its metrics itself: see docs/attach.md for how", kind)
+			return nil
+		default:
+			return fmt.Errorf("%w: spec.metricsCollectorSpec.collector.kind %q: want StdOut, File, None or Push; a program that prints its metrics needs no collector", ErrSource, kind)
+		}
+		if formats := c.Source.Filter.Formats; len(formats) > 0 {
+			format = formats[0]
+			if len(formats) > 1 {
+				r.note("metricsFormat: only the first of %d was taken", len(formats))
+			}
+		}
+	}
+	var patterns []string
+	for _, metric := range append([]string{e.Objective.Metric}, e.Objective.Additional...) {
+		group := groupName(metric)
+		if group != metric {
+			r.note("metric %s is called %s here", metric, group)
+		}
+		one, err := metricPattern(format, metric, group)
+		if err != nil {
+			return err
+		}
+		patterns = append(patterns, one)
+	}
+	s.Objective.Metric = groupName(e.Objective.Metric)
+	s.Trial.Metrics = &study.Metrics{Pattern: strings.Join(patterns, "|")}
+	return nil
+}
+
+// groupName is a metric's name as a regular expression's group may have it.
+func groupName(metric string) string {
+	return regexp.MustCompile(`\W`).ReplaceAllString(metric, "_")
+}
+
+// metricPattern makes of a format, whose first group is any metric's name and
+// whose second is its value, one that finds the value of one metric.
+func metricPattern(format, metric, group string) (string, error) {
+	spans := groups(format)
+	if len(spans) < 2 || spans[1][0] < spans[0][1] {
+		return "", fmt.Errorf("%w: metricsFormat %q: want two groups, a metric's name and its value", ErrSource, format)
+	}
+	name, value := spans[0], spans[1]
+	lead := format[:name[0]]
+	if lead == "" {
+		lead = `(?:^|[^\w-])` // so that loss is not found in val-loss
+	}
+	pattern := lead + regexp.QuoteMeta(metric) + format[name[1]:value[0]] + "(?P<" + group + ">" + format[value[0]+1:value[1]] + format[value[1]:]
+	if _, err := regexp.Compile(pattern); err != nil {
+		return "", fmt.Errorf("%w: metricsFormat %q: %w", ErrSource, format, err)
+	}
+	return pattern, nil
+}
+
+// groups returns the outer capturing groups of a regular expression: the places
+// of their opening parentheses and behind their closing ones.
+func groups(expr string) [][2]int {
+	var spans [][2]int
+	var open []int // places of open parentheses
+	outer, class := -1, false
+	for i := 0; i < len(expr); i++ {
+		switch c := expr[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+			// A ] that comes first is a member.
+			if i+1 < len(expr) && expr[i+1] == '^' {
+				i++
+			}
+			if i+1 < len(expr) && expr[i+1] == ']' {
+				i++
+			}
+		case c == '(':
+			capturing := i+1 >= len(expr) || expr[i+1] != '?'
+			if outer < 0 && capturing {
+				outer = len(open)
+			}
+			open = append(open, i)
+		case c == ')' && len(open) > 0:
+			last := len(open) - 1
+			if last == outer {
+				spans = append(spans, [2]int{open[last], i + 1})
+				outer = -1
+			}
+			open = open[:last]
+		}
+	}
+	return spans
+}

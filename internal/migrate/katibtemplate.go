@@ -1,0 +1,189 @@
+package migrate
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// katibTrialTemplate is how a trial is run.
+type katibTrialTemplate struct {
+	Container  string              `yaml:"primaryContainerName"`
+	PodLabels  map[string]string   `yaml:"primaryPodLabels"`
+	Success    string              `yaml:"successCondition"`
+	Failure    string              `yaml:"failureCondition"`
+	Parameters []templateParameter `yaml:"trialParameters"`
+	Spec       yaml.Node           `yaml:"trialSpec"`
+	ConfigMap  *yaml.Node          `yaml:"configMap"`
+}
+
+type templateParameter struct {
+	Name      string `yaml:"name"`
+	Reference string `yaml:"reference"`
+}
+
+// reference is a ${…} of a trial template; metadata one of a reference to the
+// trial itself, such as ${trialSpec.Labels[custom-key]}.
+var (
+	reference = regexp.MustCompile(`\$\{trialParameters\.([^}]+)\}`)
+	metadata  = regexp.MustCompile(`^\$\{trialSpec\.(\w+)(?:\[([^\]]+)\])?\}$`)
+)
+
+// program takes the trial's template apart: the command of its container for the
+// study, all of it for Jobs.
+func (e *experimentSpec) program(r *Result, name string, s *study.Spec) error {
+	t := &e.Template
+	if t.Spec.Kind == 0 {
+		if t.ConfigMap != nil {
+			return fmt.Errorf("%w: spec.trialTemplate.configMap: the template is in the cluster; want it as trialSpec", ErrSource)
+		}
+		return fmt.Errorf("%w: spec.trialTemplate.trialSpec is missing", ErrSource)
+	}
+	words, err := t.words(name, s)
+	if err != nil {
+		return err
+	}
+	if err := substitute(&t.Spec, words); err != nil {
+		return err
+	}
+	container := find(&t.Spec, t.Container)
+	s.Trial.Command = append(texts(field(container, "command")), texts(field(container, "args"))...)
+	if len(s.Trial.Command) == 0 {
+		s.Trial.Command = []string{"program", "${args}"}
+		r.note("the container %q names no command, its image does: worker kubejob runs it; for other workers give spec.trial.command", t.Container)
+	}
+	for i, part := range s.Trial.Command {
+		if strings.Contains(part, "${FANTASIA_") {
+			s.Trial.Command[i] = strings.ReplaceAll(part, "${FANTASIA_STUDY}-${FANTASIA_TRIAL}", "trial")
+			r.note("the command has the trial's name in it, which only worker kubejob knows: elsewhere it is the word trial")
+		}
+	}
+	r.Container = t.Container
+	for _, c := range []struct{ field, flag, text string }{{"successCondition", "--success", t.Success}, {"failureCondition", "--failure", t.Failure}} {
+		if c.text != "" {
+			r.note("%s is in another language here: where worker kubejob does not know the kind, give it %s in CEL for %s", c.field, c.flag, c.text)
+		}
+	}
+	if len(t.PodLabels) > 0 {
+		r.note("primaryPodLabels was left out: worker kubejob reads the pod whose container is %q", t.Container)
+	}
+	r.Template, err = encode(&t.Spec)
+	return err
+}
+
+// words are what each ${trialParameters.NAME} stands for.
+func (t *katibTrialTemplate) words(name string, s *study.Spec) (map[string]string, error) {
+	words := make(map[string]string, len(t.Parameters))
+	for _, p := range t.Parameters {
+		m := metadata.FindStringSubmatch(p.Reference)
+		if m == nil {
+			words[p.Name] = "${" + p.Reference + "}"
+			if !has(s.Parameters, p.Reference) {
+				return nil, fmt.Errorf("%w: spec.trialTemplate.trialParameters: %s refers to %q, which is not among spec.parameters", ErrSource, p.Name, p.Reference)
+			}
+			continue
+		}
+		switch m[1] {
+		case "Name":
+			words[p.Name] = "${FANTASIA_STUDY}-${FANTASIA_TRIAL}"
+		case "Kind":
+			words[p.Name] = literal(value(field(&t.Spec, "kind")))
+		case "APIVersion":
+			words[p.Name] = literal(value(field(&t.Spec, "apiVersion")))
+		case "Namespace":
+			words[p.Name] = literal(value(field(field(&t.Spec, "metadata"), "namespace")))
+		case "Labels", "Annotations":
+			words[p.Name] = literal(value(field(field(field(&t.Spec, "metadata"), strings.ToLower(m[1])), m[2])))
+		default:
+			return nil, fmt.Errorf("%w: spec.trialTemplate.trialParameters: %s refers to %q: want Name, Namespace, Kind, APIVersion, Labels[…] or Annotations[…]", ErrSource, p.Name, p.Reference)
+		}
+	}
+	return words, nil
+}
+
+func has(parameters []study.Parameter, name string) bool {
+	for _, p := range parameters {
+		if p.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// literal escapes a text so that it stands for itself in a template.
+func literal(text string) string { return strings.ReplaceAll(text, "${", "$${") }
+
+// substitute puts words in for references, and escapes what else looks like one.
+func substitute(n *yaml.Node, words map[string]string) error {
+	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "${") {
+		var b strings.Builder
+		rest := n.Value
+		for _, m := range reference.FindAllStringSubmatchIndex(n.Value, -1) {
+			at := m[0] - (len(n.Value) - len(rest))
+			word, ok := words[n.Value[m[2]:m[3]]]
+			if !ok {
+				return fmt.Errorf("%w: spec.trialTemplate.trialSpec: %q: %s is not among trialParameters", ErrSource, n.Value, n.Value[m[0]:m[1]])
+			}
+			b.WriteString(literal(rest[:at]))
+			b.WriteString(word)
+			rest = n.Value[m[1]:]
+		}
+		n.Value = b.String() + literal(rest)
+	}
+	for _, child := range n.Content {
+		if err := substitute(child, words); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns the first mapping with that name and an image, the first with an
+// image where name is empty; nil where there is none.
+func find(n *yaml.Node, name string) *yaml.Node {
+	if n.Kind == yaml.MappingNode && field(n, "image") != nil && (name == "" || value(field(n, "name")) == name) {
+		return n
+	}
+	for _, child := range n.Content {
+		if found := find(child, name); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// field returns a mapping's value of that key, nil where there is none.
+func field(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func value(n *yaml.Node) string {
+	if n == nil {
+		return ""
+	}
+	return n.Value
+}
+
+// texts are the elements of a list, as texts.
+func texts(n *yaml.Node) []string {
+	if n == nil {
+		return nil
+	}
+	var all []string
+	for _, element := range n.Content {
+		all = append(all, element.Value)
+	}
+	return all
+}

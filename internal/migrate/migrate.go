@@ -1,0 +1,99 @@
+// Package migrate turns what users of other tuners have into study files: an
+// Experiment of Katib, a study of Optuna. What has no counterpart is said in
+// notes, never dropped in silence.
+package migrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// ErrSource says that what is to be imported is not what it should be.
+var ErrSource = errors.New("cannot be imported")
+
+// Result is what became of an import.
+type Result struct {
+	// Study is a study file in YAML that has been checked.
+	Study []byte
+	// Template is a manifest for `worker kubejob --template`; nil where the
+	// source has none.
+	Template []byte
+	// Container is the program's container in Template.
+	Container string
+	// Notes say, a sentence each, what has changed its meaning or was left out.
+	Notes []string
+}
+
+// note adds a sentence for people.
+func (r *Result) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// render writes the study file, with the notes as comments, and checks it.
+func (r *Result) render(s *study.Study) error {
+	body, err := blockYAML(s)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(n, "\n", "\n# "))
+	}
+	b.Write(body)
+	if _, err := study.Parse(b.Bytes()); err != nil {
+		return fmt.Errorf("%w: the study that it would become is not valid: %w", ErrSource, err)
+	}
+	r.Study = b.Bytes()
+	return nil
+}
+
+// blockYAML writes a value by its JSON tags, in the order of its fields.
+func blockYAML(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("write the study: %w", err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return nil, fmt.Errorf("write the study: %w", err)
+	}
+	unflow(&root, 0)
+	return encode(&root)
+}
+
+// flowDepth is how deep in a study file collections are written in one line: a
+// parameter is, its spec is not.
+const flowDepth = 4
+
+// unflow gives the outer collections block style, and texts no needless quotes.
+func unflow(n *yaml.Node, depth int) {
+	if n.Kind != yaml.ScalarNode && depth < flowDepth {
+		n.Style &^= yaml.FlowStyle
+	}
+	if n.Kind == yaml.ScalarNode && n.Style&yaml.DoubleQuotedStyle != 0 {
+		n.Style = 0
+	}
+	for _, child := range n.Content {
+		unflow(child, depth+1)
+	}
+}
+
+func encode(root *yaml.Node) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := errors.Join(e.Encode(root), e.Close()); err != nil {
+		return nil, fmt.Errorf("write YAML: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// number is the pointer that a bound of a parameter is.
+func number(v float64) *float64 { return &v }
