@@ -4,11 +4,14 @@ package kube_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,8 +22,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/wire"
 	"github.com/fantasia-hpo/fantasia/study"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	yaml "go.yaml.in/yaml/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -29,6 +34,7 @@ import (
 // that KUBECONFIG names; coordinators, worker, NATS and etcd run beside it.
 func TestStudiesAsResources(t *testing.T) {
 	r := newRig(t, 2)
+	t.Run("samples", r.with(testSamples))
 	t.Run("runs", r.with(testRuns))
 	t.Run("grows", r.with(testGrows))
 	t.Run("refused by the API server", r.with(testRefused))
@@ -318,4 +324,45 @@ func testReleased(t *testing.T, r *rig) {
 	})
 	erase(t, r, "released")
 	erase(t, r, "failover")
+}
+
+// testSamples holds that the repository's study files are resources as they are.
+func testSamples(t *testing.T, r *rig) {
+	found := 0
+	for _, pattern := range []string{"../../deploy/samples/*.yaml", "../../examples/*/*.yaml", "../../study/testdata/good/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := wire.ParseStudy(file, text); err != nil {
+				continue // no study file
+			}
+			found++
+			u := r.study("unused", 1)
+			u.Object = nil
+			var object any
+			if err := yaml.Unmarshal(text, &object); err != nil {
+				t.Fatal(err)
+			}
+			data, err := json.Marshal(object)
+			if err == nil {
+				err = u.UnmarshalJSON(data)
+			}
+			if err == nil {
+				_, err = r.kube.Resource(kube.Studies()).Namespace(r.namespace).Create(t.Context(), u,
+					metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+			}
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("found only %d study files", found)
+	}
 }
