@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 
@@ -29,6 +30,9 @@ type Request struct {
 	Encoding *Encoding
 	// Sampler draws feasible points; what it takes is forgotten after the request.
 	Sampler *Sampler
+	// Repeats says that observed points may be suggested again: in a continuum,
+	// and in a finite space whose evaluations are known to be noisy.
+	Repeats bool
 	// Remaining are all the points that can still be suggested, in the space's
 	// order, where the space is finite and small enough to be enumerated; else nil.
 	Remaining []study.Point
@@ -47,7 +51,9 @@ type Proposer interface {
 // suggestion: the study file's initial points come first, one for each of the
 // first trials, completed where they are partial; a point belongs to the space
 // and satisfies the constraints; it is no duplicate of a pending one; a finite
-// space never repeats a point, and ends with ErrExhausted. Where ctx ends while the
+// space never repeats a point, and ends with ErrExhausted, unless evaluations are
+// known to be noisy: two of one point differed, or the algorithm has a method
+// Noisy that says so. Then suggestions that are marked Repeat pass. Where ctx ends while the
 // algorithm is at work, what it has proposed by then is the answer.
 func Guard(p Proposer) Optimizer { return &guard{algorithm: p} }
 
@@ -96,9 +102,13 @@ func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng
 	used := newTaken(p, c.encoding)
 	r := &Request{Problem: p, State: state, N: n, Rand: rng, Encoding: c.encoding}
 	r.Sampler = &Sampler{encoding: c.encoding, taken: used, all: c.all, keys: c.keys, seeds: seeds(p), rng: rng}
+	r.Repeats = !c.encoding.Discrete() || g.noisy(p, c.encoding)
 	if c.all != nil {
 		r.Remaining = r.Sampler.remaining()
-		if r.N = min(n, len(r.Remaining)); r.N == 0 {
+		if !r.Repeats {
+			r.N = min(n, len(r.Remaining))
+		}
+		if r.N == 0 {
 			return nil, state, ErrExhausted
 		}
 	}
@@ -107,6 +117,38 @@ func (g *guard) Suggest(ctx context.Context, p *Problem, state State, n int, rng
 		return nil, state, err
 	}
 	return batch, next, nil
+}
+
+// noisy reports whether evaluations are known to be noisy.
+func (g *guard) noisy(p *Problem, encoding *Encoding) bool {
+	if a, ok := g.algorithm.(interface{ Noisy() bool }); ok && a.Noisy() {
+		return true
+	}
+	first := make(map[string]float64, len(p.Observations))
+	for _, o := range p.Observations {
+		if o.Outcome != OutcomeCompleted {
+			continue
+		}
+		key := place(encoding.Encode(o.Point))
+		before, again := first[key]
+		if again && Differ(before, o.Value) {
+			return true
+		}
+		if !again {
+			first[key] = o.Value
+		}
+	}
+	return false
+}
+
+// sameValue is how far, relative to their size, two evaluations of a
+// deterministic program may lie apart: sums in another order differ in the last bits.
+const sameValue = 1e-10
+
+// Differ reports whether two values of one point are further apart than those of
+// a deterministic program can be.
+func Differ(a, b float64) bool {
+	return math.Abs(a/2-b/2) > sameValue/2*max(1, math.Abs(a), math.Abs(b)) // halved against overflow
 }
 
 // isEnd reports whether err says that there are no further points, which is no
@@ -149,7 +191,7 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 		if i >= len(proposed) && len(batch) > 0 && ctx.Err() != nil {
 			break // so few do
 		}
-		if i < len(proposed) && r.Space.Check(proposed[i].Point) == nil && !before.has(proposed[i].Point) {
+		if i < len(proposed) && r.Space.Check(proposed[i].Point) == nil && (proposed[i].Repeat && r.Repeats || !before.has(proposed[i].Point)) {
 			before.add(proposed[i].Point)
 			batch = append(batch, proposed[i])
 			continue

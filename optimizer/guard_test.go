@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -109,6 +111,54 @@ func TestGuardWhenTheContextEnds(t *testing.T) {
 		batch, _, err := o.Suggest(ctx, &optimizer.Problem{Space: space, First: 1}, nil, 5, optimizer.NewRand(1, 1))
 		if err != nil || len(batch) != c.want {
 			t.Errorf("%+v: %d points and %v", c, len(batch), err)
+		}
+	}
+}
+
+// certain says beforehand that evaluations are noisy.
+type certain struct{ propose }
+
+func (certain) Noisy() bool { return true }
+
+// A repeat of an observed point passes only where evaluations are known to be noisy.
+func TestGuardPassesRepeatsOnPurpose(t *testing.T) {
+	space := optimizertest.Small(t)
+	points, _ := space.Enumerate(100)
+	repeat := propose(func(*optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+		return []optimizer.Suggestion{{Point: points[0], Source: optimizer.SourceModel, Repeat: true}}, nil, nil
+	})
+	once := []optimizer.Observation{{Point: points[0], Outcome: optimizer.OutcomeCompleted, Value: 1}}
+	same := append(slices.Clone(once), once[0])
+	other := append(slices.Clone(once), optimizer.Observation{Point: points[0], Outcome: optimizer.OutcomeCompleted, Value: 1.5})
+	for name, c := range map[string]struct {
+		observed []optimizer.Observation
+		by       optimizer.Proposer
+		want     bool
+	}{
+		"unknown": {once, repeat, false}, "the same value again": {same, repeat, false},
+		"another value": {other, repeat, true}, "declared": {once, certain{repeat}, true},
+	} {
+		p := optimizer.Problem{Space: space, First: 4, Observations: c.observed}
+		batch, _, err := optimizer.Guard(c.by).Suggest(t.Context(), &p, nil, 1, optimizer.NewRand(1, 1))
+		if err != nil || len(batch) != 1 {
+			t.Fatalf("%s: %v and %v", name, batch, err)
+		}
+		if passed := space.Key(batch[0].Point) == space.Key(points[0]); passed != c.want {
+			t.Errorf("%s: the repeat passed: %v, want %v", name, passed, c.want)
+		}
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	for _, c := range []struct {
+		a, b float64
+		want bool
+	}{
+		{1, 1, false}, {1, 1 + 1e-12, false}, {1, 1 + 1e-9, true}, {0, 1e-300, false},
+		{1e300, 1.1e300, true}, {math.MaxFloat64, -math.MaxFloat64, true}, {1e12, 1e12 + 1, false},
+	} {
+		if got := optimizer.Differ(c.a, c.b); got != c.want {
+			t.Errorf("Differ(%g, %g) = %v", c.a, c.b, got)
 		}
 	}
 }

@@ -104,6 +104,9 @@ type Suggestion struct {
 	Point   study.Point
 	Source  Source
 	Reasons Reasons
+	// Repeat says that the point was evaluated before and is to be evaluated
+	// again, to average out noise. It is only set where evaluations are noisy.
+	Repeat bool
 }
 
 // State is an optimiser's memory between calls, opaque to everybody else and at

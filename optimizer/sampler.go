@@ -54,6 +54,12 @@ func (s *Sampler) Taken(p study.Point) bool { return s.taken.has(p) }
 // TakenAt is Taken for the coordinates of a point, as Encode returns them.
 func (s *Sampler) TakenAt(x []float64) bool { return s.taken.at(x) }
 
+// BusyAt reports whether the point at x is pending or was taken in this request.
+func (s *Sampler) BusyAt(x []float64) bool {
+	key := place(x)
+	return s.taken.pending[key] || s.taken.added[key]
+}
+
 // Take keeps later draws from repeating p.
 func (s *Sampler) Take(p study.Point) { s.taken.add(p) }
 

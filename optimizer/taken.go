@@ -13,6 +13,7 @@ import (
 type taken struct {
 	encoding *Encoding
 	base     map[string]bool // shared with other views; never changed
+	pending  map[string]bool // those of base that are pending; likewise
 	added    map[string]bool
 }
 
@@ -24,6 +25,7 @@ func newTaken(p *Problem, encoding *Encoding) *taken {
 	for _, pending := range p.Pending {
 		t.base[place(encoding.Encode(pending.Point))] = true
 	}
+	t.pending = maps.Clone(t.base)
 	if encoding.Discrete() {
 		for _, observed := range p.Observations {
 			t.base[place(encoding.Encode(observed.Point))] = true
@@ -53,5 +55,5 @@ func (t *taken) add(p study.Point) { t.added[place(t.encoding.Encode(p))] = true
 
 // fork returns a view that starts like t and grows by itself.
 func (t *taken) fork() *taken {
-	return &taken{encoding: t.encoding, base: t.base, added: maps.Clone(t.added)}
+	return &taken{encoding: t.encoding, base: t.base, pending: t.pending, added: maps.Clone(t.added)}
 }

@@ -185,6 +185,29 @@ func TestPointsSurviveARestart(t *testing.T) {
 	}
 }
 
+// TestRepeatsOnPurpose: a point of a finite space is evaluated again only where
+// the optimiser says that it is meant, and then the space is not exhausted.
+func TestRepeatsOnPurpose(t *testing.T) {
+	spec := newSpec(0, 9, 1)
+	lo, hi := 1.0, 2.0
+	spec.Study.Spec.Parameters = []study.Parameter{{Name: "n", Type: study.Int, Min: &lo, Max: &hi}}
+	r := newRig(t, spec, Settings{})
+	point := func(n int64, repeat bool) []optimizer.Suggestion {
+		return []optimizer.Suggestion{{Point: study.Point{"n": n}, Repeat: repeat}}
+	}
+	for trial, s := range [][]optimizer.Suggestion{point(1, false), point(2, false), point(1, true), point(1, true)} {
+		r.answer(s, nil)
+		r.complete("w", trial+1, 1, float64(trial))
+	}
+	if got := r.e.Problem().Observations; len(got) != 4 || r.e.Status().State.Terminal() {
+		t.Fatalf("%d evaluations, the study is %s; want 4 of a study that goes on", len(got), r.e.Status().State)
+	}
+	out := r.answer(point(2, false), nil)
+	if len(out.Warnings) == 0 || len(r.e.Problem().Pending) != 0 {
+		t.Errorf("a repeat by mistake is taken: %v", describe(out))
+	}
+}
+
 // TestLookAhead: how many attempts are queued with so many free slots.
 func TestLookAhead(t *testing.T) {
 	tests := []struct {

@@ -93,10 +93,10 @@ func (e *Engine) setReason(reason string) {
 }
 
 // repeats reports whether a suggestion is a point that was tried already, and
-// since which ledger position, where that is refused: in a finite space, and for
-// the study file's initial points.
+// since which ledger position, where that is refused: in a finite space, unless
+// the optimiser repeats it on purpose, and for the study file's initial points.
 func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
-	if !e.finite && s.Source != optimizer.SourceInitial || !e.on(guardRepeat) {
+	if !e.finite && s.Source != optimizer.SourceInitial || s.Repeat || !e.on(guardRepeat) {
 		return 0, false
 	}
 	at, ok = e.taken[e.space.Key(s.Point)]
@@ -154,6 +154,10 @@ func (e *Engine) fallback(n int) int {
 	from := e.status.Position
 	list, err := e.settings.Fallback(p, n)
 	if errors.Is(err, optimizer.ErrExhausted) {
+		if d.ask != nil { // the optimiser, which is at work, may know better: where to measure again
+			d.fallbackAfter = e.now.Add(askPause)
+			return 0
+		}
 		d.exhausted = true
 		return len(d.needs)
 	}

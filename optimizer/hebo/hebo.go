@@ -66,6 +66,16 @@ const (
 	MACE Acquisition = "mace"
 )
 
+// Noise says what is known of the noise of evaluations.
+type Noise string
+
+// What can be known of it.
+const (
+	NoiseAuto Noise = "auto"
+	NoiseYes  Noise = "yes"
+	NoiseNo   Noise = "no"
+)
+
 // Options are the optimiser's settings; Settings documents them.
 type Options struct {
 	Surrogate   surrogate.Options
@@ -81,6 +91,7 @@ type Options struct {
 	Population  int
 	Generations int
 	PriorWeight float64
+	Noise       Noise
 }
 
 // Settings returns the settings with HEBO's defaults.
@@ -120,6 +131,10 @@ func Settings() setting.Set {
 			Doc:     "How failed and infeasible evaluations count: by a model of where evaluations complete, whose probability the acquisition function is multiplied by; with the worst value so far; or not at all.",
 		},
 		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters are held on to: after n evaluations they count to the power of this over n; 0 means a tenth of the budget."},
+		{
+			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
+			Doc: "Whether evaluations of one point differ. With auto that is learnt from points that were evaluated twice, which in a finite space only other programs tell; with yes, points of a finite space are evaluated again, too, and after the last one has been the study goes on.",
+		},
 		{Name: "replicate", Default: true, Doc: "Evaluate good points again where evaluations are noisy, to tell the good from the lucky; one is evaluated twice to learn whether they are."},
 	}
 }
@@ -157,6 +172,7 @@ func FromSettings(v setting.Values) Options {
 		Population:  v.Int("population"),
 		Generations: v.Int("generations"),
 		PriorWeight: v.Float("priorWeight"),
+		Noise:       Noise(v.String("noise")),
 	}
 }
 
@@ -174,6 +190,10 @@ func DefaultOptions() Options {
 func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options}) }
 
 type proposer struct{ options Options }
+
+// Noisy reports whether evaluations are known to be noisy beforehand, to
+// optimizer.Guard.
+func (o proposer) Noisy() bool { return o.options.Noise == NoiseYes && o.options.Replicate }
 
 // minCompleted is the number of completed evaluations from which a model says
 // more than an even spread of points.

@@ -2,6 +2,7 @@ package hebo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -228,6 +229,79 @@ func TestFiniteSpaceIsSearchedExactly(t *testing.T) {
 	})
 	if best := s.Best(); best > 2 {
 		t.Errorf("the best of 50 trials over %d points is %v, the minimum 0", 3*21*21, best)
+	}
+}
+
+// coins is a finite space of 25 points.
+func coins(t *testing.T) *study.Space {
+	return optimizertest.Space(t, []study.Parameter{
+		{Name: "i", Type: study.Int, Min: number(0), Max: number(4)}, {Name: "j", Type: study.Int, Min: number(0), Max: number(4)},
+	}, nil)
+}
+
+// A finite space whose evaluations are known to be noisy is not exhausted: its
+// promising points are evaluated again, and those most that may be the best.
+func TestNoisyFiniteSpaceIsRepeated(t *testing.T) {
+	run := func(noise Noise, told bool) (repeats int, of map[string]int, err error) {
+		s := optimizertest.NewSession(t, New(options(func(o *Options) { o.Noise = noise })), coins(t), 1)
+		s.Problem.MaxTrials = 60
+		rng := optimizer.NewRand(3, 1)
+		of = map[string]int{}
+		for trial := 1; trial <= 60; trial++ {
+			batch, err := s.TryAsk(t.Context(), 1)
+			if err != nil {
+				return repeats, of, err
+			}
+			key := s.Problem.Space.Key(batch[0].Point)
+			if of[key]++; of[key] > 1 {
+				repeats++
+			}
+			if repeated := of[key] > 1; repeated != batch[0].Repeat {
+				t.Errorf("trial %d is evaluation %d of %v, and marked as a repeat: %v", trial, of[key], batch[0].Point, batch[0].Repeat)
+			}
+			i, j := float64(batch[0].Point["i"].(int64))-3, float64(batch[0].Point["j"].(int64))-1
+			s.Tell(trial, i*i+j*j+rng.NormFloat64())
+			if trial == 10 && told {
+				again := s.Problem.Observations[2]
+				again.Trial, again.Value = 0, again.Value+1
+				s.Problem.Observations = append(s.Problem.Observations, again)
+			}
+		}
+		return repeats, of, nil
+	}
+	for name, c := range map[string]struct {
+		noise Noise
+		told  bool
+	}{"declared": {NoiseYes, false}, "found": {NoiseAuto, true}} {
+		repeats, of, err := run(c.noise, c.told)
+		if err != nil || repeats < 60-25 {
+			t.Errorf("%s: %d of 60 evaluations are repeats (%v)", name, repeats, err)
+		}
+		if good, bad := of[s25(t, 3, 1)], of[s25(t, 0, 4)]; good <= bad {
+			t.Errorf("%s: the best point was evaluated %d times, a bad one %d times", name, good, bad)
+		}
+	}
+	for name, noise := range map[string]Noise{"unknown": NoiseAuto, "none": NoiseNo} {
+		repeats, of, err := run(noise, false)
+		if repeats > 0 || len(of) != 25 || !errors.Is(err, optimizer.ErrExhausted) {
+			t.Errorf("%s: %d repeats of %d points, and %v", name, repeats, len(of), err)
+		}
+	}
+}
+
+// s25 is the key of a point of coins.
+func s25(t *testing.T, i, j int64) string { return coins(t).Key(study.Point{"i": i, "j": j}) }
+
+// Where all the points of a noisy space are pending, some are evaluated twice at
+// once rather than the study ended.
+func TestNoisyFiniteSpaceWithAllPending(t *testing.T) {
+	s := optimizertest.NewSession(t, New(options(func(o *Options) { o.Noise = NoiseYes })), coins(t), 1)
+	for trial := 1; trial <= 8; trial++ {
+		s.Ask(1)
+		s.Tell(trial, float64(trial%3))
+	}
+	if got := len(s.Ask(40)); got != 40 {
+		t.Errorf("asked for 40 of a noisy space of 25 points, got %d", got)
 	}
 }
 

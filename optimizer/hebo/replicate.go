@@ -26,11 +26,14 @@ type replicas struct {
 
 // newReplicas returns what may be evaluated again; nil where nothing should be.
 func (s *search) newReplicas() *replicas {
-	if !s.options.Replicate || s.r.Encoding.Discrete() {
+	if !s.options.Replicate || s.options.Noise == NoiseNo || !s.r.Repeats {
 		return nil
 	}
 	d := s.model.Data
 	c := &replicas{places: d.Places(), noise: d.Noise()}
+	if s.options.Noise == NoiseYes {
+		c.noise = surrogate.Noisy
+	}
 	if c.noise == surrogate.NoiseFree {
 		return nil
 	}
@@ -49,8 +52,10 @@ func (s *search) newReplicas() *replicas {
 }
 
 // again returns the observed place that is most worth another evaluation, with
-// the criterion's value of it; ok is false where there is none.
-func (s *search) again() (best spot, ok bool) {
+// the criterion's value of it; ok is false where there is none. Where no other
+// point is left, there is no bound on how many are repeated, and one that is
+// pending already is better than none.
+func (s *search) again(left bool) (best spot, ok bool) {
 	c := s.replicas
 	if c == nil {
 		return spot{}, false
@@ -59,7 +64,7 @@ func (s *search) again() (best spot, ok bool) {
 	if c.noise == surrogate.NoiseUnknown && (c.probed || d.Completed < probeFrom) {
 		return spot{}, false
 	}
-	if float64(c.done) > maxAgain*float64(d.Completed+s.pending) {
+	if left && float64(c.done) > maxAgain*float64(d.Completed+s.pending) {
 		return spot{}, false
 	}
 	rows := s.placeRows()
@@ -78,7 +83,8 @@ func (s *search) again() (best spot, ok bool) {
 	best.value = math.Inf(-1)
 	for i, p := range c.places {
 		x := d.X.RawRowView(p.Row)
-		if s.r.Sampler.TakenAt(x) {
+		busy := s.r.Sampler.BusyAt(x)
+		if busy && left {
 			continue
 		}
 		rival := lowest
@@ -88,6 +94,9 @@ func (s *search) again() (best spot, ok bool) {
 		value := s.chance.ofImprovement(s.criterion.knowledge(means[i], variance[i], rival), logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
 		if c.noise == surrogate.NoiseUnknown {
 			value = -means[i] // the probe is of the incumbent
+		}
+		if busy {
+			value -= math.MaxFloat64 / 4 // after all that are not
 		}
 		if value > best.value {
 			best, ok = spot{place{s.r.Observations[d.Of[p.Row]].Point, x}, value}, true

@@ -98,7 +98,10 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 		s.trust = o.options.trust(r)
 	}
 	s.places = candidates(r, m.Data, count, s.beliefs)
-	s.logP = s.chance.log(rows(s.places))
+	s.logP = make([]float64, len(s.places))
+	if s.chance.model != nil && len(s.places) > 0 {
+		s.logP = s.chance.log(rows(s.places))
+	}
 	s.prior = s.believed(s.places)
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
 	s.evaluated = len(known)
@@ -203,7 +206,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 			best = s.improve(ctx, starts)
 		}
 	}
-	if again, found := s.again(); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
+	if again, found := s.again(len(starts) > 0); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
 		return s.repeat(again), true
 	}
 	if len(starts) == 0 {
@@ -336,6 +339,7 @@ func (s *search) worth(best spot, mean []float64, variance float64) map[string]f
 // repeat makes a suggestion of an observed place.
 func (s *search) repeat(again spot) optimizer.Suggestion {
 	suggestion := s.pick(again)
+	suggestion.Repeat = true
 	suggestion.Reasons.Note = "evaluated again: was it good, or lucky?"
 	s.replicas.done++
 	s.replicas.probed = true

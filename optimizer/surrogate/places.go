@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
 // Place is a point of the space with all that was observed there.
@@ -55,10 +57,6 @@ const (
 	Noisy
 )
 
-// sameValue is how far, relative to their size, two evaluations of a
-// deterministic program may lie apart: sums in another order differ in the last bits.
-const sameValue = 1e-10
-
 // Noise reports whether evaluating a point again gives another value.
 func (d *Data) Noise() Noise {
 	answer := NoiseUnknown
@@ -68,7 +66,7 @@ func (d *Data) Noise() Noise {
 		}
 		answer = NoiseFree
 		low, high := slices.Min(p.Values), slices.Max(p.Values)
-		if high-low > sameValue*max(1, math.Abs(low), math.Abs(high)) {
+		if optimizer.Differ(low, high) {
 			return Noisy
 		}
 	}
