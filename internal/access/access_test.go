@@ -73,7 +73,7 @@ func TestErrorsNameFlagAndFile(t *testing.T) {
 		e.Flags(f)
 		must(t, f.Parse(strings.Fields(test.args)))
 		_, natsErr := n.Options(slog.New(slog.DiscardHandler))
-		_, etcdErr := e.Config([]string{"http://x"})
+		_, etcdErr := e.Config([]string{"http://x"}, slog.New(slog.DiscardHandler))
 		err := errors.Join(natsErr, etcdErr)
 		for _, want := range test.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -82,7 +82,7 @@ func TestErrorsNameFlagAndFile(t *testing.T) {
 		}
 	}
 	e := access.Etcd{}
-	if _, err := e.Config([]string{"https://x", "http://y"}); err == nil {
+	if _, err := e.Config([]string{"https://x", "http://y"}, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("addresses of which only some are of TLS were taken")
 	}
 }
@@ -205,9 +205,9 @@ func TestSeed(t *testing.T) {
 }
 
 // etcdClient connects to etcd as a program would.
-func etcdClient(t *testing.T, e *access.Etcd, url string) (*clientv3.Client, error) {
+func etcdClient(t *testing.T, e *access.Etcd, url string, log *slog.Logger) (*clientv3.Client, error) {
 	t.Helper()
-	option, err := e.Config([]string{url})
+	option, err := e.Config([]string{url}, log)
 	must(t, err)
 	c, err := ledger.Connect([]string{url}, option)
 	if err == nil {
@@ -226,7 +226,7 @@ func get(ctx context.Context, c *clientv3.Client) error {
 func TestEtcd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	ca, dir := testenv.NewCA(t), t.TempDir()
+	ca, dir, silent, log := testenv.NewCA(t), t.TempDir(), slog.New(slog.DiscardHandler), &lines{}
 	serverCert, serverKey := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 	caFile := filepath.Join(dir, "ca")
 	install := func(from *testenv.CA) {
@@ -239,7 +239,7 @@ func TestEtcd(t *testing.T) {
 	server := testenv.StartEtcd(t, "--cert-file="+serverCert, "--key-file="+serverKey, "--trusted-ca-file="+ca.File, "--client-cert-auth")
 	cert, key := ca.New("root")
 	tls := access.Files{CA: caFile, Cert: cert, Key: key}
-	root, err := etcdClient(t, &access.Etcd{TLS: tls}, server.URL)
+	root, err := etcdClient(t, &access.Etcd{TLS: tls}, server.URL, silent)
 	must(t, err)
 	must(t, get(ctx, root))
 
@@ -261,7 +261,9 @@ func TestEtcd(t *testing.T) {
 	// A certificate's name would be taken for its user: this one's is none.
 	noUser, noUserKey := ca.New("nobody")
 	mine := access.Etcd{TLS: access.Files{CA: caFile, Cert: noUser, Key: noUserKey}, Password: access.Password{User: "u", File: password}}
-	c, err := etcdClient(t, &mine, server.URL)
+	_, err = etcdClient(t, &mine, fmt.Sprintf("https://127.0.0.1:%d", testenv.FreePort(t)), silent)
+	must(t, err) // etcd may come later
+	c, err := etcdClient(t, &mine, server.URL, silent)
 	must(t, err)
 	must(t, get(ctx, c))
 	if _, err := c.Get(ctx, "/other"); err == nil {
@@ -276,21 +278,22 @@ func TestEtcd(t *testing.T) {
 		e := mine
 		change(&e)
 		short, cancel := context.WithTimeout(ctx, time.Second)
-		other, err := etcdClient(t, &e, server.URL)
-		if err == nil {
-			err = get(short, other)
-		}
-		if err == nil {
+		other, err := etcdClient(t, &e, server.URL, slog.New(slog.NewTextHandler(log, nil)))
+		must(t, err)
+		if err := get(short, other); err == nil {
 			t.Errorf("etcd answers with %s", name)
 		}
 		cancel()
 	}
 
+	if !log.has("cannot log in to etcd") || !log.has("authentication failed") || log.has("wrong") {
+		t.Error("the log does not say, without the password, that it is refused")
+	}
 	_, err = root.UserChangePassword(ctx, "u", "second")
 	must(t, err)
 	must(t, os.WriteFile(password, []byte("second\n"), 0o600))
 	install(testenv.NewCA(t)) // the server's certificate is of another authority now
-	server.Stop()
+	server.Kill()
 	server.Restart()
 	testenv.Eventually(t, 15*time.Second, func(ctx context.Context) error { return get(ctx, c) })
 }

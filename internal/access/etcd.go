@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -28,8 +31,9 @@ func (e *Etcd) Flags(f *pflag.FlagSet) {
 }
 
 // Config changes the configuration of a client of the endpoints. Every file is
-// checked now and read again for each connection and each log-in.
-func (e *Etcd) Config(endpoints []string) (func(*clientv3.Config), error) {
+// checked now and read again for each connection and each log-in; why a log-in
+// fails goes to the log.
+func (e *Etcd) Config(endpoints []string, log *slog.Logger) (func(*clientv3.Config), error) {
 	e.TLS.flag, e.Password.flag = "etcd", "etcd"
 	if err := errors.Join(e.TLS.check(), e.Password.check()); err != nil {
 		return nil, err
@@ -56,21 +60,46 @@ func (e *Etcd) Config(endpoints []string) (func(*clientv3.Config), error) {
 		}
 		if e.Password.User != "" {
 			c.Username, c.Password = e.Password.User, initial
-			c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(e.logIn))
+			in := &logIn{password: e.Password, log: says{log: log}}
+			c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(in.intercept))
 		}
 	}, nil
 }
 
-// logIn puts the password of now into a request to log in.
-func (e *Etcd) logIn(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
-	if r, ok := req.(*etcdserverpb.AuthenticateRequest); ok {
-		password, err := e.Password.read()
-		if err != nil {
-			return err
-		}
-		r.Password = password
+// logIn puts the password of now into requests to log in.
+//
+// A new client logs in before it is of any use, and gives up where etcd is not
+// there yet. So its first log-in is only said to have succeeded; requests are then
+// answered, here, as by a server that misses a name, whereupon the client logs in.
+type logIn struct {
+	password Password
+	log      says
+	skipped  atomic.Bool // the first log-in
+	in       atomic.Bool
+}
+
+func (l *logIn) intercept(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	r, ok := req.(*etcdserverpb.AuthenticateRequest)
+	switch {
+	case ok && l.skipped.CompareAndSwap(false, true):
+		return nil
+	case !ok && !l.in.Load():
+		return rpctypes.ErrGRPCUserEmpty
+	case !ok:
+		return invoke(ctx, method, req, reply, c, o...)
 	}
-	return invoke(ctx, method, req, reply, c, o...)
+	password, err := l.password.read()
+	if err == nil {
+		r.Password = password
+		err = invoke(ctx, method, req, reply, c, o...)
+	}
+	if err != nil && !errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled) {
+		l.log.say("cannot log in to etcd", err)
+		return err
+	}
+	l.in.Store(true)
+	l.log.forget()
+	return err
 }
 
 // fresh is TLS whose files are read for each connection.

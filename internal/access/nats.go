@@ -7,12 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
-
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // NATS is how a program shows who it is to NATS; the zero value is nobody, in
@@ -39,14 +36,14 @@ func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
 	if err := errors.Join(n.TLS.check(), n.Password.check()); err != nil {
 		return nil, err
 	}
-	o := &natsOptions{NATS: *n, log: log}
+	o := &natsOptions{NATS: *n, log: says{log: log}}
 	options := []nats.Option{
 		// The server may know of new credentials a moment before this program's files do.
 		nats.IgnoreAuthErrorAbort(),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { o.say("cannot connect to NATS", err) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.say("NATS refuses", err) }),
-		nats.ConnectHandler(func(*nats.Conn) { o.connected() }),
-		nats.ReconnectHandler(func(*nats.Conn) { o.connected() }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { o.log.say("cannot connect to NATS", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.log.say("NATS refuses", err) }),
+		nats.ConnectHandler(func(*nats.Conn) { o.log.forget() }),
+		nats.ReconnectHandler(func(*nats.Conn) { o.log.forget() }),
 	}
 	if n.Password.User != "" {
 		options = append(options, nats.UserInfoHandler(o.user))
@@ -90,45 +87,17 @@ func fromFile(file string) (nats.Option, error) {
 	return seed, nil
 }
 
-// maxSaid bounds how many reasons are remembered as said.
-const maxSaid = 32
-
 // natsOptions is what the handlers of one connection share.
 type natsOptions struct {
 	NATS
-	log *slog.Logger
-
-	mu   sync.Mutex
-	said map[string]bool // since the last connection
+	log says
 }
 
 // user reads the password for one try to connect.
 func (o *natsOptions) user() (user, password string) {
 	password, err := o.Password.read()
 	if err != nil {
-		o.say("cannot connect to NATS", err)
+		o.log.say("cannot connect to NATS", err)
 	}
 	return o.Password.User, password
-}
-
-// say logs what goes wrong, each reason once: tries follow each other quickly.
-func (o *natsOptions) say(what string, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	text := err.Error()
-	if o.said[text] {
-		return
-	}
-	if o.said == nil || len(o.said) >= maxSaid {
-		o.said = map[string]bool{}
-	}
-	o.said[text] = true
-	o.log.Warn(what, telemetry.LogError, err)
-}
-
-// connected forgets what was said.
-func (o *natsOptions) connected() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.said = nil
 }

@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("set telemetry up: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
-	identity, err := o.EtcdAccess.Config(o.Etcd)
+	identity, err := o.EtcdAccess.Config(o.Etcd, tel.Logger())
 	if err != nil {
 		return err
 	}
