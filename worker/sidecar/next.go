@@ -63,7 +63,10 @@ func (s *Sidecar) next(ctx context.Context, name string) (*trial, error) {
 	defer func() {
 		s.polls--
 		c.polls--
-		c.until = time.Now().Add(linger)
+		c.until = time.Time{}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // it is told to ask again
+			c.until = time.Now().Add(linger)
+		}
 		s.broadcast()
 	}()
 	for {

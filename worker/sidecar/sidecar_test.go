@@ -163,6 +163,36 @@ func TestAClientThatHasGoneGetsNoTrial(t *testing.T) {
 	})
 }
 
+// A client that ends its trial, or breaks its request off, may have gone: only one
+// that was told to ask again is waited for.
+func TestOnlyAClientThatWasToldToAskAgainIsWaitedFor(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.offer(1, 2)
+		r.post(http.StatusOK, "/v1/complete", `{"id": %q, "retry": "SIGTERM"}`, r.next(""))
+		synctest.Wait()
+		if len(r.queue) != 1 {
+			t.Error("a trial was taken for a client that did not ask for another")
+		}
+		<-r.queue
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.do(ctx, http.MethodPost, "/v1/next", "")
+		}()
+		synctest.Wait()
+		cancel()
+		<-done
+		synctest.Wait()
+		r.offer(3)
+		synctest.Wait()
+		if len(r.queue) != 1 {
+			t.Error("a trial was taken for a client that broke its request off")
+		}
+	})
+}
+
 // A client that asks, and dies between the fetch of its trial and its answer.
 func TestATrialThatNobodyTakesIsHandedBack(t *testing.T) {
 	inTime(t, func(t *testing.T) {
