@@ -8,6 +8,7 @@
 //	serve         start it and leave it running; ready=4222 waits for that port,
 //	              ready=8080/readyz for an answer of 200
 //	python        what run or serve would do, where there is a Python with scikit-learn
+//	cluster=run   what run, or serve, would do, where there is a cluster of Kubernetes
 //	file=NAME     write it to a file before the blocks that follow
 //	same=NAME     it is the text of that file of the repository
 //	output        each line is in the output of the block that ran last, in this

@@ -1,0 +1,48 @@
+//go:build e2e
+
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCluster types docs/kubernetes.md word for word, into the cluster of
+// KUBECONFIG, with the images that have the tag FANTASIA_E2E_TAG.
+func TestCluster(t *testing.T) {
+	tag := os.Getenv("FANTASIA_E2E_TAG")
+	if tag == "" {
+		t.Fatal("FANTASIA_E2E_TAG says which images to test")
+	}
+	path := programs(t)
+	helm := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/kube/go.mod", "-n", "helm")
+	helm.Dir, helm.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	at, err := helm.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(t, filepath.Dir(strings.TrimSpace(string(at)))+string(os.PathListSeparator)+path)
+	if err := os.CopyFS(filepath.Join(r.dir, "deploy"), os.DirFS(filepath.Join(root, "deploy"))); err != nil {
+		t.Fatal(err)
+	}
+	// The definition of studies stays after an uninstall, also that of other tests.
+	own := exec.CommandContext(t.Context(), "kubectl", "annotate", "--overwrite", "crd", "studies.fantasia.dev",
+		"meta.helm.sh/release-name=fantasia", "meta.helm.sh/release-namespace=fantasia")
+	if out, err := own.CombinedOutput(); err != nil && !strings.Contains(string(out), "not found") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		_ = exec.Command("kubectl", "delete", "namespace", "fantasia", "--ignore-not-found", "--wait=false").Run() // where the test has failed
+	})
+	blocks, _ := split(t, "docs/kubernetes.md")
+	for i := range blocks {
+		if mark := blocks[i].options["cluster"]; mark != "" {
+			blocks[i].marks = append(blocks[i].marks, mark)
+		}
+		blocks[i].text = strings.ReplaceAll(blocks[i].text, "0.1.0", tag)
+	}
+	r.follow(blocks, false)
+}
