@@ -125,8 +125,8 @@ func newRig(t *testing.T, coordinators int) *rig {
 	return r
 }
 
-// define installs the definition, or brings one that is there up to date. It
-// stays: others may use it.
+// define installs the definition for the length of the test. One that is there
+// is left to whom it belongs, unless it says something else.
 func (r *rig) define() {
 	r.t.Helper()
 	text, err := crd.YAML()
@@ -141,10 +141,28 @@ func (r *rig) define() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	const name, manager = crd.Plural + "." + crd.Group, "e2e"
+	before, errBefore := r.kube.Resource(definitions).Get(r.t.Context(), name, metav1.GetOptions{})
 	force := true
-	if _, err := r.kube.Resource(definitions).Patch(r.t.Context(), crd.Plural+"."+crd.Group, types.ApplyPatchType, patch,
-		metav1.PatchOptions{FieldManager: "e2e", Force: &force}); err != nil {
+	options := metav1.PatchOptions{FieldManager: manager, Force: &force, DryRun: []string{metav1.DryRunAll}}
+	after, err := r.kube.Resource(definitions).Patch(r.t.Context(), name, types.ApplyPatchType, patch, options)
+	if err != nil {
 		r.t.Fatal(err)
+	}
+	if errBefore != nil || before.GetGeneration() != after.GetGeneration() {
+		options.DryRun = nil
+		if _, err := r.kube.Resource(definitions).Patch(r.t.Context(), name, types.ApplyPatchType, patch, options); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	if errBefore != nil {
+		r.t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			if err := r.kube.Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+				r.t.Error(err)
+			}
+		})
 	}
 	testenv.Eventually(r.t, patience, func(ctx context.Context) error {
 		_, err := r.kube.Resource(kube.Studies()).List(ctx, metav1.ListOptions{})
