@@ -1,0 +1,179 @@
+package hebo
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/diff/fd"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// variants are the defaults with each other value of each setting that has few,
+// by name, with small searches.
+func variants(t testing.TB) map[string]Options {
+	t.Helper()
+	small := map[string]any{"candidates": 40, "restarts": 2, "population": 8, "generations": 4, "draws": 3}
+	all := map[string]Options{}
+	add := func(name string, value any) {
+		raw := map[string]any{}
+		for k, v := range small {
+			raw[k] = v
+		}
+		raw[name] = value
+		values, err := Settings().Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[fmt.Sprintf("%s=%v", name, value)] = FromSettings(values)
+	}
+	for _, s := range Settings() {
+		switch of := s.Default.(type) {
+		case bool:
+			add(s.Name, !of)
+		case string:
+			for _, choice := range s.Choices {
+				add(s.Name, choice)
+			}
+		}
+	}
+	add("kappa", 2.5)
+	add("priorWeight", 3.0)
+	return all
+}
+
+// degenerate are histories of outcomes; NaN is a failure, +Inf an infeasible point.
+func degenerate() map[string][]float64 {
+	failed, infeasible := math.NaN(), math.Inf(1)
+	return map[string][]float64{
+		"all equal":   {3, 3, 3, 3, 3, 3, 3, 3, 3},
+		"one":         {1},
+		"huge":        {1e300, -1e300, 1e299, 3e300, 0, 1e300, -1.7e308, 1.7e308},
+		"tiny":        {1e-300, -1e-300, 0, 5e-324, 2e-300, 1e-301, 1e-300},
+		"an outlier":  {1, 2, 1e12, 3, 2, 1, 2, 3},
+		"failures":    {failed, failed, infeasible, 1, failed, 2, infeasible, 3, 1},
+		"one success": {infeasible, failed, infeasible, failed, 1},
+	}
+}
+
+// suggestAfter asks for a few points after a history at random points, of which
+// every third is at an earlier one, and fails the test where one is not of the
+// space or a reason is no number.
+func suggestAfter(t testing.TB, o Options, space *study.Space, outcomes []float64, n int) []optimizer.Suggestion {
+	t.Helper()
+	s := optimizertest.NewSession(t, New(o), space, 7)
+	rng := rand.New(rand.NewPCG(5, 6))
+	encoding := optimizer.NewEncoding(space)
+	x := make([]float64, encoding.Dim())
+	for i, v := range outcomes {
+		var p study.Point
+		for tries := 0; p == nil || !space.Feasible(p) && tries < 100; tries++ {
+			for k := range x {
+				x[k] = rng.Float64()
+			}
+			p = encoding.Decode(x)
+		}
+		if i%3 == 2 {
+			p = s.Problem.Observations[i-1].Point
+		}
+		observation := optimizer.Observation{Trial: i + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Value: v}
+		switch {
+		case math.IsNaN(v):
+			observation.Outcome, observation.Value = optimizer.OutcomeFailed, 0
+		case math.IsInf(v, 0):
+			observation.Outcome, observation.Value = optimizer.OutcomeInfeasible, 0
+		}
+		s.Problem.Observations = append(s.Problem.Observations, observation)
+	}
+	s.Problem.First = len(outcomes) + 1
+	s.Problem.Parallelism = 2
+	batch := s.Ask(n) // checks the points and the reasons
+	if len(batch) != n {
+		t.Errorf("asked for %d, got %d", n, len(batch))
+	}
+	return append(batch, s.Ask(1)...)
+}
+
+func TestDegenerateDataUnderAllSettings(t *testing.T) {
+	cube, mixed := optimizertest.Cube(t, 3, -1, 1), optimizertest.Mixed(t)
+	for name, o := range variants(t) {
+		o.Initial = 1
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for what, outcomes := range degenerate() {
+				for _, space := range []*study.Space{cube, mixed} {
+					if suggestAfter(t, o, space, outcomes, 2); t.Failed() {
+						t.Fatalf("with %s over %d columns", what, len(space.Parameters()))
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestThreeHundredDimensions(t *testing.T) {
+	space := optimizertest.Cube(t, 300, 0, 1)
+	for _, acquisition := range []Acquisition{LogEI, MACE} {
+		o := options(func(o *Options) {
+			o.Acquisition, o.Initial, o.Candidates, o.Population, o.Generations = acquisition, 1, 50, 8, 3
+		})
+		suggestAfter(t, o, space, []float64{1, 2, 3, math.NaN(), 5, 4, 3}, 2)
+	}
+}
+
+// FuzzDegenerateData lets the fuzzer choose the settings and the outcomes.
+func FuzzDegenerateData(f *testing.F) {
+	all := variants(f)
+	names := slices.Sorted(maps.Keys(all))
+	f.Add(uint8(0), 1.0, 2.0, 3.0, 1e12)
+	f.Add(uint8(5), 1e300, -1e300, 0.0, math.NaN())
+	f.Add(uint8(9), 1e-300, 1e-300, math.Inf(1), 5e-324)
+	f.Fuzz(func(t *testing.T, which uint8, a, b, c, d float64) {
+		o := all[names[int(which)%len(names)]]
+		o.Initial = 1
+		suggestAfter(t, o, optimizertest.Cube(t, 2, 0, 1), []float64{a, b, c, d, a, c, b}, 2)
+	})
+}
+
+// The same bits on one core as on two, under every setting.
+func TestCoresUnderAllSettings(t *testing.T) {
+	space, outcomes := optimizertest.Mixed(t), []float64{3, 1, 4, 1, math.NaN(), 9, 2, 6, math.Inf(1), 3, 5, 8, 9, 7}
+	on := func(cores int, o Options) []optimizer.Suggestion {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+		return suggestAfter(t, o, space, outcomes, 3)
+	}
+	for name, o := range variants(t) {
+		o.Candidates = 200 // enough to be shared among cores
+		if diff := cmp.Diff(on(1, o), on(2, o)); diff != "" {
+			t.Errorf("%s (-one core +two):\n%s", name, diff)
+		}
+	}
+}
+
+// The local penalty's gradient against finite differences of its value.
+func TestPenaltyGradient(t *testing.T) {
+	p := &penalty{slope: 3, lowest: -1.2}
+	p.add([]float64{0.2, 0.7, 0.5}, 0.3, 0.04)
+	p.add([]float64{0.8, 0.1, 0.5}, -1, 0.5)
+	p.add([]float64{0.21, 0.69, 0.5}, 2, 1e-4)
+	for _, x := range [][]float64{{0.3, 0.6, 0.4}, {0.9, 0.9, 0.9}, {0.21, 0.7, 0.51}, {0.75, 0.15, 0.45}} {
+		want := fd.Gradient(nil, func(x []float64) float64 { return p.value(nil, x) }, x, &fd.Settings{Formula: fd.Central})
+		got := make([]float64, len(x))
+		value := p.value(got, x)
+		if !floats.EqualApprox(got, want, 1e-5*(1+floats.Norm(want, 2))) || value != p.value(nil, x) {
+			t.Errorf("at %v: gradient %v, by differences %v", x, got, want)
+		}
+	}
+	if value := p.value(make([]float64, 3), []float64{0.2, 0.7, 0.5}); math.IsNaN(value) {
+		t.Error("the penalty at a pending point is no number")
+	}
+}
