@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,17 +21,22 @@ import (
 
 const solo = pool + ".solo"
 
-// installation is a nats-server process with accounts for the pools default and
-// gpu, and for the worker default.solo.
+// installation is NATS with accounts for the pools default and gpu, and for the
+// worker default.solo.
 type installation struct {
 	t   *testing.T
-	url string
+	url string // of all servers, separated by commas
 	js  jetstream.JetStream
 	l   *natsbus.Leader
 }
 
-// install starts it; change may alter its configuration.
+// install starts it, one server; change may alter its configuration.
 func install(ctx context.Context, t *testing.T, change func(string) string) *installation {
+	t.Helper()
+	return installCluster(ctx, t, 1, change)
+}
+
+func installCluster(ctx context.Context, t *testing.T, servers int, change func(string) string) *installation {
 	t.Helper()
 	text := accounts(t, natsbus.Accounts{Pools: []string{pool, "gpu"}, Workers: []string{solo}})
 	if change != nil {
@@ -39,15 +46,19 @@ func install(ctx context.Context, t *testing.T, change func(string) string) *ins
 		}
 		text = changed
 	}
-	i := &installation{t: t, url: testenv.StartNATS(t, testenv.NATSConfig{Extra: text}).URL}
+	var urls []string
+	for _, s := range testenv.StartNATSCluster(t, servers, testenv.NATSConfig{Extra: text}) {
+		urls = append(urls, s.URL)
+	}
+	i := &installation{t: t, url: strings.Join(urls, ",")}
 	nc := i.connect(natsbus.UserCoordinator, natsbus.ConnectOptions("coordinator")...)
 	var err error
 	i.js, err = jetstream.New(nc)
 	must(t, err)
-	i.l, err = natsbus.NewLeader(nc, natsbus.LeaderOptions{})
+	i.l, err = natsbus.NewLeader(nc, natsbus.LeaderOptions{Replicas: servers})
 	must(t, err)
 	closeAtEnd(t, i.l)
-	must(t, i.l.Setup(ctx, []string{pool, "gpu"}))
+	eventually(ctx, t, "set up", func() error { return i.l.Setup(ctx, []string{pool, "gpu"}) })
 	must(t, i.l.Fence(ctx, 1))
 	return i
 }
@@ -319,6 +330,65 @@ func (i *installation) attacker() *nats.Conn {
 	i.t.Helper()
 	return i.connect(natsbus.PoolUser(pool), append(natsbus.WorkerConnectOptions(pool, "attacker"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
+}
+
+// On three servers, where a worker's server is often another than its stream's: the
+// workers of each server do their work, and tricks reach nothing.
+func TestAccountsInACluster(t *testing.T) {
+	const n = 60
+	ctx := patient(t)
+	i := installCluster(ctx, t, 3, nil)
+	var urls = strings.Split(i.url, ",")
+	as := make([]*messaging.Assignment, n)
+	for k := range as {
+		as[k] = assignment(k + 1)
+	}
+	must(t, i.l.Assign(ctx, as))
+	var wg sync.WaitGroup
+	var done atomic.Int64
+	for k, url := range urls {
+		name := fmt.Sprintf("%s.w%d", pool, k)
+		nc, err := nats.Connect(url, append(natsbus.WorkerConnectOptions(pool, name), nats.UserInfo(natsbus.PoolUser(pool), "password of "+natsbus.PoolUser(pool)))...)
+		must(t, err)
+		t.Cleanup(nc.Close)
+		w, err := natsbus.NewWorker(nc, natsbus.WorkerOptions{Name: name, Pool: pool})
+		must(t, err)
+		closeAtEnd(t, w)
+		wg.Go(func() {
+			for done.Load() < n {
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				d, err := w.Fetch(short)
+				cancel()
+				if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+					continue // the others have the rest
+				}
+				if err == nil {
+					trial := d.Assignment().Trial
+					err = errors.Join(w.Claim(ctx, fmt.Sprint(trial), claim(trial, name)), d.Ack(ctx), w.PublishResult(ctx, result(trial, name)))
+				}
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	r, err := i.l.Read(ctx, messaging.StreamResult, messaging.Cursor{})
+	must(t, err)
+	defer r.Close()
+	all(ctx, t, r, n)
+
+	before := i.arrange(ctx)
+	for k := range urls {
+		i.url = urls[k]
+		tricks(ctx, i)
+		must(t, i.settle(ctx))
+	}
+	if diff := cmp.Diff(before, i.foreign(ctx)); diff != "" {
+		t.Errorf("the streams (-before +after):\n%s", diff)
+	}
 }
 
 // oneAccount puts everybody into the coordinators' account, with nothing but the
