@@ -23,6 +23,8 @@ var differing = map[string]string{
 	"poolDefaults.allowStudyCommands":                 `false`,
 	"poolDefaults.imagePullPolicy":                    `"Always"`,
 	"poolDefaults.podDisruptionBudget.maxUnavailable": `2`,
+	"poolDefaults.kubejob.ttl":                        `"2h"`,
+	"poolDefaults.kubejob.startTimeout":               `"5m"`,
 	"poolDefaults.heartbeat":                          `"7s"`,
 	"poolDefaults.state.type":                         `"persistentVolumeClaim"`,
 	"poolDefaults.state.whenScaled":                   `"Delete"`,
@@ -50,6 +52,8 @@ var differing = map[string]string{
 
 // What must be set for a value to have an effect, by the longest prefix.
 var needed = map[string][]string{
+	"poolDefaults.kubejob.":                {`poolDefaults.kubejob.template="kind: Job"`},
+	"poolDefaults.kubejob.template":        nil,
 	"poolDefaults.state.storageClassName":  {`poolDefaults.state.type="persistentVolumeClaim"`},
 	"poolDefaults.state.whenScaled":        {`poolDefaults.state.type="persistentVolumeClaim"`},
 	"poolDefaults.state.whenDeleted":       {`poolDefaults.state.type="persistentVolumeClaim"`},

@@ -1,6 +1,11 @@
 {{/* A pool's values over the defaults, as YAML: (list $ overrides). */}}
 {{- define "fantasia.pool" -}}
-{{- toYaml (mergeOverwrite (deepCopy (index . 0).Values.poolDefaults) (deepCopy (index . 1 | default dict))) -}}
+{{- $p := mergeOverwrite (deepCopy (index . 0).Values.poolDefaults) (deepCopy (index . 1 | default dict)) -}}
+{{- if $p.kubejob.template -}}
+{{- $p = mergeOverwrite $p (dict "image" "" "workerPath" "" "serviceAccountToken" true) -}}
+{{- end -}}
+{{- $_ := set $p "stateful" (or (eq $p.state.type "persistentVolumeClaim") (ne $p.kubejob.template "")) -}}
+{{- toYaml $p -}}
 {{- end -}}
 
 {{/* The labels that select a pool's pods: (list $ pool). */}}
@@ -65,6 +70,9 @@ metadata:
     {{- end }}
   annotations:
     cluster-autoscaler.kubernetes.io/safe-to-evict: {{ $p.preemptible | quote }}
+    {{- with $p.kubejob.template }}
+    checksum/template: {{ sha256sum . }}
+    {{- end }}
     {{- with merge (dict) $p.podAnnotations $root.Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -125,12 +133,17 @@ spec:
       command: [/fantasia/worker]
       {{- end }}
       args:
+        {{- if $p.kubejob.template }}
+        {{- include "fantasia.kubejobArgs" . | nindent 8 }}
+        {{- end }}
         - --name=$(POD_NAME)
         - --pool={{ .name }}
         - --nats={{ include "fantasia.natsURLs" $root }}
         {{- include "fantasia.clientArgs" $client | nindent 8 }}
         - --slots={{ $p.slots }}
+        {{- if not $p.kubejob.template }}
         - --gpus={{ ternary "auto" "none" (gt (int $p.gpus) 0) }}
+        {{- end }}
         - --state=/var/lib/fantasia
         - --listen=:8081
         - --drain={{ $p.drainSeconds }}s
@@ -138,7 +151,7 @@ spec:
         {{- if $p.checkpoints.existingClaim }}
         - --checkpoints=/var/lib/fantasia-checkpoints
         {{- end }}
-        {{- if $p.allowStudyCommands }}
+        {{- if and $p.allowStudyCommands (not $p.kubejob.template) }}
         - --allow-study-commands
         {{- end }}
         {{- if $p.podDeletionCost }}
@@ -150,7 +163,7 @@ spec:
         {{- range $p.extraArgs }}
         - {{ . | quote }}
         {{- end }}
-        {{- if $p.command }}
+        {{- if and $p.command (not $p.kubejob.template) }}
         - --
         {{- range $p.command }}
         - {{ . | quote }}
@@ -193,6 +206,9 @@ spec:
       volumeMounts:
         - {name: state, mountPath: /var/lib/fantasia}
         - {name: tmp, mountPath: /tmp}
+        {{- if $p.kubejob.template }}
+        - {name: template, mountPath: /etc/fantasia/template, readOnly: true}
+        {{- end }}
         {{- if and $p.image (not $p.workerPath) }}
         - {name: fantasia, mountPath: /fantasia, readOnly: true}
         {{- end }}
@@ -210,6 +226,10 @@ spec:
     {{- end }}
     - name: tmp
       emptyDir: {}
+    {{- if $p.kubejob.template }}
+    - name: template
+      configMap: {name: {{ include "fantasia.fullname" $root }}-worker-{{ .name }}}
+    {{- end }}
     {{- if and $p.image (not $p.workerPath) }}
     - name: fantasia
       emptyDir: {sizeLimit: 256Mi}
@@ -241,12 +261,35 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $roo
 {{- if eq $p.autoscaling.method "leader" }}
 {{ $pool }}:
   namespace: {{ $.Release.Namespace }}
-  kind: {{ ternary "StatefulSet" "Deployment" (eq $p.state.type "persistentVolumeClaim") }}
+  kind: {{ ternary "StatefulSet" "Deployment" $p.stateful }}
   name: {{ include "fantasia.fullname" $ }}-worker-{{ $pool }}
   min: {{ $p.autoscaling.minReplicas }}
   max: {{ $p.autoscaling.maxReplicas }}
   slots: {{ $p.slots }}
   downAfter: {{ $p.autoscaling.stabilizationSeconds }}s
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The subcommand of a pool whose trials are Jobs: as fantasia.poolPod. */}}
+{{- define "fantasia.kubejobArgs" -}}
+{{- $k := .pool.kubejob -}}
+- kubejob
+- --template=/etc/fantasia/template/template.yaml
+- --owner=statefulsets.v1.apps/{{ include "fantasia.fullname" .root }}-worker-{{ .name }}
+- --ttl={{ $k.ttl }}
+- --start-timeout={{ $k.startTimeout }}
+{{- with $k.container }}
+- --container={{ . }}
+{{- end }}
+{{- with $k.success }}
+- {{ printf "--success=%s" . | quote }}
+{{- end }}
+{{- with $k.failure }}
+- {{ printf "--failure=%s" . | quote }}
+{{- end }}
+{{- if $k.sidecar }}
+- --sidecar={{ include "fantasia.image" (list .root "worker" "") }}
+- --sidecar-pull-policy={{ .root.Values.image.pullPolicy }}
 {{- end }}
 {{- end -}}
