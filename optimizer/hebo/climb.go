@@ -13,7 +13,8 @@ import (
 // so that several climbers are evaluated together: evaluate the function at
 // trial, pass the answer to report, until done.
 type climber struct {
-	free     []bool // coordinates that move
+	free     []bool    // coordinates that move
+	lo, hi   []float64 // bounds within the unit cube; nil are its own
 	x, grad  []float64
 	value    float64
 	trial    []float64
@@ -117,7 +118,8 @@ func (c *climber) turn() {
 func (c *climber) ascent() []float64 {
 	g := make([]float64, len(c.x))
 	for i, v := range c.grad {
-		held := c.x[i] <= 0 && v < 0 || c.x[i] >= 1 && v > 0
+		lo, hi := c.bounds(i)
+		held := c.x[i] <= lo && v < 0 || c.x[i] >= hi && v > 0
 		if c.free[i] && !held {
 			g[i] = v
 		}
@@ -155,7 +157,16 @@ func (c *climber) newton(g []float64) []float64 {
 func (c *climber) project() {
 	trial := make([]float64, len(c.x))
 	for i, v := range c.x {
-		trial[i] = min(1, max(0, v+c.step*c.move[i]))
+		lo, hi := c.bounds(i)
+		trial[i] = min(hi, max(lo, v+c.step*c.move[i]))
 	}
 	c.trial = trial
+}
+
+// bounds returns those of a coordinate.
+func (c *climber) bounds(i int) (lo, hi float64) {
+	if c.lo == nil {
+		return 0, 1
+	}
+	return c.lo[i], c.hi[i]
 }

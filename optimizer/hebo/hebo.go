@@ -92,6 +92,7 @@ type Options struct {
 	Generations int
 	PriorWeight float64
 	Noise       Noise
+	TrustRegion bool
 }
 
 // Settings returns the settings with HEBO's defaults.
@@ -131,6 +132,7 @@ func Settings() setting.Set {
 			Doc:     "How failed and infeasible evaluations count: by a model of where evaluations complete, whose probability the acquisition function is multiplied by; with the worst value so far; or not at all.",
 		},
 		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters are held on to: after n evaluations they count to the power of this over n; 0 means a tenth of the budget."},
+		{Name: "trustRegion", Default: false, Doc: "Choose every second point within a box around the best one that grows with success and shrinks without (as in TuRBO): for objectives of many parameters and narrow valleys; not for acquisition: mace."},
 		{
 			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
 			Doc: "Whether evaluations of one point differ. With auto that is learnt from points that were evaluated twice, which in a finite space only other programs tell; with yes, points of a finite space are evaluated again, too, and after the last one has been the study goes on.",
@@ -172,6 +174,7 @@ func FromSettings(v setting.Values) Options {
 		Population:  v.Int("population"),
 		Generations: v.Int("generations"),
 		PriorWeight: v.Float("priorWeight"),
+		TrustRegion: v.Bool("trustRegion"),
 		Noise:       Noise(v.String("noise")),
 	}
 }

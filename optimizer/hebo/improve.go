@@ -125,6 +125,9 @@ func (s *search) climb(ctx context.Context, from []spot) []spot {
 	climbers := make([]*climber, len(from))
 	for i, start := range from {
 		climbers[i] = newClimber(start.x, s.continuous(start.place))
+		if s.within != nil {
+			climbers[i].lo, climbers[i].hi = s.within.lo, s.within.hi
+		}
 	}
 	rounds := climbRounds
 	if s.model.GP.Len() > largeModel {

@@ -47,6 +47,8 @@ type search struct {
 	pending int
 	chance  chance
 	beliefs *beliefs
+	region  *region   // nil where there is no trust region
+	within  *region   // where a search has to stay; nil is the cube
 	trust   float64   // in the beliefs
 	prior   []float64 // the beliefs' share of the places' values
 	logP    []float64 // of the places' evaluations to complete
@@ -110,6 +112,9 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	s.findIncumbents(mean)
 	if s.options.Fantasy == Penalty {
 		s.penalty.estimate(s)
+	}
+	if o.options.TrustRegion {
+		s.region = newRegion(r, m)
 	}
 	if s.options.Acquisition == MACE {
 		s.ensemble(ctx, known)
@@ -200,7 +205,11 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	if s.mace != nil {
 		return s.member(mean, variance)
 	}
-	if len(starts) > 0 {
+	local := false
+	if s.region != nil && !s.exact && (s.first+s.picked)%2 == 1 {
+		best, local = s.local(ctx)
+	}
+	if len(starts) > 0 && !local {
 		best = starts[0]
 		if !s.exact && s.picked < improved {
 			best = s.improve(ctx, starts)
@@ -209,7 +218,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	if again, found := s.again(len(starts) > 0); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
 		return s.repeat(again), true
 	}
-	if len(starts) == 0 {
+	if len(starts) == 0 && !local {
 		return suggestion, false
 	}
 	return s.pick(best), true

@@ -37,6 +37,10 @@ func (d *Data) Places() []Place {
 	return places
 }
 
+// Outcomes returns the outcomes of the rows in the objective's units, lower better.
+// The caller does not change them.
+func (d *Data) Outcomes() []float64 { return d.raw }
+
 // KeyOf is a point's coordinates as a map's key.
 func KeyOf(x []float64) string {
 	key := make([]byte, 0, 8*len(x))
