@@ -133,7 +133,7 @@ http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Valu
 - name: OTEL_EXPORTER_OTLP_PROTOCOL
   value: {{ $root.Values.telemetry.otlpProtocol | quote }}
 {{- end }}
-{{- range $name, $value := $root.Values.telemetry.env }}
+{{- range $name, $value := merge (dict) $root.Values.telemetry.env (dict "OTEL_METRICS_EXPORTER" "none" "OTEL_LOGS_EXPORTER" "none") }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}

@@ -250,7 +250,7 @@ spec:
 {{- with (index . 2).autoscaling.query -}}
 {{ . }}
 {{- else -}}
-max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $root.Values.autoscaling.prometheus.matchers }},{{ . }}{{ end }}})
+max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $root.Values.autoscaling.prometheus.matchers }},{{ . }}{{ end }}}) or vector(0)
 {{- end -}}
 {{- end -}}
 

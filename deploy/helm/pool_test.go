@@ -1,0 +1,227 @@
+package helm
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// container returns the container of a pod that has a name.
+func container(t *testing.T, pod resource, name string) resource {
+	t.Helper()
+	for _, c := range append(pod.list("spec", "containers"), pod.list("spec", "initContainers")...) {
+		if c.text("name") == name {
+			return c
+		}
+	}
+	t.Fatalf("the pod has no container %s", name)
+	return nil
+}
+
+// args are a container's.
+func args(c resource) []string {
+	var out []string
+	l, _ := c.at("args").([]any)
+	for _, a := range l {
+		out = append(out, fmt.Sprint(a))
+	}
+	return out
+}
+
+// flag is the value of --NAME=VALUE among a container's arguments.
+func flag(t *testing.T, c resource, name string) string {
+	t.Helper()
+	for _, a := range args(c) {
+		if value, ok := strings.CutPrefix(a, "--"+name+"="); ok {
+			return value
+		}
+	}
+	t.Fatalf("no --%s in %q", name, args(c))
+	return ""
+}
+
+// pool renders a pool "default" with values and returns its workload.
+func pool(t *testing.T, kind string, set ...string) (all []resource, workload, worker resource) {
+	t.Helper()
+	all = objects(t, render(t, values(set...)...))
+	workload = find(t, all, kind, "worker-default")
+	return all, workload, container(t, pods([]resource{workload})[kind+"/"+workload.name()], "worker")
+}
+
+// TestWorkerIsCopiedIn holds that an image that knows nothing of Fantasia gets
+// the worker from an init container, and that the others do not.
+func TestWorkerIsCopiedIn(t *testing.T) {
+	_, workload, worker := pool(t, "Deployment")
+	pod := resource(workload.at("spec", "template").(map[string]any))
+	install := container(t, pod, "install-worker")
+	if diff := cmp.Diff([]string{"install", "/fantasia"}, args(install)); diff != "" {
+		t.Error(diff)
+	}
+	if worker.text("command", 0) != "/fantasia/worker" || worker.text("image") != "train:1" || !strings.Contains(install.text("image"), "/worker:") {
+		t.Errorf("the worker is %s in %s, from %s", worker.text("command", 0), worker.text("image"), install.text("image"))
+	}
+	for _, set := range [][]string{{`pools.default.image=""`}, {`pools.default.workerPath="/bin/worker"`}} {
+		_, workload, worker := pool(t, "Deployment", set...)
+		if workload.at("spec", "template", "spec", "initContainers") != nil || worker.text("command", 0) == "/fantasia/worker" {
+			t.Errorf("%s copies a worker in", set)
+		}
+	}
+}
+
+// TestStateSurvives holds that a worker's state is on a volume, which outlives the
+// container, and on a claim of the pod's own where that is asked for.
+func TestStateSurvives(t *testing.T) {
+	for kind, set := range map[string][]string{"Deployment": nil, "StatefulSet": {`pools.default.state.type="persistentVolumeClaim"`}} {
+		_, workload, worker := pool(t, kind, set...)
+		dir, volume := flag(t, worker, "state"), ""
+		for _, m := range worker.list("volumeMounts") {
+			if m.text("mountPath") == dir {
+				volume = m.text("name")
+			}
+		}
+		volumes := workload.list("spec", "template", "spec", "volumes")
+		claims := workload.list("spec", "volumeClaimTemplates")
+		isVolume := slices.ContainsFunc(volumes, func(v resource) bool { return v.text("name") == volume && v.at("emptyDir") != nil })
+		isClaim := slices.ContainsFunc(claims, func(v resource) bool { return v.text("metadata", "name") == volume })
+		if isVolume == isClaim || isClaim != (kind == "StatefulSet") {
+			t.Errorf("%s keeps its state on volume %q: emptyDir %v, claim %v", kind, volume, isVolume, isClaim)
+		}
+	}
+}
+
+// TestGraceIsLongerThanHandingBack holds, for all combinations, that Kubernetes
+// waits for a worker longer than the worker takes to hand its trials back, and for
+// a coordinator longer than its preStop hook.
+func TestGraceIsLongerThanHandingBack(t *testing.T) {
+	for _, file := range combinations(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			for name, pod := range pods(objects(t, render(t, "--values="+file))) {
+				grace, _ := pod.at("spec", "terminationGracePeriodSeconds").(int)
+				for _, c := range pod.list("spec", "containers") {
+					switch c.text("name") {
+					case "worker":
+						drain, err := time.ParseDuration(flag(t, c, "drain"))
+						// A worker that has drained still closes its connections, for up to 10 s.
+						if err != nil || time.Duration(grace)*time.Second < drain+10*time.Second {
+							t.Errorf("%s drains for %v of %d s", name, drain, grace)
+						}
+					case "coordinator":
+						if sleep, _ := c.at("lifecycle", "preStop", "sleep", "seconds").(int); name != "Job/f-fantasia-release-studies" && grace < sleep+20 {
+							t.Errorf("%s sleeps %d of %d s", name, sleep, grace)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestGPUs holds that a pod asks for its GPUs and that its worker shares them out,
+// and that others see none.
+func TestGPUs(t *testing.T) {
+	_, _, worker := pool(t, "Deployment", "pools.default.gpus=2")
+	if flag(t, worker, "gpus") != "auto" || worker.at("resources", "limits", "nvidia.com/gpu") != 2 {
+		t.Errorf("with GPUs: %v, %v", args(worker), worker.at("resources"))
+	}
+	_, _, worker = pool(t, "Deployment")
+	if flag(t, worker, "gpus") != "none" || worker.at("resources", "limits") != nil {
+		t.Errorf("without GPUs: %v, %v", args(worker), worker.at("resources"))
+	}
+}
+
+// TestCommands holds that the pool's own command comes last, as it is given.
+func TestCommands(t *testing.T) {
+	_, _, worker := pool(t, "Deployment", `pools.default.command=["python","a b.py","${args}"]`, "pools.default.allowStudyCommands=false")
+	all := args(worker)
+	if diff := cmp.Diff([]string{"--", "python", "a b.py", "${args}"}, all[len(all)-4:]); diff != "" {
+		t.Error(diff)
+	}
+	if slices.Contains(all, "--allow-study-commands") {
+		t.Errorf("%q allows the studies' commands", all)
+	}
+	if _, err := run(t, "helm", append([]string{"template", "f", chart}, values("poolDefaults.allowStudyCommands=false")...)...); err == nil || !strings.Contains(err.Error(), "pools.default: workers without a command run nothing") {
+		t.Errorf("a pool that can run nothing: %v", err)
+	}
+}
+
+// TestPoolsDiffer holds that one pool's values do not leak into another's.
+func TestPoolsDiffer(t *testing.T) {
+	all := objects(t, render(t, values(`pools={"a":{"slots":3,"preemptible":true,"nodeSelector":{"x":"y"}},"b":{}}`)...))
+	a, b := find(t, all, "Deployment", "worker-a"), find(t, all, "Deployment", "worker-b")
+	at := func(o resource) resource { return o.list("spec", "template", "spec", "containers")[0] }
+	if flag(t, at(a), "slots") != "3" || flag(t, at(b), "slots") != "1" || flag(t, at(a), "pool") != "a" || flag(t, at(b), "pool") != "b" {
+		t.Errorf("a: %q, b: %q", args(at(a)), args(at(b)))
+	}
+	if a.at("spec", "template", "spec", "tolerations") == nil || b.at("spec", "template", "spec", "tolerations") != nil ||
+		b.at("spec", "template", "spec", "nodeSelector") != nil {
+		t.Error("b is where a is")
+	}
+}
+
+// TestScaledPoolsHaveNoReplicas holds that an upgrade does not undo what somebody
+// else has set.
+func TestScaledPoolsHaveNoReplicas(t *testing.T) {
+	for _, method := range []string{"none", "keda", "leader"} {
+		all, workload, _ := pool(t, "Deployment", fmt.Sprintf("pools.default.autoscaling.method=%q", method), "pools.default.slots=4", "pools.default.autoscaling.maxReplicas=7")
+		if has := workload.at("spec", "replicas") != nil; has != (method == "none") {
+			t.Errorf("%s: the deployment says how many replicas it has: %v", method, has)
+		}
+		switch method {
+		case "keda":
+			scaled := find(t, all, "ScaledObject", "worker-default")
+			trigger := scaled.list("spec", "triggers")[0]
+			if scaled.at("spec", "maxReplicaCount") != 7 || trigger.text("metadata", "threshold") != "4" ||
+				trigger.text("metadata", "query") != `max(fantasia_pool_useful_parallelism{fantasia_pool="default"}) or vector(0)` {
+				t.Errorf("scaled by %v", scaled.at("spec"))
+			}
+		case "leader":
+			text := find(t, all, "ConfigMap", "scale").text("data", "scale.yaml")
+			for _, want := range []string{"max: 7", "slots: 4", "name: f-fantasia-worker-default"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("the leader reads\n%s", text)
+				}
+			}
+			role := find(t, all, "Role", "scale")
+			if diff := cmp.Diff([]any{"f-fantasia-worker-default"}, role.list("rules")[0].at("resourceNames")); diff != "" || len(role.list("rules")) != 1 {
+				t.Errorf("the leader may scale %v", role.at("rules"))
+			}
+		}
+	}
+}
+
+// TestNatsConfigChangesRestartIt holds that the configuration's checksum is in the
+// pods, and changes with it.
+func TestNatsConfigChangesRestartIt(t *testing.T) {
+	sum := func(set ...string) string {
+		all := objects(t, render(t, values(set...)...))
+		return find(t, all, "StatefulSet", "nats").text("spec", "template", "metadata", "annotations", "checksum/config")
+	}
+	if a, b := sum(), sum("nats.bundled.maxPayload=1048576"); a == b || !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(a) {
+		t.Errorf("checksums %q and %q", a, b)
+	}
+}
+
+// TestClusters holds that each of the bundled servers knows all.
+func TestClusters(t *testing.T) {
+	all := objects(t, render(t, values("nats.bundled.replicas=3", "etcd.bundled.replicas=3")...))
+	config := find(t, all, "ConfigMap", "nats").text("data", "nats.conf")
+	cluster := flag(t, container(t, resource(find(t, all, "StatefulSet", "etcd").at("spec", "template").(map[string]any)), "etcd"), "initial-cluster")
+	for i := range 3 {
+		n := strconv.Itoa(i)
+		if !strings.Contains(config, "nats://f-fantasia-nats-"+n+".f-fantasia-nats.tuning.svc.cluster.local:6222") ||
+			!strings.Contains(cluster, "f-fantasia-etcd-"+n+"=http://f-fantasia-etcd-"+n+".f-fantasia-etcd.tuning.svc.cluster.local:2380") {
+			t.Errorf("server %d is not in\n%s\n%s", i, config, cluster)
+		}
+	}
+	for _, name := range []string{"nats", "etcd"} {
+		find(t, all, "PodDisruptionBudget", name)
+	}
+}
