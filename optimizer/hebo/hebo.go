@@ -104,6 +104,11 @@ func Settings() setting.Set {
 			Name: "kernel", Default: string(surrogate.Matern52), Choices: []string{string(surrogate.Matern32), string(surrogate.Matern52)},
 			Doc: "The covariance function: Matérn, once or twice differentiable.",
 		},
+		{
+			Name: "lengthscales", Default: string(surrogate.LengthscalesScaled),
+			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesShort)},
+			Doc:     "What distances within which outcomes are alike are expected: ones that grow with the root of the number of parameters, or short ones whatever that number is.",
+		},
 		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn one, for trends."},
 		{
 			Name: "initial", Default: 0, Min: 0, Max: 10000,
@@ -160,7 +165,8 @@ func FromSettings(v setting.Values) Options {
 		Surrogate: surrogate.Options{
 			Warp: v.Bool("warp"), Transform: v.Bool("transform"),
 			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"),
-			Failures: surrogate.Failures(v.String("failures")),
+			Lengthscales: surrogate.Lengthscales(v.String("lengthscales")),
+			Failures:     surrogate.Failures(v.String("failures")),
 		},
 		Initial:     v.Int("initial"),
 		Fantasy:     Fantasy(v.String("fantasy")),

@@ -19,6 +19,12 @@ var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 func (o Options) kernel(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior = noisePrior
+	if o.Lengthscales == LengthscalesShort {
+		for i := range columns {
+			config.Kernel[i].Prior = gp.Gamma{Shape: 3, Rate: 6}
+			config.Kernel[i].Start = math.Log(1. / 3)
+		}
+	}
 	seen := columns
 	if o.Warp {
 		seen = kernel.WithoutSnap(columns)

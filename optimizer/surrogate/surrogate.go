@@ -20,6 +20,19 @@ const (
 	Matern52 Smoothness = "matern52"
 )
 
+// Lengthscales names a prior of the kernel's lengthscales.
+type Lengthscales string
+
+// The priors of lengthscales.
+const (
+	// LengthscalesScaled is LogNormal(√2 + ½ ln d, √3), whose mode grows with the
+	// root of the number of columns (Hvarfner, Hellsten and Nardi 2024).
+	LengthscalesScaled Lengthscales = "scaled"
+	// LengthscalesShort is Gamma(3, 6), BoTorch's before, with mode ⅓ whatever the
+	// number of columns.
+	LengthscalesShort Lengthscales = "short"
+)
+
 // Options choose the parts of the model.
 type Options struct {
 	// Warp puts a Kumaraswamy distribution function, whose shapes are learnt,
@@ -31,6 +44,8 @@ type Options struct {
 	Kernel    Smoothness
 	// Linear adds a linear kernel to the Matérn one.
 	Linear bool
+	// Lengthscales names their prior; empty is LengthscalesScaled.
+	Lengthscales Lengthscales
 	// Failures says what Observe makes of evaluations that did not complete;
 	// empty is FailuresWorst.
 	Failures Failures
