@@ -21,6 +21,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -269,21 +270,46 @@ func (c *cluster) record(ctx context.Context, name string, a *messaging.Assignme
 	if dir == "" {
 		return
 	}
+	o := metav1.ListOptions{LabelSelector: LabelJob + "=" + JobName(a)}
+	jobs, err := c.kube.BatchV1().Jobs(c.o.Namespace).Watch(context.Background(), o)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	defer jobs.Stop()
+	pods, err := c.kube.CoreV1().Pods(c.o.Namespace).Watch(context.Background(), o)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	defer pods.Stop()
 	var last recording
-	for ctx.Err() == nil {
-		j, err := c.kube.BatchV1().Jobs(c.o.Namespace).Get(ctx, JobName(a), metav1.GetOptions{})
-		if err == nil {
-			j.ManagedFields, j.Annotations = nil, nil
-			last.Job = j
+	late := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { close(late) }) })
+	defer stop()
+	for open := true; open; {
+		select {
+		case e := <-jobs.ResultChan():
+			if j, ok := e.Object.(*batchv1.Job); ok && j.DeletionTimestamp == nil {
+				j.ManagedFields, j.Annotations = nil, nil
+				last.Job = j
+			}
+		case e := <-pods.ResultChan():
+			p, ok := e.Object.(*corev1.Pod)
+			waits := len(last.Pods) == 0 || last.Pods[0].Status.Phase == corev1.PodPending
+			if !ok || p.DeletionTimestamp != nil && waits {
+				continue // deleted since it has not started
+			}
+			if at, ok := deletionOf(p); ok && last.Deleted == nil {
+				last.Deleted = &at
+			}
+			if e.Type != watch.Deleted {
+				p.ManagedFields = nil
+				last.Pods = []corev1.Pod{*p}
+			}
+		case <-late:
+			open = false
 		}
-		pods, err := c.kube.CoreV1().Pods(c.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: LabelJob + "=" + JobName(a)})
-		if err == nil && len(pods.Items) > 0 {
-			last.Pods = pods.Items
-		}
-		for i := range last.Pods {
-			last.Pods[i].ManagedFields = nil
-		}
-		sleep(ctx, 50*time.Millisecond)
 	}
 	data, err := json.MarshalIndent(last, "", " ")
 	if err == nil {

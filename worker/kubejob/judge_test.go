@@ -10,18 +10,18 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recording is what a cluster said of an attempt, the last time that it said so.
 type recording struct {
 	Job  *batchv1.Job
 	Pods []corev1.Pod
+	// Deleted is when the deletion of the pod began.
+	Deleted *time.Time
 }
 
 // recorded reads a recording of a real cluster: see e2e_test.go.
@@ -39,8 +39,8 @@ func recorded(t *testing.T, name string) evidence {
 	for i := range r.Pods {
 		p := &r.Pods[i]
 		e.pods = append(e.pods, p)
-		if at, ok := deletionOf(p); ok {
-			e.deleted[p.UID] = at
+		if r.Deleted != nil {
+			e.deleted[p.UID] = *r.Deleted
 		}
 	}
 	e.object = asObject(t, r.Job)
@@ -90,7 +90,7 @@ func TestJudgeRecordings(t *testing.T) {
 		"evicted":                      {disrupted, "EvictionByEvictionAPI", -1},
 		"pod-deleted":                  {disrupted, "was deleted", -1},
 		"deadline-of-the-Job":          {deadline, "longer than specified deadline", -1},
-		"no-such-program":              {failed, "executable file not found", 128},
+		"no-such-program":              {failed, "no such file or directory", 128},
 		"no-such-image":                {waiting, "ErrImagePull", -1},
 		"no-such-node":                 {waiting, "Unschedulable", -1},
 		"not-of-this-level":            {waiting, "no pod", -1},
@@ -101,5 +101,171 @@ func TestJudgeRecordings(t *testing.T) {
 				t.Errorf("judged %d, %q, code %d; want %d, …%s…, code %d", v.state, v.cause, v.code, want.state, want.cause, want.code)
 			}
 		})
+	}
+}
+
+// pod is one whose program has ended with a code, or runs where it is negative.
+func pod(name string, code int32, change ...func(p *corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Name, p.UID, p.Spec.NodeName = name, types.UID(name), "node1"
+	p.Spec.Containers = []corev1.Container{{Name: "main"}}
+	s := corev1.ContainerStatus{Name: "main"}
+	switch {
+	case code < 0:
+		p.Status.Phase = corev1.PodRunning
+		s.State.Running = &corev1.ContainerStateRunning{}
+	case code == 0:
+		p.Status.Phase = corev1.PodSucceeded
+		s.State.Terminated = &corev1.ContainerStateTerminated{FinishedAt: at(10)}
+	default:
+		p.Status.Phase = corev1.PodFailed
+		s.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", FinishedAt: at(10)}
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{s}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+func at(second int64) metav1.Time { return metav1.Unix(1_800_000_000+second, 0) }
+
+// deletedAt is a pod's deletion with a grace of 5 s.
+func deletedAt(second int64) func(p *corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(at(second+5)), new(int64(5))
+	}
+}
+
+func disruptedAt(second int64, reason string) func(p *corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: at(second),
+		})
+	}
+}
+
+func terminated(reason string) func(p *corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Reason = reason }
+}
+
+func status(reason, message string) func(p *corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Reason, p.Status.Message = reason, message }
+}
+
+// TestJudge holds what one node cannot bring about: several pods, lost nodes. The
+// conditions and reasons are those of Kubernetes' documentation on pod disruption
+// conditions, node-pressure eviction and node shutdown.
+func TestJudge(t *testing.T) {
+	success, failure := conditions(t)
+	condition := func(kind batchv1.JobConditionType, reason, message string) *batchv1.Job {
+		return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}}}}
+	}
+	complete, active := condition(batchv1.JobComplete, "", ""), &batchv1.Job{}
+	exceeded := condition(batchv1.JobFailed, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+	noContainers := func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }
+	for _, tt := range []struct {
+		name string
+		job  *batchv1.Job
+		pods []*corev1.Pod
+		now  int64
+		want state
+	}{
+		{"runs", active, []*corev1.Pod{pod("a", -1)}, 10, running},
+		{"completed", complete, []*corev1.Pod{pod("a", 0)}, 10, succeeded},
+		{"completed, its pod gone", complete, nil, 10, succeeded},
+		{"failed, its pod gone", exceeded, nil, 10, failed},
+		{"told to end, and ended well halfway", complete, []*corev1.Pod{pod("a", 0, deletedAt(5))}, 10, disrupted},
+		{"deleted after its end", complete, []*corev1.Pod{pod("a", 0, deletedAt(20))}, 30, succeeded},
+		{"evicted, and ended well halfway", complete, []*corev1.Pod{pod("a", 0, disruptedAt(5, "EvictionByEvictionAPI"))}, 10, disrupted},
+		{"one evicted and replaced", complete, []*corev1.Pod{pod("a", 143, disruptedAt(5, "PreemptionByScheduler")), pod("b", 0)}, 10, succeeded},
+		{"not needed once the leader had succeeded", complete, []*corev1.Pod{pod("a", 0), pod("b", 143, deletedAt(10))}, 12, succeeded},
+		{"pre-empted", exceeded, []*corev1.Pod{pod("a", 143, disruptedAt(5, "PreemptionByScheduler"))}, 10, disrupted},
+		{"pre-empted, its pod gone", condition(batchv1.JobFailed, "PodFailurePolicy", "Pod n/a has condition DisruptionTarget matching FailJob rule at index 0"), nil, 10, disrupted},
+		{"failed by another rule", condition(batchv1.JobFailed, "PodFailurePolicy", "Container main for pod n/a failed with exit code 42 matching FailJob rule at index 1"),
+			[]*corev1.Pod{pod("a", 42)}, 10, failed},
+		{"failed, then its node was drained", exceeded, []*corev1.Pod{pod("a", 1, disruptedAt(20, "EvictionByEvictionAPI"))}, 30, failed},
+		{"one failed, and the Job deleted the other", exceeded, []*corev1.Pod{pod("a", 1), pod("b", 143, deletedAt(10))}, 12, failed},
+		{"one was taken away, and the Job deleted the other", exceeded, []*corev1.Pod{pod("a", 143, disruptedAt(5, "DeletionByTaintManager")), pod("b", 143, deletedAt(9))}, 12, disrupted},
+		{"memory of the node was short", exceeded, []*corev1.Pod{pod("a", 137, disruptedAt(9, "TerminationByKubelet"), status("Evicted", "The node was low on resource: memory."))}, 12, disrupted},
+		{"over its own limit of storage", exceeded, []*corev1.Pod{pod("a", 137, status("Evicted", "Usage of EmptyDir volume exceeds the limit"))}, 12, failed},
+		{"out of memory", exceeded, []*corev1.Pod{pod("a", 137, terminated("OOMKilled"))}, 12, outOfMemory},
+		{"the node did not take it", exceeded, []*corev1.Pod{pod("a", 1, noContainers, status("UnexpectedAdmissionError", "Allocate failed due to no healthy devices"))}, 12, disrupted},
+		{"the node has lost it", exceeded, []*corev1.Pod{pod("a", 137, terminated("ContainerStatusUnknown"))}, 12, disrupted},
+		{"the node does not answer, within its grace", active, []*corev1.Pod{pod("a", -1, deletedAt(5))}, 20, running},
+		{"the node does not answer", active, []*corev1.Pod{pod("a", -1, deletedAt(5))}, 60, disrupted},
+		{"waits for a queue", &batchv1.Job{Spec: batchv1.JobSpec{Suspend: new(true)}}, nil, 60, running},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := evidence{object: asObject(t, tt.job), pods: tt.pods, deleted: map[types.UID]time.Time{}, now: at(tt.now).Time}
+			for _, p := range tt.pods {
+				if since, ok := deletionOf(p); ok {
+					e.deleted[p.UID] = since
+				}
+			}
+			if v := judge(e, success, failure, ""); v.state != tt.want {
+				t.Errorf("judged %d (%s), want %d", v.state, v.cause, tt.want)
+			}
+		})
+	}
+	if v := judge(evidence{gone: true}, success, failure, ""); v.state != disrupted {
+		t.Errorf("a Job that somebody deleted is judged %d, want disrupted", v.state)
+	}
+	if v := judge(evidence{}, success, failure, ""); v.state != running {
+		t.Errorf("a Job that is not seen yet is judged %d, want running", v.state)
+	}
+}
+
+// TestConditions holds the default conditions against statuses of the kinds'
+// documentation.
+func TestConditions(t *testing.T) {
+	list := func(kind string) map[string]any {
+		return map[string]any{"conditions": []any{map[string]any{"type": "Created", "status": "True"}, map[string]any{"type": kind, "status": "True"}}}
+	}
+	for _, tt := range []struct {
+		group, kind string
+		status      map[string]any
+		want        string
+	}{
+		{"batch", "Job", list("Complete"), "success"},
+		{"batch", "Job", list("Failed"), "failure"},
+		{"batch", "Job", list("FailureTarget"), ""},
+		{"batch", "Job", nil, ""},
+		{"kubeflow.org", "PyTorchJob", list("Succeeded"), "success"},
+		{"kubeflow.org", "PyTorchJob", list("Running"), ""},
+		{"kubeflow.org", "PyTorchJob", list("Failed"), "failure"},
+		{"jobset.x-k8s.io", "JobSet", list("Completed"), "success"},
+		{"trainer.kubeflow.org", "TrainJob", list("Complete"), "success"},
+		{"ray.io", "RayJob", map[string]any{"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"}, "success"},
+		{"ray.io", "RayJob", map[string]any{"jobStatus": "RUNNING", "jobDeploymentStatus": "Running"}, ""},
+		{"ray.io", "RayJob", map[string]any{"jobStatus": "FAILED"}, "failure"},
+		{"ray.io", "RayJob", map[string]any{"jobDeploymentStatus": "Failed"}, "failure"},
+		{"", "Pod", map[string]any{"phase": "Succeeded"}, "success"},
+		{"", "Pod", map[string]any{"phase": "Pending"}, ""},
+		{"", "Pod", map[string]any{"phase": "Failed"}, "failure"},
+	} {
+		s, f := conditionsOf(schema.GroupKind{Group: tt.group, Kind: tt.kind})
+		got := ""
+		for name, text := range map[string]string{"success": s, "failure": f} {
+			c, err := compileCondition(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := map[string]any{}
+			if tt.status != nil {
+				object["status"] = tt.status
+			}
+			if c.holds(object) {
+				got += name
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s with %v is a %q, want %q", tt.kind, tt.status, got, tt.want)
+		}
+	}
+	for _, text := range []string{"status.", "1 + 1", "nothing == 1"} {
+		if _, err := compileCondition(text); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("the condition %q is refused with %v", text, err)
+		}
 	}
 }

@@ -87,7 +87,7 @@ func (s *Summary) Encode(limit int) []byte {
 	c := *s
 	c.Metrics = maps.Clone(s.Metrics)
 	names := slices.Sorted(maps.Keys(c.Metrics))
-	for {
+	for reason := limit / 8; ; reason /= 2 {
 		data, err := json.Marshal(c)
 		switch {
 		case err == nil && len(data) <= limit:
@@ -100,10 +100,9 @@ func (s *Summary) Encode(limit int) []byte {
 		case c.Checkpoint != "":
 			c.Checkpoint = "" // a part of a reference is none
 		default:
-			limit = max(limit, len(data))
 			for _, text := range []**string{&c.Infeasible, &c.Retry, &c.Error} {
-				if *text != nil { // escapes take up to six bytes
-					*text = new(strings.ToValidUTF8((**text)[:min(len(**text), limit/8)], ""))
+				if *text != nil { // escapes take up to six bytes, and there is one of them
+					*text = new(strings.ToValidUTF8((**text)[:min(len(**text), reason)], ""))
 				}
 			}
 		}

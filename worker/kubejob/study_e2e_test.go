@@ -1,0 +1,128 @@
+//go:build e2e
+
+package kubejob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/internal/testenv"
+)
+
+const jobStudy = `
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: jobs}
+spec:
+  objective: {metric: error, direction: minimize}
+  parameters: [{name: x, type: float, min: -1, max: 1}]
+  budget: {maxTrials: 8}
+  parallelism: 4
+  pool: jobs
+  trial: {command: [unused], timeout: 5m, grace: 5s, retries: {lost: 0}}
+`
+
+// TestAStudyThroughJobs has a study's trials evaluated by Jobs, while the worker is
+// killed and started again in the midst of them: its Jobs go on, each trial is
+// evaluated once, and in the end nothing is left behind.
+func TestAStudyThroughJobs(t *testing.T) {
+	c := newCluster(t)
+	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
+	const module = "github.com/fantasia-hpo/fantasia/"
+	address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
+	testenv.Start(t, testenv.Build(t, module+"cmd/coordinator"), []string{
+		"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", "c",
+	}, nil, nil)
+	template := filepath.Join(t.TempDir(), "template.yaml")
+	if err := os.WriteFile(template, []byte(c.jobTemplate("--steps=8", "--pause=500ms")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	worker := testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
+		"kubejob", "--nats", nats.URL, "--pool", "jobs", "--slots", "4", "--name", "w", "--state", t.TempDir(),
+		"--template", template, "--namespace", c.o.Namespace, "--kubeconfig", os.Getenv("KUBECONFIG"), "--ttl", "20s",
+	}, nil, nil)
+	transport := &http.Transport{DisableKeepAlives: true}
+	client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport, Timeout: 10 * time.Second}, "http://"+address)
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+		_, err := client.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: jobStudy}))
+		if connect.CodeOf(err) == connect.CodeAlreadyExists {
+			return nil
+		}
+		return err
+	})
+	pods := map[string]int{} // by attempt
+	seen := map[string]bool{}
+	look := func(ctx context.Context) (running int, err error) {
+		list, err := c.kube.CoreV1().Pods(c.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: LabelStudy + "=jobs"})
+		if err != nil {
+			return 0, err
+		}
+		for _, p := range list.Items {
+			if !seen[p.Name] {
+				seen[p.Name] = true
+				pods[p.Labels[LabelTrial]+"."+p.Labels[LabelAttempt]]++
+			}
+			if p.Status.Phase == "Running" {
+				running++
+			}
+		}
+		return running, nil
+	}
+	for range 2 {
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+			running, err := look(ctx)
+			if err == nil && running < 2 {
+				err = fmt.Errorf("%d Jobs run", running)
+			}
+			return err
+		})
+		worker.Kill()
+		worker.Restart()
+	}
+	testenv.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
+		if _, err := look(ctx); err != nil {
+			return err
+		}
+		s, err := client.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/jobs"}))
+		if err == nil && s.Msg.GetStudy().GetState() != fantasiav1.StudyState_STUDY_STATE_COMPLETED {
+			err = fmt.Errorf("the study is %v", s.Msg.GetStudy().GetState())
+		}
+		return err
+	})
+	trials, err := client.ListTrials(t.Context(), connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: "studies/jobs"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(trials.Msg.GetTrials()); n != 8 || len(pods) != 8 {
+		t.Errorf("%d trials, evaluated by pods of %d attempts, want 8 of each", n, len(pods))
+	}
+	for _, trial := range trials.Msg.GetTrials() {
+		x := trial.GetParameters().GetFields()["x"].GetNumberValue()
+		if trial.Value == nil || trial.GetValue() != x*x || len(trial.GetAttempts()) != 1 {
+			t.Errorf("trial %d at x=%v has the value %v after %d attempts, want x² after one", trial.GetNumber(), x, trial.GetValue(), len(trial.GetAttempts()))
+		}
+	}
+	for attempt, n := range pods {
+		if n != 1 {
+			t.Errorf("attempt %s was run by %d pods", attempt, n)
+		}
+	}
+	testenv.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		list, err := c.kube.BatchV1().Jobs(c.o.Namespace).List(ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = errors.New("Jobs are left")
+		}
+		return err
+	})
+}

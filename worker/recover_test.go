@@ -1,0 +1,110 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+// elsewhere is where evaluations go on while no worker runs.
+type elsewhere struct {
+	mu      sync.Mutex
+	begun   []evaluation.Recovered
+	settled []int
+	err     error
+}
+
+func (e *elsewhere) Recover(context.Context) ([]evaluation.Recovered, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.begun), e.err
+}
+
+func (e *elsewhere) Settle(_ context.Context, a *messaging.Assignment) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settled = append(e.settled, a.Trial)
+	return nil
+}
+
+func (e *elsewhere) trials() []int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.settled)
+}
+
+// TestWhatAnEarlierProcessBeganGoesOn holds that attempts that outlived a process
+// are in the next one's first heartbeat, run once, without another claim, even
+// where there are more of them than slots, and where their assignment comes again.
+func TestWhatAnEarlierProcessBeganGoesOn(t *testing.T) {
+	var c calls
+	hold := make(chan struct{})
+	r := newRig(t, func(ctx context.Context, p study.Point, job evaluation.Job) (float64, error) {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		return c.square(ctx, p, job)
+	}, membus.Options{})
+	began := time.Now().Add(-time.Minute)
+	keeper := &elsewhere{begun: []evaluation.Recovered{{Assignment: assigned(1), Started: began}, {Assignment: assigned(2), Started: began}}}
+	r.options.Keeper = keeper
+	r.offer(assigned(1), assigned(3)) // the first again
+	r.start()
+	r.until("a heartbeat", func() bool { return len(r.beats) > 0 })
+	if first := r.seen().beats[0]; !sameTrials(first.Running, 1, 2) || first.Free != 0 {
+		t.Errorf("the first heartbeat says that %v run and %d slots are free", first.Running, first.Free)
+	}
+	close(hold)
+	for trial := 1; trial <= 3; trial++ {
+		r.untilTold(trial)
+		if n := c.of(trial); n != 1 {
+			t.Errorf("trial %d was evaluated %d times", trial, n)
+		}
+	}
+	seen := r.seen()
+	if len(seen.claims) != 1 || seen.claims[0].Trial != 3 {
+		t.Errorf("claimed %v, want trial 3 alone", seen.claims)
+	}
+	for _, result := range seen.results {
+		if result.Trial < 3 && !result.Started.Equal(began) {
+			t.Errorf("trial %d was started at %v, want %v", result.Trial, result.Started, began)
+		}
+	}
+	r.options.Keeper = nil
+	for !slices.Contains(keeper.trials(), 3) { // after the result was spooled, soon
+		if t.Context().Err() != nil {
+			t.Fatal("trial 3 is not settled")
+		}
+		r.until("another heartbeat", func() bool { return len(r.beats) > len(seen.beats) })
+		seen = r.seen()
+	}
+	if got := keeper.trials(); !slices.Equal(got, []int{1, 2, 3}) {
+		t.Errorf("settled %v, want each trial once", got)
+	}
+}
+
+// TestALateRecoveryTimesOut holds that a timeout counts from the first start.
+func TestALateRecoveryTimesOut(t *testing.T) {
+	r := newRig(t, func(ctx context.Context, _ study.Point, _ evaluation.Job) (float64, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}, membus.Options{})
+	a := assigned(1)
+	a.Run.Timeout = study.Duration(30 * time.Second)
+	r.options.Keeper = &elsewhere{begun: []evaluation.Recovered{{Assignment: a, Started: time.Now().Add(-time.Minute)}}, err: errors.New("the rest cannot be seen")}
+	r.start()
+	r.untilTold(1)
+	if told := r.told(1); told[messaging.OutcomeTimeout] != 1 {
+		t.Errorf("told %v, want a timeout", told)
+	}
+}
