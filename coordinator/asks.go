@@ -73,6 +73,10 @@ func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed
 	return answer
 }
 
+// suggestTime is how long an optimiser may take over a request, before it has to
+// answer with what it has. Workers that wait meanwhile are served by fallbacks.
+const suggestTime = 30 * time.Second
+
 // suggest calls an optimiser; a panic there fails the request, not the process.
 func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (s []optimizer.Suggestion, state optimizer.State, err error) {
 	defer func() {
@@ -80,5 +84,7 @@ func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engin
 			s, state, err = nil, nil, fmt.Errorf("the optimiser panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
+	ctx, stop := context.WithTimeout(ctx, suggestTime)
+	defer stop()
 	return o.Suggest(ctx, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
 }
