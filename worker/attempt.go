@@ -22,6 +22,10 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	}
 	evaluating, span := r.options.Tracer.Start(ctx, telemetry.SpanEvaluate, trace.WithTimestamp(started), r.spanAttributes(a, slot))
 	e := r.evaluation(evaluating, slot, ev, a, started)
+	if e.Outcome == evaluation.OutcomeKept {
+		log.Info("an attempt goes on without this process")
+		return // its span is the next process's
+	}
 	result.Ended = time.Now()
 	conclude(span, e)
 	span.End(trace.WithTimestamp(result.Ended))

@@ -93,6 +93,30 @@ func TestWhatAnEarlierProcessBeganGoesOn(t *testing.T) {
 	}
 }
 
+// keeping is an evaluator whose evaluations go on when the worker leaves.
+type keeping struct{ evaluation.Func }
+
+func (k keeping) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
+	<-ctx.Done()
+	return evaluation.Ending{Outcome: evaluation.OutcomeKept}
+}
+
+// TestWhatGoesOnHasNoResult holds that a worker that leaves says nothing of what
+// goes on without it, but that it was running it.
+func TestWhatGoesOnHasNoResult(t *testing.T) {
+	r := newRig(t, nil, membus.Options{})
+	keeper := &elsewhere{}
+	r.options.Keeper = keeper
+	r.options.NewEvaluator = func(int) (evaluation.Evaluator, error) { return keeping{}, nil }
+	r.offer(assigned(1))
+	leave := r.start()
+	r.until("the claim", func() bool { return len(r.claims) == 1 })
+	leave()
+	if seen := r.seen(); len(seen.results) != 0 || len(r.spooled()) != 0 || len(keeper.trials()) != 0 {
+		t.Errorf("told %v, spooled %v, settled %v, want nothing", seen.results, r.spooled(), keeper.trials())
+	}
+}
+
 // TestALateRecoveryTimesOut holds that a timeout counts from the first start.
 func TestALateRecoveryTimesOut(t *testing.T) {
 	r := newRig(t, func(ctx context.Context, _ study.Point, _ evaluation.Job) (float64, error) {

@@ -69,6 +69,7 @@ func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 	f.StringVar(&k.Owner, "owner", "", "what owns the resources: TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")
 	f.StringVar(&k.Sidecar, "sidecar", "", "image of this program for a sidecar that takes reports from a file and over HTTP; none by default")
 	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
+	f.BoolVar(&k.Keep, "keep", false, "leave Jobs running on SIGTERM, for this worker's next process, in place of handing them back")
 	f.DurationVar(&k.TTL, "ttl", k.TTL, "how long an ended Job is kept")
 	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "how long a pod may fail to start before its attempt fails")
 }

@@ -89,6 +89,10 @@ type Gate interface {
 	Await(ctx context.Context) (wanted context.Context, stop func(), err error)
 }
 
+// OutcomeKept is the outcome of an evaluation that goes on without its worker, for
+// the next process of the same name to recover: it has no result yet.
+const OutcomeKept messaging.Outcome = "kept"
+
 // Keeper knows evaluations that outlive the worker's process. Its methods are
 // safe for concurrent use.
 type Keeper interface {

@@ -65,6 +65,9 @@ func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.En
 	defer a.sub.close()
 	a.logs = r.newFollowers(ctx, t)
 	defer a.logs.finish(0)
+	if there := a.sub.evidence(time.Now()).object != nil; there && a.keeps(ctx) {
+		return evaluation.Ending{Outcome: evaluation.OutcomeKept}
+	}
 	if err := r.ensure(ctx, object, job.Assignment); err != nil {
 		return a.notMade(ctx, err)
 	}
@@ -214,9 +217,17 @@ func (a *attempt) told(ctx context.Context) *evaluation.Ending {
 	}
 }
 
+// keeps reports whether the worker leaves, and its resources as they are.
+func (a *attempt) keeps(ctx context.Context) bool {
+	return a.options.Keep && errors.Is(evaluation.Stopped(ctx), evaluation.ErrLeaving)
+}
+
 // stop ends an attempt that ctx has ended, within the study's grace.
 func (a *attempt) stop(ctx context.Context) *evaluation.Ending {
 	cause := evaluation.Stopped(ctx)
+	if a.keeps(ctx) {
+		return &evaluation.Ending{Outcome: evaluation.OutcomeKept}
+	}
 	a.end(ctx)
 	e := evaluation.StopEnding(cause)
 	if e.Outcome == messaging.OutcomeTimeout {

@@ -52,6 +52,9 @@ type Options struct {
 	// Sidecar is the image of the sidecar for reports; empty for none.
 	// SidecarPolicy is its imagePullPolicy.
 	Sidecar, SidecarPolicy string
+	// Keep leaves resources as they are when the worker is told to end: its next
+	// process, of the same name, goes on with them. Otherwise they are handed back.
+	Keep bool
 	// TTL is how long an ended Job is kept.
 	TTL time.Duration
 	// StartTimeout is how long a pod may fail to start.

@@ -50,7 +50,7 @@ func TestAStudyThroughJobs(t *testing.T) {
 	}
 	worker := testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
 		"kubejob", "--nats", nats.URL, "--pool", "jobs", "--slots", "4", "--name", "w", "--state", t.TempDir(),
-		"--template", template, "--namespace", c.o.Namespace, "--kubeconfig", os.Getenv("KUBECONFIG"), "--ttl", "20s",
+		"--template", template, "--namespace", c.o.Namespace, "--kubeconfig", os.Getenv("KUBECONFIG"), "--ttl", "20s", "--keep",
 	}, nil, nil)
 	transport := &http.Transport{DisableKeepAlives: true}
 	client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport, Timeout: 10 * time.Second}, "http://"+address)
@@ -79,7 +79,7 @@ func TestAStudyThroughJobs(t *testing.T) {
 		}
 		return running, nil
 	}
-	for range 2 {
+	for _, end := range []func(){worker.Kill, worker.Stop} {
 		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 			running, err := look(ctx)
 			if err == nil && running < 2 {
@@ -87,7 +87,7 @@ func TestAStudyThroughJobs(t *testing.T) {
 			}
 			return err
 		})
-		worker.Kill()
+		end()
 		worker.Restart()
 	}
 	testenv.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
