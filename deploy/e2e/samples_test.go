@@ -97,7 +97,11 @@ poolDefaults: {replicas: 0, allowStudyCommands: true}
 pools: {default: {}, loops: {}, images: {}}
 `, c.tag, c.crds))
 	t.Run("pool with your image", func(t *testing.T) { c.in(t).testImageSample() })
-	t.Run("sidecar", func(t *testing.T) { c.in(t).testSidecarSample() })
+	t.Run("sidecar", func(t *testing.T) { c.in(t).testSidecarSample("spirals") })
+	// It dies without a word. Its trial is handed back all the same, and not after
+	// the study's grace: the hook came before, and so the sidecar's SIGTERM says that
+	// nobody can end the trial.
+	t.Run("sidecar of an abrupt program", func(t *testing.T) { c.in(t).testSidecarSample("abrupt", "-abrupt") })
 }
 
 func (c *cluster) testImageSample() {
@@ -174,6 +178,21 @@ func (l *loops) read(ctx context.Context, pod string) {
 	}
 }
 
+// remove deletes the loops and waits until they are gone.
+func (l *loops) remove() {
+	l.t.Helper()
+	if err := l.kube.AppsV1().Deployments(l.namespace).Delete(l.t.Context(), "training-loop", metav1.DeleteOptions{}); err != nil {
+		l.t.Error(err)
+	}
+	l.await(2*time.Minute, func(ctx context.Context) error {
+		pods, err := l.pods(ctx)
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("%d training loops are still there", len(pods))
+		}
+		return err
+	})
+}
+
 // busy is a pod whose loop has just begun a trial.
 func (l *loops) busy() (pod string, trial attemptKey) {
 	l.t.Helper()
@@ -193,12 +212,13 @@ func (l *loops) busy() (pod string, trial attemptKey) {
 
 // testSidecarSample evicts the pod of a busy loop, as a drain does: its hook hands
 // the trial back within the grace, another loop runs it, and nothing is lost.
-func (c *cluster) testSidecarSample() {
+func (c *cluster) testSidecarSample(name string, args ...string) {
 	l := &loops{cluster: c, logged: map[string][]evaluation{}}
 	d := c.sample("sidecar.yaml")
-	d.Spec.Template.Spec.Containers[0].Args = []string{"-slow", "250ms"} // 5 s a trial
+	d.Spec.Template.Spec.Containers[0].Args = append(args, "-slow", "250ms") // 5 s a trial
 	c.apply(d)
 	ctx, cancel := context.WithCancel(c.t.Context())
+	defer l.remove()
 	defer l.following.Wait()
 	defer cancel()
 	l.following.Go(func() { l.follow(ctx) })
@@ -206,15 +226,15 @@ func (c *cluster) testSidecarSample() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.create(string(study))
-	c.ended(5*time.Minute, "spirals", 2)
+	c.create(strings.NewReplacer("name: spirals", "name: "+name, "grace: 10s", "grace: 30s", "maxTrials: 16", "maxTrials: 8").Replace(string(study)))
+	c.ended(5*time.Minute, name, 2)
 	pod, evicted := l.busy()
 	began := time.Now()
 	if err := c.evict(c.t.Context(), pod); err != nil {
 		c.t.Fatal(err)
 	}
 	c.await(time.Minute, func(context.Context) error {
-		for _, t := range c.trials("spirals") {
+		for _, t := range c.trials(name) {
 			for _, a := range t.GetAttempts() {
 				if (attemptKey{t.GetNumber(), a.GetNumber()}) == evicted && a.GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_OPEN {
 					c.t.Logf("trial %d was %v %.1f s after the eviction", t.GetNumber(), a.GetState(), time.Since(began).Seconds())
@@ -237,9 +257,9 @@ func (c *cluster) testSidecarSample() {
 		return err
 	})
 	c.t.Logf("the pod was gone %.1f s after the eviction", time.Since(began).Seconds())
-	c.completed(5*time.Minute, "spirals")
+	c.completed(5*time.Minute, name)
 	// The last lines of the logs may take a while.
-	c.await(10*time.Second, func(context.Context) error { return l.compare("spirals") })
+	c.await(10*time.Second, func(context.Context) error { return l.compare(name) })
 }
 
 // compare holds the trials against what the loops have logged.

@@ -40,8 +40,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&l.client.name, "client", "", "this loop's name, where several share a sidecar")
 	flags.IntVar(&l.epochs, "epochs", 20, "passes over the data")
 	flags.DurationVar(&l.slow, "slow", 50*time.Millisecond, "what an epoch takes longer than it needs")
+	abrupt := flags.Bool("abrupt", false, "end at SIGTERM without a word, as many programs do")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the flags: %w", err)
+	}
+	if *abrupt {
+		signal.Reset(syscall.SIGTERM)
 	}
 	l.data = spirals()
 	for ctx.Err() == nil {
