@@ -54,7 +54,7 @@ func TestTimeRunsOut(t *testing.T) {
 			if looks < 10 {
 				t.Fatalf("the context is looked at %d times", looks)
 			}
-			for k := 0; k < looks; k += 1 + looks/16 {
+			for k := 0; k < looks; k += 1 + looks/8 {
 				got, state, err := ask(&counted{t.Context(), k})
 				if k == 0 {
 					if !errors.Is(err, context.DeadlineExceeded) || len(got) > 0 {
