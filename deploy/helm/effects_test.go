@@ -43,6 +43,7 @@ var differing = map[string]string{
 	"nats.streamReplicas":                             `3`,
 	"nats.bundled.replicas":                           `3`,
 	"nats.bundled.affinity":                           `{"nodeAffinity":{}}`,
+	"nats.bundled.persistence.size":                   `"7Gi"`,
 	"etcd.bundled.replicas":                           `3`,
 	"etcd.bundled.affinity":                           `{"nodeAffinity":{}}`,
 	"studies.pools":                                   `{"*":["other"]}`,

@@ -1,7 +1,10 @@
 package helm
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/internal/testenv"
 )
 
 // container returns the container of a pod that has a name.
@@ -223,5 +228,28 @@ func TestClusters(t *testing.T) {
 	}
 	for _, name := range []string{"nats", "etcd"} {
 		find(t, all, "PodDisruptionBudget", name)
+	}
+}
+
+// TestNatsAcceptsItsConfiguration shows what is rendered to nats-server itself.
+func TestNatsAcceptsItsConfiguration(t *testing.T) {
+	nats := testenv.Build(t, "github.com/nats-io/nats-server/v2")
+	for _, replicas := range []string{"1", "3"} {
+		all := objects(t, render(t, values("nats.bundled.accounts=true", "nats.bundled.replicas="+replicas)...))
+		dir := t.TempDir()
+		for path, text := range map[string]string{
+			"nats/nats.conf":              find(t, all, "ConfigMap", "nats").text("data", "nats.conf"),
+			"nats-accounts/accounts.conf": find(t, all, "Secret", "nats-accounts").text("stringData", "accounts.conf"),
+		} {
+			path = filepath.Join(dir, path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), nats, "-t", "--config", filepath.Join(dir, "nats", "nats.conf"))
+		cmd.Env = append(os.Environ(), "POD_NAME=f-fantasia-nats-0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s servers: %v\n%s", replicas, err, out)
+		}
 	}
 }

@@ -9,6 +9,7 @@ max_payload: {{ int64 $n.maxPayload }}
 pid_file: /tmp/nats.pid
 jetstream {
   store_dir: /var/lib/nats
+  max_file_store: {{ $n.persistence.size }}
   {{- if $n.syncAlways }}
   sync_interval: always
   {{- end }}
