@@ -27,6 +27,8 @@ const (
 	// minPause and maxPause bound the pauses between failed tries.
 	minPause = 500 * time.Millisecond
 	maxPause = 15 * time.Second
+	// maxOwners bounds how many owners are remembered.
+	maxOwners = 1000
 )
 
 // errRefused says that the cluster will never take a resource.
@@ -163,11 +165,16 @@ func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.Ow
 		return nil, fmt.Errorf("%w: owner: %w", errRefused, err)
 	}
 	expanded, err := x.Expand(texts[0])
-	if err != nil || len(expanded) != 1 {
-		return nil, fmt.Errorf("%w: owner %q: %w", errRefused, texts[0], errors.Join(err))
+	if err != nil {
+		return nil, fmt.Errorf("%w: owner %q: %w", errRefused, texts[0], err)
 	}
+	if len(expanded) != 1 {
+		return nil, fmt.Errorf("%w: owner %q stands for %d texts, must be one", errRefused, texts[0], len(expanded))
+	}
+	// A study that is made anew under its name is another owner.
+	key := a.Study + "/" + expanded[0]
 	r.mu.Lock()
-	known, ok := r.owners[expanded[0]]
+	known, ok := r.owners[key]
 	r.mu.Unlock()
 	if ok {
 		return &known, nil
@@ -178,7 +185,10 @@ func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.Ow
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.owners[expanded[0]] = *found
+	if len(r.owners) >= maxOwners {
+		clear(r.owners)
+	}
+	r.owners[key] = *found
 	return found, nil
 }
 

@@ -149,6 +149,16 @@ func terminated(reason string) func(p *corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Reason = reason }
 }
 
+func crashing(p *corev1.Pod) {
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+		Name: "proxy", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+	}}
+}
+
+func phase(phase corev1.PodPhase) func(p *corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase = phase }
+}
+
 func status(reason, message string) func(p *corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Reason, p.Status.Message = reason, message }
 }
@@ -194,6 +204,8 @@ func TestJudge(t *testing.T) {
 		{"the node has lost it", exceeded, []*corev1.Pod{pod("a", 137, terminated("ContainerStatusUnknown"))}, 12, disrupted},
 		{"the node does not answer, within its grace", active, []*corev1.Pod{pod("a", -1, deletedAt(5))}, 20, running},
 		{"the node does not answer", active, []*corev1.Pod{pod("a", -1, deletedAt(5))}, 60, disrupted},
+		{"a sidecar crashes while the program runs", active, []*corev1.Pod{pod("a", -1, crashing)}, 60, running},
+		{"a sidecar crashes before the program has started", active, []*corev1.Pod{pod("a", -1, crashing, phase(corev1.PodPending))}, 60, waiting},
 		{"waits for a queue", &batchv1.Job{Spec: batchv1.JobSpec{Suspend: new(true)}}, nil, 60, running},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -25,7 +25,8 @@ func pending(object *unstructured.Unstructured, pods []*corev1.Pod) verdict {
 		return verdict{state: running, code: -1}
 	}
 	for _, p := range pods {
-		if terminal(p) || p.DeletionTimestamp != nil {
+		// Once a pod runs, what hinders one of its containers has another cause.
+		if p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil {
 			continue
 		}
 		if cause := hindrance(p); cause != "" {

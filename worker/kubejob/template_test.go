@@ -2,6 +2,9 @@ package kubejob
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -343,5 +346,31 @@ func shape(v any) string {
 		return out + "]"
 	default:
 		return "."
+	}
+}
+
+// TestTheSampleIsTheManualPages holds that the template that the manual page shows
+// is the sample's, that it is one, and that the page names every flag.
+func TestTheSampleIsTheManualPages(t *testing.T) {
+	read := func(name string) string {
+		data, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	sample, page := read("deploy/samples/kubejob-template.yaml"), read("docs/kubejob.md")
+	if !strings.Contains(page, "\n"+sample) {
+		t.Error("docs/kubejob.md shows another template than deploy/samples/kubejob-template.yaml")
+	}
+	manifestOf(t, newTestRunner(t, Options{Template: []byte(sample)}), assignment())
+	flags := regexp.MustCompile(`Var\(&[a-zA-Z.]+, "([a-z-]+)"`).FindAllStringSubmatch(strings.Split(read("cmd/worker/kubejob.go"), "jobSidecarCommand(stderr io.Writer)")[0], -1)
+	if len(flags) < 10 {
+		t.Fatalf("found only the flags %q", flags)
+	}
+	for _, f := range flags {
+		if !strings.Contains(page, "`--"+f[1]+"`") {
+			t.Errorf("docs/kubejob.md does not name the flag --%s", f[1])
+		}
 	}
 }

@@ -212,10 +212,18 @@ func (t *transcript) seen() string {
 	case t.problem != "":
 		return t.problem
 	case t.pattern != nil:
-		return fmt.Sprintf("no match of metrics.pattern in %d lines of output", t.lines)
+		return "no match of metrics.pattern in " + t.size()
 	default:
-		return fmt.Sprintf("no report in %d lines of output", t.lines)
+		return "no report in " + t.size()
 	}
+}
+
+// size says how much the program has written.
+func (t *transcript) size() string {
+	if t.lines == 1 {
+		return "one line of output"
+	}
+	return fmt.Sprintf("%d lines of output", t.lines)
 }
 
 // words adds the program's last words to a message.
