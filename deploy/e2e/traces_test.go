@@ -1,0 +1,256 @@
+//go:build e2e && jaeger
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// jaegerSpan is a span as Jaeger's API has it; times are in microseconds.
+type jaegerSpan struct {
+	SpanID        string `json:"spanID"`
+	OperationName string `json:"operationName"`
+	References    []struct {
+		RefType string `json:"refType"`
+		TraceID string `json:"traceID"`
+		SpanID  string `json:"spanID"`
+	} `json:"references"`
+	Duration  int64  `json:"duration"`
+	ProcessID string `json:"processID"`
+}
+
+type jaegerTrace struct {
+	TraceID   string       `json:"traceID"`
+	Spans     []jaegerSpan `json:"spans"`
+	Processes map[string]struct {
+		ServiceName string `json:"serviceName"`
+		Tags        []struct {
+			Key   string `json:"key"`
+			Value any    `json:"value"`
+		} `json:"tags"`
+	} `json:"processes"`
+}
+
+// parent is the span that a span is below; empty for a root.
+func (s *jaegerSpan) parent(trace string) string {
+	for _, r := range s.References {
+		if r.RefType == "CHILD_OF" && r.TraceID == trace {
+			return r.SpanID
+		}
+	}
+	return ""
+}
+
+// forward lets pods reach a service of the machine that the test runs on, which
+// may listen to that machine alone, and returns the address for pods.
+func (c *cluster) forward(target string) string {
+	c.t.Helper()
+	to, err := url.Parse(target)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	nodes, err := c.kube.CoreV1().Nodes().List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	host := ""
+	for _, a := range nodes.Items[0].Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			host = a.Address
+		}
+	}
+	// The address by which this machine reaches the node is one that the node's
+	// pods reach this machine by.
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(c.t.Context(), "udp", net.JoinHostPort(host, "9"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	own := conn.LocalAddr().(*net.UDPAddr).IP.String()
+	if err := conn.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(own, "0"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+	}}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	c.t.Cleanup(func() {
+		if err := errors.Join(server.Close(), <-ended); !errors.Is(err, http.ErrServerClosed) {
+			c.t.Error(err)
+		}
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// trace waits until Jaeger has a whole trace: its root, and every span's parent.
+func (c *cluster) trace(jaeger, id string) jaegerTrace {
+	c.t.Helper()
+	var found jaegerTrace
+	c.await(time.Minute, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, jaeger+"/api/traces/"+id, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return err
+		}
+		var answer struct{ Data []jaegerTrace }
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return err
+		}
+		if len(answer.Data) != 1 {
+			return fmt.Errorf("%s: %.200s", resp.Status, body)
+		}
+		found = answer.Data[0]
+		ids := map[string]bool{"": true}
+		for i := range found.Spans {
+			ids[found.Spans[i].SpanID] = true
+		}
+		root := false
+		for i := range found.Spans {
+			p := found.Spans[i].parent(found.TraceID)
+			root = root || p == ""
+			if !ids[p] {
+				return fmt.Errorf("the parent %s is missing", p)
+			}
+		}
+		if !root {
+			return errors.New("the root is missing")
+		}
+		return nil
+	})
+	return found
+}
+
+// checkTrace holds that a trial's trace has coordinator, worker and training
+// process in it, and that the parts of the trial add up to it. It returns the pods
+// of the coordinators.
+func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace) (leaders []string) {
+	c.t.Helper()
+	services, names := map[string]bool{}, map[string]int64{}
+	longest := map[string]jaegerSpan{} // a new leader sends again what the old one sent last
+	for _, s := range tr.Spans {
+		p := tr.Processes[s.ProcessID]
+		services[p.ServiceName] = true
+		if before, again := longest[s.SpanID]; !again || s.Duration > before.Duration {
+			longest[s.SpanID] = s
+		}
+		tags := map[string]string{}
+		for _, tag := range p.Tags {
+			tags[tag.Key] = fmt.Sprint(tag.Value)
+		}
+		if tags["k8s.namespace.name"] != c.namespace || tags["k8s.pod.name"] == "" || tags["k8s.node.name"] == "" {
+			c.t.Errorf("%s of %s says that it is in %v", s.OperationName, p.ServiceName, tags)
+		}
+		if p.ServiceName == "fantasia-coordinator" {
+			leaders = append(leaders, tags["k8s.pod.name"])
+		}
+	}
+	for _, want := range []string{"fantasia-coordinator", "fantasia-worker", "digits"} {
+		if !services[want] {
+			c.t.Errorf("trial %s has no span of %s: %v", t.GetName(), want, slices.Collect(maps.Keys(services)))
+		}
+	}
+	var whole, parts int64
+	var root string
+	for id, s := range longest {
+		if s.parent(tr.TraceID) == "" {
+			whole, root = s.Duration, id
+		}
+	}
+	for _, s := range longest {
+		if s.parent(tr.TraceID) == root {
+			parts += s.Duration
+			names[s.OperationName] += s.Duration
+		}
+	}
+	// Jaeger keeps whole microseconds of each of about ten parts.
+	if miss := whole - parts; miss < -20 || miss > 20 {
+		c.t.Errorf("trial %s took %d µs, its parts %d: %v", t.GetName(), whole, parts, names)
+	}
+	return leaders
+}
+
+const tracedStudy = `
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: traced}
+spec:
+  objective: {metric: error, direction: minimize, take: last}
+  parameters:
+    - {name: learning_rate, type: float, min: 1e-3, max: 0.2, scale: log}
+    - {name: hidden, type: int, min: 16, max: 48, scale: log}
+    - {name: epochs, type: fixed, value: 60}
+  algorithm: {seed: 1}
+  budget: {maxTrials: 12}
+  parallelism: 4
+  trial: {command: [digits, "${args}"], timeout: 3m, retries: {lost: 5}}
+`
+
+// TestTraces runs a study of a real training program whose leader's pod is killed
+// in the middle, and asks Jaeger for the trace of every trial.
+func TestTraces(t *testing.T) {
+	c := newCluster(t)
+	jaeger := strings.TrimSuffix(os.Getenv("FANTASIA_E2E_JAEGER"), "/")
+	at, err := url.Parse(jaeger)
+	if err != nil || jaeger == "" {
+		t.Fatalf("FANTASIA_E2E_JAEGER is %q, want the address of Jaeger's query API: %v", jaeger, err)
+	}
+	endpoint := c.forward(env("FANTASIA_E2E_OTLP", "http://"+net.JoinHostPort(at.Hostname(), "4318")))
+	c.chart("install", fmt.Sprintf(`
+image: {tag: %[1]q}
+nats: {bundled: {accounts: true}}
+crds: {install: %[3]v, keep: false}
+coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
+poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
+pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2, replicas: 2}}
+telemetry: {otlpEndpoint: %[4]q, env: {OTEL_METRICS_EXPORTER: none, OTEL_LOGS_EXPORTER: none}}
+`, c.tag, repository, c.crds, endpoint))
+	c.settled(3*time.Minute, "coordinator", 3, c.tag)
+	c.create(tracedStudy)
+	c.ended(3*time.Minute, "traced", 3)
+	old := c.leader("")
+	c.delete(old, true)
+	now := c.leader(old)
+	c.completed(5*time.Minute, "traced")
+	folded := map[string]int{}
+	for _, trial := range c.trials("traced") {
+		leaders := c.checkTrace(trial, c.trace(jaeger, trial.GetTraceId()))
+		for _, l := range slices.Compact(slices.Sorted(slices.Values(leaders))) {
+			folded[l]++
+		}
+	}
+	t.Logf("trials by the leader that folded them: %v; %s was killed, %s leads", folded, old, now)
+	if folded[old] == 0 || folded[now] == 0 {
+		t.Errorf("traces come from the leaders %v, want both %s and %s", folded, old, now)
+	}
+}
