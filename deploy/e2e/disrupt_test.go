@@ -181,7 +181,7 @@ func (c *cluster) testDrain() {
 // testUpgrade rolls all of the release to another version and back, NATS and
 // etcd too, while a study runs.
 func (c *cluster) testUpgrade() {
-	c.create(studyFile("upgraded", "default", 100, 4, 6))
+	c.create(studyFile("upgraded", "default", 60, 4, 6))
 	c.ended(2*time.Minute, "upgraded", 1)
 	rolled := func(tag string) {
 		for component, count := range map[string]int{"etcd": 1, "nats": 1, "coordinator": 3, "worker": 2} {
@@ -200,7 +200,7 @@ func (c *cluster) testUpgrade() {
 		c.t.Errorf("the study is %v (%v), want it to outlast both changes", s.GetState(), err)
 	}
 	c.completed(8*time.Minute, "upgraded")
-	c.compare("upgraded", 100, c.evaluations("upgraded"))
+	c.compare("upgraded", 60, c.evaluations("upgraded"))
 }
 
 // testScale changes the pool's size by the chart, while a study runs.

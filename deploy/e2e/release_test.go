@@ -78,6 +78,7 @@ func TestRelease(t *testing.T) {
 		{"install", (*cluster).testInstall},
 		{"helm test", (*cluster).testHelmTest},
 		{"study of a pool", (*cluster).testPool},
+		{"jobs", (*cluster).testJobs},
 		{"kill the leader", (*cluster).testKillLeader},
 		{"delete workers", (*cluster).testDeleteWorkers},
 		{"drain", (*cluster).testDrain},
