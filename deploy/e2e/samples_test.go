@@ -91,7 +91,8 @@ func TestSamples(t *testing.T) {
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %q}
 crds: {install: %v, keep: false}
-nats: {bundled: {accounts: true}}
+nats: {bundled: {accounts: true, persistence: {enabled: false}}}
+etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 1, resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults: {replicas: 0, allowStudyCommands: true}
 pools: {default: {}, loops: {}, images: {}}

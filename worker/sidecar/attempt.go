@@ -168,6 +168,8 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 		e = *a.end // what the client has done is not thrown away
 	case otherwise != nil:
 		e, a.end = *otherwise, nil
+	case s.leaving: // it gave the attempt up, as it was told
+		e = evaluation.StopEnding(evaluation.ErrLeaving)
 	default: // it gave the attempt up
 		e = evaluation.Failed(evaluation.ReasonClient, fmt.Sprintf("the training code asked for its trial %d times and never ended it", a.handed))
 	}

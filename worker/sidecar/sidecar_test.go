@@ -394,6 +394,21 @@ func TestHandBack(t *testing.T) {
 	})
 }
 
+// The worker's own end may come later than the hand-back's.
+func TestATrialGivenUpAfterAHandBackIsHandedBack(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.offer(1)
+		r.next("")
+		r.HandBack()
+		r.post(http.StatusGone, "/v1/next", "")
+		synctest.Wait()
+		if got := r.outcome(1); got != "handed-back: leaving" {
+			t.Errorf("ended as %q", got)
+		}
+	})
+}
+
 // Without a hand-back before, SIGTERM reaches worker and training code together.
 func TestTerminateGivesGrace(t *testing.T) {
 	inTime(t, func(t *testing.T) {
