@@ -51,7 +51,7 @@ func PasswordVariable(user string) string {
 	return "PASSWORD_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(user))
 }
 
-// account is one user in the template.
+// accountUser is one user in the template.
 type accountUser struct {
 	Name, Identity string
 	// Pool is the pool's name, Worker the worker's within it or the wildcard.
@@ -67,8 +67,9 @@ type accountUser struct {
 //     acknowledgement of its claim stored as another's result. The server drops
 //     what comes back into the export that it came from: with one, that is all.
 //   - Answers are streams, since a fetch is answered by heartbeats before its
-//     message. Such an answer has no end, so the server forgets it when it has
-//     been silent for the threshold: longer than the 5 s between two heartbeats.
+//     message. Such an answer has no end, so the server forgets it, about 0.6 kB
+//     each, when it has been silent for the threshold, and looks once in that
+//     time: it is longer than the 5 s between two heartbeats.
 //   - A user's permissions hold for what it publishes and subscribes to, the
 //     imports for what there is at all; a pool's names are tokens of their own in
 //     the subjects, so that both can tell pools apart.
