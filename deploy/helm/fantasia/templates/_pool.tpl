@@ -277,6 +277,9 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $roo
 - kubejob
 - --template=/etc/fantasia/template/template.yaml
 - --owner=statefulsets.v1.apps/{{ include "fantasia.fullname" .root }}-worker-{{ .name }}
+{{- if $k.keep }}
+- --keep
+{{- end }}
 - --ttl={{ $k.ttl }}
 - --start-timeout={{ $k.startTimeout }}
 {{- with $k.container }}
