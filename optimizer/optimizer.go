@@ -90,7 +90,9 @@ type Reasons struct {
 	// point, in the objective's own units and direction.
 	Mean *float64 `json:"mean,omitempty"`
 	SD   *float64 `json:"sd,omitempty"`
-	// Acquisition holds the acquisition functions' values by name, larger is better.
+	// Acquisition holds the acquisition functions' values by name, larger is better,
+	// and where failures are modelled "feasible", the probability that the
+	// evaluation completes.
 	Acquisition map[string]float64 `json:"acquisition,omitempty"`
 	// Pending is how many points were pending when the suggestion was made,
 	// earlier members of its own batch included.

@@ -292,6 +292,23 @@ func TestNoisyFiniteSpaceIsRepeated(t *testing.T) {
 // s25 is the key of a point of coins.
 func s25(t *testing.T, i, j int64) string { return coins(t).Key(study.Point{"i": i, "j": j}) }
 
+// All the acquisition functions go on in a noisy space when every point of it has
+// been evaluated.
+func TestNoisyFiniteSpaceUnderAllAcquisitions(t *testing.T) {
+	for name, o := range variants(t) {
+		if o.Noise = NoiseYes; !o.Replicate {
+			continue
+		}
+		s := optimizertest.NewSession(t, New(o), coins(t), 1)
+		for trial := 1; trial <= 28; trial++ {
+			if len(s.Ask(1)) != 1 {
+				t.Fatalf("%s: no point for trial %d", name, trial)
+			}
+			s.Tell(trial, float64(trial%5))
+		}
+	}
+}
+
 // Where all the points of a noisy space are pending, some are evaluated twice at
 // once rather than the study ended.
 func TestNoisyFiniteSpaceWithAllPending(t *testing.T) {

@@ -193,6 +193,12 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 			values[i] = s.value(mean.RawRowView(row), variance[row], s.places[i].x, s.logP[i]) + s.prior[i]
 		}
 	}
+	starts := s.starts(values)
+	if len(starts) == 0 && s.r.Encoding.Discrete() {
+		if again, found := s.again(false); found {
+			return s.repeat(again), true
+		}
+	}
 	var best spot
 	if s.options.Fantasy == Thompson {
 		best, ok = s.sample()
@@ -201,7 +207,6 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 		}
 		return s.pick(best), true
 	}
-	starts := s.starts(values)
 	if s.mace != nil {
 		return s.member(mean, variance)
 	}
@@ -215,7 +220,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 			best = s.improve(ctx, starts)
 		}
 	}
-	if again, found := s.again(len(starts) > 0); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
+	if again, found := s.again(true); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
 		return s.repeat(again), true
 	}
 	if len(starts) == 0 && !local {
