@@ -77,6 +77,8 @@ func (r *remote) explain(err error) error {
 			return err // the server's own words
 		}
 		return fmt.Errorf("%s: %w (is a coordinator running there? --server or FANTASIA_SERVER says where)", r.server, err)
+	case connect.CodeUnauthenticated:
+		return fmt.Errorf("%w (FANTASIA_TOKEN or --token shows one)", err)
 	case connect.CodeDeadlineExceeded:
 		return fmt.Errorf("%s gave no answer in %v: %w", r.server, r.timeout, err)
 	default:

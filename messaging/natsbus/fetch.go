@@ -124,8 +124,9 @@ func statusOf(m *nats.Msg) (status, reason string) {
 	return m.Header.Get("Status"), m.Header.Get("Description")
 }
 
-// pull is a request for one message until ctx ends, and how long the server is
-// silent at most while it holds it, 0 where nothing is said of that.
+// pull is a request for one message until a moment before ctx ends, so that none
+// is sent to a worker that waits no more, and how long the server is silent at
+// most while it holds the request, 0 where nothing is said of that.
 func pull(ctx context.Context) (request []byte, silence time.Duration, err error) {
 	const beat = 5 * time.Second
 	r := struct {
@@ -134,7 +135,8 @@ func pull(ctx context.Context) (request []byte, silence time.Duration, err error
 		Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
 	}{Batch: 1, Expires: fetchExpiry}
 	if deadline, ok := ctx.Deadline(); ok {
-		r.Expires = max(min(time.Until(deadline), fetchExpiry), time.Millisecond)
+		left := min(time.Until(deadline), fetchExpiry)
+		r.Expires = max(left-min(left/10, time.Second), time.Millisecond)
 	}
 	if r.Expires > 2*beat {
 		r.Heartbeat, silence = beat, 2*beat
