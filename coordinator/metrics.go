@@ -20,7 +20,6 @@ type metrics struct {
 	staleness                                        metric.Int64Histogram
 	trials, takeovers, results, republished          metric.Int64Counter
 	attempts, suggestErrors                          metric.Int64Counter
-	idle                                             metric.Float64Counter
 	// gauges are what the loop last saw, for the scraper to read.
 	gauges atomic.Pointer[gauges]
 }
@@ -33,7 +32,10 @@ type gauges struct {
 	best             map[string]float64 // by study
 }
 
-type slots struct{ all, free, workers, useful int64 }
+type slots struct {
+	all, free, workers, useful int64
+	idle                       float64 // seconds, since the term began
+}
 
 // instruments collects the errors of making instruments.
 type instruments struct {
@@ -82,9 +84,6 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 		suggestErrors: i.counter(telemetry.MetricSuggestErrors, "Requests that the optimiser failed."),
 	}
 	var err error
-	m.idle, err = meter.Float64Counter(telemetry.MetricIdle, metric.WithUnit("s"),
-		metric.WithDescription("Time that slots spent free, by pool, summed over the slots."))
-	i.err = errors.Join(i.err, err)
 	m.staleness, err = meter.Int64Histogram(telemetry.MetricStaleness,
 		metric.WithDescription("Observations that arrived between a suggestion's model and its trial."),
 		metric.WithExplicitBucketBoundaries(0, 1, 2, 4, 8, 16, 32, 64))
@@ -125,7 +124,16 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 	pools(telemetry.MetricSlots, "Slots by pool.", func(s slots) int64 { return s.all })
 	pools(telemetry.MetricFreeSlots, "Free slots by pool.", func(s slots) int64 { return s.free })
 	pools(telemetry.MetricWorkers, "Workers by pool.", func(s slots) int64 { return s.workers })
-	_, err := i.meter.Float64ObservableGauge(telemetry.MetricBest, metric.WithDescription("The best value of a running study so far."),
+	_, err := i.meter.Float64ObservableCounter(telemetry.MetricIdle, metric.WithUnit("s"),
+		metric.WithDescription("Time that slots spent free, by pool, summed over the slots."),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			for pool, s := range look().pools {
+				o.Observe(s.idle, metric.WithAttributes(telemetry.AttrPool.String(pool)))
+			}
+			return nil
+		}))
+	i.err = errors.Join(i.err, err)
+	_, err = i.meter.Float64ObservableGauge(telemetry.MetricBest, metric.WithDescription("The best value of a running study so far."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			for name, value := range look().best {
 				o.Observe(value, metric.WithAttributes(telemetry.AttrStudyName.String(name)))
@@ -163,9 +171,10 @@ func (l *leader) look(now time.Time) {
 		g.pools[m.beat.Pool] = s
 	}
 	if before := l.looked; before != nil {
-		for pool, s := range before.pools {
-			idle := now.Sub(before.at).Seconds() * float64(s.free)
-			l.c.metrics.idle.Add(context.Background(), max(0, idle), metric.WithAttributes(telemetry.AttrPool.String(pool)))
+		for pool, was := range before.pools {
+			s := g.pools[pool]
+			s.idle = was.idle + max(0, now.Sub(before.at).Seconds())*float64(was.free)
+			g.pools[pool] = s
 		}
 	}
 	l.looked = g

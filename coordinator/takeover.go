@@ -40,7 +40,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	}
 	now := time.Now()
 	for i := range snapshot.Studies {
-		l.adopt(&snapshot.Studies[i], now)
+		l.adopt(ctx, &snapshot.Studies[i], now)
 	}
 	for _, s := range streams {
 		if err := l.drain(ctx, s, snapshot.Cursors[s]); err != nil {
@@ -93,13 +93,13 @@ func (l *leader) setUp(ctx context.Context, snapshot *ledger.Snapshot) error {
 
 // adopt takes a stored study in: wholly where it runs, only its name and state
 // where it has ended.
-func (l *leader) adopt(s *ledger.Records, now time.Time) {
+func (l *leader) adopt(ctx context.Context, s *ledger.Records, now time.Time) {
 	r := &run{spec: s.Study, status: s.Status}
 	l.runs[r.spec.ID] = r
 	l.names[r.name()] = r.spec.ID
 	if s.Status.State == study.Running {
 		l.load(r, s, now)
-		l.recall(r, s.Trials)
+		l.recall(ctx, r, s.Trials)
 	}
 }
 

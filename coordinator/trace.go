@@ -31,7 +31,7 @@ const recallWithin = 2 * time.Second
 
 // recall emits the spans of what an earlier leader folded last. A backend may
 // have them already: then it gets spans of the same ids once more.
-func (l *leader) recall(r *run, trials []record.Trial) {
+func (l *leader) recall(ctx context.Context, r *run, trials []record.Trial) {
 	var last time.Time
 	for i := range trials {
 		if at := trials[i].Times.Folded; at.After(last) {
@@ -40,7 +40,7 @@ func (l *leader) recall(r *run, trials []record.Trial) {
 	}
 	for _, t := range trials {
 		if at := t.Times.Folded; !at.IsZero() && last.Sub(at) < recallWithin {
-			l.spans(context.Background(), r, t, at)
+			l.spans(ctx, r, t, at)
 		}
 	}
 }

@@ -159,3 +159,36 @@ func TestTracesInJaeger(t *testing.T) {
 		}
 	}
 }
+
+// searches are the document's of Jaeger's API.
+func searches(t *testing.T) []string {
+	var paths []string
+	for _, line := range blocks(t, "jaeger") {
+		path, query, _ := strings.Cut(line, "?")
+		var values []string
+		for _, v := range strings.Split(query, "&") {
+			name, value, _ := strings.Cut(v, "=")
+			values = append(values, name+"="+url.QueryEscape(value))
+		}
+		paths = append(paths, path+"?"+strings.Join(values, "&"))
+	}
+	return paths
+}
+
+// awaitRoot waits until a backend has a trace's root.
+func awaitRoot(t *testing.T, trace, root string, spans func(context.Context, string) ([]span, error)) []span {
+	t.Helper()
+	var got []span
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
+		if got, err = spans(ctx, trace); err != nil {
+			return err
+		}
+		for _, s := range got {
+			if s.id == root {
+				return nil
+			}
+		}
+		return fmt.Errorf("the trace %s has %d spans and no root", trace, len(got))
+	})
+	return got
+}

@@ -3,7 +3,6 @@ package observe
 import (
 	"encoding/json"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,22 +31,8 @@ func blocks(t *testing.T, language string) []string {
 	return lines
 }
 
-// queries are the document's in PromQL, searches those of Jaeger's API.
+// queries are the document's in PromQL.
 func queries(t *testing.T) []string { return blocks(t, "promql") }
-
-func searches(t *testing.T) []string {
-	var paths []string
-	for _, line := range blocks(t, "jaeger") {
-		path, query, _ := strings.Cut(line, "?")
-		var values []string
-		for _, v := range strings.Split(query, "&") {
-			name, value, _ := strings.Cut(v, "=")
-			values = append(values, name+"="+url.QueryEscape(value))
-		}
-		paths = append(paths, path+"?"+strings.Join(values, "&"))
-	}
-	return paths
-}
 
 // exported are the names that Prometheus has for the metrics of the document's
 // table, which is held against telemetry/names.go elsewhere.

@@ -1,14 +1,11 @@
 package observe
 
 import (
-	"context"
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -121,22 +118,4 @@ func checkRefits(t *testing.T, stored *ledger.Records, backend *receiver, since 
 			t.Errorf("a suggestion is linked to %v, want its refit: %v", s.links, s.attributes)
 		}
 	}
-}
-
-// await waits until a backend has a trace's root.
-func awaitRoot(t *testing.T, trace, root string, spans func(context.Context, string) ([]span, error)) []span {
-	t.Helper()
-	var got []span
-	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) (err error) {
-		if got, err = spans(ctx, trace); err != nil {
-			return err
-		}
-		for _, s := range got {
-			if s.id == root {
-				return nil
-			}
-		}
-		return fmt.Errorf("the trace %s has %d spans and no root", trace, len(got))
-	})
-	return got
 }
