@@ -1,0 +1,118 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// studiesValues switch studies on in the test's namespace alone: other releases
+// of the cluster have theirs. Nothing is kept.
+func (c *cluster) studiesValues() string {
+	return fmt.Sprintf(`
+image: {tag: %[1]q}
+crds: {install: %[4]v, keep: false}
+studies: {enabled: true, namespaces: [%[3]s], pools: {%[3]s: [default]}}
+coordinator: {replicas: 2, resources: {requests: {cpu: 50m, memory: 64Mi}}}
+nats: {bundled: {persistence: {enabled: false}}}
+etcd: {bundled: {persistence: {enabled: false}}}
+poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}, podDeletionCost: true}
+pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2}}
+`, c.tag, repository, c.namespace, c.crds)
+}
+
+const studyResource = `
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: %s}
+spec:
+  objective: {metric: error, direction: minimize}
+  parameters:
+    - {name: learning_rate, type: float, min: 1e-3, max: 0.2, scale: log}
+    - {name: hidden, type: int, min: 16, max: 48, scale: log}
+    - {name: epochs, type: fixed, value: 5}
+  algorithm: {name: sobol, seed: 1}
+  budget: {maxTrials: %d}
+  parallelism: 2
+  trial: {command: [digits, "${args}"], timeout: 3m}
+`
+
+// TestStudies runs a study by its resource through a release, with the rights
+// that the chart gives, and uninstalls while another one is running.
+func TestStudies(t *testing.T) {
+	c := newCluster(t)
+	client, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	studies := client.Resource(kube.Studies()).Namespace(c.namespace)
+	c.chart("install", c.studiesValues())
+	for name, trials := range map[string]int{"short": 4, "endless": 100_000} {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(fmt.Appendf(nil, studyResource, name, trials), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		c.await(time.Minute, func(ctx context.Context) error { // the definition may be a moment old
+			_, err := studies.Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: "kubectl"})
+			return err
+		})
+	}
+	var short, endless *kube.Resource
+	read := func(ctx context.Context, name string) *kube.Resource {
+		u, err := studies.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return &kube.Resource{}
+		}
+		r, err := kube.Read(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	c.await(3*time.Minute, func(ctx context.Context) error {
+		short, endless = read(ctx, "short"), read(ctx, "endless")
+		if short.Status.State != study.Completed || endless.Status.Done == 0 {
+			return fmt.Errorf("the studies have the statuses %+v and %+v", short.Status, endless.Status)
+		}
+		return nil
+	})
+	if s := &short.Status; s.Done != 4 || s.Best == nil || len(s.Best.Parameters) != 3 || s.Study != c.namespace+".short" {
+		t.Errorf("the study has the status %+v", s)
+	}
+	for _, r := range []*kube.Resource{short, endless} {
+		if !slices.Contains(r.Finalizers, kube.Finalizer) {
+			t.Errorf("study %s has the finalizers %q", r.Name, r.Finalizers)
+		}
+	}
+	c.helm("uninstall", release, "--wait", "--timeout", "2m")
+	list, err := studies.List(t.Context(), metav1.ListOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	for i := range items(list) {
+		if f := list.Items[i].GetFinalizers(); len(f) > 0 {
+			t.Errorf("after the uninstall, study %s has the finalizers %q", list.Items[i].GetName(), f)
+		}
+	}
+}
+
+// items are a list's, none where there is no list: the definition is gone.
+func items(list *unstructured.UnstructuredList) []unstructured.Unstructured {
+	if list == nil {
+		return nil
+	}
+	return list.Items
+}
