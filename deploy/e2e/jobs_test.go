@@ -1,0 +1,58 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// jobs is a pool that evaluates each trial by a Job of its own.
+func (c *cluster) jobs() string {
+	return fmt.Sprintf(`
+  jobs:
+    slots: 4
+    kubejob:
+      template: |
+        apiVersion: batch/v1
+        kind: Job
+        spec:
+          template:
+            spec:
+              securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+              containers:
+                - name: digits
+                  image: %se2e:%s
+                  args: [linger, 5s, digits, "${args}"]
+                  env: [{name: WITNESS, value: "http://witness:8080"}]
+                  resources: {requests: {cpu: 20m, memory: 32Mi}}
+                  securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true}
+`, repository, c.tag)
+}
+
+// testJobs runs a study by Jobs. The worker that looks after them is killed in
+// the middle: its trials run elsewhere or are taken up again by the one in its
+// place, and the witness has seen all that counts.
+func (c *cluster) testJobs() {
+	c.chart("upgrade", c.installValues(2, c.tag, c.jobs()))
+	c.settled(2*time.Minute, "worker", 3, c.tag)
+	c.create(studyFile("jobs", "jobs", 12, 4, 0))
+	c.ended(3*time.Minute, "jobs", 2)
+	c.busy("jobs")
+	c.delete("fantasia-worker-jobs-0", true)
+	c.completed(6*time.Minute, "jobs")
+	c.compare("jobs", 12, c.evaluations("jobs"))
+	// The Jobs belong to the pool, and go with it.
+	c.chart("upgrade", c.installValues(2, c.tag, ""))
+	c.await(2*time.Minute, func(ctx context.Context) error {
+		left, err := c.kube.BatchV1().Jobs(c.namespace).List(ctx, metav1.ListOptions{})
+		if err == nil && len(left.Items) > 0 {
+			err = fmt.Errorf("%d Jobs are left", len(left.Items))
+		}
+		return err
+	})
+	c.settled(2*time.Minute, "worker", 2, c.tag)
+}
