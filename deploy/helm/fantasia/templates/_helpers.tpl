@@ -149,6 +149,11 @@ http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Valu
     {{- range .args }}
     - {{ . }}
     {{- end }}
+  {{- with .root.Values.test.tokenSecret }}
+  env:
+    - name: FANTASIA_TOKEN
+      valueFrom: {secretKeyRef: {name: {{ . }}, key: token}}
+  {{- end }}
   resources:
     requests: {cpu: 50m, memory: 64Mi}
     limits: {memory: 256Mi}
