@@ -10,8 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 
-// accounts is the configuration, and sets the variables of the passwords that it
-// names, for this process and its children: "password of USER".
+// accounts is the configuration with passwords in place of the variables that it
+// names: "password of USER".
 func accounts(t *testing.T, a natsbus.Accounts) string {
 	t.Helper()
 	text, err := a.Config()
@@ -28,7 +28,7 @@ func accounts(t *testing.T, a natsbus.Accounts) string {
 		if !strings.Contains(text, "$"+name) {
 			t.Fatalf("the configuration does not name $%s:\n%s", name, text)
 		}
-		t.Setenv(name, `"password of `+user+`"`) // nats-server reads it as a value of its configuration
+		text = strings.ReplaceAll(text, "$"+name, `"password of `+user+`"`)
 	}
 	return text
 }

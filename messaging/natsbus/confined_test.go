@@ -84,6 +84,7 @@ func (i *installation) subjects(ctx context.Context, stream string) map[string]u
 
 // What a pool's password allows besides its own pool's work: nothing.
 func TestWorkersAreConfined(t *testing.T) {
+	t.Parallel()
 	ctx := patient(t)
 	i := install(ctx, t, nil)
 	for _, user := range []string{natsbus.PoolUser(pool), natsbus.WorkerUser(solo)} {
@@ -161,6 +162,7 @@ func open(text string) string {
 
 // The accounts alone, without the users' permissions, keep the streams apart.
 func TestAccountsHoldWithoutPermissions(t *testing.T) {
+	t.Parallel()
 	ctx := patient(t)
 	i := install(ctx, t, open)
 	nc := i.connect(natsbus.PoolUser(pool))

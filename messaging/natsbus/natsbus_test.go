@@ -29,6 +29,8 @@ func TestConformanceAcrossAccounts(t *testing.T) {
 }
 
 func conform(t *testing.T, accounts string) {
+	t.Helper()
+	t.Parallel()
 	messagingtest.Run(t, func(t *testing.T) *messagingtest.Bus {
 		b := startBrokerWith(t, accounts)
 		js := b.js()

@@ -93,6 +93,7 @@ func (i *installation) arrange(ctx context.Context) map[string]uint64 {
 // No reply subject makes an answer reach a stream, another pool's assignment or
 // another worker's name.
 func TestRepliesReachNothing(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(string) string{"with permissions": nil, "without permissions": open} {
 		t.Run(name, func(t *testing.T) {
 			ctx := patient(t)
@@ -149,6 +150,7 @@ func (i *installation) attacker() *nats.Conn {
 // On three servers, where a worker's server is often another than its stream's: the
 // workers of each server do their work, and tricks reach nothing.
 func TestAccountsInACluster(t *testing.T) {
+	t.Parallel()
 	const n = 60
 	ctx := patient(t)
 	i := installCluster(ctx, t, 3, nil)
@@ -238,6 +240,7 @@ func severalExports(text string) string {
 // them; in two accounts it is the single export that stops them also where an
 // import has no wildcard.
 func TestRepliesReachStreamsOtherwise(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		change  func(string) string
