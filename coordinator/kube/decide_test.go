@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -100,6 +101,9 @@ func TestDecide(t *testing.T) {
 		{name: "released", with: func(r *Resource) {
 			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Minute).Format(time.RFC3339)}
 		}, ledger: true, want: Leave},
+		{name: "released within a second of this process's begin", with: func(r *Resource) {
+			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Millisecond).Format(time.RFC3339Nano)}
+		}, ledger: true, want: Leave},
 		{name: "released before this process began", with: func(r *Resource) {
 			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(-time.Minute).Format(time.RFC3339)}
 		}, want: Create, reason: ReasonAccepted},
@@ -133,7 +137,11 @@ func TestReasons(t *testing.T) {
 	r := resource(t, `"max": 1}`, `"max": -1}`, `"loss"`, `"a b"`)
 	got := rules().Decide(r, nil).Verdict.Message
 	_, err := rules().parse(r)
-	problems := err.(*study.Problems).List
+	bad, ok := errors.AsType[*study.Problems](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	problems := bad.List
 	lines := strings.Split(got, "\n")
 	if len(lines) != len(problems) || len(lines) != 2 {
 		t.Fatalf("%d lines of %d problems:\n%s", len(lines), len(problems), got)

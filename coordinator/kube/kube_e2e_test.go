@@ -139,6 +139,7 @@ func testRefused(t *testing.T, r *rig) {
 		{"type", "type: float", "type: real", `spec.parameters[0].type: Unsupported value: "real": supported values: "float", "int"`},
 		{"int", "type: float, min: 0", "type: int, min: 0.5", "an int has whole bounds"},
 		{"step", "max: 1}", "max: 1, step: 3}", "a step is at most the whole range"},
+		{"prior", "max: 1}", "max: 1, prior: {mean: 0.5}}", "spec.parameters[0].prior: Invalid value: the prior of a float or an int has mean and sd"},
 		{"no-trials", "maxTrials: 5", "maxTrials: 0", "spec.budget.maxTrials: Invalid value: 0: spec.budget.maxTrials in body should be greater than or equal to 1"},
 		{"metrics", "retries:", "metrics: {pattern: a, file: b}, retries:", "metrics have one of pattern and file"},
 		{"env", "retries:", "env: {FANTASIA_X: a}, retries:", "FANTASIA_ are reserved"},

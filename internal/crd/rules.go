@@ -63,6 +63,13 @@ var rules = map[string][]rule{
 			"an int has whole steps"},
 		{"!has(self.step) || !has(self.min) || !has(self.max) || self.min >= self.max || self.step <= self.max - self.min", ".step",
 			"a step is at most the whole range"},
+		{"!has(self.prior) || self.type != 'fixed'", ".prior", "a fixed parameter has no prior"},
+		{"!has(self.prior) || !(self.type in ['float', 'int']) || has(self.prior.mean) && has(self.prior.sd) && !has(self.prior.weights)", ".prior",
+			"the prior of a float or an int has mean and sd"},
+		{"!has(self.prior) || !(self.type in ['categorical', 'ordinal', 'bool']) || has(self.prior.weights) && !has(self.prior.mean) && !has(self.prior.sd)", ".prior",
+			"the prior of a categorical, an ordinal or a bool has weights, one for each value"},
+		{"!has(self.prior) || !has(self.prior.mean) || !has(self.min) || !has(self.max) || self.prior.mean >= self.min && self.prior.mean <= self.max", ".prior",
+			"mean is outside of the range"},
 	},
 	"Metrics": {
 		{"has(self.pattern) != has(self.file)", "",
