@@ -38,7 +38,7 @@ func TestTimeRunsOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := optimizertest.NewSession(t, New(o), optimizertest.Mixed(t), 3)
-			s.Run(16, 2, func(p study.Point) float64 { return p["lr"].(float64) + p["drop"].(float64)*p["decay"].(float64) })
+			s.Run(12, 2, func(p study.Point) float64 { return p["lr"].(float64) + p["drop"].(float64)*p["decay"].(float64) })
 			s.Problem.MaxTrials = 100
 			s.Ask(2)
 			ask := func(ctx context.Context) ([]optimizer.Suggestion, optimizer.State, error) {

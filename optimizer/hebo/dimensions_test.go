@@ -33,9 +33,9 @@ func dense(dim int) function {
 
 // In many columns the prior that grows with their number finds what matters.
 func TestManyDimensions(t *testing.T) {
-	f := dense(30)
+	f := dense(20)
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, f.dim, f.lo, f.hi), 1)
-	s.Run(50, 1, f.of)
+	s.Run(40, 4, f.of)
 	if best := s.Best(); best > 0.03 {
 		t.Errorf("the best value over %d columns is %.3g, the minimum 0 and the mean of random points about 0.1", f.dim, best)
 	}

@@ -152,7 +152,7 @@ func TestCoresUnderAllSettings(t *testing.T) {
 		return suggestAfter(t, o, space, outcomes, 3)
 	}
 	for name, o := range variants(t) {
-		o.Candidates = 200 // enough to be shared among cores
+		o.Candidates = 100 // enough to be shared among cores
 		if diff := cmp.Diff(on(1, o), on(2, o)); diff != "" {
 			t.Errorf("%s (-one core +two):\n%s", name, diff)
 		}
