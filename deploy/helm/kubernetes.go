@@ -58,7 +58,7 @@ func (d Definitions) find(name string) (map[string]any, error) {
 			return strict, nil
 		}
 	}
-	return nil, fmt.Errorf("Kubernetes %s has no definition %q", kubernetesVersion, name)
+	return nil, fmt.Errorf("no definition %q in Kubernetes %s", name, kubernetesVersion)
 }
 
 // strictly returns a definition as JSON Schema that refuses unknown properties.

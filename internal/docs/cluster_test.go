@@ -29,10 +29,15 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The definition of studies stays after an uninstall, also that of other tests.
-	own := exec.CommandContext(t.Context(), "kubectl", "annotate", "--overwrite", "crd", "studies.fantasia.dev",
-		"meta.helm.sh/release-name=fantasia", "meta.helm.sh/release-namespace=fantasia")
-	if out, err := own.CombinedOutput(); err != nil && !strings.Contains(string(out), "not found") {
-		t.Fatalf("%v\n%s", err, out)
+	for _, own := range [][]string{
+		{"label", "app.kubernetes.io/managed-by=Helm"},
+		{"annotate", "meta.helm.sh/release-name=fantasia", "meta.helm.sh/release-namespace=fantasia"},
+	} {
+		args := append([]string{own[0], "--overwrite", "crd", "studies.fantasia.dev"}, own[1:]...)
+		out, err := exec.CommandContext(t.Context(), "kubectl", args...).CombinedOutput()
+		if err != nil && !strings.Contains(string(out), "not found") {
+			t.Fatalf("%v\n%s", err, out)
+		}
 	}
 	t.Cleanup(func() {
 		_ = exec.Command("kubectl", "delete", "namespace", "fantasia", "--ignore-not-found", "--wait=false").Run() // where the test has failed
