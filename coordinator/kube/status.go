@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -100,6 +101,7 @@ type view struct {
 // has and what the ledger says of its study.
 func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
 	s := r.Status
+	v.Message = clip(v.Message)
 	s.Conditions = append([]metav1.Condition(nil), s.Conditions...)
 	if s.ID != r.ID() { // of no study yet, or copied from another resource
 		s = Status{Conditions: s.Conditions}
@@ -125,6 +127,22 @@ func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
 	return s
 }
 
+// maxMessage bounds a message in bytes: a condition's is at most 32 KiB, and a
+// status has it several times.
+const maxMessage = 8 << 10
+
+// clip cuts a text that is too long after its last whole line.
+func clip(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	text = text[:maxMessage]
+	if end := strings.LastIndexByte(text, '\n'); end > 0 {
+		return text[:end] + "\n…"
+	}
+	return strings.ToValidUTF8(text, "") + "…"
+}
+
 // tell takes over what the ledger says.
 func (s *Status) tell(ledger view) {
 	status := ledger.status
@@ -132,7 +150,7 @@ func (s *Status) tell(ledger view) {
 		s.Recommended = nil // of fewer trials
 	}
 	counts := status.Counts
-	s.State, s.Reason, s.Done, s.Counts = status.State, status.Reason, counts.Ended(), &counts
+	s.State, s.Reason, s.Done, s.Counts = status.State, clip(status.Reason), counts.Ended(), &counts
 	s.StartTime, s.CompletionTime = instant(status.Started), instant(status.Ended)
 	switch {
 	case status.Best == 0:

@@ -2,8 +2,10 @@ package kube
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -122,5 +124,20 @@ func TestStatusInJSON(t *testing.T) {
 	again, err := json.Marshal(back)
 	if err != nil || string(again) != string(text) {
 		t.Errorf("%v\n%s\n%s", err, text, again)
+	}
+}
+
+// A message of any length fits into the status.
+func TestLongMessages(t *testing.T) {
+	r := resource(t)
+	for text, want := range map[string]int{
+		strings.Repeat("spec.parameters[0].max: -1 is below min\n", 1000): 8 << 10 / 40 * 40, // lines of 40 bytes
+		strings.Repeat("é", 9000):                                         8<<10 + len("…"),
+		"short":                                                           len("short"),
+	} {
+		got := r.next(Verdict{Reason: ReasonInvalid, Message: text}, view{}, began).Conditions[0].Message
+		if len(got) > maxMessage+len("…") || len(got) < want-40 || !utf8.ValidString(got) || !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) {
+			t.Errorf("%d bytes became %d, want about %d", len(text), len(got), want)
+		}
 	}
 }
