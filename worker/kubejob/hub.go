@@ -67,9 +67,9 @@ func newHub(ctx context.Context, client dynamic.Interface, core kubernetes.Inter
 			return nil, fmt.Errorf("watch: %w", err)
 		}
 	}
-	sync, stop := context.WithTimeout(ctx, syncTimeout)
+	syncing, stop := context.WithTimeout(ctx, syncTimeout)
 	defer stop()
-	if !cache.WaitForCacheSync(sync.Done(), h.resources.HasSynced, h.pods.HasSynced) {
+	if !cache.WaitForCacheSync(syncing.Done(), h.resources.HasSynced, h.pods.HasSynced) {
 		h.close()
 		return nil, fmt.Errorf("%s and pods in namespace %s cannot be watched: may the worker's service account get, list and watch them?", resource.Resource, namespace)
 	}
