@@ -36,7 +36,7 @@ var (
 )
 
 // foreign are flags of other programs that the documents name.
-var foreign = []string{"quota-backend-bytes", "signal"}
+var foreign = []string{"quota-backend-bytes", "signal", "enable-feature", "lr"}
 
 // flags returns the names of our programs' flags.
 func (r *reader) flags() map[string]bool {
@@ -51,7 +51,7 @@ func (r *reader) flags() map[string]bool {
 		}
 	}
 	walk(cli.New(cli.Options{Version: "test"}))
-	for _, program := range []string{"coordinator", "worker", "worker sidecar", "coordinator nats-config"} {
+	for _, program := range []string{"coordinator", "worker", "worker sidecar", "worker kubejob", "coordinator nats-config"} {
 		help := r.run(&block{document: program, text: program + " --help"})
 		_, list, _ := strings.Cut(help, "\nFlags:")
 		for _, m := range flagName.FindAllStringSubmatch(list, -1) {
