@@ -131,6 +131,10 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 		f.refuse(w, r, context.Canceled)
 		return
 	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		f.refuse(w, r, fmt.Errorf("%w: the leader's certificate is not trusted: see this coordinator's log", ErrUnavailable))
+		return
+	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		f.refuse(w, r, again("the leader is not there"))
 		return
