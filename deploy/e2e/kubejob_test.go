@@ -33,7 +33,8 @@ func TestKubejobSample(t *testing.T) {
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %q}
 crds: {install: %v, keep: false}
-nats: {bundled: {accounts: true}}
+nats: {bundled: {accounts: true, persistence: {enabled: false}}}
+etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 1, resources: {requests: {cpu: 50m, memory: 64Mi}}}
 pools:
   default: {replicas: 0, allowStudyCommands: true}

@@ -228,7 +228,8 @@ func TestTraces(t *testing.T) {
 	endpoint := c.forward(env("FANTASIA_E2E_OTLP", "http://"+net.JoinHostPort(at.Hostname(), "4318")))
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %[1]q}
-nats: {bundled: {accounts: true}}
+nats: {bundled: {accounts: true, persistence: {enabled: false}}}
+etcd: {bundled: {persistence: {enabled: false}}}
 crds: {install: %[3]v, keep: false}
 coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
