@@ -151,6 +151,14 @@ func Differ(a, b float64) bool {
 	return math.Abs(a/2-b/2) > sameValue/2*max(1, math.Abs(a), math.Abs(b)) // halved against overflow
 }
 
+// fatal is err, unless the time ran out after something had been proposed.
+func fatal(err error, proposed int) error {
+	if proposed > 0 && isEnd(err) {
+		return nil
+	}
+	return err
+}
+
 // isEnd reports whether err says that there are no further points, which is no
 // error for those that were found.
 func isEnd(err error) bool { return errors.Is(err, ErrExhausted) || errors.Is(err, ErrNoFeasible) }
@@ -180,7 +188,7 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 	}
 	r.Sampler.taken = before.fork()
 	proposed, state, err := g.algorithm.Propose(ctx, r)
-	if err != nil && (len(proposed) == 0 || !isEnd(err)) {
+	if err := fatal(err, len(proposed)); err != nil {
 		return batch, r.State, err
 	}
 	if len(state) > MaxStateSize {

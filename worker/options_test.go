@@ -23,7 +23,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		t.Errorf("the default options: %v", err)
 	}
 	for part, change := range map[string]func(*Options){
-		"name":               func(o *Options) { o.Name = "a.b" },
+		"name":               func(o *Options) { o.Name = "a.b.c" },
 		"reserved":           func(o *Options) { o.Name = "leader" },
 		"pool":               func(o *Options) { o.Pool = "" },
 		"slots":              func(o *Options) { o.Slots = 0 },

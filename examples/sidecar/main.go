@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for ctx.Err() == nil {
 		t, err := l.client.next(ctx)
 		if errors.Is(err, errLeaving) || ctx.Err() != nil {
-			return nil
+			break
 		}
 		if err != nil {
 			return err

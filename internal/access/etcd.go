@@ -127,7 +127,7 @@ func (f *fresh) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error
 
 // Info implements credentials.TransportCredentials.
 func (f *fresh) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", ServerName: f.name}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
 // Clone implements credentials.TransportCredentials.

@@ -109,7 +109,7 @@ func Katib(source []byte) (*Result, error) {
 	}
 	e.Spec.algorithm(r, &s.Spec)
 	e.Spec.budget(r, &s.Spec)
-	if err := e.Spec.program(r, e.Metadata.Name, &s.Spec); err != nil {
+	if err := e.Spec.program(r, &s.Spec); err != nil {
 		return nil, err
 	}
 	if err := e.Spec.metrics(r, &s.Spec); err != nil {

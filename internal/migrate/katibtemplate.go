@@ -35,7 +35,7 @@ var (
 
 // program takes the trial's template apart: the command of its container for the
 // study, all of it for Jobs.
-func (e *experimentSpec) program(r *Result, name string, s *study.Spec) error {
+func (e *experimentSpec) program(r *Result, s *study.Spec) error {
 	t := &e.Template
 	if t.Spec.Kind == 0 {
 		if t.ConfigMap != nil {
@@ -43,7 +43,7 @@ func (e *experimentSpec) program(r *Result, name string, s *study.Spec) error {
 		}
 		return fmt.Errorf("%w: spec.trialTemplate.trialSpec is missing", ErrSource)
 	}
-	words, err := t.words(name, s)
+	words, err := t.words(s)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (e *experimentSpec) program(r *Result, name string, s *study.Spec) error {
 }
 
 // words are what each ${trialParameters.NAME} stands for.
-func (t *katibTrialTemplate) words(name string, s *study.Spec) (map[string]string, error) {
+func (t *katibTrialTemplate) words(s *study.Spec) (map[string]string, error) {
 	words := make(map[string]string, len(t.Parameters))
 	for _, p := range t.Parameters {
 		m := metadata.FindStringSubmatch(p.Reference)

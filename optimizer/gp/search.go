@@ -114,10 +114,14 @@ func (c *Config) free() []Param {
 	return out
 }
 
+// ended reports whether there is no more time, which is no error of a search that
+// has something to show.
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
 // minimize returns the lowest point found within the given number of iterations
 // and before ctx ends: start, unless there was time for more.
 func (o *objective) minimize(ctx context.Context, start []float64, iterations int) ([]float64, float64, error) {
-	if ctx.Err() != nil {
+	if ended(ctx) {
 		return start, math.Inf(1), nil
 	}
 	// A search cannot start where the covariance matrix cannot be factored.
@@ -148,7 +152,7 @@ func (o *objective) minimize(ctx context.Context, start []float64, iterations in
 		Converger:       &optimize.FunctionConverge{Absolute: convergedGain, Iterations: convergedSteps},
 	}
 	result, err := optimize.Minimize(problem, start, settings, &optimize.LBFGS{})
-	if ctx.Err() != nil {
+	if ended(ctx) {
 		return reached, least, nil
 	}
 	if result == nil {

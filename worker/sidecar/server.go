@@ -255,7 +255,9 @@ func (s *Sidecar) Serve(ctx context.Context, listener net.Listener) error {
 		s.options.Logger.Warn("requests were cut off", telemetry.LogError, err)
 		err = server.Close()
 	}
-	<-failed
+	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	if err != nil {
 		return fmt.Errorf("sidecar: stop serving: %w", err)
 	}
