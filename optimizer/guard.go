@@ -151,13 +151,7 @@ func Differ(a, b float64) bool {
 	return math.Abs(a/2-b/2) > sameValue/2*max(1, math.Abs(a), math.Abs(b)) // halved against overflow
 }
 
-// fatal is err, unless the time ran out after something had been proposed.
-func fatal(err error, proposed int) error {
-	if proposed > 0 && isEnd(err) {
-		return nil
-	}
-	return err
-}
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
 // isEnd reports whether err says that there are no further points, which is no
 // error for those that were found.
@@ -188,7 +182,7 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 	}
 	r.Sampler.taken = before.fork()
 	proposed, state, err := g.algorithm.Propose(ctx, r)
-	if err := fatal(err, len(proposed)); err != nil {
+	if err != nil && (len(proposed) == 0 || !isEnd(err)) {
 		return batch, r.State, err
 	}
 	if len(state) > MaxStateSize {
@@ -196,7 +190,7 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 	}
 	r.Sampler.taken = before
 	for i := 0; len(batch) < wanted; i++ {
-		if i >= len(proposed) && len(batch) > 0 && ctx.Err() != nil {
+		if i >= len(proposed) && len(batch) > 0 && ended(ctx) {
 			break // so few do
 		}
 		if i < len(proposed) && r.Space.Check(proposed[i].Point) == nil && (proposed[i].Repeat && r.Repeats || !before.has(proposed[i].Point)) {
