@@ -118,6 +118,25 @@ func TestKatibOtherResources(t *testing.T) {
 	}
 }
 
+// A workflow's container is named by the workflow's controller, not in the template.
+func TestKatibWorkflow(t *testing.T) {
+	r, s := imported(t, source(t, "workflow.yaml"))
+	for _, piece := range []string{"kind: Workflow", "--lr=${lr}", "{{inputs.parameters.rows}}", "{{steps.prepare.outputs.result}}"} {
+		if !strings.Contains(string(r.Template), piece) {
+			t.Errorf("the template lacks %q:\n%s", piece, r.Template)
+		}
+	}
+	if s.Spec.Algorithm.Name != "sobol" || s.Spec.Budget.MaxFailedTrials != 1 || r.Container != "main" {
+		t.Errorf("algorithm %q, %+v, container %q", s.Spec.Algorithm.Name, s.Spec.Budget, r.Container)
+	}
+	notes := strings.Join(r.Notes, "\n")
+	for _, piece := range []string{"names no command", "primaryPodLabels", "--failure", "grid became sobol"} {
+		if !strings.Contains(notes, piece) {
+			t.Errorf("the notes lack %q:\n%s", piece, notes)
+		}
+	}
+}
+
 func TestKatibErrorsNameTheField(t *testing.T) {
 	job := source(t, "job.yaml")
 	for _, tt := range []struct{ old, new, want string }{
@@ -149,6 +168,7 @@ func TestKatibErrorsNameTheField(t *testing.T) {
 func FuzzKatib(f *testing.F) {
 	f.Add(source(f, "job.yaml"))
 	f.Add(source(f, "pytorch.yaml"))
+	f.Add(source(f, "workflow.yaml"))
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := Katib([]byte(text))
 		if err != nil {
