@@ -17,20 +17,23 @@ import (
 type program struct {
 	name        string // of the image
 	binary      string // in /usr/local/bin, the entry point
-	pkg         string // what is built, in the main module's build list
+	pkg         string // what is built
+	module      string // folder of the module whose build list it is built from, or empty for the main one
 	title       string
 	description string
 	licence     string   // SPDX
 	source      string   // address of the sources
 	state       string   // a directory of its own, to mount a volume on, or empty
 	with        []string // further packages of ours beside the program, which link the standard library alone
+	asked       bool     // made only when asked for by name
 }
 
 const ourSource = "https://github.com/fantasia-hpo/fantasia"
 
 // programs are all images. Those from nats on are for evaluation and tests: NATS
 // and etcd of the versions that Fantasia is tested with, training examples, and
-// what the end-to-end tests observe them with.
+// what the end-to-end tests observe them with. The last are what autoscaling is
+// tested with; they take long to build.
 var programs = []program{
 	{name: "coordinator", binary: "coordinator", pkg: "./cmd/coordinator", title: "Fantasia coordinator",
 		description: "Leads studies: suggests trials, publishes them to workers, folds their results", licence: "Apache-2.0", source: ourSource},
@@ -48,14 +51,25 @@ var programs = []program{
 		description: "Training code that keeps its own loop, and asks for trials over HTTP", licence: "Apache-2.0", source: ourSource},
 	{name: "e2e", binary: "witness", pkg: "./deploy/e2e/witness", title: "Witness",
 		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource, with: []string{"./examples/digits", "./deploy/e2e/actor"}},
+	{name: "keda", binary: "keda", pkg: "github.com/kedacore/keda/v2/cmd/operator", module: "tools/keda", asked: true, title: "KEDA",
+		description: "KEDA's operator, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/kedacore/keda"},
+	{name: "keda-metrics-apiserver", binary: "keda-adapter", pkg: "github.com/kedacore/keda/v2/cmd/adapter", module: "tools/keda", asked: true, title: "KEDA metrics server",
+		description: "KEDA's server of external metrics, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/kedacore/keda"},
+	{name: "prometheus", binary: "prometheus", pkg: "github.com/prometheus/prometheus/cmd/prometheus", module: "tools/prometheus", asked: true, title: "Prometheus",
+		description: "Prometheus, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/prometheus/prometheus", state: "/prometheus"},
 }
 
-// choose returns the programs that have the names, or all without any.
+// choose returns the programs that have the names or, without any, all but those
+// that must be asked for.
 func choose(names []string) ([]program, error) {
-	if len(names) == 0 {
-		return programs, nil
-	}
 	var chosen []program
+	if len(names) == 0 {
+		for _, p := range programs {
+			if !p.asked {
+				chosen = append(chosen, p)
+			}
+		}
+	}
 	for _, name := range names {
 		i := slices.IndexFunc(programs, func(p program) bool { return p.name == name })
 		if i < 0 {
@@ -86,7 +100,7 @@ func (o *options) build(ctx context.Context, p program, pkg, dir string) (string
 		flags += " -X main.version=" + o.version
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, pkg)
-	cmd.Dir = o.root
+	cmd.Dir = filepath.Join(o.root, p.module)
 	// What would change the bytes is set, whatever the caller has.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	var stderr bytes.Buffer
