@@ -38,6 +38,10 @@ test: ## Run every test, with the race detector, against real NATS and etcd
 e2e: ## Run the end-to-end tests on the Kubernetes cluster of KUBECONFIG (see scripts/e2e; minutes)
 	scripts/e2e
 
+.PHONY: e2e-keda
+e2e-keda: ## Test there autoscaling by a real KEDA over a real Prometheus (builds them: half an hour the first time)
+	FANTASIA_E2E_KEDA=yes scripts/e2e -run '^TestKEDA$$'
+
 .PHONY: test-observe
 test-observe: ## Test traces, metrics and alerts with a real Jaeger, Prometheus and collector (builds them: minutes)
 	$(GO) test -tags e2e -timeout 60m ./internal/observe

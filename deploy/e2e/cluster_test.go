@@ -47,9 +47,8 @@ func env(name, fallback string) string {
 	return fallback
 }
 
-// newCluster makes an empty namespace that admits restricted pods only, and
-// removes it with the test unless FANTASIA_E2E_KEEP is set.
-func newCluster(t *testing.T) *cluster {
+// reach finds the cluster of KUBECONFIG, without a namespace.
+func reach(t *testing.T) *cluster {
 	t.Helper()
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {
@@ -65,19 +64,27 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	return &cluster{
+		t: t, config: config, kube: kube, values: filepath.Join(t.TempDir(), "values.yaml"),
+		tag: env("FANTASIA_E2E_TAG", "e2e"), next: env("FANTASIA_E2E_NEXT_TAG", "e2e-next"), began: time.Now(),
+	}
+}
+
+// newCluster makes an empty namespace that admits restricted pods only, and
+// removes it with the test unless FANTASIA_E2E_KEEP is set.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := reach(t)
+	ns, err := c.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "fantasia-e2e-",
 		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{
-		t: t, config: config, kube: kube, namespace: ns.Name, values: filepath.Join(t.TempDir(), "values.yaml"),
-		tag: env("FANTASIA_E2E_TAG", "e2e"), next: env("FANTASIA_E2E_NEXT_TAG", "e2e-next"), began: time.Now(),
-	}
+	c.namespace = ns.Name
 	// Another release of the cluster may have brought the definition.
-	_, err = kube.Discovery().ServerResourcesForGroupVersion("fantasia.dev/v1")
+	_, err = c.kube.Discovery().ServerResourcesForGroupVersion("fantasia.dev/v1")
 	c.crds = apierrors.IsNotFound(err)
 	t.Logf("namespace %s, with the definition of studies: %v", c.namespace, c.crds)
 	t.Cleanup(c.remove)

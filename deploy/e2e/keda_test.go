@@ -1,0 +1,257 @@
+//go:build e2e && keda
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// installKEDA installs KEDA by the manifests in FANTASIA_E2E_KEDA, which are its
+// own, and removes it with the test. It comes before the cluster whose pool it
+// scales, so that it is there to let the pool's ScaledObject go.
+func installKEDA(t *testing.T) {
+	t.Helper()
+	c := reach(t)
+	c.namespace = "keda"
+	m := c.manifests()
+	text, err := os.ReadFile(os.Getenv("FANTASIA_E2E_KEDA"))
+	if err != nil {
+		t.Fatalf("FANTASIA_E2E_KEDA: %v", err)
+	}
+	all, err := documents(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anonymous := c.anonymousProxy()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		defer cancel()
+		if t.Failed() {
+			c.show(ctx)
+		}
+		if os.Getenv("FANTASIA_E2E_KEEP") != "" {
+			return
+		}
+		if err := m.deleteAll(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	var service *unstructured.Unstructured
+	for _, u := range all {
+		switch u.GetKind() {
+		case "APIService":
+			// While nobody answers for it, no namespace of the cluster can be deleted.
+			service = u
+			continue
+		case "Deployment":
+			if err := c.prepare(u, anonymous); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.add(u)
+	}
+	if anonymous {
+		m.add(anonymousReader())
+	}
+	for _, u := range m.applied {
+		if u.GetKind() == "Deployment" {
+			m.available(3*time.Minute, u)
+			c.timed("%s is available", u.GetName())
+		}
+	}
+	m.add(service)
+	m.available(time.Minute, service)
+	c.timed("KEDA serves the external metrics")
+}
+
+// anonymousProxy says whether the API server hands requests on to servers of
+// other APIs without saying who asks: it then has no --requestheader-client-ca-file.
+func (c *cluster) anonymousProxy() bool {
+	c.t.Helper()
+	config, err := c.kube.CoreV1().ConfigMaps("kube-system").Get(c.t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		c.t.Fatal(err)
+	}
+	return err != nil || config.Data["requestheader-client-ca-file"] == ""
+}
+
+// prepare gives a Deployment of KEDA's the image under test, whose entry point
+// its command is.
+func (c *cluster) prepare(u *unstructured.Unstructured, anonymous bool) error {
+	containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		return err
+	}
+	if len(containers) != 1 {
+		return fmt.Errorf("%s has %d containers, want 1", u.GetName(), len(containers))
+	}
+	container, ok := containers[0].(map[string]any)
+	if !ok {
+		return fmt.Errorf("the container of %s is a %T", u.GetName(), containers[0])
+	}
+	args, _, err := unstructured.NestedStringSlice(container, "args")
+	if err != nil {
+		return err
+	}
+	image, _ := container["image"].(string)
+	image = image[strings.LastIndex(image, "/")+1:]
+	image, _, _ = strings.Cut(image, ":")
+	switch {
+	case image == "keda":
+		args = append(args, "--enable-webhook-patching=false")
+	case anonymous:
+		args = append(args, "--authentication-tolerate-lookup-failure=true", "--authorization-always-allow-paths=/healthz,/readyz,/livez,/apis,/apis/*,/openapi/*")
+	}
+	container["image"], container["imagePullPolicy"] = repository+image+":"+c.tag, "IfNotPresent"
+	delete(container, "command")
+	if err := unstructured.SetNestedStringSlice(container, args, "args"); err != nil {
+		return err
+	}
+	return unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers")
+}
+
+// anonymousReader lets those read external metrics whom the API server does not name.
+func anonymousReader() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+		"metadata": map[string]any{"name": "keda-anonymous-external-metrics"},
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "keda-external-metrics-reader"},
+		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:unauthenticated"}},
+	}}
+}
+
+// startPrometheus runs Prometheus, at http://prometheus:9090.
+func (c *cluster) startPrometheus() {
+	c.t.Helper()
+	text, err := os.ReadFile("testdata/prometheus.yaml")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	all, err := documents([]byte(strings.ReplaceAll(string(text), "prometheus:latest", "prometheus:"+c.tag)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	m := c.manifests()
+	for _, u := range all {
+		m.add(u)
+	}
+	for _, u := range all {
+		if u.GetKind() == "Deployment" {
+			m.available(time.Minute, u)
+		}
+	}
+	c.timed("Prometheus is ready")
+}
+
+// usefulSlots is what KEDA asks of Prometheus, and says 0 also of a metric that
+// nobody reports.
+const usefulSlots = `max(fantasia_pool_useful_parallelism{fantasia_pool="default"}) or vector(0)`
+
+// ask is the first value of Prometheus' answer.
+func (c *cluster) ask(ctx context.Context, query string) (string, error) {
+	text, err := c.kube.CoreV1().Services(c.namespace).ProxyGet("http", "prometheus", "9090", "/api/v1/query", map[string]string{
+		"query": query,
+	}).DoRaw(ctx)
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Value [2]any `json:"value"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := yaml.Unmarshal(text, &answer); err != nil {
+		return "", err
+	}
+	if len(answer.Data.Result) == 0 {
+		return "nothing", nil
+	}
+	return fmt.Sprint(answer.Data.Result[0].Value[1]), nil
+}
+
+// TestKEDA scales a pool by KEDA over Prometheus: without a study it has no pod;
+// with one, as many as are of use; and none again after it. No evaluation is lost.
+func TestKEDA(t *testing.T) {
+	installKEDA(t)
+	c := newCluster(t)
+	c.startWitness()
+	c.startPrometheus()
+	c.chart("install", fmt.Sprintf(`
+image: {tag: %[1]q}
+crds: {install: %[3]v, keep: false}
+nats: {bundled: {persistence: {enabled: false}}}
+etcd: {bundled: {persistence: {enabled: false}}}
+coordinator: {replicas: 2, resources: {requests: {cpu: 50m, memory: 64Mi}}}
+networkPolicy: {metricsFrom: [{podSelector: {matchLabels: {app: prometheus}}}]}
+autoscaling: {prometheus: {address: "http://prometheus.%[4]s.svc:9090"}}
+poolDefaults:
+  resources: {requests: {cpu: 50m, memory: 64Mi}}
+  drainSeconds: 2
+  podDeletionCost: true
+  env: [{name: WITNESS, value: "http://witness:8080"}]
+pools:
+  default:
+    image: "%[2]se2e:%[1]s"
+    allowStudyCommands: true
+    slots: 2
+    autoscaling: {method: keda, minReplicas: 0, maxReplicas: 3, stabilizationSeconds: 5}
+`, c.tag, repository, c.crds, c.namespace))
+	c.settled(2*time.Minute, "coordinator", 2, c.tag)
+	c.await(time.Minute, func(ctx context.Context) error {
+		n, err := c.ask(ctx, `sum(up{job="fantasia"})`)
+		if err == nil && n != "2" {
+			err = fmt.Errorf("Prometheus reads %s coordinators, want 2", n)
+		}
+		return err
+	})
+	c.settled(3*time.Minute, "worker", 0, c.tag)
+	c.timed("there is no study, and no worker")
+	c.create(studyFile("keda", "default", 48, 6, 6))
+	c.await(time.Minute, func(ctx context.Context) error {
+		pods, err := c.pods(ctx, "worker")
+		if err == nil && len(pods) == 0 {
+			err = errors.New("no worker has come for the study")
+		}
+		return err
+	})
+	c.timed("KEDA has woken the pool for a study of parallelism 6")
+	c.settled(3*time.Minute, "worker", 3, c.tag)
+	n, err := c.ask(t.Context(), usefulSlots)
+	c.timed("the pool has 3 workers of 2 slots; useful are %s (%v)", n, err)
+	c.scaledByHPA()
+	c.completed(8*time.Minute, "keda")
+	c.timed("the study has ended")
+	if ways := c.compare("keda", 48, c.evaluations("keda")); ways[lost] > 0 {
+		t.Errorf("the attempts ended as %v, want none lost", ways)
+	}
+	c.settled(3*time.Minute, "worker", 0, c.tag)
+	c.timed("the pool is empty again")
+}
+
+// scaledByHPA holds that the autoscaler that KEDA made has asked for the pods,
+// by the metric.
+func (c *cluster) scaledByHPA() {
+	c.t.Helper()
+	all, err := c.kube.AutoscalingV2().HorizontalPodAutoscalers(c.namespace).List(c.t.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) != 1 {
+		c.t.Fatalf("there are %d autoscalers (%v), want KEDA's", len(all.Items), err)
+	}
+	h := all.Items[0]
+	c.timed("%s wants %d pods: %v", h.Name, h.Status.DesiredReplicas, h.Status.CurrentMetrics)
+	if h.Status.DesiredReplicas != 3 || len(h.Status.CurrentMetrics) != 1 || h.Status.CurrentMetrics[0].External == nil {
+		c.t.Errorf("%s has the status %+v, want 3 pods by an external metric", h.Name, h.Status)
+	}
+}

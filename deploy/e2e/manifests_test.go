@@ -1,0 +1,135 @@
+//go:build e2e && keda
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+)
+
+// manifests are objects to create and to delete together.
+type manifests struct {
+	*cluster
+	client  dynamic.Interface
+	kinds   meta.RESTMapper
+	applied []*unstructured.Unstructured
+}
+
+func (c *cluster) manifests() *manifests {
+	c.t.Helper()
+	client, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return &manifests{cluster: c, client: client, kinds: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.kube.Discovery()))}
+}
+
+// documents reads the objects of a YAML stream.
+func documents(text []byte) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		var u unstructured.Unstructured
+		switch err := d.Decode(&u.Object); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, err
+		case len(u.Object) > 0:
+			all = append(all, &u)
+		}
+	}
+}
+
+// resource is where an object is found; without a namespace it is in the cluster's.
+func (m *manifests) resource(u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	kind := u.GroupVersionKind()
+	mapping, err := m.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return m.client.Resource(mapping.Resource), nil
+	}
+	if u.GetNamespace() == "" {
+		u.SetNamespace(m.namespace)
+	}
+	return m.client.Resource(mapping.Resource).Namespace(u.GetNamespace()), nil
+}
+
+// add creates an object. It must not be there: another's is left as it is.
+func (m *manifests) add(u *unstructured.Unstructured) {
+	m.t.Helper()
+	r, err := m.resource(u)
+	if err == nil {
+		_, err = r.Create(m.t.Context(), u, metav1.CreateOptions{})
+	}
+	if err != nil {
+		m.t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
+	}
+	m.applied = append(m.applied, u)
+}
+
+// available waits until an object's condition of that name holds.
+func (m *manifests) available(within time.Duration, u *unstructured.Unstructured) {
+	m.t.Helper()
+	m.await(within, func(ctx context.Context) error {
+		r, err := m.resource(u)
+		if err != nil {
+			return err
+		}
+		now, err := r.Get(ctx, u.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		conditions, _, err := unstructured.NestedSlice(now.Object, "status", "conditions")
+		if err != nil {
+			return err
+		}
+		for _, c := range conditions {
+			if c, ok := c.(map[string]any); ok && c["type"] == "Available" && c["status"] == "True" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s %s is not available: %v", u.GetKind(), u.GetName(), conditions)
+	})
+}
+
+// deleteAll deletes what was created, the last first, and waits until it is gone.
+func (m *manifests) deleteAll(ctx context.Context) error {
+	var problems []error
+	foreground := metav1.DeletePropagationForeground
+	for _, u := range slices.Backward(m.applied) {
+		r, err := m.resource(u)
+		if err == nil {
+			err = r.Delete(ctx, u.GetName(), metav1.DeleteOptions{PropagationPolicy: &foreground})
+		}
+		for err == nil {
+			if _, err = r.Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				err = ctx.Err()
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		if !apierrors.IsNotFound(err) {
+			problems = append(problems, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err))
+		}
+	}
+	return errors.Join(problems...)
+}
