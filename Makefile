@@ -39,7 +39,7 @@ e2e: ## Run the end-to-end tests on the Kubernetes cluster of KUBECONFIG (see sc
 	scripts/e2e
 
 .PHONY: e2e-keda
-e2e-keda: ## Test there autoscaling by a real KEDA over a real Prometheus (builds them: half an hour the first time)
+e2e-keda: ## Test there autoscaling by a real KEDA over a real Prometheus (builds them: a quarter of an hour the first time)
 	FANTASIA_E2E_KEDA=yes scripts/e2e -run '^TestKEDA$$'
 
 .PHONY: test-observe

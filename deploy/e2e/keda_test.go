@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -154,9 +155,9 @@ func (c *cluster) startPrometheus() {
 	c.timed("Prometheus is ready")
 }
 
-// usefulSlots is what KEDA asks of Prometheus, and says 0 also of a metric that
-// nobody reports.
-const usefulSlots = `max(fantasia_pool_useful_parallelism{fantasia_pool="default"}) or vector(0)`
+// usefulSlots is what KEDA asks of Prometheus: 0 where a leader has no study for
+// the pool, and nothing where no leader is known.
+const usefulSlots = `max(fantasia_pool_useful_parallelism{fantasia_pool="default"}) or 0 * max(fantasia_leader_leading == 1)`
 
 // ask is the first value of Prometheus' answer.
 func (c *cluster) ask(ctx context.Context, query string) (string, error) {
@@ -182,14 +183,9 @@ func (c *cluster) ask(ctx context.Context, query string) (string, error) {
 	return fmt.Sprint(answer.Data.Result[0].Value[1]), nil
 }
 
-// TestKEDA scales a pool by KEDA over Prometheus: without a study it has no pod;
-// with one, as many as are of use; and none again after it. No evaluation is lost.
-func TestKEDA(t *testing.T) {
-	installKEDA(t)
-	c := newCluster(t)
-	c.startWitness()
-	c.startPrometheus()
-	c.chart("install", fmt.Sprintf(`
+// kedaValues are those of a release with one pool that KEDA scales, without volumes.
+func (c *cluster) kedaValues() string {
+	return fmt.Sprintf(`
 image: {tag: %[1]q}
 crds: {install: %[3]v, keep: false}
 nats: {bundled: {persistence: {enabled: false}}}
@@ -208,34 +204,55 @@ pools:
     allowStudyCommands: true
     slots: 2
     autoscaling: {method: keda, minReplicas: 0, maxReplicas: 3, stabilizationSeconds: 5}
-`, c.tag, repository, c.crds, c.namespace))
+`, c.tag, repository, c.crds, c.namespace)
+}
+
+// TestKEDA scales a pool by KEDA over Prometheus: without a study it has no pod;
+// with two, as many as are of use; fewer when one of them has ended; and none again
+// after both. No evaluation is lost.
+func TestKEDA(t *testing.T) {
+	installKEDA(t)
+	c := newCluster(t)
+	c.startWitness()
+	c.startPrometheus()
+	c.chart("install", c.kedaValues())
 	c.settled(2*time.Minute, "coordinator", 2, c.tag)
 	c.await(time.Minute, func(ctx context.Context) error {
-		n, err := c.ask(ctx, `sum(up{job="fantasia"})`)
-		if err == nil && n != "2" {
-			err = fmt.Errorf("Prometheus reads %s coordinators, want 2", n)
+		n, err := c.ask(ctx, usefulSlots)
+		if err == nil && n != "0" {
+			err = fmt.Errorf("%s slots would be of use to no study, want 0", n)
 		}
 		return err
 	})
 	c.settled(3*time.Minute, "worker", 0, c.tag)
 	c.timed("there is no study, and no worker")
-	c.create(studyFile("keda", "default", 48, 6, 6))
+	c.create(studyFile("wide", "default", 24, 4, 6))
+	c.create(studyFile("narrow", "default", 36, 2, 6))
 	c.await(time.Minute, func(ctx context.Context) error {
 		pods, err := c.pods(ctx, "worker")
 		if err == nil && len(pods) == 0 {
-			err = errors.New("no worker has come for the study")
+			err = errors.New("no worker has come for the studies")
 		}
 		return err
 	})
-	c.timed("KEDA has woken the pool for a study of parallelism 6")
+	c.timed("the pool wakes for studies of parallelism 4 and 2")
 	c.settled(3*time.Minute, "worker", 3, c.tag)
 	n, err := c.ask(t.Context(), usefulSlots)
-	c.timed("the pool has 3 workers of 2 slots; useful are %s (%v)", n, err)
+	c.timed("the pool has 3 workers of 2 slots; of use are %s (%v)", n, err)
 	c.scaledByHPA()
-	c.completed(8*time.Minute, "keda")
-	c.timed("the study has ended")
-	if ways := c.compare("keda", 48, c.evaluations("keda")); ways[lost] > 0 {
-		t.Errorf("the attempts ended as %v, want none lost", ways)
+	c.completed(8*time.Minute, "wide")
+	c.timed("the wide study has ended")
+	c.settled(2*time.Minute, "worker", 1, c.tag)
+	c.timed("the pool has 1 worker")
+	if s, err := c.study(t.Context(), "narrow"); err != nil || s.GetState() != fantasiav1.StudyState_STUDY_STATE_RUNNING {
+		t.Errorf("the narrow study is %v (%v), want the pool to shrink while it runs", s.GetState(), err)
+	}
+	c.completed(8*time.Minute, "narrow")
+	c.timed("the narrow study has ended")
+	for name, trials := range map[string]int{"wide": 24, "narrow": 36} {
+		if ways := c.compare(name, trials, c.evaluations(name)); ways[lost] > 0 {
+			t.Errorf("the attempts of %s ended as %v, want none lost: a pool that shrinks hands its trials back", name, ways)
+		}
 	}
 	c.settled(3*time.Minute, "worker", 0, c.tag)
 	c.timed("the pool is empty again")
@@ -250,7 +267,7 @@ func (c *cluster) scaledByHPA() {
 		c.t.Fatalf("there are %d autoscalers (%v), want KEDA's", len(all.Items), err)
 	}
 	h := all.Items[0]
-	c.timed("%s wants %d pods: %v", h.Name, h.Status.DesiredReplicas, h.Status.CurrentMetrics)
+	c.timed("%s wants %d pods", h.Name, h.Status.DesiredReplicas)
 	if h.Status.DesiredReplicas != 3 || len(h.Status.CurrentMetrics) != 1 || h.Status.CurrentMetrics[0].External == nil {
 		c.t.Errorf("%s has the status %+v, want 3 pods by an external metric", h.Name, h.Status)
 	}

@@ -250,7 +250,8 @@ spec:
 {{- with (index . 2).autoscaling.query -}}
 {{ . }}
 {{- else -}}
-max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $root.Values.autoscaling.prometheus.matchers }},{{ . }}{{ end }}}) or vector(0)
+{{- $matchers := $root.Values.autoscaling.prometheus.matchers -}}
+max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $matchers }},{{ . }}{{ end }}}) or 0 * max(fantasia_leader_leading{{ with $matchers }}{ {{- . -}} }{{ end }} == 1)
 {{- end -}}
 {{- end -}}
 
