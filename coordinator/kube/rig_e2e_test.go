@@ -187,7 +187,9 @@ func (r *rig) start(coordinators int) {
 		r.coordinators[address] = testenv.Start(t, r.release, []string{
 			"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", fmt.Sprintf("c%d", i), "--lease-ttl", "2s",
 			"--studies", "--study-pools", pools, "--study-namespaces", r.namespace,
-		}, nil, func(ctx context.Context) error { return get(ctx, "http://"+address+"/readyz") })
+		}, nil, func(ctx context.Context) error {
+			return testenv.Answers(ctx, http.DefaultClient, "http://"+address+"/readyz")
+		})
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -196,22 +198,6 @@ func (r *rig) start(coordinators int) {
 	testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
 		"--nats", nats.URL, "--slots", "4", "--gpus", "none", "--state", filepath.Join(dir, "worker"), "--", self,
 	}, []string{program + "=" + r.log}, nil)
-}
-
-func get(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, resp.Status)
-	}
-	return nil
 }
 
 // leader is the coordinator that leads, and its address.

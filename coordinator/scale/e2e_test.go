@@ -4,7 +4,6 @@ package scale_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -126,19 +125,7 @@ func startCoordinator(t *testing.T, file string) fantasiav1connect.StudyServiceC
 	testenv.Start(t, testenv.Build(t, module+"cmd/coordinator"), []string{
 		"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--lease-ttl", "2s", "--scale", file,
 	}, nil, func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return errors.New(resp.Status)
-		}
-		return nil
+		return testenv.Answers(ctx, http.DefaultClient, "http://"+address+"/readyz")
 	})
 	return fantasiav1connect.NewStudyServiceClient(http.DefaultClient, "http://"+address)
 }

@@ -54,7 +54,7 @@ func startCluster(t *testing.T, coordinators, workers, slots int) *cluster {
 	coordinator, worker := testenv.Build(t, module+"cmd/coordinator"), testenv.Build(t, module+"cmd/worker")
 	for i := range coordinators {
 		address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
-		healthy := func(ctx context.Context) error { return c.get(ctx, "http://"+address+"/healthz") }
+		healthy := func(ctx context.Context) error { return testenv.Answers(ctx, c.http, "http://"+address+"/healthz") }
 		c.coordinators[address] = testenv.Start(t, coordinator, []string{
 			"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", fmt.Sprintf("c%d", i),
 			"--lease-ttl", leaseTTL.String(), "--worker-lease", "3s",
@@ -71,22 +71,6 @@ func startCluster(t *testing.T, coordinators, workers, slots int) *cluster {
 		}, []string{programVariable + "=" + c.log, slowVariable + "=300ms"}, nil))
 	}
 	return c
-}
-
-func (c *cluster) get(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, resp.Status)
-	}
-	return nil
 }
 
 // client talks to some replica that lives: any of them answers.

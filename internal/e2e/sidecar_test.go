@@ -28,7 +28,7 @@ func (c *cluster) startSidecars(workers int) *sidecars {
 		s.workers = append(s.workers, testenv.Start(c.t, worker, []string{
 			"sidecar", "--nats", c.nats, "--slots", "2", "--heartbeat", "500ms", "--http", address, "--drain", "5s",
 			"--state", filepath.Join(c.dir, fmt.Sprintf("sidecar-%d", i)), "--client-timeout", "4s",
-		}, nil, func(ctx context.Context) error { return c.get(ctx, "http://"+address+"/healthz") }))
+		}, nil, func(ctx context.Context) error { return testenv.Answers(ctx, c.http, "http://"+address+"/healthz") }))
 		for n := range 2 {
 			loop := fmt.Sprintf("exec '%s' -client loop-%d -epochs 5 -slow 40ms >> '%s'", example, n, c.log)
 			s.loops = append(s.loops, testenv.Start(c.t, "/bin/sh", []string{"-c", loop}, []string{"SIDECAR_URL=http://" + address}, nil))

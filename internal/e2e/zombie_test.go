@@ -34,7 +34,7 @@ func TestZombieLeader(t *testing.T) {
 	zombie.Resume()
 	s, _ := c.await("cluster", trials)
 	c.verify(s, trials)
-	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { return c.get(ctx, "http://"+address+"/readyz") })
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { return testenv.Answers(ctx, c.http, "http://"+address+"/readyz") })
 	if _, now, _ := c.leader(0); now != heir {
 		t.Errorf("%s leads, %s did when the zombie woke up", now, heir)
 	}

@@ -6,11 +6,11 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
 const (
-	// maxLine bounds a line that is read for reports; longer ones are log only.
-	maxLine = 1 << 20
 	// tailSize is how much of the end of an output is kept for messages.
 	tailSize = 4 << 10
 	// tailLines is how many lines of it are shown.
@@ -18,19 +18,17 @@ const (
 )
 
 // output takes one output of a program: the beginning goes to a log file of
-// bounded size, each line to emit, and the end is remembered. Its memory is
+// bounded size, each line to split.Emit, and the end is remembered. Its memory is
 // bounded whatever is written.
 type output struct {
 	path  string
 	limit int64
-	emit  func(line []byte)
+	split report.Lines
 
 	file    *os.File
 	kept    int64 // bytes in the log
 	dropped int64 // bytes that are not
 	logErr  error
-	partial []byte // a line without its end yet
-	tooLong bool   // the line is longer than maxLine: skip to its end
 
 	mu    sync.Mutex // guards what is read from outside while the program runs
 	total int64
@@ -44,14 +42,14 @@ func newOutput(path string, limit int64, emit func(line []byte)) (*output, error
 	if err != nil {
 		return nil, err
 	}
-	return &output{path: path, limit: limit, emit: emit, file: file}, nil
+	return &output{path: path, limit: limit, split: report.Lines{Emit: emit}, file: file}, nil
 }
 
 // Write never fails: a full disk must not end the program.
 func (o *output) Write(p []byte) (int, error) {
 	o.log(p)
 	o.remember(p)
-	o.split(p)
+	o.split.Add(p)
 	return len(p), nil
 }
 
@@ -83,47 +81,10 @@ func (o *output) remember(p []byte) {
 	}
 }
 
-// split emits each line. A carriage return ends a line too: progress bars write
-// thousands of them before their first newline.
-func (o *output) split(p []byte) {
-	for len(p) > 0 {
-		i := bytes.IndexAny(p, "\r\n")
-		if i < 0 {
-			o.extend(p)
-			return
-		}
-		if len(o.partial) == 0 && !o.tooLong {
-			if i > 0 && i <= maxLine {
-				o.emit(p[:i])
-			}
-		} else {
-			o.extend(p[:i])
-			o.flush()
-		}
-		p = p[i+1:]
-	}
-}
-
-func (o *output) extend(p []byte) {
-	if o.tooLong || len(o.partial)+len(p) > maxLine {
-		o.partial, o.tooLong = nil, true
-		return
-	}
-	o.partial = append(o.partial, p...)
-}
-
-// flush emits what is there of a line.
-func (o *output) flush() {
-	if len(o.partial) > 0 {
-		o.emit(o.partial)
-	}
-	o.partial, o.tooLong = o.partial[:0], false
-}
-
 // close emits a last line without its end, notes in the log what was dropped,
 // and closes it.
 func (o *output) close() error {
-	o.flush()
+	o.split.Flush()
 	if o.dropped > 0 && o.logErr == nil {
 		_, o.logErr = fmt.Fprintf(o.file, "\n[fantasia: %d further bytes were dropped; the last lines were]\n%s\n", o.dropped, o.lastWords())
 	}

@@ -79,14 +79,14 @@ func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 // follow reads the report file until the function that it returns is called,
 // which reads the rest.
 func follow(ctx context.Context, path string, s *session) (finish func()) {
-	t := newTailer(path, func(line []byte) { s.take(report.Parse(line)) })
+	t := report.NewTail(path, func(line []byte) { s.take(report.Parse(line)) })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { t.follow(ctx) })
+	running.Go(func() { t.Follow(ctx) })
 	return func() {
 		cancel()
 		running.Wait()
-		t.finish()
+		t.Finish()
 	}
 }
 

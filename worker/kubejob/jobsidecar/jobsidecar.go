@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/report"
@@ -29,8 +28,6 @@ const Address = sidecar.DefaultAddress
 const (
 	// ReportFile is the name of the file for reports in Options.Dir.
 	ReportFile = "reports.jsonl"
-	// poll is how often the file is looked at.
-	poll = 200 * time.Millisecond
 	// maxMetricsFile bounds the file of metrics, in bytes.
 	maxMetricsFile = 1 << 20
 )
@@ -93,10 +90,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	t := tail{path: filepath.Join(o.Dir, ReportFile), emit: func(line []byte) { s.take(report.Parse(line)) }}
-	t.follow(ctx)
+	t := report.NewTail(filepath.Join(o.Dir, ReportFile), func(line []byte) { s.take(report.Parse(line)) })
+	t.Follow(ctx)
 	err = stop()
-	t.finish()
+	t.Finish()
 	s.readMetrics()
 	return errors.Join(err, s.conclude())
 }

@@ -1,4 +1,4 @@
-package command
+package report
 
 import (
 	"context"
@@ -7,24 +7,26 @@ import (
 	"time"
 )
 
-// pollReport is how often the report file is looked at.
-const pollReport = 200 * time.Millisecond
+// pollFile is how often a report file is looked at.
+const pollFile = 200 * time.Millisecond
 
-// tailer reads what a program appends to its report file.
-type tailer struct {
+// Tail reads what a program appends to its report file. Not safe for concurrent
+// use.
+type Tail struct {
 	path   string
-	out    *output
+	lines  Lines
 	offset int64
 }
 
-// newTailer reads lines of the file at path to emit.
-func newTailer(path string, emit func(line []byte)) *tailer {
-	return &tailer{path: path, out: &output{emit: emit}}
+// NewTail reads the lines of the file at path to emit, as Lines does. The file
+// need not be there yet.
+func NewTail(path string, emit func(line []byte)) *Tail {
+	return &Tail{path: path, lines: Lines{Emit: emit}}
 }
 
-// follow reads until ctx ends.
-func (t *tailer) follow(ctx context.Context) {
-	poll := time.NewTicker(pollReport)
+// Follow reads until ctx ends.
+func (t *Tail) Follow(ctx context.Context) {
+	poll := time.NewTicker(pollFile)
 	defer poll.Stop()
 	for {
 		select {
@@ -38,7 +40,7 @@ func (t *tailer) follow(ctx context.Context) {
 
 // read reads what is new. A program may remove or replace the file; one that is
 // shorter than before is read from its beginning.
-func (t *tailer) read() {
+func (t *Tail) read() {
 	// Not to wait for a writer, should the program have put a pipe there.
 	file, err := os.OpenFile(t.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -56,15 +58,15 @@ func (t *tailer) read() {
 	for t.offset < info.Size() {
 		n, err := file.ReadAt(buffer, t.offset)
 		t.offset += int64(n)
-		t.out.split(buffer[:n])
+		t.lines.Add(buffer[:n])
 		if err != nil || n == 0 {
 			return
 		}
 	}
 }
 
-// finish reads the rest, with a last line that has no end.
-func (t *tailer) finish() {
+// Finish reads the rest, with a last line that has no end.
+func (t *Tail) Finish() {
 	t.read()
-	t.out.flush()
+	t.lines.Flush()
 }
