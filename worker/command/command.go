@@ -128,7 +128,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 	}
 	ending, err := run(ctx, s)
 	if err != nil {
-		ending = evaluation.Failed(evaluation.ReasonCommand, bounded(err.Error(), messaging.MaxMessage))
+		ending = evaluation.Failed(evaluation.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 		ending.Checkpoint = a.Checkpoint
 	}
 	return ending

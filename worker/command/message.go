@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
 // maxNames is how many names of metrics a message shows.
@@ -56,7 +57,7 @@ func (s *session) output(c *capture) string {
 
 // withWords adds the program's last words to a message, as far as they fit.
 func withWords(message string, c *capture) string {
-	message = bounded(message, messaging.MaxMessage/2)
+	message = evaluation.Bounded(message, messaging.MaxMessage/2)
 	words := c.lastWords()
 	if words == "" {
 		return message
@@ -68,14 +69,6 @@ func withWords(message string, c *capture) string {
 	return message + head + words
 }
 
-// bounded cuts a text to at most n bytes of valid UTF-8.
-func bounded(text string, n int) string {
-	if len(text) > n {
-		text = text[:n]
-	}
-	return strings.ToValidUTF8(text, "")
-}
-
 // quoteArgs shows an argv for people, cut where it is long.
 func quoteArgs(argv []string) string {
 	quoted := make([]string, len(argv))
@@ -85,5 +78,5 @@ func quoteArgs(argv []string) string {
 			quoted[i] = strconv.Quote(arg)
 		}
 	}
-	return bounded(strings.Join(quoted, " "), 512)
+	return evaluation.Bounded(strings.Join(quoted, " "), 512)
 }

@@ -85,7 +85,7 @@ func (s *session) take(reports []report.Report, err error) {
 // holds the lock.
 func (s *session) complain(problem string) {
 	if s.problem == "" {
-		s.problem = bounded(problem, 512)
+		s.problem = evaluation.Bounded(problem, 512)
 		s.log.Warn("saw "+s.problem, telemetry.LogReason, "further ones are not logged")
 	}
 }
@@ -107,25 +107,12 @@ func (s *session) add(r report.Report) {
 	if s.over {
 		return
 	}
-	switch {
-	case r.Infeasible != nil:
-		s.end = ending(messaging.OutcomeInfeasible, evaluation.ReasonInfeasible, "infeasible", *r.Infeasible)
-	case r.Retry != nil:
-		s.end = ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, "the program asked for a retry", *r.Retry)
-	case r.Error != nil:
-		s.end = ending(messaging.OutcomeFailed, evaluation.ReasonReported, "the program reported an error", *r.Error)
-	case !r.Done || s.job.Assignment.Run.Mode != study.ModeStream:
+	s.end = evaluation.Reported(r.Infeasible, r.Retry, r.Error)
+	if s.end == nil && (!r.Done || s.job.Assignment.Run.Mode != study.ModeStream) {
 		return // a process is done when it ends
 	}
 	s.over = true
 	close(s.ended)
-}
-
-func ending(outcome messaging.Outcome, reason, what, why string) *evaluation.Ending {
-	if why != "" {
-		what += ": " + why
-	}
-	return &evaluation.Ending{Outcome: outcome, Failure: &messaging.Failure{Reason: reason, Message: what}}
 }
 
 // isEnded reports whether a report has ended the attempt.
@@ -155,7 +142,7 @@ func (s *session) conclude(stopped error, exited *exit, c *capture, logs string)
 	e := s.outcome(stopped, exited, c)
 	e.Metrics, e.Checkpoint, e.Logs = s.collector.Final(), s.checkpoint, logs
 	if f := e.Failure; f != nil {
-		f.Message = bounded(f.Message, messaging.MaxMessage)
+		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
 		// How a program ended that was stopped says nothing.
 		if stopped == nil && !s.over && exited != nil {
 			describe(f, exited)
@@ -185,7 +172,9 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 	case s.over || exited == nil: // done
 		return s.value(c)
 	case exited.code == exitRetry:
-		return *ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, fmt.Sprintf("the program asked for a retry (exit code %d)", exitRetry), "")
+		return evaluation.Ending{Outcome: messaging.OutcomeHandedBack, Failure: &messaging.Failure{
+			Reason: evaluation.ReasonRetry, Message: fmt.Sprintf("the program asked for a retry (exit code %d)", exitRetry),
+		}}
 	case exited.stuck:
 		return evaluation.Failed(evaluation.ReasonSignal, "the program does not end, not even when killed")
 	case exited.signal != 0:

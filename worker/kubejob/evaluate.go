@@ -54,11 +54,11 @@ func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
 	object, err := r.manifest(job)
 	if err != nil {
-		return evaluation.Failed(evaluation.ReasonCommand, bounded(err.Error(), messaging.MaxMessage))
+		return evaluation.Failed(evaluation.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
 	t, err := newTranscript(job, r.options.Logger)
 	if err != nil {
-		return evaluation.Failed(evaluation.ReasonCommand, bounded(err.Error(), messaging.MaxMessage))
+		return evaluation.Failed(evaluation.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
 	a := &attempt{Runner: r, job: job, name: object.GetName(), t: t}
 	a.sub = r.hub.subscribe(a.name)

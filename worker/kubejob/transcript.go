@@ -65,7 +65,7 @@ func (t *transcript) line(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines++
-	t.last = append(t.last, bounded(string(line), lastBytes/2))
+	t.last = append(t.last, evaluation.Bounded(string(line), lastBytes/2))
 	if n := len(t.last) - lastLines; n > lastLines {
 		t.last = append(t.last[:0], t.last[n:]...)
 	}
@@ -88,7 +88,7 @@ func (t *transcript) reportLine(line []byte) {
 // take takes reports and what was wrong with others. The caller holds the lock.
 func (t *transcript) take(reports []report.Report, err error) {
 	if err != nil && t.problem == "" {
-		t.problem = bounded("a report that cannot be read: "+err.Error(), 512)
+		t.problem = evaluation.Bounded("a report that cannot be read: "+err.Error(), 512)
 		t.log.Warn("saw "+t.problem, telemetry.LogReason, "further ones are not logged")
 	}
 	for _, r := range reports {
@@ -115,24 +115,9 @@ func (t *transcript) finish(infeasible, retry, failed *string) {
 	if t.end != nil {
 		return
 	}
-	switch {
-	case infeasible != nil:
-		t.end = ending(messaging.OutcomeInfeasible, evaluation.ReasonInfeasible, because("infeasible", *infeasible))
-	case retry != nil:
-		t.end = ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, because("the program asked for a retry", *retry))
-	case failed != nil:
-		t.end = ending(messaging.OutcomeFailed, evaluation.ReasonReported, because("the program reported an error", *failed))
-	default:
-		return
+	if t.end = evaluation.Reported(infeasible, retry, failed); t.end != nil {
+		close(t.ended)
 	}
-	close(t.ended)
-}
-
-func because(what, why string) string {
-	if why != "" {
-		what += ": " + why
-	}
-	return what
 }
 
 func ending(outcome messaging.Outcome, reason, message string) *evaluation.Ending {
@@ -168,7 +153,7 @@ func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Endi
 		}
 	}
 	if f := out.Failure; f != nil {
-		f.Message = bounded(f.Message, messaging.MaxMessage)
+		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
 	}
 	return out
 }
@@ -242,15 +227,7 @@ func (t *transcript) withWords(message string) string {
 	if n := len(text) - lastBytes; n > 0 {
 		text = strings.ToValidUTF8(text[n:], "")
 	}
-	return bounded(message, messaging.MaxMessage-lastBytes-64) + "\nIts last words:\n" + text
-}
-
-// bounded cuts a text to at most n bytes of valid UTF-8.
-func bounded(text string, n int) string {
-	if len(text) > n {
-		text = text[:n]
-	}
-	return strings.ToValidUTF8(text, "")
+	return evaluation.Bounded(message, messaging.MaxMessage-lastBytes-64) + "\nIts last words:\n" + text
 }
 
 // own is the ending that the program itself has reported; nil for none.

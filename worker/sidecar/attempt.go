@@ -113,19 +113,8 @@ func (a *attempt) finish() {
 
 // ending is the one that a client's report asks for.
 func (a *attempt) ending(r *report.Report) evaluation.Ending {
-	because := func(what string, why *string) string {
-		if *why != "" {
-			what += ": " + *why
-		}
-		return what
-	}
-	switch {
-	case r.Infeasible != nil:
-		return ended(messaging.OutcomeInfeasible, evaluation.ReasonInfeasible, because("infeasible", r.Infeasible))
-	case r.Retry != nil:
-		return ended(messaging.OutcomeHandedBack, evaluation.ReasonRetry, because("the program asked for a retry", r.Retry))
-	case r.Error != nil:
-		return ended(messaging.OutcomeFailed, evaluation.ReasonReported, because("the program reported an error", r.Error))
+	if e := evaluation.Reported(r.Infeasible, r.Retry, r.Error); e != nil {
+		return *e
 	}
 	metric := a.job.Assignment.Objective.Metric
 	value, ok := a.collector.Value()
@@ -175,7 +164,7 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 	}
 	e.Metrics, e.Checkpoint = a.collector.Final(), a.checkpoint
 	if f := e.Failure; f != nil {
-		f.Message = bounded(f.Message)
+		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
 		a.message = f.Message
 	}
 	a.outcome = e.Outcome
@@ -206,11 +195,4 @@ func (s *Sidecar) withdraw(a *attempt) {
 			return
 		}
 	}
-}
-
-func bounded(text string) string {
-	if len(text) > messaging.MaxMessage {
-		text = text[:messaging.MaxMessage]
-	}
-	return strings.ToValidUTF8(text, "")
 }
