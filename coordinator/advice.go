@@ -87,7 +87,7 @@ func (c *Coordinator) recommend(ctx context.Context, id string) (*optimizer.Reco
 	if err != nil {
 		return nil, fmt.Errorf("load study %s: %w", id, err)
 	}
-	given, err := c.o.Recommend(ctx, e.Problem())
+	given, err := c.o.Recommend(ctx, records.Study.Study.Spec.Algorithm, e.Problem())
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point of study %s: %w", id, err)
 	}

@@ -45,8 +45,8 @@ type Options struct {
 	NewOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
 	// Fallback suggests points where the optimiser is too slow.
 	Fallback func(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error)
-	// Recommend finds the evaluated point whose posterior mean is best.
-	Recommend func(context.Context, *optimizer.Problem) (*optimizer.Recommendation, error)
+	// Recommend finds the evaluated point of a study whose posterior mean is best.
+	Recommend func(context.Context, study.Algorithm, *optimizer.Problem) (*optimizer.Recommendation, error)
 
 	// LeaseTTL is that of the leader's lease, WorkerLease how long a worker may
 	// be silent before its attempts are lost.

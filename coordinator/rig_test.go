@@ -274,7 +274,7 @@ func (sampler) Suggest(_ context.Context, _ *optimizer.Problem, state optimizer.
 
 func newSampler(study.Algorithm) (optimizer.Optimizer, error) { return sampler{}, nil }
 
-func noAdvice(context.Context, *optimizer.Problem) (*optimizer.Recommendation, error) {
+func noAdvice(context.Context, study.Algorithm, *optimizer.Problem) (*optimizer.Recommendation, error) {
 	return nil, nil
 }
 

@@ -18,9 +18,9 @@ var ErrBroken = errors.New("the first three evaluations all failed")
 // brokenAfter is how many failures at the beginning are taken for ErrBroken.
 const brokenAfter = 3
 
-// Recommend finds the evaluated point whose posterior mean is best, nil where
-// nothing has completed.
-type Recommend func(context.Context, *optimizer.Problem) (*optimizer.Recommendation, error)
+// Recommend finds the evaluated point of an algorithm's study whose posterior mean
+// is best, nil where nothing has completed.
+type Recommend func(context.Context, study.Algorithm, *optimizer.Problem) (*optimizer.Recommendation, error)
 
 // Play plays a run of an optimiser, which the spec names, on an objective. A nil
 // recommend recommends nothing. An evaluation that fails is an observation; the
@@ -170,7 +170,7 @@ func (p *player) recommend(ctx context.Context, recommend Recommend) (*float64, 
 	problem := p.problem()
 	problem.Observations = problem.Observations[:min(p.spec.Trials, len(problem.Observations))]
 	problem.Pending = nil
-	r, err := recommend(ctx, problem)
+	r, err := recommend(ctx, study.Algorithm{Name: p.spec.Optimizer, Settings: p.spec.Settings}, problem)
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/testfunc"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -71,7 +72,7 @@ func play(t testing.TB, p *Plan, path string, jobs int) ([]*Group, Progress) {
 }
 
 // bestObserved recommends the trial with the least value.
-func bestObserved(_ context.Context, p *optimizer.Problem) (*optimizer.Recommendation, error) {
+func bestObserved(_ context.Context, _ study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, error) {
 	var best *optimizer.Recommendation
 	for _, o := range p.Observations {
 		if o.Outcome == optimizer.OutcomeCompleted && (best == nil || o.Value < best.Mean) {

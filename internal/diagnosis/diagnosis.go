@@ -118,7 +118,7 @@ func newExamination(ctx context.Context, p *optimizer.Problem) (*examination, er
 	if err := e.fitAll(ctx); err != nil {
 		return nil, err
 	}
-	recommendation, err := hebo.Recommend(ctx, p, nil)
+	recommendation, err := hebo.Recommend(ctx, p, nil, hebo.NoiseAuto)
 	if err != nil {
 		return nil, err
 	}

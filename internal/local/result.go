@@ -17,7 +17,7 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Recommended, err = wire.Recommend(ctx, e.Problem()); err != nil {
+	if r.Recommended, err = wire.Recommend(ctx, e.Spec().Study.Spec.Algorithm, e.Problem()); err != nil {
 		return r, fmt.Errorf("recommend a point: %w", err)
 	}
 	return r, nil

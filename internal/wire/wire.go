@@ -9,7 +9,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
@@ -73,8 +72,8 @@ func Fallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
 	return suggestions, nil
 }
 
-// Recommend finds the evaluated point whose posterior mean is best; nil where
-// nothing has completed.
-func Recommend(ctx context.Context, p *optimizer.Problem) (*optimizer.Recommendation, error) {
-	return hebo.Recommend(ctx, p, nil)
+// Recommend finds the evaluated point of an algorithm's study whose posterior mean
+// is best; nil where nothing has completed.
+func Recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, error) {
+	return registry.Recommend(ctx, a, p, nil)
 }

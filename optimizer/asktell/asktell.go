@@ -10,7 +10,6 @@ import (
 	"io"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -214,7 +213,7 @@ func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation
 }
 
 func (s *session) recommend(ctx context.Context) (answer, error) {
-	best, err := hebo.Recommend(ctx, s.problem(), s.state)
+	best, err := registry.Recommend(ctx, s.study.Spec.Algorithm, s.problem(), s.state)
 	if err != nil {
 		return answer{}, fmt.Errorf("recommend: %w", err)
 	}

@@ -17,11 +17,12 @@ import (
 // It is nil where nothing has completed. Where a model cannot be fitted, it is
 // the best value, with a standard deviation of 0. Of more than surrogate.MaxPoints
 // observations it considers some, as the optimiser does; the best are among
-// them. The error is that of a context that ended.
-func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
+// them. Where noise says that there is none, or repeated evaluations do, it is the
+// best value. The error is that of a context that ended.
+func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State, noise Noise) (*optimizer.Recommendation, error) {
 	best := bestValue(p)
-	if best == nil {
-		return nil, nil
+	if best == nil || noise == NoiseNo {
+		return best, nil
 	}
 	encoding := optimizer.NewEncoding(p.Space)
 	options := surrogate.DefaultOptions()
@@ -29,7 +30,7 @@ func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State)
 	if d.Completed < minCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
-	if d.Noise() == surrogate.NoiseFree {
+	if noise == NoiseAuto && d.Noise() == surrogate.NoiseFree {
 		return best, nil
 	}
 	m, err := surrogate.Fit(ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))

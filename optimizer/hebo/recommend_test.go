@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -27,13 +28,13 @@ func line(t *testing.T, places, values []float64) *optimizer.Problem {
 func TestRecommendNothing(t *testing.T) {
 	p := line(t, nil, nil)
 	p.Observations = []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeFailed}}
-	if got, err := Recommend(t.Context(), p, nil); got != nil || err != nil {
+	if got, err := Recommend(t.Context(), p, nil, NoiseAuto); got != nil || err != nil {
 		t.Errorf("nothing completed: %v, %v", got, err)
 	}
 }
 
 func TestRecommendOne(t *testing.T) {
-	got, err := Recommend(t.Context(), line(t, []float64{0.5}, []float64{7}), nil)
+	got, err := Recommend(t.Context(), line(t, []float64{0.5}, []float64{7}), nil, NoiseAuto)
 	if err != nil || got == nil || got.Trial != 1 || got.Mean != 7 || got.SD != 0 {
 		t.Errorf("one observation of 7: %+v, %v", got, err)
 	}
@@ -57,7 +58,7 @@ func TestRecommendIsNotFooledByLuck(t *testing.T) {
 				p.Observations[i].Value *= -1
 			}
 		}
-		got, err := Recommend(t.Context(), p, []byte("of another algorithm"))
+		got, err := Recommend(t.Context(), p, []byte("of another algorithm"), NoiseAuto)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,10 +74,32 @@ func TestRecommendIsNotFooledByLuck(t *testing.T) {
 	}
 }
 
+// Where there is no noise, the best value is no luck, however rough the objective.
+func TestRecommendWithoutNoise(t *testing.T) {
+	var places, values []float64
+	for i := range 40 {
+		x := float64(i) / 39
+		places, values = append(places, x), append(values, (x-0.3)*(x-0.3))
+	}
+	values[30] = -0.01 // a pit of its own
+	p := line(t, places, values)
+	for noise, best := range map[Noise]bool{NoiseNo: true, NoiseAuto: false, NoiseYes: false} {
+		got, err := Recommend(t.Context(), p, nil, noise)
+		if err != nil || got == nil || (got.Trial == 31) != best {
+			t.Errorf("noise: %s: recommended %+v, %v; trial 31 is the best: %t", noise, got, err, best)
+		}
+	}
+	again := *p
+	again.Observations = append(slices.Clone(p.Observations), p.Observations[30])
+	if got, err := Recommend(t.Context(), &again, nil, NoiseAuto); err != nil || got == nil || got.Trial != 31 {
+		t.Errorf("a point with the same value twice: recommended %+v, %v; want trial 31", got, err)
+	}
+}
+
 func TestRecommendKeepsToCompletedTrials(t *testing.T) {
 	p := line(t, []float64{0.1, 0.2, 0.3, 0.4}, []float64{4, 3, 2, 1})
 	p.Observations[3].Outcome = optimizer.OutcomeInfeasible
-	got, err := Recommend(t.Context(), p, nil)
+	got, err := Recommend(t.Context(), p, nil, NoiseAuto)
 	if err != nil || got == nil || got.Trial == 4 {
 		t.Errorf("recommended %+v, %v; trial 4 was infeasible", got, err)
 	}
@@ -84,7 +107,7 @@ func TestRecommendKeepsToCompletedTrials(t *testing.T) {
 
 func TestRecommendFromManyObservations(t *testing.T) {
 	s := observed(t, 3*surrogate.MaxPoints) // with a request of the optimiser's, which answers too
-	got, err := Recommend(t.Context(), &s.Problem, s.State)
+	got, err := Recommend(t.Context(), &s.Problem, s.State, NoiseAuto)
 	if err != nil || got == nil {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -103,7 +126,7 @@ func TestRecommendEndsWithItsContext(t *testing.T) {
 	s := observed(t, 30)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Recommend(ctx, &s.Problem, s.State); !errors.Is(err, context.Canceled) {
+	if _, err := Recommend(ctx, &s.Problem, s.State, NoiseAuto); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

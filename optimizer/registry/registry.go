@@ -2,6 +2,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Default is the optimiser of a study that names none.
@@ -24,6 +26,8 @@ type Entry struct {
 	Settings setting.Set
 
 	create func(setting.Values) optimizer.Optimizer
+	// modelled says that the settings are hebo's.
+	modelled bool
 }
 
 // Entries returns all the optimisers, the default first.
@@ -34,12 +38,14 @@ func Entries() []Entry {
 			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over warped parameters and transformed outcomes, aware of pending points.",
 			Settings:    hebo.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
+			modelled:    true,
 		},
 		{
 			Name:        "gp",
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without its warping.",
 			Settings:    hebo.PlainSettings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
+			modelled:    true,
 		},
 		{
 			Name:        "random",
@@ -84,6 +90,23 @@ func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
 		return nil, fmt.Errorf("algorithm %s: %w", e.Name, err)
 	}
 	return e.create(values), nil
+}
+
+// Recommend is hebo.Recommend with what the study's settings say of noise.
+func Recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
+	e, err := find(a.Name)
+	if err != nil {
+		return nil, err
+	}
+	values, err := e.Settings.Parse(a.Settings)
+	if err != nil {
+		return nil, fmt.Errorf("algorithm %s: %w", e.Name, err)
+	}
+	noise := hebo.NoiseAuto
+	if e.modelled {
+		noise = hebo.FromSettings(values).Noise
+	}
+	return hebo.Recommend(ctx, p, state, noise)
 }
 
 // Check returns the error that New would.

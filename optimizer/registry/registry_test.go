@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func TestNames(t *testing.T) {
@@ -47,6 +49,37 @@ func TestEmptyNameIsTheDefault(t *testing.T) {
 	// draws is no setting of random and sobol.
 	if err := Check("", map[string]any{"draws": 8}); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a study says of noise decides whether its best value is recommended.
+func TestRecommendReadsTheSettings(t *testing.T) {
+	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40}
+	for i := range 40 {
+		x := float64(i) / 39
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Value: (x - 0.3) * (x - 0.3),
+		})
+	}
+	p.Observations[30].Value = -0.01
+	for _, c := range []struct {
+		algorithm study.Algorithm
+		best      bool
+	}{
+		{study.Algorithm{}, false},
+		{study.Algorithm{Name: "gp", Settings: map[string]any{"noise": "no"}}, true},
+		{study.Algorithm{Name: "random"}, false},
+	} {
+		got, err := Recommend(t.Context(), c.algorithm, p, nil)
+		if err != nil || got == nil || (got.Trial == 31) != c.best {
+			t.Errorf("%+v: recommended %+v, %v; trial 31 is the best: %t", c.algorithm, got, err, c.best)
+		}
+	}
+	if _, err := Recommend(t.Context(), study.Algorithm{Name: "gp", Settings: map[string]any{"noise": "loud"}}, p, nil); err == nil {
+		t.Error("noise: loud is accepted")
+	}
+	if _, err := Recommend(t.Context(), study.Algorithm{Name: "gpp"}, p, nil); err == nil {
+		t.Error("algorithm gpp is accepted")
 	}
 }
 
