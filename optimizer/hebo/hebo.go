@@ -109,6 +109,10 @@ func Settings() setting.Set {
 			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesShort)},
 			Doc:     "What distances within which outcomes are alike are expected: ones that grow with the root of the number of parameters, or short ones whatever that number is.",
 		},
+		{
+			Name: "fit", Default: string(surrogate.EffortWarm), Choices: []string{string(surrogate.EffortWarm), string(surrogate.EffortFull)},
+			Doc: "How hard the model's hyperparameters are searched for: in a few steps from those of the last request, or anew each time, which takes longer and pays for smooth objectives that are evaluated in batches.",
+		},
 		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn one, for trends."},
 		{
 			Name: "initial", Default: 0, Min: 0, Max: 10000,
@@ -166,6 +170,7 @@ func FromSettings(v setting.Values) Options {
 			Warp: v.Bool("warp"), Transform: v.Bool("transform"),
 			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"),
 			Lengthscales: surrogate.Lengthscales(v.String("lengthscales")),
+			Effort:       surrogate.Effort(v.String("fit")),
 			Failures:     surrogate.Failures(v.String("failures")),
 		},
 		Initial:     v.Int("initial"),

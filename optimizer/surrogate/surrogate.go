@@ -33,6 +33,18 @@ const (
 	LengthscalesShort Lengthscales = "short"
 )
 
+// Effort is how hard hyperparameters are searched for.
+type Effort string
+
+// The efforts.
+const (
+	// EffortWarm takes a few steps from those of the last request, and from the
+	// priors' modes.
+	EffortWarm Effort = "warm"
+	// EffortFull also starts at random places, and goes on to the end.
+	EffortFull Effort = "full"
+)
+
 // Options choose the parts of the model.
 type Options struct {
 	// Warp puts a Kumaraswamy distribution function, whose shapes are learnt,
@@ -46,6 +58,8 @@ type Options struct {
 	Linear bool
 	// Lengthscales names their prior; empty is LengthscalesScaled.
 	Lengthscales Lengthscales
+	// Effort is that of a fit; empty is EffortWarm.
+	Effort Effort
 	// Failures says what Observe makes of evaluations that did not complete;
 	// empty is FailuresWorst.
 	Failures Failures
@@ -82,7 +96,7 @@ func columns(encoding *optimizer.Encoding) []kernel.Column {
 }
 
 // The search for hyperparameters. A fit that starts from the last request's
-// needs few steps. Beyond fewPoints observations the starts are explored on a
+// needs few steps: docs/benchmarks.md has what more of them bring. Beyond fewPoints observations the starts are explored on a
 // sample of them, and beyond manyPoints what the sample says is taken as it is:
 // the hyperparameters of hundreds of points are known well enough, and one
 // gradient of their likelihood costs as much as all the rest of a request.
@@ -119,7 +133,10 @@ func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng 
 func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
 	k, config := o.kernel(columns(d.encoding))
 	config.Warm, config.Subset = warm, fewPoints
-	if warm != nil {
+	switch {
+	case o.Effort == EffortFull:
+		config.Starts, config.Explore, config.Polish = 4, 10, 40
+	case warm != nil:
 		config.Starts, config.Explore, config.Polish = 2, 4, 6
 	}
 	switch n := len(d.Y); {
