@@ -83,7 +83,7 @@ func complete(t *testing.T, r *rig, name string, trials int) *kube.Resource {
 	if !slices.Contains(got.Finalizers, kube.Finalizer) || s.ID != got.ID() || s.StartTime == nil || s.CompletionTime == nil {
 		t.Errorf("the resource is %+v", got)
 	}
-	in, err := r.ledger.Study(t.Context(), r.namespace+"."+name)
+	in, err := r.Ledger.Study(t.Context(), r.namespace+"."+name)
 	if err != nil || in.Study.ID != got.ID() {
 		t.Errorf("the ledger has %+v, %v", in.Study, err)
 	}
@@ -184,7 +184,7 @@ func testDenied(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	r.await("denied", condition(kube.ConditionAccepted, kube.ReasonDenied, `"gpu" is not for namespace `+r.namespace+": it may use default"))
-	if _, err := r.ledger.Study(t.Context(), r.namespace+".denied"); !errors.Is(err, ledger.ErrNotFound) {
+	if _, err := r.Ledger.Study(t.Context(), r.namespace+".denied"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("the ledger: %v", err)
 	}
 }
@@ -200,9 +200,9 @@ func testNextLeader(t *testing.T, r *rig) {
 		}
 		return nil
 	})
-	p, _, epoch := r.leader(0)
+	p, _, epoch := r.Leader(0)
 	p.Kill()
-	r.leader(epoch)
+	r.Leader(epoch)
 	p.Restart()
 	complete(t, r, "failover", trials)
 }
@@ -212,7 +212,7 @@ func testDeletedOtherwise(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	r.await("elsewhere", condition(kube.ConditionProgressing, kube.ReasonRunning, ""))
-	_, address, _ := r.leader(0)
+	_, address, _ := r.Leader(0)
 	client := fantasiav1connect.NewStudyServiceClient(http.DefaultClient, "http://"+address)
 	name := "studies/" + r.namespace + ".elsewhere"
 	if _, err := client.StopStudy(t.Context(), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: name, Reason: "enough"})); err != nil {
@@ -242,7 +242,7 @@ func erase(t *testing.T, r *rig, name string) {
 		return nil
 	})
 	for _, key := range []string{"studies/" + k.ID() + "/", "names/" + r.namespace + "." + name} {
-		resp, err := r.etcd.Get(t.Context(), "/fantasia/v1/"+key, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		resp, err := r.Etcd.Get(t.Context(), "/fantasia/v1/"+key, clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil || resp.Count != 0 {
 			t.Errorf("the ledger has %d records below %s, %v", resp.Count, key, err)
 		}
@@ -284,7 +284,7 @@ func testReleased(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	r.await("released", condition(kube.ConditionProgressing, kube.ReasonRunning, ""))
-	out, err := exec.CommandContext(t.Context(), r.release, "release-studies", "--study-namespaces", r.namespace).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), r.Program, "release-studies", "--study-namespaces", r.namespace).CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), " studies released\n") {
 		t.Fatalf("release-studies: %v\n%s", err, out)
 	}
@@ -292,13 +292,13 @@ func testReleased(t *testing.T, r *rig) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := r.ledger.Study(t.Context(), before.ID())
+	in, err := r.Ledger.Study(t.Context(), before.ID())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The study moves on, its resource does not.
 	testenv.Eventually(t, patience, func(ctx context.Context) error {
-		now, err := r.ledger.Study(ctx, before.ID())
+		now, err := r.Ledger.Study(ctx, before.ID())
 		if err == nil && now.Status.Counts.Ended() < in.Status.Counts.Ended()+100 {
 			err = errors.New("the study has hardly moved")
 		}
@@ -311,10 +311,10 @@ func testReleased(t *testing.T, r *rig) {
 	if len(after.Finalizers) != 0 || after.Status.Done > in.Status.Counts.Ended()+1 {
 		t.Errorf("a released resource is %+v", after)
 	}
-	for _, p := range r.coordinators {
+	for _, p := range r.Coordinators {
 		p.Kill()
 	}
-	for _, p := range r.coordinators {
+	for _, p := range r.Coordinators {
 		p.Restart()
 	}
 	r.await("released", func(k *kube.Resource) error {

@@ -14,12 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
-	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/crd"
+	"github.com/fantasia-hpo/fantasia/internal/testcluster"
 	"github.com/fantasia-hpo/fantasia/internal/testenv"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	yaml "go.yaml.in/yaml/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,15 +79,12 @@ type evaluation struct {
 
 // rig is a namespace of the cluster, and coordinators and a worker beside it.
 type rig struct {
-	t            *testing.T
-	namespace    string
-	log          string // of the evaluations
-	kube         dynamic.Interface
-	config       *rest.Config
-	etcd         *clientv3.Client
-	ledger       *ledger.Ledger
-	coordinators map[string]*testenv.Process // by address
-	release      string                      // the coordinator's program
+	*testcluster.Cluster
+	t         *testing.T
+	namespace string
+	log       string // of the evaluations
+	kube      dynamic.Interface
+	config    *rest.Config
 }
 
 var (
@@ -107,7 +102,7 @@ func newRig(t *testing.T, coordinators int) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, kube: client, config: config, namespace: fmt.Sprintf("fantasia-kube-%d", os.Getpid()), coordinators: map[string]*testenv.Process{}}
+	r := &rig{t: t, kube: client, config: config, namespace: fmt.Sprintf("fantasia-kube-%d", os.Getpid())}
 	r.define()
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace}}}
 	if _, err := client.Resource(namespaces).Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
@@ -174,46 +169,22 @@ func (r *rig) define() {
 func (r *rig) start(coordinators int) {
 	t := r.t
 	t.Helper()
-	nats, etcd, dir := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t), t.TempDir()
-	r.etcd = testenv.EtcdClient(t, etcd.URL)
-	r.ledger, r.log = ledger.New(r.etcd, ledger.Options{}), filepath.Join(dir, "evaluations")
+	dir := t.TempDir()
+	r.log = filepath.Join(dir, "evaluations")
 	pools := filepath.Join(dir, "pools.yaml")
 	if err := os.WriteFile(pools, fmt.Appendf(nil, "%s: [default]\n", r.namespace), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.release = testenv.Build(t, module+"cmd/coordinator")
-	for i := range coordinators {
-		address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
-		r.coordinators[address] = testenv.Start(t, r.release, []string{
-			"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", fmt.Sprintf("c%d", i), "--lease-ttl", "2s",
-			"--studies", "--study-pools", pools, "--study-namespaces", r.namespace,
-		}, nil, func(ctx context.Context) error {
-			return testenv.Answers(ctx, http.DefaultClient, "http://"+address+"/readyz")
-		})
-	}
+	r.Cluster = testcluster.Start(t, testcluster.Options{
+		Coordinators: coordinators, Args: []string{"--studies", "--study-pools", pools, "--study-namespaces", r.namespace},
+	})
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
-		"--nats", nats.URL, "--slots", "4", "--gpus", "none", "--state", filepath.Join(dir, "worker"), "--", self,
+		"--nats", r.NATS, "--slots", "4", "--gpus", "none", "--state", filepath.Join(dir, "worker"), "--", self,
 	}, []string{program + "=" + r.log}, nil)
-}
-
-// leader is the coordinator that leads, and its address.
-func (r *rig) leader(after int64) (p *testenv.Process, address string, epoch int64) {
-	r.t.Helper()
-	testenv.Eventually(r.t, patience, func(ctx context.Context) (err error) {
-		address, epoch, err = election.Leader(ctx, r.etcd, r.ledger.LeaderKey())
-		if err == nil && epoch <= after {
-			err = errors.New("the old leader's key is still there")
-		}
-		return err
-	})
-	if p = r.coordinators[address]; p == nil {
-		r.t.Fatalf("the leader is %q, which is no coordinator of the test", address)
-	}
-	return p, address, epoch
 }
 
 // study is a resource, whose spec is changed by replacements.

@@ -1,150 +1,63 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"connectrpc.com/connect"
-	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
-	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/testcluster"
 	"github.com/fantasia-hpo/fantasia/internal/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-const (
-	module = "github.com/fantasia-hpo/fantasia/"
-	// leaseTTL is that of the coordinators' leases.
-	leaseTTL = 2 * time.Second
-)
+const module = "github.com/fantasia-hpo/fantasia/"
 
 // cluster is Fantasia over many processes.
 type cluster struct {
-	t            *testing.T
-	log          string // of the evaluations
-	etcd         *clientv3.Client
-	ledger       *ledger.Ledger
-	coordinators map[string]*testenv.Process // by the address of its API
-	workers      []*testenv.Process
-	http         *http.Client
-	nats, dir    string
+	*testcluster.Cluster
+	t        *testing.T
+	log, dir string // of the evaluations
+	workers  []*testenv.Process
 	// again says that an attempt may start again, where it was when it died.
 	again bool
 }
 
 func startCluster(t *testing.T, coordinators, workers, slots int) *cluster {
 	t.Helper()
-	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
 	dir := t.TempDir()
-	c := &cluster{
-		t: t, log: filepath.Join(dir, "evaluations"), etcd: testenv.EtcdClient(t, etcd.URL),
-		coordinators: map[string]*testenv.Process{}, http: &http.Client{Timeout: 10 * time.Second}, nats: nats.URL, dir: dir,
-	}
-	t.Cleanup(c.http.CloseIdleConnections)
-	c.ledger = ledger.New(c.etcd, ledger.Options{})
-	coordinator, worker := testenv.Build(t, module+"cmd/coordinator"), testenv.Build(t, module+"cmd/worker")
-	for i := range coordinators {
-		address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
-		healthy := func(ctx context.Context) error { return testenv.Answers(ctx, c.http, "http://"+address+"/healthz") }
-		c.coordinators[address] = testenv.Start(t, coordinator, []string{
-			"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", fmt.Sprintf("c%d", i),
-			"--lease-ttl", leaseTTL.String(), "--worker-lease", "3s",
-		}, nil, healthy)
-	}
+	c := &cluster{t: t, dir: dir, log: filepath.Join(dir, "evaluations")}
+	c.Cluster = testcluster.Start(t, testcluster.Options{Coordinators: coordinators, Args: []string{"--worker-lease", "3s"}})
+	worker := testenv.Build(t, module+"cmd/worker")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range workers {
 		c.workers = append(c.workers, testenv.Start(t, worker, []string{
-			"--nats", nats.URL, "--slots", fmt.Sprint(slots), "--heartbeat", "500ms", "--gpus", "none",
+			"--nats", c.NATS, "--slots", fmt.Sprint(slots), "--heartbeat", "500ms", "--gpus", "none",
 			"--state", filepath.Join(dir, fmt.Sprintf("worker-%d", i)), "--", self,
 		}, []string{programVariable + "=" + c.log, slowVariable + "=300ms"}, nil))
 	}
 	return c
 }
 
-// client talks to some replica that lives: any of them answers.
-func (c *cluster) client() fantasiav1connect.StudyServiceClient {
-	for address, p := range c.coordinators {
-		select {
-		case <-p.Done():
-		default:
-			return fantasiav1connect.NewStudyServiceClient(c.http, "http://"+address)
-		}
-	}
-	c.t.Fatal("no coordinator lives")
-	return nil
-}
-
-// await waits until so many trials have ended, or the study.
-func (c *cluster) await(name string, ended int) (ledger.Summary, bool) {
-	c.t.Helper()
-	var s ledger.Summary
-	testenv.Eventually(c.t, 2*time.Minute, func(ctx context.Context) (err error) {
-		if s, err = c.ledger.Study(ctx, name); err != nil {
-			return err
-		}
-		if s.Status.State == study.Running && s.Status.Counts.Ended() < ended {
-			return fmt.Errorf("%+v have ended, want %d", s.Status.Counts, ended)
-		}
-		return nil
-	})
-	return s, s.Status.State != study.Running
-}
-
-// leader waits for a leader of an epoch later than a given one.
-func (c *cluster) leader(after int64) (p *testenv.Process, address string, epoch int64) {
-	c.t.Helper()
-	testenv.Eventually(c.t, time.Minute, func(ctx context.Context) (err error) {
-		address, epoch, err = election.Leader(ctx, c.etcd, c.ledger.LeaderKey())
-		if err == nil && epoch <= after {
-			err = errors.New("the old leader's key is still there")
-		}
-		return err
-	})
-	if p = c.coordinators[address]; p == nil {
-		c.t.Fatalf("the leader advertises %q, which is no coordinator", address)
-	}
-	return p, address, epoch
-}
-
 // killLeader kills whichever coordinator leads, and starts it again once
 // another has taken over.
 func (c *cluster) killLeader() {
 	c.t.Helper()
-	p, _, epoch := c.leader(0)
+	p, _, epoch := c.Leader(0)
 	p.Kill()
-	c.leader(epoch)
+	c.Leader(epoch)
 	p.Restart()
 }
 
 // create creates the one study.
 func (c *cluster) create(algorithm string, trials, parallelism int) {
 	c.t.Helper()
-	c.createFile(fmt.Sprintf(clusterStudy, algorithm, trials, parallelism))
-}
-
-func (c *cluster) createFile(text string) {
-	c.t.Helper()
-	testenv.Eventually(c.t, time.Minute, func(ctx context.Context) error {
-		_, err := c.client().CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{
-			StudyFile: text,
-		}))
-		if connect.CodeOf(err) == connect.CodeAlreadyExists {
-			return nil
-		}
-		return err
-	})
+	c.Create(fmt.Sprintf(clusterStudy, algorithm, trials, parallelism))
 }
 
 const clusterStudy = `
@@ -167,7 +80,7 @@ func TestNothingIsLostWhenPartsAreKilled(t *testing.T) {
 	c := startCluster(t, 3, 4, 4)
 	c.create("gp", trials, 16)
 	for i, ended := range []int{10, 35, 60, 85, 110, 130, 150, 170} {
-		if _, over := c.await("cluster", ended); over {
+		if _, over := c.Await("cluster", ended); over {
 			t.Fatalf("the study ended before fault %d", i)
 		}
 		if i%3 == 1 { // faults 1, 4 and 7
@@ -178,7 +91,7 @@ func TestNothingIsLostWhenPartsAreKilled(t *testing.T) {
 			w.Restart()
 		}
 	}
-	s, _ := c.await("cluster", trials)
+	s, _ := c.Await("cluster", trials)
 	c.verify(s, trials)
 }
 
@@ -193,7 +106,7 @@ func (c *cluster) verify(s ledger.Summary, trials int) {
 	if s.Status.Position != int64(2*trials) {
 		t.Errorf("the ledger stands at position %d, want %d: each trial created once and told once", s.Status.Position, 2*trials)
 	}
-	stored, err := c.ledger.LoadStudy(t.Context(), s.Study.ID)
+	stored, err := c.Ledger.LoadStudy(t.Context(), s.Study.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

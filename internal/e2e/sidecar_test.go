@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -26,9 +25,9 @@ func (c *cluster) startSidecars(workers int) *sidecars {
 		address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(c.t))
 		s.addresses = append(s.addresses, address)
 		s.workers = append(s.workers, testenv.Start(c.t, worker, []string{
-			"sidecar", "--nats", c.nats, "--slots", "2", "--heartbeat", "500ms", "--http", address, "--drain", "5s",
+			"sidecar", "--nats", c.NATS, "--slots", "2", "--heartbeat", "500ms", "--http", address, "--drain", "5s",
 			"--state", filepath.Join(c.dir, fmt.Sprintf("sidecar-%d", i)), "--client-timeout", "4s",
-		}, nil, func(ctx context.Context) error { return testenv.Answers(ctx, c.http, "http://"+address+"/healthz") }))
+		}, nil, c.Healthy(address)))
 		for n := range 2 {
 			loop := fmt.Sprintf("exec '%s' -client loop-%d -epochs 5 -slow 40ms >> '%s'", example, n, c.log)
 			s.loops = append(s.loops, testenv.Start(c.t, "/bin/sh", []string{"-c", loop}, []string{"SIDECAR_URL=http://" + address}, nil))
@@ -59,7 +58,7 @@ func TestSidecarsLoseNothing(t *testing.T) {
 	c := startCluster(t, 1, 0, 0)
 	c.again = true // a loop that was killed gets its attempt again
 	s := c.startSidecars(2)
-	c.createFile(fmt.Sprintf(sidecarStudy, trials))
+	c.Create(fmt.Sprintf(sidecarStudy, trials))
 	for i, fault := range []struct {
 		ended int
 		what  func()
@@ -72,12 +71,12 @@ func TestSidecarsLoseNothing(t *testing.T) {
 		{34, func() { s.handBack(t, 0) }},
 		{40, func() { s.loops[0].Kill(); s.workers[0].Kill(); s.workers[0].Restart(); s.loops[0].Restart() }},
 	} {
-		if _, over := c.await("spirals", fault.ended); over {
+		if _, over := c.Await("spirals", fault.ended); over {
 			t.Fatalf("the study ended before fault %d", i)
 		}
 		fault.what()
 	}
-	summary, _ := c.await("spirals", trials)
+	summary, _ := c.Await("spirals", trials)
 	c.verify(summary, trials)
 	for _, w := range s.workers {
 		w.Stop()

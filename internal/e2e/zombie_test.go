@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/testcluster"
 	"github.com/fantasia-hpo/fantasia/internal/testenv"
 )
 
@@ -16,26 +17,26 @@ func TestZombieLeader(t *testing.T) {
 	const trials = 400
 	c := startCluster(t, 2, 2, 4)
 	c.create("random", trials, 8)
-	if _, over := c.await("cluster", 20); over {
+	if _, over := c.Await("cluster", 20); over {
 		t.Fatal("the study ended before the leader was stopped")
 	}
-	zombie, address, epoch := c.leader(0)
+	zombie, address, epoch := c.Leader(0)
 	zombie.Pause()
-	awake := time.After(3 * leaseTTL)
-	_, heir, _ := c.leader(epoch)
+	awake := time.After(3 * testcluster.LeaseTTL)
+	_, heir, _ := c.Leader(epoch)
 	if heir == address {
 		t.Fatalf("%s leads though it is stopped", heir)
 	}
 	<-awake
-	before, over := c.await("cluster", 0)
+	before, over := c.Await("cluster", 0)
 	if over {
 		t.Fatal("the study ended before the zombie woke up")
 	}
 	zombie.Resume()
-	s, _ := c.await("cluster", trials)
+	s, _ := c.Await("cluster", trials)
 	c.verify(s, trials)
-	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { return testenv.Answers(ctx, c.http, "http://"+address+"/readyz") })
-	if _, now, _ := c.leader(0); now != heir {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { return testenv.Answers(ctx, c.HTTP, "http://"+address+"/readyz") })
+	if _, now, _ := c.Leader(0); now != heir {
 		t.Errorf("%s leads, %s did when the zombie woke up", now, heir)
 	}
 	t.Logf("%d trials had ended when the zombie woke up", before.Status.Counts.Ended())

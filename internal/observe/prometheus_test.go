@@ -69,7 +69,7 @@ func TestQueriesAnswer(t *testing.T) {
 	backend := newReceiver(t)
 	in := install(t, backend.url, 2)
 	targets := []string{in.metrics}
-	for address := range in.coordinators {
+	for address := range in.Coordinators {
 		targets = append(targets, address)
 	}
 	server := prometheus(t, targets)

@@ -17,15 +17,15 @@ func failover(t *testing.T, endpoint, name string, trials int) (stored *ledger.R
 	in := install(t, endpoint, 12)
 	in.create(name, trials)
 	in.await(name, 4)
-	p, _, before := in.leader(0)
+	p, _, before := in.Leader(0)
 	killed = time.Now()
 	p.Kill()
-	_, _, epoch = in.leader(before)
+	_, _, epoch = in.Leader(before)
 	stored = in.await(name, trials)
 	if stored.Status.State != study.Completed || len(stored.Trials) != trials {
 		t.Fatalf("the study is %s (%s) with %d trials", stored.Status.State, stored.Status.Reason, len(stored.Trials))
 	}
-	for _, c := range in.coordinators { // what is ended is flushed
+	for _, c := range in.Coordinators { // what is ended is flushed
 		if c.State() == "" {
 			c.Stop()
 		}
