@@ -76,7 +76,7 @@ benchmark-quick: ## Compare with some other tuners on a few tasks (minutes, afte
 
 .PHONY: lint
 lint: ## Lint the Go code and the API
-	$(TOOL) golangci-lint run ./...
+	$(TOOL) golangci-lint run --build-tags e2e ./...
 	api/buf.sh lint
 	api/buf.sh breaking
 

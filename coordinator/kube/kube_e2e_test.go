@@ -236,10 +236,11 @@ func erase(t *testing.T, r *rig, name string) {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, patience, func(ctx context.Context) error {
-		if _, err := r.get(ctx, name); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("get the deleted resource: %v", err)
+		_, err := r.get(ctx, name)
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		return nil
+		return errors.Join(errors.New("the deleted resource is still there"), err)
 	})
 	for _, key := range []string{"studies/" + k.ID() + "/", "names/" + r.namespace + "." + name} {
 		resp, err := r.Etcd.Get(t.Context(), "/fantasia/v1/"+key, clientv3.WithPrefix(), clientv3.WithCountOnly())
