@@ -127,7 +127,7 @@ func Settings() setting.Set {
 		{Name: "draws", Default: 16, Min: 1, Max: 256, Doc: "Draws of the values of pending points, for fantasy: draws."},
 		{
 			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB), string(Portfolio), string(MACE)},
-			Doc: "What a point is chosen by: the log of the expected improvement, or the upper confidence bound.",
+			Doc: "What a point is chosen by: the log of the expected improvement or of the probability of one, the upper confidence bound, the first with the bound for every fourth trial (portfolio), or the Pareto front of all three (mace).",
 		},
 		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb and mace; 0 means HEBO's schedule, which rises slowly with the number of evaluations."},
 		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Points among which the search for the best acquisition begins."},
