@@ -9,16 +9,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/gofrs/flock"
 )
-
-// ErrInUse says that another process, or another server of this one, uses the
-// data directory.
-var ErrInUse = errors.New("the data directory is in use")
 
 // maxSocketPath is the longest path of a unix socket on Linux, without its
 // final zero byte (sun_path in unix(7)).
@@ -29,37 +22,6 @@ const runtimePrefix = "fantasia-"
 
 // closeTimeout bounds how long a server may take to close.
 const closeTimeout = 15 * time.Second
-
-// lockDir makes dir and takes its lock, which lasts until Unlock or the end of
-// the process. The file holds the owner's process id, for the error of others.
-func lockDir(dir string) (*flock.Flock, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
-	}
-	path := filepath.Join(dir, "lock")
-	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	ok, err := lock.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	if !ok {
-		return nil, fmt.Errorf("%w: %s%s", ErrInUse, dir, owner(path))
-	}
-	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), lock.Close())
-	}
-	return lock, nil
-}
-
-// owner says who holds the lock at path, as far as the file tells.
-func owner(path string) string {
-	b, err := os.ReadFile(path)
-	pid := strings.TrimSpace(string(b))
-	if err != nil || pid == "" {
-		return ""
-	}
-	return " (by process " + pid + ")"
-}
 
 // socketNote is a file in the data directory that names the runtime directory,
 // so that the next start can remove what a killed process left.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/fantasia-hpo/fantasia/internal/dirlock"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -64,7 +64,7 @@ type EtcdOptions struct {
 // safe for concurrent use.
 type Etcd struct {
 	server  *embed.Etcd
-	lock    *flock.Flock
+	release func() error
 	runtime string
 	log     *zap.Logger
 	serving atomic.Bool
@@ -72,7 +72,7 @@ type Etcd struct {
 }
 
 // StartEtcd starts etcd and waits until it serves or ctx ends. The error wraps
-// ErrInUse where somebody else uses Dir.
+// dirlock.ErrHeld where somebody else uses Dir.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start etcd: Dir is empty; it must be a directory for its data")
@@ -80,11 +80,11 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	lock, err := lockDir(o.Dir)
+	release, err := dirlock.Take(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
-	e := &Etcd{lock: lock}
+	e := &Etcd{release: release}
 	e.close = sync.OnceValue(e.shutdown)
 	e.log = zapLogger(o.Logger, &e.serving)
 	if err := e.start(ctx, o); err != nil {
@@ -195,5 +195,5 @@ func (e *Etcd) shutdown() error {
 	if e.runtime != "" {
 		errs = append(errs, os.RemoveAll(e.runtime))
 	}
-	return errors.Join(append(errs, e.lock.Close())...)
+	return errors.Join(append(errs, e.release())...)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/dirlock"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -81,8 +82,8 @@ func TestEtcdDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	startEtcd(t, EtcdOptions{Dir: dir})
 	_, err := StartEtcd(testContext(t), EtcdOptions{Dir: dir})
-	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "process") {
-		t.Errorf("a second etcd on the directory: %v; want ErrInUse with the process", err)
+	if !errors.Is(err, dirlock.ErrHeld) || !strings.Contains(err.Error(), "process") {
+		t.Errorf("a second etcd on the directory: %v; want ErrHeld with the process", err)
 	}
 }
 

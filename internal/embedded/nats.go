@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/fantasia-hpo/fantasia/internal/dirlock"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 )
@@ -42,13 +42,13 @@ type NATSOptions struct {
 // NATS is a NATS server with JetStream in this process, without a listener. Its
 // methods are safe for concurrent use.
 type NATS struct {
-	server *server.Server
-	lock   *flock.Flock
-	close  func() error
+	server  *server.Server
+	release func() error
+	close   func() error
 }
 
 // StartNATS starts NATS and waits until it accepts connections. The error wraps
-// ErrInUse where somebody else uses Dir.
+// dirlock.ErrHeld where somebody else uses Dir.
 func StartNATS(o NATSOptions) (*NATS, error) {
 	if o.Dir == "" {
 		return nil, errors.New("start NATS: Dir is empty; it must be a directory for its data")
@@ -59,7 +59,7 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 	if o.SyncInterval == 0 {
 		o.SyncInterval = DefaultSyncInterval
 	}
-	lock, err := lockDir(o.Dir)
+	release, err := dirlock.Take(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)
 	}
@@ -75,9 +75,9 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 		NoLog:        true,
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start NATS in %s: %w", o.Dir, err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: %w", o.Dir, err), release())
 	}
-	n := &NATS{server: s, lock: lock}
+	n := &NATS{server: s, release: release}
 	n.close = sync.OnceValue(n.shutdown)
 	log := &natsLog{logger: o.Logger.With("component", "nats")}
 	s.SetLoggerV2(log, false, false, false)
@@ -114,7 +114,7 @@ func (n *NATS) shutdown() error {
 	}()
 	select {
 	case <-done:
-		return n.lock.Close()
+		return n.release()
 	case <-time.After(closeTimeout):
 		// The lock stays: the data may still be written to.
 		return fmt.Errorf("close NATS: not done after %s", closeTimeout)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fantasia-hpo/fantasia/internal/dirlock"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -93,8 +94,8 @@ func TestNATSSaysWhyItDidNotStart(t *testing.T) {
 func TestNATSDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	startNATS(t, NATSOptions{Dir: dir})
-	if _, err := StartNATS(NATSOptions{Dir: dir}); !errors.Is(err, ErrInUse) {
-		t.Errorf("a second NATS on the directory: %v; want ErrInUse", err)
+	if _, err := StartNATS(NATSOptions{Dir: dir}); !errors.Is(err, dirlock.ErrHeld) {
+		t.Errorf("a second NATS on the directory: %v; want ErrHeld", err)
 	}
 }
 

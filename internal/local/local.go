@@ -98,9 +98,6 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 
 // open locks the state directory and starts everything that a run stands on.
 func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*node, error) {
-	if err := os.MkdirAll(o.State, 0o700); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
-	}
 	unlock, err := lock(o.State)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,47 @@
+package dirlock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTake(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	release, err := Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Take(dir)
+	if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), dir+" is held by "+fmt.Sprintf("process %d on ", os.Getpid())) {
+		t.Errorf("a directory that is held: %v", err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "lock"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Take(dir); !errors.Is(err, ErrHeld) || !strings.HasSuffix(err.Error(), dir) {
+		t.Errorf("a directory whose holder has not written yet who it is: %v", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if release, err = Take(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTakeWhereNoDirectoryCanBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(filepath.Join(file, "dir")); err == nil || errors.Is(err, ErrHeld) {
+		t.Errorf("below a file: %v", err)
+	}
+}
