@@ -21,6 +21,9 @@ const (
 	maxSearched = 1000
 	// rounding is the relative spread that counts as none.
 	rounding = 1e-14
+	// narrow is the relative spread below which the rounding of the centre shows
+	// in the standardised outcomes, and is removed as their mean.
+	narrow = 1e-6
 )
 
 // Standard returns the transform that only removes the mean and divides by the
@@ -205,6 +208,11 @@ func standard(v []float64, exponent int, c clip) Transform {
 		squares += (x - t.centre) / reach * ((x - t.centre) / reach)
 	}
 	t.scale = reach * math.Sqrt(squares/float64(len(v)-1))
+	if reach <= narrow*max(math.Abs(v[0]), math.Abs(v[len(v)-1])) {
+		for i, x := range v {
+			t.mean += ((x-t.centre)/t.scale - t.mean) / float64(i+1)
+		}
+	}
 	return t
 }
 

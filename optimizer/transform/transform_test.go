@@ -98,6 +98,26 @@ func TestFittedOutcomesAreStandardised(t *testing.T) {
 	})
 }
 
+// Outcomes that differ in their last digits only are standardised, too: the
+// rounding of their centre is as large as a part of their spread.
+func TestNarrowOutcomesAreStandardised(t *testing.T) {
+	jitter := func(digits float64) []float64 {
+		return sample(21, 3, func(z float64) float64 { return 10 + digits*z })
+	}
+	for name, y := range map[string][]float64{
+		"narrow":   jitter(1e-10),
+		"narrower": jitter(1e-12),
+		"outliers": append(jitter(1e-11), 200, 201, 0.5),
+	} {
+		for _, fitted := range []transform.Transform{transform.Fit(y), transform.Plain(y), transform.Standard(y)} {
+			mean, sd := stat.MeanStdDev(apply(fitted, y), nil)
+			if !(math.Abs(mean) < 1e-9) || !(math.Abs(sd-1) < 1e-6) {
+				t.Errorf("%s: %s, clipped %v: mean %g, sd %g, want 0 and 1", name, fitted.Kind(), fitted.Clipped(), mean, sd)
+			}
+		}
+	}
+}
+
 func TestOrderIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y := outcomes(t)
