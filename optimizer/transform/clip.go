@@ -35,7 +35,7 @@ func fences(sorted []float64) clip {
 		width = typicalDistance(sorted, middle)
 	}
 	c := clip{on: true, low: least - reach*width, high: middle + reach*width, width: width}
-	if !(width > 0) || sorted[0] >= c.low && sorted[n-1] <= c.high {
+	if !(width > minSpread*max(math.Abs(least), math.Abs(middle))) || sorted[0] >= c.low && sorted[n-1] <= c.high {
 		return clip{}
 	}
 	return c

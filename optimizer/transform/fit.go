@@ -22,7 +22,7 @@ const (
 	// rounding is the relative spread that counts as none.
 	rounding = 1e-14
 	// narrow is the relative spread below which the rounding of the centre shows
-	// in the standardised outcomes, and is removed as their mean.
+	// in the standardised outcomes, which are standardised again.
 	narrow = 1e-6
 )
 
@@ -133,7 +133,7 @@ func chains(v []float64, exponent int, c clip) []Transform {
 func (t *Transform) fit(v, s []float64) float64 {
 	n := float64(len(v))
 	if t.kind == KindStandard {
-		return -n * math.Log(t.scale)
+		return -n * (math.Log(t.scale) + math.Log(t.sd))
 	}
 	for i, x := range v {
 		s[i] = coordinate(t.kind, x, t.centre, t.scale)
@@ -209,9 +209,11 @@ func standard(v []float64, exponent int, c clip) Transform {
 	}
 	t.scale = reach * math.Sqrt(squares/float64(len(v)-1))
 	if reach <= narrow*max(math.Abs(v[0]), math.Abs(v[len(v)-1])) {
+		s := make([]float64, len(v))
 		for i, x := range v {
-			t.mean += ((x-t.centre)/t.scale - t.mean) / float64(i+1)
+			s[i] = coordinate(t.kind, x, t.centre, t.scale)
 		}
+		t.mean, t.sd, _ = spread(t.kind, t.lambda, s)
 	}
 	return t
 }

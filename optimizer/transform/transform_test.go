@@ -107,7 +107,7 @@ func TestNarrowOutcomesAreStandardised(t *testing.T) {
 	for name, y := range map[string][]float64{
 		"narrow":   jitter(1e-10),
 		"narrower": jitter(1e-12),
-		"outliers": append(jitter(1e-11), 200, 201, 0.5),
+		"outliers": append(jitter(1e-7), 200, 201, 0.5),
 	} {
 		for _, fitted := range []transform.Transform{transform.Fit(y), transform.Plain(y), transform.Standard(y)} {
 			mean, sd := stat.MeanStdDev(apply(fitted, y), nil)
@@ -115,6 +115,16 @@ func TestNarrowOutcomesAreStandardised(t *testing.T) {
 				t.Errorf("%s: %s, clipped %v: mean %g, sd %g, want 0 and 1", name, fitted.Kind(), fitted.Clipped(), mean, sd)
 			}
 		}
+	}
+}
+
+// What differs from a plateau is no outlier because the plateau's outcomes
+// differ in their last digits.
+func TestRoundingMakesNoOutliers(t *testing.T) {
+	y := sample(21, 3, func(z float64) float64 { return 10 + 1e-14*z })
+	y = append(y, 9, 10.5, 11, 12, 13)
+	if fitted := transform.Fit(y); fitted.Clipped() {
+		t.Errorf("%s is clipped, so that 10.5 and 13 become %v", fitted.Kind(), apply(fitted, []float64{10.5, 13}))
 	}
 }
 
