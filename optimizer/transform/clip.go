@@ -11,6 +11,8 @@ const (
 	// reach is how many widths away from the bulk an outlier starts. Three half
 	// ranges above the median is beyond 4 sd of a normal distribution.
 	reach = 3
+	// leastWidth is a width that is not yet rounded for being so small.
+	leastWidth = 0x1p-960
 	// depth is how many widths at most a low outlier is put below the others.
 	depth = 3
 )
@@ -35,7 +37,7 @@ func fences(sorted []float64) clip {
 		width = typicalDistance(sorted, middle)
 	}
 	c := clip{on: true, low: least - reach*width, high: middle + reach*width, width: width}
-	if !(width > minSpread*max(math.Abs(least), math.Abs(middle))) || sorted[0] >= c.low && sorted[n-1] <= c.high {
+	if !(width > max(minSpread*max(math.Abs(least), math.Abs(middle)), leastWidth)) || sorted[0] >= c.low && sorted[n-1] <= c.high {
 		return clip{}
 	}
 	return c
