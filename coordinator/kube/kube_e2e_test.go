@@ -200,10 +200,7 @@ func testNextLeader(t *testing.T, r *rig) {
 		}
 		return nil
 	})
-	p, _, epoch := r.Leader(0)
-	p.Kill()
-	r.Leader(epoch)
-	p.Restart()
+	r.KillLeader()
 	complete(t, r, "failover", trials)
 }
 

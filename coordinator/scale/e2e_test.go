@@ -5,7 +5,6 @@ package scale_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/internal/testcluster"
 	"github.com/fantasia-hpo/fantasia/internal/testenv"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,7 +64,7 @@ func TestTheLeaderScales(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	api := startCoordinator(t, file)
+	api := testcluster.Start(t, testcluster.Options{Coordinators: 1, Args: []string{"--scale", file}}).Client()
 	replicas := func(resource string, want int64) time.Time {
 		t.Helper()
 		testenv.Eventually(t, patience, func(ctx context.Context) error {
@@ -115,19 +115,6 @@ func create(t *testing.T, cluster dynamic.Interface, namespace, version, kind, r
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// startCoordinator starts a coordinator that scales what a file says.
-func startCoordinator(t *testing.T, file string) fantasiav1connect.StudyServiceClient {
-	t.Helper()
-	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
-	address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
-	testenv.Start(t, testenv.Build(t, module+"cmd/coordinator"), []string{
-		"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--lease-ttl", "2s", "--scale", file,
-	}, nil, func(ctx context.Context) error {
-		return testenv.Answers(ctx, http.DefaultClient, "http://"+address+"/readyz")
-	})
-	return fantasiav1connect.NewStudyServiceClient(http.DefaultClient, "http://"+address)
 }
 
 func study(t *testing.T, api fantasiav1connect.StudyServiceClient, name, pool string, parallelism int) {

@@ -18,9 +18,10 @@ const module = "github.com/fantasia-hpo/fantasia/"
 // cluster is Fantasia over many processes.
 type cluster struct {
 	*testcluster.Cluster
-	t        *testing.T
-	log, dir string // of the evaluations
-	workers  []*testenv.Process
+	t       *testing.T
+	dir     string
+	log     string // of the evaluations
+	workers []*testenv.Process
 	// again says that an attempt may start again, where it was when it died.
 	again bool
 }
@@ -42,16 +43,6 @@ func startCluster(t *testing.T, coordinators, workers, slots int) *cluster {
 		}, []string{programVariable + "=" + c.log, slowVariable + "=300ms"}, nil))
 	}
 	return c
-}
-
-// killLeader kills whichever coordinator leads, and starts it again once
-// another has taken over.
-func (c *cluster) killLeader() {
-	c.t.Helper()
-	p, _, epoch := c.Leader(0)
-	p.Kill()
-	c.Leader(epoch)
-	p.Restart()
 }
 
 // create creates the one study.
@@ -84,7 +75,7 @@ func TestNothingIsLostWhenPartsAreKilled(t *testing.T) {
 			t.Fatalf("the study ended before fault %d", i)
 		}
 		if i%3 == 1 { // faults 1, 4 and 7
-			c.killLeader()
+			c.KillLeader()
 		} else { // faults 0, 2, 3, 5 and 6
 			w := c.workers[i%len(c.workers)]
 			w.Kill()

@@ -27,7 +27,7 @@ func (c *cluster) startSidecars(workers int) *sidecars {
 		s.workers = append(s.workers, testenv.Start(c.t, worker, []string{
 			"sidecar", "--nats", c.NATS, "--slots", "2", "--heartbeat", "500ms", "--http", address, "--drain", "5s",
 			"--state", filepath.Join(c.dir, fmt.Sprintf("sidecar-%d", i)), "--client-timeout", "4s",
-		}, nil, c.Healthy(address)))
+		}, nil, c.Answering(address, "/healthz")))
 		for n := range 2 {
 			loop := fmt.Sprintf("exec '%s' -client loop-%d -epochs 5 -slow 40ms >> '%s'", example, n, c.log)
 			s.loops = append(s.loops, testenv.Start(c.t, "/bin/sh", []string{"-c", loop}, []string{"SIDECAR_URL=http://" + address}, nil))

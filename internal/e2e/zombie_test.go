@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -35,7 +34,7 @@ func TestZombieLeader(t *testing.T) {
 	zombie.Resume()
 	s, _ := c.Await("cluster", trials)
 	c.verify(s, trials)
-	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { return testenv.Answers(ctx, c.HTTP, "http://"+address+"/readyz") })
+	testenv.Eventually(t, time.Minute, c.Answering(address, "/readyz"))
 	if _, now, _ := c.Leader(0); now != heir {
 		t.Errorf("%s leads, %s did when the zombie woke up", now, heir)
 	}

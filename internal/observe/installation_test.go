@@ -38,7 +38,7 @@ func install(t *testing.T, endpoint string, epochs int) *installation {
 		"--nats", in.NATS, "--slots", "2", "--heartbeat", "500ms", "--gpus", "none", "--listen", in.metrics,
 		"--state", filepath.Join(t.TempDir(), "worker"), "--",
 		testenv.Build(t, module+"examples/digits"), fmt.Sprintf("-epochs=%d", epochs), "${args}",
-	}, env, in.Healthy(in.metrics))
+	}, env, in.Answering(in.metrics, "/healthz"))
 	return in
 }
 

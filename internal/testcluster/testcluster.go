@@ -25,8 +25,11 @@ import (
 // LeaseTTL is that of the coordinators' leases.
 const LeaseTTL = 2 * time.Second
 
-// patience bounds every wait that should succeed.
-const patience = 2 * time.Minute
+// The bounds of waits that should succeed: for a leader or an answer, and for trials.
+const (
+	soon     = time.Minute
+	patience = 2 * time.Minute
+)
 
 // Options say which coordinators to start.
 type Options struct {
@@ -68,15 +71,15 @@ func Start(t testing.TB, o Options) *Cluster {
 		args := []string{
 			"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", fmt.Sprintf("c%d", i), "--lease-ttl", LeaseTTL.String(),
 		}
-		c.Coordinators[address] = testenv.Start(t, c.Program, slices.Concat(args, o.Args), o.Env, c.Healthy(address))
+		c.Coordinators[address] = testenv.Start(t, c.Program, slices.Concat(args, o.Args), o.Env, c.Answering(address, "/readyz"))
 	}
 	return c
 }
 
-// Healthy is what testenv.Start waits for of a program that says at an address
-// that it is healthy.
-func (c *Cluster) Healthy(address string) func(context.Context) error {
-	return func(ctx context.Context) error { return testenv.Answers(ctx, c.HTTP, "http://"+address+"/healthz") }
+// Answering is a check, for testenv.Start or testenv.Eventually, that a program
+// answers at an address and a path with 200.
+func (c *Cluster) Answering(address, path string) func(context.Context) error {
+	return func(ctx context.Context) error { return testenv.Answers(ctx, c.HTTP, "http://"+address+path) }
 }
 
 // Client talks to some coordinator that lives: any of them answers.
@@ -94,7 +97,7 @@ func (c *Cluster) Client() fantasiav1connect.StudyServiceClient {
 // Create creates a study from the text of its file, if need be by asking again.
 func (c *Cluster) Create(file string) {
 	c.t.Helper()
-	testenv.Eventually(c.t, patience, func(ctx context.Context) error {
+	testenv.Eventually(c.t, soon, func(ctx context.Context) error {
 		_, err := c.Client().CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: file}))
 		if connect.CodeOf(err) == connect.CodeAlreadyExists {
 			return nil
@@ -121,7 +124,7 @@ func (c *Cluster) Await(name string, ended int) (s ledger.Summary, over bool) {
 // Leader waits for a leader of an epoch later than a given one.
 func (c *Cluster) Leader(after int64) (p *testenv.Process, address string, epoch int64) {
 	c.t.Helper()
-	testenv.Eventually(c.t, patience, func(ctx context.Context) (err error) {
+	testenv.Eventually(c.t, soon, func(ctx context.Context) (err error) {
 		address, epoch, err = election.Leader(ctx, c.Etcd, c.Ledger.LeaderKey())
 		if err == nil && epoch <= after {
 			err = errors.New("the old leader's key is still there")
@@ -132,4 +135,14 @@ func (c *Cluster) Leader(after int64) (p *testenv.Process, address string, epoch
 		c.t.Fatalf("the leader advertises %q, which is no coordinator", address)
 	}
 	return p, address, epoch
+}
+
+// KillLeader kills whichever coordinator leads, and starts it again once another
+// has taken over.
+func (c *Cluster) KillLeader() {
+	c.t.Helper()
+	p, _, epoch := c.Leader(0)
+	p.Kill()
+	c.Leader(epoch)
+	p.Restart()
 }

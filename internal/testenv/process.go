@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os/exec"
@@ -253,19 +252,5 @@ func FreePort(t testing.TB) int {
 // answersOK returns a check that a URL answers with status 200.
 func answersOK(url string) func(context.Context) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
-	return func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = resp.Body.Close() }()
-		if body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)); resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s: %s", url, resp.Status, body)
-		}
-		return nil
-	}
+	return func(ctx context.Context) error { return Answers(ctx, client, url) }
 }

@@ -76,6 +76,18 @@ const (
 	NoiseNo   Noise = "no"
 )
 
+// of is what is known of the noise of the data's evaluations.
+func (n Noise) of(d *surrogate.Data) surrogate.Noise {
+	switch n {
+	case NoiseYes:
+		return surrogate.Noisy
+	case NoiseNo:
+		return surrogate.NoiseFree
+	default:
+		return d.Noise()
+	}
+}
+
 // Options are the optimiser's settings; Settings documents them.
 type Options struct {
 	Surrogate   surrogate.Options

@@ -21,8 +21,8 @@ import (
 // best value. The error is that of a context that ended.
 func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State, noise Noise) (*optimizer.Recommendation, error) {
 	best := bestValue(p)
-	if best == nil || noise == NoiseNo {
-		return best, nil
+	if best == nil {
+		return nil, nil
 	}
 	encoding := optimizer.NewEncoding(p.Space)
 	options := surrogate.DefaultOptions()
@@ -30,7 +30,7 @@ func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State,
 	if d.Completed < minCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
-	if noise == NoiseAuto && d.Noise() == surrogate.NoiseFree {
+	if noise.of(d) == surrogate.NoiseFree {
 		return best, nil
 	}
 	m, err := surrogate.Fit(ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))

@@ -26,14 +26,11 @@ type replicas struct {
 
 // newReplicas returns what may be evaluated again; nil where nothing should be.
 func (s *search) newReplicas() *replicas {
-	if !s.options.Replicate || s.options.Noise == NoiseNo || !s.r.Repeats {
+	if !s.options.Replicate || !s.r.Repeats {
 		return nil
 	}
 	d := s.model.Data
-	c := &replicas{places: d.Places(), noise: d.Noise()}
-	if s.options.Noise == NoiseYes {
-		c.noise = surrogate.Noisy
-	}
+	c := &replicas{places: d.Places(), noise: s.options.Noise.of(d)}
 	if c.noise == surrogate.NoiseFree {
 		return nil
 	}

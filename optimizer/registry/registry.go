@@ -81,26 +81,18 @@ func (e *UnknownError) Error() string {
 // name is the Default's. The error is an *UnknownError, or joins a
 // *setting.Error for each setting that is wrong.
 func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
-	e, err := find(name)
+	e, values, err := read(name, settings)
 	if err != nil {
 		return nil, err
-	}
-	values, err := e.Settings.Parse(settings)
-	if err != nil {
-		return nil, fmt.Errorf("algorithm %s: %w", e.Name, err)
 	}
 	return e.create(values), nil
 }
 
 // Recommend is hebo.Recommend with what the study's settings say of noise.
 func Recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
-	e, err := find(a.Name)
+	e, values, err := read(a.Name, a.Settings)
 	if err != nil {
 		return nil, err
-	}
-	values, err := e.Settings.Parse(a.Settings)
-	if err != nil {
-		return nil, fmt.Errorf("algorithm %s: %w", e.Name, err)
 	}
 	noise := hebo.NoiseAuto
 	if e.modelled {
@@ -113,6 +105,19 @@ func Recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem, sta
 func Check(name string, settings map[string]any) error {
 	_, err := New(name, settings)
 	return err
+}
+
+// read returns the named optimiser and its checked settings, or the error of New.
+func read(name string, settings map[string]any) (Entry, setting.Values, error) {
+	e, err := find(name)
+	if err != nil {
+		return e, setting.Values{}, err
+	}
+	values, err := e.Settings.Parse(settings)
+	if err != nil {
+		return e, values, fmt.Errorf("algorithm %s: %w", e.Name, err)
+	}
+	return e, values, nil
 }
 
 func find(name string) (Entry, error) {

@@ -96,10 +96,11 @@ func columns(encoding *optimizer.Encoding) []kernel.Column {
 }
 
 // The search for hyperparameters. A fit that starts from the last request's
-// needs few steps: docs/benchmarks.md has what more of them bring. Beyond fewPoints observations the starts are explored on a
-// sample of them, and beyond manyPoints what the sample says is taken as it is:
-// the hyperparameters of hundreds of points are known well enough, and one
-// gradient of their likelihood costs as much as all the rest of a request.
+// needs few steps: docs/benchmarks.md has what more of them bring. Beyond fewPoints
+// observations the starts are explored on a sample of them, and beyond manyPoints
+// what the sample says is taken as it is: the hyperparameters of hundreds of points
+// are known well enough, and one gradient of their likelihood costs as much as all
+// the rest of a request.
 const (
 	fewPoints  = 256
 	manyPoints = 400
