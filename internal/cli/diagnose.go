@@ -54,7 +54,7 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 			}
-			report, err := diagnosis.Of(cmd.Context(), s.Metadata.Name, problem)
+			report, err := diagnosis.Of(cmd.Context(), s, problem)
 			if err != nil {
 				return err
 			}

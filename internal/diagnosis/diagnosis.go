@@ -13,8 +13,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // MinCompleted is the number of completed trials that a diagnosis needs: with
@@ -50,17 +51,17 @@ type Report struct {
 	Advice []string `json:"advice"`
 }
 
-// Of diagnoses a study by the observations of its problem; its pending points are
-// ignored. The same problem has the same report. The error wraps ErrTooLittle
+// Of diagnoses a study, whose settings must be valid, by the observations of its
+// problem; its pending points are ignored. The same problem has the same report. The error wraps ErrTooLittle
 // where there are fewer than MinCompleted completed trials, no parameters, or no
 // two different values; otherwise it is ctx's.
-func Of(ctx context.Context, name string, p *optimizer.Problem) (*Report, error) {
-	e, err := newExamination(ctx, p)
+func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
+	e, err := newExamination(ctx, s.Spec.Algorithm, p)
 	if err != nil {
-		return nil, fmt.Errorf("study %q: %w", name, err)
+		return nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 	}
 	r := &Report{
-		Study: name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
+		Study: s.Metadata.Name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
 		LeftOut:   len(p.Observations) - len(e.problem.Observations),
 		Explained: e.explained(),
 	}
@@ -95,7 +96,7 @@ type examination struct {
 	places *mat.Dense
 }
 
-func newExamination(ctx context.Context, p *optimizer.Problem) (*examination, error) {
+func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (*examination, error) {
 	completed := *p
 	completed.Observations, completed.Pending = nil, nil
 	different := false
@@ -118,7 +119,7 @@ func newExamination(ctx context.Context, p *optimizer.Problem) (*examination, er
 	if err := e.fitAll(ctx); err != nil {
 		return nil, err
 	}
-	recommendation, err := hebo.Recommend(ctx, p, nil, hebo.NoiseAuto)
+	recommendation, err := registry.Recommend(ctx, a, p, nil)
 	if err != nil {
 		return nil, err
 	}

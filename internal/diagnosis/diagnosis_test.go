@@ -1,11 +1,13 @@
 package diagnosis_test
 
 import (
+	gocmp "cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,9 +42,16 @@ func evaluated(t *testing.T, space *study.Space, n, repeats int, f func(x []floa
 	return p
 }
 
+// named returns a study of the default algorithm.
+func named(name string, settings map[string]any) *study.Study {
+	s := &study.Study{Metadata: study.Metadata{Name: name}}
+	s.Spec.Algorithm.Settings = settings
+	return s
+}
+
 func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
 	t.Helper()
-	r, err := diagnosis.Of(t.Context(), "synthetic", p)
+	r, err := diagnosis.Of(t.Context(), named("synthetic", nil), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +63,23 @@ func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
 
 // bowl is a smooth function of its first two coordinates, from 0 to 2.
 func bowl(x []float64) float64 { return 4*(x[0]-0.3)*(x[0]-0.3) + math.Abs(x[1]-0.5) }
+
+// The recommended trial is the study's, which has the best value where the study
+// says that there is no noise.
+func TestRecommendedBySettings(t *testing.T) {
+	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 12, 4, func(x []float64, rng *rand.Rand) float64 { return bowl(x) + rng.NormFloat64() })
+	best := slices.MinFunc(p.Observations, func(a, b optimizer.Observation) int { return gocmp.Compare(a.Value, b.Value) }).Trial
+	if got := diagnose(t, p).Noise.Recommended; got == best {
+		t.Fatalf("trial %d, the luckiest, is recommended in spite of noise", got)
+	}
+	r, err := diagnosis.Of(t.Context(), named("exact", map[string]any{"noise": "no"}), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Noise.Recommended != best {
+		t.Errorf("trial %d is recommended with noise: no, want the best one, %d", r.Noise.Recommended, best)
+	}
+}
 
 func TestEvenNoise(t *testing.T) {
 	const sd = 0.1
@@ -237,7 +263,7 @@ func TestTooLittle(t *testing.T) {
 		"alike":  {evaluated(t, space, 12, 1, func([]float64, *rand.Rand) float64 { return 0.5 }), "all 12 completed trials have the value 0.5"},
 		"a knob": {fixed, "no parameter has more than one value"},
 	} {
-		if r, err := diagnosis.Of(t.Context(), "small", c.p); !errors.Is(err, diagnosis.ErrTooLittle) || !strings.Contains(err.Error(), c.want) {
+		if r, err := diagnosis.Of(t.Context(), named("small", nil), c.p); !errors.Is(err, diagnosis.ErrTooLittle) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want %q", name, r, err, c.want)
 		}
 	}
@@ -269,7 +295,7 @@ func TestDeterministicAndCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := diagnosis.Of(ctx, "cancelled", p); !errors.Is(err, context.Canceled) {
+	if _, err := diagnosis.Of(ctx, named("cancelled", nil), p); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled diagnosis: %v", err)
 	}
 }
