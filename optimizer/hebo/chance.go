@@ -10,7 +10,8 @@ import (
 )
 
 // chance weighs what an acquisition function says by the probability that the
-// evaluation completes. The zero chance is certainty.
+// evaluation completes. The zero chance is certainty. Pending points leave it as it
+// is: the probability is the expectation over how their evaluations end.
 type chance struct {
 	model *surrogate.Feasibility
 	// loss is what a failure is worth to criteria that are no logarithms of an
