@@ -11,10 +11,11 @@ _MODES = {"batch": "batches of 8", "async": "8 workers, asynchronous", "sequenti
 
 
 def comparisons(runs, scale, mixed=False):
-    """({mode: Comparison} of the tuners, Comparison of the ablation in batches)."""
+    """({mode: Comparison} of the tuners, Comparison of the ablation in batches: on what the variants have played)."""
     variants = set(ablation.names()) - {ablation.ALGORITHM}
+    played = {(r["task"], r["seed"]) for r in runs if r["optimizer"] in variants}
     parts = {mode: report.Comparison([r for r in runs if r["optimizer"] not in variants], scale, mode, mixed) for mode in clock.MODES}
-    without = report.Comparison([r for r in runs if r["optimizer"] in variants | {ablation.ALGORITHM}], scale, "batch", mixed)
+    without = report.Comparison([r for r in runs if r["optimizer"] in variants | {ablation.ALGORITHM} and (r["task"], r["seed"]) in played], scale, "batch", mixed)
     return {mode: c for mode, c in parts.items() if c.runs}, without
 
 

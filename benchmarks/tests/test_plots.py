@@ -28,7 +28,8 @@ class PublishTest(unittest.TestCase):
     def setUp(self):
         own = line([8, 4], "fantasia:hebo", fresh={"2": [3, 0, 3]}, program="p")
         without = line([8, 6], 'fantasia:hebo{"warp":false}', fresh={"2": [4.5, 0, 3]}, program="p")
-        self.compared, self.without = publish.comparisons(REFERENCE + [own, without], score.Scale.of(REFERENCE), False)
+        elsewhere = line([8, 1], "fantasia:hebo", fresh={"2": [1, 0, 3]}, program="p", seed=1)  # where the variant has not played
+        self.compared, self.without = publish.comparisons(REFERENCE + [own, without, elsewhere], score.Scale.of(REFERENCE), False)
 
     def test_sections(self):
         made = publish.sections(self.compared, self.without, [2])
