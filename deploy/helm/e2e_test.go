@@ -9,15 +9,6 @@ import (
 	"testing"
 )
 
-// TestRules holds that Prometheus accepts the chart's rules.
-func TestRules(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), tool(t, "prometheus", "promtool"), "check", "rules", "--lint=all", "--lint-fatal",
-		filepath.Join(chart, "files", "rules.yaml"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
 // elsewhere are the kinds that are not shown to the cluster: those of operators
 // that it may lack, and what needs resources that a dry run does not leave.
 var elsewhere = map[string]bool{
