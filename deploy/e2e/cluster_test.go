@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -71,7 +74,7 @@ func reach(t *testing.T) *cluster {
 }
 
 // newCluster makes an empty namespace that admits restricted pods only, and
-// removes it with the test unless FANTASIA_E2E_KEEP is set.
+// has it removed with the test unless FANTASIA_E2E_KEEP is set.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := reach(t)
@@ -83,12 +86,32 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c.namespace = ns.Name
-	// Another release of the cluster may have brought the definition.
-	_, err = c.kube.Discovery().ServerResourcesForGroupVersion("fantasia.dev/v1")
-	c.crds = apierrors.IsNotFound(err)
+	c.crds = c.undefined()
 	t.Logf("namespace %s, with the definition of studies: %v", c.namespace, c.crds)
 	t.Cleanup(c.remove)
 	return c
+}
+
+// undefined reports whether the cluster lacks the definition of studies, which
+// another release may have brought.
+func (c *cluster) undefined() (lacking bool) {
+	c.t.Helper()
+	client, err := metadata.NewForConfig(c.config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	c.await(time.Minute, func(ctx context.Context) error {
+		d, err := definitions.Get(ctx, "studies.fantasia.dev", metav1.GetOptions{})
+		if lacking = apierrors.IsNotFound(err); lacking {
+			return nil
+		}
+		if err == nil && d.DeletionTimestamp != nil {
+			return errors.New("the definition of studies is still going")
+		}
+		return err
+	})
+	return lacking
 }
 
 // in returns the cluster for a part of the test.
@@ -111,20 +134,10 @@ func (c *cluster) remove() {
 	if out, err := c.helmCommand(ctx, "uninstall", release, "--ignore-not-found", "--wait", "--timeout", "90s").CombinedOutput(); err != nil {
 		c.t.Errorf("helm uninstall: %v\n%s", err, out)
 	}
+	// It takes the cluster up to two minutes to forget a definition that went with
+	// the release, and only then a namespace that had its resources: nobody waits.
 	if err := c.kube.CoreV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{}); err != nil {
 		c.t.Error(err)
-	}
-	for {
-		_, err := c.kube.CoreV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			c.t.Errorf("the namespace %s is still there", c.namespace)
-			return
-		case <-time.After(time.Second):
-		}
 	}
 }
 
