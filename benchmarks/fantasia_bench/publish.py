@@ -35,23 +35,19 @@ def sections(compared, without, at):
         made[f"asking-{mode}"] = report.asking(comparison)
     if {"batch", "async"} <= set(compared):
         made["async-batch"] = report.asynchronous(compared["batch"], compared["async"], at)
-    if len(without.runs) > 1:
+    if len(without.runs) > 1 and ablation.ALGORITHM in without.runs:
         made["ablation"] = ablation_table(without, at)
     return made
 
 
 def ablation_table(without, at):
-    """Each variant less the optimiser as it is: what a part is worth, with the sign turned."""
+    """Each variant less the optimiser as it is, paired: what a part is worth, with the sign turned."""
     base, names = ablation.ALGORITHM, ablation.names()
-    columns = [(n, kind) for kind in score.KINDS for n in at]
     rows = []
-    for label in (label for label in names if label in without.runs):
-        row = [names[label], f"{without.mean(label, at[-1], 'fresh'):.1f}", f"{without.mean(label, at[-1], 'seen'):.1f}"]
-        for n, kind in columns:
-            gap = without.gaps(label, base, n, kind) if label != base and base in without.runs else None
-            row.append(report.ranged(*gap[:3], sign="+") if gap else "")
-        rows.append([*row, str(len(without.runs[label]))])
-    head = ["settings", f"fresh, {at[-1]}", f"seen, {at[-1]}", *(f"{kind}, {n}, less as it is" for n, kind in columns), "runs"]
+    for label in (label for label in names if label in without.runs and label != base):
+        gaps = [without.gaps(label, base, n, kind) for kind in score.KINDS for n in at]
+        rows.append([names[label], *(report.ranged(*gap[:3], sign="+") if gap else "" for gap in gaps), str(len(without.runs[label]))])
+    head = ["settings, less as it is", *(f"{kind}, {n}" for kind in score.KINDS for n in at), "runs"]
     return report.table(head, rows)
 
 
