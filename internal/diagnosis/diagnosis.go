@@ -52,9 +52,9 @@ type Report struct {
 }
 
 // Of diagnoses a study, whose settings must be valid, by the observations of its
-// problem; its pending points are ignored. The same problem has the same report. The error wraps ErrTooLittle
-// where there are fewer than MinCompleted completed trials, no parameters, or no
-// two different values; otherwise it is ctx's.
+// problem; its pending points are ignored. The same problem has the same report.
+// The error wraps ErrTooLittle where there are fewer than MinCompleted completed
+// trials, no parameters, or no two different values; otherwise it is ctx's.
 func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
 	e, err := newExamination(ctx, s.Spec.Algorithm, p)
 	if err != nil {

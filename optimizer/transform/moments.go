@@ -23,7 +23,8 @@ var (
 func (t Transform) Moments(mean, sd float64) (m, s float64) {
 	if t.kind == KindStandard && !t.clip.on {
 		// A line has the moments that it has, however far from the outcomes.
-		m, s = math.Ldexp(t.centre+t.scale*mean, t.exponent), math.Ldexp(t.scale*sd, t.exponent)
+		w := t.mean + t.sd*mean
+		m, s = math.Ldexp(t.centre+t.scale*w, t.exponent), math.Ldexp(t.scale*t.sd*sd, t.exponent)
 		return min(max(m, -math.MaxFloat64), math.MaxFloat64), min(s, math.MaxFloat64)
 	}
 	middle := t.Inverse(mean)
