@@ -11,12 +11,13 @@ _MODES = {"batch": "batches of 8", "async": "8 workers, asynchronous", "sequenti
 
 
 def comparisons(runs, scale, mixed=False):
-    """({mode: Comparison} of the tuners, Comparison of the ablation in batches: on what the variants have played)."""
+    """({mode: Comparison} of the tuners, Comparison of the ablation in batches, on what the variants have played, or None)."""
     variants = set(ablation.names()) - {ablation.ALGORITHM}
     played = {(r["task"], r["seed"]) for r in runs if r["optimizer"] in variants}
     parts = {mode: report.Comparison([r for r in runs if r["optimizer"] not in variants], scale, mode, mixed) for mode in clock.MODES}
     without = report.Comparison([r for r in runs if r["optimizer"] in variants | {ablation.ALGORITHM} and (r["task"], r["seed"]) in played], scale, "batch", mixed)
-    return {mode: c for mode, c in parts.items() if c.runs}, without
+    ablated = len(without.runs) > 1 and ablation.ALGORITHM in without.runs
+    return {mode: c for mode, c in parts.items() if c.runs}, without if ablated else None
 
 
 def mains(comparison):
@@ -35,7 +36,7 @@ def sections(compared, without, at):
         made[f"asking-{mode}"] = report.asking(comparison)
     if {"batch", "async"} <= set(compared):
         made["async-batch"] = report.asynchronous(compared["batch"], compared["async"], at)
-    if len(without.runs) > 1 and ablation.ALGORITHM in without.runs:
+    if without:
         made["ablation"] = ablation_table(without, at)
     return made
 
@@ -60,7 +61,7 @@ def pictures(compared, without, at):
         made[f"scores-{mode}.svg"] = plots.scores(comparison, main, at[-1], f"Scores on {tasks} tasks, {_MODES[mode]}")
         if len(comparison.runs) > 1:
             made[f"differences-{mode}.svg"] = plots.differences(comparison, main, at[-1], f"{main} less each other after {at[-1]} evaluations, {_MODES[mode]}")
-    if len(without.runs) > 1 and ablation.ALGORITHM in without.runs:
+    if without:
         title = f"As it is less each variant after {at[-1]} evaluations"
         made["ablation.svg"] = plots.differences(without, ablation.ALGORITHM, at[-1], title, ablation.names())
     return made

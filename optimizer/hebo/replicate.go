@@ -30,10 +30,11 @@ func (s *search) newReplicas() *replicas {
 		return nil
 	}
 	d := s.model.Data
-	c := &replicas{places: d.Places(), noise: s.options.Noise.of(d)}
-	if c.noise == surrogate.NoiseFree {
+	noise := s.options.Noise.of(d)
+	if noise == surrogate.NoiseFree {
 		return nil
 	}
+	c := &replicas{places: d.Places(), noise: noise}
 	at := make(map[string]bool, len(c.places))
 	for _, p := range c.places {
 		at[surrogate.KeyOf(d.X.RawRowView(p.Row))] = true

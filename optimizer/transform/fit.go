@@ -135,9 +135,7 @@ func (t *Transform) fit(v, s []float64) float64 {
 	if t.kind == KindStandard {
 		return -n * (math.Log(t.scale) + math.Log(t.sd))
 	}
-	for i, x := range v {
-		s[i] = coordinate(t.kind, x, t.centre, t.scale)
-	}
+	t.coordinates(s, v)
 	some := thinned(s)
 	sum := floats.Sum(some)
 	t.lambda, _ = maximize(func(lambda float64) float64 {
@@ -145,6 +143,13 @@ func (t *Transform) fit(v, s []float64) float64 {
 	}, lambdaLow, lambdaHigh)
 	t.mean, t.sd, _ = spread(t.kind, t.lambda, s)
 	return profile(t.kind, t.lambda, s, floats.Sum(s)) - n*math.Log(t.scale)
+}
+
+// coordinates sets s to those of squeezed outcomes.
+func (t *Transform) coordinates(s, v []float64) {
+	for i, x := range v {
+		s[i] = coordinate(t.kind, x, t.centre, t.scale)
+	}
 }
 
 // thinned returns the sorted numbers, or maxSearched of them, evenly spaced.
@@ -210,9 +215,7 @@ func standard(v []float64, exponent int, c clip) Transform {
 	t.scale = reach * math.Sqrt(squares/float64(len(v)-1))
 	if reach <= narrow*max(math.Abs(v[0]), math.Abs(v[len(v)-1])) {
 		s := make([]float64, len(v))
-		for i, x := range v {
-			s[i] = coordinate(t.kind, x, t.centre, t.scale)
-		}
+		t.coordinates(s, v)
 		t.mean, t.sd, _ = spread(t.kind, t.lambda, s)
 	}
 	return t
