@@ -134,10 +134,43 @@ func (c *cluster) remove() {
 	if out, err := c.helmCommand(ctx, "uninstall", release, "--ignore-not-found", "--wait", "--timeout", "90s").CombinedOutput(); err != nil {
 		c.t.Errorf("helm uninstall: %v\n%s", err, out)
 	}
-	// It takes the cluster up to two minutes to forget a definition that went with
-	// the release, and only then a namespace that had its resources: nobody waits.
 	if err := c.kube.CoreV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{}); err != nil {
 		c.t.Error(err)
+		return
+	}
+	leaving = append(leaving, c)
+}
+
+// leaving are the clusters whose namespaces were deleted. It takes Kubernetes up to
+// two minutes to forget a definition that went with the release, and only then a
+// namespace that had its resources, so that only the last test waits for all of them.
+var leaving []*cluster
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	for _, c := range leaving {
+		if err := c.gone(ctx); err != nil {
+			fmt.Fprintf(os.Stderr, "the namespace %s is still there: %v\n", c.namespace, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// gone waits until the namespace is no more.
+func (c *cluster) gone(ctx context.Context) error {
+	for {
+		_, err := c.kube.CoreV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(time.Second):
+		}
 	}
 }
 
