@@ -10,15 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -38,7 +37,6 @@ type cluster struct {
 	namespace string
 	tag, next string   // of the images: two versions
 	values    string   // a file
-	crds      bool     // whether the release brings the definition of studies
 	before    []string // what the namespace has without the release
 	began     time.Time
 }
@@ -86,32 +84,9 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c.namespace = ns.Name
-	c.crds = c.undefined()
-	t.Logf("namespace %s, with the definition of studies: %v", c.namespace, c.crds)
+	t.Logf("namespace %s", c.namespace)
 	t.Cleanup(c.remove)
 	return c
-}
-
-// undefined reports whether the cluster lacks the definition of studies, which
-// another release may have brought.
-func (c *cluster) undefined() (lacking bool) {
-	c.t.Helper()
-	client, err := metadata.NewForConfig(c.config)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	c.await(time.Minute, func(ctx context.Context) error {
-		d, err := definitions.Get(ctx, "studies.fantasia.dev", metav1.GetOptions{})
-		if lacking = apierrors.IsNotFound(err); lacking {
-			return nil
-		}
-		if err == nil && d.DeletionTimestamp != nil {
-			return errors.New("the definition of studies is still going")
-		}
-		return err
-	})
-	return lacking
 }
 
 // in returns the cluster for a part of the test.
@@ -138,13 +113,18 @@ func (c *cluster) remove() {
 		c.t.Error(err)
 		return
 	}
+	leavingMu.Lock()
+	defer leavingMu.Unlock()
 	leaving = append(leaving, c)
 }
 
 // leaving are the clusters whose namespaces were deleted. It takes Kubernetes up to
 // two minutes to forget a definition that went with the release, and only then a
 // namespace that had its resources, so that only the last test waits for all of them.
-var leaving []*cluster
+var (
+	leavingMu sync.Mutex // the tests run side by side
+	leaving   []*cluster
+)
 
 func TestMain(m *testing.M) {
 	code := m.Run()

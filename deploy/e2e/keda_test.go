@@ -187,12 +187,12 @@ func (c *cluster) ask(ctx context.Context, query string) (string, error) {
 func (c *cluster) kedaValues() string {
 	return fmt.Sprintf(`
 image: {tag: %[1]q}
-crds: {install: %[3]v, keep: false}
+crds: {install: false}
 nats: {bundled: {persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 2, resources: {requests: {cpu: 50m, memory: 64Mi}}}
 networkPolicy: {metricsFrom: [{podSelector: {matchLabels: {app: prometheus}}}]}
-autoscaling: {prometheus: {address: "http://prometheus.%[4]s.svc:9090"}}
+autoscaling: {prometheus: {address: "http://prometheus.%[3]s.svc:9090"}}
 poolDefaults:
   resources: {requests: {cpu: 50m, memory: 64Mi}}
   drainSeconds: 2
@@ -204,7 +204,7 @@ pools:
     allowStudyCommands: true
     slots: 2
     autoscaling: {method: keda, minReplicas: 0, maxReplicas: 3, stabilizationSeconds: 5}
-`, c.tag, repository, c.crds, c.namespace)
+`, c.tag, repository, c.namespace)
 }
 
 // TestKEDA scales a pool by KEDA over Prometheus: without a study it has no pod;

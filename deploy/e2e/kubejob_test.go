@@ -21,6 +21,7 @@ import (
 // midst of it, which hands trials back, free of charge; uninstalling the release
 // takes the Jobs with it.
 func TestKubejobSample(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	text := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(root, "deploy/samples", name))
@@ -32,7 +33,7 @@ func TestKubejobSample(t *testing.T) {
 	template := strings.ReplaceAll(text("kubejob-template.yaml"), "digits:latest", "digits:"+c.tag)
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %q}
-crds: {install: %v, keep: false}
+crds: {install: false}
 nats: {bundled: {accounts: true, persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 1, resources: {requests: {cpu: 50m, memory: 64Mi}}}
@@ -44,7 +45,7 @@ pools:
       sidecar: true
       template: |
         %s
-`, c.tag, c.crds, strings.ReplaceAll(template, "\n", "\n        ")))
+`, c.tag, strings.ReplaceAll(template, "\n", "\n        ")))
 	c.create(text("kubejob-study.yaml"))
 	c.ended(5*time.Minute, "digits-jobs", 3)
 	pods, err := c.kube.CoreV1().Pods(c.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "fantasia.dev/pool=jobs,app.kubernetes.io/component=worker"})

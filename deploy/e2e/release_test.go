@@ -20,7 +20,7 @@ func (c *cluster) installValues(replicas int, tag, extra string) string {
 	return fmt.Sprintf(`
 image: {tag: %[2]q}
 nats: {bundled: {accounts: true}}
-crds: {install: %[5]v, keep: false}
+crds: {install: false}
 coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults:
   resources: {requests: {cpu: 50m, memory: 64Mi}}
@@ -32,7 +32,7 @@ pools:
     allowStudyCommands: true
     slots: 2
     replicas: %[1]d
-%[4]s`, replicas, tag, repository, extra, c.crds)
+%[4]s`, replicas, tag, repository, extra)
 }
 
 // studyFile is a study of the digits program, with the witness around it, each of
@@ -63,6 +63,7 @@ spec:
 // TestRelease takes one release through its life; each part goes on from where
 // the one before ended.
 func TestRelease(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.startWitness()
 	c.await(time.Minute, func(ctx context.Context) (err error) {

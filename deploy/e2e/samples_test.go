@@ -83,6 +83,7 @@ func (c *cluster) apply(d *appsv1.Deployment) {
 // TestSamples runs the samples of deploy/samples beside a release: each is one
 // way to attach training jobs.
 func TestSamples(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	labels := `{"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted", "pod-security.kubernetes.io/warn-version": "latest"}}}`
 	if _, err := c.kube.CoreV1().Namespaces().Patch(t.Context(), c.namespace, types.MergePatchType, []byte(labels), metav1.PatchOptions{}); err != nil {
@@ -90,13 +91,13 @@ func TestSamples(t *testing.T) {
 	}
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %q}
-crds: {install: %v, keep: false}
+crds: {install: false}
 nats: {bundled: {accounts: true, persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 1, resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults: {replicas: 0, allowStudyCommands: true}
 pools: {default: {}, loops: {}, images: {}}
-`, c.tag, c.crds))
+`, c.tag))
 	t.Run("pool with your image", func(t *testing.T) { c.in(t).testImageSample() })
 	t.Run("sidecar", func(t *testing.T) { c.in(t).testSidecarSample("spirals") })
 	// It dies without a word. Its trial is handed back all the same, and not after

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,16 +13,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // studiesValues switch studies on in the test's namespace alone: other releases
-// of the cluster have theirs. Nothing is kept.
-func (c *cluster) studiesValues() string {
+// of the cluster have theirs. Nothing is kept. One release of a cluster brings the
+// definition of studies, here this one unless another has.
+func (c *cluster) studiesValues(define bool) string {
 	return fmt.Sprintf(`
 image: {tag: %[1]q}
 crds: {install: %[4]v, keep: false}
@@ -31,7 +35,37 @@ nats: {bundled: {persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}, podDeletionCost: true}
 pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2}}
-`, c.tag, repository, c.namespace, c.crds)
+`, c.tag, repository, c.namespace, define)
+}
+
+// definitions is the client of the cluster's definitions of resources.
+func (c *cluster) definitions() metadata.ResourceInterface {
+	c.t.Helper()
+	client, err := metadata.NewForConfig(c.config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+}
+
+const definition = "studies.fantasia.dev"
+
+// undefined reports whether the cluster lacks the definition of studies, which
+// another release may have brought.
+func (c *cluster) undefined() (lacking bool) {
+	c.t.Helper()
+	definitions := c.definitions()
+	c.await(time.Minute, func(ctx context.Context) error {
+		d, err := definitions.Get(ctx, definition, metav1.GetOptions{})
+		if lacking = apierrors.IsNotFound(err); lacking {
+			return nil
+		}
+		if err == nil && d.DeletionTimestamp != nil {
+			return errors.New("the definition of studies is still going")
+		}
+		return err
+	})
+	return lacking
 }
 
 const studyResource = `
@@ -53,13 +87,16 @@ spec:
 // TestStudies runs a study by its resource through a release, with the rights
 // that the chart gives, and uninstalls while another one is running.
 func TestStudies(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
+	define := c.undefined()
+	t.Logf("with the definition of studies: %v", define)
 	client, err := dynamic.NewForConfig(c.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	studies := client.Resource(kube.Studies()).Namespace(c.namespace)
-	c.chart("install", c.studiesValues())
+	c.chart("install", c.studiesValues(define))
 	for name, trials := range map[string]int{"short": 4, "endless": 100_000} {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(fmt.Appendf(nil, studyResource, name, trials), &u.Object); err != nil {
@@ -98,6 +135,9 @@ func TestStudies(t *testing.T) {
 		}
 	}
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
+	if d, err := c.definitions().Get(t.Context(), definition, metav1.GetOptions{}); define && !apierrors.IsNotFound(err) && (err != nil || d.DeletionTimestamp == nil) {
+		t.Errorf("after the uninstall the definition of studies is there: %v", err)
+	}
 	list, err := studies.List(t.Context(), metav1.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)

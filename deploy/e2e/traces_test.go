@@ -219,6 +219,7 @@ spec:
 // TestTraces runs a study of a real training program whose leader's pod is killed
 // in the middle, and asks Jaeger for the trace of every trial.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	jaeger := strings.TrimSuffix(os.Getenv("FANTASIA_E2E_JAEGER"), "/")
 	at, err := url.Parse(jaeger)
@@ -230,12 +231,12 @@ func TestTraces(t *testing.T) {
 image: {tag: %[1]q}
 nats: {bundled: {accounts: true, persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
-crds: {install: %[3]v, keep: false}
+crds: {install: false}
 coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2, replicas: 2}}
-telemetry: {otlpEndpoint: %[4]q, env: {OTEL_METRICS_EXPORTER: none, OTEL_LOGS_EXPORTER: none}}
-`, c.tag, repository, c.crds, endpoint))
+telemetry: {otlpEndpoint: %[3]q, env: {OTEL_METRICS_EXPORTER: none, OTEL_LOGS_EXPORTER: none}}
+`, c.tag, repository, endpoint))
 	c.settled(3*time.Minute, "coordinator", 3, c.tag)
 	c.create(tracedStudy)
 	c.ended(3*time.Minute, "traced", 3)
