@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,17 +142,13 @@ func TestMain(m *testing.M) {
 
 // gone waits until the namespace is no more.
 func (c *cluster) gone(ctx context.Context) error {
-	for {
+	return poll(ctx, func(ctx context.Context) error {
 		_, err := c.kube.CoreV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(time.Second):
-		}
-	}
+		return cmp.Or(err, errors.New("it is still going"))
+	})
 }
 
 // show logs the pods, what they say and what happened to them.
@@ -211,16 +208,26 @@ func (c *cluster) await(within time.Duration, f func(ctx context.Context) error)
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), within)
 	defer cancel()
+	if err := poll(ctx, f); err != nil {
+		c.t.Fatalf("after %v: %v", within, err)
+	}
+}
+
+// poll calls f until it returns nil. When ctx ends it returns f's last error
+// before that, or that of ctx.
+func poll(ctx context.Context, f func(ctx context.Context) error) error {
 	var last error
 	for {
-		if err := f(ctx); err == nil {
-			return
-		} else if ctx.Err() == nil {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
 			last = err
 		}
 		select {
 		case <-ctx.Done():
-			c.t.Fatalf("after %v: %v", within, last)
+			return cmp.Or(last, ctx.Err())
 		case <-time.After(250 * time.Millisecond):
 		}
 	}

@@ -38,30 +38,28 @@ pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2
 `, c.tag, repository, c.namespace, define)
 }
 
-// definitions is the client of the cluster's definitions of resources.
-func (c *cluster) definitions() metadata.ResourceInterface {
-	c.t.Helper()
+// definition returns the cluster's definition of studies, nil where it has none.
+func (c *cluster) definition(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 	client, err := metadata.NewForConfig(c.config)
 	if err != nil {
-		c.t.Fatal(err)
+		return nil, err
 	}
-	return client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	d, err := client.Resource(definitions).Get(ctx, kube.Studies().GroupResource().String(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return d, err
 }
 
-const definition = "studies.fantasia.dev"
-
 // undefined reports whether the cluster lacks the definition of studies, which
-// another release may have brought.
+// another release may have brought. One that is going it sees off.
 func (c *cluster) undefined() (lacking bool) {
 	c.t.Helper()
-	definitions := c.definitions()
-	c.await(time.Minute, func(ctx context.Context) error {
-		d, err := definitions.Get(ctx, definition, metav1.GetOptions{})
-		if lacking = apierrors.IsNotFound(err); lacking {
-			return nil
-		}
-		if err == nil && d.DeletionTimestamp != nil {
-			return errors.New("the definition of studies is still going")
+	c.await(2*time.Minute, func(ctx context.Context) error {
+		d, err := c.definition(ctx)
+		if lacking = d == nil; err == nil && !lacking && d.DeletionTimestamp != nil {
+			err = errors.New("the definition of studies is still going")
 		}
 		return err
 	})
@@ -135,9 +133,6 @@ func TestStudies(t *testing.T) {
 		}
 	}
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
-	if d, err := c.definitions().Get(t.Context(), definition, metav1.GetOptions{}); define && !apierrors.IsNotFound(err) && (err != nil || d.DeletionTimestamp == nil) {
-		t.Errorf("after the uninstall the definition of studies is there: %v", err)
-	}
 	list, err := studies.List(t.Context(), metav1.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
@@ -146,6 +141,9 @@ func TestStudies(t *testing.T) {
 		if f := list.Items[i].GetFinalizers(); len(f) > 0 {
 			t.Errorf("after the uninstall, study %s has the finalizers %q", list.Items[i].GetName(), f)
 		}
+	}
+	if define && !c.undefined() {
+		t.Error("after the uninstall the definition of studies is there")
 	}
 }
 
