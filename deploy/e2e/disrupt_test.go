@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
@@ -22,6 +23,20 @@ const (
 	lost       = fantasiav1.AttemptState_ATTEMPT_STATE_LOST
 	handedBack = fantasiav1.AttemptState_ATTEMPT_STATE_HANDED_BACK
 )
+
+// TestDisruptions takes pods from a release while it works.
+func TestDisruptions(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.startWitness()
+	c.play([]part{
+		{"install", (*cluster).testInstall},
+		{"jobs", (*cluster).testJobs},
+		{"kill the leader", (*cluster).testKillLeader},
+		{"delete workers", (*cluster).testDeleteWorkers},
+		{"drain", (*cluster).testDrain},
+	})
+}
 
 // delete deletes a pod: with its own grace time, or at once.
 func (c *cluster) delete(pod string, atOnce bool) {

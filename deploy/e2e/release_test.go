@@ -60,8 +60,22 @@ spec:
 `, name, trials, parallelism, pool, seconds)
 }
 
-// TestRelease takes one release through its life; each part goes on from where
-// the one before ended.
+// part is a part of a test that goes on from where the one before ended.
+type part struct {
+	name string
+	run  func(c *cluster)
+}
+
+// play runs the parts one after another, until one fails.
+func (c *cluster) play(parts []part) {
+	for _, p := range parts {
+		if !c.t.Run(p.name, func(t *testing.T) { p.run(c.in(t)) }) {
+			return
+		}
+	}
+}
+
+// TestRelease takes one release through its life.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -72,26 +86,15 @@ func TestRelease(t *testing.T) {
 		}
 		return err
 	})
-	for _, part := range []struct {
-		name string
-		run  func(c *cluster)
-	}{
+	c.play([]part{
 		{"install", (*cluster).testInstall},
 		{"helm test", (*cluster).testHelmTest},
 		{"study of a pool", (*cluster).testPool},
-		{"jobs", (*cluster).testJobs},
-		{"kill the leader", (*cluster).testKillLeader},
-		{"delete workers", (*cluster).testDeleteWorkers},
-		{"drain", (*cluster).testDrain},
 		{"upgrade and roll back", (*cluster).testUpgrade},
 		{"scale", (*cluster).testScale},
 		{"the leader scales", (*cluster).testAutoscale},
 		{"uninstall", (*cluster).testUninstall},
-	} {
-		if !t.Run(part.name, func(t *testing.T) { part.run(c.in(t)) }) {
-			return
-		}
-	}
+	})
 }
 
 // testInstall times each step from helm install to the first completed trial.

@@ -95,7 +95,7 @@ crds: {install: false}
 nats: {bundled: {accounts: true, persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 1, resources: {requests: {cpu: 50m, memory: 64Mi}}}
-poolDefaults: {replicas: 0, allowStudyCommands: true}
+poolDefaults: {replicas: 0, allowStudyCommands: true, resources: {requests: {cpu: 50m, memory: 64Mi}}}
 pools: {default: {}, loops: {}, images: {}}
 `, c.tag))
 	t.Run("pool with your image", func(t *testing.T) { c.in(t).testImageSample() })
