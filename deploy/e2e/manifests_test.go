@@ -117,17 +117,19 @@ func (m *manifests) deleteAll(ctx context.Context) error {
 		if err == nil {
 			err = r.Delete(ctx, u.GetName(), metav1.DeleteOptions{PropagationPolicy: &foreground})
 		}
-		for err == nil {
-			if _, err = r.Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				err = ctx.Err()
-			case <-time.After(200 * time.Millisecond):
-			}
+		if err == nil {
+			err = poll(ctx, func(ctx context.Context) error {
+				switch _, err := r.Get(ctx, u.GetName(), metav1.GetOptions{}); {
+				case apierrors.IsNotFound(err):
+					return nil
+				case err != nil:
+					return err
+				default:
+					return errors.New("still there")
+				}
+			})
 		}
-		if !apierrors.IsNotFound(err) {
+		if err != nil && !apierrors.IsNotFound(err) {
 			problems = append(problems, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err))
 		}
 	}
