@@ -8,9 +8,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// probeFrom is the number of completed evaluations from which one is repeated to
-// learn whether the objective is noisy.
-const probeFrom = 8
+// While all repeated evaluations agree, another place is probed when probeFrom
+// evaluations have completed and whenever their number has grown probeGrowth
+// times: an objective can be free of noise in a part of its space alone.
+const (
+	probeFrom   = 8
+	probeGrowth = 4
+)
 
 // maxAgain is the largest share of evaluations that repeat an earlier one.
 const maxAgain = 0.3
@@ -19,7 +23,7 @@ const maxAgain = 0.3
 // which of the good points only were lucky.
 type replicas struct {
 	places []surrogate.Place
-	noise  surrogate.Noise
+	probe  bool // no two evaluations have differed yet
 	probed bool // a repeated evaluation is pending
 	done   int  // repeated evaluations, pending ones included
 }
@@ -31,10 +35,10 @@ func (s *search) newReplicas() *replicas {
 	}
 	d := s.model.Data
 	noise := s.options.Noise.of(d)
-	if noise == surrogate.NoiseFree {
+	c := &replicas{places: d.Places(), probe: noise != surrogate.Noisy}
+	if s.options.Noise == NoiseNo || c.probe && !probeDue(c.places) {
 		return nil
 	}
-	c := &replicas{places: d.Places(), noise: noise}
 	at := make(map[string]bool, len(c.places))
 	for _, p := range c.places {
 		at[surrogate.KeyOf(d.X.RawRowView(p.Row))] = true
@@ -49,6 +53,23 @@ func (s *search) newReplicas() *replicas {
 	return c
 }
 
+// probeDue reports whether another of the places should be evaluated twice, where
+// all that were have given the same value again.
+func probeDue(places []surrogate.Place) bool {
+	completed, twice := 0, 0
+	for _, p := range places {
+		completed += len(p.Values)
+		if len(p.Values) > 1 {
+			twice++
+		}
+	}
+	due := 0
+	for n := probeFrom; n <= completed; n *= probeGrowth {
+		due++
+	}
+	return twice < due
+}
+
 // again returns the observed place that is most worth another evaluation, with
 // the criterion's value of it; ok is false where there is none. Where no other
 // point is left, there is no bound on how many are repeated, and one that is
@@ -59,7 +80,7 @@ func (s *search) again(left bool) (best spot, ok bool) {
 		return spot{}, false
 	}
 	d := s.model.Data
-	if c.noise == surrogate.NoiseUnknown && (c.probed || d.Completed < probeFrom) {
+	if c.probe && c.probed {
 		return spot{}, false
 	}
 	if left && float64(c.done) > maxAgain*float64(d.Completed+s.pending) {
@@ -82,7 +103,7 @@ func (s *search) again(left bool) (best spot, ok bool) {
 	for i, p := range c.places {
 		x := d.X.RawRowView(p.Row)
 		busy := s.r.Sampler.BusyAt(x)
-		if busy && left {
+		if busy && left || c.probe && len(p.Values) > 1 {
 			continue
 		}
 		rival := lowest
@@ -90,7 +111,7 @@ func (s *search) again(left bool) (best spot, ok bool) {
 			rival = second
 		}
 		value := s.chance.ofImprovement(s.criterion.knowledge(means[i], variance[i], rival), logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
-		if c.noise == surrogate.NoiseUnknown {
+		if c.probe {
 			value = -means[i] // the probe is of the incumbent
 		}
 		if busy {

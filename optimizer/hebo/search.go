@@ -89,7 +89,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 			s.fantasise(rows(known[evaluated:]))
 		}
 	}
-	if s.replicas = s.newReplicas(); s.replicas != nil && s.replicas.noise == surrogate.Noisy {
+	if s.replicas = s.newReplicas(); s.replicas != nil && !s.replicas.probe {
 		s.criterion.noise = m.GP.Hyperparameters().Noise
 	}
 	count := o.options.Candidates
@@ -220,7 +220,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 			best = s.improve(ctx, starts)
 		}
 	}
-	if again, found := s.again(true); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.noise == surrogate.NoiseUnknown || again.value > best.value) {
+	if again, found := s.again(true); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.probe || again.value > best.value) {
 		return s.repeat(again), true
 	}
 	if len(starts) == 0 && !local {

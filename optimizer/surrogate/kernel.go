@@ -9,9 +9,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/warp"
 )
 
-// noisePrior is twice as wide, in log space, as gp.DefaultConfig's: objectives
-// here range from exact functions to validation errors of a few samples. A model
-// that must believe in noise measures the same place again and again.
+// noisePrior is twice as wide, in log space, as gp.DefaultConfig's, and its mode is
+// e⁻⁸ instead of e⁻⁵: objectives here range from exact functions to validation
+// errors of a few samples. A model that must believe in noise measures the same
+// place again and again.
 var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 
 // kernel returns the covariance function over the columns, and how its
