@@ -217,7 +217,7 @@ spec:
 `
 
 // TestTraces runs a study of a real training program whose leader's pod is killed
-// in the middle, and asks Jaeger for the trace of every trial.
+// in the middle, and another after it, and asks Jaeger for the trace of every trial.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -243,12 +243,16 @@ telemetry: {otlpEndpoint: %[3]q, env: {OTEL_METRICS_EXPORTER: none, OTEL_LOGS_EX
 	old := c.leader("")
 	c.delete(old, true)
 	now := c.leader(old)
-	c.completed(5*time.Minute, "traced")
+	// The next study is the new leader's alone, however little the first had left.
+	c.create(strings.Replace(tracedStudy, "{name: traced}", "{name: next}", 1))
 	folded := map[string]int{}
-	for _, trial := range c.trials("traced") {
-		leaders := c.checkTrace(trial, c.trace(jaeger, trial.GetTraceId()))
-		for _, l := range slices.Compact(slices.Sorted(slices.Values(leaders))) {
-			folded[l]++
+	for _, study := range []string{"traced", "next"} {
+		c.completed(5*time.Minute, study)
+		for _, trial := range c.trials(study) {
+			leaders := c.checkTrace(trial, c.trace(jaeger, trial.GetTraceId()))
+			for _, l := range slices.Compact(slices.Sorted(slices.Values(leaders))) {
+				folded[l]++
+			}
 		}
 	}
 	t.Logf("trials by the leader that folded them: %v; %s was killed, %s leads", folded, old, now)
