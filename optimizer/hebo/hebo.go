@@ -76,15 +76,15 @@ const (
 	NoiseNo   Noise = "no"
 )
 
-// of is what is known of the noise of the data's evaluations.
-func (n Noise) of(d *surrogate.Data) surrogate.Noise {
+// of is what is known of the noise of the places' evaluations.
+func (n Noise) of(places []surrogate.Place) surrogate.Noise {
 	switch n {
 	case NoiseYes:
 		return surrogate.Noisy
 	case NoiseNo:
 		return surrogate.NoiseFree
 	default:
-		return d.Noise()
+		return surrogate.NoiseOf(places)
 	}
 }
 

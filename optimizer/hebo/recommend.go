@@ -30,7 +30,7 @@ func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State,
 	if d.Completed < minCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
-	if noise.of(d) == surrogate.NoiseFree {
+	if noise.of(d.Places()) == surrogate.NoiseFree {
 		return best, nil
 	}
 	m, err := surrogate.Fit(ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))

@@ -30,13 +30,13 @@ type replicas struct {
 
 // newReplicas returns what may be evaluated again; nil where nothing should be.
 func (s *search) newReplicas() *replicas {
-	if !s.options.Replicate || !s.r.Repeats {
+	if !s.options.Replicate || !s.r.Repeats || s.options.Noise == NoiseNo {
 		return nil
 	}
 	d := s.model.Data
-	noise := s.options.Noise.of(d)
-	c := &replicas{places: d.Places(), probe: noise != surrogate.Noisy}
-	if s.options.Noise == NoiseNo || c.probe && !probeDue(c.places) {
+	places := d.Places()
+	c := &replicas{places: places, probe: s.options.Noise.of(places) != surrogate.Noisy}
+	if c.probe && !probeDue(places) {
 		return nil
 	}
 	at := make(map[string]bool, len(c.places))

@@ -61,10 +61,10 @@ const (
 	Noisy
 )
 
-// Noise reports whether evaluating a point again gives another value.
-func (d *Data) Noise() Noise {
+// NoiseOf reports whether evaluating a point again gave another value.
+func NoiseOf(places []Place) Noise {
 	answer := NoiseUnknown
-	for _, p := range d.Places() {
+	for _, p := range places {
 		if len(p.Values) < 2 {
 			continue
 		}
