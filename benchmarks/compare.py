@@ -41,6 +41,8 @@ def run(a):
 
 
 def play(todo, a):
+    if a.out.endswith(".xz"):
+        sys.exit(f"--out {a.out}: runs are added to a file that is not compressed, such as {a.out.removesuffix('.xz')}")
     failed = runner.run(todo, a.out, a.jobs)
     if failed:
         sys.exit(f"{failed} runs failed; the same command tries them again")

@@ -6,6 +6,7 @@ play.play returns, or `error`.
 
 import hashlib
 import json
+import lzma
 import os
 import sys
 
@@ -26,10 +27,10 @@ def key(run):
 
 
 def load(*paths):
-    """The runs of some files. A line that was cut off by an interruption is left out."""
+    """The runs of some files, which xz may have compressed. A line that was cut off by an interruption is left out."""
     runs = []
     for path in paths:
-        with open(path) as lines:
+        with lzma.open(path, "rt") if path.endswith(".xz") else open(path) as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     runs.append(json.loads(line))

@@ -1,5 +1,7 @@
 import contextlib
 import io
+import json
+import lzma
 import os
 import tempfile
 import unittest
@@ -87,6 +89,13 @@ class ResultsTest(unittest.TestCase):
             self.assertEqual([r["seed"] for r in results.load(path)], [0, 1, 2])
             self.assertEqual({key[3] for key in results.done(path)}, {0, 2})
             self.assertIn("runs.jsonl:3 is no run", said.getvalue())
+
+    def test_compressed_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "runs.jsonl.xz")
+            with lzma.open(path, "wt") as out:
+                out.write(json.dumps(line([1])) + "\n")
+            self.assertEqual(results.load(path), [line([1])])
 
     def test_programs_are_not_mixed(self):
         runs = [line([s], "fantasia:gp", seed=s, program=p) for p, s in (("old", 0), ("old", 1), ("new", 0))] + [line([3])]
