@@ -60,7 +60,7 @@ def ablate(a):
 
 
 def scale(a):
-    made = score.Scale.of([r for r in results.load(*a.runs) if not r["optimizer"].startswith(tuners.FANTASIA)])
+    made = score.Scale.of(results.load(*a.runs))
     made.save(a.out, a.note)
     print(f"{a.out}: {len(made.tasks)} tasks", file=sys.stderr)
 

@@ -14,6 +14,8 @@ import random
 import statistics
 from collections import defaultdict
 
+from .tuners import FANTASIA
+
 KINDS = ("fresh", "seen")
 
 
@@ -39,9 +41,9 @@ class Scale:
 
     @classmethod
     def of(cls, runs):
-        """That of a reference's runs; it needs `random` in batches on each task."""
+        """That of the runs of others than Fantasia; it needs `random` in batches on each task."""
         single, least, count = defaultdict(list), defaultdict(lambda: dict.fromkeys(KINDS, math.inf)), defaultdict(int)
-        for run in (r for r in runs if "error" not in r):
+        for run in (r for r in runs if "error" not in r and not r["optimizer"].startswith(FANTASIA)):
             task = run["task"]
             count[task] += 1
             looks = [int(at) for at in run["fresh"]]
