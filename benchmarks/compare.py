@@ -33,6 +33,13 @@ def words(text):
     return [word for word in text.split(",") if word]
 
 
+def growing(path):
+    """The path of a file that runs are added to."""
+    if path.endswith(".xz"):
+        raise argparse.ArgumentTypeError(f"{path}: runs are added to a file that is not compressed, such as {path.removesuffix('.xz')}")
+    return path
+
+
 def run(a):
     names, modes = definitions.select(a.tasks), words(a.modes)
     if set(modes) - set(clock.MODES):
@@ -41,8 +48,6 @@ def run(a):
 
 
 def play(todo, a):
-    if a.out.endswith(".xz"):
-        sys.exit(f"--out {a.out}: runs are added to a file that is not compressed, such as {a.out.removesuffix('.xz')}")
     failed = runner.run(todo, a.out, a.jobs)
     if failed:
         sys.exit(f"{failed} runs failed; the same command tries them again")
@@ -101,7 +106,7 @@ def times(a):
 def runs_options(v):
     v.add_argument("--tasks", default="open", help="open (36), other (72), all, other:12, names or patterns, with commas")
     v.add_argument("--trials", type=int, default=definitions.TRIALS, help="evaluations of a run")
-    v.add_argument("--out", required=True, help="a file of JSON lines; what it holds is not played again")
+    v.add_argument("--out", type=growing, required=True, help="a file of JSON lines; what it holds is not played again")
     v.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at once")
 
 
