@@ -20,11 +20,14 @@ _PARTS = (
     ({"acquisition": "logei"}, "LogEI"),
     ({"acquisition": "logpi"}, "LogPI"),
     ({"acquisition": "ucb"}, "UCB"),
+    ({"acquisition": "portfolio"}, "LogEI, every fourth time UCB"),
     ({"acquisition": "mace"}, "MACE"),
     ({"acquisition": "mace", "robust": False}, "MACE, not robust"),
     ({"fantasy": "none"}, "pending points ignored"),
     ({"replicate": False}, "no replication"),
     ({"replicate": True}, "replication"),
+    ({"escape": False}, "no escape"),
+    ({"escape": True}, "escape"),
 )
 
 _DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "study-file.md")

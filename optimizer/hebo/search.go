@@ -57,6 +57,7 @@ type search struct {
 	mace    *mace // nil for a single acquisition
 	// replicas is nil where no point is to be evaluated again.
 	replicas *replicas
+	trail    *trail // nil where no point is drawn at random
 }
 
 // newSearch prepares the search for the points after batch; feasible may be nil.
@@ -92,6 +93,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	if s.replicas = s.newReplicas(); s.replicas != nil && !s.replicas.probe {
 		s.criterion.noise = m.GP.Hyperparameters().Noise
 	}
+	s.trail = s.newTrail(batch)
 	count := o.options.Candidates
 	if ctx.Err() != nil {
 		count = min(count, hurried)
@@ -182,6 +184,9 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 		if (s.first+s.picked)%explore == 0 {
 			s.criterion.kind = UCB
 		}
+	}
+	if random, drawn := s.escape(); drawn {
+		return random, true
 	}
 	mean, variance := s.at.Posterior()
 	s.findIncumbents(mean)
@@ -326,6 +331,7 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	}
 	s.pending++
 	s.r.Sampler.Take(best.point)
+	s.trail.add(best.x)
 	s.picked++
 	if s.options.Fantasy != None {
 		s.fantasise(x)

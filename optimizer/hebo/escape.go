@@ -1,0 +1,109 @@
+package hebo
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// A search has contracted when at least half of its latest points lie within
+// samePoint of an earlier one in every coordinate: with noise, such points are
+// evaluations of one place, and a model that is wrong elsewhere never finds out.
+const (
+	latestPoints = 16
+	samePoint    = 0.05
+)
+
+// trail holds the coordinates of a study's points, pending and picked ones last.
+// The nil trail is that of a search that does not escape.
+type trail struct {
+	points [][]float64
+	near   []bool // of the latest points, whether an earlier one is the same
+}
+
+// newTrail returns nil where points are not to be drawn at random.
+func (s *search) newTrail(batch []optimizer.Suggestion) *trail {
+	if !s.options.Escape || s.r.Encoding.Discrete() || s.options.Noise.of(s.model.Data.Places()) != surrogate.Noisy {
+		return nil
+	}
+	var points []study.Point
+	for _, o := range s.r.Observations {
+		points = append(points, o.Point)
+	}
+	for _, p := range s.r.Pending {
+		points = append(points, p.Point)
+	}
+	for _, b := range batch {
+		points = append(points, b.Point)
+	}
+	t := &trail{}
+	for i, p := range points {
+		x := s.r.Encoding.Encode(p)
+		if i < len(points)-latestPoints {
+			t.points = append(t.points, x)
+			continue
+		}
+		t.add(x)
+	}
+	return t
+}
+
+// add adds a point to the end.
+func (t *trail) add(x []float64) {
+	if t == nil {
+		return
+	}
+	t.near = append(t.near, slices.ContainsFunc(t.points, func(y []float64) bool { return same(x, y) }))
+	t.points = append(t.points, x)
+}
+
+func same(x, y []float64) bool {
+	for k := range x {
+		if math.Abs(x[k]-y[k]) > samePoint {
+			return false
+		}
+	}
+	return true
+}
+
+// contracted reports whether the search has.
+func (t *trail) contracted() bool {
+	if t == nil || len(t.near) < latestPoints {
+		return false
+	}
+	count := 0
+	for _, near := range t.near[len(t.near)-latestPoints:] {
+		if near {
+			count++
+		}
+	}
+	return 2*count >= latestPoints
+}
+
+// escape draws every second point at random, from the priors of parameters where
+// there are any, while the search has contracted; ok is false for the others.
+func (s *search) escape() (suggestion optimizer.Suggestion, ok bool) {
+	if !s.trail.contracted() || (s.first+s.picked)%2 != 0 {
+		return suggestion, false
+	}
+	uniform := optimizer.Uniform(s.r.Rand)
+	point, err := s.r.Sampler.Draw(func(x []float64) {
+		uniform(x)
+		if s.beliefs != nil {
+			s.beliefs.draw(x)
+		}
+	})
+	if err != nil {
+		return suggestion, false
+	}
+	drawn, found := s.bestOf([]place{{point, s.r.Encoding.Encode(point)}}, math.Inf(-1))
+	if !found {
+		return suggestion, false // the model has no value for it
+	}
+	suggestion = s.pick(drawn)
+	suggestion.Reasons.Note = "drawn at random: the latest points were practically the same ones"
+	return suggestion, true
+}
