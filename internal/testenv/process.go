@@ -180,11 +180,22 @@ func (p *Process) Stop() {
 	}
 }
 
-// Pause stops the process in its tracks with SIGSTOP: its connections stay open
-// and nothing answers.
+// Pause stops the process in its tracks with SIGSTOP, and waits until all of its
+// threads have stopped: its connections stay open and nothing answers. The process
+// is not paused already.
 func (p *Process) Pause() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
+	for deadline := time.Now().Add(stopTimeout); ; time.Sleep(pollEvery) {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		switch {
+		case err == nil && status.Stopped():
+			return
+		case err != nil && !errors.Is(err, syscall.EINTR) || time.Now().After(deadline):
+			p.t.Fatalf("%s did not stop: %v", p.name, err)
+		}
+	}
 }
 
 // Resume lets a paused process go on.
