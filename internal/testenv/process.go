@@ -186,15 +186,17 @@ func (p *Process) Stop() {
 func (p *Process) Pause() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
-	for deadline := time.Now().Add(stopTimeout); ; time.Sleep(pollEvery) {
+	runs := errors.New("it still runs")
+	err := poll(p.t.Context(), stopTimeout, func(context.Context) (bool, error) {
 		var status syscall.WaitStatus
 		_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
-		switch {
-		case err == nil && status.Stopped():
-			return
-		case err != nil && !errors.Is(err, syscall.EINTR) || time.Now().After(deadline):
-			p.t.Fatalf("%s did not stop: %v", p.name, err)
+		if err == nil && !status.Stopped() {
+			return false, runs
 		}
+		return !errors.Is(err, syscall.EINTR), err
+	})
+	if err != nil {
+		p.t.Fatalf("%s does not stop: %v", p.name, err)
 	}
 }
 

@@ -89,6 +89,9 @@ func (c *belief) quantile(u float64) float64 {
 // draw moves a point that is uniform in the unit cube to one that is distributed
 // as the priors.
 func (b *beliefs) draw(x []float64) {
+	if b == nil {
+		return
+	}
 	for i := range x {
 		x[i] = b.columns[i].quantile(x[i])
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -24,9 +26,10 @@ type trail struct {
 	near   []bool // of the latest points, whether an earlier one is the same
 }
 
-// newTrail returns nil where points are not to be drawn at random.
-func (s *search) newTrail(batch []optimizer.Suggestion) *trail {
-	if !s.options.Escape || s.r.Encoding.Discrete() || s.options.Noise.of(s.model.Data.Places()) != surrogate.Noisy {
+// newTrail returns nil where points are not to be drawn at random; noise is what is
+// known of it.
+func (s *search) newTrail(noise surrogate.Noise, batch []optimizer.Suggestion) *trail {
+	if !s.options.Escape || s.r.Encoding.Discrete() || noise != surrogate.Noisy {
 		return nil
 	}
 	var points []study.Point
@@ -56,17 +59,9 @@ func (t *trail) add(x []float64) {
 	if t == nil {
 		return
 	}
-	t.near = append(t.near, slices.ContainsFunc(t.points, func(y []float64) bool { return same(x, y) }))
+	same := func(y []float64) bool { return floats.Distance(x, y, math.Inf(1)) <= samePoint }
+	t.near = append(t.near, slices.ContainsFunc(t.points, same))
 	t.points = append(t.points, x)
-}
-
-func same(x, y []float64) bool {
-	for k := range x {
-		if math.Abs(x[k]-y[k]) > samePoint {
-			return false
-		}
-	}
-	return true
 }
 
 // contracted reports whether the search has.
@@ -92,9 +87,7 @@ func (s *search) escape() (suggestion optimizer.Suggestion, ok bool) {
 	uniform := optimizer.Uniform(s.r.Rand)
 	point, err := s.r.Sampler.Draw(func(x []float64) {
 		uniform(x)
-		if s.beliefs != nil {
-			s.beliefs.draw(x)
-		}
+		s.beliefs.draw(x)
 	})
 	if err != nil {
 		return suggestion, false

@@ -28,20 +28,19 @@ type replicas struct {
 	done   int  // repeated evaluations, pending ones included
 }
 
-// newReplicas returns what may be evaluated again; nil where nothing should be.
-func (s *search) newReplicas() *replicas {
+// newReplicas returns which of the places may be evaluated again, given what is
+// known of their noise; nil where none should be.
+func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *replicas {
 	if !s.options.Replicate || !s.r.Repeats || s.options.Noise == NoiseNo {
 		return nil
 	}
-	d := s.model.Data
-	places := d.Places()
-	c := &replicas{places: places, probe: s.options.Noise.of(places) != surrogate.Noisy}
+	c := &replicas{places: places, probe: noise != surrogate.Noisy}
 	if c.probe && !probeDue(places) {
 		return nil
 	}
 	at := make(map[string]bool, len(c.places))
 	for _, p := range c.places {
-		at[surrogate.KeyOf(d.X.RawRowView(p.Row))] = true
+		at[surrogate.KeyOf(s.model.Data.X.RawRowView(p.Row))] = true
 		c.done += len(p.Values) - 1
 	}
 	for _, p := range s.r.Pending {

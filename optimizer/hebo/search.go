@@ -90,10 +90,12 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 			s.fantasise(rows(known[evaluated:]))
 		}
 	}
-	if s.replicas = s.newReplicas(); s.replicas != nil && !s.replicas.probe {
+	places := m.Data.Places()
+	noise := o.options.Noise.of(places)
+	if s.replicas = s.newReplicas(places, noise); s.replicas != nil && !s.replicas.probe {
 		s.criterion.noise = m.GP.Hyperparameters().Noise
 	}
-	s.trail = s.newTrail(batch)
+	s.trail = s.newTrail(noise, batch)
 	count := o.options.Candidates
 	if ctx.Err() != nil {
 		count = min(count, hurried)
