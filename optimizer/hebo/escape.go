@@ -78,10 +78,18 @@ func (t *trail) contracted() bool {
 	return 2*count >= latestPoints
 }
 
+// mayEscape reports whether trial n may be drawn at random after the given number
+// that were: at most 2√n of n trials are, so that their share falls like 1/√n. What
+// many random points did not find, one more hardly will.
+func mayEscape(n, escapes int) bool {
+	return n%2 == 0 && escapes*escapes < 4*n
+}
+
 // escape draws every second point at random, from the priors of parameters where
-// there are any, while the search has contracted; ok is false for the others.
+// there are any, while the search has contracted and not too many were; ok is false
+// for the others.
 func (s *search) escape() (suggestion optimizer.Suggestion, ok bool) {
-	if !s.trail.contracted() || (s.first+s.picked)%2 != 0 {
+	if !s.trail.contracted() || !mayEscape(s.first+s.picked, s.memory.Escapes) {
 		return suggestion, false
 	}
 	uniform := optimizer.Uniform(s.r.Rand)
@@ -96,6 +104,7 @@ func (s *search) escape() (suggestion optimizer.Suggestion, ok bool) {
 	if !found {
 		return suggestion, false // the model has no value for it
 	}
+	s.memory.Escapes++
 	suggestion = s.pick(drawn)
 	suggestion.Reasons.Note = "drawn at random: the latest points were practically the same ones"
 	return suggestion, true

@@ -46,8 +46,9 @@ func TestContracted(t *testing.T) {
 }
 
 // escapes are which of a request's eight points are drawn at random, after 24
-// random points and 12 that are practically the best of them.
-func escapes(t *testing.T, options Options, noise float64, prior *study.Prior) []bool {
+// random points and 12 that are practically the best of them, and after as many
+// escapes as are given.
+func escapes(t *testing.T, options Options, noise float64, prior *study.Prior, before int) []bool {
 	t.Helper()
 	parameters := []study.Parameter{
 		{Name: "a", Type: study.Float, Min: number(0), Max: number(1), Prior: prior},
@@ -71,10 +72,15 @@ func escapes(t *testing.T, options Options, noise float64, prior *study.Prior) [
 	for i := range 11 {
 		observe(0.5, 0.5+0.001*float64(i/2), noise*float64(i%2))
 	}
+	s.State = (&memory{Version: memoryVersion, Escapes: before}).state()
 	var drawn []bool
+	count := before
 	for _, b := range s.Ask(8) {
 		random := strings.HasPrefix(b.Reasons.Note, "drawn at random: the latest")
 		drawn = append(drawn, random)
+		if random {
+			count++
+		}
 		if random && (b.Reasons.Mean == nil || b.Reasons.Acquisition["logei"] == 0) {
 			t.Errorf("a random point is given no reasons: %+v", b.Reasons)
 		}
@@ -82,28 +88,51 @@ func escapes(t *testing.T, options Options, noise float64, prior *study.Prior) [
 			t.Errorf("a random point has a = %v, far from its prior", b.Point["a"])
 		}
 	}
+	if after := readMemory(s.State, options.Surrogate.NumParams(optimizer.NewEncoding(s.Problem.Space))).Escapes; after != count {
+		t.Errorf("%d escapes are remembered, want %d", after, count)
+	}
 	return drawn
 }
 
+// Of 100 trials at most 20 are drawn to escape, of 10,000 at most 200.
+func TestMayEscape(t *testing.T) {
+	for _, c := range []struct {
+		trial, escapes int
+		want           bool
+	}{
+		{18, 0, true}, {19, 0, false},
+		{100, 19, true}, {100, 20, false}, {99, 0, false},
+		{10_000, 199, true}, {10_000, 200, false},
+	} {
+		if got := mayEscape(c.trial, c.escapes); got != c.want {
+			t.Errorf("trial %d after %d escapes: %v, want %v", c.trial, c.escapes, got, c.want)
+		}
+	}
+}
+
 func TestEscape(t *testing.T) {
-	on := DefaultOptions()
-	on.Escape = true
+	off := DefaultOptions()
+	off.Escape = false
 	second := []bool{false, true, false, true, false, true, false, true} // trials 38, 40, …
+	few := []bool{false, true, false, false, false, false, false, true} // 2√38 is 12.3, 2√44 13.3
 	none := make([]bool, 8)
 	for _, c := range []struct {
 		name    string
 		options Options
 		noise   float64
 		prior   *study.Prior
+		before  int
 		want    []bool
 	}{
-		{"with noise", on, 0.1, nil, second},
-		{"without noise", on, 0, nil, none},
-		{"by default", DefaultOptions(), 0.1, nil, none},
-		{"from a prior", on, 0.1, &study.Prior{Mean: number(0.1), SD: number(0.02)}, second},
+		{"with noise", DefaultOptions(), 0.1, nil, 0, second},
+		{"without noise", DefaultOptions(), 0, nil, 0, none},
+		{"switched off", off, 0.1, nil, 0, none},
+		{"after 12 escapes", DefaultOptions(), 0.1, nil, 12, few},
+		{"after 14 escapes", DefaultOptions(), 0.1, nil, 14, none},
+		{"from a prior", DefaultOptions(), 0.1, &study.Prior{Mean: number(0.1), SD: number(0.02)}, 0, second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := escapes(t, c.options, c.noise, c.prior); !slices.Equal(got, c.want) {
+			if got := escapes(t, c.options, c.noise, c.prior, c.before); !slices.Equal(got, c.want) {
 				t.Errorf("drawn at random: %v, want %v", got, c.want)
 			}
 		})

@@ -17,6 +17,8 @@ const memoryVersion = 1
 type memory struct {
 	Version int    `json:"version"`
 	Cursor  uint64 `json:"cursor,omitempty"`
+	// Escapes counts the points that were drawn at random to escape.
+	Escapes int `json:"escapes,omitempty"`
 	// Fitted is nil before the first fit.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
 	// Failures are those of the models of failures, by kind.
@@ -28,7 +30,7 @@ type memory struct {
 func readMemory(state optimizer.State, params int) *memory {
 	fresh := &memory{Version: memoryVersion}
 	var m memory
-	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 {
+	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 || m.Escapes < 0 {
 		return fresh
 	}
 	if m.Fitted != nil && (len(m.Fitted.Kernel) != params || !positive(m.Fitted.Noise)) {

@@ -58,11 +58,12 @@ type search struct {
 	// replicas is nil where no point is to be evaluated again.
 	replicas *replicas
 	trail    *trail // nil where no point is drawn at random
+	memory   *memory
 }
 
 // newSearch prepares the search for the points after batch; feasible may be nil.
-func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, feasible *surrogate.Feasibility, batch []optimizer.Suggestion) *search {
-	s := &search{r: r, model: m, options: o.options, penalty: &penalty{}, chance: newChance(feasible, m.Data), first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
+func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, feasible *surrogate.Feasibility, batch []optimizer.Suggestion, memory *memory) *search {
+	s := &search{r: r, model: m, memory: memory, options: o.options, penalty: &penalty{}, chance: newChance(feasible, m.Data), first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
 	draws := 1
 	if o.options.Fantasy == Draws {
 		draws = o.options.Draws
