@@ -114,7 +114,7 @@ func TestEscape(t *testing.T) {
 	off := DefaultOptions()
 	off.Escape = false
 	second := []bool{false, true, false, true, false, true, false, true} // trials 38, 40, …
-	few := []bool{false, true, false, false, false, false, false, true} // 2√38 is 12.3, 2√44 13.3
+	few := []bool{false, true, false, false, false, false, false, true}  // 2√38 is 12.3, 2√44 13.3
 	none := make([]bool, 8)
 	for _, c := range []struct {
 		name    string
