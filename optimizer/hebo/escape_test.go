@@ -111,8 +111,8 @@ func TestMayEscape(t *testing.T) {
 }
 
 func TestEscape(t *testing.T) {
-	off := DefaultOptions()
-	off.Escape = false
+	on := DefaultOptions()
+	on.Escape = true
 	second := []bool{false, true, false, true, false, true, false, true} // trials 38, 40, …
 	few := []bool{false, true, false, false, false, false, false, true}  // 2√38 is 12.3, 2√44 13.3
 	none := make([]bool, 8)
@@ -124,12 +124,12 @@ func TestEscape(t *testing.T) {
 		before  int
 		want    []bool
 	}{
-		{"with noise", DefaultOptions(), 0.1, nil, 0, second},
-		{"without noise", DefaultOptions(), 0, nil, 0, none},
-		{"switched off", off, 0.1, nil, 0, none},
-		{"after 12 escapes", DefaultOptions(), 0.1, nil, 12, few},
-		{"after 14 escapes", DefaultOptions(), 0.1, nil, 14, none},
-		{"from a prior", DefaultOptions(), 0.1, &study.Prior{Mean: number(0.1), SD: number(0.02)}, 0, second},
+		{"with noise", on, 0.1, nil, 0, second},
+		{"without noise", on, 0, nil, 0, none},
+		{"by default", DefaultOptions(), 0.1, nil, 0, none},
+		{"after 12 escapes", on, 0.1, nil, 12, few},
+		{"after 14 escapes", on, 0.1, nil, 14, none},
+		{"from a prior", on, 0.1, &study.Prior{Mean: number(0.1), SD: number(0.02)}, 0, second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := escapes(t, c.options, c.noise, c.prior, c.before); !slices.Equal(got, c.want) {

@@ -41,7 +41,7 @@ func TestProbesOfAnObjectiveWithoutNoise(t *testing.T) {
 func TestNoiseThatTheFirstProbeMisses(t *testing.T) {
 	rng := optimizer.NewRand(1, 1)
 	drawn := map[string]float64{}
-	of, _ := repeats(t, 200, func(trial int, key string) float64 {
+	of, _ := repeats(t, 80, func(trial int, key string) float64 {
 		if _, known := drawn[key]; !known || trial > 9 {
 			drawn[key] = 0.02 * rng.NormFloat64()
 		}
