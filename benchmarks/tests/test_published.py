@@ -23,6 +23,7 @@ class PublishedTest(unittest.TestCase):
     def test_escape(self):
         scale = os.path.join(BENCHMARKS, "scale.json")
         self.holds("escape.jsonl.xz", lambda _: score.Scale.load(scale), ("scores-batch", "ablation"))
+        self.holds("escape-open.jsonl.xz", lambda _: score.Scale.load(scale), ("ablation",))
 
 
 if __name__ == "__main__":
