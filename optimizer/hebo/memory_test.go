@@ -13,7 +13,7 @@ import (
 func TestMemory(t *testing.T) {
 	h := gp.Hyperparameters{Kernel: []float64{0.1, -2.5, 1.0 / 3}, Noise: 1e-4}
 	m := readMemory(nil, 3)
-	m.Cursor = 17
+	m.Cursor, m.Escapes = 17, 5
 	m.remember(h)
 	back := readMemory(m.state(), 3)
 	if diff := cmp.Diff(m, back); diff != "" {
@@ -21,6 +21,9 @@ func TestMemory(t *testing.T) {
 	}
 	if other := readMemory(m.state(), 4); other.Fitted != nil || other.Cursor != 0 {
 		t.Errorf("the memory of another space is read as %+v", other)
+	}
+	if other := readMemory(optimizer.State(`{"version": 1, "cursor": 17, "escapes": -1}`), 3); other.Escapes != 0 || other.Cursor != 0 {
+		t.Errorf("a memory of less than no escapes is read as %+v", other)
 	}
 	for _, noise := range []float64{math.NaN(), math.Inf(1)} {
 		m.Fitted.Noise = noise
