@@ -128,7 +128,8 @@ type Optimizer interface {
 	Suggest(ctx context.Context, p *Problem, state State, n int, rng *rand.Rand) ([]Suggestion, State, error)
 }
 
-// Recommendation is the evaluated point whose posterior mean is best.
+// Recommendation is the evaluated point whose posterior mean is best. Mean and SD
+// are in the objective's units.
 type Recommendation struct {
 	Trial int         `json:"trial"`
 	Mean  float64     `json:"mean"`

@@ -3,6 +3,7 @@ package hebo
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -18,7 +19,9 @@ import (
 // the best value, with a standard deviation of 0. Of more than surrogate.MaxPoints
 // observations it considers some, as the optimiser does; the best are among
 // them. Where noise says that there is none, or repeated evaluations do, it is the
-// best value. The error is that of a context that ended.
+// best value. In a finite space, where the optimiser repeats none and nothing else
+// has, it is the point whose value and posterior mean are best together. The error
+// is that of a context that ended.
 func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State, noise Noise) (*optimizer.Recommendation, error) {
 	best := bestValue(p)
 	if best == nil || noise == NoiseNo { // which takes no look at the data
@@ -30,24 +33,36 @@ func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State,
 	if d.Completed < minCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
-	if noise.of(d.Places()) == surrogate.NoiseFree {
+	known := noise.of(d.Places())
+	if known == surrogate.NoiseFree {
 		return best, nil
+	}
+	exact := 0.0
+	if known == surrogate.NoiseUnknown && encoding.Discrete() {
+		exact = evenOdds
 	}
 	m, err := surrogate.Fit(ctx, d, options, readMemory(state, options.NumParams(encoding)).Fitted, optimizer.NewRand(p.Seed, len(p.Observations)))
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("recommend: %w", ctx.Err())
 	}
 	if err == nil {
-		if r := recommend(m, p); r != nil {
+		if r := recommend(m, p, exact); r != nil {
 			return r, nil
 		}
 	}
 	return best, nil // where the outcomes allow no model, the best value is an answer
 }
 
-// recommend returns the best completed observation of the model; nil where its
-// mean is too large for a float64.
-func recommend(m *surrogate.Model, p *optimizer.Problem) *optimizer.Recommendation {
+// evenOdds is the probability that evaluations of a finite space are free of noise
+// while none was repeated. No model can tell: what its smooth part does not explain
+// is either noise or detail, and the likelihood is the same.
+const evenOdds = 0.5
+
+// recommend returns the completed observation of the model that has the lowest
+// expected outcome, where evaluations are exact with the given probability: then the
+// outcome is the one that was observed, else the posterior's. It is nil where the
+// expectation is too large for a float64.
+func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimizer.Recommendation {
 	var completed []int // rows of the data
 	for row, i := range m.Data.Of {
 		if p.Observations[i].Outcome == optimizer.OutcomeCompleted {
@@ -60,14 +75,24 @@ func recommend(m *surrogate.Model, p *optimizer.Problem) *optimizer.Recommendati
 		x.SetRow(i, m.Data.X.RawRowView(row))
 	}
 	mean, variance := m.GP.Posterior(x)
-	best := lowest(mean, 1)[0]
+	outcomes := make([]float64, len(completed))
+	for i, row := range completed {
+		outcomes[i] = exact*m.Data.Y[row] + (1-exact)*mean[i]
+	}
+	best := lowest(outcomes, 1)[0]
+	o := p.Observations[m.Data.Of[completed[best]]]
 	expected, spread := m.Data.Moments(mean[best], variance[best])
-	value, sd := finite(expected), finite(spread)
+	value, sd := finite(exact*o.Value+(1-exact)*expected), finite(mixtureSD(exact, o.Value-expected, spread))
 	if value == nil || sd == nil {
 		return nil
 	}
-	o := p.Observations[m.Data.Of[completed[best]]]
 	return &optimizer.Recommendation{Trial: o.Trial, Mean: *value, SD: *sd, Point: o.Point}
+}
+
+// mixtureSD is the standard deviation of what is a number with probability p, and else
+// has the standard deviation sd around one that is apart from it.
+func mixtureSD(p, apart, sd float64) float64 {
+	return math.Sqrt(1-p) * math.Hypot(sd, math.Sqrt(p)*apart)
 }
 
 // bestValue returns the first observation with the best value, nil if none completed.

@@ -7,7 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distmv"
+
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -128,5 +133,86 @@ func TestRecommendEndsWithItsContext(t *testing.T) {
 	cancel()
 	if _, err := Recommend(ctx, &s.Problem, s.State, NoiseAuto); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// Where a finite space repeats no point, detail and noise look the same. Here outcomes
+// are a smooth function, drawn from a Gaussian process over 10×10 points, plus something
+// of each point: where that is detail, the recommended points are better on average than
+// the best posterior means; where it is noise, better than the best values.
+func TestRecommendUnknownNoise(t *testing.T) {
+	const side, observed, objectives = 10, 40, 100
+	level := func(name string) study.Parameter {
+		lo, hi := 0.0, side-1.0
+		return study.Parameter{Name: name, Type: study.Int, Min: &lo, Max: &hi}
+	}
+	space := optimizertest.Space(t, []study.Parameter{level("a"), level("b")}, nil)
+	encoding := optimizer.NewEncoding(space)
+	x := mat.NewDense(side*side, 2, nil)
+	points := make([]study.Point, side*side)
+	for i := range points {
+		points[i] = study.Point{"a": int64(i % side), "b": int64(i / side)}
+		x.SetRow(i, encoding.Encode(points[i]))
+	}
+	covariance := mat.NewSymDense(side*side, nil)
+	kernel.NewMatern52(make([]kernel.Column, 2)).Prepare([]float64{math.Log(0.4), math.Log(0.4), 0}, x, false).Gram(covariance)
+	for i := range side * side {
+		covariance.SetSym(i, i, covariance.At(i, i)+1e-9)
+	}
+	rng := optimizer.NewRand(1, 1)
+	smooth, ok := distmv.NewNormal(make([]float64, side*side), covariance, rng)
+	if !ok {
+		t.Fatal("the covariance matrix is not positive definite")
+	}
+	type losses struct{ recommended, best, mean float64 }
+	var detail, noise losses
+	for range objectives {
+		f := smooth.Rand(nil)
+		y := slices.Clone(f)
+		for k := range y {
+			y[k] += 0.3 * rng.NormFloat64()
+		}
+		p := &optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: observed, First: observed + 1}
+		at := rng.Perm(side * side)[:observed]
+		for trial, k := range at {
+			p.Observations = append(p.Observations, optimizer.Observation{
+				Trial: trial + 1, Point: points[k], Outcome: optimizer.OutcomeCompleted, Value: y[k],
+			})
+		}
+		for setting, loss := range map[Noise][2]*float64{
+			NoiseAuto: {&detail.recommended, &noise.recommended},
+			NoiseNo:   {&detail.best, &noise.best},
+			NoiseYes:  {&detail.mean, &noise.mean},
+		} {
+			got, err := Recommend(t.Context(), p, nil, setting)
+			if err != nil || got == nil {
+				t.Fatalf("noise: %s: %v, %v", setting, got, err)
+			}
+			*loss[0] += y[at[got.Trial-1]] / objectives
+			*loss[1] += f[at[got.Trial-1]] / objectives
+		}
+	}
+	if !(detail.recommended < detail.mean) {
+		t.Errorf("with detail, recommended points are worth %.4f, the best posterior means %.4f", detail.recommended, detail.mean)
+	}
+	if !(noise.recommended < noise.best) {
+		t.Errorf("with noise, recommended points are worth %.4f, the best values %.4f", noise.recommended, noise.best)
+	}
+}
+
+// The moments of a mixture of a number and a normal distribution, against those of
+// draws from it.
+func TestMixtureSD(t *testing.T) {
+	rng := optimizer.NewRand(1, 2)
+	const p, value, mean, sd = 0.3, 2.0, -1.0, 0.7
+	draws := make([]float64, 200_000)
+	for i := range draws {
+		draws[i] = value
+		if rng.Float64() > p {
+			draws[i] = mean + sd*rng.NormFloat64()
+		}
+	}
+	if got, want := mixtureSD(p, value-mean, sd), stat.StdDev(draws, nil); math.Abs(got-want) > 0.01 {
+		t.Errorf("%v, of draws %v", got, want)
 	}
 }
