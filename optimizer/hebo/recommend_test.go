@@ -21,10 +21,19 @@ import (
 // line returns a study of one float whose trials have the values at the places.
 func line(t *testing.T, places, values []float64) *optimizer.Problem {
 	t.Helper()
-	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 100, First: len(values) + 1}
+	points := make([]study.Point, len(values))
+	for i := range points {
+		points[i] = study.Point{"x1": places[i]}
+	}
+	return completed(optimizertest.Cube(t, 1, 0, 1), points, values)
+}
+
+// completed returns a study whose trials have the values at the points.
+func completed(space *study.Space, points []study.Point, values []float64) *optimizer.Problem {
+	p := &optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: 100, First: len(values) + 1}
 	for i, v := range values {
 		p.Observations = append(p.Observations, optimizer.Observation{
-			Trial: i + 1, Point: study.Point{"x1": places[i]}, Outcome: optimizer.OutcomeCompleted, Value: v,
+			Trial: i + 1, Point: points[i], Outcome: optimizer.OutcomeCompleted, Value: v,
 		})
 	}
 	return p
@@ -143,19 +152,17 @@ func TestRecommendEndsWithItsContext(t *testing.T) {
 func TestRecommendUnknownNoise(t *testing.T) {
 	const side, observed, objectives = 10, 40, 50
 	level := func(name string) study.Parameter {
-		lo, hi := 0.0, side-1.0
-		return study.Parameter{Name: name, Type: study.Int, Min: &lo, Max: &hi}
+		return study.Parameter{Name: name, Type: study.Int, Min: number(0), Max: number(side - 1)}
 	}
 	space := optimizertest.Space(t, []study.Parameter{level("a"), level("b")}, nil)
 	encoding := optimizer.NewEncoding(space)
-	x := mat.NewDense(side*side, 2, nil)
-	points := make([]study.Point, side*side)
-	for i := range points {
-		points[i] = study.Point{"a": int64(i % side), "b": int64(i / side)}
-		x.SetRow(i, encoding.Encode(points[i]))
+	grid := make([]place, side*side)
+	for i := range grid {
+		point := study.Point{"a": int64(i % side), "b": int64(i / side)}
+		grid[i] = place{point, encoding.Encode(point)}
 	}
 	covariance := mat.NewSymDense(side*side, nil)
-	kernel.NewMatern52(make([]kernel.Column, 2)).Prepare([]float64{math.Log(0.4), math.Log(0.4), 0}, x, false).Gram(covariance)
+	kernel.NewMatern52(make([]kernel.Column, 2)).Prepare([]float64{math.Log(0.4), math.Log(0.4), 0}, rows(grid), false).Gram(covariance)
 	for i := range side * side {
 		covariance.SetSym(i, i, covariance.At(i, i)+1e-9)
 	}
@@ -172,13 +179,12 @@ func TestRecommendUnknownNoise(t *testing.T) {
 		for k := range y {
 			y[k] += 0.3 * rng.NormFloat64()
 		}
-		p := &optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: observed, First: observed + 1}
 		at := rng.Perm(side * side)[:observed]
+		points, values := make([]study.Point, observed), make([]float64, observed)
 		for trial, k := range at {
-			p.Observations = append(p.Observations, optimizer.Observation{
-				Trial: trial + 1, Point: points[k], Outcome: optimizer.OutcomeCompleted, Value: y[k],
-			})
+			points[trial], values[trial] = grid[k].point, y[k]
 		}
+		p := completed(space, points, values)
 		for setting, loss := range map[Noise][2]*float64{
 			NoiseAuto: {&detail.recommended, &noise.recommended},
 			NoiseNo:   {&detail.best, &noise.best},
