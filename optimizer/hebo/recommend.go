@@ -82,17 +82,18 @@ func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimiz
 	best := lowest(outcomes, 1)[0]
 	o := p.Observations[m.Data.Of[completed[best]]]
 	expected, spread := m.Data.Moments(mean[best], variance[best])
-	value, sd := finite(exact*o.Value+(1-exact)*expected), finite(mixtureSD(exact, o.Value-expected, spread))
+	value, sd := finite(exact*o.Value+(1-exact)*expected), finite(mixtureSD(exact, o.Value, expected, spread))
 	if value == nil || sd == nil {
 		return nil
 	}
 	return &optimizer.Recommendation{Trial: o.Trial, Mean: *value, SD: *sd, Point: o.Point}
 }
 
-// mixtureSD is the standard deviation of what is a number with probability p, and else
-// has the standard deviation sd around one that is apart from it.
-func mixtureSD(p, apart, sd float64) float64 {
-	return math.Sqrt(1-p) * math.Hypot(sd, math.Sqrt(p)*apart)
+// mixtureSD is the standard deviation of what is the number value with probability p,
+// and else has the given mean and standard deviation.
+func mixtureSD(p, value, mean, sd float64) float64 {
+	root := math.Sqrt(p)
+	return math.Sqrt(1-p) * math.Hypot(sd, root*value-root*mean)
 }
 
 // bestValue returns the first observation with the best value, nil if none completed.

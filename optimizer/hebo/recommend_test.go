@@ -218,7 +218,11 @@ func TestMixtureSD(t *testing.T) {
 			draws[i] = mean + sd*rng.NormFloat64()
 		}
 	}
-	if got, want := mixtureSD(p, value-mean, sd), stat.StdDev(draws, nil); math.Abs(got-want) > 0.01 {
+	if got, want := mixtureSD(p, value, mean, sd), stat.StdDev(draws, nil); math.Abs(got-want) > 0.01 {
 		t.Errorf("%v, of draws %v", got, want)
+	}
+	// A value that cannot be is of no account, however far away it is.
+	if got := mixtureSD(0, math.MaxFloat64, -math.MaxFloat64, sd); got != sd {
+		t.Errorf("with probability 0: %v, want %v", got, sd)
 	}
 }
