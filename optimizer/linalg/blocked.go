@@ -8,7 +8,10 @@ import (
 
 // block is how many rows of the factor are worked on at once: strip by strip,
 // so that nearly all work is in products.
-const block = 64
+const block = 128
+
+// grain is how many columns a goroutine takes at a time.
+const grain = 64
 
 // padded returns n filled up to whole strips.
 func padded(n int) int { return (n + strip - 1) / strip * strip }
@@ -48,7 +51,7 @@ func (f factor) factorize(n int) bool {
 			return false
 		}
 		rest := j + size
-		Parallel(n-rest, block, func(_, lo, hi int) {
+		Parallel(n-rest, grain, func(_, lo, hi int) {
 			right := f.upper.from(j, rest+lo)
 			product{sign: -1, a: above.transposed(), b: f.upper.from(0, rest+lo), rows: size, cols: hi - lo, terms: j}.addTo(right)
 			diagonal.solveBlockL(right, 0, size, hi-lo)
@@ -111,7 +114,7 @@ func (f factor) logDiagonal(n int) (sum float64) {
 func (f factor) solveL(b matrix, n, cols int) { f.solveBelow(b, 0, 0, n, cols) }
 
 // solveBelow is solveL from row lo on, where the rows before are solved, and
-// zero before row from. Both are multiples of block.
+// zero before row from. Both are multiples of strip.
 func (f factor) solveBelow(b matrix, from, lo, n, cols int) {
 	for i := lo; i < n; i += block {
 		size := min(block, n-i)
@@ -155,7 +158,7 @@ func (f factor) solveBlockLT(b matrix, n, cols int) {
 // invert sets the lower triangle of inverse, n×n, to that of L⁻¹. Of what is
 // above, it sets the blocks on the diagonal to zero. n must be of whole strips.
 func (f factor) invert(inverse matrix, n int) {
-	Parallel(n, block, func(_, lo, hi int) {
+	Parallel(n, grain, func(_, lo, hi int) {
 		for i := lo; i < n; i++ {
 			row := inverse.from(i, lo).row(0, hi-lo)
 			clear(row)
@@ -174,9 +177,9 @@ func (f factor) invert(inverse matrix, n int) {
 // square sets the upper triangle of dst, n×n, to that of aᵀ·a for the lower
 // triangular a that invert sets.
 func square(dst, a matrix, n int) {
-	Parallel(n, block, func(_, lo, hi int) {
-		for i := 0; i < hi; i += block {
-			size := min(block, n-i)
+	Parallel(n, grain, func(_, lo, hi int) {
+		for i := 0; i < hi; i += grain {
+			size := min(grain, n-i)
 			to := dst.from(i, lo)
 			for r := range size {
 				clear(to.row(r, hi-lo))

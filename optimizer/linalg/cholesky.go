@@ -110,7 +110,7 @@ func NewColumns(rows, cols int) blas64.General {
 // SolveL replaces the n×m matrix b by L⁻¹·b.
 func (c *Cholesky) SolveL(b blas64.General) {
 	c.checkRows(b.Rows)
-	Parallel(b.Cols, block, func(_, lo, hi int) {
+	Parallel(b.Cols, grain, func(_, lo, hi int) {
 		c.factor.solveL(matrix{b.Data[lo:], b.Stride}, c.n, hi-lo)
 	})
 }
@@ -118,7 +118,7 @@ func (c *Cholesky) SolveL(b blas64.General) {
 // SolveLT replaces the n×m matrix b by L⁻ᵀ·b.
 func (c *Cholesky) SolveLT(b blas64.General) {
 	c.checkRows(b.Rows)
-	Parallel(b.Cols, block, func(_, lo, hi int) {
+	Parallel(b.Cols, grain, func(_, lo, hi int) {
 		c.factor.solveLT(matrix{b.Data[lo:], b.Stride}, c.n, hi-lo)
 	})
 }
