@@ -21,9 +21,6 @@ const (
 	maxSearched = 1000
 	// rounding is the relative spread that counts as none.
 	rounding = 1e-14
-	// narrow is the relative spread below which the rounding of the centre shows
-	// in the standardised outcomes, which are standardised again.
-	narrow = 1e-6
 )
 
 // Standard returns the transform that only removes the mean and divides by the
@@ -213,11 +210,10 @@ func standard(v []float64, exponent int, c clip) Transform {
 		squares += (x - t.centre) / reach * ((x - t.centre) / reach)
 	}
 	t.scale = reach * math.Sqrt(squares/float64(len(v)-1))
-	if reach <= narrow*max(math.Abs(v[0]), math.Abs(v[len(v)-1])) {
-		s := make([]float64, len(v))
-		t.coordinates(s, v)
-		t.mean, t.sd, _ = spread(t.kind, t.lambda, s)
-	}
+	// The rounding of the centre shows where outcomes are narrow.
+	s := make([]float64, len(v))
+	t.coordinates(s, v)
+	t.mean, t.sd, _ = spread(t.kind, t.lambda, s)
 	return t
 }
 
