@@ -72,6 +72,17 @@ func reach(t *testing.T) *cluster {
 	}
 }
 
+// turn is held by the one of the short tests that runs beside the two long ones.
+var turn sync.Mutex
+
+// inTurn lets a short test run beside the long ones when it is its turn: the long
+// ones begin at once, and the node has room for three releases.
+func inTurn(t *testing.T) {
+	t.Parallel()
+	turn.Lock()
+	t.Cleanup(turn.Unlock)
+}
+
 // newCluster makes an empty namespace that admits restricted pods only, and
 // has it removed with the test unless FANTASIA_E2E_KEEP is set.
 func newCluster(t *testing.T) *cluster {

@@ -21,7 +21,7 @@ import (
 // midst of it, which hands trials back, free of charge; uninstalling the release
 // takes the Jobs with it.
 func TestKubejobSample(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	c := newCluster(t)
 	text := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(root, "deploy/samples", name))

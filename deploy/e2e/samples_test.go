@@ -83,7 +83,7 @@ func (c *cluster) apply(d *appsv1.Deployment) {
 // TestSamples runs the samples of deploy/samples beside a release: each is one
 // way to attach training jobs.
 func TestSamples(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	c := newCluster(t)
 	labels := `{"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted", "pod-security.kubernetes.io/warn-version": "latest"}}}`
 	if _, err := c.kube.CoreV1().Namespaces().Patch(t.Context(), c.namespace, types.MergePatchType, []byte(labels), metav1.PatchOptions{}); err != nil {

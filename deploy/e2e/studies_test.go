@@ -85,7 +85,7 @@ spec:
 // TestStudies runs a study by its resource through a release, with the rights
 // that the chart gives, and uninstalls while another one is running.
 func TestStudies(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	c := newCluster(t)
 	define := c.undefined()
 	t.Logf("with the definition of studies: %v", define)

@@ -219,7 +219,7 @@ spec:
 // TestTraces runs a study of a real training program whose leader's pod is killed
 // in the middle, and another after it, and asks Jaeger for the trace of every trial.
 func TestTraces(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	c := newCluster(t)
 	jaeger := strings.TrimSuffix(os.Getenv("FANTASIA_E2E_JAEGER"), "/")
 	at, err := url.Parse(jaeger)
