@@ -160,7 +160,7 @@ func Settings() setting.Set {
 			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
 			Doc: "Whether evaluations of one point differ. With auto that is learnt from points that were evaluated twice, which in a finite space only other programs tell; with yes, points of a finite space are evaluated again, too, and after the last one has been the study goes on; with no, the best value is the one that is recommended; while nothing tells in a finite space, value and model count alike.",
 		},
-		{Name: "replicate", Default: true, Doc: "Evaluate good points again where evaluations are noisy, to tell the good from the lucky; to learn whether they are, one is evaluated twice after 8 evaluations, and while no two differ another one after 32, 128 and so on."},
+		{Name: "replicate", Default: true, Doc: "Evaluate good points again where evaluations are noisy and no other point promises a tenth more, to tell the good from the lucky, three evaluations of ten at most; to learn whether they are, one is evaluated twice after 8 evaluations, and while no two differ another one after 32, 128 and so on."},
 	}
 }
 

@@ -16,6 +16,12 @@ const (
 	probeGrowth = 4
 )
 
+// indifference is how much more than a repeat a new point has to promise, in nats of
+// the criterion: in a continuous space there is nearly always one beside the best
+// point that promises a little more, and says less of whether that one was lucky
+// where the kernel fits badly.
+const indifference = 0.1
+
 // maxAgain is the largest share of evaluations that repeat an earlier one.
 const maxAgain = 0.3
 

@@ -228,7 +228,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 			best = s.improve(ctx, starts)
 		}
 	}
-	if again, found := s.again(true); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.probe || again.value > best.value) {
+	if again, found := s.again(true); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.probe || again.value > best.value-indifference) {
 		return s.repeat(again), true
 	}
 	if len(starts) == 0 && !local {
