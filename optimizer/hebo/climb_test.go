@@ -39,6 +39,7 @@ func TestClimberReachesTheMaximum(t *testing.T) {
 			return sum
 		}
 	}
+	steep := func(x []float64) float64 { return 1e6 * hill(0.5, 0.5)(x) }
 	// Rosenbrock's function (1960) with its valley in the unit square.
 	rosenbrock := func(x []float64) float64 {
 		u, v := 2*x[0], 2*x[1]
@@ -54,6 +55,7 @@ func TestClimberReachesTheMaximum(t *testing.T) {
 		"at a bound":        {hill(0.3, 1.7), []float64{0.9, 0.1}, []float64{0.3, 1}, 30, 1e-3},
 		"in a corner":       {hill(-0.5, 1.7), []float64{0.5, 0.5}, []float64{0, 1}, 30, 1e-9},
 		"starts in another": {hill(0.4, 0.6), []float64{1, 0}, []float64{0.4, 0.6}, 30, 1e-3},
+		"steep, close by":   {steep, []float64{0.48, 0.51}, []float64{0.5, 0.5}, 30, 1e-3},
 		"Rosenbrock":        {rosenbrock, []float64{0.1, 0.6}, []float64{0.5, 0.5}, 100, 0.02},
 	} {
 		got := ascend(c.f, c.start, allFree(len(c.start)), c.evaluations)
