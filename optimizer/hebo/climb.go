@@ -19,7 +19,6 @@ type climber struct {
 	value    float64
 	trial    []float64
 	move     []float64 // direction of the current search
-	longest  float64   // its largest coordinate
 	step     float64
 	steps, y [][]float64 // the latest steps and changes of the gradient
 	started  bool
@@ -58,7 +57,7 @@ func (c *climber) report(value float64, gradient []float64) {
 		rise += c.grad[i] * (t - c.x[i])
 	}
 	if !(value >= c.value+sufficient*rise) {
-		if c.step /= 4; c.step*c.longest < smallestStep {
+		if c.step /= 4; c.step*floats.Norm(c.move, math.Inf(1)) < smallestStep {
 			c.done = true
 			return
 		}
@@ -101,16 +100,16 @@ func (c *climber) turn() {
 	} else {
 		c.steps, c.y = nil, nil
 	}
-	c.longest = floats.Norm(c.move, math.Inf(1))
-	if c.longest == 0 || math.IsNaN(c.longest) {
+	longest := floats.Norm(c.move, math.Inf(1))
+	if longest == 0 || math.IsNaN(longest) {
 		c.done = true
 		return
 	}
 	c.step = 1
 	if len(c.steps) == 0 {
-		c.step = 0.1 / c.longest // nothing is known of the curvature yet
-	} else if c.longest > 0.5 {
-		c.step = 0.5 / c.longest
+		c.step = 0.1 / longest // nothing is known of the curvature yet
+	} else if longest > 0.5 {
+		c.step = 0.5 / longest
 	}
 	c.project()
 }

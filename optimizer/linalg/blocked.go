@@ -10,7 +10,7 @@ import (
 // so that nearly all work is in products.
 const block = 128
 
-// grain is how many columns a goroutine takes at a time.
+// grain is how many columns a goroutine takes at a time, a divisor of block.
 const grain = 64
 
 // padded returns n filled up to whole strips.
@@ -156,7 +156,8 @@ func (f factor) solveBlockLT(b matrix, n, cols int) {
 }
 
 // invert sets the lower triangle of inverse, n×n, to that of L⁻¹. Of what is
-// above, it sets the blocks on the diagonal to zero. n must be of whole strips.
+// above, it sets the squares of grain columns on the diagonal to zero. n must be of
+// whole strips.
 func (f factor) invert(inverse matrix, n int) {
 	Parallel(n, grain, func(_, lo, hi int) {
 		for i := lo; i < n; i++ {
