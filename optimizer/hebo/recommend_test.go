@@ -150,7 +150,7 @@ func TestRecommendEndsWithItsContext(t *testing.T) {
 // of each point: where that is detail, the recommended points are better on average than
 // the best posterior means; where it is noise, better than the best values.
 func TestRecommendUnknownNoise(t *testing.T) {
-	const side, observed, objectives = 10, 40, 50
+	const side, observed, objectives = 10, 40, 100
 	level := func(name string) study.Parameter {
 		return study.Parameter{Name: name, Type: study.Int, Min: number(0), Max: number(side - 1)}
 	}
