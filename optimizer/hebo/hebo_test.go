@@ -100,37 +100,40 @@ func TestDesignWithinABatch(t *testing.T) {
 	}
 }
 
+// clusters counts the points of a batch that are no neighbours of an earlier one in it.
+func clusters(batch []optimizer.Suggestion, reach float64) int {
+	var found []study.Point
+	for _, b := range batch {
+		near := func(p study.Point) bool {
+			dx := p["x1"].(float64) - b.Point["x1"].(float64)
+			dy := p["x2"].(float64) - b.Point["x2"].(float64)
+			return math.Hypot(dx, dy) < reach
+		}
+		if !slices.ContainsFunc(found, near) {
+			found = append(found, b.Point)
+		}
+	}
+	return len(found)
+}
+
 // TestPendingPointsSpreadABatch: pending points are stayed away from, unless they
 // are ignored.
 func TestPendingPointsSpreadABatch(t *testing.T) {
 	const seeds = 10
-	// clusters counts the points of batches that are no neighbours of an earlier
-	// one in theirs.
-	clusters := func(fantasy Fantasy) int {
-		f, count := branin(), 0
+	total := func(fantasy Fantasy) (n int) {
+		f := branin()
 		for seed := range uint64(seeds) {
 			o := New(options(func(o *Options) { o.Fantasy, o.Replicate = fantasy, false }))
 			s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, f.lo, f.hi), seed)
 			s.Run(12, 1, f.of)
 			s.Problem.MaxTrials = 30
-			var found []study.Point
-			for _, b := range s.Ask(8) {
-				near := func(p study.Point) bool {
-					dx := p["x1"].(float64) - b.Point["x1"].(float64)
-					dy := p["x2"].(float64) - b.Point["x2"].(float64)
-					return math.Hypot(dx, dy) < 0.02*(f.hi-f.lo)
-				}
-				if !slices.ContainsFunc(found, near) {
-					found = append(found, b.Point)
-				}
-			}
-			count += len(found)
+			n += clusters(s.Ask(8), 0.02*(f.hi-f.lo))
 		}
-		return count
+		return n
 	}
-	none := clusters(None)
+	none := total(None)
 	for _, fantasy := range []Fantasy{Believer, Draws, LiarMax, Thompson} {
-		if n := clusters(fantasy); n < 2*none || n < 3*seeds {
+		if n := total(fantasy); n < 2*none || n < 3*seeds {
 			t.Errorf("%s: %d batches of 8 have %d clusters, and %d where pending points are ignored", fantasy, seeds, n, none)
 		}
 	}
