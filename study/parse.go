@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
 )
@@ -22,10 +23,24 @@ type AlgorithmCheck func(settings map[string]any) error
 type SettingError struct {
 	Name    string
 	Message string
+	// Known are the names of all settings where Name is none of them, which needs
+	// no Message.
+	Known []string
 }
 
 // Error is "name: message".
-func (e *SettingError) Error() string { return e.Name + ": " + e.Message }
+func (e *SettingError) Error() string { return e.Name + ": " + e.message() }
+
+func (e *SettingError) message() string {
+	switch {
+	case e.Known == nil:
+		return e.Message
+	case len(e.Known) == 0:
+		return fmt.Sprintf("unknown setting %q: this algorithm has none", e.Name)
+	default:
+		return fmt.Sprintf("unknown setting %q%s; known are %s", e.Name, didYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
+	}
+}
 
 // Option changes how a study file is read.
 type Option func(*options)

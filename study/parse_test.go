@@ -27,6 +27,9 @@ func knownAlgorithms() map[string]study.AlgorithmCheck {
 			if f, ok := settings["fantasies"].(string); ok && f != "believer" {
 				errs = append(errs, &study.SettingError{Name: "fantasies", Message: fmt.Sprintf("%q is not accepted: believer, draws, none", f)})
 			}
+			if _, ok := settings["fantasis"]; ok {
+				errs = append(errs, &study.SettingError{Name: "fantasis", Known: []string{"draws", "fantasies"}})
+			}
 			if len(errs) == 0 {
 				return nil
 			}

@@ -71,8 +71,12 @@ func (d *decoder) integer(n *yaml.Node, path string, low, high float64) (float64
 	if !ok {
 		return 0, false
 	}
-	if f != math.Trunc(f) || f < low || f >= high {
+	if f != math.Trunc(f) {
 		d.add(path, "%s is no whole number: write one such as 8", n.Value)
+		return 0, false
+	}
+	if f < low || f >= high {
+		d.add(path, "%s is too far from 0: write one such as 8", n.Value)
 		return 0, false
 	}
 	return f, true

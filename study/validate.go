@@ -134,7 +134,7 @@ func (a *Algorithm) complete(r *report, o *options) {
 	for _, err := range unjoin(check(a.Settings)) {
 		var setting *SettingError
 		if errors.As(err, &setting) {
-			r.add(path+".settings"+quoteKey(setting.Name), "%s", setting.Message)
+			r.add(path+".settings"+quoteKey(setting.Name), "%s", setting.message())
 		} else {
 			r.add(path+".settings", "%s", err)
 		}

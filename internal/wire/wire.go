@@ -37,6 +37,9 @@ func placed(err error) error {
 	case nil:
 		return nil
 	case *setting.Error:
+		if e.Known != nil {
+			return &study.SettingError{Name: e.Name, Known: e.Known}
+		}
 		return &study.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted: %s", e.Value, e.Reason)}
 	case interface{ Unwrap() []error }:
 		var all []error

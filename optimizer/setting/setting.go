@@ -47,10 +47,15 @@ type Error struct {
 	Value any
 	// Reason says what would be accepted.
 	Reason string
+	// Known are the names of all settings where the name is none of them.
+	Known []string
 }
 
 // Error names the setting, the value and what would be accepted.
 func (e *Error) Error() string {
+	if e.Known != nil {
+		return fmt.Sprintf("setting %q is unknown: %s", e.Name, e.Reason)
+	}
 	return fmt.Sprintf("setting %q: %v is not accepted: %s", e.Name, e.Value, e.Reason)
 }
 
@@ -68,7 +73,7 @@ func (s Set) Parse(raw map[string]any) (Values, error) {
 	for _, name := range sortedKeys(raw) {
 		i := slices.IndexFunc(s, func(known Setting) bool { return known.Name == name })
 		if i < 0 {
-			problems = append(problems, &Error{Name: name, Value: raw[name], Reason: s.known()})
+			problems = append(problems, s.unknown(name, raw[name]))
 			continue
 		}
 		value, ok := s[i].convert(raw[name])
@@ -86,15 +91,16 @@ func (s Set) Parse(raw map[string]any) (Values, error) {
 	return values, errors.Join(problems...)
 }
 
-func (s Set) known() string {
-	if len(s) == 0 {
-		return "there are no settings"
-	}
+func (s Set) unknown(name string, value any) *Error {
 	names := make([]string, len(s))
 	for i, known := range s {
 		names[i] = known.Name
 	}
-	return "the settings are " + strings.Join(names, ", ")
+	reason := "there are no settings"
+	if len(names) > 0 {
+		reason = "the settings are " + strings.Join(names, ", ")
+	}
+	return &Error{Name: name, Value: value, Reason: reason, Known: names}
 }
 
 // convert reads v as the setting's type, and reports whether it is accepted.
@@ -111,8 +117,20 @@ func (s Setting) convert(v any) (any, bool) {
 		return b, ok
 	default:
 		text, ok := v.(string)
+		if yes, boolean := v.(bool); boolean {
+			text, ok = affirmed(yes), true
+		}
 		return text, ok && slices.Contains(s.Choices, text)
 	}
+}
+
+// affirmed is the word that YAML 1.1, such as kubectl's, reads as a boolean where
+// there are no quotes around it.
+func affirmed(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 // number reads the numeric types that YAML and JSON decoders produce.

@@ -38,6 +38,20 @@ func TestParseReadsWhatDecodersProduce(t *testing.T) {
 	}
 }
 
+// TestParseReadsYesAndNoOfYAML1_1 takes the booleans that a decoder of YAML 1.1
+// makes of the words (https://yaml.org/type/bool.html).
+func TestParseReadsYesAndNoOfYAML1_1(t *testing.T) {
+	set := Set{{Name: "noisy", Default: "auto", Choices: []string{"auto", "yes", "no"}}, {Name: "kind", Default: "a", Choices: []string{"a", "b"}}}
+	for value, want := range map[bool]string{true: "yes", false: "no"} {
+		if v, err := set.Parse(map[string]any{"noisy": value}); err != nil || v.String("noisy") != want {
+			t.Errorf("%t: got %v, %v, want %s", value, v, err, want)
+		}
+		if _, err := set.Parse(map[string]any{"kind": value}); err == nil {
+			t.Errorf("a setting without these words accepts %t", value)
+		}
+	}
+}
+
 func TestParseNamesSettingValueAndWhatIsAccepted(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw  map[string]any
@@ -48,7 +62,7 @@ func TestParseNamesSettingValueAndWhatIsAccepted(t *testing.T) {
 		"not finite":  {map[string]any{"noise": math.NaN()}, `setting "noise": NaN is not accepted: a number from 0 to 1`},
 		"wrong type":  {map[string]any{"fast": "yes"}, `setting "fast": yes is not accepted: true or false`},
 		"wrong value": {map[string]any{"kind": "c"}, `setting "kind": c is not accepted: one of a, b`},
-		"unknown":     {map[string]any{"drawz": 4}, `setting "drawz": 4 is not accepted: the settings are draws, noise, kind, fast`},
+		"unknown":     {map[string]any{"drawz": 4}, `setting "drawz" is unknown: the settings are draws, noise, kind, fast`},
 	} {
 		_, err := settings().Parse(c.raw)
 		if err == nil || err.Error() != c.want {
@@ -68,7 +82,7 @@ func TestParseReportsEveryProblemAtOnce(t *testing.T) {
 	_, err := settings().Parse(map[string]any{"noise": 2.0, "draws": -1, "x": nil})
 	want := "setting \"draws\": -1 is not accepted: an integer from 1 to 64\n" +
 		"setting \"noise\": 2 is not accepted: a number from 0 to 1\n" +
-		"setting \"x\": <nil> is not accepted: the settings are draws, noise, kind, fast"
+		"setting \"x\" is unknown: the settings are draws, noise, kind, fast"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
