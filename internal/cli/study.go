@@ -74,10 +74,10 @@ func newStudyUpdateCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:   "update -f FILE",
-		Short: "Give a study a larger budget or another parallelism",
-		Long: `Update replaces a study's file. The budget, the goal, the parallelism and the pool
-may change; what has been evaluated must still fit. A larger budget lets a study
-that had completed go on.`,
+		Short: "Change a study's budget, goal, parallelism, pool, or how trials are run",
+		Long: `Update replaces a study's file. The budget, the goal, the parallelism, the pool and
+how trials are run (mode, workdir, env, timeout, grace, retries) may change; what the
+results mean may not. A larger budget lets a study that had completed go on.`,
 		Example: "  fantasia study update -f digits.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
