@@ -2,7 +2,9 @@ package messaging_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +166,14 @@ func TestEncodeRefuses(t *testing.T) {
 		"parameter of Go's int": edit(assignment(), func(a *messaging.Assignment) { a.Parameters = study.Point{"a": 3} }),
 		"order misses one":      edit(assignment(), func(a *messaging.Assignment) { a.ParameterOrder = a.ParameterOrder[1:] }),
 		"order repeats one":     edit(assignment(), func(a *messaging.Assignment) { a.ParameterOrder[1] = a.ParameterOrder[0] }),
+		"long checkpoint":       edit(result(), func(r *messaging.Result) { r.Checkpoint = strings.Repeat("c", messaging.MaxReference+1) }),
+		"long logs":             edit(result(), func(r *messaging.Result) { r.Logs = strings.Repeat("l", messaging.MaxReference+1) }),
+		"long reason":           edit(result(), func(r *messaging.Result) { r.Failure.Reason = strings.Repeat("r", messaging.MaxReason+1) }),
+		"long signal":           edit(result(), func(r *messaging.Result) { r.Failure.Signal = strings.Repeat("s", messaging.MaxReason+1) }),
+		"long name of a metric": edit(result(), func(r *messaging.Result) { r.Metrics = named(1, messaging.MaxMetricName+1) }),
+		"many metrics":          edit(measurement(), func(m *messaging.Measurement) { m.Metrics = named(messaging.MaxMetrics+1, 8) }),
+		"long names of metrics": edit(measurement(), func(m *messaging.Measurement) { m.Metrics = named(messaging.MaxMetrics, 128) }),
+		"long host":             edit(heartbeat(), func(h *messaging.Heartbeat) { h.Host = strings.Repeat("h", messaging.MaxReference+1) }),
 		"no metric":             edit(assignment(), func(a *messaging.Assignment) { a.Objective.Metric = "" }),
 		"NaN goal":              edit(assignment(), func(a *messaging.Assignment) { a.Objective.Goal = ptr(math.NaN()) }),
 		"no slots":              edit(heartbeat(), func(h *messaging.Heartbeat) { h.Slots, h.Free = 0, 0 }),
@@ -177,10 +187,38 @@ func TestEncodeRefuses(t *testing.T) {
 			t.Errorf("%s: error is %v, want ErrInvalid; encoded %.200s", name, err, data)
 		}
 	}
-	long := result()
-	long.Logs = strings.Repeat("x", messaging.MaxEnvelope)
+	long := heartbeat()
+	long.Spooled = slices.Repeat(long.Spooled, messaging.MaxEnvelope/len(`{"study":"01J","trial":7,"attempt":2,"nonce":"n-1"}`))
 	if _, err := messaging.Encode(long); !errors.Is(err, messaging.ErrTooLarge) {
 		t.Errorf("too long: error is %v, want ErrTooLarge", err)
+	}
+}
+
+// named is n metrics whose names have so many bytes each.
+func named(n, bytes int) map[string]float64 {
+	metrics := make(map[string]float64, n)
+	for i := range n {
+		metrics[fmt.Sprintf("%0*d", bytes, i)] = 1
+	}
+	return metrics
+}
+
+// What is as long as it may be is sent and read.
+func TestBoundsAreIncluded(t *testing.T) {
+	r := result()
+	r.Outcome, r.Value = messaging.OutcomeFailed, nil
+	r.Checkpoint, r.Logs = strings.Repeat("c", messaging.MaxReference), strings.Repeat("l", messaging.MaxReference)
+	r.Metrics = named(messaging.MaxMetricNames/messaging.MaxMetricName, messaging.MaxMetricName)
+	r.Failure = &messaging.Failure{
+		Reason: strings.Repeat("r", messaging.MaxReason), Signal: strings.Repeat("s", messaging.MaxReason),
+		Message: strings.Repeat("m", messaging.MaxMessage),
+	}
+	data, err := messaging.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := messaging.Decode(data, &messaging.Result{}); err != nil {
+		t.Fatal(err)
 	}
 }
 

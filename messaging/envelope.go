@@ -7,7 +7,8 @@
 // Any client of NATS JetStream can be a worker. Envelopes are JSON objects of at
 // most MaxEnvelope bytes, with the fields of the types here; times are RFC 3339,
 // durations text such as "1m30s", plain JSON numbers are accepted everywhere,
-// unknown fields are ignored, a null metric or NaN is refused. Names (study,
+// unknown fields are ignored, a null metric or NaN is refused, and so is a text
+// beyond its bound (see MaxReason, MaxReference and MaxMetrics). Names (study,
 // nonce, worker, pool) are valid tokens: see ValidToken. A worker
 //
 //  1. fetches one message from the consumer pool_<shard>_<pool> of the stream

@@ -6,6 +6,21 @@ import (
 	"strings"
 )
 
+// Bounds on what workers write into the ledger, so that a trial's record, which
+// keeps texts of several attempts, always fits there.
+const (
+	// MaxMetrics bounds how many metrics a result or a measurement has,
+	// MaxMetricName the bytes of each name, MaxMetricNames those of all together.
+	MaxMetrics     = 1000
+	MaxMetricName  = 256
+	MaxMetricNames = 32 << 10
+	// MaxReason bounds Failure.Reason and Failure.Signal in bytes.
+	MaxReason = 256
+	// MaxReference bounds, in bytes each, what says where something is: a
+	// checkpoint, logs, a host and its software.
+	MaxReference = 4 << 10
+)
+
 // Validate implements Envelope.
 func (a *Assignment) Validate() error {
 	return firstError(
@@ -55,6 +70,8 @@ func (r *Result) Validate() error {
 		r.checkOutcome(),
 		checkMetrics(r.Metrics),
 		r.Failure.validate(),
+		checkLength("checkpoint", r.Checkpoint, MaxReference),
+		checkLength("logs", r.Logs, MaxReference),
 	)
 }
 
@@ -80,10 +97,14 @@ func (r *Result) checkOutcome() error {
 }
 
 func (f *Failure) validate() error {
-	if f != nil && len(f.Message) > MaxMessage {
-		return fmt.Errorf("%w: failure.message of %d bytes, at most %d", ErrInvalid, len(f.Message), MaxMessage)
+	if f == nil {
+		return nil
 	}
-	return nil
+	return firstError(
+		checkLength("failure.reason", f.Reason, MaxReason),
+		checkLength("failure.signal", f.Signal, MaxReason),
+		checkLength("failure.message", f.Message, MaxMessage),
+	)
 }
 
 // Validate implements Envelope.
@@ -104,6 +125,8 @@ func (h *Heartbeat) Validate() error {
 		checkToken("instance", h.Instance),
 		checkAtLeast("slots", h.Slots, 1),
 		checkAtLeast("free", h.Free, 0),
+		checkLength("host", h.Host, MaxReference),
+		checkLength("software", h.Software, MaxReference),
 	)
 	if err != nil {
 		return err
@@ -212,6 +235,13 @@ func checkText(field, s string) error {
 	return nil
 }
 
+func checkLength(field, s string, most int) error {
+	if len(s) > most {
+		return fmt.Errorf("%w: %s of %d bytes, at most %d", ErrInvalid, field, len(s), most)
+	}
+	return nil
+}
+
 func checkAtLeast(field string, n, least int) error {
 	if n < least {
 		return fmt.Errorf("%w: %s %d, must be at least %d", ErrInvalid, field, n, least)
@@ -227,9 +257,19 @@ func checkFinite(field string, v float64) error {
 }
 
 func checkMetrics(metrics map[string]float64) error {
+	if len(metrics) > MaxMetrics {
+		return fmt.Errorf("%w: %d metrics, at most %d", ErrInvalid, len(metrics), MaxMetrics)
+	}
+	names := 0
 	for name, v := range metrics {
 		if name == "" {
 			return fmt.Errorf("%w: a metric without a name", ErrInvalid)
+		}
+		if err := checkLength("the name of metric "+clip(name), name, MaxMetricName); err != nil {
+			return err
+		}
+		if names += len(name); names > MaxMetricNames {
+			return fmt.Errorf("%w: the names of %d metrics have more than %d bytes together", ErrInvalid, len(metrics), MaxMetricNames)
 		}
 		if err := checkFinite("metric "+clip(name), v); err != nil {
 			return err

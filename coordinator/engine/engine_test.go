@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,72 @@ func TestResultsThatAreNotFiniteAreInfeasible(t *testing.T) {
 				t.Errorf("metrics %v", trial.Metrics)
 			}
 		})
+	}
+}
+
+// ledgerTakes is how many bytes a record has at most: see ledger.MaxBytes.
+const ledgerTakes = 1 << 20
+
+// failing fails a trial's attempts, as many as it gets, by results that are as
+// long as they may be, and returns its last record. The record always fits. So
+// many attempts are copies of the ninth, to save time.
+func failing(t *testing.T, reason string, copies int) record.Trial {
+	spec := newSpec(0, 10, 1)
+	most := 1000
+	spec.Study.Spec.Trial.Retries = study.Retries{Failed: &most}
+	r := newRig(t, spec, Settings{})
+	r.suggest(0.5)
+	for n := 1; ; n++ {
+		res := r.result("gpu.worker-7f9c5d-abcde", 1, n, messaging.OutcomeFailed)
+		res.Failure = &messaging.Failure{Reason: reason, Message: strings.Repeat("<", messaging.MaxMessage)}
+		res.Logs = strings.Repeat("&", messaging.MaxReference)
+		if n == 20 {
+			repeat(&r.e.trials[0].rec, 9, copies)
+			n += copies
+			res.AttemptID = r.id(1, n)
+		}
+		r.step(Finished{At: r.now, Result: res})
+		if stored := len(r.ledger.trials[1]); stored > ledgerTakes {
+			t.Fatalf("with %d attempts the record has %d bytes", n, stored)
+		}
+		if rec, _ := r.e.Trial(1); rec.State.Terminal() {
+			return rec
+		}
+	}
+}
+
+// repeat puts n copies of an attempt behind it.
+func repeat(t *record.Trial, attempt, n int) {
+	t.Attempts = slices.Insert(t.Attempts, attempt, slices.Repeat(t.Attempts[attempt-1:attempt], n)...)
+	for i := range t.Attempts {
+		t.Attempts[i].Number = i + 1
+	}
+}
+
+// A trial may be retried a thousand times, whatever its programs say: only the
+// first and the last attempts keep it.
+func TestAThousandAttemptsFitTheLedger(t *testing.T) {
+	rec := failing(t, "exit", 900)
+	if len(rec.Attempts) != 1001 {
+		t.Fatalf("the trial is %s after %d attempts: %.300v", rec.State, len(rec.Attempts), rec.Last().Failure)
+	}
+	for i := range rec.Attempts {
+		a := &rec.Attempts[i]
+		if a.Nonce == "" || a.Outcome == "" || a.Failure == nil || a.Failure.Reason != "exit" {
+			t.Fatalf("attempt %d: %.300v", a.Number, a)
+		}
+		kept := i < textsFirst || i >= len(rec.Attempts)-1-textsLast
+		if (a.Failure.Message != "") != kept || (a.Logs != "") != kept {
+			t.Errorf("attempt %d of %d says %.20q, see %.20q", a.Number, len(rec.Attempts), a.Failure.Message, a.Logs)
+		}
+	}
+}
+
+// Where retries allow more attempts than a record has room for, the trial fails.
+func TestTooManyAttemptsForTheLedger(t *testing.T) {
+	rec := failing(t, strings.Repeat("<", messaging.MaxReason), 0)
+	if rec.State != study.TrialFailed || rec.Last().Failure.Reason != "too many attempts" {
+		t.Errorf("the trial is %s: %.300v", rec.State, rec.Last().Failure)
 	}
 }
 

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -22,6 +24,17 @@ type trial struct {
 	sent    sent
 	changed bool // in the engine's list of changes
 }
+
+const (
+	// textsFirst and textsLast are how many attempts at a trial's begin and
+	// before its newest one keep their messages and where their logs are.
+	textsFirst = 1
+	textsLast  = 3
+	// maxRecord bounds a trial's record, in bytes of JSON, when it gets another
+	// attempt. The ledger takes 1 MiB: the rest is for that attempt's result,
+	// whose bytes escapes can make six of.
+	maxRecord = 640 << 10
+)
 
 // sent is when an attempt was durable and when the broker had it.
 type sent struct {
@@ -109,6 +122,7 @@ func (e *Engine) attemptID(t *trial, a *record.Attempt) messaging.AttemptID {
 
 // openAttempt hands a pending trial out: its next attempt, to be published.
 func (e *Engine) openAttempt(t *trial) {
+	t.shorten()
 	t.rec.Attempts = append(t.rec.Attempts, record.Attempt{
 		Number: len(t.rec.Attempts) + 1,
 		Nonce:  e.ids.Nonce(),
@@ -121,10 +135,42 @@ func (e *Engine) openAttempt(t *trial) {
 	e.publish(t)
 }
 
-// requeue puts a trial whose attempt ended back, for its next attempt.
+// requeue puts a trial whose attempt ended back, for its next attempt; where the
+// trial's record has no room for one, the trial has failed.
 func (e *Engine) requeue(t *trial) {
+	if a := t.rec.Last(); t.full() {
+		a.Failure = &messaging.Failure{
+			Reason:  "too many attempts",
+			Message: fmt.Sprintf("the record of a trial has no room for attempt %d", len(t.rec.Attempts)+1),
+		}
+		t.rec.Times.Ended = e.now
+		e.endTrial(t, study.TrialFailed)
+		return
+	}
 	e.setState(t, study.TrialPending)
 	e.pending = append(e.pending, t)
+}
+
+// shorten drops what the attempts between the first and the last few say for
+// people: of hundreds of attempts, each with its program's last words, the
+// record would outgrow what the ledger takes.
+func (t *trial) shorten() {
+	for i := textsFirst; i < len(t.rec.Attempts)-textsLast; i++ {
+		a := &t.rec.Attempts[i]
+		a.Logs = ""
+		if f := a.Failure; f != nil && f.Message != "" {
+			a.Failure = &messaging.Failure{Reason: f.Reason, ExitCode: f.ExitCode, Signal: f.Signal} // snapshots share f
+		}
+	}
+}
+
+// full reports whether a trial's record has no room for another attempt.
+func (t *trial) full() bool {
+	if len(t.rec.Attempts) <= textsFirst+textsLast {
+		return false
+	}
+	raw, err := json.Marshal(&t.rec)
+	return err != nil || len(raw) > maxRecord
 }
 
 // endTrial moves a trial to a terminal state and tells the optimiser's history.

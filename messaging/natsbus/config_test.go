@@ -83,16 +83,16 @@ func TestStreamConfiguration(t *testing.T) {
 func TestLargestEnvelope(t *testing.T) {
 	ctx := patient(t)
 	b := startBroker(t)
-	lead(ctx, t, b, 1)
-	r := result(1, "w")
-	r.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	r.Tracestate = "a=" + strings.Repeat("x", 510)
-	data, err := messaging.Encode(r)
+	l := lead(ctx, t, b, 1)
+	a := assignment(1)
+	a.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	a.Tracestate = "a=" + strings.Repeat("x", 510)
+	data, err := messaging.Encode(a)
 	must(t, err)
-	r.Logs = strings.Repeat("x", messaging.MaxEnvelope-len(data)-len(`"logs":"",`))
-	must(t, b.worker("w", pool).PublishResult(ctx, r))
-	r.Logs += "xx"
-	if _, err := messaging.Encode(r); !errors.Is(err, messaging.ErrTooLarge) {
+	a.Checkpoint = strings.Repeat("x", messaging.MaxEnvelope-len(data)-len(`"checkpoint":"",`))
+	must(t, l.Assign(ctx, []*messaging.Assignment{a}))
+	a.Checkpoint += "xx"
+	if _, err := messaging.Encode(a); !errors.Is(err, messaging.ErrTooLarge) {
 		t.Errorf("two bytes more: %v, want ErrTooLarge", err)
 	}
 }
