@@ -179,7 +179,7 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 		spec.Study = *s
 		l.step(r, engine.Update{At: now, Study: spec})
 		r.told = -1 // the pool may be another
-		return nil
+		return r.broken
 	})
 }
 

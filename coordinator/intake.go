@@ -99,6 +99,9 @@ func (l *leader) claim(ctx context.Context, c *messaging.Claim, now time.Time) e
 // ever claim it, so its trial gets the next attempt, as if the leader had
 // withdrawn it.
 func (l *leader) spoiled(r *run, id messaging.AttemptID, now time.Time) {
+	if r.engine == nil {
+		return
+	}
 	t, ok := r.engine.Trial(id.Trial)
 	if !ok || id.Attempt != len(t.Attempts) {
 		return

@@ -209,7 +209,9 @@ func (l *leader) commit(ctx context.Context) error {
 	l.held.committed = now
 	l.carrier.add(&l.held)
 	for _, a := range l.held.asks {
-		l.asks.start(ctx, a.run, a.ask)
+		if a.run.engine != nil { // it may have been broken since
+			l.asks.start(ctx, a.run, a.ask)
+		}
 	}
 	l.held = effects{}
 	l.reply(nil)
@@ -267,28 +269,33 @@ func (l *leader) refuse() {
 	}
 }
 
-// step applies an event to a study and takes what it asks for into the batch.
+// step applies an event to a study and takes what it asks for into the batch. A
+// study that an event before has broken is left alone.
 func (l *leader) step(r *run, ev engine.Event) {
+	if r.engine == nil {
+		return
+	}
 	out := r.engine.Step(ev)
 	r.wake = out.Wake
 	l.take(r, &out)
 }
 
-// take puts an output's records into the batch and holds its effects back.
+// take puts an output's records into the batch and holds its effects back. A
+// study with a record that the ledger does not take is broken: it stays as it was
+// committed last, and the others go on.
 func (l *leader) take(r *run, out *engine.Output) {
-	id := r.spec.ID
-	for i := range out.Trials {
-		l.batch.PutTrial(id, &out.Trials[i])
+	records := recordsOf(r.spec.ID, out)
+	if err := records.Err(); err != nil {
+		l.breaks(r, err)
+		l.rest(r)
+		r.stopAsking()
+		return
 	}
+	l.batch.Add(records)
 	if out.Study != nil {
 		r.spec = *out.Study
-		l.batch.PutStudy(out.Study)
-	}
-	if out.Model != nil {
-		l.batch.PutModel(id, out.Model)
 	}
 	if out.Status != nil {
-		l.batch.PutStatus(id, out.Status)
 		r.status = *out.Status
 	}
 	for _, w := range out.Warnings {
@@ -303,4 +310,22 @@ func (l *leader) take(r *run, out *engine.Output) {
 	if r.status.State.Terminal() {
 		r.stopAsking()
 	}
+}
+
+// recordsOf are the records of an output.
+func recordsOf(id string, out *engine.Output) *ledger.Batch {
+	b := &ledger.Batch{}
+	for i := range out.Trials {
+		b.PutTrial(id, &out.Trials[i])
+	}
+	if out.Study != nil {
+		b.PutStudy(out.Study)
+	}
+	if out.Model != nil {
+		b.PutModel(id, out.Model)
+	}
+	if out.Status != nil {
+		b.PutStatus(id, out.Status)
+	}
+	return b
 }

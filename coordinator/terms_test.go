@@ -3,6 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -255,4 +258,47 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	again.heard(messaging.ControlAvoid, id)
 	again.stop()
 	r.hand("bad", 1, never, func(h *hand) { h.instance = "bad-3" }).heard(messaging.ControlAvoid, id)
+}
+
+// wordy is an optimiser whose reasons are longer than the ledger takes.
+type wordy struct{ sampler }
+
+func (w wordy) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+	s, state, err := w.sampler.Suggest(ctx, p, state, n, rng)
+	for i := range s {
+		s[i].Reasons.Note = strings.Repeat("x", ledger.MaxBytes)
+	}
+	return s, state, err
+}
+
+// A record that the ledger does not take breaks its study, and ends no term.
+func TestRecordThatIsTooLargeBreaksItsStudy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader(func(o *Options) {
+		o.NewOptimizer = func(a study.Algorithm) (optimizer.Optimizer, error) {
+			if a.Name == "wordy" {
+				return wordy{}, nil
+			}
+			return sampler{}, nil
+		}
+	})
+	before := c.term.Load()
+	bad := r.create(c, "bad", 5, 1, func(s *study.Spec) { s.Algorithm.Name = "wordy" })
+	good := r.create(c, "good", 5, 1)
+	r.eventually(func() error {
+		if _, err := c.Progress(r.ctx(), "bad"); !errors.Is(err, ErrBroken) || !errors.Is(err, ledger.ErrTooLarge) {
+			return fmt.Errorf("look at a study with a record that is too large: %w", err)
+		}
+		return nil
+	})
+	r.hand("w", 1, nil)
+	r.ends(good.ID)
+	r.verify(good.ID, 5, 5)
+	if s, err := r.ledger.LoadStudy(r.ctx(), bad.ID); err != nil || len(s.Trials) != 0 || s.Status.State != study.Running {
+		t.Errorf("the broken study has %+v, %v", s, err)
+	}
+	if c.term.Load() != before {
+		t.Error("the term ended")
+	}
 }

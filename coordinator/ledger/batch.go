@@ -94,6 +94,20 @@ func (b *Batch) DeleteStudy(id, name string) {
 	b.set(op{Key: nameKey(name)})
 }
 
+// Err is why the batch cannot be stored: it wraps ErrTooLarge where a record is
+// larger than a transaction.
+func (b *Batch) Err() error { return b.err }
+
+// Add puts what another batch has put into this one.
+func (b *Batch) Add(other *Batch) {
+	for _, o := range other.ops {
+		if id, _, ok := strings.Cut(strings.TrimPrefix(o.Key, studiesDir), "/"); !ok || !b.deleted[id] {
+			b.set(o)
+		}
+	}
+	b.err = errors.Join(b.err, other.err)
+}
+
 // Len is the number of operations that the batch needs.
 func (b *Batch) Len() int { return len(b.ops) + len(b.cursors) }
 
