@@ -2,13 +2,14 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // effects are what is to be done once the records that led to it are durable;
@@ -18,7 +19,7 @@ type effects struct {
 	withdraw []*messaging.Assignment
 	controls []messaging.Control
 	purge    []string // studies by id
-	archives []engine.Archive
+	archives []archived
 	ended    []endedTrial
 	asks     []askOf
 	// committed is when the records were durable: since then what is to be
@@ -31,12 +32,18 @@ type endedTrial struct {
 	trial record.Trial
 }
 
+// archived is a message for the dead-letter queue, as it came.
+type archived struct {
+	subject, reason string
+	raw             []byte
+}
+
 type askOf struct {
 	run *run
 	ask *engine.Ask
 }
 
-// take adds an output's effects.
+// take adds an output's effects, but for its archives.
 func (e *effects) take(r *run, out *engine.Output) {
 	for _, a := range out.Publish {
 		e.publish = append(e.publish, outgoing{Assignment: a})
@@ -51,7 +58,6 @@ func (e *effects) take(r *run, out *engine.Output) {
 	for _, p := range out.Receipts {
 		e.controls = append(e.controls, receipt(p.Worker, p.Attempt, p.Disposition))
 	}
-	e.archives = append(e.archives, out.Archives...)
 	for _, t := range out.Ended {
 		e.ended = append(e.ended, endedTrial{r, t})
 	}
@@ -71,22 +77,35 @@ func avoid(worker, study, reason string) messaging.Control {
 // archive puts a message that changes nothing into the dead-letter queue. It is
 // done before the cursor moves, so that a crash archives twice rather than never.
 func (l *leader) archive(ctx context.Context, subject, reason string, raw []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := l.c.o.Bus.Archive(ctx, subject, reason, raw); err != nil {
-		return fmt.Errorf("put a message into the dead-letter queue: %w", err)
+	err := l.bury(ctx, subject, reason, raw)
+	if errors.Is(err, messaging.ErrTooLarge) {
+		err = l.bury(ctx, subject, "cut short: "+reason, raw[:min(len(raw), maxCut)])
 	}
-	return nil
+	switch {
+	case errors.Is(err, messaging.ErrTooLarge): // it would be so for every leader
+		l.log.Error("a message does not fit the dead-letter queue", "subject", subject, "bytes", len(raw), telemetry.LogError, err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("put a message into the dead-letter queue: %w", err)
+	default:
+		return nil
+	}
 }
 
-// archiveResults archives the results that a step did not fold.
-func (l *leader) archiveResults(ctx context.Context, archives []engine.Archive) error {
+// maxCut is how many bytes are archived of a message that the dead-letter queue
+// does not take as a whole.
+const maxCut = 4 << 10
+
+func (l *leader) bury(ctx context.Context, subject, reason string, raw []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return l.c.o.Bus.Archive(ctx, subject, reason, raw)
+}
+
+// archiveResults archives the results that were not folded.
+func (l *leader) archiveResults(ctx context.Context, archives []archived) error {
 	for _, a := range archives {
-		raw, err := json.Marshal(a.Result)
-		if err != nil {
-			return fmt.Errorf("encode a late result: %w", err)
-		}
-		if err := l.archive(ctx, a.Result.Subject(l.c.o.Shard), a.Reason, raw); err != nil {
+		if err := l.archive(ctx, a.subject, a.reason, a.raw); err != nil {
 			return err
 		}
 	}

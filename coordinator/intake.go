@@ -37,7 +37,7 @@ func (l *leader) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 	case e.Claim != nil:
 		err = l.claim(ctx, e.Claim, now)
 	case e.Result != nil:
-		err = l.result(ctx, e.Result, now)
+		err = l.result(ctx, e, now)
 	}
 	if err != nil {
 		return err
@@ -116,27 +116,36 @@ func (l *leader) spoiled(r *run, id messaging.AttemptID, now time.Time) {
 	l.step(r, engine.Claimed{At: now, Claim: &messaging.Claim{AttemptID: id, Worker: messaging.LeaderName, At: now}})
 }
 
-func (l *leader) result(ctx context.Context, res *messaging.Result, now time.Time) error {
+func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) error {
+	res := e.Result
 	r := l.runs[res.Study]
 	if r == nil {
-		l.unknown(res, noSuchStudy)
+		l.unknown(e, noSuchStudy)
 		return nil
 	}
 	switch _, err := l.engineOf(ctx, r, now); {
 	case errors.Is(err, ErrBroken):
-		l.unknown(res, err.Error())
+		l.unknown(e, err.Error())
 		return nil
 	case err != nil:
 		return err
 	}
-	l.step(r, engine.Finished{At: now, Result: res})
+	for _, a := range l.step(r, engine.Finished{At: now, Result: res}).Archives {
+		l.keep(e, a.Reason)
+	}
 	return nil
 }
 
 // unknown archives and receipts a result that no study takes.
-func (l *leader) unknown(res *messaging.Result, reason string) {
-	l.held.archives = append(l.held.archives, engine.Archive{Result: res, Reason: reason})
-	l.held.controls = append(l.held.controls, receipt(res.Worker, res.AttemptID, engine.Unknown))
+func (l *leader) unknown(e *messaging.Entry, reason string) {
+	l.keep(e, reason)
+	l.held.controls = append(l.held.controls, receipt(e.Result.Worker, e.Result.AttemptID, engine.Unknown))
+}
+
+// keep has an entry archived with the next commit, as it came: encoded again it
+// could be longer than what the dead-letter queue takes.
+func (l *leader) keep(e *messaging.Entry, reason string) {
+	l.held.archives = append(l.held.archives, archived{e.Subject, reason, e.Raw})
 }
 
 // cancel tells a worker that an attempt's result is wanted no more.

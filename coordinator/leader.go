@@ -269,15 +269,19 @@ func (l *leader) refuse() {
 	}
 }
 
-// step applies an event to a study and takes what it asks for into the batch. A
-// study that an event before has broken is left alone.
-func (l *leader) step(r *run, ev engine.Event) {
+// step applies an event to a study, takes what it asks for into the batch, and
+// returns it. A study that an event before has broken is left alone.
+func (l *leader) step(r *run, ev engine.Event) engine.Output {
 	if r.engine == nil {
-		return
+		return engine.Output{}
 	}
 	out := r.engine.Step(ev)
 	r.wake = out.Wake
 	l.take(r, &out)
+	if r.engine == nil { // nothing of it was taken
+		return engine.Output{}
+	}
+	return out
 }
 
 // take puts an output's records into the batch and holds its effects back. A

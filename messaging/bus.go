@@ -80,13 +80,14 @@ type Entry struct {
 	Cursor Cursor
 	Claim  *Claim
 	Result *Result
-	// Err says why the message could not be decoded; Raw and Subject then hold
-	// it for the dead-letter queue, and ID is what the subject says of it (no nonce).
-	Err     error
+	// Raw and Subject are the message as it came, for the dead-letter queue.
 	Raw     []byte
 	Subject string
-	ID      AttemptID
-	Worker  string
+	// Err says why the message could not be decoded; ID and Worker are then what
+	// the subject says of it (no nonce).
+	Err    error
+	ID     AttemptID
+	Worker string
 }
 
 // Leader is what a shard's leader needs of a bus. Its methods are safe for
@@ -120,7 +121,8 @@ type Leader interface {
 	Heartbeats(ctx context.Context) (<-chan Heartbeat, error)
 	// Control sends a message to a worker; it is not stored.
 	Control(ctx context.Context, c *Control) error
-	// Archive puts a message into the dead-letter queue.
+	// Archive puts a message into the dead-letter queue, which has room for
+	// whatever a stream has carried; ErrTooLarge where it does not take more.
 	Archive(ctx context.Context, subject string, reason string, raw []byte) error
 	// Purge forgets a study's messages: assignments first; claims and
 	// measurements where all is set (the study is deleted).

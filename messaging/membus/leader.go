@@ -232,6 +232,9 @@ func (l *Leader) Archive(ctx context.Context, subject, reason string, raw []byte
 	if err := l.alive(ctx); err != nil {
 		return err
 	}
+	if len(raw) > maxDead {
+		return fmt.Errorf("archive: %w: %d bytes, at most %d", messaging.ErrTooLarge, len(raw), maxDead)
+	}
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
 	l.b.bury(l.name, subject, reason, raw)

@@ -93,7 +93,7 @@ func (r *reader) belongs(j *journal) bool {
 
 // entry decodes a message; the cursor stands after it already.
 func (r *reader) entry(m message) messaging.Entry {
-	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor}
+	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor, Raw: m.data, Subject: m.subject}
 	switch r.stream {
 	case messaging.StreamClaim:
 		var c messaging.Claim
@@ -107,7 +107,6 @@ func (r *reader) entry(m message) messaging.Entry {
 		}
 	}
 	if e.Err != nil {
-		e.Raw, e.Subject = m.data, m.subject
 		if s, err := messaging.ParseSubject(m.subject); err == nil {
 			e.ID, e.Worker = s.ID, s.Worker
 		}

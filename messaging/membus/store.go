@@ -13,6 +13,8 @@ const (
 	dedupe = 2 * time.Minute
 	// maxMetrics bounds the stored measurements of one attempt.
 	maxMetrics = 10_000
+	// maxDead bounds a dead letter in bytes, as on JetStream.
+	maxDead = 264 << 10
 )
 
 // message is what travels: bytes, and the headers that the buses use.

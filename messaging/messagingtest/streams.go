@@ -3,7 +3,9 @@ package messagingtest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -282,6 +284,24 @@ func archive(f *fixture) {
 	raw := []byte{0, 0xff, '\n'}
 	f.ok(l.Archive(f.ctx, "fantasia.result.0.w.s.1.1", "late: trial 1 has ended\n", raw), "archive")
 	f.buried(raw)
+	for _, size := range []int{1 << 19, 1 << 21} { // too large for the queue, and for a broker's connection
+		f.want(l.Archive(f.ctx, "fantasia.result.0.w.s.1.1", "late", make([]byte, size)), messaging.ErrTooLarge, "archive %d bytes", size)
+	}
+}
+
+// rawEntry: an entry that can be read holds the bytes that came, too, since
+// encoding it again can give more.
+func rawEntry(f *fixture) {
+	l := f.leader(1)
+	r := f.read(l, messaging.StreamResult, messaging.Cursor{})
+	res := result(attempt("s", 1), "w", 1)
+	raw := []byte(fmt.Sprintf(`{"version":1,"study":"s","trial":1,"attempt":1,"nonce":%q,"worker":%q,"outcome":"failed","logs":%q}`,
+		res.Nonce, res.Worker, strings.Repeat("<", 1000)))
+	f.Inject(res.Subject(messaging.Shard), raw)
+	e := f.next(r)
+	if e.Result == nil || !bytes.Equal(e.Raw, raw) || e.Subject != res.Subject(messaging.Shard) {
+		f.Errorf("the entry is of %q (%v) with %q, want what came", e.Subject, e.Err, e.Raw)
+	}
 }
 
 // purge: without all, a study's assignments go and its claims stand.

@@ -75,6 +75,7 @@ func Run(t *testing.T, factory Factory) {
 		{"ForeignName", foreignName},
 		{"OtherPoolsName", otherPoolsName},
 		{"Archive", archive},
+		{"RawEntry", rawEntry},
 		{"Purge", purge},
 		{"PurgeAll", purgeAll},
 		{"Measurements", measurements},

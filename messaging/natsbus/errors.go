@@ -12,6 +12,7 @@ import (
 
 // Error codes of the server that a bus acts on (server/errors.json of nats-server).
 const (
+	codeTooLarge        jetstream.ErrorCode = 10054 // the message is larger than the stream takes
 	codeWrongSequence   jetstream.ErrorCode = 10071 // the expected sequence is not the last one
 	codeStoreFailed     jetstream.ErrorCode = 10077 // among other reasons: a second message on a subject
 	codeSequenceBusy    jetstream.ErrorCode = 10164 // another message with an expectation is in flight

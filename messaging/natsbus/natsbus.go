@@ -143,6 +143,9 @@ func (c *client) explain(err error) error {
 	if c.life.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
 		return fmt.Errorf("%w: %w", messaging.ErrClosed, err)
 	}
+	if hasCode(err, codeTooLarge) || errors.Is(err, nats.ErrMaxPayload) {
+		return fmt.Errorf("%w: %w", messaging.ErrTooLarge, err)
+	}
 	return err
 }
 

@@ -143,7 +143,7 @@ func (r *reader) step(ctx context.Context) (entry messaging.Entry, ok bool, err 
 
 // entry decodes a message; the cursor stands after it already.
 func (r *reader) entry(m jetstream.Msg) messaging.Entry {
-	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor}
+	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor, Raw: m.Data(), Subject: m.Subject()}
 	switch r.stream {
 	case messaging.StreamClaim:
 		var c messaging.Claim
@@ -157,7 +157,6 @@ func (r *reader) entry(m jetstream.Msg) messaging.Entry {
 		}
 	}
 	if e.Err != nil {
-		e.Raw, e.Subject = m.Data(), m.Subject()
 		if s, err := messaging.ParseSubject(m.Subject()); err == nil {
 			e.ID, e.Worker = s.ID, s.Worker
 		}
