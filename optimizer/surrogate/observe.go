@@ -56,9 +56,13 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 			d.Completed++
 		}
 	}
-	d.Of = selection(values, MaxPoints)
+	ranked := values
+	if len(values) > MaxPoints {
+		ranked = placeMeans(p, encoding, values)
+	}
+	d.Of = selection(ranked, MaxPoints)
 	if o.Failures == FailuresModel || o.Failures == FailuresIgnore {
-		d.Of = completedOnly(values, MaxPoints)
+		d.Of = completedOnly(ranked, MaxPoints)
 	}
 	if len(d.Of) == 0 || d.Completed == 0 {
 		return d
@@ -75,12 +79,41 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].Point))
 	}
 	d.use(transform.Plain(y), y)
-	if learnt := transform.Fit(y); o.Transform && learnt.Kind() != transform.KindStandard {
+	if !o.Transform {
+		return d
+	}
+	if learnt := transform.Fit(y); learnt.Kind() != transform.KindStandard {
 		plain := *d
 		d.plain = &plain
 		d.use(learnt, y)
 	}
 	return d
+}
+
+// placeMeans returns the values with those of one place replaced by their mean, so
+// that of a place's evaluations no lucky ones are selected. Infinite ones stay.
+func placeMeans(p *optimizer.Problem, encoding *optimizer.Encoding, values []float64) []float64 {
+	at := make(map[string][]int, len(values))
+	keys := make([]string, len(values))
+	for i, v := range values {
+		if !math.IsInf(v, 1) {
+			keys[i] = KeyOf(encoding.Encode(p.Observations[i].Point))
+			at[keys[i]] = append(at[keys[i]], i)
+		}
+	}
+	means := slices.Clone(values)
+	for i, key := range keys {
+		if same := at[key]; len(same) > 1 && same[0] == i {
+			var mean float64
+			for _, j := range same {
+				mean += values[j] / float64(len(same))
+			}
+			for _, j := range same {
+				means[j] = mean
+			}
+		}
+	}
+	return means
 }
 
 // completedOnly is selection among the values that are finite.

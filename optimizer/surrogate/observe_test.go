@@ -69,3 +69,34 @@ func TestSelection(t *testing.T) {
 		t.Errorf("%d of 20", len(got))
 	}
 }
+
+// Of a place that was evaluated more often than others no evaluations are selected by
+// their luck: the mean of the selected is that of all.
+func TestSelectionTakesPlacesWhole(t *testing.T) {
+	rng := optimizer.NewRand(1, 1)
+	space := optimizertest.Cube(t, 1, 0, 20)
+	p := &optimizer.Problem{Space: space, Direction: study.Minimize}
+	sum, count := map[float64]float64{}, map[float64]float64{}
+	for i := range 3 * MaxPoints {
+		x := float64(i % 21)
+		v := 0.05*math.Abs(x-10) + rng.NormFloat64()
+		sum[x], count[x] = sum[x]+v, count[x]+1
+		p.Observations = append(p.Observations, optimizer.Observation{Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Value: v})
+	}
+	d := Observe(p, optimizer.NewEncoding(space), Options{})
+	if len(d.Of) != MaxPoints {
+		t.Fatalf("%d are selected, want %d", len(d.Of), MaxPoints)
+	}
+	places := d.Places()
+	var bias float64
+	for _, place := range places {
+		x := p.Observations[d.Of[place.Row]].Point["x1"].(float64)
+		for _, v := range place.Values {
+			bias += (v - sum[x]/count[x]) / MaxPoints
+		}
+	}
+	// Its standard error is below that of the mean of so many values of sd 1.
+	if bound := 4 / math.Sqrt(MaxPoints); math.Abs(bias) > bound || len(places) < 10 {
+		t.Errorf("the selected values of %d places differ from their places' means by %g on average", len(places), bias)
+	}
+}
