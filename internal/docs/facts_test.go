@@ -17,6 +17,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -144,7 +145,7 @@ func TestMetricsAreListed(t *testing.T) {
 func TestSettingsAreListed(t *testing.T) {
 	var want [][]string
 	for _, s := range hebo.Settings() {
-		want = append(want, []string{"`" + s.Name + "`", fmt.Sprintf("`%v`", s.Default), s.Doc})
+		want = append(want, []string{"`" + s.Name + "`", fmt.Sprintf("`%v`", s.Default), accepted(s), s.Doc})
 	}
 	if diff := cmp.Diff(want, table(t, "docs/study-file.md", "settings of hebo")); diff != "" {
 		t.Errorf("docs/study-file.md lists (+) other settings than hebo has (-):\n%s", diff)
@@ -154,6 +155,14 @@ func TestSettingsAreListed(t *testing.T) {
 			t.Errorf("docs/study-file.md does not describe the algorithm %s", name)
 		}
 	}
+}
+
+// accepted is what a setting takes, as the table shows it.
+func accepted(s setting.Setting) string {
+	if len(s.Choices) > 0 {
+		return "`" + strings.Join(s.Choices, "`, `") + "`"
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(s.Accepted(), "an "), "a ")
 }
 
 // TestFieldsAreListed holds that every field of a study file is documented.

@@ -89,7 +89,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})
-	want := `algorithm random: setting "draws": 8 is not accepted: there are no settings`
+	want := `algorithm random: setting "draws" is unknown: there are no settings`
 	if _, ok := errors.AsType[*setting.Error](err); !ok || err.Error() != want {
 		t.Errorf("a setting of another algorithm: %v, want %s", err, want)
 	}
