@@ -93,8 +93,15 @@ func repeat(v float64, n int) []float64 {
 }
 
 // The joint predictive covariance of the drawn values, from the definition
-// K** + noise − K*ᵀ(K + noise)⁻¹K*.
+// K** + noise − K*ᵀ(K + noise)⁻¹K*, and that of the function's own values, which is
+// without the first noise.
 func TestDrawnValuesHaveTheJointPosterior(t *testing.T) {
+	t.Run("observations", func(t *testing.T) { testJointPosterior(t, (*gp.Fantasies).Draw, 1) })
+	t.Run("function", func(t *testing.T) { testJointPosterior(t, (*gp.Fantasies).Realise, 0) })
+}
+
+// testJointPosterior holds values that were drawn to the covariance with a share of the noise.
+func testJointPosterior(t *testing.T, draw func(f *gp.Fantasies, x, z mat.Matrix), share float64) {
 	const q, draws = 3, 20000
 	x, y := sample(15, 2, 1)
 	pending := mat.NewDense(q, 2, []float64{0.4, 0.4, 0.45, 0.4, 0.9, 0.1})
@@ -104,13 +111,16 @@ func TestDrawnValuesHaveTheJointPosterior(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := m.Fantasies(draws)
-	f.Draw(pending, normals(q, draws, 1))
+	draw(f, pending, normals(q, draws, 1))
 
 	gram := mat.NewSymDense(15+q, nil)
 	k.Gram(gram, h.Kernel, stack(x, pending))
 	full := mat.DenseCopyOf(gram)
 	for i := range 15 + q {
 		full.Set(i, i, full.At(i, i)+h.Noise)
+	}
+	for i := 15; i < 15+q; i++ {
+		full.Set(i, i, full.At(i, i)-(1-share)*h.Noise)
 	}
 	var solved, want mat.Dense
 	if err := solved.Solve(full.Slice(0, 15, 0, 15), full.Slice(0, 15, 15, 15+q)); err != nil {

@@ -33,7 +33,7 @@ type place struct {
 // candidates returns the places among which a search begins: all that remain in
 // a small finite space, otherwise half of them spread over the space and half
 // around the best observed points. Each is feasible and not taken.
-func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs) []place {
+func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs, taken func(x []float64) bool) []place {
 	if r.Remaining != nil && len(r.Remaining) <= 2*count {
 		places := make([]place, len(r.Remaining))
 		for i, p := range r.Remaining {
@@ -42,27 +42,31 @@ func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs) 
 		return places
 	}
 	spread := spreadOut(r.Encoding.Dim(), r.Rand)
-	places := gather(nil, r, count/2, spread)
+	places := gather(nil, r, count/2, spread, taken)
 	if b != nil {
 		// The places where the priors are high may be few.
 		believed := func(x []float64) { spread(x); b.draw(x) }
-		places = gather(places[:len(places)/2], r, count/2, believed)
+		places = gather(places[:len(places)/2], r, count/2, believed, taken)
 	}
-	places = gather(places, r, count, around(r, d))
+	places = gather(places, r, count, around(r, d), taken)
 	for len(places) < minCandidates {
 		// Feasible points are rare: look for them harder.
 		p, err := r.Sampler.Draw(spread)
 		if err != nil {
 			break
 		}
-		places = append(places, place{p, r.Encoding.Encode(p)})
+		at := r.Encoding.Encode(p)
+		if taken(at) {
+			break
+		}
+		places = append(places, place{p, at})
 	}
 	return places
 }
 
 // gather adds feasible places of the stream until there are count, or as many
 // points of the stream were tried.
-func gather(places []place, r *optimizer.Request, count int, next optimizer.Stream) []place {
+func gather(places []place, r *optimizer.Request, count int, next optimizer.Stream, taken func(x []float64) bool) []place {
 	x := make([]float64, r.Encoding.Dim())
 	for range count - len(places) {
 		next(x)
@@ -70,7 +74,7 @@ func gather(places []place, r *optimizer.Request, count int, next optimizer.Stre
 		if !r.Space.Feasible(p) {
 			continue
 		}
-		if at := r.Encoding.Encode(p); !r.Sampler.TakenAt(at) {
+		if at := r.Encoding.Encode(p); !taken(at) {
 			places = append(places, place{p, at})
 		}
 	}

@@ -2,6 +2,7 @@ package hebo
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/diff/fd"
@@ -49,19 +50,24 @@ func TestAllKeepAwayFromFailures(t *testing.T) {
 		"thompson": options(func(o *Options) { o.Fantasy = Thompson }),
 	} {
 		o.Surrogate.Failures = surrogate.FailuresModel
-		s := optimizertest.NewSession(t, New(o), optimizertest.Cube(t, 2, 0, 1), 5)
+		var best []float64
 		failed := 0
-		for trial := 1; trial <= 30; trial++ {
-			x := s.Ask(1)[0].Point["x1"].(float64)
-			if x < 0.4 {
-				failed++
-				s.End(trial, optimizer.OutcomeInfeasible, 0)
-				continue
+		for seed := range uint64(3) {
+			s := optimizertest.NewSession(t, New(o), optimizertest.Cube(t, 2, 0, 1), seed+1)
+			for trial := 1; trial <= 30; trial++ {
+				x := s.Ask(1)[0].Point["x1"].(float64)
+				if x < 0.4 {
+					failed++
+					s.End(trial, optimizer.OutcomeInfeasible, 0)
+					continue
+				}
+				s.Tell(trial, (x-0.3)*(x-0.3)) // the minimum is out of reach
 			}
-			s.Tell(trial, (x-0.3)*(x-0.3)) // the minimum is out of reach
+			best = append(best, s.Best())
 		}
-		if best := s.Best(); best > 0.04 || failed > 20 {
-			t.Errorf("%s: the best value is %.4f, the bound 0.01; %d of 30 evaluations failed", name, best, failed)
+		slices.Sort(best)
+		if best[1] > 0.02 || failed > 60 {
+			t.Errorf("%s: the best values are %.4f, the bound 0.01; %d of 90 evaluations failed", name, best, failed)
 		}
 	}
 }

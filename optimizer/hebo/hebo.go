@@ -15,11 +15,13 @@ package hebo
 
 import (
 	"context"
+	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Fantasy says how points that are still being evaluated enter the model.
@@ -124,7 +126,7 @@ func Settings() setting.Set {
 		},
 		{
 			Name: "fit", Default: string(surrogate.EffortWarm), Choices: []string{string(surrogate.EffortWarm), string(surrogate.EffortFull)},
-			Doc: "How hard the model's hyperparameters are searched for: in a few steps from those of the last request, or anew each time, which takes longer and pays for smooth objectives that are evaluated in batches.",
+			Doc: "How hard the model's hyperparameters are searched for: in a few steps from those of the last request, or from several places each time, which takes longer and pays for smooth objectives that are evaluated in batches.",
 		},
 		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn one, for trends."},
 		{
@@ -142,7 +144,7 @@ func Settings() setting.Set {
 			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB), string(Portfolio), string(MACE)},
 			Doc: "What a point is chosen by: the log of the expected improvement or of the probability of one, the upper confidence bound, the first with the bound for every fourth trial (portfolio), or the Pareto front of all three (mace).",
 		},
-		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb and mace; 0 means HEBO's schedule, which rises slowly with the number of evaluations."},
+		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb, portfolio and mace; 0 means HEBO's schedule, which rises slowly with the number of evaluations."},
 		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Points among which the search for the best acquisition begins."},
 		{Name: "restarts", Default: 4, Min: 1, Max: 64, Doc: "Candidates from which the search climbs on."},
 		{Name: "robust", Default: true, Doc: "Add noise to the acquisition functions, drawn anew for each candidate, so that none wins by a detail of the model; for acquisition: mace."},
@@ -154,11 +156,11 @@ func Settings() setting.Set {
 			Doc:     "How failed and infeasible evaluations count: by a model of where evaluations complete, whose probability the acquisition function is multiplied by; with the worst value so far; or not at all.",
 		},
 		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters are held on to: after n evaluations they count to the power of this over n; 0 means a tenth of the budget."},
-		{Name: "trustRegion", Default: false, Doc: "Choose every second point within a box around the best one that grows with success and shrinks without (as in TuRBO): for objectives of many parameters and narrow valleys; not for acquisition: mace."},
-		{Name: "escape", Default: false, Doc: "Draw every second point at random while the search has contracted: evaluations are noisy, and half of the latest 16 points were practically where others had been. Of n trials at most 2√n are drawn so. For objectives with plateaus and several basins."},
+		{Name: "trustRegion", Default: false, Doc: "Choose every second point within a box around the best one that grows with success and shrinks without (as in TuRBO): for objectives of many parameters and narrow valleys; not for acquisition: mace, fantasy: thompson, and small finite spaces."},
+		{Name: "escape", Default: false, Doc: "Draw every second point at random while the search has contracted: evaluations are noisy, and half of the latest 16 points were practically where others had been. Of n trials at most 2√n are drawn so. For objectives with plateaus and several basins; not for finite spaces."},
 		{
 			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
-			Doc: "Whether evaluations of one point differ. With auto that is learnt from points that were evaluated twice, which in a finite space only other programs tell; with yes, points of a finite space are evaluated again, too, and after the last one has been the study goes on; with no, the best value is the one that is recommended; while nothing tells in a finite space, value and model count alike.",
+			Doc: "Whether evaluations of one point differ. With auto that is learnt from points that were evaluated twice, which in a finite space only other programs tell; with yes, and replicate, points of a finite space are evaluated again, too, and after the last one has been the study goes on; with no, the best value is the one that is recommended; while nothing tells in a finite space, value and model count alike.",
 		},
 		{Name: "replicate", Default: true, Doc: "Evaluate good points again where evaluations are noisy and no other point promises a tenth more, to tell the good from the lucky, three evaluations of ten at most; to learn whether they are, one is evaluated twice after 8 evaluations, and while no two differ another one after 32, 128 and so on."},
 	}
@@ -235,10 +237,13 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	memory.checkFailures(r.Encoding.Dim())
 	design := min(r.N, max(0, o.initial(r)-len(r.Observations)-len(r.Pending)))
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
-	if d.Completed < minCompleted || r.Encoding.Dim() == 0 {
+	switch {
+	case d.Completed < minCompleted || r.Encoding.Dim() == 0:
 		design = r.N
+	case r.Remaining != nil:
+		design = min(design, len(r.Remaining))
 	}
-	batch, err := memory.design(ctx, r, design)
+	batch, err := memory.design(ctx, r, nil, design)
 	if err != nil || len(batch) == r.N || len(batch) < design {
 		return batch, memory.state(), err
 	}
@@ -293,8 +298,49 @@ func (o proposer) initial(r *optimizer.Request) int {
 	return max(4, min(r.Encoding.Dim()+1, r.MaxTrials/4))
 }
 
-// design returns the next n points of the study's Sobol sequence.
-func (m *memory) design(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
+// design returns the next n points of the study's Sobol sequence, after those of
+// batch. Where a finite space has fewer left and may repeat points, the rest are
+// known ones.
+func (m *memory) design(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, n int) ([]optimizer.Suggestion, error) {
+	left := n
+	if r.Remaining != nil && r.Repeats {
+		left = min(n, len(r.Remaining)-len(batch))
+	}
+	points, err := m.sequence(ctx, r, left)
+	if err != nil || len(points) < left || left == n {
+		return points, err
+	}
+	return append(points, known(r, slices.Concat(batch, points), n-left)...), nil
+}
+
+// known returns n points that were observed, are pending or are in the batch, one
+// after another.
+func known(r *optimizer.Request, batch []optimizer.Suggestion, n int) []optimizer.Suggestion {
+	var points []study.Point
+	for _, o := range r.Observations {
+		points = append(points, o.Point)
+	}
+	for _, p := range r.Pending {
+		points = append(points, p.Point)
+	}
+	for _, b := range batch {
+		points = append(points, b.Point)
+	}
+	again := make([]optimizer.Suggestion, n)
+	for i := range again {
+		again[i] = optimizer.Suggestion{
+			Point: points[(r.First+len(batch)+i)%len(points)], Repeat: true, Source: optimizer.SourceDesign,
+			Reasons: optimizer.Reasons{
+				Pending: len(r.Pending) + len(batch) + i,
+				Note:    "evaluated again: no other point is left, and too few have completed for a model",
+			},
+		}
+	}
+	return again
+}
+
+// sequence returns the next n points of the study's Sobol sequence.
+func (m *memory) sequence(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -314,9 +360,12 @@ func (m *memory) design(ctx context.Context, r *optimizer.Request, n int) ([]opt
 // fitted to the observations.
 func (m *memory) withoutModel(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, why error) ([]optimizer.Suggestion, optimizer.State, error) {
 	// What is left to do takes no time.
-	rest, err := m.design(context.WithoutCancel(ctx), r, r.N-len(batch))
+	rest, err := m.design(context.WithoutCancel(ctx), r, batch, r.N-len(batch))
 	for i := range rest {
 		rest[i].Source = optimizer.SourceFallback
+		if rest[i].Repeat {
+			continue
+		}
 		rest[i].Reasons.Pending += len(batch)
 		rest[i].Reasons.Note = "next point of the scrambled Sobol sequence: no model could be fitted: " + why.Error()
 	}

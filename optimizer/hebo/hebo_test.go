@@ -139,6 +139,29 @@ func TestPendingPointsSpreadABatch(t *testing.T) {
 	}
 }
 
+// TestPenaltySpreadsABatchOfSteps: where all columns are discrete, the posterior mean
+// has no gradient, and a pending point keeps others away all the same.
+func TestPenaltySpreadsABatchOfSteps(t *testing.T) {
+	const seeds = 5
+	f := branin()
+	steps := []study.Parameter{
+		{Name: "x1", Type: study.Float, Min: number(f.lo), Max: number(f.hi), Step: number((f.hi - f.lo) / 200)},
+		{Name: "x2", Type: study.Float, Min: number(f.lo), Max: number(f.hi), Step: number((f.hi - f.lo) / 200)},
+	}
+	total := func(fantasy Fantasy) (n int) {
+		for seed := range uint64(seeds) {
+			o := New(options(func(o *Options) { o.Fantasy, o.Replicate = fantasy, false }))
+			s := optimizertest.NewSession(t, o, optimizertest.Space(t, steps, nil), seed)
+			s.Run(12, 1, f.of)
+			n += clusters(s.Ask(8), 0.03*(f.hi-f.lo))
+		}
+		return n
+	}
+	if penalty, none := total(Penalty), total(None); penalty < 2*none {
+		t.Errorf("%d batches of 8 have %d clusters with penalties, and %d where pending points are ignored", seeds, penalty, none)
+	}
+}
+
 // Reasons are in the objective's units and direction: close to what was
 // observed at a point that is asked for again in its neighbourhood.
 func TestReasonsAreInTheObjectivesUnits(t *testing.T) {

@@ -26,7 +26,7 @@ func (s *search) improve(ctx context.Context, starts []spot) spot {
 	for i := range spots[:min(2, len(spots))] {
 		for range moveRounds {
 			if ctx.Err() != nil {
-				return spots[i]
+				break
 			}
 			better, found := s.bestOf(s.neighbours(spots[i].place), spots[i].value)
 			if !found {
@@ -62,7 +62,8 @@ func (s *search) bestOf(places []place, value float64) (best spot, found bool) {
 }
 
 // neighbours returns the feasible places that differ from p in one discrete
-// column: by one level, by an eighth of the levels, or by the category.
+// column: by one level, by an eighth of the levels, or by the category. Where they
+// are too many, it begins at another column for each trial.
 func (s *search) neighbours(p place) []place {
 	var found []place
 	columns := s.r.Encoding.Columns()
@@ -73,10 +74,15 @@ func (s *search) neighbours(p place) []place {
 			found = append(found, next)
 		}
 	}
-	for i, c := range columns {
+	for k := range columns {
+		i := (k + s.first + s.picked) % len(columns)
+		c := columns[i]
 		_, active := p.point[c.Parameter.Name]
 		if !active || c.Levels == 0 {
 			continue
+		}
+		if len(found) == movesAtOnce {
+			break
 		}
 		if c.Categorical() {
 			here := int(p.x[i] * float64(c.Levels))
@@ -117,7 +123,7 @@ func (s *search) feasible(x []float64) (place, bool) {
 		return place{}, false
 	}
 	at := s.r.Encoding.Encode(point)
-	return place{point, at}, !s.r.Sampler.TakenAt(at)
+	return place{point, at}, !s.taken(at)
 }
 
 // climb returns where the gradient leads from the spots, feasible ones only.

@@ -49,7 +49,7 @@ func confidence(n, parallel, dim int) float64 {
 
 // describe sets a row of dst to the posterior at a row of x: the mean in each
 // draw, the variance, the logarithm of the probability to complete, and what the
-// priors of parameters add.
+// priors of parameters and the penalty add.
 func (m *mace) describe(dst, x *mat.Dense) {
 	mean, variance := m.s.fantasies.Posterior(x)
 	logP := m.s.chance.log(x)
@@ -57,7 +57,7 @@ func (m *mace) describe(dst, x *mat.Dense) {
 		row := dst.RawRowView(i)
 		draws := copy(row, mean.RawRowView(i))
 		row[draws], row[draws+1] = v, logP[i]
-		row[draws+2] = m.s.trust * m.s.beliefs.log(nil, x.RawRowView(i), 0)
+		row[draws+2] = m.s.trust*m.s.beliefs.log(nil, x.RawRowView(i), 0) + m.s.penalty.value(nil, x.RawRowView(i))
 	}
 }
 
@@ -123,7 +123,7 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 	var places []place
 	for _, row := range population.Front() {
 		x := append([]float64(nil), population.X.RawRowView(row)...)
-		if !s.r.Sampler.TakenAt(x) && !s.observed(x) {
+		if !s.taken(x) {
 			places = append(places, place{encoding.Decode(x), x})
 		}
 	}
@@ -151,7 +151,7 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 			value = -variance[row]
 		default:
 			score := make([]float64, 3)
-			m.score(score, mean.RawRowView(row), variance[row], m.s.logP[row-from], m.s.prior[row-from])
+			m.score(score, mean.RawRowView(row), variance[row], m.s.logP[row-from], m.s.prior[row-from]+m.s.penalty.value(nil, m.s.places[row-from].x))
 			scores, rows = append(scores, score), append(rows, row-from)
 			continue
 		}

@@ -33,9 +33,17 @@ func (p *penalty) estimate(s *search) {
 	if len(at) == 0 {
 		return
 	}
-	g := s.fantasies.Gradients(rows(at))
+	x := rows(at)
+	g := s.fantasies.Gradients(x)
+	mean, _ := s.fantasies.Posterior(x)
 	for i := range at {
 		p.slope = max(p.slope, floats.Norm(g.DMean[0].RawRowView(i), 2))
+		// The gradient is 0 in discrete columns: there the slope is that of a chord.
+		for j := range i {
+			if distance := floats.Distance(at[i].x, at[j].x, 2); distance > 0 {
+				p.slope = max(p.slope, math.Abs(mean.At(i, 0)-mean.At(j, 0))/distance)
+			}
+		}
 	}
 }
 
@@ -73,7 +81,7 @@ const sampledAmong = 300
 func (s *search) sample() (best spot, ok bool) {
 	var at []place
 	for _, i := range s.r.Rand.Perm(len(s.places)) {
-		if !s.r.Sampler.TakenAt(s.places[i].x) && len(at) < sampledAmong {
+		if !s.taken(s.places[i].x) && len(at) < sampledAmong {
 			at = append(at, s.places[i])
 		}
 	}
@@ -85,8 +93,8 @@ func (s *search) sample() (best spot, ok bool) {
 		z.Set(i, 0, s.r.Rand.NormFloat64())
 	}
 	drawn := s.model.GP.Fantasies(1)
-	drawn.Draw(x, z)
-	mean, _ := drawn.Posterior(x) // given all the draws: the function without its noise
+	drawn.Realise(x, z)
+	mean, _ := drawn.Posterior(x) // given its values there: the function itself
 	best.value = math.Inf(-1)
 	logP, prior := s.chance.log(x), s.believed(at)
 	for i, p := range at {

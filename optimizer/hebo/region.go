@@ -97,7 +97,7 @@ func (s *search) local(ctx context.Context) (best spot, ok bool) {
 	if ctx.Err() != nil {
 		count = min(count, hurried)
 	}
-	places := gather(nil, s.r, count, s.region.stream(s.r))
+	places := gather(nil, s.r, count, s.region.stream(s.r), s.taken)
 	if len(places) == 0 {
 		return best, false
 	}

@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -29,9 +30,11 @@ const maxAgain = 0.3
 // which of the good points only were lucky.
 type replicas struct {
 	places []surrogate.Place
-	probe  bool // no two evaluations have differed yet
-	probed bool // a repeated evaluation is pending
-	done   int  // repeated evaluations, pending ones included
+	at     *gp.Candidates // the places
+	logP   []float64      // of their evaluations to complete, nil before it is asked for
+	probe  bool           // no two evaluations have differed yet
+	probed bool           // a repeated evaluation is pending
+	done   int            // repeated evaluations, pending ones included
 }
 
 // newReplicas returns which of the places may be evaluated again, given what is
@@ -40,14 +43,13 @@ func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *r
 	if !s.options.Replicate || !s.r.Repeats || s.options.Noise == NoiseNo {
 		return nil
 	}
-	c := &replicas{places: places, probe: noise != surrogate.Noisy}
+	c := &replicas{places: places, probe: noise != surrogate.Noisy, done: s.repeated}
 	if c.probe && !probeDue(places) {
 		return nil
 	}
 	at := make(map[string]bool, len(c.places))
 	for _, p := range c.places {
 		at[surrogate.KeyOf(s.model.Data.X.RawRowView(p.Row))] = true
-		c.done += len(p.Values) - 1
 	}
 	for _, p := range s.r.Pending {
 		if at[surrogate.KeyOf(s.r.Encoding.Encode(p.Point))] {
@@ -55,6 +57,7 @@ func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *r
 			c.done++
 		}
 	}
+	c.at = s.fantasies.Candidates(c.rows(s.model.Data))
 	return c
 }
 
@@ -91,9 +94,10 @@ func (s *search) again(left bool) (best spot, ok bool) {
 	if left && float64(c.done) > maxAgain*float64(d.Completed+s.pending) {
 		return spot{}, false
 	}
-	rows := s.placeRows()
-	mean, variance := s.fantasies.Posterior(rows)
-	logP := s.chance.log(rows)
+	mean, variance := c.at.Posterior()
+	if c.logP == nil {
+		c.logP = s.chance.log(c.rows(d))
+	}
 	lowest, second := math.Inf(1), math.Inf(1)
 	means := make([]float64, len(c.places))
 	for i := range means {
@@ -112,10 +116,10 @@ func (s *search) again(left bool) (best spot, ok bool) {
 			continue
 		}
 		rival := lowest
-		if means[i] == lowest {
+		if means[i] == lowest && len(means) > 1 {
 			rival = second
 		}
-		value := s.chance.ofImprovement(s.criterion.knowledge(means[i], variance[i], rival), logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
+		value := s.chance.ofImprovement(s.criterion.knowledge(means[i], variance[i], rival), c.logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
 		if c.probe {
 			value = -means[i] // the probe is of the incumbent
 		}
@@ -129,11 +133,11 @@ func (s *search) again(left bool) (best spot, ok bool) {
 	return best, ok
 }
 
-func (s *search) placeRows() *mat.Dense {
-	d := s.model.Data
+// rows makes a matrix of the places.
+func (c *replicas) rows(d *surrogate.Data) *mat.Dense {
 	_, dim := d.X.Dims()
-	x := mat.NewDense(len(s.replicas.places), dim, nil)
-	for i, p := range s.replicas.places {
+	x := mat.NewDense(len(c.places), dim, nil)
+	for i, p := range c.places {
 		x.SetRow(i, d.X.RawRowView(p.Row))
 	}
 	return x

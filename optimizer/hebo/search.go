@@ -57,6 +57,9 @@ type search struct {
 	mace    *mace // nil for a single acquisition
 	// replicas is nil where no point is to be evaluated again.
 	replicas *replicas
+	// seen holds all that was observed: only replicas repeat it.
+	seen     map[string]bool
+	repeated int    // completed evaluations of a point that had completed before
 	trail    *trail // nil where no point is drawn at random
 	memory   *memory
 }
@@ -64,6 +67,7 @@ type search struct {
 // newSearch prepares the search for the points after batch; feasible may be nil.
 func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, feasible *surrogate.Feasibility, batch []optimizer.Suggestion, memory *memory) *search {
 	s := &search{r: r, model: m, memory: memory, options: o.options, penalty: &penalty{}, chance: newChance(feasible, m.Data), first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
+	s.remember()
 	draws := 1
 	if o.options.Fantasy == Draws {
 		draws = o.options.Draws
@@ -104,7 +108,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	if s.beliefs = newBeliefs(r.Encoding); s.beliefs != nil {
 		s.trust = o.options.trust(r)
 	}
-	s.places = candidates(r, m.Data, count, s.beliefs)
+	s.places = candidates(r, m.Data, count, s.beliefs, s.taken)
 	s.logP = make([]float64, len(s.places))
 	if s.chance.model != nil && len(s.places) > 0 {
 		s.logP = s.chance.log(rows(s.places))
@@ -145,14 +149,26 @@ func (s *search) ensemble(ctx context.Context, known []place) {
 	}
 }
 
-// observed reports whether a model's observation is at x.
-func (s *search) observed(x []float64) bool {
-	for row := range s.model.Data.Y {
-		if slices.Equal(s.model.Data.X.RawRowView(row), x) {
-			return true
+// remember reads which points were observed.
+func (s *search) remember() {
+	s.seen = make(map[string]bool, len(s.r.Observations))
+	completed := make(map[string]bool, len(s.r.Observations))
+	for _, o := range s.r.Observations {
+		key := surrogate.KeyOf(s.r.Encoding.Encode(o.Point))
+		s.seen[key] = true
+		if o.Outcome != optimizer.OutcomeCompleted {
+			continue
 		}
+		if completed[key] {
+			s.repeated++
+		}
+		completed[key] = true
 	}
-	return false
+}
+
+// taken reports whether the place at x is no new one: observed, pending or picked.
+func (s *search) taken(x []float64) bool {
+	return s.seen[surrogate.KeyOf(x)] || s.r.Sampler.TakenAt(x)
 }
 
 // fantasise adds points whose values are not known to the model.
@@ -197,7 +213,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	for i := range values {
 		row := s.evaluated + i
 		values[i] = math.Inf(-1)
-		if !s.r.Sampler.TakenAt(s.places[i].x) {
+		if !s.taken(s.places[i].x) {
 			values[i] = s.value(mean.RawRowView(row), variance[row], s.places[i].x, s.logP[i]) + s.prior[i]
 		}
 	}
@@ -207,34 +223,50 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 			return s.repeat(again), true
 		}
 	}
-	var best spot
+	best, ok := s.fresh(ctx, mean, variance, starts)
+	if again, found := s.again(true); found && (!ok || s.replicas.probe || again.value > s.promise(best)-indifference) {
+		return s.repeat(again), true
+	}
+	if !ok {
+		return suggestion, false
+	}
+	return s.pick(best), true
+}
+
+// fresh returns the best point that is a new one, given the posterior at the known
+// points and the places, and the best of these; ok is false where there is none.
+func (s *search) fresh(ctx context.Context, mean *mat.Dense, variance []float64, starts []spot) (best spot, ok bool) {
 	if s.options.Fantasy == Thompson {
-		best, ok = s.sample()
-		if !ok {
-			return suggestion, false
-		}
-		return s.pick(best), true
+		return s.sample()
 	}
 	if s.mace != nil {
 		return s.member(mean, variance)
 	}
-	local := false
 	if s.region != nil && !s.exact && (s.first+s.picked)%2 == 1 {
-		best, local = s.local(ctx)
-	}
-	if len(starts) > 0 && !local {
-		best = starts[0]
-		if !s.exact && s.picked < improved {
-			best = s.improve(ctx, starts)
+		if best, ok = s.local(ctx); ok {
+			return best, true
 		}
 	}
-	if again, found := s.again(true); found && s.criterion.kind == LogEI && (len(starts) == 0 || s.replicas.probe || again.value > best.value-indifference) {
-		return s.repeat(again), true
+	if len(starts) == 0 {
+		return best, false
 	}
-	if len(starts) == 0 && !local {
-		return suggestion, false
+	if !s.exact && s.picked < improved {
+		return s.improve(ctx, starts), true
 	}
-	return s.pick(best), true
+	return starts[0], true
+}
+
+// promise is what evaluating a new point is worth, in the unit of again's values.
+func (s *search) promise(best spot) float64 {
+	if s.criterion.kind == LogEI && s.mace == nil && s.options.Fantasy != Thompson {
+		return best.value
+	}
+	x := rows([]place{best.place})
+	mean, variance := s.fantasies.Posterior(x)
+	improvement := s.criterion
+	improvement.kind = LogEI
+	value := improvement.value(mean.RawRowView(0), variance[0])
+	return s.chance.ofImprovement(value, s.chance.log(x)[0]) + s.trust*s.beliefs.log(nil, best.x, 0)
 }
 
 // believed returns what the priors of parameters add to the places' values.
@@ -252,16 +284,16 @@ func (s *search) value(mean []float64, variance float64, x []float64, logP float
 	return s.chance.of(s.criterion.kind, s.criterion.value(mean, variance), logP) + s.penalty.value(nil, x)
 }
 
-// member picks the ensemble's next point.
-func (s *search) member(mean *mat.Dense, variance []float64) (suggestion optimizer.Suggestion, ok bool) {
+// member returns the ensemble's next point.
+func (s *search) member(mean *mat.Dense, variance []float64) (best spot, ok bool) {
 	for _, count := range []int{s.front, len(s.places)} {
-		available := func(i int) bool { return i < count && !s.r.Sampler.TakenAt(s.places[i].x) }
+		available := func(i int) bool { return i < count && !s.taken(s.places[i].x) }
 		i, found := s.mace.choose(mean, variance, s.evaluated, s.picked, s.r.N, available)
 		if found {
-			return s.pick(spot{place: s.places[i]}), true
+			return spot{place: s.places[i]}, true
 		}
 	}
-	return suggestion, false
+	return best, false
 }
 
 // spot is a place with its value.
@@ -328,7 +360,7 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	suggestion.Reasons = optimizer.Reasons{
 		Mean:        finite(expected),
 		SD:          finite(sd),
-		Acquisition: s.worth(best, mean.RawRowView(0), variance[0]),
+		Acquisition: s.worth(best.place, mean.RawRowView(0), variance[0]),
 		Pending:     s.pending,
 		Note:        s.note(mean.RawRowView(0)),
 	}
@@ -344,13 +376,16 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	return suggestion
 }
 
-// worth lists what the acquisition functions say of a picked point.
-func (s *search) worth(best spot, mean []float64, variance float64) map[string]float64 {
-	logP := s.chance.log(rows([]place{best.place}))[0]
-	values := map[string]float64{s.criterion.name(): best.value}
+// worth lists what the acquisition functions say of a picked point, without the
+// priors of parameters.
+func (s *search) worth(p place, mean []float64, variance float64) map[string]float64 {
+	logP := s.chance.log(rows([]place{p}))[0]
+	values := map[string]float64{s.criterion.name(): s.chance.of(s.criterion.kind, s.criterion.value(mean, variance), logP)}
 	if s.mace != nil {
+		exact := *s.mace
+		exact.robust = 0
 		score := make([]float64, 3)
-		s.mace.score(score, mean, variance, logP, s.trust*s.beliefs.log(nil, best.x, 0))
+		exact.score(score, mean, variance, logP, 0)
 		values = map[string]float64{string(UCB): -score[0], string(LogEI): -score[1], string(LogPI): -score[2]}
 	}
 	if s.chance.model != nil {
