@@ -125,7 +125,9 @@ func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	}
 	switch _, err := l.engineOf(ctx, r, now); {
 	case errors.Is(err, ErrBroken):
-		l.unknown(e, err.Error())
+		// Its sender keeps it, since it gets no receipt, and sends it again until
+		// a leader can load the study. That is a new message of the stream: the
+		// cursor may pass this one.
 		return nil
 	case err != nil:
 		return err

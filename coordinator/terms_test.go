@@ -176,6 +176,50 @@ func TestBrokenStudyIsLeftAlone(t *testing.T) {
 	r.verify(good.ID, 5, 5)
 }
 
+// A result of a study that this version cannot load, as during a rollback, stays
+// with its worker until a leader comes who can.
+func TestResultsOfABrokenStudyWait(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	first := r.leader()
+	open := make(gate)
+	w := r.hand("w", 1, open.completes)
+	s := r.create(first, "rollback", 1, 1)
+	tr := r.trial(s.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialRunning })
+	first.stop()
+	older := r.leader(func(o *Options) {
+		o.NewOptimizer = func(study.Algorithm) (optimizer.Optimizer, error) { return nil, errors.New("no such algorithm") }
+	})
+	before := r.cursor(messaging.StreamResult)
+	close(open)
+	// The older leader has passed it twice.
+	r.eventually(func() error {
+		if now := r.cursor(messaging.StreamResult); now < before+2 {
+			return fmt.Errorf("the cursor stands at %d, was at %d", now, before)
+		}
+		return nil
+	})
+	if got, dead := w.receipts(named(s.ID, &tr, 1)), r.broker.DeadLetters(); len(got)+len(dead) != 0 {
+		t.Errorf("receipts %q and the dead letters %+v of a result that nobody has folded", got, dead)
+	}
+	older.stop()
+	r.leader()
+	r.ends(s.ID)
+	if stored := r.verify(s.ID, 1, 1); len(stored.Trials[0].Attempts) != 1 {
+		t.Errorf("the trial was evaluated again: %+v", stored.Trials[0].Attempts)
+	}
+}
+
+// cursor is how far the ledger says that a stream was read.
+func (r *rig) cursor(s messaging.Stream) uint64 {
+	r.t.Helper()
+	snapshot, err := r.ledger.Load(r.ctx())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return snapshot.Cursors[s].Sequence
+}
+
 // An ended study's engine is forgotten after a while and loaded when it is wanted.
 func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	t.Parallel()
