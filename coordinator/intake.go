@@ -83,6 +83,10 @@ func (l *leader) claim(ctx context.Context, c *messaging.Claim, now time.Time) e
 		l.cancel(c.Worker, c.AttemptID, "the study is of another pool")
 		return nil
 	}
+	if r.atRest() {
+		l.cancel(c.Worker, c.AttemptID, r.ending())
+		return nil
+	}
 	switch _, err := l.engineOf(ctx, r, now); {
 	case errors.Is(err, ErrBroken):
 		return nil // there is nothing to say of it
@@ -120,7 +124,11 @@ func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	res := e.Result
 	r := l.runs[res.Study]
 	if r == nil {
-		l.unknown(e, noSuchStudy)
+		l.settled(e, engine.Unknown, noSuchStudy)
+		return nil
+	}
+	if r.atRest() { // a large study is not loaded to learn that it takes nothing
+		l.settled(e, engine.Late, r.ending())
 		return nil
 	}
 	switch _, err := l.engineOf(ctx, r, now); {
@@ -138,10 +146,10 @@ func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	return nil
 }
 
-// unknown archives and receipts a result that no study takes.
-func (l *leader) unknown(e *messaging.Entry, reason string) {
+// settled archives and receipts a result that no study takes.
+func (l *leader) settled(e *messaging.Entry, d engine.Disposition, reason string) {
 	l.keep(e, reason)
-	l.held.controls = append(l.held.controls, receipt(e.Result.Worker, e.Result.AttemptID, engine.Unknown))
+	l.held.controls = append(l.held.controls, receipt(e.Result.Worker, e.Result.AttemptID, d))
 }
 
 // keep has an entry archived with the next commit, as it came: encoded again it
@@ -195,7 +203,7 @@ func (l *leader) heartbeat(h messaging.Heartbeat, now time.Time) {
 		case r.engine != nil:
 			l.step(r, engine.Alive{At: now, Worker: h.Worker, Attempt: id})
 		case r.broken == nil:
-			l.cancel(h.Worker, id, "the study has ended: "+string(r.status.State))
+			l.cancel(h.Worker, id, r.ending())
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 var ErrBroken = errors.New("the study cannot be loaded")
 
 // run is one study of the leader. The engine and the optimiser of a study that
-// has ended are loaded when somebody asks for them.
+// has ended are loaded when a person asks for them, not for what workers send.
 type run struct {
 	spec      record.Study
 	status    record.Status
@@ -47,6 +47,15 @@ func (r *run) pool() string { return r.spec.Study.Spec.Pool }
 
 // running reports whether the study's engine is at work.
 func (r *run) running() bool { return r.engine != nil && r.status.State == study.Running }
+
+// atRest reports whether the study has ended and its engine is not loaded:
+// whatever comes of its trials changes nothing.
+func (r *run) atRest() bool {
+	return r.engine == nil && r.broken == nil && r.status.State.Terminal()
+}
+
+// ending says to whoever still evaluates an ended study that it has.
+func (r *run) ending() string { return "the study has ended: " + string(r.status.State) }
 
 func (r *run) due(now time.Time) bool { return !r.wake.IsZero() && !r.wake.After(now) }
 

@@ -220,12 +220,13 @@ func (r *rig) cursor(s messaging.Stream) uint64 {
 	return snapshot.Cursors[s].Sequence
 }
 
-// An ended study's engine is forgotten after a while and loaded when it is wanted.
+// An ended study's engine is forgotten after a while and loaded when a person
+// wants it; workers who are late are told so without it.
 func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
 	c := r.leader()
-	w := r.hand("w", 2, nil)
+	r.hand("w", 2, nil)
 	s := r.create(c, "rests", 4, 2)
 	r.ends(s.ID)
 	l := c.term.Load()
@@ -240,17 +241,28 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := r.verify(s.ID, 4, 4)
+	late := r.hand("late", 0, nil)
 	id := named(s.ID, &stored.Trials[0], 1)
-	if err := w.bus.PublishResult(r.ctx(), &messaging.Result{AttemptID: id, Worker: "w", Outcome: messaging.OutcomeFailed,
+	if err := late.bus.PublishResult(r.ctx(), &messaging.Result{AttemptID: id, Worker: "late", Outcome: messaging.OutcomeFailed,
 		Started: time.Now(), Ended: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	r.eventually(func() error {
-		if got := w.receipts(id); len(got) < 2 {
-			return errors.New("the late result has no receipt")
+	if got := late.heard(messaging.ControlReceipt, id); got.Disposition != "late" || len(r.broker.DeadLetters()) != 1 {
+		t.Errorf("the late result was receipted as %q, with %d dead letters", got.Disposition, len(r.broker.DeadLetters()))
+	}
+	id.Attempt = 2
+	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: defaultPool, Worker: "late", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	late.heard(messaging.ControlCancel, id)
+	if err := c.command(r.ctx(), func(_ context.Context, l *leader, _ time.Time) error {
+		if l.runs[s.ID].engine != nil {
+			t.Error("an ended study was loaded for what a worker sent")
 		}
 		return nil
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.Update(r.ctx(), s.ID, newStudy("rests", 6, 2)); err != nil {
 		t.Fatal(err)
 	}
