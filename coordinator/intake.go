@@ -56,7 +56,7 @@ func (l *leader) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 	switch e.Stream {
 	case messaging.StreamResult:
 		if e.Worker != "" {
-			l.held.controls = append(l.held.controls, receipt(e.Worker, e.ID, engine.Poison))
+			l.receipt(e.Worker, e.ID, engine.Poison)
 		}
 	case messaging.StreamClaim:
 		if r := l.runs[e.ID.Study]; r != nil && r.running() && inPlace(r, e.Subject) {
@@ -149,7 +149,13 @@ func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 // settled archives and receipts a result that no study takes.
 func (l *leader) settled(e *messaging.Entry, d engine.Disposition, reason string) {
 	l.keep(e, reason)
-	l.held.controls = append(l.held.controls, receipt(e.Result.Worker, e.Result.AttemptID, d))
+	l.receipt(e.Result.Worker, e.Result.AttemptID, d)
+}
+
+// receipt tells a worker what became of a result that no engine has judged.
+func (l *leader) receipt(worker string, id messaging.AttemptID, d engine.Disposition) {
+	l.held.controls = append(l.held.controls, receipt(worker, id, d))
+	l.c.metrics.receipted(d)
 }
 
 // keep has an entry archived with the next commit, as it came: encoded again it

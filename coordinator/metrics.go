@@ -185,13 +185,18 @@ func (l *leader) look(now time.Time) {
 // record of a trial whose attempt is new is in the same output.
 func (m *metrics) took(out *engine.Output) {
 	for _, p := range out.Receipts {
-		m.results.Add(context.Background(), 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(p.Disposition))))
+		m.receipted(p.Disposition)
 	}
 	for _, a := range out.Publish {
 		if !slices.ContainsFunc(out.Trials, func(t record.Trial) bool { return t.Number == a.Trial }) {
 			m.republished.Add(context.Background(), 1)
 		}
 	}
+}
+
+// receipted counts a result by what became of it.
+func (m *metrics) receipted(d engine.Disposition) {
+	m.results.Add(context.Background(), 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(d))))
 }
 
 // ended records the metrics of an ended trial.

@@ -182,6 +182,13 @@ func TestMetrics(t *testing.T) {
 	r.eventually(func() error {
 		return contains(scrape(), `fantasia_pool_slots{`, `fantasia_pool_slots_free{`, `fantasia_pool_slots_idle_seconds_total{`)
 	})
+	for attempt, raw := range []string{``, `{"version":1,"study":"none","trial":1,"attempt":2,"nonce":"n","worker":"w","outcome":"failed"}`} {
+		id := messaging.AttemptID{Study: "none", Trial: 1, Attempt: attempt + 1}
+		r.broker.Inject(messaging.Subject{Kind: messaging.KindResult, Shard: messaging.Shard, Worker: "w", ID: id}.String(), []byte(raw))
+	}
+	r.eventually(func() error {
+		return contains(scrape(), `fantasia_results_total{fantasia_result_disposition="poison"`, `fantasia_results_total{fantasia_result_disposition="unknown"`)
+	})
 	text := scrape()
 	if err := contains(text,
 		`fantasia_trials_ended_total{`, `fantasia_study_name="measured"`, `fantasia_trial_state="COMPLETED"`,
