@@ -39,6 +39,7 @@ const (
 	ReasonPreempted  = "preempted"  // the cluster took its pod away
 	ReasonMemory     = "memory"     // it was killed for its memory
 	ReasonStart      = "start"      // its pod did not start
+	ReasonLog        = "log"        // its pod's log could not be read to the end
 )
 
 // Job is one attempt to evaluate.

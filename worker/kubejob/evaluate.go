@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -123,8 +124,9 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 			late = time.After(left)
 		default:
 			a.logs.finish(logPatience)
+			known = a.sub.evidence(time.Now())
 			a.summaries(known.pods)
-			return a.ending(ctx, v)
+			return a.ending(ctx, v, known.pods)
 		}
 		select {
 		case <-a.sub.changed:
@@ -150,14 +152,14 @@ func (a *attempt) check(ctx context.Context) {
 }
 
 // ending is the one that a verdict on an ended resource means.
-func (a *attempt) ending(ctx context.Context, v verdict) *evaluation.Ending {
+func (a *attempt) ending(ctx context.Context, v verdict, pods []*corev1.Pod) *evaluation.Ending {
 	if e := a.t.own(); e != nil {
 		return e
 	}
 	var e *evaluation.Ending
 	switch v.state {
 	case succeeded:
-		return nil
+		return a.unread(pods)
 	case disrupted:
 		// Its remains may be a pod on a node that does not answer.
 		a.delete(ctx, metav1.DeletePropagationBackground)
@@ -179,6 +181,24 @@ func (a *attempt) ending(ctx context.Context, v verdict) *evaluation.Ending {
 		e.Failure.ExitCode = &v.code
 	}
 	return e
+}
+
+// unread is the ending of a program that has ended well and may have reported what
+// was not read: a value from a part of its log is an earlier one. It is nil where
+// all was read, or a sidecar has summed it up.
+func (a *attempt) unread(pods []*corev1.Pod) *evaluation.Ending {
+	err := a.logs.unread(pods)
+	switch {
+	case a.t.summedUp():
+		return nil
+	case len(pods) == 0 && a.template.kind.GroupKind() == jobKind:
+		return ending(messaging.OutcomeHandedBack, evaluation.ReasonLog, "its pod was not seen, and so not its log")
+	case apierrors.IsForbidden(err): // by whoever runs the cluster: another try is no help
+		return ending(messaging.OutcomeFailed, evaluation.ReasonLog, err.Error())
+	case err != nil:
+		return ending(messaging.OutcomeHandedBack, evaluation.ReasonLog, err.Error())
+	}
+	return nil
 }
 
 // summaries reads what sidecars have left in the pods' status.

@@ -3,8 +3,10 @@ package kubejob
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -22,20 +24,22 @@ const (
 	maxLine = 1 << 20
 	// maxFollowed bounds how many logs of one attempt are followed.
 	maxFollowed = 16
-	// reopen is the pause before a log is opened again.
-	reopen = time.Second
+	// minReopen and maxReopen bound the pauses before a log is opened again.
+	minReopen = time.Second
+	maxReopen = 8 * time.Second
 	// stampSize is the least length of a time stamp.
 	stampSize = len("2006-01-02T15:04:05Z")
 )
 
 // followers read the logs of one attempt's containers. One goroutine uses them.
 type followers struct {
-	runner  *Runner
-	t       *transcript
-	ctx     context.Context
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	known   map[logID]bool
+	runner *Runner
+	t      *transcript
+	// ctx bounds all reading, following what waits for more to be written.
+	ctx, following context.Context
+	cancel, over   context.CancelFunc
+	running        sync.WaitGroup
+	known          map[logID]*log
 }
 
 // logID names a container's log.
@@ -45,8 +49,9 @@ type logID struct {
 }
 
 func (r *Runner) newFollowers(ctx context.Context, t *transcript) *followers {
-	f := &followers{runner: r, t: t, known: map[logID]bool{}}
+	f := &followers{runner: r, t: t, known: map[logID]*log{}}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	f.following, f.over = context.WithCancel(f.ctx)
 	return f
 }
 
@@ -66,21 +71,42 @@ func (f *followers) look(pods []*corev1.Pod) {
 
 func (f *followers) follow(p *corev1.Pod, s *corev1.ContainerStatus, emit func(line []byte)) {
 	id := logID{p.UID, s.Name}
-	if f.known[id] || len(f.known) >= maxFollowed || s.State.Running == nil && s.State.Terminated == nil {
+	if f.known[id] != nil || len(f.known) >= maxFollowed || s.State.Running == nil && s.State.Terminated == nil {
 		return
 	}
-	f.known[id] = true
 	l := &log{runner: f.runner, pod: p.Name, container: s.Name, emit: emit}
-	f.running.Go(func() { l.follow(f.ctx) })
+	f.known[id] = l
+	f.running.Go(func() { l.follow(f.ctx, f.following) })
 }
 
 // finish waits until every log has been read to its end, at most for patience.
 func (f *followers) finish(patience time.Duration) {
+	f.over()
 	timer := time.AfterFunc(patience, f.cancel)
 	defer timer.Stop()
 	f.running.Wait()
 	f.cancel()
 }
+
+// unread says, when all has been finished, which log was not read to its end; nil
+// for none. A pod that has failed, or is gone and had not ended well, was replaced
+// or not needed any more.
+func (f *followers) unread(pods []*corev1.Pod) error {
+	for _, p := range pods {
+		for id, l := range f.known {
+			if id.pod != p.UID || l.whole {
+				continue
+			}
+			if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodRunning && !apierrors.IsNotFound(l.err) {
+				return fmt.Errorf("the log of container %s of pod %s could not be read to its end: %w", l.container, l.pod, cmp.Or(l.err, errStalled))
+			}
+		}
+	}
+	return nil
+}
+
+// errStalled says that a log was being read when the time for it was over.
+var errStalled = errors.New("the cluster's API sends nothing")
 
 // log follows one container's.
 type log struct {
@@ -89,44 +115,78 @@ type log struct {
 	emit           func(line []byte)
 	last           string // the stamp of the last line
 	same           int    // how many lines had it
+	// whole: a reading that began after the container's end came to the log's
+	// end. What ends earlier may be the end of a connection.
+	whole bool
+	err   error // why the last reading broke off; nil for none
 }
 
 // follow reads to the log's end. A connection that breaks before is opened again
-// where it was.
-func (l *log) follow(ctx context.Context) {
+// where it was. When following ends, what is there is read once more.
+func (l *log) follow(ctx, following context.Context) {
+	over, pause := false, minReopen // over: nothing more will be written, or is wanted
 	for ctx.Err() == nil {
-		ended, err := l.read(ctx)
-		if ended || ctx.Err() != nil {
+		if following.Err() != nil {
+			over, following = true, ctx
+		}
+		err := l.read(following, !over)
+		if over && err == nil {
+			l.whole, l.err = true, nil
 			return
 		}
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			l.runner.options.Logger.Warn("a log cannot be read", "pod", l.pod, "container", l.container, telemetry.LogError, err)
+		if following.Err() != nil {
+			continue
+		}
+		ended, asked := l.ended(ctx)
+		if ctx.Err() != nil {
 			return
 		}
-		sleep(ctx, reopen)
+		if l.failed(cmp.Or(asked, err)); apierrors.IsNotFound(asked) {
+			return // the pod is gone, and its log with it
+		}
+		over = over || ended
+		switch {
+		case err != nil:
+			sleep(following, pause)
+			pause = min(2*pause, maxReopen)
+		case !over:
+			sleep(following, minReopen)
+			pause = minReopen
+		}
 	}
 }
 
-// read reads the log once, and reports whether its container has ended.
-func (l *log) read(ctx context.Context) (ended bool, err error) {
-	o := &corev1.PodLogOptions{Container: l.container, Follow: true, Timestamps: true}
+// failed notes why a reading broke off, and logs it where the one before had not.
+func (l *log) failed(err error) {
+	if err != nil && l.err == nil {
+		l.runner.options.Logger.Warn("a log cannot be read", "pod", l.pod, "container", l.container, telemetry.LogError, err)
+	}
+	l.err = err
+}
+
+// read reads the log once, from where the last reading was; follow waits for more
+// until the container has ended.
+func (l *log) read(ctx context.Context, follow bool) error {
+	o := &corev1.PodLogOptions{Container: l.container, Follow: follow, Timestamps: true}
 	if at, err := time.Parse(time.RFC3339Nano, l.last); err == nil {
 		since := metav1.NewTime(at) // rounded down to a second
 		o.SinceTime = &since
 	}
-	pods := l.runner.options.Pods.CoreV1().Pods(l.runner.namespace)
-	stream, err := pods.GetLogs(l.pod, o).Stream(ctx)
+	stream, err := l.runner.options.Pods.CoreV1().Pods(l.runner.namespace).GetLogs(l.pod, o).Stream(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { _ = stream.Close() }() // only read
-	if err := l.lines(stream); err != nil {
-		return false, err
-	}
-	// The end of the stream may be that of a connection.
-	p, err := pods.Get(ctx, l.pod, metav1.GetOptions{})
+	return l.lines(stream, !follow)
+}
+
+// ended reports whether the log's container has.
+func (l *log) ended(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	p, err := l.runner.options.Pods.CoreV1().Pods(l.runner.namespace).Get(ctx, l.pod, metav1.GetOptions{})
 	if err != nil {
-		return apierrors.IsNotFound(err), err
+		return false, err
 	}
 	for _, s := range statuses(p) {
 		if s.Name == l.container {
@@ -136,13 +196,14 @@ func (l *log) read(ctx context.Context) (ended bool, err error) {
 	return true, nil
 }
 
-// lines emits every line that comes after the last one.
-func (l *log) lines(stream io.Reader) error {
+// lines emits every line that comes after the last one. What has no line's end
+// may be half a line, unless the container has ended.
+func (l *log) lines(stream io.Reader, ended bool) error {
 	skip := newSkipper(l.last, l.same)
 	reader := bufio.NewReaderSize(stream, 32<<10)
 	for {
 		line, err := readLine(reader)
-		if len(line) > 0 {
+		if len(line) > 0 && (err == nil || errors.Is(err, io.EOF) && ended) {
 			stamp, text := splitStamp(line)
 			if !skip.skips(stamp) {
 				l.note(stamp)

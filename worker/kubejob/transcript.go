@@ -137,6 +137,13 @@ func (t *transcript) summarise(s jobsidecar.Summary) {
 	t.finish(s.Infeasible, s.Retry, s.Error)
 }
 
+// summedUp reports whether a sidecar has told the value, whatever was read of logs.
+func (t *transcript) summedUp() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.summary != nil && t.summary.Value != nil
+}
+
 // conclude adds to an ending what was reported. A nil one says that the program
 // has ended well: then the value decides.
 func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Ending {

@@ -112,11 +112,11 @@ func TestLogsAreReadOnce(t *testing.T) {
 		parts := strings.SplitAfter(text, "\n")
 		var got []string
 		l := &log{emit: func(line []byte) { got = append(got, string(line)) }}
-		if err := l.lines(strings.NewReader(strings.Join(parts[:cutAt], ""))); err != nil {
+		if err := l.lines(strings.NewReader(strings.Join(parts[:cutAt], "")), true); err != nil {
 			t.Fatal(err)
 		}
 		// From the second of the last stamp on.
-		if err := l.lines(strings.NewReader(strings.Join(parts[max(0, cutAt-1)/3*3:], ""))); err != nil {
+		if err := l.lines(strings.NewReader(strings.Join(parts[max(0, cutAt-1)/3*3:], "")), true); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -129,7 +129,7 @@ func TestLines(t *testing.T) {
 	var got []string
 	l := &log{emit: func(line []byte) { got = append(got, string(line)) }}
 	text := stamped(1, "10%\r20%\rdone") + "no stamp\n" + stamped(2, strings.Repeat("x", 2*maxLine)) + stamped(3, "") + stamped(4, "last, without its end")
-	if err := l.lines(strings.NewReader(strings.TrimSuffix(text, "\n"))); err != nil {
+	if err := l.lines(strings.NewReader(strings.TrimSuffix(text, "\n")), true); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"10%", "20%", "done", "no stamp", "last, without its end"}, got); diff != "" {
@@ -152,12 +152,12 @@ func FuzzLog(f *testing.F) {
 		})
 		var lines []string
 		l := &log{emit: func(line []byte) { lines = append(lines, string(line)); tr.line(line) }}
-		if err := l.lines(strings.NewReader(text)); err != nil {
+		if err := l.lines(strings.NewReader(text), true); err != nil {
 			t.Fatal(err)
 		}
 		tr.conclude(nil, "")
 		if n := len(lines); l.last != "" && sorted(text) {
-			if err := l.lines(strings.NewReader(text)); err != nil {
+			if err := l.lines(strings.NewReader(text), true); err != nil {
 				t.Fatal(err)
 			}
 			if len(lines) != n {
