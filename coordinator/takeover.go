@@ -81,7 +81,7 @@ func (l *leader) setUp(ctx context.Context, snapshot *ledger.Snapshot) error {
 	var pools []string
 	for i := range snapshot.Studies {
 		s := &snapshot.Studies[i]
-		if p := s.Study.Study.Spec.Pool; s.Status.State == study.Running && p != defaultPool && !slices.Contains(pools, p) {
+		if p := s.Study.Study.Spec.Pool; s.Err == nil && s.Status.State == study.Running && p != defaultPool && !slices.Contains(pools, p) {
 			pools = append(pools, p)
 		}
 	}
@@ -92,12 +92,15 @@ func (l *leader) setUp(ctx context.Context, snapshot *ledger.Snapshot) error {
 }
 
 // adopt takes a stored study in: wholly where it runs, only its name and state
-// where it has ended.
+// where it has ended or cannot be read.
 func (l *leader) adopt(ctx context.Context, s *ledger.Records, now time.Time) {
 	r := &run{spec: s.Study, status: s.Status}
 	l.runs[r.spec.ID] = r
 	l.names[r.name()] = r.spec.ID
-	if s.Status.State == study.Running {
+	switch {
+	case s.Err != nil:
+		l.breaks(r, s.Err)
+	case s.Status.State == study.Running:
 		l.load(r, s, now)
 		l.recall(ctx, r, s.Trials)
 	}

@@ -176,6 +176,39 @@ func TestBrokenStudyIsLeftAlone(t *testing.T) {
 	r.verify(good.ID, 5, 5)
 }
 
+// A record that nobody can read, and a key that nobody knows, keep nobody from
+// leading the other studies, nor from deleting the one that it is of.
+func TestUnreadableRecordsBreakTheirStudy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	first := r.leader()
+	var ids []string
+	for _, leaf := range []string{"spec", "status", "trials/00000001"} {
+		s := r.create(first, "bad-"+leaf[:4], 5, 1)
+		ids = append(ids, ledger.DefaultPrefix+"studies/"+s.ID+"/"+leaf)
+	}
+	good := r.create(first, "good", 5, 1)
+	first.stop()
+	for _, key := range append(ids, ledger.DefaultPrefix+"studies/"+good.ID+"/notes") {
+		if _, err := r.etcd.Put(r.ctx(), key, "?"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := r.leader()
+	for _, name := range []string{"bad-spec", "bad-stat", "bad-tria"} {
+		if err := c.Stop(r.ctx(), name, ""); !errors.Is(err, ErrBroken) {
+			t.Errorf("stop %s: %v", name, err)
+		}
+		if err := c.Delete(r.ctx(), name, true); err != nil {
+			t.Errorf("delete %s: %v", name, err)
+		}
+		r.create(c, name, 1, 1) // its name is free
+	}
+	r.hand("w", 1, nil)
+	r.ends(good.ID)
+	r.verify(good.ID, 5, 5)
+}
+
 // A result of a study that this version cannot load, as during a rollback, stays
 // with its worker until a leader comes who can.
 func TestResultsOfABrokenStudyWait(t *testing.T) {

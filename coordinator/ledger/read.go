@@ -14,6 +14,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Records are all that the ledger holds of one study. Trials are in the order of
@@ -23,6 +24,9 @@ type Records struct {
 	Status record.Status
 	Model  record.Model
 	Trials []record.Trial
+	// Err says which of the records cannot be read; it wraps ErrCorrupt. The
+	// others are there, and so are the study's id, and its name if it has one.
+	Err error
 }
 
 // Summary is a study without its trials.
@@ -40,6 +44,7 @@ type Snapshot struct {
 }
 
 // Load reads everything, as it is at one revision. A leader calls it after Lead.
+// What cannot be read is its study's own error: see Records.
 func (l *Ledger) Load(ctx context.Context) (*Snapshot, error) {
 	return l.load(ctx, l.o.Prefix+studiesDir)
 }
@@ -72,20 +77,26 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error)
 	studies := map[string]*Records{}
 	err = l.scan(ctx, prefix, snap.Revision, func(kv *mvccpb.KeyValue) error {
 		id, leaf, ok := l.splitStudyKey(kv.Key)
-		if !ok {
-			return fmt.Errorf("%w: key %s; want %s<id>/<record>", ErrCorrupt, kv.Key, l.o.Prefix+studiesDir)
+		if !ok || !known(leaf) {
+			return nil // of a later version
 		}
 		if studies[id] == nil {
 			studies[id] = &Records{}
 		}
-		return studies[id].add(leaf, kv)
+		studies[id].add(leaf, kv)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the studies: %w", err)
 	}
 	for id, r := range studies {
 		if r.Study.ID != id {
-			return nil, fmt.Errorf("%w: study %s has no specification", ErrCorrupt, id)
+			r.Err = errors.Join(r.Err, fmt.Errorf("%w: study %s has no specification", ErrCorrupt, id))
+			name, err := l.nameOf(ctx, id, snap.Revision)
+			if err != nil {
+				return nil, err
+			}
+			r.Study = record.Study{ID: id, Study: study.Study{Metadata: study.Metadata{Name: name}}}
 		}
 		snap.Studies = append(snap.Studies, *r)
 	}
@@ -100,20 +111,44 @@ func older(a, b *record.Study) int {
 	return strings.Compare(a.ID, b.ID)
 }
 
-func (r *Records) add(leaf string, kv *mvccpb.KeyValue) error {
-	switch {
-	case leaf == specLeaf:
-		return decode(kv, &r.Study)
-	case leaf == statusLeaf:
-		return decode(kv, &r.Status)
-	case leaf == modelLeaf:
-		return decode(kv, &r.Model)
-	case strings.HasPrefix(leaf, trialsDir):
-		r.Trials = append(r.Trials, record.Trial{})
-		return decode(kv, &r.Trials[len(r.Trials)-1])
+// known reports whether a key below a study's is of a record that this version has.
+func known(leaf string) bool {
+	return leaf == specLeaf || leaf == statusLeaf || leaf == modelLeaf || strings.HasPrefix(leaf, trialsDir)
+}
+
+// add decodes a record of the study; what cannot be read is left out.
+func (r *Records) add(leaf string, kv *mvccpb.KeyValue) {
+	var err error
+	switch leaf {
+	case specLeaf:
+		err = decode(kv, &r.Study)
+	case statusLeaf:
+		err = decode(kv, &r.Status)
+	case modelLeaf:
+		err = decode(kv, &r.Model)
 	default:
-		return fmt.Errorf("%w: key %s: %s is no record of a study", ErrCorrupt, kv.Key, leaf)
+		var t record.Trial
+		if err = decode(kv, &t); err == nil {
+			r.Trials = append(r.Trials, t)
+		}
 	}
+	r.Err = errors.Join(r.Err, err)
+}
+
+// nameOf finds the name of a study whose specification does not tell it, empty
+// if there is none.
+func (l *Ledger) nameOf(ctx context.Context, id string, revision int64) (name string, err error) {
+	err = l.scan(ctx, l.o.Prefix+namesDir, revision, func(kv *mvccpb.KeyValue) error {
+		var n nameRecord
+		if decode(kv, &n) == nil && n.ID == id {
+			name = strings.TrimPrefix(string(kv.Key), l.o.Prefix+namesDir)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("find the name of study %s: %w", id, err)
+	}
+	return name, nil
 }
 
 // scan visits the keys below a prefix in order, as they were at a revision, a

@@ -61,21 +61,61 @@ func TestReads(t *testing.T) {
 	}
 }
 
-func TestCorruptRecordIsNamed(t *testing.T) {
-	for leaf, value := range map[string]string{trialsDir + "00000001": "{", "notes": "{}"} {
+// A record that cannot be read is the error of its study alone, by its key.
+func TestCorruptRecordIsItsStudysError(t *testing.T) {
+	for _, leaf := range []string{specLeaf, statusLeaf, modelLeaf, trialsDir + "00000001"} {
 		l, w, c := newLedger(t, Options{})
-		create(t, w, "id1", "digits", 0)
+		create(t, w, "id1", "digits", 1)
+		create(t, w, "id2", "letters", 1)
 		key := DefaultPrefix + studyKey("id1", leaf)
-		if _, err := c.Put(testContext(t), key, value); err != nil {
+		if _, err := c.Put(testContext(t), key, "{"); err != nil {
 			t.Fatal(err)
 		}
-		_, errLoad := l.Load(testContext(t))
-		errWatch := l.Watch(testContext(t), "", 0, func(Change) error { return nil })
-		for _, err := range []error{errLoad, errWatch} {
-			if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), key) {
-				t.Errorf("%s holds %s: %v; want ErrCorrupt with the key", key, value, err)
+		snap, err := l.Load(testContext(t))
+		if err != nil || len(snap.Studies) != 2 {
+			t.Fatalf("%s: %+v, %v; want both studies", leaf, snap, err)
+		}
+		for i := range snap.Studies {
+			s := &snap.Studies[i]
+			broken := s.Study.ID == "id1"
+			if name := s.Study.Study.Metadata.Name; broken != (name == "digits") || broken != errors.Is(s.Err, ErrCorrupt) {
+				t.Errorf("%s of id1 is corrupt: study %s (%s) has the error %v", leaf, s.Study.ID, name, s.Err)
+			}
+			if broken && !strings.Contains(s.Err.Error(), key) {
+				t.Errorf("%v; want the key %s", s.Err, key)
 			}
 		}
+		_, errLoad := l.LoadStudy(testContext(t), "id1")
+		errWatch := l.Watch(testContext(t), "id1", 0, func(Change) error { return nil })
+		for _, err := range []error{errLoad, errWatch} {
+			if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s: %v; want ErrCorrupt with the key", key, err)
+			}
+		}
+	}
+}
+
+// What a later version keeps beside a study's records is in nobody's way.
+func TestUnknownKeysAreIgnored(t *testing.T) {
+	l, w, c := newLedger(t, Options{})
+	create(t, w, "id1", "digits", 1)
+	for _, key := range []string{studyKey("id1", "notes"), studyKey("id1", "notes/1"), studiesDir + "index", studyKey("id2", "notes")} {
+		if _, err := c.Put(testContext(t), DefaultPrefix+key, "?"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap, err := l.Load(testContext(t))
+	if err != nil || len(snap.Studies) != 1 || snap.Studies[0].Err != nil {
+		t.Errorf("%+v, %v; want study id1", snap, err)
+	}
+	synced := errors.New("synced")
+	if err := l.Watch(testContext(t), "", 0, func(c Change) error {
+		if c.Synced {
+			return synced
+		}
+		return nil
+	}); !errors.Is(err, synced) {
+		t.Errorf("watch: %v", err)
 	}
 }
 

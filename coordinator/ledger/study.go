@@ -6,7 +6,8 @@ import (
 )
 
 // LoadStudy reads one study with all of its trials, given its id, as it is at
-// one revision. The error wraps ErrNotFound where there is none.
+// one revision. The error wraps ErrNotFound where there is none, ErrCorrupt where
+// one of its records cannot be read.
 func (l *Ledger) LoadStudy(ctx context.Context, id string) (*Records, error) {
 	snap, err := l.load(ctx, l.o.Prefix+studyDir(id))
 	if err != nil {
@@ -14,6 +15,9 @@ func (l *Ledger) LoadStudy(ctx context.Context, id string) (*Records, error) {
 	}
 	if len(snap.Studies) == 0 {
 		return nil, fmt.Errorf("study %s: %w", id, ErrNotFound)
+	}
+	if err := snap.Studies[0].Err; err != nil {
+		return nil, err
 	}
 	return &snap.Studies[0], nil
 }

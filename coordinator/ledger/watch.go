@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -122,6 +121,9 @@ func (w *watcher) present(ctx context.Context) error {
 	changes := []Change{{ID: w.id, Reset: true}}
 	for i := range snap.Studies {
 		s := &snap.Studies[i]
+		if s.Err != nil {
+			return s.Err
+		}
 		id := s.Study.ID
 		changes = append(changes, Change{ID: id, Study: &s.Study}, Change{ID: id, Status: &s.Status})
 		for j := range s.Trials {
@@ -142,7 +144,7 @@ func (w *watcher) present(ctx context.Context) error {
 func (w *watcher) event(e *clientv3.Event) error {
 	id, leaf, ok := w.l.splitStudyKey(e.Kv.Key)
 	if !ok {
-		return fmt.Errorf("%w: key %s; want %s<id>/<record>", ErrCorrupt, e.Kv.Key, w.l.o.Prefix+studiesDir)
+		return nil // of a later version
 	}
 	c := Change{Revision: e.Kv.ModRevision, ID: id}
 	if e.Type == mvccpb.Event_DELETE {
@@ -164,7 +166,7 @@ func (w *watcher) event(e *clientv3.Event) error {
 		c.Trial = &record.Trial{}
 		err = decode(e.Kv, c.Trial)
 	default:
-		return nil // the model is the leader's own business
+		return nil // the model is the leader's own business, the rest of a later version
 	}
 	if err != nil {
 		return err
