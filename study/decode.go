@@ -14,6 +14,11 @@ import (
 const (
 	maxValues = 1 << 17
 	maxDepth  = 100
+	// maxText bounds the bytes of keys and of values that are no mappings or lists.
+	maxText = MaxSize
+	// maxPaths bounds the bytes of all paths, which hold the keys on their way: a
+	// long key with many values below it.
+	maxPaths = 64 << 20
 )
 
 // decoder reads nodes of YAML into Go values, by their json tags, and reports
@@ -21,6 +26,7 @@ const (
 type decoder struct {
 	*report
 	values, depth int
+	bytes, paths  int
 	exhausted     bool
 }
 
@@ -33,18 +39,16 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	d.places[path] = at
 	d.depth++
 	defer func() { d.depth-- }()
-	if d.values++; d.values > maxValues || d.depth > maxDepth {
-		if !d.exhausted {
-			d.addAt(at, path, "too much: a study file holds at most %d values, nested at most %d deep, aliases included",
-				maxValues, maxDepth)
-		}
-		d.exhausted = true
-	}
-	if d.exhausted {
-		return
-	}
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
+	}
+	if d.values++; d.values > maxValues || d.depth > maxDepth {
+		d.exhaust(at, path, "too much: a study file holds at most %d values, nested at most %d deep, aliases included",
+			maxValues, maxDepth)
+	}
+	d.spend(at, path, n)
+	if d.exhausted {
+		return
 	}
 	switch {
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && nullable(v.Kind()):
@@ -53,6 +57,24 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	default:
 		d.decodeKind(n, v, path)
 	}
+}
+
+// spend counts the text of a scalar, which is its own or an alias', and of the
+// path that leads to it.
+func (d *decoder) spend(at place, path string, scalar *yaml.Node) {
+	d.bytes += len(scalar.Value)
+	d.paths += len(path)
+	if d.bytes > maxText || d.paths > maxPaths {
+		d.exhaust(at, "", "too much: the keys and values of a study file have at most %d bytes, aliases included", maxText)
+	}
+}
+
+// exhaust ends the decoding: nothing more is read.
+func (d *decoder) exhaust(at place, path, format string, args ...any) {
+	if !d.exhausted {
+		d.addAt(at, path, format, args...)
+	}
+	d.exhausted = true
 }
 
 // nullable says which fields may be null, as if they were left out; text and
@@ -161,6 +183,9 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 		if key.Kind != yaml.ScalarNode {
 			d.addAt(at, path, "%s as a key: a key is text", describe(key))
 			continue
+		}
+		if d.spend(at, path, key); d.exhausted {
+			return
 		}
 		field := strings.TrimPrefix(path+quoteKey(key.Value), ".")
 		if line, ok := seen[key.Value]; ok {
