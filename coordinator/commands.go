@@ -87,14 +87,33 @@ func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 	return nil
 }
 
+// checkSize refuses a study that the ledger does not take, by a *study.Problems:
+// in the leader's batch it would be in the way of everything else. Its JSON can be
+// several times as long as its file.
+func checkSize(s *study.Study) error {
+	var b ledger.Batch
+	b.PutStudy(&record.Study{ID: study.NewID(rand.Reader, time.Now()), Study: *s, Created: time.Now()})
+	err := b.Err()
+	if errors.Is(err, ledger.ErrTooLarge) {
+		return &study.Problems{List: []study.Problem{{
+			Message: fmt.Sprintf("the study takes more than %d bytes as JSON, where <, > and & take six each: shorten its texts", ledger.MaxBytes),
+		}}}
+	}
+	return err
+}
+
 // Create starts a study and returns its record. The study has been checked (see
-// study.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader.
+// study.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader, or is a
+// *study.Problems where the study is too large for the ledger.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
 	return c.create(ctx, s, func(now time.Time) string { return study.NewID(rand.Reader, now) })
 }
 
 // create starts a study under the id that it is given in the leader's loop.
 func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now time.Time) string) (*record.Study, error) {
+	if err := checkSize(s); err != nil {
+		return nil, err
+	}
 	if c.term.Load() == nil {
 		return nil, ErrNotLeader
 	}
@@ -156,8 +175,11 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 
 // Update replaces a study's specification by a compatible one; a study that had
 // ended goes on where the new one lets it. The error wraps ErrIncompatible where
-// it does not fit.
+// it does not fit, and is a *study.Problems where it is too large for the ledger.
 func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study) error {
+	if err := checkSize(s); err != nil {
+		return err
+	}
 	if c.term.Load() == nil {
 		return ErrNotLeader
 	}

@@ -77,6 +77,28 @@ func TestCommandsAndTheirErrors(t *testing.T) {
 	}
 }
 
+// A study whose file is short enough and whose record is not is refused, with
+// what is wrong with it, and ends no term.
+func TestStudyThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	before := c.term.Load()
+	large := func(s *study.Spec) { s.Trial.Env = map[string]string{"TEXT": strings.Repeat("<", ledger.MaxBytes/5)} }
+	s := r.create(c, "small", 2, 1)
+	_, errCreate := c.Create(r.ctx(), newStudy("large", 2, 1, large))
+	for _, err := range []error{errCreate, c.Update(r.ctx(), s.ID, newStudy("small", 2, 1, large))} {
+		if _, ok := errors.AsType[*study.Problems](err); !ok || !strings.Contains(err.Error(), "1048576 bytes as JSON") {
+			t.Errorf("a study that is too large: %v", err)
+		}
+	}
+	r.hand("w", 1, nil)
+	r.ends(s.ID)
+	if c.term.Load() != before {
+		t.Error("the term ended")
+	}
+}
+
 func TestLargerBudgetGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})

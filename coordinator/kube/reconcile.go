@@ -36,13 +36,17 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 		}
 		return t.patch(ctx, r, types.MergePatchType, patch)
 	case Create:
-		if known, err = t.create(ctx, r, d.Study); err != nil {
+		if known, err = t.create(ctx, r, d.Study); tooLarge(err) {
+			d = show(ReasonInvalid, reasons(err))
+		} else if err != nil {
 			return err
 		}
 	case Update:
 		err := t.c.Update(ctx, r.ID(), d.Study)
 		if errors.Is(err, coordinator.ErrIncompatible) || errors.Is(err, coordinator.ErrBroken) {
 			d.Verdict = Verdict{Reason: ReasonIncompatible, Message: err.Error()}
+		} else if tooLarge(err) {
+			d = show(ReasonInvalid, withOld(known, reasons(err)))
 		} else if err != nil {
 			return fmt.Errorf("update the study: %w", err)
 		}
@@ -51,6 +55,13 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 		}
 	}
 	return t.show(ctx, r, d.Verdict, known)
+}
+
+// tooLarge reports whether the ledger does not take the study, whose file is
+// without fault otherwise.
+func tooLarge(err error) bool {
+	_, ok := errors.AsType[*study.Problems](err)
+	return ok
 }
 
 // find returns the study with an id, nil where there is none, to be shown.
