@@ -31,12 +31,25 @@ func (e *Engine) claimed(c *messaging.Claim) {
 
 // withdrawn reads a leader's own claim. The attempt has ended, or the ledger has
 // gone back to a time before it did: then nobody else can claim it any more,
-// and the trial needs another.
+// and the trial needs another: as often as it could be handed back free of
+// charge, since whoever spoils one attempt's claim may spoil them all.
 func (e *Engine) withdrawn(t *trial, a *record.Attempt) {
-	if a.State == study.AttemptOpen && a.Worker == "" {
-		a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.now
-		e.requeue(t)
+	if a.State != study.AttemptOpen || a.Worker != "" {
+		return
 	}
+	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.now
+	n := countAttempts(t, study.AttemptCancelled, "")
+	if n <= study.MaxHandBacks || !e.on(guardRetries) {
+		e.requeue(t)
+		return
+	}
+	a.Failure = &messaging.Failure{
+		Reason: "withdrawn too often",
+		Message: fmt.Sprintf("%d attempts could not be claimed, of which %d are free: other messages were in their claims' places; "+
+			"look at the dead letters and at the workers of the pool", n, study.MaxHandBacks),
+	}
+	t.rec.Times.Ended = e.now
+	e.endTrial(t, study.TrialFailed)
 }
 
 // claim gives an open attempt to the worker that claimed it first.

@@ -80,6 +80,23 @@ func TestHandedBackTooOftenFails(t *testing.T) {
 	}
 }
 
+// Attempts that nobody can claim are replaced as often as they could be handed
+// back, not for ever.
+func TestWithdrawnTooOftenFails(t *testing.T) {
+	r := newRig(t, newSpec(0, 2, 1), Settings{})
+	r.suggest(0.5)
+	for i := 1; i <= study.MaxHandBacks+1; i++ {
+		if trial, _ := r.e.Trial(1); trial.State != study.TrialQueued || len(trial.Attempts) != i {
+			t.Fatalf("after %d withdrawals: %s, %d attempts", i-1, trial.State, len(trial.Attempts))
+		}
+		r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(1, i), Worker: messaging.LeaderName, At: r.now}})
+	}
+	trial, _ := r.e.Trial(1)
+	if trial.State != study.TrialFailed || trial.Last().Failure == nil || trial.Ended == 0 {
+		t.Fatalf("trial %s, failure %v", trial.State, trial.Last().Failure)
+	}
+}
+
 func TestResultsThatAreNotFiniteAreInfeasible(t *testing.T) {
 	one, nan, inf := 1.0, math.NaN(), math.Inf(-1)
 	tests := []struct {
