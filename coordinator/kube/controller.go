@@ -127,8 +127,12 @@ func indexID(object any) ([]string, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T in the cache of studies", object)
 	}
-	r := Resource{UID: u.GetUID(), Created: u.GetCreationTimestamp().Time}
-	return []string{r.ID()}, nil
+	return []string{bare(u).ID()}, nil
+}
+
+// bare is a resource without its spec and status.
+func bare(u *unstructured.Unstructured) *Resource {
+	return &Resource{UID: u.GetUID(), Created: u.GetCreationTimestamp().Time, Annotations: u.GetAnnotations()}
 }
 
 // changed puts a resource into the queue.
@@ -139,13 +143,13 @@ func (t *term) changed(object any) {
 }
 
 // deleted has the study of a resource deleted that is gone without having
-// waited for its finalizer.
+// waited for its finalizer; a released one is left alone.
 func (t *term) deleted(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
-	if ids, err := indexID(object); err == nil {
-		t.queue.Add(item{gone: ids[0]})
+	if u, ok := object.(*unstructured.Unstructured); ok && !bare(u).released(t.Began) {
+		t.queue.Add(item{gone: bare(u).ID()})
 	}
 }
 

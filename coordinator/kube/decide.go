@@ -53,7 +53,7 @@ type Rules struct {
 // if it has none.
 func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	if r.Deleting {
-		if known == nil && !r.held() {
+		if !r.held() && (known == nil || r.released(rules.Began)) {
 			return Decision{Action: Leave}
 		}
 		return Decision{Action: Delete}

@@ -12,6 +12,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 )
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -101,6 +104,12 @@ func TestDecide(t *testing.T) {
 		{name: "released", with: func(r *Resource) {
 			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Minute).Format(time.RFC3339)}
 		}, ledger: true, want: Leave},
+		{name: "released, being deleted, held by others", with: func(r *Resource) {
+			r.Deleting, r.Finalizers = true, []string{"other"}
+			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Minute).Format(time.RFC3339)}
+		}, ledger: true, want: Leave},
+		{name: "let go by hand, being deleted, held by others", with: func(r *Resource) { r.Deleting, r.Finalizers = true, []string{"other"} },
+			ledger: true, want: Delete},
 		{name: "released within a second of this process's begin", with: func(r *Resource) {
 			r.Annotations = map[string]string{ReleasedAnnotation: began.Add(time.Millisecond).Format(time.RFC3339Nano)}
 		}, ledger: true, want: Leave},
@@ -133,6 +142,29 @@ func TestDecide(t *testing.T) {
 
 // A message names every problem with its field, and no line of a text that
 // nobody wrote.
+// The study of a resource that is gone is deleted, unless it was released.
+func TestDeletedResources(t *testing.T) {
+	u := &unstructured.Unstructured{}
+	u.SetUID("8d6b7e0f-4ad6-4a2f-8f43-5d6d4b2f7c11")
+	u.SetCreationTimestamp(metav1.NewTime(began))
+	for released, want := range map[string]int{
+		"": 1,
+		began.Add(-time.Minute).Format(time.RFC3339): 1, // taken up again since
+		began.Add(time.Minute).Format(time.RFC3339):  0,
+	} {
+		u.SetAnnotations(map[string]string{ReleasedAnnotation: released})
+		for _, object := range []any{u, cache.DeletedFinalStateUnknown{Obj: u}} {
+			limits := workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryAtFirst, retryAtLast)
+			k := &term{Controller: &Controller{Rules: *rules()}, queue: workqueue.NewTypedRateLimitingQueue(limits)}
+			k.deleted(object)
+			if got := k.queue.Len(); got != want {
+				t.Errorf("released %q: %d studies are deleted, want %d", released, got, want)
+			}
+			k.queue.ShutDown()
+		}
+	}
+}
+
 func TestReasons(t *testing.T) {
 	r := resource(t, `"max": 1}`, `"max": -1}`, `"loss"`, `"a b"`)
 	got := rules().Decide(r, nil).Verdict.Message
