@@ -3,12 +3,14 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // maxAdvised bounds how many studies' recommendations are kept.
@@ -87,9 +89,20 @@ func (c *Coordinator) recommend(ctx context.Context, id string) (*optimizer.Reco
 	if err != nil {
 		return nil, fmt.Errorf("load study %s: %w", id, err)
 	}
-	given, err := c.o.Recommend(ctx, records.Study.Study.Spec.Algorithm, e.Problem())
+	given, err := c.advise(ctx, records.Study.Study.Spec.Algorithm, e.Problem())
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point of study %s: %w", id, err)
 	}
 	return given, nil
+}
+
+// advise calls what makes recommendations; a panic there fails the request, not
+// the process.
+func (c *Coordinator) advise(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (given *optimizer.Recommendation, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			given, err = nil, fmt.Errorf("the optimiser panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return c.o.Recommend(ctx, a, p)
 }

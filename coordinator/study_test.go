@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -74,6 +75,26 @@ func TestCommandsAndTheirErrors(t *testing.T) {
 	}
 	if _, err := r.ledger.Study(ctx, "taken"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("a deleted study: %v", err)
+	}
+}
+
+// A panic where a recommendation is made is the caller's error, and the next
+// caller's turn comes.
+func TestRecommendThatPanics(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader(func(o *Options) {
+		o.Recommend = func(context.Context, study.Algorithm, *optimizer.Problem) (*optimizer.Recommendation, error) {
+			panic("no such row")
+		}
+	})
+	r.hand("w", 1, nil)
+	s := r.create(c, "panics", 1, 1)
+	ended := r.ends(s.ID)
+	for range 2 {
+		if _, err := c.Recommend(r.ctx(), ended); err == nil || !strings.Contains(err.Error(), "no such row") {
+			t.Errorf("a recommendation that panics: %v", err)
+		}
 	}
 }
 
