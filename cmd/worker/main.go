@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/fantasia-hpo/fantasia/internal/attach"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -28,14 +30,14 @@ func run(stderr io.Writer) int {
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	if err := command(stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, "worker:", err)
+	if err := newCommand(stderr).ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(stderr, "worker:", strings.TrimPrefix(err.Error(), "worker: "))
 		return 1
 	}
 	return 0
 }
 
-func command(stderr io.Writer) *cobra.Command {
+func newCommand(stderr io.Writer) *cobra.Command {
 	o := newOptions(stderr)
 	w := &o.Worker
 	cmd := &cobra.Command{
@@ -48,16 +50,24 @@ trials back to be run elsewhere, free of charge. Every flag can also be set in t
 environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 		Example: `  worker --nats nats://localhost:4222 --slots 4 -- python train.py '${args}'
   worker --nats nats://localhost:4222 --pool gpus --gpus auto --allow-study-commands`,
-		Version:           version,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		Args:              cobra.ArbitraryArgs,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := envflag.Apply(cmd); err != nil {
+				return err
+			}
+			return check(cmd.Flags())
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
 				return fmt.Errorf("argument %q: the command to run comes after --", args[0])
 			}
 			w.Command = args
+			if len(args) == 0 && !w.AllowStudyCommands {
+				return command.ErrNotAllowed
+			}
 			return attach.Run(cmd.Context(), *o)
 		},
 	}
@@ -68,6 +78,19 @@ environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(stderr), jobSidecarCommand(stderr), installCommand())
 	return cmd
+}
+
+// check checks the flags that every worker has.
+func check(f *pflag.FlagSet) error {
+	if n, err := f.GetInt("slots"); err == nil && n < 1 {
+		return fmt.Errorf("--slots is %d; want 1 or more", n)
+	}
+	if dir, err := f.GetString("state"); err == nil {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return fmt.Errorf("--state is %q, which is a file; want a directory", dir)
+		}
+	}
+	return nil
 }
 
 func newOptions(stderr io.Writer) *attach.Options {

@@ -1,10 +1,32 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
+
+// What is wrong with a command line is said before anything starts, by its flag.
+func TestWrongFlags(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"start it with --allow-study-commands, or with a command of its own after --": {"--nats", "nats://localhost:1"},
+		"--slots is 0; want 1 or more":  {"--slots", "0", "--", "true"},
+		"--slots is -1; want 1 or more": {"sidecar", "--slots", "-1"},
+		"which is a file":               {"--state", file, "--", "true"},
+	} {
+		cmd := newCommand(io.Discard)
+		cmd.SetArgs(args)
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want …%s…", args, err, want)
+		}
+	}
+}
 
 func TestInstall(t *testing.T) {
 	program, dir := filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "new", "directory")
