@@ -8,9 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/serve"
 	"github.com/spf13/cobra"
@@ -24,7 +27,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "coordinator:", err)
+		fmt.Fprintln(os.Stderr, "coordinator:", strings.TrimPrefix(err.Error(), "coordinator: "))
 		return 1
 	}
 	return 0
@@ -53,6 +56,9 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 			if verbose {
 				o.Level = slog.LevelDebug
 			}
+			if o.LeaseTTL < election.MinTTL || o.LeaseTTL%time.Second != 0 {
+				return fmt.Errorf("--lease-ttl is %v; want whole seconds, at least %v", o.LeaseTTL, election.MinTTL)
+			}
 			return serve.Run(cmd.Context(), o)
 		},
 	}
@@ -65,7 +71,7 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 	f.StringVar(&o.Listen, "listen", ":8080", "where to serve the API, /metrics, /healthz and /readyz")
 	f.StringVar(&o.Advertise, "advertise", "", "how other replicas reach this one (default: the listening address)")
 	f.StringVar(&o.Name, "name", host, "this replica's name")
-	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, "how long a dead leader is waited for, whole seconds")
+	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, fmt.Sprintf("how long a dead leader is waited for, in whole seconds, at least %v", election.MinTTL))
 	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "how long a silent worker keeps its trials")
 	f.IntVar(&o.Replicas, "replicas", 1, "NATS servers that keep each stream: 1, or 3 in a cluster")
 	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run the Study resources of the Kubernetes cluster that KUBECONFIG names or that this runs in")
