@@ -126,6 +126,34 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 	}
 }
 
+// What lets a study go on depends on what has ended it.
+func TestSummarySaysHowToGoOn(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for want, change := range map[string]func(*study.Spec, *record.Status){
+		"raise budget.maxTrials in study.yaml":                  func(s *study.Spec, _ *record.Status) { s.Budget.MaxTrials = 4 },
+		"raise budget.maxDuration in study.yaml":                func(s *study.Spec, _ *record.Status) { s.Budget.MaxDuration = study.Duration(time.Minute) },
+		"set a stricter objective.goal, or none, in study.yaml": func(s *study.Spec, _ *record.Status) { s.Objective.Goal = new(2.5) },
+		"nothing is left to evaluate: widen the parameters":     func(*study.Spec, *record.Status) {},
+		"nothing is left to evaluate: widen the parameters under a": func(s *study.Spec, status *record.Status) {
+			s.Objective.Goal, s.Budget.MaxDuration, status.Idle = new(1.5), study.Duration(time.Minute), time.Minute
+		},
+	} {
+		best := completed(1, 3, 2)
+		r := &local.Result{Trials: trials(), Best: &best}
+		spec := &r.Study.Study.Spec
+		*spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Budget: study.Budget{MaxTrials: 9}}
+		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
+		change(spec, &r.Status)
+		var out strings.Builder
+		if err := report.Summarize(&out, r, "study.yaml", "elsewhere", 80, false); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "next         "+want) || !strings.Contains(out.String(), ", or start anew:\n") {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestEmptyHistory(t *testing.T) {
 	h := report.NewHistory(nil, study.Minimize)
 	if len(h.Best) != 0 || h.Sketch(80) != "" {

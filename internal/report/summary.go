@@ -135,10 +135,35 @@ func (s *summary) next(r *local.Result, file, state string, interrupted bool) {
 	case interrupted:
 		s.line("go on        %s", again)
 	case r.Status.State == study.Completed:
-		s.line("next         raise budget.maxTrials in %s and run it again to go on, or start anew:\n             %s --new", file, again)
+		s.line("next         %s, or start anew:\n             %s --new", onward(r, file), again)
 	default:
 		s.line("next         mend the program or the study file, then start anew:\n             %s --new", again)
 	}
+}
+
+// onward says what lets a study go on that has completed, by what ended it.
+func onward(r *local.Result, file string) string {
+	spec, status := &r.Study.Study.Spec, &r.Status
+	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
+	change := ""
+	switch {
+	case goal != nil && r.Best != nil && reached(*goal, *r.Best.Value, spec.Objective.Direction):
+		change = "set a stricter objective.goal, or none,"
+	case status.Counts.Ended() >= spec.Budget.MaxTrials:
+		change = "raise budget.maxTrials"
+	case lasted > 0 && !status.Ended.Before(status.Started.Add(lasted+status.Idle)):
+		change = "raise budget.maxDuration"
+	default:
+		return "nothing is left to evaluate: widen the parameters under another metadata.name"
+	}
+	return change + " in " + file + " and run it again to go on"
+}
+
+func reached(goal, value float64, direction study.Direction) bool {
+	if direction == study.Maximize {
+		return value >= goal
+	}
+	return value <= goal
 }
 
 // DefaultState is where a study's state is kept unless somebody says otherwise.
