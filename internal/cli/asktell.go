@@ -27,7 +27,7 @@ on standard input is a request, and each gets one line on standard output:
 What is asked and not told is pending, and is taken into account. A line that is
 no valid request gets {"error": "…"} and changes nothing.`,
 		Example: `  echo '{"ask": 2}' | fantasia ask-tell digits.yaml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.parseStudyFile(cmd, args[0])
 			if err != nil {

@@ -59,7 +59,7 @@ the program once and shows the metrics that were read from it: try this before
 you spend an afternoon of machines. Nothing is stored.`,
 		Example: `  fantasia check digits.yaml
   fantasia check digits.yaml --try`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := readStudy(args[0])
 			if err != nil {

@@ -41,6 +41,9 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 			var err error
 			switch {
 			case state != "" && len(args) == 0:
+				if err := directory(cmd, "state", state); err != nil {
+					return err
+				}
 				s, trials, err = readState(cmd, state)
 			case state == "" && len(args) == 1:
 				s, trials, err = r.studyAndTrials(cmd, args[0])

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -49,6 +51,27 @@ func usageError(cmd *cobra.Command, err error) error {
 // usagef is usageError with an error of its own.
 func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return usageError(cmd, fmt.Errorf(format, args...))
+}
+
+// arguments takes as many arguments as the command's usage names.
+func arguments(cmd *cobra.Command, args []string) error {
+	words := strings.Fields(cmd.Use)[1:]
+	want := cmd.CommandPath() + " " + strings.Join(words, " ")
+	switch {
+	case len(args) < len(words):
+		return fmt.Errorf("%s is missing: want %s", words[len(args)], want)
+	case len(args) > len(words):
+		return fmt.Errorf("%q is one argument too many: want %s", args[len(words)], want)
+	}
+	return nil
+}
+
+// directory refuses what a flag names where it is there and no directory.
+func directory(cmd *cobra.Command, flag, path string) error {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return usagef(cmd, "--%s is %q, which is a file; want a directory", flag, path)
+	}
+	return nil
 }
 
 // exit shows the error and returns the exit code that it stands for.

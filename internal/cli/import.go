@@ -30,7 +30,7 @@ no counterpart is said on stderr and in comments. A file called - is read from
 standard input.`,
 		Example: `  fantasia import katib experiment.yaml > study.yaml
   kubectl get experiment mnist -o yaml | fantasia import katib - --template job.yaml > study.yaml`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			source, err := a.readFile(args[0])
 			if err != nil {
@@ -62,7 +62,7 @@ func newImportOptunaCommand(a *app) *cobra.Command {
 trials as points that are run first. Optuna does not keep the program, nor which
 parameter depends on which: what to add is said on stderr and in comments.`,
 		Example: `  fantasia import optuna optuna.db --study mnist --initial 5 > study.yaml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Initial < 0 {
 				return exitWith(ExitUsage, fmt.Errorf("--initial is %d; want 0 or more", o.Initial))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,16 +165,22 @@ func place(file, problem string) string {
 	return file + ": " + problem
 }
 
-// studyName is the resource name of a study that is given by its name or id.
+// studyName is the resource name of a study that is given by its name or id. That
+// of a resource of Kubernetes has its namespace before a dot.
 func studyName(cmd *cobra.Command, nameOrID string) (string, error) {
-	ok := nameOrID != "" && len(nameOrID) <= 63 && !strings.HasPrefix(nameOrID, "-") && !strings.HasSuffix(nameOrID, "-") &&
-		!strings.ContainsFunc(nameOrID, func(c rune) bool {
-			return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
-		})
-	if !ok {
-		return "", usagef(cmd, "study is %q; want a study's name (letters, digits and dashes) or its id", nameOrID)
+	parts := strings.Split(nameOrID, ".")
+	if len(parts) > 2 || slices.ContainsFunc(parts, notLabel) {
+		return "", usagef(cmd, "study is %q; want a study's name (letters, digits and dashes), NAMESPACE.NAME of a resource, or its id", nameOrID)
 	}
 	return "studies/" + nameOrID, nil
+}
+
+// notLabel reports whether a text is neither a DNS label nor a study's id.
+func notLabel(s string) bool {
+	return s == "" || len(s) > 63 || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") ||
+		strings.ContainsFunc(s, func(c rune) bool {
+			return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+		})
 }
 
 // completeStudy completes the first argument to the server's studies.

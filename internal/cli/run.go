@@ -49,10 +49,13 @@ func newRunCommand(a *app) *cobra.Command {
 		Long:  runLong,
 		Example: `  fantasia run study.yaml
   fantasia run study.yaml --workers 4 -o json | tail -1 | jq .best.parameters`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.workers < 0 || cmd.Flags().Changed("workers") && f.workers == 0 {
 				return usagef(cmd, "--workers is %d, want 1 or more", f.workers)
+			}
+			if err := directory(cmd, "state", f.state); err != nil {
+				return err
 			}
 			return a.run(cmd.Context(), args[0], f)
 		},

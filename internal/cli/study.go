@@ -145,7 +145,7 @@ func newStudyGetCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "get STUDY",
 		Short:             "Show a study, by name or id: how far it has come, its best and its recommended point",
-		Args:              cobra.ExactArgs(1),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := studyName(cmd, args[0])
@@ -172,7 +172,7 @@ func newStudyStopCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "stop STUDY",
 		Short:             "End a study: running trials are cancelled, results are kept",
-		Args:              cobra.ExactArgs(1),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := studyName(cmd, args[0])
@@ -207,7 +207,7 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 		Use:               "delete STUDY",
 		Aliases:           []string{"rm"},
 		Short:             "Forget a study and its trials",
-		Args:              cobra.ExactArgs(1),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := studyName(cmd, args[0])

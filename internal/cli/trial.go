@@ -37,7 +37,7 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 		Use:               "list STUDY",
 		Aliases:           []string{"ls"},
 		Short:             "List the trials of a study",
-		Args:              cobra.ExactArgs(1),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			parent, states, err := selection(cmd, args[0], only)
@@ -77,7 +77,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "get STUDY TRIAL",
 		Short:             "Show one trial: its point, why it was suggested, and what became of each attempt",
-		Args:              cobra.ExactArgs(2),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := r.trial(cmd, args)
@@ -98,7 +98,7 @@ func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
 		Short: "Show where a trial's logs are, and its program's last words",
 		Long: `Logs shows, for each attempt of a trial, what went wrong and the place of its log.
 The logs themselves stay on the disk of the worker that wrote them.`,
-		Args:              cobra.ExactArgs(2),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := r.trial(cmd, args)
@@ -119,7 +119,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "watch STUDY",
 		Short:             "Follow the trials of a study until it ends, a line a change",
-		Args:              cobra.ExactArgs(1),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			parent, states, err := selection(cmd, args[0], only)

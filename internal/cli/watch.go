@@ -29,7 +29,7 @@ func newStudyWatchCommand(a *app, r *remote) *cobra.Command {
 		Long: `Watch shows the study as it is, and again whenever trials have ended, until it
 has ended. It exits with 0 where the study completed or was stopped and with 3 where it
 failed or nothing completed, so that scripts can wait for a study.`,
-		Args:              cobra.ExactArgs(1),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := studyName(cmd, args[0])
