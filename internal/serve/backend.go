@@ -269,7 +269,8 @@ func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
 	return w
 }
 
-// WatchTrials implements server.Backend.
+// WatchTrials implements server.Backend. A reader who is slow gets a trial as it
+// is when it comes back for the next, not each state that it had meanwhile.
 func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) {
 		s, err := b.l.Study(ctx, nameOrID)
@@ -277,10 +278,44 @@ func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing boo
 			yield(record.Trial{}, translate(err))
 			return
 		}
-		w := &trialWatch{existing: existing, yield: func(t record.Trial) bool { return yield(t, nil) }}
-		err = b.l.Watch(ctx, s.Study.ID, 0, w.receive)
-		b.end(ctx, err, func(err error) { yield(record.Trial{}, err) })
+		ctx, cancel := context.WithCancel(ctx)
+		w := newTrialWatch(existing)
+		w.running.Go(func() {
+			defer close(w.changed)
+			w.failed = b.l.Watch(ctx, s.Study.ID, 0, w.receive)
+		})
+		defer w.running.Wait()
+		defer cancel()
+		for range w.changed {
+			if !b.sendTrials(ctx, w, s.Study.ID, yield) {
+				return
+			}
+		}
+		if b.sendTrials(ctx, w, s.Study.ID, yield) {
+			b.end(ctx, w.failed, func(err error) { yield(record.Trial{}, err) })
+		}
 	}
+}
+
+// sendTrials yields the trials that wait, and reports whether more are wanted.
+func (b *Backend) sendTrials(ctx context.Context, w *trialWatch, id string, yield func(record.Trial, error) bool) bool {
+	for number, t := range w.waiting() {
+		if t == nil {
+			read, err := b.l.Trial(ctx, id, number)
+			if errors.Is(err, ledger.ErrNotFound) {
+				return false // the study is deleted
+			}
+			if err != nil {
+				b.end(ctx, err, func(err error) { yield(record.Trial{}, err) })
+				return false
+			}
+			t = &read
+		}
+		if !yield(*t, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // end reports how a watch ended, unless it was told to.
@@ -290,16 +325,34 @@ func (b *Backend) end(ctx context.Context, err error, report func(error)) {
 	}
 }
 
-// trialWatch delivers the trials of each revision, and ends after the one that
-// ends the study.
+// maxKept bounds how many trials a watch keeps for its reader.
+const maxKept = 10_000
+
+// trialWatch keeps the trials that have changed until their reader takes them,
+// each once and as it was last, and ends after the revision that ends the study.
 type trialWatch struct {
 	existing bool
-	yield    func(record.Trial) bool
+	// changed tells that trials wait; it is closed when the watch has ended, and
+	// failed says why.
+	changed chan struct{}
+	failed  error
+	running sync.WaitGroup
 	// present is the revision of what existed when the watch began.
 	present int64
 	ended   bool
+
+	mu sync.Mutex
+	// order is the numbers of those that wait, trials the trials by number: nil
+	// where maxKept wait already, to be read from the ledger in its turn.
+	order  []int
+	trials map[int]*record.Trial
 }
 
+func newTrialWatch(existing bool) *trialWatch {
+	return &trialWatch{existing: existing, changed: make(chan struct{}, 1), trials: map[int]*record.Trial{}}
+}
+
+// receive never waits for the reader: a watch of the ledger would queue behind it.
 func (w *trialWatch) receive(c ledger.Change) error {
 	switch {
 	case c.Deleted || c.Synced && w.ended:
@@ -309,9 +362,49 @@ func (w *trialWatch) receive(c ledger.Change) error {
 	case c.Status != nil:
 		w.ended = c.Status.State.Terminal()
 	case c.Trial != nil && (w.existing || c.Revision > w.present):
-		if !w.yield(*c.Trial) {
-			return errStop
+		w.add(*c.Trial)
+		select {
+		case w.changed <- struct{}{}:
+		default:
 		}
 	}
 	return nil
+}
+
+func (w *trialWatch) add(t record.Trial) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, waits := w.trials[t.Number]
+	if !waits {
+		w.order = append(w.order, t.Number)
+	}
+	if waits && before == nil || !waits && len(w.trials) >= maxKept {
+		w.trials[t.Number] = nil
+	} else {
+		w.trials[t.Number] = &t
+	}
+}
+
+// waiting takes the trials that wait, by number, in the order of their changes.
+func (w *trialWatch) waiting() iter.Seq2[int, *record.Trial] {
+	return func(yield func(int, *record.Trial) bool) {
+		for {
+			number, t, ok := w.take()
+			if !ok || !yield(number, t) {
+				return
+			}
+		}
+	}
+}
+
+func (w *trialWatch) take() (number int, t *record.Trial, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.order) == 0 {
+		return 0, nil, false
+	}
+	number, w.order = w.order[0], w.order[1:]
+	t = w.trials[number]
+	delete(w.trials, number)
+	return number, t, true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/wire"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -167,6 +168,42 @@ func TestWatchesEndWithTheStudy(t *testing.T) {
 	}
 	if list, err := b.Trials(ctx, "watched", 4, 5); err != nil || len(list) != 5 || list[0].Number != 5 {
 		t.Errorf("a page of trials: %+v, %v", list, err)
+	}
+}
+
+// A reader who does not come back holds nothing up: what changes meanwhile waits
+// once, as it was last, and of more trials than are kept only the number.
+func TestTrialsWaitForASlowReader(t *testing.T) {
+	const more = 3
+	w := newTrialWatch(false)
+	states := []study.TrialState{study.TrialQueued, study.TrialRunning, study.TrialCompleted}
+	changes := []ledger.Change{{Reset: true, Revision: 1}, {Trial: &record.Trial{Number: maxKept + more + 1}, Revision: 1}}
+	for i, state := range states {
+		for n := 1; n <= maxKept+more; n++ {
+			changes = append(changes, ledger.Change{Revision: int64(2 + i), Trial: &record.Trial{Number: n, State: state}})
+		}
+	}
+	for _, c := range changes {
+		if err := w.receive(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := 1
+	for number, tr := range w.waiting() {
+		kept := tr != nil && tr.Number == number && tr.State == study.TrialCompleted
+		if number != next || kept != (number <= maxKept) {
+			t.Fatalf("trial %d as %+v, want trial %d as it was last", number, tr, next)
+		}
+		next++
+	}
+	if next != maxKept+more+1 {
+		t.Errorf("trials up to %d wait, want all %d", next-1, maxKept+more)
+	}
+	if err := w.receive(ledger.Change{Revision: 9, Trial: &record.Trial{Number: 1, State: study.TrialCompleted}}); err != nil {
+		t.Fatal(err)
+	}
+	if number, tr, ok := w.take(); !ok || number != 1 || tr == nil {
+		t.Errorf("a change after all were taken: trial %d as %+v", number, tr)
 	}
 }
 
