@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -128,7 +129,14 @@ func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		return nil
 	}
 	if r.atRest() { // a large study is not loaded to learn that it takes nothing
-		l.settled(e, engine.Late, r.ending())
+		switch told, err := l.told(ctx, res); {
+		case err != nil:
+			return err
+		case told:
+			l.receipt(res.Worker, res.AttemptID, engine.Duplicate)
+		default:
+			l.settled(e, engine.Late, r.ending())
+		}
 		return nil
 	}
 	switch _, err := l.engineOf(ctx, r, now); {
@@ -144,6 +152,24 @@ func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		l.keep(e, a.Reason)
 	}
 	return nil
+}
+
+// told reports whether the ledger has a result already, which is sent again where
+// its receipt was lost.
+func (l *leader) told(ctx context.Context, res *messaging.Result) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	t, err := l.c.ledger.Trial(ctx, res.Study, res.Trial)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt):
+		return false, nil
+	case err != nil:
+		return false, err
+	case res.Attempt > len(t.Attempts):
+		return false, nil
+	}
+	a := &t.Attempts[res.Attempt-1]
+	return a.Nonce == res.Nonce && a.Worker == res.Worker && a.Outcome == res.Outcome, nil
 }
 
 // settled archives and receipts a result that no study takes.

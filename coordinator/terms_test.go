@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -259,7 +260,7 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
 	c := r.leader()
-	r.hand("w", 2, nil)
+	w := r.hand("w", 2, nil)
 	s := r.create(c, "rests", 4, 2)
 	r.ends(s.ID)
 	l := c.term.Load()
@@ -283,6 +284,16 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	if got := late.heard(messaging.ControlReceipt, id); got.Disposition != "late" || len(r.broker.DeadLetters()) != 1 {
 		t.Errorf("the late result was receipted as %q, with %d dead letters", got.Disposition, len(r.broker.DeadLetters()))
 	}
+	again := &messaging.Result{AttemptID: id, Worker: "w", Outcome: messaging.OutcomeCompleted, Value: stored.Trials[0].Value}
+	if err := w.bus.PublishResult(r.ctx(), again); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually(func() error {
+		if got := w.receipts(id); !slices.Contains(got, "duplicate") || len(r.broker.DeadLetters()) != 1 {
+			return fmt.Errorf("the result that was folded has the receipts %q, and there are %d dead letters", got, len(r.broker.DeadLetters()))
+		}
+		return nil
+	})
 	id.Attempt = 2
 	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: defaultPool, Worker: "late", At: time.Now()}); err != nil {
 		t.Fatal(err)
