@@ -18,7 +18,8 @@ var (
 	// ErrInvalid says that an envelope breaks a rule; the message names the
 	// field, its value, and what would be accepted.
 	ErrInvalid = errors.New("invalid envelope")
-	// ErrTooLarge says that an envelope is longer than MaxEnvelope.
+	// ErrTooLarge says that an envelope is longer than MaxEnvelope, or a message
+	// longer than its stream takes.
 	ErrTooLarge = errors.New("envelope too large")
 )
 

@@ -66,7 +66,7 @@ type Model struct {
 }
 
 // Trial is one trial and its attempts: under 1 KiB as JSON but for long points
-// and messages.
+// and messages, and many attempts.
 type Trial struct {
 	Number int              `json:"number"`
 	State  study.TrialState `json:"state"`
@@ -122,14 +122,16 @@ type Attempt struct {
 	// Committed is when the ledger had the attempt, Published when the broker had
 	// its assignment: stored with the next change of the trial, so that a leader
 	// that dies before it leaves them zero.
-	Committed time.Time          `json:"committed,omitzero"`
-	Published time.Time          `json:"published,omitzero"`
-	Claimed   time.Time          `json:"claimed,omitzero"`
-	Started   time.Time          `json:"started,omitzero"`
-	Ended     time.Time          `json:"ended,omitzero"`
-	Outcome   messaging.Outcome  `json:"outcome,omitempty"`
-	Failure   *messaging.Failure `json:"failure,omitempty"`
-	Logs      string             `json:"logs,omitempty"`
+	Committed time.Time         `json:"committed,omitzero"`
+	Published time.Time         `json:"published,omitzero"`
+	Claimed   time.Time         `json:"claimed,omitzero"`
+	Started   time.Time         `json:"started,omitzero"`
+	Ended     time.Time         `json:"ended,omitzero"`
+	Outcome   messaging.Outcome `json:"outcome,omitempty"`
+	// Failure's message and Logs are kept of a trial's first and last few
+	// attempts alone, so that the record of hundreds fits the ledger.
+	Failure *messaging.Failure `json:"failure,omitempty"`
+	Logs    string             `json:"logs,omitempty"`
 }
 
 // Last returns the trial's last attempt, nil if it has none.
