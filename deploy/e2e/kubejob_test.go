@@ -30,7 +30,7 @@ func TestKubejobSample(t *testing.T) {
 		}
 		return string(b)
 	}
-	template := strings.ReplaceAll(text("kubejob-template.yaml"), "digits:latest", "digits:"+c.tag)
+	template := strings.ReplaceAll(text("kubejob-template.yaml"), "digits:0.1.0", "digits:"+c.tag)
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %q}
 crds: {install: false}
