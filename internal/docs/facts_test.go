@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/report"
+	"github.com/fantasia-hpo/fantasia/internal/view"
 	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -200,6 +204,36 @@ func TestFieldsAreListed(t *testing.T) {
 		if !word.MatchString(text) {
 			t.Errorf("docs/study-file.md does not name the field %s", name)
 		}
+	}
+}
+
+// TestResultsAreListed holds the tables of the results' fields and columns against
+// the code that writes them.
+func TestResultsAreListed(t *testing.T) {
+	listed := func(title string) []string {
+		var names []string
+		for _, row := range table(t, "docs/operate.md", title) {
+			for _, m := range code.FindAllStringSubmatch(row[0], -1) {
+				names = append(names, m[1])
+			}
+		}
+		return names
+	}
+	var fields []string
+	for f := range reflect.TypeFor[view.Study]().Fields() {
+		fields = append(fields, f.Tag.Get("json"))
+	}
+	if diff := cmp.Diff(fields, listed("fields of result.json")); diff != "" {
+		t.Errorf("docs/operate.md lists (+) other fields than there are (-):\n%s", diff)
+	}
+	var out strings.Builder
+	trials := []record.Trial{{Metrics: map[string]float64{"NAME": 1}}}
+	if err := report.WriteCSV(&out, trials, &study.Spec{Parameters: []study.Parameter{{Name: "NAME"}}}); err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(out.String(), "\n")
+	if diff := cmp.Diff(strings.Split(head, ","), listed("columns of trials.csv")); diff != "" {
+		t.Errorf("docs/operate.md lists (+) other columns than there are (-):\n%s", diff)
 	}
 }
 
