@@ -68,7 +68,7 @@ compare: build examples/digits/digits ## Compare gp with random on the digits st
 	$(GO) run ./scripts/compare
 
 .PHONY: benchmark
-benchmark: ## Compare with other tuners, into docs/ (a day or more; goes on where it was)
+benchmark: ## Compare with other tuners, into docs/ (a day or two; goes on where it was)
 	benchmarks/all
 
 .PHONY: benchmark-quick
