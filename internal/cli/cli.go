@@ -50,7 +50,8 @@ metric that it reports, and learns where to look next, with any number of
 evaluations running at once.
 
 Every flag can also be given by a variable of the environment: --server by
-FANTASIA_SERVER, and so on.
+FANTASIA_SERVER, and so on. --server and the other flags of the commands for a
+server may also come before the command: fantasia --server URL study list.
 
 Exit codes: 0 all is well; 2 the command line or a study file is wrong; 3 the
 study failed, or nothing completed; 130 interrupted; 1 anything else.`
