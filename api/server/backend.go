@@ -76,7 +76,8 @@ type Backend interface {
 	Trials(ctx context.Context, study string, after, limit int) ([]record.Trial, error)
 	Trial(ctx context.Context, study string, number int) (record.Trial, error)
 	// WatchTrials yields trials after each change, in the ledger's order, after
-	// those that exist where existing is set. It ends with the study, after its
+	// those that exist where existing is set. Who reads slowly gets the latest state
+	// of a trial, not each one. It ends with the study, after its
 	// last change, when the study is deleted, with an error, or when ctx ends.
 	WatchTrials(ctx context.Context, study string, existing bool) iter.Seq2[record.Trial, error]
 
