@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sort"
 	"strings"
 
@@ -62,6 +63,9 @@ func parse(line []byte) (request, error) {
 	decoder.DisallowUnknownFields()
 	decoder.UseNumber()
 	if err := decoder.Decode(&r); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			return r, fmt.Errorf("not a request: %s: %s is not accepted: %s", wrong.Field, wrong.Value, accepted(wrong.Type))
+		}
 		return r, fmt.Errorf("not a request: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
@@ -77,6 +81,26 @@ func parse(line []byte) (request, error) {
 		return r, errors.New(`a request has exactly one of "ask", "tell" and "recommend"`)
 	}
 	return r, nil
+}
+
+// accepted says what a field of a Go type takes.
+func accepted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int:
+		return "a whole number such as 8"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text in quotes"
+	case reflect.Slice:
+		return "a list in brackets"
+	case reflect.Pointer:
+		return accepted(t.Elem())
+	default:
+		return "an object in braces"
+	}
 }
 
 // observation checks what t says of the point; Trial and Point are left to the caller.
