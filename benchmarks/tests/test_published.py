@@ -21,7 +21,8 @@ class PublishedTest(unittest.TestCase):
         return score.Scale.load(os.path.join(BENCHMARKS, "scale.json"))
 
     def test_open_tasks(self):
-        self.holds("open.jsonl.xz", self.published, ("scores-batch", "differences-batch", "models-batch"))
+        self.holds("open.jsonl.xz", self.published, (
+            "scores-batch", "differences-batch", "models-batch", "scores-async", "differences-async", "async-batch"))
 
     def test_tasks_that_were_left_aside(self):
         for name in ("others.jsonl.xz", "others-second.jsonl.xz"):
