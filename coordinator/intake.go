@@ -57,7 +57,7 @@ func (l *leader) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 	switch e.Stream {
 	case messaging.StreamResult:
 		if e.Worker != "" {
-			l.receipt(e.Worker, e.ID, engine.Poison)
+			l.receipt(ctx, e.Worker, e.ID, engine.Poison)
 		}
 	case messaging.StreamClaim:
 		if r := l.runs[e.ID.Study]; r != nil && r.running() && inPlace(r, e.Subject) {
@@ -125,7 +125,7 @@ func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	res := e.Result
 	r := l.runs[res.Study]
 	if r == nil {
-		l.settled(e, engine.Unknown, noSuchStudy)
+		l.settled(ctx, e, engine.Unknown, noSuchStudy)
 		return nil
 	}
 	if r.atRest() { // a large study is not loaded to learn that it takes nothing
@@ -133,9 +133,9 @@ func (l *leader) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		case err != nil:
 			return err
 		case told:
-			l.receipt(res.Worker, res.AttemptID, engine.Duplicate)
+			l.receipt(ctx, res.Worker, res.AttemptID, engine.Duplicate)
 		default:
-			l.settled(e, engine.Late, r.ending())
+			l.settled(ctx, e, engine.Late, r.ending())
 		}
 		return nil
 	}
@@ -173,15 +173,15 @@ func (l *leader) told(ctx context.Context, res *messaging.Result) (bool, error) 
 }
 
 // settled archives and receipts a result that no study takes.
-func (l *leader) settled(e *messaging.Entry, d engine.Disposition, reason string) {
+func (l *leader) settled(ctx context.Context, e *messaging.Entry, d engine.Disposition, reason string) {
 	l.keep(e, reason)
-	l.receipt(e.Result.Worker, e.Result.AttemptID, d)
+	l.receipt(ctx, e.Result.Worker, e.Result.AttemptID, d)
 }
 
 // receipt tells a worker what became of a result that no engine has judged.
-func (l *leader) receipt(worker string, id messaging.AttemptID, d engine.Disposition) {
+func (l *leader) receipt(ctx context.Context, worker string, id messaging.AttemptID, d engine.Disposition) {
 	l.held.controls = append(l.held.controls, receipt(worker, id, d))
-	l.c.metrics.receipted(d)
+	l.c.metrics.receipted(ctx, d)
 }
 
 // keep has an entry archived with the next commit, as it came: encoded again it

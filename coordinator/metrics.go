@@ -185,7 +185,7 @@ func (l *leader) look(now time.Time) {
 // record of a trial whose attempt is new is in the same output.
 func (m *metrics) took(out *engine.Output) {
 	for _, p := range out.Receipts {
-		m.receipted(p.Disposition)
+		m.receipted(context.Background(), p.Disposition)
 	}
 	for _, a := range out.Publish {
 		if !slices.ContainsFunc(out.Trials, func(t record.Trial) bool { return t.Number == a.Trial }) {
@@ -195,8 +195,8 @@ func (m *metrics) took(out *engine.Output) {
 }
 
 // receipted counts a result by what became of it.
-func (m *metrics) receipted(d engine.Disposition) {
-	m.results.Add(context.Background(), 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(d))))
+func (m *metrics) receipted(ctx context.Context, d engine.Disposition) {
+	m.results.Add(ctx, 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(d))))
 }
 
 // ended records the metrics of an ended trial.

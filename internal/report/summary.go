@@ -145,7 +145,7 @@ func (s *summary) next(r *local.Result, file, state string, interrupted bool) {
 func onward(r *local.Result, file string) string {
 	spec, status := &r.Study.Study.Spec, &r.Status
 	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
-	change := ""
+	var change string
 	switch {
 	case goal != nil && r.Best != nil && reached(*goal, *r.Best.Value, spec.Objective.Direction):
 		change = "set a stricter objective.goal, or none,"

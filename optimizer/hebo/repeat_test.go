@@ -121,11 +121,10 @@ func TestSmallNoisySpacesGoOn(t *testing.T) {
 	}
 
 	many := optimizertest.NewSession(t, New(noisy), optimizertest.Small(t), 1)
-	size, _ := many.Problem.Space.Size()
 	for range 3 { // nothing has completed
-		b, err := many.TryAsk(context.Background(), int(size)+5)
-		if err != nil || len(b) != int(size)+5 {
-			t.Fatalf("%d suggestions of %d points, want %d: %v", len(b), int(size), int(size)+5, err)
+		b, err := many.TryAsk(context.Background(), optimizertest.SmallSize+5)
+		if err != nil || len(b) != optimizertest.SmallSize+5 {
+			t.Fatalf("%d suggestions of %d points, want %d: %v", len(b), optimizertest.SmallSize, optimizertest.SmallSize+5, err)
 		}
 	}
 	many.Tell(1, 1)
