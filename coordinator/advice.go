@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -99,10 +98,6 @@ func (c *Coordinator) recommend(ctx context.Context, id string) (*optimizer.Reco
 // advise calls what makes recommendations; a panic there fails the request, not
 // the process.
 func (c *Coordinator) advise(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (given *optimizer.Recommendation, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			given, err = nil, fmt.Errorf("the optimiser panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer caught(&err)
 	return c.o.Recommend(ctx, a, p)
 }

@@ -79,12 +79,15 @@ const suggestTime = 30 * time.Second
 
 // suggest calls an optimiser; a panic there fails the request, not the process.
 func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (s []optimizer.Suggestion, state optimizer.State, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s, state, err = nil, nil, fmt.Errorf("the optimiser panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer caught(&err)
 	ctx, stop := context.WithTimeout(ctx, suggestTime)
 	defer stop()
 	return o.Suggest(ctx, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
+}
+
+// caught makes an error of a panic of the function that defers it.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the optimiser panicked: %v\n%s", p, debug.Stack())
+	}
 }

@@ -87,7 +87,7 @@ func (o *Options) Validate() error {
 	require(o.Bus != nil, "Bus is nil")
 	require(o.NewOptimizer != nil, "NewOptimizer is nil")
 	require(o.Recommend != nil, "Recommend is nil")
-	require(o.LeaseTTL >= election.MinTTL && o.LeaseTTL%time.Second == 0,
+	require(election.ValidTTL(o.LeaseTTL),
 		fmt.Sprintf("LeaseTTL is %v; want whole seconds, at least %v", o.LeaseTTL, election.MinTTL))
 	require(o.WorkerLease > 0, fmt.Sprintf("WorkerLease is %v; want a positive duration", o.WorkerLease))
 	return errors.Join(errs...)

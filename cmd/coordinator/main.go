@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
@@ -56,7 +55,7 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 			if verbose {
 				o.Level = slog.LevelDebug
 			}
-			if o.LeaseTTL < election.MinTTL || o.LeaseTTL%time.Second != 0 {
+			if !election.ValidTTL(o.LeaseTTL) {
 				return fmt.Errorf("--lease-ttl is %v; want whole seconds, at least %v", o.LeaseTTL, election.MinTTL)
 			}
 			return serve.Run(cmd.Context(), o)

@@ -40,6 +40,10 @@ const (
 	lastPause  = 2 * time.Second
 )
 
+// ValidTTL reports whether a lease can have the time to live: whole seconds, at
+// least MinTTL.
+func ValidTTL(ttl time.Duration) bool { return ttl >= MinTTL && ttl%time.Second == 0 }
+
 var (
 	// ErrLost says that the lease or the key is gone.
 	ErrLost = errors.New("leadership was lost: the lease is gone")
@@ -106,7 +110,7 @@ func (c *Candidate) validate() error {
 		return errors.New("candidate: Client is nil; it must be a client of etcd")
 	case c.Key == "":
 		return errors.New("candidate: Key is empty; it must be the shard's leader key")
-	case c.TTL != 0 && (c.TTL < MinTTL || c.TTL%time.Second != 0):
+	case c.TTL != 0 && !ValidTTL(c.TTL):
 		return fmt.Errorf("candidate: TTL is %s; it must be whole seconds, at least %s", c.TTL, MinTTL)
 	}
 	return nil
