@@ -81,7 +81,7 @@ const sampledAmong = 300
 func (s *search) sample() (best spot, ok bool) {
 	var at []place
 	for _, i := range s.r.Rand.Perm(len(s.places)) {
-		if !s.taken(s.places[i].x) && len(at) < sampledAmong {
+		if !s.r.Sampler.TakenAt(s.places[i].x) && len(at) < sampledAmong {
 			at = append(at, s.places[i])
 		}
 	}

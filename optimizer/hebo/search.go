@@ -34,8 +34,8 @@ type search struct {
 	options   Options
 	fantasies *gp.Fantasies
 	criterion criterion
-	exact     bool // the places are all there are
-	places    []place
+	exact     bool    // the places are all there are
+	places    []place // none was taken when the search began
 	// at holds the incumbents' rows, then the places'.
 	at        *gp.Candidates
 	evaluated int // rows of incumbents in at
@@ -213,7 +213,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	for i := range values {
 		row := s.evaluated + i
 		values[i] = math.Inf(-1)
-		if !s.taken(s.places[i].x) {
+		if !s.r.Sampler.TakenAt(s.places[i].x) {
 			values[i] = s.value(mean.RawRowView(row), variance[row], s.places[i].x, s.logP[i]) + s.prior[i]
 		}
 	}
@@ -287,7 +287,7 @@ func (s *search) value(mean []float64, variance float64, x []float64, logP float
 // member returns the ensemble's next point.
 func (s *search) member(mean *mat.Dense, variance []float64) (best spot, ok bool) {
 	for _, count := range []int{s.front, len(s.places)} {
-		available := func(i int) bool { return i < count && !s.taken(s.places[i].x) }
+		available := func(i int) bool { return i < count && !s.r.Sampler.TakenAt(s.places[i].x) }
 		i, found := s.mace.choose(mean, variance, s.evaluated, s.picked, s.r.N, available)
 		if found {
 			return spot{place: s.places[i]}, true
