@@ -59,10 +59,8 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 		m.points.Cross(b.columns(), b.points)
 		b.points.Diag(c.prior[lo:hi])
 		m.factor.SolveL(b.data)
-		for i, beta := range m.beta {
-			floats.AddScaled(c.mean[lo:hi], beta, b.row(i))
-			addSquares(c.explained[lo:hi], b.row(i))
-		}
+		linalg.AddRows(c.mean[lo:hi], m.beta, b.data)
+		linalg.AddSquares(c.explained[lo:hi], b.data)
 	})
 	return c
 }
@@ -74,10 +72,6 @@ func (b *candidateBlock) columns() *mat.Dense {
 	var view mat.Dense
 	view.SetRawMatrix(raw)
 	return &view
-}
-
-func (b *candidateBlock) row(i int) []float64 {
-	return b.data.Data[i*b.data.Stride : i*b.data.Stride+b.width]
 }
 
 // Posterior returns the posterior at the candidates, as Fantasies.Posterior
@@ -118,14 +112,14 @@ func (c *Candidates) Posterior() (mean *mat.Dense, variance []float64) {
 func (b *candidateBlock) extend(m *Model, p fantasy) {
 	row := make([]float64, b.width)
 	p.points.Cross(mat.NewDense(1, len(row), row), b.points)
+	// The covariance less what is explained, with its sign turned meanwhile.
+	floats.Scale(-1, row)
 	n := m.Len()
-	for i := range n {
-		floats.AddScaled(row, -p.row[i], b.row(i))
-	}
+	linalg.AddRows(row, p.row[:n], b.data)
 	for i, earlier := range b.more {
-		floats.AddScaled(row, -p.row[n+i], earlier)
+		floats.AddScaled(row, p.row[n+i], earlier)
 	}
-	floats.Scale(1/p.diag, row)
+	floats.Scale(-1/p.diag, row)
 	b.more = append(b.more, row)
 }
 

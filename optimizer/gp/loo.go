@@ -16,10 +16,7 @@ func (m *Model) LeaveOneOut() (residual, variance []float64) {
 		inverse.Data[i*inverse.Stride+i] = 1
 	}
 	m.factor.SolveL(inverse)
-	for i := range n {
-		row := inverse.Data[i*inverse.Stride : i*inverse.Stride+n]
-		addSquares(variance, row)
-	}
+	linalg.AddSquares(variance, inverse)
 	for i, precision := range variance {
 		residual[i], variance[i] = m.alpha[i]/precision, 1/precision
 	}

@@ -1,7 +1,6 @@
 package gp
 
 import (
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
@@ -16,9 +15,7 @@ func (m *Model) Mean(x mat.Matrix) []float64 {
 	linalg.Parallel(rows, largestBlock, func(_, lo, hi int) {
 		cross := mat.NewDense(m.Len(), hi-lo, nil)
 		m.points.Cross(cross, m.kernel.Prepare(m.hyper.Kernel, at.Slice(lo, hi, 0, d).(*mat.Dense), false))
-		for i, alpha := range m.alpha {
-			floats.AddScaled(mean[lo:hi], alpha, cross.RawRowView(i))
-		}
+		linalg.AddRows(mean[lo:hi], m.alpha, cross.RawMatrix())
 	})
 	return mean
 }
