@@ -33,6 +33,8 @@ type Records struct {
 type Summary struct {
 	Study  record.Study
 	Status record.Status
+	// Err is as that of Records.
+	Err error
 }
 
 // Snapshot is a shard's records at one revision of etcd. Studies are in the
@@ -193,37 +195,41 @@ func (l *Ledger) ID(ctx context.Context, nameOrID string) (string, error) {
 }
 
 // Study reads a study, given by its name or its id, without its trials. The
-// error wraps ErrNotFound where there is none.
+// error wraps ErrNotFound where there is none, ErrCorrupt where it cannot be read.
 func (l *Ledger) Study(ctx context.Context, nameOrID string) (Summary, error) {
 	id, err := l.ID(ctx, nameOrID)
 	if err != nil {
 		return Summary{}, err
 	}
-	out, err := l.summaries(ctx, []string{id})
+	out, err := l.summaries(ctx, []named{{nameOrID, id}})
 	if err == nil && len(out) == 0 {
 		err = fmt.Errorf("study %s: %w", nameOrID, ErrNotFound)
 	}
 	if err != nil {
 		return Summary{}, err
 	}
-	return out[0], nil
+	return out[0], out[0].Err
 }
 
-// Studies reads all studies, without their trials, in the order of their creation.
+// Studies reads all studies, without their trials, in the order of their
+// creation. What cannot be read is its study's own error: see Summary.
 func (l *Ledger) Studies(ctx context.Context) ([]Summary, error) {
-	var ids []string
+	var all []named
+	var out []Summary
 	err := l.scan(ctx, l.o.Prefix+namesDir, 0, func(kv *mvccpb.KeyValue) error {
 		var n nameRecord
-		ids = append(ids, "")
-		err := decode(kv, &n)
-		ids[len(ids)-1] = n.ID
-		return err
+		name := strings.TrimPrefix(string(kv.Key), l.o.Prefix+namesDir)
+		if err := decode(kv, &n); err != nil {
+			out = append(out, unreadable(named{name: name}, err))
+			return nil
+		}
+		all = append(all, named{name, n.ID})
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the studies: %w", err)
 	}
-	var out []Summary
-	for part := range slices.Chunk(ids, MaxOps/2) {
+	for part := range slices.Chunk(all, MaxOps/2) {
 		some, err := l.summaries(ctx, part)
 		if err != nil {
 			return nil, err
@@ -234,25 +240,33 @@ func (l *Ledger) Studies(ctx context.Context) ([]Summary, error) {
 	return out, nil
 }
 
+// named is what the name of a study leads to.
+type named struct{ name, id string }
+
+// unreadable is what is left of a study with a record that cannot be read.
+func unreadable(n named, err error) Summary {
+	return Summary{Study: record.Study{ID: n.id, Study: study.Study{Metadata: study.Metadata{Name: n.name}}}, Err: err}
+}
+
 // summaries reads studies by id; one that is gone by now is left out.
-func (l *Ledger) summaries(ctx context.Context, ids []string) ([]Summary, error) {
-	gets := make([]clientv3.Op, 0, 2*len(ids))
-	for _, id := range ids {
-		gets = append(gets, clientv3.OpGet(l.o.Prefix+studyKey(id, specLeaf)), clientv3.OpGet(l.o.Prefix+studyKey(id, statusLeaf)))
+func (l *Ledger) summaries(ctx context.Context, studies []named) ([]Summary, error) {
+	gets := make([]clientv3.Op, 0, 2*len(studies))
+	for _, n := range studies {
+		gets = append(gets, clientv3.OpGet(l.o.Prefix+studyKey(n.id, specLeaf)), clientv3.OpGet(l.o.Prefix+studyKey(n.id, statusLeaf)))
 	}
 	resp, err := l.client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {
 		return nil, fmt.Errorf("read the studies: %w", err)
 	}
 	var out []Summary
-	for i := range ids {
+	for i, n := range studies {
 		spec, status := resp.Responses[2*i].GetResponseRange().Kvs, resp.Responses[2*i+1].GetResponseRange().Kvs
 		if len(spec) == 0 || len(status) == 0 {
 			continue
 		}
 		var s Summary
 		if err := errors.Join(decode(spec[0], &s.Study), decode(status[0], &s.Status)); err != nil {
-			return nil, err
+			s = unreadable(n, err)
 		}
 		out = append(out, s)
 	}

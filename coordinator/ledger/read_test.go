@@ -85,6 +85,11 @@ func TestCorruptRecordIsItsStudysError(t *testing.T) {
 				t.Errorf("%v; want the key %s", s.Err, key)
 			}
 		}
+		if listed, err := l.Studies(testContext(t)); err != nil || len(listed) != 2 {
+			t.Errorf("%s: listed %+v, %v; want both studies", leaf, listed, err)
+		} else if got := listed[0]; (leaf == specLeaf || leaf == statusLeaf) != errors.Is(got.Err, ErrCorrupt) || got.Study.ID != "id1" || listed[1].Err != nil {
+			t.Errorf("%s: listed %+v; want the error of id1 alone", leaf, listed)
+		}
 		_, errLoad := l.LoadStudy(testContext(t), "id1")
 		errWatch := l.Watch(testContext(t), "id1", 0, func(Change) error { return nil })
 		for _, err := range []error{errLoad, errWatch} {

@@ -19,8 +19,12 @@ func studyTable(w io.Writer, studies []*fantasiav1.Study) error {
 		if v.Best != nil {
 			best = number(v.Best.Value)
 		}
+		state := string(v.State)
+		if s.GetState() == fantasiav1.StudyState_STUDY_STATE_UNSPECIFIED {
+			state = "unreadable" // s.Reason says what is
+		}
 		rows[i] = []string{
-			v.Study, string(v.State), fmt.Sprintf("%d/%d", v.Trials.Ended(), s.GetMaxTrials()),
+			v.Study, state, fmt.Sprintf("%d/%d", v.Trials.Ended(), s.GetMaxTrials()),
 			strconv.Itoa(v.Trials.Running), strconv.Itoa(v.Trials.Failed), best, s.GetPool(), human(s.GetElapsed().AsDuration()),
 		}
 	}

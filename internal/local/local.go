@@ -136,6 +136,9 @@ func (n *node) existing(ctx context.Context) (*ledger.Summary, error) {
 		return nil, nil
 	}
 	old := &all[0]
+	if old.Err != nil {
+		return nil, fmt.Errorf("read the state: %w", old.Err)
+	}
 	if name := n.o.Study.Metadata.Name; old.Study.Study.Metadata.Name != name {
 		return nil, fmt.Errorf("%w: %s holds study %q, not %q", ErrIncompatible, n.o.State, old.Study.Study.Metadata.Name, name)
 	}

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +106,10 @@ func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]serve
 			break
 		}
 		shown, err := b.shown(ctx, s)
-		if err != nil {
+		// What cannot be read is to hide none of the others.
+		if err := cmp.Or(s.Err, err); errors.Is(err, ledger.ErrCorrupt) {
+			shown.Status.Reason = err.Error()
+		} else if err != nil {
 			return nil, err
 		}
 		out = append(out, shown)

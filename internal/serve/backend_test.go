@@ -17,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
 	"github.com/fantasia-hpo/fantasia/study"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 )
 
@@ -24,6 +25,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newBackend starts a leader over an etcd of its own and a bus in memory.
 func newBackend(t *testing.T) (context.Context, *Backend, *membus.Broker) {
+	t.Helper()
+	ctx, b, broker, _ := newBackendAndEtcd(t)
+	return ctx, b, broker
+}
+
+func newBackendAndEtcd(t *testing.T) (context.Context, *Backend, *membus.Broker, *clientv3.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -54,7 +61,7 @@ func newBackend(t *testing.T) (context.Context, *Backend, *membus.Broker) {
 	if err := c.Leading(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return ctx, NewBackend(c, ledger.New(client, ledger.Options{})), broker
+	return ctx, NewBackend(c, ledger.New(client, ledger.Options{})), broker, client
 }
 
 // evaluate is a worker of one slot that answers x squared until the test ends.
@@ -262,6 +269,28 @@ func TestErrorsInTheAPIsWords(t *testing.T) {
 	_, err := b.Create(ctx, []byte("kind: Study"))
 	if _, ok := errors.AsType[*study.Problems](err); !ok {
 		t.Errorf("a bad study file: %v", err)
+	}
+}
+
+func TestADamagedStudyHidesNoOther(t *testing.T) {
+	ctx, b, _, client := newBackendAndEtcd(t)
+	for _, name := range []string{"damaged", "sound"} {
+		if _, err := b.Create(ctx, fmt.Appendf(nil, file, name, 5, "default")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Put(ctx, ledger.DefaultPrefix+"names/damaged", "{"); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := b.Studies(ctx, "", 10)
+	if err != nil || len(listed) != 2 {
+		t.Fatalf("listed %+v, %v; want two studies", listed, err)
+	}
+	if got := listed[0]; got.Spec.Study.Metadata.Name != "damaged" || !strings.Contains(got.Status.Reason, "names/damaged") {
+		t.Errorf("the damaged study %+v; want its name and what is damaged", got)
+	}
+	if got := listed[1]; got.Spec.Study.Metadata.Name != "sound" || got.Status.State != study.Running {
+		t.Errorf("the other study %+v; want it running", got)
 	}
 }
 
