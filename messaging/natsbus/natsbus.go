@@ -114,9 +114,13 @@ func (c *client) spawn(f func()) error {
 	return nil
 }
 
-// during derives a context that also ends when the bus is closed.
+// during derives a context that also ends when the bus is closed; of a closed
+// one it has ended already, since AfterFunc would let a quick call win.
 func (c *client) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	if c.life.Err() != nil {
+		cancel(messaging.ErrClosed)
+	}
 	stop := context.AfterFunc(c.life, func() { cancel(messaging.ErrClosed) })
 	return ctx, func() {
 		stop()
