@@ -48,9 +48,8 @@ func LogPI(mean, sd, best float64) float64 { return LogCDF((best - mean) / sd) }
 // the standard deviation, which must be positive.
 func LogPIGradient(mean, sd, best float64) (value, dMean, dSD float64) {
 	z := (best - mean) / sd
-	value = LogCDF(z)
-	ratio := math.Exp(logDensity(z) - value) // d log Φ/dz
-	return value, -ratio / sd, -ratio * z / sd
+	value, slope := LogCDFGradient(z)
+	return value, -slope / sd, -slope * z / sd
 }
 
 // LCB returns the negated lower confidence bound kappa·sd − mean: the upper

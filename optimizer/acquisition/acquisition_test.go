@@ -53,7 +53,7 @@ func TestErfcxAgainstMpmath(t *testing.T) {
 	}
 }
 
-func TestLogEIAgainstMpmath(t *testing.T) {
+func TestAcquisitionsAgainstMpmath(t *testing.T) {
 	for _, row := range readReference(t).Normal {
 		value, dMean, dSD := acquisition.LogEIGradient(-row.Z, 1, 0)
 		checkRelative(t, "LogEI", row.Z, acquisition.LogEI(-row.Z, 1, 0), row.LogH, 1e-13)
@@ -61,6 +61,11 @@ func TestLogEIAgainstMpmath(t *testing.T) {
 		checkRelative(t, "∂LogEI/∂mean", row.Z, dMean, -row.CDFOverH, 1e-13)
 		checkRelative(t, "∂LogEI/∂sd", row.Z, dSD, row.PDFOverH, 1e-12)
 		checkRelative(t, "LogPI", row.Z, acquisition.LogPI(-row.Z, 1, 0), row.LogCDF, 1e-12)
+		value, dMean, dSD = acquisition.LogPIGradient(-row.Z, 1, 0)
+		inverse := row.PDFOverH / row.CDFOverH // φ/Φ
+		checkRelative(t, "LogPIGradient's value", row.Z, value, row.LogCDF, 1e-12)
+		checkRelative(t, "∂LogPI/∂mean", row.Z, dMean, -inverse, 1e-12)
+		checkRelative(t, "∂LogPI/∂sd", row.Z, dSD, -inverse*row.Z, 1e-12)
 	}
 }
 

@@ -13,11 +13,19 @@ const (
 // LogCDF returns log Φ(z), the logarithm of the standard normal distribution
 // function, accurate to rounding also where Φ underflows or is nearly 1.
 func LogCDF(z float64) float64 {
+	value, _ := LogCDFGradient(z)
+	return value
+}
+
+// LogCDFGradient returns LogCDF and its derivative φ(z)/Φ(z), the inverse Mills
+// ratio, accurate to rounding in z as well.
+func LogCDFGradient(z float64) (value, slope float64) {
 	if z > -1 {
-		return math.Log1p(-math.Erfc(z/math.Sqrt2) / 2)
+		value = math.Log1p(-math.Erfc(z/math.Sqrt2) / 2)
+		return value, math.Exp(logDensity(z) - value)
 	}
 	ratio, _ := mills(-z)
-	return logDensity(z) + math.Log(ratio)
+	return logDensity(z) + math.Log(ratio), 1 / ratio
 }
 
 // Erfcx returns the scaled complementary error function exp(x²)·erfc(x); +Inf

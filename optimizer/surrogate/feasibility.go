@@ -176,9 +176,8 @@ func (f *Feasibility) Gradient(x mat.Matrix) (value []float64, gradient *mat.Den
 		for i, variance := range g.Variance {
 			sd := math.Sqrt(variance + b.noise())
 			z := (g.Mean.At(i, 0) - b.threshold) / sd
-			log := acquisition.LogCDF(z)
+			log, byZ := acquisition.LogCDFGradient(z)
 			value[i] += log
-			byZ := math.Exp(-z*z/2-log) / math.Sqrt(2*math.Pi)
 			for k, row := 0, gradient.RawRowView(i); k < d; k++ {
 				row[k] += byZ * (g.DMean[0].At(i, k)/sd - z*g.DVariance.At(i, k)/(2*sd*sd))
 			}
