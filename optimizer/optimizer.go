@@ -91,7 +91,7 @@ type Reasons struct {
 	Mean *float64 `json:"mean,omitempty"`
 	SD   *float64 `json:"sd,omitempty"`
 	// Acquisition holds the acquisition functions' values by name, larger is better,
-	// and where failures are modelled "feasible", the probability that the
+	// of Thompson sampling what the drawn function promises, and where failures are modelled "feasible", the probability that the
 	// evaluation completes.
 	Acquisition map[string]float64 `json:"acquisition,omitempty"`
 	// Pending is how many points were pending when the suggestion was made,

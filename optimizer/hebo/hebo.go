@@ -121,8 +121,8 @@ func Settings() setting.Set {
 		},
 		{
 			Name: "lengthscales", Default: string(surrogate.LengthscalesScaled),
-			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesShort)},
-			Doc:     "What distances within which outcomes are alike are expected: ones that grow with the root of the number of parameters, or short ones whatever that number is.",
+			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesShort), string(surrogate.LengthscalesFlat)},
+			Doc:     "What distances within which outcomes are alike are expected: ones that grow with the root of the number of parameters, short ones whatever that number is, or any, as in HEBO.",
 		},
 		{
 			Name: "fit", Default: string(surrogate.EffortWarm), Choices: []string{string(surrogate.EffortWarm), string(surrogate.EffortFull)},
@@ -146,7 +146,7 @@ func Settings() setting.Set {
 		},
 		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb, portfolio and mace; 0 means HEBO's schedule, which rises slowly with the number of evaluations."},
 		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Points among which the search for the best acquisition begins."},
-		{Name: "restarts", Default: 4, Min: 1, Max: 64, Doc: "Candidates from which the search climbs on."},
+		{Name: "restarts", Default: 4, Min: 0, Max: 64, Doc: "Candidates from which the search climbs on; with 0 the best candidate is taken."},
 		{Name: "robust", Default: true, Doc: "Add noise to the acquisition functions, drawn anew for each candidate, so that none wins by a detail of the model; for acquisition: mace."},
 		{Name: "population", Default: 100, Min: 4, Max: 1000, Doc: "Points of a generation in the search for the Pareto front, for acquisition: mace."},
 		{Name: "generations", Default: 100, Min: 1, Max: 1000, Doc: "Generations of that search."},

@@ -183,6 +183,30 @@ func TestReasonsAreInTheObjectivesUnits(t *testing.T) {
 	}
 }
 
+// Where the acquisition value is not the whole reason, the note says the rest.
+func TestReasonsSayWhatElseCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Options)
+		notes  []string // what those of a batch end with
+		key    string   // of an acquisition value
+	}{
+		"mace": {func(o *Options) { o.Acquisition = MACE },
+			[]string{"lowest mean of the Pareto front", "greatest uncertainty of the Pareto front", "Pareto front, at random", "Pareto front, at random"}, "ucb"},
+		"thompson": {func(o *Options) { o.Fantasy = Thompson },
+			slices.Repeat([]string{"the lowest of a function drawn from the model"}, 4), "thompson"},
+		"trust region": {func(o *Options) { o.TrustRegion = true },
+			[]string{"trust region", "", "trust region", ""}, "logei"},
+	} {
+		s := optimizertest.NewSession(t, New(options(c.change)), optimizertest.Cube(t, 2, 0, 1), 3)
+		s.Run(20, 4, bowl)
+		for i, b := range s.Ask(4) {
+			if _, ok := b.Reasons.Acquisition[c.key]; !ok || !strings.HasSuffix(b.Reasons.Note, c.notes[i]) {
+				t.Errorf("%s, member %d: %+v, want %s and a note that ends with %q", name, i, b.Reasons, c.key, c.notes[i])
+			}
+		}
+	}
+}
+
 // An infeasible half of the space, the better one, is left alone once it is known:
 // a model of it seeks its border, the worst value keeps away from that.
 func TestFailuresAreStayedAwayFrom(t *testing.T) {

@@ -20,8 +20,11 @@ const (
 
 // improve searches from the starts, best first, and returns the best spot: by
 // changes of one discrete column, then by the gradient in the continuous ones. It
-// ends early when ctx does.
+// ends early when ctx does, and at once where the options ask for no restarts.
 func (s *search) improve(ctx context.Context, starts []spot) spot {
+	if s.options.Restarts == 0 {
+		return starts[0]
+	}
 	spots := append([]spot(nil), starts...)
 	for i := range spots[:min(2, len(spots))] {
 		for range moveRounds {
@@ -55,7 +58,7 @@ func (s *search) bestOf(places []place, value float64) (best spot, found bool) {
 	logP, prior := s.chance.log(x), s.believed(places)
 	for i, p := range places {
 		if v := s.value(mean.RawRowView(i), variance[i], p.x, logP[i]) + prior[i]; v > value {
-			best, value, found = spot{p, v}, v, true
+			best, value, found = spot{place: p, value: v}, v, true
 		}
 	}
 	return best, found
@@ -151,7 +154,7 @@ func (s *search) climb(ctx context.Context, from []spot) []spot {
 			continue
 		}
 		if p, ok := s.feasible(c.x); ok {
-			reached = append(reached, spot{p, c.value})
+			reached = append(reached, spot{place: p, value: c.value})
 		}
 	}
 	return reached

@@ -131,10 +131,10 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 }
 
 // choose returns the index of the next member of a batch of which picked have
-// been chosen: where the batch has more than two, the first is the one of the
-// lowest mean and the second that of the greatest uncertainty; else a random one
-// of those that none dominates.
-func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch int, available func(i int) bool) (int, bool) {
+// been chosen, and why it is that one: where the batch has more than two, the
+// first is the one of the lowest mean and the second that of the greatest
+// uncertainty; else a random one of those that none dominates.
+func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch int, available func(i int) bool) (index int, why string, ok bool) {
 	n, _ := mean.Dims()
 	best, least := -1, math.Inf(1)
 	var scores [][]float64
@@ -146,8 +146,10 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 		var value float64
 		switch {
 		case batch > 2 && picked == 0:
+			why = "the lowest mean of the Pareto front"
 			value = -m.s.chance.ofReward(-average(mean.RawRowView(row)), m.s.logP[row-from])
 		case batch > 2 && picked == 1:
+			why = "the greatest uncertainty of the Pareto front"
 			value = -variance[row]
 		default:
 			score := make([]float64, 3)
@@ -160,7 +162,7 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 		}
 	}
 	if len(rows) == 0 {
-		return best, best >= 0
+		return best, why, best >= 0
 	}
 	var free []int
 	for i, a := range scores {
@@ -172,7 +174,7 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 			free = append(free, rows[i])
 		}
 	}
-	return free[m.rng.IntN(len(free))], true
+	return free[m.rng.IntN(len(free))], "one of the Pareto front, at random", true
 }
 
 // dominates reports whether a is nowhere worse than b and somewhere better.

@@ -59,12 +59,12 @@ func (p *penalty) value(dst, x []float64) float64 {
 	for j, centre := range p.centres {
 		distance := floats.Distance(x, centre, 2)
 		z := (p.slope*distance - (p.mean[j] - p.lowest)) / p.sd[j]
-		value := acquisition.LogCDF(z)
+		value, slope := acquisition.LogCDFGradient(z)
 		sum += value
 		if dst == nil || distance == 0 {
 			continue
 		}
-		ratio := math.Exp(-z*z/2-value) / math.Sqrt(2*math.Pi) * p.slope / (p.sd[j] * distance)
+		ratio := slope * p.slope / (p.sd[j] * distance)
 		for i := range dst {
 			dst[i] += ratio * (x[i] - centre[i])
 		}
@@ -75,6 +75,9 @@ func (p *penalty) value(dst, x []float64) float64 {
 // sampledAmong is the number of candidates over which Thompson sampling draws a
 // function.
 const sampledAmong = 300
+
+// lowestDrawn says why Thompson sampling picked a point.
+const lowestDrawn = "the lowest of a function drawn from the model"
 
 // sample returns the place of the minimum of one function drawn from the
 // posterior, over some of the places (Thompson sampling).
@@ -99,7 +102,7 @@ func (s *search) sample() (best spot, ok bool) {
 	logP, prior := s.chance.log(x), s.believed(at)
 	for i, p := range at {
 		if v := s.chance.ofReward(-mean.At(i, 0), logP[i]) + prior[i]; v > best.value {
-			best = spot{p, v}
+			best = spot{place: p, value: v, why: lowestDrawn}
 		}
 	}
 	return best, true

@@ -109,9 +109,9 @@ func (s *search) local(ctx context.Context) (best spot, ok bool) {
 		values[i] = -s.value(mean.RawRowView(i), variance[i], p.x, logP[i]) - prior[i]
 	}
 	var starts []spot
-	for _, i := range lowest(values, s.options.Restarts) {
+	for _, i := range lowest(values, max(1, s.options.Restarts)) {
 		if !math.IsNaN(values[i]) && !math.IsInf(values[i], 0) {
-			starts = append(starts, spot{places[i], -values[i]})
+			starts = append(starts, spot{place: places[i], value: -values[i]})
 		}
 	}
 	if len(starts) == 0 {
@@ -120,5 +120,6 @@ func (s *search) local(ctx context.Context) (best spot, ok bool) {
 	s.within = s.region
 	best = s.improve(ctx, starts)
 	s.within = nil
+	best.why = "the best of the trust region"
 	return best, true
 }

@@ -127,7 +127,7 @@ func (s *search) again(left bool) (best spot, ok bool) {
 			value -= math.MaxFloat64 / 4 // after all that are not
 		}
 		if value > best.value {
-			best, ok = spot{place{s.r.Observations[d.Of[p.Row]].Point, x}, value}, true
+			best, ok = spot{place: place{s.r.Observations[d.Of[p.Row]].Point, x}, value: value}, true
 		}
 	}
 	return best, ok

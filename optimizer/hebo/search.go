@@ -288,9 +288,9 @@ func (s *search) value(mean []float64, variance float64, x []float64, logP float
 func (s *search) member(mean *mat.Dense, variance []float64) (best spot, ok bool) {
 	for _, count := range []int{s.front, len(s.places)} {
 		available := func(i int) bool { return i < count && !s.r.Sampler.TakenAt(s.places[i].x) }
-		i, found := s.mace.choose(mean, variance, s.evaluated, s.picked, s.r.N, available)
+		i, why, found := s.mace.choose(mean, variance, s.evaluated, s.picked, s.r.N, available)
 		if found {
-			return spot{place: s.places[i]}, true
+			return spot{place: s.places[i], why: why}, true
 		}
 	}
 	return best, false
@@ -300,6 +300,7 @@ func (s *search) member(mean *mat.Dense, variance []float64) (best spot, ok bool
 type spot struct {
 	place
 	value float64
+	why   string // what it was picked for, where that is not its value alone
 }
 
 // starts returns the best places, best first. Half of them are the best of the
@@ -315,12 +316,12 @@ func (s *search) starts(values []float64) []spot {
 		}
 		for _, i := range lowest(negative, count) {
 			if !math.IsInf(values[lo+i], -1) && !math.IsNaN(values[lo+i]) {
-				starts = append(starts, spot{s.places[lo+i], values[lo+i]})
+				starts = append(starts, spot{place: s.places[lo+i], value: values[lo+i]})
 			}
 		}
 	}
 	add(0, middle, max(1, s.options.Restarts/2))
-	add(middle, len(values), (s.options.Restarts+1)/2)
+	add(middle, len(values), max(1, (s.options.Restarts+1)/2))
 	slices.SortStableFunc(starts, func(a, b spot) int {
 		switch {
 		case a.value > b.value:
@@ -360,9 +361,9 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	suggestion.Reasons = optimizer.Reasons{
 		Mean:        finite(expected),
 		SD:          finite(sd),
-		Acquisition: s.worth(best.place, mean.RawRowView(0), variance[0]),
+		Acquisition: s.worth(best, mean.RawRowView(0), variance[0]),
 		Pending:     s.pending,
-		Note:        s.note(mean.RawRowView(0)),
+		Note:        s.note(best.why, mean.RawRowView(0)),
 	}
 	s.pending++
 	s.r.Sampler.Take(best.point)
@@ -377,11 +378,15 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 }
 
 // worth lists what the acquisition functions say of a picked point, without the
-// priors of parameters.
-func (s *search) worth(p place, mean []float64, variance float64) map[string]float64 {
-	logP := s.chance.log(rows([]place{p}))[0]
+// priors of parameters; of Thompson sampling what the drawn function does.
+func (s *search) worth(p spot, mean []float64, variance float64) map[string]float64 {
+	x := []place{p.place}
+	logP := s.chance.log(rows(x))[0]
 	values := map[string]float64{s.criterion.name(): s.chance.of(s.criterion.kind, s.criterion.value(mean, variance), logP)}
-	if s.mace != nil {
+	switch {
+	case p.why == lowestDrawn:
+		values = map[string]float64{string(Thompson): p.value - s.believed(x)[0]}
+	case s.mace != nil:
 		exact := *s.mace
 		exact.robust = 0
 		score := make([]float64, 3)
@@ -405,12 +410,16 @@ func (s *search) repeat(again spot) optimizer.Suggestion {
 }
 
 // note says whether the point is expected to beat the incumbent by its mean
-// already or for its uncertainty.
-func (s *search) note(mean []float64) string {
+// already or for its uncertainty, and what else it was picked for.
+func (s *search) note(why string, mean []float64) string {
+	note := "could beat the best point so far: the model is unsure there"
 	if average(mean) < average(s.criterion.incumbents) {
-		return "expected to beat the best point so far"
+		note = "expected to beat the best point so far"
 	}
-	return "could beat the best point so far: the model is unsure there"
+	if why != "" {
+		note += "; " + why
+	}
+	return note
 }
 
 // finite returns v, nil where it is too large for a float64.

@@ -46,6 +46,7 @@ func variants(t testing.TB) map[string]Options {
 			}
 		}
 	}
+	add("restarts", 0)
 	add("kappa", 2.5)
 	add("priorWeight", 3.0)
 	return all

@@ -20,10 +20,14 @@ var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 func (o Options) kernel(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior = noisePrior
-	if o.Lengthscales == LengthscalesShort {
-		for i := range columns {
+	for i := range columns {
+		switch o.Lengthscales {
+		case LengthscalesShort:
 			config.Kernel[i].Prior = gp.Gamma{Shape: 3, Rate: 6}
 			config.Kernel[i].Start = math.Log(1. / 3)
+		case LengthscalesFlat:
+			config.Kernel[i].Prior = gp.Flat{}
+		case LengthscalesScaled:
 		}
 	}
 	seen := columns

@@ -31,6 +31,8 @@ const (
 	// LengthscalesShort is Gamma(3, 6), BoTorch's before, with mode ⅓ whatever the
 	// number of columns.
 	LengthscalesShort Lengthscales = "short"
+	// LengthscalesFlat prefers none, as HEBO does: their likelihood alone counts.
+	LengthscalesFlat Lengthscales = "flat"
 )
 
 // Effort is how hard hyperparameters are searched for.
