@@ -78,6 +78,7 @@ benchmark-quick: ## Compare with some other tuners on a few tasks (minutes, afte
 .PHONY: lint
 lint: ## Lint the Go code and the API
 	$(TOOL) golangci-lint run --build-tags e2e ./...
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./optimizer/kernel ./optimizer/linalg ./optimizer/vecmath # assembly on amd64, Go elsewhere
 	api/buf.sh lint
 	api/buf.sh breaking
 
