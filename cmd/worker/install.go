@@ -17,7 +17,12 @@ func installCommand() *cobra.Command {
 		Long: `Copies this program, which is static, to DIR/worker. An init container puts it
 so beside a training program in another image: an image with nothing but the
 worker has no cp.`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("directories are %q; want one: worker install DIR", args)
+			}
+			return nil
+		},
 		// Its flags are none, and the environment may hold those of the worker beside.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(_ *cobra.Command, args []string) error {

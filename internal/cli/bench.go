@@ -77,7 +77,7 @@ func newBenchCommand(a *app) *cobra.Command {
 		Short:   "Compare optimisers in virtual time, on test functions or on your program",
 		Long:    benchLong,
 		Example: benchExample,
-		Args:    cobra.NoArgs,
+		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := f.plan(cmd, a)
 			if err != nil {

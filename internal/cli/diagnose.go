@@ -33,7 +33,7 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 		Long:  diagnoseLong,
 		Example: `  fantasia study diagnose digits
   fantasia study diagnose --state .fantasia/digits -o json | jq .importance`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var s *study.Study

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -53,12 +54,16 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return usageError(cmd, fmt.Errorf(format, args...))
 }
 
-// arguments takes as many arguments as the command's usage names.
+// arguments takes as many arguments as the command's usage names before its
+// flags; those in brackets may be left out.
 func arguments(cmd *cobra.Command, args []string) error {
 	words := strings.Fields(cmd.Use)[1:]
-	want := cmd.CommandPath() + " " + strings.Join(words, " ")
+	want := strings.Join(append([]string{cmd.CommandPath()}, words...), " ")
+	if i := slices.IndexFunc(words, func(w string) bool { return w[0] == '-' }); i >= 0 {
+		words = words[:i]
+	}
 	switch {
-	case len(args) < len(words):
+	case len(args) < len(words) && words[len(args)][0] != '[':
 		return fmt.Errorf("%s is missing: want %s", words[len(args)], want)
 	case len(args) > len(words):
 		return fmt.Errorf("%q is one argument too many: want %s", args[len(words)], want)

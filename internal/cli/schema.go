@@ -18,7 +18,7 @@ func newSchemaCommand(a *app) *cobra.Command {
 		Example: `  fantasia schema > study.schema.json
   # then, first in a study file: # yaml-language-server: $schema=study.schema.json
   fantasia schema --crd | kubectl apply --server-side -f -`,
-		Args: cobra.NoArgs,
+		Args: arguments,
 		RunE: func(*cobra.Command, []string) error {
 			if !definition {
 				return say(a.Stdout, "%s", study.JSONSchema())

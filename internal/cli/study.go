@@ -46,7 +46,7 @@ func newStudyCreateCommand(a *app, r *remote) *cobra.Command {
 Every problem of the file is shown with its line and column.`,
 		Example: `  fantasia study create -f digits.yaml
   sed 's/maxTrials: 64/maxTrials: 128/' digits.yaml | fantasia study create -f -`,
-		Args: cobra.NoArgs,
+		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := a.readStudyFile(cmd, file)
 			if err != nil {
@@ -79,7 +79,7 @@ func newStudyUpdateCommand(a *app, r *remote) *cobra.Command {
 how trials are run (mode, workdir, env, timeout, grace, retries) may change; what the
 results mean may not. A larger budget lets a study that had completed go on.`,
 		Example: "  fantasia study update -f digits.yaml",
-		Args:    cobra.NoArgs,
+		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := a.readStudyFile(cmd, file)
 			if err != nil {
@@ -113,7 +113,7 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the studies",
-		Args:    cobra.NoArgs,
+		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var studies []*fantasiav1.Study
 			err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {

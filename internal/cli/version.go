@@ -19,7 +19,7 @@ func newVersionCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  arguments,
 		RunE: func(*cobra.Command, []string) error {
 			v := versionInfo{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			return output.write(a.Stdout, v, func(w io.Writer) error {

@@ -32,7 +32,7 @@ func newWorkerListCommand(a *app, r *remote) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the workers that the leader knows",
-		Args:    cobra.NoArgs,
+		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 				resp, err := c.ListWorkers(ctx, connect.NewRequest(&fantasiav1.ListWorkersRequest{Pool: pool}))
