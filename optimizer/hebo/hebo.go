@@ -68,6 +68,28 @@ const (
 	MACE Acquisition = "mace"
 )
 
+// Fit says when hyperparameters are searched for in full.
+type Fit string
+
+// When they are.
+const (
+	// FitWarm takes a few steps from those of the last request.
+	FitWarm Fit = "warm"
+	// FitFull searches from several places in every request.
+	FitFull Fit = "full"
+	// FitDoubling does so whenever the evaluations have doubled.
+	FitDoubling Fit = "doubling"
+)
+
+// effort is that of the fit to so many completed evaluations, where the last full
+// one was to lastFull, 0 where there has been none.
+func (f Fit) effort(completed, lastFull int) surrogate.Effort {
+	if f == FitFull || f == FitDoubling && completed >= 2*lastFull {
+		return surrogate.EffortFull
+	}
+	return surrogate.EffortWarm
+}
+
 // Noise says what is known of the noise of evaluations.
 type Noise string
 
@@ -92,7 +114,8 @@ func (n Noise) of(places []surrogate.Place) surrogate.Noise {
 
 // Options are the optimiser's settings; Settings documents them.
 type Options struct {
-	Surrogate   surrogate.Options
+	Surrogate   surrogate.Options // its Effort is Fit's
+	Fit         Fit
 	Initial     int
 	Fantasy     Fantasy
 	Draws       int
@@ -125,8 +148,8 @@ func Settings() setting.Set {
 			Doc:     "What distances within which outcomes are alike are expected: ones that grow with the root of the number of parameters, short ones whatever that number is, or any, as in HEBO.",
 		},
 		{
-			Name: "fit", Default: string(surrogate.EffortWarm), Choices: []string{string(surrogate.EffortWarm), string(surrogate.EffortFull)},
-			Doc: "How hard the model's hyperparameters are searched for: in a few steps from those of the last request, or from several places each time, which takes longer and pays for smooth objectives that are evaluated in batches.",
+			Name: "fit", Default: string(FitWarm), Choices: []string{string(FitWarm), string(FitFull), string(FitDoubling)},
+			Doc: "How hard the model's hyperparameters are searched for: in a few steps from those of the last request, or from several places, each time or whenever the evaluations have doubled, which takes longer and pays for smooth objectives that are evaluated in batches.",
 		},
 		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn one, for trends."},
 		{
@@ -186,9 +209,9 @@ func FromSettings(v setting.Values) Options {
 			Warp: v.Bool("warp"), Transform: v.Bool("transform"),
 			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"),
 			Lengthscales: surrogate.Lengthscales(v.String("lengthscales")),
-			Effort:       surrogate.Effort(v.String("fit")),
 			Failures:     surrogate.Failures(v.String("failures")),
 		},
+		Fit:         Fit(v.String("fit")),
 		Initial:     v.Int("initial"),
 		Fantasy:     Fantasy(v.String("fantasy")),
 		Draws:       v.Int("draws"),
@@ -247,12 +270,17 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if err != nil || len(batch) == r.N || len(batch) < design {
 		return batch, memory.state(), err
 	}
-	m, err := surrogate.Fit(ctx, d, o.options.Surrogate, memory.Fitted, r.Rand)
+	config := o.options.Surrogate
+	config.Effort = o.options.Fit.effort(d.Completed, memory.Full)
+	m, err := surrogate.Fit(ctx, d, config, memory.Fitted, r.Rand)
 	if m == nil {
 		return memory.withoutModel(ctx, r, batch, err)
 	}
 	if err == nil { // of a fit that was cut short the next one learns nothing
 		memory.remember(m.GP.Hyperparameters())
+		if config.Effort == surrogate.EffortFull {
+			memory.Full = d.Completed
+		}
 	}
 	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch, memory)
 	for len(batch) < r.N {

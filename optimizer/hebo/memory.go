@@ -21,6 +21,8 @@ type memory struct {
 	Escapes int `json:"escapes,omitempty"`
 	// Fitted is nil before the first fit.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
+	// Full counts the completed evaluations of the last full fit.
+	Full int `json:"full,omitempty"`
 	// Failures are those of the models of failures, by kind.
 	Failures map[optimizer.Outcome]gp.Hyperparameters `json:"failures,omitempty"`
 }
@@ -30,7 +32,7 @@ type memory struct {
 func readMemory(state optimizer.State, params int) *memory {
 	fresh := &memory{Version: memoryVersion}
 	var m memory
-	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 || m.Escapes < 0 {
+	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 || m.Escapes < 0 || m.Full < 0 {
 		return fresh
 	}
 	if m.Fitted != nil && (len(m.Fitted.Kernel) != params || !positive(m.Fitted.Noise)) {

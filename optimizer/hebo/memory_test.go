@@ -2,12 +2,14 @@ package hebo
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 )
 
 func TestMemory(t *testing.T) {
@@ -42,6 +44,29 @@ func TestMemory(t *testing.T) {
 		}
 		for range 500 {
 			long.Kernel = append(long.Kernel, -math.Nextafter(1e-300, 1))
+		}
+	}
+}
+
+// Hyperparameters are searched for in full whenever the evaluations have doubled,
+// in every request, or never after the first, as the setting says.
+func TestFullFits(t *testing.T) {
+	for fit, want := range map[Fit][]int{
+		FitWarm: {0}, FitDoubling: {0, 4, 8, 16}, FitFull: {0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19},
+	} {
+		o := New(options(func(o *Options) { o.Fit, o.Replicate = fit, false }))
+		s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 1)
+		params := DefaultOptions().Surrogate.NumParams(optimizer.NewEncoding(s.Problem.Space))
+		var got []int
+		for trial := 1; trial <= 20; trial++ {
+			p := s.Ask(1)[0]
+			if full := readMemory(s.State, params).Full; !slices.Contains(got, full) {
+				got = append(got, full)
+			}
+			s.Tell(trial, bowl(p.Point))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: full fits to %v evaluations, want %v", fit, got, want)
 		}
 	}
 }
