@@ -75,6 +75,7 @@ def publish_sections(made, into):
         print(f"### {name}\n\n{markdown}\n")
     if into:
         lacking = publish.into(into, made)
+        print(f"{into} has {', '.join(name for name in made if name not in lacking) or 'none of these'}", file=sys.stderr)
         if lacking:
             print(f"{into} has no place for {', '.join(lacking)}: a place is the two lines <!-- compare NAME --> and <!-- end -->", file=sys.stderr)
 
@@ -97,10 +98,8 @@ def times(a):
             sys.exit(str(problem))
     os.environ |= thread_variables(a.threads)  # before any tuner is loaded
     made = {n: timing.measure(names, n, a.rounds, a.fantasia, a.settings) for n in a.observations}
-    if len(names) == 1:
-        publish_sections({"timing-growth": timing.growth(made, names[0])}, a.into)
-    else:
-        publish_sections({f"timing-{n}": timing.table(took, names[0]) for n, took in made.items()}, a.into)
+    made |= {n: timing.measure(names[:1], n, a.rounds, a.fantasia, a.settings) for n in a.alone}
+    publish_sections({"timing": timing.table(made, names[0])}, a.into)
 
 
 def runs_options(v):
@@ -149,6 +148,7 @@ def main():
     v = verbs.add_parser("timing", help="seconds of a suggestion, side by side")
     v.add_argument("--tuners", default="fantasia:hebo,hebo,optuna-gp,optuna-tpe", help="the first is what the others are compared with")
     v.add_argument("--observations", type=numbers, default=[120], metavar="120,1000")
+    v.add_argument("--alone", type=numbers, default=[], metavar="1000,10000", help="observations at which only the first is timed")
     v.add_argument("--rounds", type=int, default=5)
     v.add_argument("--threads", type=int, default=1, help="threads of each tuner; 1 (the default) does not depend on what else runs")
     v.add_argument("--into", help="a document to put the tables into, where it has places for them")
