@@ -84,7 +84,7 @@ def show(a):
     compared, without = publish.comparisons(results.load(*a.runs), score.Scale.load(a.scale), a.mixed)
     if not compared:
         sys.exit("none of these runs is of a task on the scale")
-    publish_sections(publish.sections(compared, without, a.at), a.into)
+    publish_sections({a.place + name: made for name, made in publish.sections(compared, without, a.at).items()}, a.into)
     if a.plots:
         publish.save(publish.pictures(compared, without, a.at), a.plots)
 
@@ -103,7 +103,7 @@ def times(a):
 
 
 def runs_options(v):
-    v.add_argument("--tasks", default="open", help="open (36), other (72), all, other:12, names or patterns, with commas")
+    v.add_argument("--tasks", default="open", help="open (36), other (72), all, other:12, other:12-24, names or patterns, with commas")
     v.add_argument("--trials", type=int, default=definitions.TRIALS, help="evaluations of a run")
     v.add_argument("--out", type=growing, required=True, help="a file of JSON lines; what it holds is not played again")
     v.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at once")
@@ -141,6 +141,7 @@ def main():
     v.add_argument("--scale", default=SCALE)
     v.add_argument("--at", type=numbers, default=[48, 128], metavar="48,128", help="evaluations")
     v.add_argument("--into", help="a document to put the tables into, where it has places for them")
+    v.add_argument("--place", default="", metavar="others-", help="what the names of its places there begin with")
     v.add_argument("--plots", help="a folder for plots")
     v.add_argument("--mixed", action="store_true", help="keep runs of older builds of Fantasia")
     v.set_defaults(do=show)
