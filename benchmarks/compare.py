@@ -5,6 +5,7 @@
     compare.py ablation --out runs.jsonl                   Fantasia's hebo with one part changed at a time
     compare.py report runs.jsonl --plots docs/images       tables of scores, and plots
     compare.py timing                                      seconds of a suggestion, side by side
+    compare.py tables docs/benchmarks.md --out tables      what the commands of its other tables print
     compare.py scale runs.jsonl --note WHICH               what scores are relative to, from other runs
 """
 
@@ -13,7 +14,7 @@ import json
 import os
 import sys
 
-from fantasia_bench import ablation, clock, definitions, publish, results, runner, score, timing, tuners
+from fantasia_bench import ablation, clock, definitions, publish, results, runner, score, tables, timing, tuners
 from fantasia_bench.play import thread_variables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -102,6 +103,13 @@ def times(a):
     publish_sections({"timing": timing.table(made, names[0])}, a.into)
 
 
+def other_tables(a):
+    with open(a.document) as file:
+        failed = tables.play(tables.commands(file.read()), a.out, a.fantasia)
+    if failed:
+        sys.exit(f"{', '.join(failed)} failed; the same command tries them again")
+
+
 def runs_options(v):
     v.add_argument("--tasks", default="open", help="open (36), other (72), all, other:12, other:12-24, names or patterns, with commas")
     v.add_argument("--trials", type=int, default=definitions.TRIALS, help="evaluations of a run")
@@ -156,6 +164,12 @@ def main():
     fantasia_options(v)
     settings_option(v)
     v.set_defaults(do=times)
+
+    v = verbs.add_parser("tables", help="run the commands of a document's blocks that say ```sh table=NAME, and keep what they print")
+    v.add_argument("document")
+    v.add_argument("--out", required=True, help="a folder; what it holds is not run again")
+    fantasia_options(v)
+    v.set_defaults(do=other_tables)
 
     v = verbs.add_parser("seeds", help="a range of seeds, one a line")
     v.add_argument("seeds", type=numbers)
