@@ -68,7 +68,7 @@ compare: build examples/digits/digits ## Compare gp with random on the digits st
 	$(GO) run ./scripts/compare
 
 .PHONY: benchmark
-benchmark: ## Compare with other tuners, into docs/ (a day or two; goes on where it was)
+benchmark: ## Make the tables of docs/benchmarks.md anew, with other tuners (about two days; goes on where it was)
 	benchmarks/all
 
 .PHONY: benchmark-quick

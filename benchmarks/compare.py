@@ -5,6 +5,7 @@
     compare.py ablation --out runs.jsonl                   Fantasia's hebo with one part changed at a time
     compare.py report runs.jsonl --plots docs/images       tables of scores, and plots
     compare.py timing                                      seconds of a suggestion, side by side
+    compare.py tables docs/benchmarks.md --out tables      what the commands of its other tables print
     compare.py scale runs.jsonl --note WHICH               what scores are relative to, from other runs
 """
 
@@ -13,7 +14,7 @@ import json
 import os
 import sys
 
-from fantasia_bench import ablation, clock, definitions, publish, results, runner, score, timing, tuners
+from fantasia_bench import ablation, clock, definitions, publish, results, runner, score, tables, timing, tuners
 from fantasia_bench.play import thread_variables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -75,6 +76,7 @@ def publish_sections(made, into):
         print(f"### {name}\n\n{markdown}\n")
     if into:
         lacking = publish.into(into, made)
+        print(f"{into} has {', '.join(name for name in made if name not in lacking) or 'none of these'}", file=sys.stderr)
         if lacking:
             print(f"{into} has no place for {', '.join(lacking)}: a place is the two lines <!-- compare NAME --> and <!-- end -->", file=sys.stderr)
 
@@ -83,7 +85,7 @@ def show(a):
     compared, without = publish.comparisons(results.load(*a.runs), score.Scale.load(a.scale), a.mixed)
     if not compared:
         sys.exit("none of these runs is of a task on the scale")
-    publish_sections(publish.sections(compared, without, a.at), a.into)
+    publish_sections({a.place + name: made for name, made in publish.sections(compared, without, a.at).items()}, a.into)
     if a.plots:
         publish.save(publish.pictures(compared, without, a.at), a.plots)
 
@@ -97,14 +99,19 @@ def times(a):
             sys.exit(str(problem))
     os.environ |= thread_variables(a.threads)  # before any tuner is loaded
     made = {n: timing.measure(names, n, a.rounds, a.fantasia, a.settings) for n in a.observations}
-    if len(names) == 1:
-        publish_sections({"timing-growth": timing.growth(made, names[0])}, a.into)
-    else:
-        publish_sections({f"timing-{n}": timing.table(took, names[0]) for n, took in made.items()}, a.into)
+    made |= {n: timing.measure(names[:1], n, a.rounds, a.fantasia, a.settings) for n in a.alone}
+    publish_sections({"timing": timing.table(made, names[0])}, a.into)
+
+
+def other_tables(a):
+    with open(a.document) as file:
+        failed = tables.play(tables.commands(file.read()), a.out, a.fantasia)
+    if failed:
+        sys.exit(f"{', '.join(failed)} failed; the same command tries them again")
 
 
 def runs_options(v):
-    v.add_argument("--tasks", default="open", help="open (36), other (72), all, other:12, names or patterns, with commas")
+    v.add_argument("--tasks", default="open", help="open (36), other (72), all, other:12, other:12-24, names or patterns, with commas")
     v.add_argument("--trials", type=int, default=definitions.TRIALS, help="evaluations of a run")
     v.add_argument("--out", type=growing, required=True, help="a file of JSON lines; what it holds is not played again")
     v.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at once")
@@ -142,6 +149,7 @@ def main():
     v.add_argument("--scale", default=SCALE)
     v.add_argument("--at", type=numbers, default=[48, 128], metavar="48,128", help="evaluations")
     v.add_argument("--into", help="a document to put the tables into, where it has places for them")
+    v.add_argument("--place", default="", metavar="others-", help="what the names of its places there begin with")
     v.add_argument("--plots", help="a folder for plots")
     v.add_argument("--mixed", action="store_true", help="keep runs of older builds of Fantasia")
     v.set_defaults(do=show)
@@ -149,12 +157,19 @@ def main():
     v = verbs.add_parser("timing", help="seconds of a suggestion, side by side")
     v.add_argument("--tuners", default="fantasia:hebo,hebo,optuna-gp,optuna-tpe", help="the first is what the others are compared with")
     v.add_argument("--observations", type=numbers, default=[120], metavar="120,1000")
+    v.add_argument("--alone", type=numbers, default=[], metavar="1000,10000", help="observations at which only the first is timed")
     v.add_argument("--rounds", type=int, default=5)
     v.add_argument("--threads", type=int, default=1, help="threads of each tuner; 1 (the default) does not depend on what else runs")
     v.add_argument("--into", help="a document to put the tables into, where it has places for them")
     fantasia_options(v)
     settings_option(v)
     v.set_defaults(do=times)
+
+    v = verbs.add_parser("tables", help="run the commands of a document's blocks that say ```sh table=NAME, and keep what they print")
+    v.add_argument("document")
+    v.add_argument("--out", required=True, help="a folder; what it holds is not run again")
+    fantasia_options(v)
+    v.set_defaults(do=other_tables)
 
     v = verbs.add_parser("seeds", help="a range of seeds, one a line")
     v.add_argument("seeds", type=numbers)

@@ -23,6 +23,7 @@ _PARTS = (
     ({"acquisition": "portfolio"}, "LogEI, every fourth time UCB"),
     ({"acquisition": "mace"}, "MACE"),
     ({"acquisition": "mace", "robust": False}, "MACE, not robust"),
+    ({"initial": 16}, "16 initial points"),  # two batches; by default 4 to 10, by the number of parameters
     ({"fantasy": "none"}, "pending points ignored"),
     ({"replicate": False}, "no replication"),
     ({"replicate": True}, "replication"),

@@ -103,13 +103,14 @@ def task(name):
 
 
 def select(text):
-    """The names that a comma-separated list means: names, patterns such as kNN_*, `open`, `other`, `all`, `other:12` (12 of the others, always the same)."""
+    """The names that a comma-separated list means: names, patterns such as kNN_*, `open`, `other`, `all`, `other:12` (12 of the others, always the same), `other:12-24` (the 12 that `other:24` has beside those)."""
     chosen = []
     for word in text.split(","):
         group, _, count = word.partition(":")
         if group in ("open", "other", "all"):
             names = [n for n in TASKS if group == "all" or n.endswith(OPEN) == (group == "open")]
-            found = sorted(random.Random("tasks").sample(names, int(count)), key=names.index) if count else names
+            after, _, last = count.rpartition("-")
+            found = sorted(random.Random("tasks").sample(names, int(last))[int(after or 0) :], key=names.index) if count else names
         else:
             found = fnmatch.filter(TASKS, word)
         if not found:

@@ -75,6 +75,11 @@ def save(drawn, folder):
         print(os.path.join(folder, name), file=sys.stderr)
 
 
+def places(text):
+    """{name: what stands there} of the places of a document's text."""
+    return {name: words.strip() for name, words in re.findall(r"<!-- compare (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL)}
+
+
 def into(path, made):
     """Puts each section between `<!-- compare NAME -->` and `<!-- end -->` of a document that has these lines; returns the names it lacks."""
     with open(path) as file:

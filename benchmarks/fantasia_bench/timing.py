@@ -54,16 +54,12 @@ def measure(names, n, rounds, binary=None, settings=None, out=sys.stderr):
     return times
 
 
-def table(times, main):
-    """Medians, ranges, and how many times as long as the main tuner each takes: the median of the rounds' ratios."""
+def table(made, main):
+    """Medians of {observations: {name: [seconds, ...]}}, and how many times as long as the main tuner each takes: the median of the rounds' ratios."""
     rows = []
-    for name, took in sorted(times.items(), key=lambda item: statistics.median(item[1])):
-        ratio = statistics.median(t / own for t, own in zip(took, times[main]))
-        rows.append([report.named(name), *(f"{1000 * t:.0f}" for t in (statistics.median(took), min(took), max(took))), f"{ratio:.1f}"])
-    return report.table(["tuner", "median, ms", "least", "most", f"times `{main}`"], rows)
-
-
-def growth(made, name):
-    """One tuner's times by the number of observations, {n: {name: [seconds, ...]}}."""
-    rows = [[f"{n:,}", *(f"{1000 * t:.0f}" for t in (statistics.median(took[name]), min(took[name]), max(took[name])))] for n, took in made.items()]
-    return report.table(["observations", "median, ms", "least", "most"], rows)
+    for n, times in made.items():
+        for name, took in sorted(times.items(), key=lambda item: statistics.median(item[1])):
+            ratio = statistics.median(t / own for t, own in zip(took, times[main]))
+            alone = len(times) == 1
+            rows.append([report.named(name), f"{n:,}", f"{1000 * statistics.median(took):,.0f} ms", "" if alone else f"{ratio:.{1 if ratio < 9.95 else 0}f}"])
+    return report.table(["tuner", "observations", "median", f"times `{main}`"], rows)

@@ -13,8 +13,8 @@ class VariantsTest(unittest.TestCase):
         known |= {"acquisition": "mace", "robust": "true", "fantasy": "believer", "replicate": "true", "escape": "false"}
         self.assertEqual([name for _, name in ablation.variants(known)], [
             "as it is", "no input warping", "no output transform", "Matérn-5/2 kernel", "no linear kernel",
-            "LogEI", "LogPI", "UCB", "LogEI, every fourth time UCB", "MACE, not robust", "pending points ignored",
-            "no replication", "escape",
+            "LogEI", "LogPI", "UCB", "LogEI, every fourth time UCB", "MACE, not robust", "16 initial points",
+            "pending points ignored", "no replication", "escape",
         ])  # fmt: skip
 
     def test_names_are_distinct(self):

@@ -57,6 +57,7 @@ class DefinitionsTest(unittest.TestCase):
         self.assertEqual(definitions.select("kNN_wine_nll,kNN_wine_*"), ["kNN_wine_nll", "kNN_wine_acc"])
         some = definitions.select("other:12")
         self.assertEqual((len(some), some), (12, definitions.select("other:12")))
+        self.assertEqual(sorted(some + definitions.select("other:12-24")), sorted(definitions.select("other:24")))
         self.assertLessEqual(set(some), set(definitions.select("other")))
         with self.assertRaisesRegex(SystemExit, "want open, other"):
             definitions.select("kNN_wine")
