@@ -117,25 +117,35 @@ func clusters(batch []optimizer.Suggestion, reach float64) int {
 }
 
 // TestPendingPointsSpreadABatch: pending points are stayed away from, unless they
-// are ignored.
+// are ignored, be they of the same request or of earlier ones.
 func TestPendingPointsSpreadABatch(t *testing.T) {
-	const seeds = 10
-	total := func(fantasy Fantasy) (n int) {
+	const seeds = 5
+	total := func(requests int, change func(*Options)) (n int) {
 		f := branin()
 		for seed := range uint64(seeds) {
-			o := New(options(func(o *Options) { o.Fantasy, o.Replicate = fantasy, false }))
+			o := New(options(func(o *Options) { o.Replicate, o.Initial = false, 12; change(o) }))
 			s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, f.lo, f.hi), seed)
 			s.Run(12, 1, f.of)
 			s.Problem.MaxTrials = 30
-			n += clusters(s.Ask(8), 0.02*(f.hi-f.lo))
+			for range requests {
+				s.Ask(8 / requests)
+			}
+			n += clusters(s.Suggested[12:], 0.02*(f.hi-f.lo))
 		}
 		return n
 	}
-	none := total(None)
-	for _, fantasy := range []Fantasy{Believer, Draws, LiarMax, Thompson} {
-		if n := total(fantasy); n < 2*none || n < 3*seeds {
-			t.Errorf("%s: %d batches of 8 have %d clusters, and %d where pending points are ignored", fantasy, seeds, n, none)
+	for _, requests := range []int{1, 8} {
+		none := total(requests, func(o *Options) { o.Fantasy = None })
+		for _, fantasy := range []Fantasy{Believer, Draws, LiarMin, LiarMean, LiarMax, Penalty, Thompson} {
+			if n := total(requests, func(o *Options) { o.Fantasy = fantasy }); n < 2*none || n < 3*seeds {
+				t.Errorf("%s: %d times 8 points of %d requests have %d clusters, and %d where pending points are ignored",
+					fantasy, seeds, requests, n, none)
+			}
 		}
+	}
+	mace := func(o *Options) { o.Acquisition, o.Population, o.Generations = MACE, 20, 10 }
+	if n := total(8, mace); n < 3*seeds {
+		t.Errorf("mace: %d times 8 points of 8 requests have %d clusters", seeds, n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package hebo
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -131,17 +132,45 @@ func TestThreeHundredDimensions(t *testing.T) {
 	}
 }
 
-// FuzzDegenerateData lets the fuzzer choose the settings and the outcomes.
+// FuzzDegenerateData lets the fuzzer choose the settings, the space, and up to 40
+// outcomes, eight bytes each: NaN is a failure, an infinity an infeasible point.
 func FuzzDegenerateData(f *testing.F) {
 	all := variants(f)
 	names := slices.Sorted(maps.Keys(all))
-	f.Add(uint8(0), 1.0, 2.0, 3.0, 1e12)
-	f.Add(uint8(5), 1e300, -1e300, 0.0, math.NaN())
-	f.Add(uint8(9), 1e-300, 1e-300, math.Inf(1), 5e-324)
-	f.Fuzz(func(t *testing.T, which uint8, a, b, c, d float64) {
+	spaces := []*study.Space{
+		optimizertest.Cube(f, 1, 0, 1), optimizertest.Cube(f, 2, -1e9, 1e9), optimizertest.Cube(f, 9, 0, 1e-9),
+		optimizertest.Mixed(f), optimizertest.Cube(f, 300, 0, 1),
+	}
+	add := func(space int, outcomes ...float64) {
+		var raw []byte
+		for _, v := range outcomes {
+			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(v))
+		}
+		f.Add(uint8(len(raw)), uint8(space), raw) // some setting or other
+	}
+	for space := range spaces {
+		for _, outcomes := range degenerate() {
+			add(space, outcomes...)
+		}
+		add(space, 1, 2, 3, 1e300, 1e-300, -1e-300, 4, 5)
+	}
+	f.Fuzz(func(t *testing.T, which, space uint8, raw []byte) {
 		o := all[names[int(which)%len(names)]]
 		o.Initial = 1
-		suggestAfter(t, o, optimizertest.Cube(t, 2, 0, 1), []float64{a, b, c, d, a, c, b}, 2)
+		at := int(space) % len(spaces)
+		most := 40
+		if at == len(spaces)-1 {
+			most = 9 // a fit in 300 dimensions takes long
+		}
+		var outcomes []float64
+		for ; len(raw) >= 8 && len(outcomes) < most; raw = raw[8:] {
+			v := math.Float64frombits(binary.LittleEndian.Uint64(raw))
+			if math.IsInf(v, -1) {
+				v = math.Inf(1)
+			}
+			outcomes = append(outcomes, v)
+		}
+		suggestAfter(t, o, spaces[at], outcomes, 2)
 	})
 }
 
