@@ -15,7 +15,7 @@ class PublishedTest(unittest.TestCase):
 
     def made(self, name, scale):
         runs = results.load(os.path.join(BENCHMARKS, "runs", name))
-        return publish.sections(*publish.comparisons(runs, scale(runs)), [48, 128])
+        return publish.sections(*publish.comparisons(runs, scale(runs), mixed=True), [48, 128])
 
     def holds(self, name, scale, tables, prefix=""):
         made, places = self.made(name, scale), publish.places(self.document)

@@ -227,6 +227,35 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// Where a corner was searched and the rest was not, improvement is likely in the corner
+// and the bound is best far from it; where all of a plain slope is known they agree.
+func TestConflictIsFound(t *testing.T) {
+	slope := func(x []float64, _ *rand.Rand) float64 { return 3*x[0] + x[1] }
+	known := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 60, 1, slope)
+	corner := *known
+	corner.Observations = slices.DeleteFunc(slices.Clone(known.Observations), func(o optimizer.Observation) bool {
+		return o.Point["x1"].(float64) > 0.6 || o.Point["x2"].(float64) > 0.6
+	})
+	const advice = "acquisition functions conflict"
+	said := func(r *diagnosis.Report) bool {
+		return slices.ContainsFunc(r.Advice, func(s string) bool { return strings.Contains(s, advice) })
+	}
+	least := func(r *diagnosis.Report) float64 {
+		rho := 1.0
+		for _, p := range r.Conflict.Pairs {
+			rho = min(rho, p.Spearman)
+		}
+		return rho
+	}
+	agreed, apart := diagnose(t, known), diagnose(t, &corner)
+	if least(agreed) < 0.8 || said(agreed) {
+		t.Errorf("on a known slope the rankings correlate by %v, and the advice is %q", least(agreed), agreed.Advice)
+	}
+	if least(apart) > 0.5 || !said(apart) {
+		t.Errorf("with only a corner known the rankings correlate by %v, and the advice is %q", least(apart), apart.Advice)
+	}
+}
+
 func TestMixedSpace(t *testing.T) {
 	p := evaluated(t, optimizertest.Mixed(t), 40, 1, func(x []float64, rng *rand.Rand) float64 { return x[0] + 0.1*rng.NormFloat64() })
 	for i := range 5 {

@@ -133,6 +133,24 @@ func TestSmallNoisySpacesGoOn(t *testing.T) {
 	}
 }
 
+// Ten times as many evaluations as the model takes still get their suggestions.
+func TestTenThousandEvaluations(t *testing.T) {
+	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 3, 0, 1), 1)
+	rng := optimizer.NewRand(1, 1)
+	for i := range 10_000 {
+		p := study.Point{"x1": rng.Float64(), "x2": rng.Float64(), "x3": rng.Float64()}
+		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
+			Trial: i + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Value: bowl(p),
+		})
+	}
+	s.Problem.First = 10_001
+	for _, b := range s.Ask(2) {
+		if b.Source != optimizer.SourceModel || b.Reasons.Mean == nil || *b.Reasons.Mean > s.Best()+0.01 {
+			t.Errorf("suggested %v by %s, expecting %v; the best so far is %v", b.Point, b.Source, b.Reasons.Mean, s.Best())
+		}
+	}
+}
+
 // The share of repeats is one of all evaluations, also of more than the model takes.
 func TestShareOfRepeatsBeyondTheModel(t *testing.T) {
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 1)
