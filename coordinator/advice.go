@@ -8,8 +8,10 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // maxAdvised bounds how many studies' recommendations are kept.
@@ -51,31 +53,44 @@ func (a *advice) keep(id string, position int64, given *optimizer.Recommendation
 	a.last[id] = advised{position, given}
 }
 
+// at returns the recommendation of a study at a ledger position, made where it is
+// not known.
+func (a *advice) at(ctx context.Context, id string, position int64, recommend func() (*optimizer.Recommendation, error)) (*optimizer.Recommendation, error) {
+	if given, ok := a.known(id, position); ok {
+		return given, nil
+	}
+	select {
+	case a.making <- struct{}{}:
+		defer func() { <-a.making }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if given, ok := a.known(id, position); ok { // made meanwhile
+		return given, nil
+	}
+	given, err := recommend()
+	if err != nil {
+		return nil, err
+	}
+	a.keep(id, position, given)
+	return given, nil
+}
+
 // Recommend returns the evaluated point of a study whose posterior mean is best,
 // nil while nothing has completed. Any replica answers, from the ledger.
 func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimizer.Recommendation, error) {
 	if s.Status.Counts.Completed == 0 {
 		return nil, nil
 	}
-	id, position := s.Study.ID, s.Status.Position
-	if given, ok := c.advice.known(id, position); ok {
-		return given, nil
+	id := s.Study.ID
+	if given := s.Status.Recommended; given.Trial != 0 && given.Position == s.Status.Position {
+		t, err := c.ledger.Trial(ctx, id, given.Trial)
+		if err != nil {
+			return nil, fmt.Errorf("the recommended point of study %s: %w", id, err)
+		}
+		return &optimizer.Recommendation{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Point: t.Point}, nil
 	}
-	select {
-	case c.advice.making <- struct{}{}:
-		defer func() { <-c.advice.making }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if given, ok := c.advice.known(id, position); ok { // made meanwhile
-		return given, nil
-	}
-	given, err := c.recommend(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	c.advice.keep(id, position, given)
-	return given, nil
+	return c.advice.at(ctx, id, s.Status.Position, func() (*optimizer.Recommendation, error) { return c.recommend(ctx, id) })
 }
 
 // recommend makes a recommendation from a study's records.
@@ -100,4 +115,58 @@ func (c *Coordinator) recommend(ctx context.Context, id string) (*optimizer.Reco
 func (c *Coordinator) advise(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (given *optimizer.Recommendation, err error) {
 	defer caught(&err)
 	return c.o.Recommend(ctx, a, p)
+}
+
+// adviseRest is how many times as long as a recommendation took the leader waits
+// before the next one, and a second at least: they take a twentieth of its time.
+const adviseRest = 20
+
+// advise begins the next recommendation, of the study that has waited for one for
+// the longest, so that lists, progress and metrics have it without a fit of their
+// own. The loop calls it.
+func (l *leader) advise(ctx context.Context, now time.Time) {
+	if l.advising || now.Before(l.adviseAfter) {
+		return
+	}
+	r := l.leastAdvised()
+	if r == nil {
+		return
+	}
+	id, algorithm, p, position := r.spec.ID, r.spec.Study.Spec.Algorithm, r.engine.Problem(), r.engine.Status().Position
+	l.advising, r.advised, r.advisedAt = true, position, now
+	l.workers.Go(func() {
+		asking, stop := context.WithTimeout(ctx, suggestTime)
+		defer stop()
+		var took time.Duration
+		given, err := l.c.advice.at(asking, id, position, func() (*optimizer.Recommendation, error) {
+			start := time.Now()
+			defer func() { took = time.Since(start) }()
+			return l.c.advise(asking, algorithm, p)
+		})
+		l.send(ctx, func(_ context.Context, now time.Time) error {
+			l.advising, l.adviseAfter = false, now.Add(max(tickEvery, adviseRest*took))
+			r := l.runs[id]
+			switch {
+			case r == nil:
+			case err != nil:
+				l.log.Warn("a study gets no recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
+			case given != nil:
+				l.step(r, engine.Recommended{At: now, Recommended: record.Recommended{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Position: position}})
+			}
+			return nil
+		})
+	})
+}
+
+// leastAdvised is the study whose last recommendation is oldest, of those that
+// have moved on since; nil where none has.
+func (l *leader) leastAdvised() *run {
+	var oldest *run
+	for _, r := range l.loaded {
+		s := &r.status
+		if s.Counts.Completed > 0 && s.Position > r.advised && (oldest == nil || r.advisedAt.Before(oldest.advisedAt)) {
+			oldest = r
+		}
+	}
+	return oldest
 }

@@ -56,6 +56,10 @@ type leader struct {
 	held    effects
 	replies []func(error)
 	looked  *gauges // the last look at all this; nil before the first
+	// advising says that a recommendation is being made, adviseAfter when the next
+	// one may be.
+	advising    bool
+	adviseAfter time.Time
 }
 
 // newLeader prepares a term; nothing runs yet.
@@ -172,6 +176,7 @@ func (l *leader) loop(ctx context.Context) error {
 		if err := l.commit(ctx); err != nil {
 			return err
 		}
+		l.advise(ctx, time.Now())
 		timer.Reset(max(0, min(time.Until(next), tickEvery)))
 	}
 }

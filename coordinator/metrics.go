@@ -29,7 +29,8 @@ type gauges struct {
 	at               time.Time
 	pending, studies int64
 	pools            map[string]slots
-	best             map[string]float64 // by study
+	// The best value and the recommended point's mean, by study.
+	best, recommended map[string]float64
 }
 
 type slots struct {
@@ -133,20 +134,25 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 			return nil
 		}))
 	i.err = errors.Join(i.err, err)
-	_, err = i.meter.Float64ObservableGauge(telemetry.MetricBest, metric.WithDescription("The best value of a running study so far."),
-		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-			for name, value := range look().best {
-				o.Observe(value, metric.WithAttributes(telemetry.AttrStudyName.String(name)))
-			}
-			return nil
-		}))
-	i.err = errors.Join(i.err, err)
+	studies := func(name, description string, values func(*gauges) map[string]float64) {
+		_, err := i.meter.Float64ObservableGauge(name, metric.WithDescription(description),
+			metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+				for study, value := range values(look()) {
+					o.Observe(value, metric.WithAttributes(telemetry.AttrStudyName.String(study)))
+				}
+				return nil
+			}))
+		i.err = errors.Join(i.err, err)
+	}
+	studies(telemetry.MetricBest, "The best value of a running study so far.", func(g *gauges) map[string]float64 { return g.best })
+	studies(telemetry.MetricRecommended, "The posterior mean at the recommended point of a running study.",
+		func(g *gauges) map[string]float64 { return g.recommended })
 }
 
 // look takes the gauges' values, and adds up how long slots were free since the
 // last time; the loop calls it.
 func (l *leader) look(now time.Time) {
-	g := &gauges{at: now, pools: map[string]slots{}, best: map[string]float64{}}
+	g := &gauges{at: now, pools: map[string]slots{}, best: map[string]float64{}, recommended: map[string]float64{}}
 	for _, r := range l.loaded {
 		if !r.running() {
 			continue
@@ -160,6 +166,9 @@ func (l *leader) look(now time.Time) {
 		g.pools[spec.Pool] = s
 		if best, ok := r.engine.Best(); ok {
 			g.best[r.name()] = *best.Value
+		}
+		if recommended := r.status.Recommended; recommended.Trial > 0 {
+			g.recommended[r.name()] = recommended.Mean
 		}
 	}
 	for _, m := range l.fleet.workers {

@@ -36,6 +36,10 @@ type run struct {
 	told int64
 	// fitted is the ledger position of the last request to the optimiser.
 	fitted int64
+	// advised is the ledger position of the last recommendation that was begun, at
+	// advisedAt.
+	advised   int64
+	advisedAt time.Time
 	// avoided says which workers get no more of the study, and why.
 	avoided map[string]string
 	// asking ends the request to the optimiser that is under way; nil if none is.
@@ -111,6 +115,7 @@ func (l *leader) load(r *run, s *ledger.Records, now time.Time) {
 // attach gives a study its engine.
 func (l *leader) attach(r *run, e *engine.Engine, out *engine.Output, now time.Time) {
 	r.engine, r.wake, r.used, r.told, r.fitted = e, out.Wake, now, 0, fittedBefore(e)
+	r.advised = e.Status().Recommended.Position
 	l.loaded[r.spec.ID] = r
 	l.take(r, out)
 }

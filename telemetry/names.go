@@ -100,6 +100,7 @@ const (
 	MetricAttempts       = "fantasia.attempts.ended"
 	MetricStudies        = "fantasia.studies.running"
 	MetricBest           = "fantasia.study.best"
+	MetricRecommended    = "fantasia.study.recommended"
 	MetricWorkers        = "fantasia.pool.workers"
 	MetricIdle           = "fantasia.pool.slots.idle"
 	MetricSuggestErrors  = "fantasia.optimizer.errors"

@@ -123,6 +123,9 @@ func (e *Engine) Step(ev Event) Output {
 		e.advance(ev.At)
 		// Nothing to do: the attempt has ended, and a worker whose claim was
 		// first is told so when that claim is read.
+	case Recommended:
+		e.advance(ev.At)
+		e.recommended(ev.Recommended)
 	case Stop:
 		e.advance(ev.At)
 		e.stop(ev.Reason)

@@ -478,3 +478,42 @@ func TestNewRefusesASpaceThatCannotBe(t *testing.T) {
 		t.Errorf("error %v, want one that names the study", err)
 	}
 }
+
+// What is recommended is a completed trial, of an observation that is newer than
+// those of the recommendation before; it is kept, also after the study's end.
+func TestRecommended(t *testing.T) {
+	r := newRig(t, newSpec(0, 3, 1), Settings{})
+	r.suggest(0.25)
+	r.complete("w", 1, 1, 3)
+	r.suggest(0.5)
+	recommend := func(trial int, mean float64, position int64) {
+		r.step(Recommended{At: r.now, Recommended: record.Recommended{Trial: trial, Mean: mean, SD: 0.5, Position: position}})
+	}
+	want := func(trial int, position int64) {
+		t.Helper()
+		if got := r.e.Status().Recommended; got.Trial != trial || got.Position != position {
+			t.Errorf("recommended is %+v, want trial %d of position %d", got, trial, position)
+		}
+	}
+	at := r.e.Status().Position
+	for _, refused := range []record.Recommended{
+		{Trial: 0, Position: at}, {Trial: 2, Position: at}, {Trial: 9, Position: at}, {Trial: -1, Position: at},
+		{Trial: 1, Position: at + 1}, {Trial: 1, Mean: math.NaN(), Position: at}, {Trial: 1, Mean: math.Inf(1), Position: at},
+	} {
+		r.step(Recommended{At: r.now, Recommended: refused})
+		want(0, 0)
+	}
+	recommend(1, 2.5, at)
+	want(1, at)
+	if r.out.Status == nil || r.out.Status.Recommended.Mean != 2.5 || r.out.Status.Recommended.SD != 0.5 {
+		t.Errorf("the step wrote the status %+v", r.out.Status)
+	}
+	r.complete("w", 2, 1, 1)
+	recommend(2, 1.5, at) // of nothing newer
+	want(1, at)
+	r.restart()
+	want(1, at)
+	r.step(Stop{At: r.now})
+	recommend(2, 1.5, r.e.Status().Position)
+	want(2, r.e.Status().Position)
+}

@@ -71,6 +71,12 @@ type (
 		Attempt messaging.AttemptID
 		OK      bool
 	}
+	// Recommended says which completed trial has the best posterior mean, by what
+	// was observed at a ledger position. It may come after the study has ended.
+	Recommended struct {
+		At time.Time
+		record.Recommended
+	}
 	// Stop ends the study at a person's wish.
 	Stop struct {
 		At     time.Time
@@ -98,6 +104,7 @@ func (Finished) event()    {}
 func (Suggested) event()   {}
 func (Published) event()   {}
 func (Withdrawn) event()   {}
+func (Recommended) event() {}
 func (Stop) event()        {}
 func (Update) event()      {}
 func (HandBackAll) event() {}

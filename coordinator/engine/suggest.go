@@ -84,6 +84,16 @@ func (e *Engine) optimizerFailed(err error) {
 	e.setReason(clip(fmt.Sprintf("the optimiser fails, fallback suggestions are used: %v", err)))
 }
 
+// recommended keeps a recommendation that is newer than the one before.
+func (e *Engine) recommended(r record.Recommended) {
+	known := r.Trial > 0 && r.Trial <= len(e.trials) && e.trials[r.Trial-1].rec.State == study.TrialCompleted
+	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
+		return
+	}
+	e.status.Recommended = r
+	e.dirty.status = true
+}
+
 // setReason says, for people, how a running study fares.
 func (e *Engine) setReason(reason string) {
 	if e.status.Reason != reason {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,9 +118,10 @@ func (t *term) remove(ctx context.Context, r *Resource) error {
 	return t.patch(ctx, r, types.MergePatchType, patch)
 }
 
-// show writes the status of a resource where it is not what it should be. A
-// study that has ended gets its recommendation, which takes a while, once its
-// status says that it has ended: that changes the resource, and brings it back.
+// show writes the status of a resource where it is not what it should be. Where
+// the ledger has no recommendation of all trials of a study that has ended, it is
+// made, which takes a while, once the status says that it has ended: that changes
+// the resource, and brings it back.
 func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.Summary) error {
 	if known == nil {
 		return t.apply(ctx, r, r.next(v, view{}, time.Now()))
@@ -132,6 +134,9 @@ func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.S
 		}
 		shown.best = &trial
 	}
+	if err := t.recommended(ctx, r, known, &shown); err != nil {
+		return err
+	}
 	next := r.next(v, shown, time.Now())
 	if !next.State.Terminal() || next.Recommended != nil || next.Best == nil || !r.Status.State.Terminal() {
 		return t.apply(ctx, r, next)
@@ -141,6 +146,26 @@ func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.S
 		return err
 	}
 	return t.apply(ctx, r, r.next(v, shown, time.Now()))
+}
+
+// recommended adds the recommendation that the ledger has to what is shown, if it
+// is of all trials or the study goes on.
+func (t *term) recommended(ctx context.Context, r *Resource, known *ledger.Summary, shown *view) error {
+	given := known.Status.Recommended
+	if given.Trial == 0 || known.Status.State.Terminal() && given.Position != known.Status.Position {
+		return nil
+	}
+	shown.recommended = &optimizer.Recommendation{Trial: given.Trial, Mean: given.Mean, SD: given.SD}
+	if was := r.Status.Recommended; was != nil && was.Trial == given.Trial {
+		shown.recommended.Point = was.Parameters
+		return nil
+	}
+	trial, err := t.Ledger.Trial(ctx, known.Study.ID, given.Trial)
+	if err != nil {
+		return err
+	}
+	shown.recommended.Point = trial.Point
+	return nil
 }
 
 // apply writes a status by server-side apply. Where the resource has changed

@@ -146,7 +146,7 @@ func clip(text string) string {
 // tell takes over what the ledger says.
 func (s *Status) tell(ledger view) {
 	status := ledger.status
-	if s.Recommended != nil && (!status.State.Terminal() || s.Done != status.Counts.Ended()) {
+	if status.State.Terminal() && (!s.State.Terminal() || s.Done != status.Counts.Ended()) {
 		s.Recommended = nil // of fewer trials
 	}
 	counts := status.Counts

@@ -83,12 +83,25 @@ func TestStatusOnAStudysWay(t *testing.T) {
 		t.Errorf("recommended is %+v", r.Status.Recommended)
 	}
 
-	// A larger budget: the recommendation is of fewer trials.
+	// A larger budget: the recommendation, of fewer trials, stays until there is another.
 	at.status = &record.Status{State: study.Running, Started: started, Best: 2, Counts: record.Counts{Running: 1, Completed: 9, Failed: 1}}
 	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running"})
-	if r.Status.Recommended != nil || r.Status.CompletionTime != nil {
+	if r.Status.Recommended == nil || r.Status.CompletionTime != nil {
 		t.Errorf("a study that goes on has the status %+v", r.Status)
 	}
+	at.recommended = &optimizer.Recommendation{Trial: 5, Mean: 0.2, SD: 0.1, Point: study.Point{"x": 0.6}}
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running"})
+	if r.Status.Recommended == nil || r.Status.Recommended.Trial != 5 {
+		t.Errorf("recommended is %+v, want trial 5", r.Status.Recommended)
+	}
+	// It is stopped with that many trials: what was recommended is of fewer.
+	at.recommended, at.status = nil, &record.Status{State: study.Stopped, Reason: "enough", Started: started, Ended: now, Best: 2, Counts: record.Counts{Completed: 9, Failed: 1}}
+	step(good, at, study.Stopped, map[string]string{"Accepted": "True/Accepted", "Progressing": "False/Stopped", "Complete": "False/Stopped"})
+	if r.Status.Recommended != nil {
+		t.Errorf("an ended study has the recommendation %+v of fewer trials", r.Status.Recommended)
+	}
+	at.status = &record.Status{State: study.Running, Started: started, Best: 2, Counts: record.Counts{Running: 1, Completed: 9, Failed: 1}}
+	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running"})
 
 	gone := Verdict{Reason: ReasonDeleted, Message: "gone"}
 	step(gone, view{}, StateDeleted, map[string]string{"Accepted": "False/Deleted", "Progressing": "False/Deleted", "Complete": "False/Deleted"})

@@ -29,13 +29,28 @@ type Status struct {
 	// Trials is how many trials have been created: the last one's number.
 	Trials int `json:"trials"`
 	// Best is the number of the completed trial with the best value, 0 for none.
-	Best    int       `json:"best,omitempty"`
-	Started time.Time `json:"started"`
-	Ended   time.Time `json:"ended,omitzero"`
+	Best int `json:"best,omitempty"`
+	// Recommended is made now and then while the study runs, and once more when it
+	// has ended.
+	Recommended Recommended `json:"recommended,omitzero"`
+	Started     time.Time   `json:"started"`
+	Ended       time.Time   `json:"ended,omitzero"`
 	// Idle is how long the study lay ended before an update let it go on: it
 	// does not count against the budget's duration.
 	Idle   time.Duration `json:"idle,omitempty"`
 	Counts Counts        `json:"counts"`
+}
+
+// Recommended is the completed trial whose posterior mean was best at a ledger
+// position.
+type Recommended struct {
+	// Trial is its number, 0 where nothing was recommended yet.
+	Trial int `json:"trial"`
+	// Mean and SD are the posterior's, in the objective's units.
+	Mean float64 `json:"mean"`
+	SD   float64 `json:"sd"`
+	// Position is the ledger position of what the recommendation was made from.
+	Position int64 `json:"position"`
 }
 
 // Counts are the numbers of trials by state.

@@ -15,9 +15,12 @@ func studyTable(w io.Writer, studies []*fantasiav1.Study) error {
 	rows := make([][]string, len(studies))
 	for i, s := range studies {
 		v := view.FromStudy(s)
-		best := "-"
+		best, recommended := "-", "-"
 		if v.Best != nil {
 			best = number(v.Best.Value)
+		}
+		if v.Recommended != nil {
+			recommended = number(v.Recommended.Mean)
 		}
 		state := string(v.State)
 		if s.GetState() == fantasiav1.StudyState_STUDY_STATE_UNSPECIFIED {
@@ -25,10 +28,10 @@ func studyTable(w io.Writer, studies []*fantasiav1.Study) error {
 		}
 		rows[i] = []string{
 			v.Study, state, fmt.Sprintf("%d/%d", v.Trials.Ended(), s.GetMaxTrials()),
-			strconv.Itoa(v.Trials.Running), strconv.Itoa(v.Trials.Failed), best, s.GetPool(), human(s.GetElapsed().AsDuration()),
+			strconv.Itoa(v.Trials.Running), strconv.Itoa(v.Trials.Failed), best, recommended, s.GetPool(), human(s.GetElapsed().AsDuration()),
 		}
 	}
-	return table(w, []string{"STUDY", "STATE", "DONE", "RUNNING", "FAILED", "BEST", "POOL", "TIME"}, rows)
+	return table(w, []string{"STUDY", "STATE", "DONE", "RUNNING", "FAILED", "BEST", "RECOMMENDED", "POOL", "TIME"}, rows)
 }
 
 // studyBlock is one study as text.
@@ -81,6 +84,9 @@ func studyLine(s *fantasiav1.Study) string {
 	line := fmt.Sprintf("%8s  %-9s  %s", human(s.GetElapsed().AsDuration()), v.State, studyCounts(s))
 	if v.Best != nil {
 		line += fmt.Sprintf("; best %s in trial %d", number(v.Best.Value), v.Best.Trial)
+	}
+	if r := v.Recommended; r != nil {
+		line += fmt.Sprintf("; recommended trial %d, %s ± %s", r.Trial, number(r.Mean), number(r.SD))
 	}
 	if s.GetReason() != "" {
 		line += "; " + s.GetReason()

@@ -82,6 +82,7 @@ func definition(schema object) object {
 					column("Done", "integer", ".status.done", "Trials that have ended.", 0),
 					column("Trials", "integer", ".spec.budget.maxTrials", "Trials that the study may have.", 0),
 					column("Best", "number", ".status.best.value", "The best value seen.", 0),
+					column("Recommended", "number", ".status.recommended.mean", "The value to expect at the recommended point.", 0),
 					column("Age", "date", ".metadata.creationTimestamp", "Since the resource was made.", 0),
 					column("Metric", "string", ".spec.objective.metric", "What is optimised.", 1),
 					column("Pool", "string", ".spec.pool", "The workers that evaluate it.", 1),

@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
 // plainEvery is how often progress is told where no terminal shows it live.
@@ -75,10 +76,18 @@ func line(p *coordinator.Progress, now time.Time) string {
 	if p.Best != nil && p.Best.Value != nil {
 		s += fmt.Sprintf(", best %s %s (trial %d)", p.Study.Study.Spec.Objective.Metric, short(*p.Best.Value), p.Best.Number)
 	}
+	if r := p.Status.Recommended; r.Trial > 0 {
+		s += ", recommended " + recommended(r)
+	}
 	if left, ok := remaining(p, now); ok {
 		s += fmt.Sprintf(", about %v left", left.Round(time.Second))
 	}
 	return s
+}
+
+// recommended says which trial is recommended and what is expected of it.
+func recommended(r record.Recommended) string {
+	return fmt.Sprintf("trial %d (%s ± %s)", r.Trial, short(r.Mean), short(r.SD))
 }
 
 // remaining estimates the time left from the pace so far.
@@ -157,6 +166,9 @@ func (v *liveView) View() tea.View {
 		fmt.Fprintf(&b, "\nbest %s = %s in trial %d\n", spec.Objective.Metric, fresh.Render(short(*best.Value)), best.Number)
 		s := &summary{w: &b}
 		s.point(spec, best.Point)
+		if r := v.p.Status.Recommended; r.Trial > 0 {
+			s.line("recommended %s", recommended(r))
+		}
 	} else {
 		b.WriteString("\n")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/local"
 	"github.com/fantasia-hpo/fantasia/internal/report"
@@ -158,5 +159,32 @@ func TestEmptyHistory(t *testing.T) {
 	h := report.NewHistory(nil, study.Minimize)
 	if len(h.Best) != 0 || h.Sketch(80) != "" {
 		t.Errorf("of no trials: %+v", h)
+	}
+}
+
+// Progress in lines names the best value and, beside it, what is recommended.
+func TestProgressInLines(t *testing.T) {
+	now := coordinator.Progress{
+		Study:  record.Study{Study: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},
+		Status: record.Status{Counts: record.Counts{Completed: 3, Failed: 1, Running: 2}},
+	}
+	best := completed(3, 4, 0.25)
+	for _, step := range []struct {
+		best        *record.Trial
+		recommended record.Recommended
+		want        string
+	}{
+		{nil, record.Recommended{}, "4/8 done, 2 running, 1 failed\n"},
+		{&best, record.Recommended{}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3)\n"},
+		{&best, record.Recommended{Trial: 2, Mean: 0.28, SD: 0.03}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3), recommended trial 2 (0.28 ± 0.03)\n"},
+	} {
+		var b bytes.Buffer
+		now.Best, now.Status.Recommended = step.best, step.recommended
+		p := report.NewProgress(t.Context(), &b, false)
+		p.Show(now)
+		p.Close()
+		if b.String() != step.want {
+			t.Errorf("progress is %q, want %q", b.String(), step.want)
+		}
 	}
 }

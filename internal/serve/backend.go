@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/wire"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -54,7 +55,7 @@ func translate(err error) error {
 	return err
 }
 
-// shown adds the best trial to a study.
+// shown adds the best trial to a study, and the one that was recommended last.
 func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out := server.Study{Spec: s.Study, Status: s.Status}
 	if s.Status.State == study.Running && s.Status.Reason == "" {
@@ -68,6 +69,15 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 		return out, translate(err)
 	}
 	out.Best = &best
+	if given := s.Status.Recommended; given.Trial != 0 {
+		trial := best
+		if given.Trial != best.Number {
+			if trial, err = b.l.Trial(ctx, s.Study.ID, given.Trial); err != nil {
+				return out, translate(err)
+			}
+		}
+		out.Recommended = &optimizer.Recommendation{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Point: trial.Point}
+	}
 	return out, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/testenv"
 	"github.com/fantasia-hpo/fantasia/internal/wire"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
@@ -160,6 +161,17 @@ func TestWatchesEndWithTheStudy(t *testing.T) {
 	if s := <-last; s.Status.State != study.Completed || s.Status.Counts.Completed != trials || s.Best == nil || s.Recommended == nil {
 		t.Errorf("the watch ended with the study %+v (best %v, recommended %v)", s.Status, s.Best, s.Recommended)
 	}
+	// Lists show what the leader recommended: soon of all trials.
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		all, err := b.Studies(ctx, "", 10)
+		if err != nil {
+			return err
+		}
+		if s := all[0]; s.Recommended == nil || s.Recommended.Point == nil || s.Status.Recommended.Position != s.Status.Position {
+			return fmt.Errorf("the list has the study %+v, recommended %v", s.Status, s.Recommended)
+		}
+		return nil
+	})
 	// Of an ended study: all that there is, or nothing that is new.
 	for existing, want := range map[bool]int{true: trials, false: 0} {
 		n := 0
