@@ -127,10 +127,11 @@ func TestRecommendationsAreKept(t *testing.T) {
 	s := r.create(c, "advised", 3, 1)
 	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Recommended.Trial == 1 })
 	r.eventually(func() error {
-		if p, err := c.Progress(r.ctx(), s.ID); err != nil || p.Status.Recommended.Trial != 1 {
-			return fmt.Errorf("progress is %+v, %v", p, err)
+		p, err := c.Progress(r.ctx(), s.ID)
+		if err == nil && p.Status.Recommended.Trial != 1 {
+			err = fmt.Errorf("progress has %+v", p.Status)
 		}
-		return nil
+		return err
 	})
 	release()
 	r.ends(s.ID)

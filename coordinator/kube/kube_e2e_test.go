@@ -102,11 +102,11 @@ func testRuns(t *testing.T, r *rig) {
 			names = append(names, c.Name)
 		}
 	}
-	if want := []string{"Name", "State", "Done", "Trials", "Best", "Age"}; !slices.Equal(names, want) {
+	if want := []string{"Name", "State", "Done", "Trials", "Best", "Recommended", "Age"}; !slices.Equal(names, want) {
 		t.Errorf("kubectl get shows the columns %q, want %q", names, want)
 	}
-	row := fmt.Sprint(table.Rows[0].Cells[:5]...)
-	if want := fmt.Sprint("runs", "COMPLETED", int64(12), int64(12), got.Status.Best.Value); row != want {
+	row := fmt.Sprint(table.Rows[0].Cells[:6]...)
+	if want := fmt.Sprint("runs", "COMPLETED", int64(12), int64(12), got.Status.Best.Value, got.Status.Recommended.Mean); row != want {
 		t.Errorf("kubectl get shows %s, want %s", row, want)
 	}
 }
