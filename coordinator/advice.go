@@ -83,13 +83,6 @@ func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimiz
 		return nil, nil
 	}
 	id := s.Study.ID
-	if given := s.Status.Recommended; given.Trial != 0 && given.Position == s.Status.Position {
-		t, err := c.ledger.Trial(ctx, id, given.Trial)
-		if err != nil {
-			return nil, fmt.Errorf("the recommended point of study %s: %w", id, err)
-		}
-		return &optimizer.Recommendation{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Point: t.Point}, nil
-	}
 	return c.advice.at(ctx, id, s.Status.Position, func() (*optimizer.Recommendation, error) { return c.recommend(ctx, id) })
 }
 

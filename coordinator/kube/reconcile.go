@@ -10,7 +10,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -152,19 +151,18 @@ func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.S
 // is of all trials or the study goes on.
 func (t *term) recommended(ctx context.Context, r *Resource, known *ledger.Summary, shown *view) error {
 	given := known.Status.Recommended
-	if given.Trial == 0 || known.Status.State.Terminal() && given.Position != known.Status.Position {
+	if given.Trial == 0 || known.Status.State.Terminal() && !known.Status.RecommendedOfAll() {
 		return nil
 	}
-	shown.recommended = &optimizer.Recommendation{Trial: given.Trial, Mean: given.Mean, SD: given.SD}
 	if was := r.Status.Recommended; was != nil && was.Trial == given.Trial {
-		shown.recommended.Point = was.Parameters
+		shown.recommended = given.At(was.Parameters)
 		return nil
 	}
 	trial, err := t.Ledger.Trial(ctx, known.Study.ID, given.Trial)
 	if err != nil {
 		return err
 	}
-	shown.recommended.Point = trial.Point
+	shown.recommended = given.At(trial.Point)
 	return nil
 }
 

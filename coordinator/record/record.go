@@ -53,6 +53,16 @@ type Recommended struct {
 	Position int64 `json:"position"`
 }
 
+// At is the recommendation with its trial's point.
+func (r Recommended) At(point study.Point) *optimizer.Recommendation {
+	return &optimizer.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Point: point}
+}
+
+// RecommendedOfAll reports whether what is recommended is of all that has happened.
+func (s *Status) RecommendedOfAll() bool {
+	return s.Recommended.Trial != 0 && s.Recommended.Position == s.Position
+}
+
 // Counts are the numbers of trials by state.
 type Counts struct {
 	Pending    int `json:"pending"`

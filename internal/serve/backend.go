@@ -18,8 +18,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/wire"
-	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Backend serves the API from a replica: reads from the ledger, writes through
@@ -53,50 +51,6 @@ func translate(err error) error {
 		}
 	}
 	return err
-}
-
-// shown adds the best trial to a study, and the one that was recommended last.
-func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
-	out := server.Study{Spec: s.Study, Status: s.Status}
-	if s.Status.State == study.Running && s.Status.Reason == "" {
-		out.Status.Reason = idle(s.Study.Study.Spec.Pool, b.c.Workers())
-	}
-	if s.Status.Best == 0 {
-		return out, nil
-	}
-	best, err := b.l.Trial(ctx, s.Study.ID, s.Status.Best)
-	if err != nil {
-		return out, translate(err)
-	}
-	out.Best = &best
-	if given := s.Status.Recommended; given.Trial != 0 {
-		trial := best
-		if given.Trial != best.Number {
-			if trial, err = b.l.Trial(ctx, s.Study.ID, given.Trial); err != nil {
-				return out, translate(err)
-			}
-		}
-		out.Recommended = &optimizer.Recommendation{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Point: trial.Point}
-	}
-	return out, nil
-}
-
-// idle says why no worker evaluates a running study, "" where one may.
-func idle(pool string, workers []coordinator.Worker) string {
-	heard := 0
-	for _, w := range workers {
-		switch {
-		case w.Pool != pool || w.Leaving:
-		case w.OwnCommand || w.StudyCommands:
-			return ""
-		default:
-			heard++
-		}
-	}
-	if heard > 0 {
-		return fmt.Sprintf("the %d workers of pool %q run no commands that studies bring: start them with a command of their own, or with --allow-study-commands", heard, pool)
-	}
-	return fmt.Sprintf("no worker of pool %q has been heard: start one with --pool %s", pool, pool)
 }
 
 // Studies implements server.Backend.
@@ -133,12 +87,7 @@ func (b *Backend) Study(ctx context.Context, nameOrID string) (server.Study, err
 	if err != nil {
 		return server.Study{}, translate(err)
 	}
-	out, err := b.shown(ctx, s)
-	if err != nil {
-		return out, err
-	}
-	out.Recommended, err = b.c.Recommend(ctx, s)
-	return out, translate(err)
+	return b.whole(ctx, s)
 }
 
 // Create implements server.Backend.
@@ -231,11 +180,12 @@ func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[ser
 			}
 			ended := err == nil && s.Status.State.Terminal()
 			var shown server.Study
-			if err == nil {
+			switch {
+			case err != nil:
+			case ended:
+				shown, err = b.whole(ctx, s)
+			default:
 				shown, err = b.shown(ctx, s)
-			}
-			if err == nil && ended {
-				shown.Recommended, err = b.c.Recommend(ctx, s)
 			}
 			if err != nil {
 				b.end(ctx, err, func(err error) { yield(server.Study{}, err) })
