@@ -68,26 +68,18 @@ func (f *Fantasies) Believe(x mat.Matrix) {
 // noise included. z holds independent standard normal numbers, a row for each
 // point and a column for each draw. Rows that sum to 0 keep the draws' average
 // mean at the posterior mean.
-func (f *Fantasies) Draw(x mat.Matrix, z mat.Matrix) { f.draw(x, z, f.model.hyper.Noise) }
-
-// draw adds the rows of x with values that have the given variance of noise.
-func (f *Fantasies) draw(x, z mat.Matrix, noise float64) {
+func (f *Fantasies) Draw(x, z mat.Matrix) {
 	n, _ := x.Dims()
 	if r, c := z.Dims(); r != n || c != f.draws {
 		panic(fmt.Sprintf("gp: %d×%d normals for %d points and %d draws", r, c, n, f.draws))
 	}
 	rows := f.model.kernel.Transform(x)
 	for i := range n {
-		p := f.prepare(rows.Slice(i, i+1, 0, rows.RawMatrix().Cols).(*mat.Dense), noise)
+		p := f.prepare(rows.Slice(i, i+1, 0, rows.RawMatrix().Cols).(*mat.Dense))
 		mat.Row(p.z, i, z)
 		f.push(p)
 	}
 }
-
-// Realise adds the rows of x with the function's own values there, without
-// observation noise, from their joint posterior; z is as in Draw. The posterior
-// means are then those of a function that was drawn.
-func (f *Fantasies) Realise(x mat.Matrix, z mat.Matrix) { f.draw(x, z, 0) }
 
 // Tell adds the rows of x with the given values, the same in all draws (a
 // constant liar, or an observation that came after the fit).
@@ -98,7 +90,7 @@ func (f *Fantasies) Tell(x mat.Matrix, y []float64) {
 	}
 	rows := f.model.kernel.Transform(x)
 	for i, v := range y {
-		p := f.prepare(rows.Slice(i, i+1, 0, rows.RawMatrix().Cols).(*mat.Dense), f.model.hyper.Noise)
+		p := f.prepare(rows.Slice(i, i+1, 0, rows.RawMatrix().Cols).(*mat.Dense))
 		for s := range p.z {
 			p.z[s] = (v - p.mean[s]) / p.diag
 		}
@@ -127,9 +119,8 @@ func (f *Fantasies) push(p fantasy) {
 	f.alpha = blas64.General{}
 }
 
-// prepare computes a new point's row of the factor, given the variance of its
-// noise, and its posterior mean.
-func (f *Fantasies) prepare(x *mat.Dense, noise float64) fantasy {
+// prepare computes a new point's row of the factor and its posterior mean.
+func (f *Fantasies) prepare(x *mat.Dense) fantasy {
 	m := f.model
 	n, q := m.Len(), len(f.points)
 	p := fantasy{x: x, points: m.kernel.Prepare(m.hyper.Kernel, x, false), row: make([]float64, n+q), z: make([]float64, f.draws), mean: make([]float64, f.draws)}
@@ -149,7 +140,7 @@ func (f *Fantasies) prepare(x *mat.Dense, noise float64) fantasy {
 	var prior [1]float64
 	p.points.Diag(prior[:])
 	variance := prior[0] - floats.Dot(p.row, p.row)
-	p.diag = math.Sqrt(max(variance, minVariance(prior[0])) + (noise + m.factor.Jitter()))
+	p.diag = math.Sqrt(max(variance, minVariance(prior[0])) + (m.hyper.Noise + m.factor.Jitter()))
 	return p
 }
 

@@ -94,14 +94,8 @@ func repeat(v float64, n int) []float64 {
 
 // The joint predictive covariance of the drawn values, from the definition
 // K** + noise − K*ᵀ(K + noise)⁻¹K*, and that of the function's own values, which is
-// without the first noise.
+// without the first noise; their mean is the model's.
 func TestDrawnValuesHaveTheJointPosterior(t *testing.T) {
-	t.Run("observations", func(t *testing.T) { testJointPosterior(t, (*gp.Fantasies).Draw, 1) })
-	t.Run("function", func(t *testing.T) { testJointPosterior(t, (*gp.Fantasies).Realise, 0) })
-}
-
-// testJointPosterior holds values that were drawn to the covariance with a share of the noise.
-func testJointPosterior(t *testing.T, draw func(f *gp.Fantasies, x, z mat.Matrix), share float64) {
 	const q, draws = 3, 20000
 	x, y := sample(15, 2, 1)
 	pending := mat.NewDense(q, 2, []float64{0.4, 0.4, 0.45, 0.4, 0.9, 0.1})
@@ -111,16 +105,18 @@ func testJointPosterior(t *testing.T, draw func(f *gp.Fantasies, x, z mat.Matrix
 		t.Fatal(err)
 	}
 	f := m.Fantasies(draws)
-	draw(f, pending, normals(q, draws, 1))
+	f.Draw(pending, normals(q, draws, 1))
+	values, err := m.Sample(pending, normals(q, draws, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, _ := m.Posterior(pending)
 
 	gram := mat.NewSymDense(15+q, nil)
 	k.Gram(gram, h.Kernel, stack(x, pending))
 	full := mat.DenseCopyOf(gram)
-	for i := range 15 + q {
+	for i := range 15 {
 		full.Set(i, i, full.At(i, i)+h.Noise)
-	}
-	for i := 15; i < 15+q; i++ {
-		full.Set(i, i, full.At(i, i)-(1-share)*h.Noise)
 	}
 	var solved, want mat.Dense
 	if err := solved.Solve(full.Slice(0, 15, 0, 15), full.Slice(0, 15, 15, 15+q)); err != nil {
@@ -128,15 +124,49 @@ func testJointPosterior(t *testing.T, draw func(f *gp.Fantasies, x, z mat.Matrix
 	}
 	want.Mul(full.Slice(15, 15+q, 0, 15), &solved)
 	want.Sub(full.Slice(15, 15+q, 15, 15+q), &want)
-	for i := range q {
-		for j := range q {
-			got := stat.Covariance(f.Values(i), f.Values(j), nil)
-			// The standard error of a covariance of normal variables.
-			se := math.Sqrt((want.At(i, i)*want.At(j, j) + want.At(i, j)*want.At(i, j)) / draws)
-			if math.Abs(got-want.At(i, j)) > 5*se {
-				t.Errorf("covariance of values %d and %d is %v, want %v ± %v", i, j, got, want.At(i, j), se)
+	for name, of := range map[string]struct {
+		values func(i int) []float64
+		noise  float64
+	}{
+		"observations": {f.Values, h.Noise},
+		"functions":    {values.RawRowView, 0},
+	} {
+		covariance := mat.DenseCopyOf(&want)
+		for i := range q {
+			covariance.Set(i, i, covariance.At(i, i)+of.noise)
+		}
+		for i := range q {
+			if got, se := stat.Mean(of.values(i), nil), math.Sqrt(covariance.At(i, i)/draws); math.Abs(got-mean[i]) > 5*se {
+				t.Errorf("%s: the mean of value %d is %v, want %v ± %v", name, i, got, mean[i], se)
+			}
+			for j := range q {
+				got := stat.Covariance(of.values(i), of.values(j), nil)
+				// The standard error of a covariance of normal variables.
+				se := math.Sqrt((covariance.At(i, i)*covariance.At(j, j) + covariance.At(i, j)*covariance.At(i, j)) / draws)
+				if math.Abs(got-covariance.At(i, j)) > 5*se {
+					t.Errorf("%s: the covariance of values %d and %d is %v, want %v ± %v", name, i, j, got, covariance.At(i, j), se)
+				}
 			}
 		}
+	}
+}
+
+// Points that are the same have the same value in a drawn function, and an observed
+// one without noise its outcome.
+func TestSampleOfKnownPoints(t *testing.T) {
+	x, y := sample(15, 2, 1)
+	m, err := gp.Condition(kernel.NewMatern52(kernel.Continuous(2)), hyper(1, 1e-8, 0.3, 0.6), x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := stack(x.Slice(3, 5, 0, 2).(*mat.Dense), mat.NewDense(2, 2, []float64{0.4, 0.4, 0.4, 0.4}))
+	values, err := m.Sample(at, normals(4, 50, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s := range 50 {
+		near(t, "observed", mat.Col(nil, s, values.Slice(0, 2, 0, 50)), y[3:5], 1e-3)
+		near(t, "twice", []float64{values.At(2, s)}, []float64{values.At(3, s)}, 1e-3)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
 )
@@ -70,40 +69,4 @@ func (p *penalty) value(dst, x []float64) float64 {
 		}
 	}
 	return sum
-}
-
-// sampledAmong is the number of candidates over which Thompson sampling draws a
-// function.
-const sampledAmong = 300
-
-// lowestDrawn says why Thompson sampling picked a point.
-const lowestDrawn = "the lowest of a function drawn from the model"
-
-// sample returns the place of the minimum of one function drawn from the
-// posterior, over some of the places (Thompson sampling).
-func (s *search) sample() (best spot, ok bool) {
-	var at []place
-	for _, i := range s.r.Rand.Perm(len(s.places)) {
-		if !s.r.Sampler.TakenAt(s.places[i].x) && len(at) < sampledAmong {
-			at = append(at, s.places[i])
-		}
-	}
-	if len(at) == 0 {
-		return best, false
-	}
-	x, z := rows(at), mat.NewDense(len(at), 1, nil)
-	for i := range at {
-		z.Set(i, 0, s.r.Rand.NormFloat64())
-	}
-	drawn := s.model.GP.Fantasies(1)
-	drawn.Realise(x, z)
-	mean, _ := drawn.Posterior(x) // given its values there: the function itself
-	best.value = math.Inf(-1)
-	logP, prior := s.chance.log(x), s.believed(at)
-	for i, p := range at {
-		if v := s.chance.ofReward(-mean.At(i, 0), logP[i]) + prior[i]; v > best.value {
-			best = spot{place: p, value: v, why: lowestDrawn}
-		}
-	}
-	return best, true
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -133,6 +134,16 @@ func (c *Cholesky) SolveLVec(b []float64) {
 func (c *Cholesky) SolveLTVec(b []float64) {
 	c.checkRows(len(b))
 	c.factor.solveLTVec(b)
+}
+
+// MulL returns L·z for a vector z of n values.
+func (c *Cholesky) MulL(z []float64) []float64 {
+	c.checkRows(len(z))
+	y := make([]float64, c.n)
+	for j, v := range z {
+		floats.AddScaled(y[j:], v, c.factor.upper.row(j, c.n)[j:])
+	}
+	return y
 }
 
 func (c *Cholesky) checkRows(n int) {

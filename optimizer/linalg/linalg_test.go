@@ -66,6 +66,7 @@ func TestCholeskyAgainstGonum(t *testing.T) {
 		c.SolveLVec(vector)
 		check("L⁻¹b", got, &want)
 		check("L⁻¹b of a vector", mat.NewVecDense(n, vector), want.ColView(0))
+		check("L·L⁻¹b of a vector", mat.NewVecDense(n, c.MulL(vector)), b.ColView(0))
 
 		if err := want.Solve(lower.T(), b); err != nil {
 			t.Fatal(err)
@@ -134,6 +135,26 @@ func TestJitter(t *testing.T) {
 	}
 }
 
+func TestSubtractGramAgainstGonum(t *testing.T) {
+	sizes := rapid.OneOf(rapid.IntRange(1, 20), rapid.IntRange(60, 70), rapid.IntRange(120, 300))
+	rapid.Check(t, func(r *rapid.T) {
+		n, terms := sizes.Draw(r, "n"), rapid.IntRange(1, 200).Draw(r, "terms")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 0))
+		got, v := positive(n, rng), linalg.NewColumns(terms, n)
+		for i := range v.Data {
+			v.Data[i] = rng.NormFloat64() // beyond the n columns, too
+		}
+		columns := mat.NewDense(v.Rows, v.Stride, v.Data).Slice(0, terms, 0, n)
+		var gram, want mat.Dense
+		gram.Mul(columns.T(), columns)
+		want.Sub(got, &gram)
+		linalg.SubtractGram(got, v)
+		if !mat.EqualApprox(got, &want, 1e-10) {
+			t.Errorf("n=%d, %d terms: A − vᵀv differs", n, terms)
+		}
+	})
+}
+
 func TestSameBitsOnAnyNumberOfCores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	a, b := positive(203, rng), random(203, 150, rng)
@@ -147,6 +168,7 @@ func TestSameBitsOnAnyNumberOfCores(t *testing.T) {
 		c.Inverse(inverse)
 		c.SolveL(solved.RawMatrix())
 		c.SolveLT(solved.RawMatrix())
+		linalg.SubtractGram(inverse, mat.DenseCopyOf(a).RawMatrix())
 		return inverse, solved
 	}
 	inverse1, solved1 := run(1)
