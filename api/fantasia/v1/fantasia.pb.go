@@ -390,6 +390,8 @@ type Study struct {
 	Best *BestTrial `protobuf:"bytes,12,opt,name=best,proto3" json:"best,omitempty"`
 	// The evaluated point whose posterior mean is best, which is what a user of a
 	// noisy objective should take; unset where the optimiser has no model of it.
+	// GetStudy's is of all trials that have ended, that of lists and watches the last
+	// one that was made, which may be of fewer.
 	Recommended *Recommendation `protobuf:"bytes,13,opt,name=recommended,proto3" json:"recommended,omitempty"`
 	// When the study was created.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
