@@ -45,9 +45,10 @@ func TestContracted(t *testing.T) {
 	}
 }
 
-// contracted is a study of 24 random points and 12 that are practically the best
-// of them, whose values differ by the noise.
-func contracted(t *testing.T, options Options, noise float64, prior *study.Prior) *optimizertest.Session {
+// escapes are which of a request's eight points are drawn at random, after 24
+// random points and 12 that are practically the best of them, and after as many
+// escapes as are given.
+func escapes(t *testing.T, options Options, noise float64, prior *study.Prior, before int) []bool {
 	t.Helper()
 	parameters := []study.Parameter{
 		{Name: "a", Type: study.Float, Min: number(0), Max: number(1), Prior: prior},
@@ -71,14 +72,6 @@ func contracted(t *testing.T, options Options, noise float64, prior *study.Prior
 	for i := range 11 {
 		observe(0.5, 0.5+0.001*float64(i/2), noise*float64(i%2))
 	}
-	return s
-}
-
-// escapes are which of a contracted study's next eight points are drawn at random,
-// after as many escapes as are given.
-func escapes(t *testing.T, options Options, noise float64, prior *study.Prior, before int) []bool {
-	t.Helper()
-	s := contracted(t, options, noise, prior)
 	s.State = (&memory{Version: memoryVersion, Escapes: before}).state()
 	var drawn []bool
 	count := before

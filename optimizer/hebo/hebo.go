@@ -130,7 +130,6 @@ type Options struct {
 	PriorWeight float64
 	Noise       Noise
 	TrustRegion bool
-	Thompson    int
 	Escape      bool
 }
 
@@ -181,10 +180,6 @@ func Settings() setting.Set {
 		},
 		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters are held on to: after n evaluations they count to the power of this over n; 0 means a tenth of the budget."},
 		{Name: "trustRegion", Default: false, Doc: "Choose every second point within a box around the best one that grows with success and shrinks without (as in TuRBO): for objectives of many parameters and narrow valleys; not for acquisition: mace, fantasy: thompson, and small finite spaces."},
-		{
-			Name: "thompson", Default: 0, Min: 0, Max: 1000,
-			Doc: "While evaluations are noisy, every so many-th point is the lowest of a function that is drawn from the model (Thompson sampling), in case the model is too sure of itself; 0 means none. Not for acquisition: mace and finite spaces.",
-		},
 		{Name: "escape", Default: false, Doc: "Draw every second point at random while the search has contracted: evaluations are noisy, and half of the latest 16 points were practically where others had been. Of n trials at most 2√n are drawn so. For objectives with plateaus and several basins; not for finite spaces."},
 		{
 			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
@@ -230,7 +225,6 @@ func FromSettings(v setting.Values) Options {
 		Generations: v.Int("generations"),
 		PriorWeight: v.Float("priorWeight"),
 		TrustRegion: v.Bool("trustRegion"),
-		Thompson:    v.Int("thompson"),
 		Escape:      v.Bool("escape"),
 		Noise:       Noise(v.String("noise")),
 	}

@@ -59,8 +59,7 @@ type search struct {
 	replicas *replicas
 	// seen holds all that was observed: only replicas repeat it.
 	seen     map[string]bool
-	repeated int // completed evaluations of a point that had completed before
-	noise    surrogate.Noise
+	repeated int      // completed evaluations of a point that had completed before
 	trail    *trail   // nil where no point is drawn at random
 	sampled  *sampled // nil where no function was drawn
 	memory   *memory
@@ -98,11 +97,11 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 		}
 	}
 	places := m.Data.Places()
-	s.noise = o.options.Noise.of(places)
-	if s.replicas = s.newReplicas(places, s.noise); s.replicas != nil && !s.replicas.probe {
+	noise := o.options.Noise.of(places)
+	if s.replicas = s.newReplicas(places, noise); s.replicas != nil && !s.replicas.probe {
 		s.criterion.noise = m.GP.Hyperparameters().Noise
 	}
-	s.trail = s.newTrail(s.noise, batch)
+	s.trail = s.newTrail(noise, batch)
 	count := o.options.Candidates
 	if ctx.Err() != nil {
 		count = min(count, hurried)
@@ -208,11 +207,6 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	}
 	if random, drawn := s.escape(); drawn {
 		return random, true
-	}
-	if s.drawsNow(ctx) {
-		if drawn, found := s.sample(); found {
-			return s.pick(drawn), true
-		}
 	}
 	mean, variance := s.at.Posterior()
 	s.findIncumbents(mean)

@@ -1,12 +1,9 @@
 package hebo
 
 import (
-	"context"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
 // The number of candidates over which Thompson sampling draws functions, and how
@@ -26,14 +23,6 @@ type sampled struct {
 	logP   []float64  // of the places' evaluations to complete
 	prior  []float64  // the beliefs' share of the places' values
 	used   int        // functions whose minimum was picked
-}
-
-// drawsNow reports whether the next point is to be the minimum of a drawn function,
-// for all the acquisition function says.
-func (s *search) drawsNow(ctx context.Context) bool {
-	every := s.options.Thompson
-	return every > 0 && s.noise == surrogate.Noisy && s.mace == nil && !s.r.Encoding.Discrete() &&
-		(s.first+s.picked)%every == 0 && ctx.Err() == nil
 }
 
 // sample returns the place of the minimum of one function drawn from the posterior
