@@ -131,6 +131,7 @@ type Options struct {
 	Noise       Noise
 	TrustRegion bool
 	Escape      bool
+	Plateaus    bool
 }
 
 // Settings returns the settings with HEBO's defaults.
@@ -181,6 +182,7 @@ func Settings() setting.Set {
 		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters are held on to: after n evaluations they count to the power of this over n; 0 means a tenth of the budget."},
 		{Name: "trustRegion", Default: false, Doc: "Choose every second point within a box around the best one that grows with success and shrinks without (as in TuRBO): for objectives of many parameters and narrow valleys; not for acquisition: mace, fantasy: thompson, and small finite spaces."},
 		{Name: "escape", Default: false, Doc: "Draw every second point at random while the search has contracted: evaluations are noisy, and half of the latest 16 points were practically where others had been. Of n trials at most 2√n are drawn so. For objectives with plateaus and several basins; not for finite spaces."},
+		{Name: "plateaus", Default: true, Doc: "Keep away from places where three points or more, within a twentieth of each parameter's range, gave exactly the same value, and no more gave others: the objective, an accuracy for instance, is flat around there. Not for acquisition: mace, fantasy: thompson, and small finite spaces."},
 		{
 			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
 			Doc: "Whether evaluations of one point differ. With auto that is learnt from points that were evaluated twice, which in a finite space only other programs tell; with yes, and replicate, points of a finite space are evaluated again, too, and after the last one has been the study goes on; with no, the best value is the one that is recommended; while nothing tells in a finite space, value and model count alike.",
@@ -226,6 +228,7 @@ func FromSettings(v setting.Values) Options {
 		PriorWeight: v.Float("priorWeight"),
 		TrustRegion: v.Bool("trustRegion"),
 		Escape:      v.Bool("escape"),
+		Plateaus:    v.Bool("plateaus"),
 		Noise:       Noise(v.String("noise")),
 	}
 }

@@ -39,10 +39,11 @@ func (s *search) improve(ctx context.Context, starts []spot) spot {
 		}
 	}
 	spots = append(spots, s.climb(ctx, spots)...)
-	best := spots[0]
+	best, flat := spots[0], s.flats.around(spots[0].x)
 	for _, candidate := range spots[1:] {
-		if candidate.value > best.value {
-			best = candidate
+		beside := s.flats.around(candidate.x)
+		if flat && !beside || flat == beside && candidate.value > best.value {
+			best, flat = candidate, beside
 		}
 	}
 	return best

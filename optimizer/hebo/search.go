@@ -60,6 +60,8 @@ type search struct {
 	// seen holds all that was observed: only replicas repeat it.
 	seen     map[string]bool
 	repeated int      // completed evaluations of a point that had completed before
+	flats    *flats   // nil where the objective is flat nowhere
+	flat     []bool   // of the places, whether it is around them
 	trail    *trail   // nil where no point is drawn at random
 	sampled  *sampled // nil where no function was drawn
 	memory   *memory
@@ -116,6 +118,12 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	}
 	s.prior = s.believed(s.places)
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
+	if s.flats = s.newFlats(); s.flats != nil {
+		s.flat = make([]bool, len(s.places))
+		for i, p := range s.places {
+			s.flat[i] = s.flats.around(p.x)
+		}
+	}
 	s.evaluated = len(known)
 	s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
 	mean, _ := s.at.Posterior()
@@ -218,7 +226,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 			values[i] = s.value(mean.RawRowView(row), variance[row], s.places[i].x, s.logP[i]) + s.prior[i]
 		}
 	}
-	starts := s.starts(values)
+	starts := s.starts(s.flats.avoid(values, s.flat))
 	if len(starts) == 0 && s.r.Encoding.Discrete() {
 		if again, found := s.again(false); found {
 			return s.repeat(again), true
