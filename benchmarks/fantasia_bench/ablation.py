@@ -29,6 +29,7 @@ _PARTS = (
     ({"replicate": True}, "replication"),
     ({"escape": False}, "no escape"),
     ({"escape": True}, "escape"),
+    ({"plateaus": False}, "plateaus not left"),
 )
 
 _DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "study-file.md")
