@@ -56,7 +56,7 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 		b.width = hi - lo
 		b.points = m.kernel.Prepare(m.hyper.Kernel, c.x.Slice(lo, hi, 0, d).(*mat.Dense), false)
 		b.data = linalg.NewColumns(m.Len(), hi-lo)
-		m.points.Cross(b.columns(), b.points)
+		m.points.Cross(firstColumns(b.data, b.width), b.points)
 		b.points.Diag(c.prior[lo:hi])
 		m.factor.SolveL(b.data)
 		linalg.AddRows(c.mean[lo:hi], m.beta, b.data)
@@ -65,12 +65,11 @@ func (f *Fantasies) Candidates(x mat.Matrix) *Candidates {
 	return c
 }
 
-// columns returns a view of the block's columns that are candidates.
-func (b *candidateBlock) columns() *mat.Dense {
-	raw := b.data
-	raw.Cols = b.width
+// firstColumns returns a view of the first n columns of m.
+func firstColumns(m blas64.General, n int) *mat.Dense {
+	m.Cols = n
 	var view mat.Dense
-	view.SetRawMatrix(raw)
+	view.SetRawMatrix(m)
 	return &view
 }
 

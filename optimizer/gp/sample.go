@@ -21,8 +21,7 @@ func (m *Model) Sample(x, z mat.Matrix) (*mat.Dense, error) {
 	}
 	points := m.kernel.Prepare(m.hyper.Kernel, at, false)
 	explained := linalg.NewColumns(m.Len(), rows)
-	columns := candidateBlock{width: rows, data: explained}
-	m.points.Cross(columns.columns(), points)
+	m.points.Cross(firstColumns(explained, rows), points)
 	m.factor.SolveL(explained)
 	mean := make([]float64, rows)
 	linalg.AddRows(mean, m.beta, explained)
