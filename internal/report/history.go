@@ -4,7 +4,6 @@ package report
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -29,15 +28,11 @@ func NewHistory(trials []record.Trial, direction study.Direction) History {
 		}
 	}
 	slices.SortFunc(done, func(a, b *record.Trial) int { return cmp.Compare(a.Ended, b.Ended) })
-	better := math.Min
-	if direction == study.Maximize {
-		better = math.Max
-	}
 	var h History
 	for i, t := range done {
 		best := *t.Value
-		if i > 0 {
-			best = better(best, h.Best[i-1])
+		if i > 0 && !direction.Better(best, h.Best[i-1]) {
+			best = h.Best[i-1]
 		}
 		h.Trials = append(h.Trials, t.Number)
 		h.Values = append(h.Values, *t.Value)

@@ -91,7 +91,7 @@ func (h History) window(direction study.Direction) (low, high float64) {
 	slices.Sort(sorted)
 	last := len(sorted) - 1
 	tenth := last / 10
-	if direction == study.Maximize {
+	if direction.Better(sorted[last], sorted[0]) {
 		return min(sorted[tenth], h.Best[0]), sorted[last]
 	}
 	return sorted[0], max(sorted[last-tenth], h.Best[0])
