@@ -10,7 +10,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/optimizer/transform"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // fitUsed fits the model that the optimiser uses by default.
@@ -41,10 +40,7 @@ func (e *examination) rand() *rand.Rand {
 func (e *examination) values(d *surrogate.Data) []float64 {
 	values := make([]float64, len(d.Of))
 	for row, i := range d.Of {
-		values[row] = e.problem.Observations[i].Value
-		if e.problem.Direction == study.Maximize {
-			values[row] = -values[row]
-		}
+		values[row] = e.problem.Direction.Cost(e.problem.Observations[i].Value)
 	}
 	return values
 }
