@@ -64,7 +64,7 @@ func parse(line []byte) (request, error) {
 	decoder.UseNumber()
 	if err := decoder.Decode(&r); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return r, fmt.Errorf("not a request: %s: %s is not accepted: %s", wrong.Field, wrong.Value, accepted(wrong.Type))
+			return r, fmt.Errorf("not a request: %s: %s is not accepted; want %s", wrong.Field, wrong.Value, accepted(wrong.Type))
 		}
 		return r, fmt.Errorf("not a request: %w", err)
 	}
