@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// UnmarshalJSON reads a result. A metric that is null is an error: read as a
-// plain map it would silently become 0.
+// UnmarshalJSON decodes a result. A null metric is an error: in a plain map it would
+// silently become 0.
 func (r *Result) UnmarshalJSON(data []byte) error {
 	type plain Result
 	var v struct {
@@ -24,7 +24,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a measurement, with the same care as a result.
+// UnmarshalJSON decodes a measurement with the same checks as a result.
 func (m *Measurement) UnmarshalJSON(data []byte) error {
 	type plain Measurement
 	var v struct {
@@ -59,7 +59,7 @@ func (m *metrics) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// checkPoint holds a point to the types that study.Point allows.
+// checkPoint checks that a point has only the types that study.Point allows.
 func checkPoint(p study.Point) error {
 	for name, v := range p {
 		if name == "" {
