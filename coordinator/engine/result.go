@@ -23,7 +23,7 @@ func (e *Engine) finished(r *messaging.Result) {
 		e.archive(r, Unknown, "the leader knows no such attempt")
 		return
 	}
-	read := interpret(r)
+	read := interpret(r, len(e.spec.Study.Spec.Objectives()))
 	switch {
 	case e.on(guardDuplicate) && a.State != study.AttemptOpen && a.Worker == r.Worker && a.Outcome == read.outcome:
 		e.receipt(r, Duplicate)
@@ -42,16 +42,20 @@ func (e *Engine) finished(r *messaging.Result) {
 	}
 }
 
-// reading is what a result says, made safe: an outcome that is known, and a
-// value that is finite where it is completed.
+// reading is what a result says, made safe: an outcome that is known, and where
+// it is completed a finite value for each objective.
 type reading struct {
 	outcome messaging.Outcome
 	failure *messaging.Failure
 }
 
-// interpret reads a result. A completed evaluation without a finite value has
-// diverged: infeasible, which is an answer. An unknown outcome is a failure.
-func interpret(r *messaging.Result) reading {
+// unreadable is the reason of a failure that is the result's own.
+const unreadable = "unreadable result"
+
+// interpret reads a result of a study with a number of objectives. A completed
+// evaluation without a finite value has diverged: infeasible, which is an answer.
+// An unknown outcome, or another number of values, is a failure.
+func interpret(r *messaging.Result, objectives int) reading {
 	failure := r.Failure
 	if failure != nil && len(failure.Message) > messaging.MaxMessage {
 		f := *failure
@@ -60,7 +64,14 @@ func interpret(r *messaging.Result) reading {
 	}
 	switch r.Outcome {
 	case messaging.OutcomeCompleted:
-		if r.Value != nil && finite(*r.Value) {
+		n := len(r.Values)
+		if n > 0 && n != objectives {
+			return reading{messaging.OutcomeFailed, &messaging.Failure{
+				Reason:  unreadable,
+				Message: fmt.Sprintf("%d values, the study has %d objectives", n, objectives),
+			}}
+		}
+		if n > 0 && allFinite(r.Values) {
 			return reading{messaging.OutcomeCompleted, nil}
 		}
 		if failure == nil {
@@ -72,7 +83,7 @@ func interpret(r *messaging.Result) reading {
 		return reading{r.Outcome, failure}
 	default:
 		return reading{messaging.OutcomeFailed, &messaging.Failure{
-			Reason:  "unreadable result",
+			Reason:  unreadable,
 			Message: clip(fmt.Sprintf("outcome %q is none of completed, failed, timeout, infeasible, handed-back, cancelled", r.Outcome)),
 		}}
 	}
@@ -92,8 +103,7 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read r
 	if read.outcome == messaging.OutcomeInfeasible {
 		e.endTrial(t, study.TrialInfeasible)
 	} else {
-		value := *r.Value
-		t.rec.Value, t.rec.Metrics = &value, finiteMetrics(r.Metrics)
+		t.rec.Values, t.rec.Metrics = slices.Clone(r.Values), finiteMetrics(r.Metrics)
 		e.endTrial(t, study.TrialCompleted)
 	}
 	e.avoidFailing()

@@ -201,7 +201,7 @@ func (s *simWorker) evaluated(id messaging.AttemptID) {
 			key := report{s.name, id}
 			w.reported[key] = append(w.reported[key], value)
 		}
-		r.Value = &value
+		r.Values = []float64{value}
 	}
 	s.finish(r)
 }
@@ -316,7 +316,7 @@ func (w *world) forge() {
 	value := -1.0
 	w.claims = append(w.claims, &messaging.Claim{AttemptID: id, Worker: "stranger", At: w.now})
 	w.results = append(w.results, &messaging.Result{
-		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Value: &value, Started: w.now, Ended: w.now,
+		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Started: w.now, Ended: w.now,
 	})
 	w.arrived()
 	w.arrived()

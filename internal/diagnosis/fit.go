@@ -41,7 +41,7 @@ func (e *examination) rand() *rand.Rand {
 func (e *examination) values(d *surrogate.Data) []float64 {
 	values := make([]float64, len(d.Of))
 	for row, i := range d.Of {
-		values[row] = e.problem.Observations[i].Value
+		values[row] = e.problem.Observations[i].Values.First()
 		if e.problem.Direction == study.Maximize {
 			values[row] = -values[row]
 		}

@@ -24,7 +24,7 @@ type History struct {
 func NewHistory(trials []record.Trial, direction study.Direction) History {
 	var done []*record.Trial
 	for i := range trials {
-		if t := &trials[i]; t.State == study.TrialCompleted && t.Value != nil {
+		if t := &trials[i]; t.State == study.TrialCompleted && len(t.Values) > 0 {
 			done = append(done, t)
 		}
 	}
@@ -35,12 +35,12 @@ func NewHistory(trials []record.Trial, direction study.Direction) History {
 	}
 	var h History
 	for i, t := range done {
-		best := *t.Value
+		best := t.Values.First()
 		if i > 0 {
 			best = better(best, h.Best[i-1])
 		}
 		h.Trials = append(h.Trials, t.Number)
-		h.Values = append(h.Values, *t.Value)
+		h.Values = append(h.Values, t.Values.First())
 		h.Best = append(h.Best, best)
 	}
 	return h

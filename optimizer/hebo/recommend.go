@@ -82,7 +82,7 @@ func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimiz
 	best := lowest(outcomes, 1)[0]
 	o := p.Observations[m.Data.Of[completed[best]]]
 	expected, spread := m.Data.Moments(mean[best], variance[best])
-	value, sd := finite(exact*o.Value+(1-exact)*expected), finite(mixtureSD(exact, o.Value, expected, spread))
+	value, sd := finite(exact*o.Values.First()+(1-exact)*expected), finite(mixtureSD(exact, o.Values.First(), expected, spread))
 	if value == nil || sd == nil {
 		return nil
 	}
@@ -103,12 +103,12 @@ func bestValue(p *optimizer.Problem) *optimizer.Recommendation {
 		if o.Outcome != optimizer.OutcomeCompleted {
 			continue
 		}
-		better := best == nil || o.Value < best.Mean
+		better := best == nil || o.Values.First() < best.Mean
 		if best != nil && p.Direction == study.Maximize {
-			better = o.Value > best.Mean
+			better = o.Values.First() > best.Mean
 		}
 		if better {
-			best = &optimizer.Recommendation{Trial: o.Trial, Mean: o.Value, Point: o.Point}
+			best = &optimizer.Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.Point}
 		}
 	}
 	return best

@@ -51,7 +51,7 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 	for i, o := range p.Observations {
 		values[i] = math.Inf(1)
 		if o.Outcome == optimizer.OutcomeCompleted {
-			values[i] = min(max(d.sign*o.Value, -math.MaxFloat64), math.MaxFloat64)
+			values[i] = min(max(d.sign*o.Values.First(), -math.MaxFloat64), math.MaxFloat64)
 			worst = max(worst, values[i])
 			d.Completed++
 		}

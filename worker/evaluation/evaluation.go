@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // The causes of an evaluation's end before its time, found with Stopped.
@@ -61,7 +62,7 @@ type Job struct {
 // Ending is how an evaluation ended. The fields are those of messaging.Result.
 type Ending struct {
 	Outcome    messaging.Outcome
-	Value      *float64
+	Values     study.Values
 	Metrics    map[string]float64
 	Failure    *messaging.Failure
 	Checkpoint string
