@@ -23,9 +23,9 @@ func (e *Engine) finished(r *messaging.Result) {
 		e.archive(r, Unknown, "the leader knows no such attempt")
 		return
 	}
-	read := interpret(r, len(e.spec.Study.Spec.Objectives()))
+	read := interpret(&e.spec.Study.Spec, r)
 	switch {
-	case e.on(guardDuplicate) && a.State != study.AttemptOpen && a.Worker == r.Worker && a.Outcome == read.outcome:
+	case e.on(guardDuplicate) && Repeated(&e.spec.Study.Spec, &t.rec, r):
 		e.receipt(r, Duplicate)
 	case t.rec.State.Terminal() && e.on(guardTerminal):
 		e.archive(r, Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
@@ -42,6 +42,16 @@ func (e *Engine) finished(r *messaging.Result) {
 	}
 }
 
+// Repeated reports whether a result is the one that ended its attempt of a trial,
+// sent again because its receipt was lost.
+func Repeated(spec *study.Spec, t *record.Trial, r *messaging.Result) bool {
+	if r.Attempt < 1 || r.Attempt > len(t.Attempts) {
+		return false
+	}
+	a := &t.Attempts[r.Attempt-1]
+	return a.State != study.AttemptOpen && a.Nonce == r.Nonce && a.Worker == r.Worker && a.Outcome == interpret(spec, r).outcome
+}
+
 // reading is what a result says, made safe: an outcome that is known, and where
 // it is completed a finite value for each objective.
 type reading struct {
@@ -52,10 +62,10 @@ type reading struct {
 // unreadable is the reason of a failure that is the result's own.
 const unreadable = "unreadable result"
 
-// interpret reads a result of a study with a number of objectives. A completed
+// interpret reads a result of a study. A completed
 // evaluation without a finite value has diverged: infeasible, which is an answer.
 // An unknown outcome, or another number of values, is a failure.
-func interpret(r *messaging.Result, objectives int) reading {
+func interpret(spec *study.Spec, r *messaging.Result) reading {
 	failure := r.Failure
 	if failure != nil && len(failure.Message) > messaging.MaxMessage {
 		f := *failure
@@ -64,7 +74,7 @@ func interpret(r *messaging.Result, objectives int) reading {
 	}
 	switch r.Outcome {
 	case messaging.OutcomeCompleted:
-		n := len(r.Values)
+		n, objectives := len(r.Values), len(spec.Objectives())
 		if n > 0 && n != objectives {
 			return reading{messaging.OutcomeFailed, &messaging.Failure{
 				Reason:  unreadable,
