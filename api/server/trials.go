@@ -9,8 +9,8 @@ import (
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/view"
 )
 
 // scanSize is how many trials are read at a time where a filter drops some.

@@ -1,0 +1,330 @@
+package diagnosis_test
+
+import (
+	gocmp "cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// evaluated returns a problem whose observations are n points of a space by the
+// Sobol sequence, evaluated by f of the coordinates in the unit cube, each
+// repeated so many times.
+func evaluated(t *testing.T, space *study.Space, n, repeats int, f func(x []float64, rng *rand.Rand) float64) *optimizer.Problem {
+	t.Helper()
+	p := &optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: n * repeats, Parallelism: 4, Seed: 1, First: 1}
+	suggestions, _, err := sobol.New().Suggest(t.Context(), p, nil, n, optimizer.NewRand(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoding, rng := optimizer.NewEncoding(space), rand.New(rand.NewPCG(3, 3))
+	for _, s := range suggestions {
+		for range repeats {
+			p.Observations = append(p.Observations, optimizer.Observation{
+				Trial: len(p.Observations) + 1, Point: s.Point,
+				Outcome: optimizer.OutcomeCompleted, Value: f(encoding.Encode(s.Point), rng),
+			})
+		}
+	}
+	return p
+}
+
+// named returns a study of the default algorithm.
+func named(name string, settings map[string]any) *study.Study {
+	s := &study.Study{Metadata: study.Metadata{Name: name}}
+	s.Spec.Algorithm.Settings = settings
+	return s
+}
+
+func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
+	t.Helper()
+	r, err := diagnosis.Of(t.Context(), named("synthetic", nil), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Errorf("a report that is no JSON: %v", err)
+	}
+	return r
+}
+
+// bowl is a smooth function of its first two coordinates, from 0 to 2.
+func bowl(x []float64) float64 { return 4*(x[0]-0.3)*(x[0]-0.3) + math.Abs(x[1]-0.5) }
+
+// The recommended trial is the study's, which has the best value where the study
+// says that there is no noise.
+func TestRecommendedBySettings(t *testing.T) {
+	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 12, 4, func(x []float64, rng *rand.Rand) float64 { return bowl(x) + rng.NormFloat64() })
+	best := slices.MinFunc(p.Observations, func(a, b optimizer.Observation) int { return gocmp.Compare(a.Value, b.Value) }).Trial
+	if got := diagnose(t, p).Noise.Recommended; got == best {
+		t.Fatalf("trial %d, the luckiest, is recommended in spite of noise", got)
+	}
+	r, err := diagnosis.Of(t.Context(), named("exact", map[string]any{"noise": "no"}), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Noise.Recommended != best {
+		t.Errorf("trial %d is recommended with noise: no, want the best one, %d", r.Noise.Recommended, best)
+	}
+}
+
+func TestEvenNoise(t *testing.T) {
+	const sd = 0.1
+	r := diagnose(t, evaluated(t, optimizertest.Cube(t, 3, 0, 1), 16, 4, func(x []float64, rng *rand.Rand) float64 {
+		return bowl(x) + sd*rng.NormFloat64()
+	}))
+	h := r.Heteroscedasticity
+	if h.Groups != diagnosis.ByReplicates || h.Raw.Groups != 16 || h.Raw.Values != 64 {
+		t.Errorf("groups are %s, %+v; want the 16 points with 4 evaluations each", h.Groups, h.Raw)
+	}
+	if h.Raw.Differs() {
+		t.Errorf("even noise is found to differ: %+v", h.Raw)
+	}
+	if s := r.Noise.Replicates; s.Points != 16 || s.Evaluations != 64 || !within(s.SD, sd, 0.25) {
+		t.Errorf("replicates %+v, want 64 of 16 points with an sd of %v", s, sd)
+	}
+	if share := sd * sd / (sd*sd + r.Noise.Signal*r.Noise.Signal); !within(r.Noise.Share, share, 0.5) || r.Noise.AtMost != r.Noise.Share {
+		t.Errorf("the noise's share is %v to %v, want %v", r.Noise.Share, r.Noise.AtMost, share)
+	}
+	if !within(r.Noise.SD, sd, 0.4) {
+		t.Errorf("the model's noise is %v, want %v", r.Noise.SD, sd)
+	}
+}
+
+// within reports whether got is want but for a share of it.
+func within(got, want, share float64) bool { return math.Abs(got-want) <= share*want }
+
+// Noise that grows with the value, as of a loss in its log, is found, by repeated
+// points and by the model's errors, and the output transform evens it out.
+func TestNoiseThatGrows(t *testing.T) {
+	grows := func(x []float64, rng *rand.Rand) float64 {
+		return math.Exp(3*(x[0]+x[1]+x[2]) + 0.3*rng.NormFloat64()) // its log is nearly normal
+	}
+	space := optimizertest.Cube(t, 3, 0, 1)
+	for name, c := range map[string]struct {
+		p    *optimizer.Problem
+		want diagnosis.Grouping
+	}{
+		"repeated": {evaluated(t, space, 12, 6, grows), diagnosis.ByReplicates},
+		"once":     {evaluated(t, space, 80, 1, grows), diagnosis.ByResiduals},
+	} {
+		r := diagnose(t, c.p)
+		h := r.Heteroscedasticity
+		if h.Groups != c.want {
+			t.Errorf("%s: groups are %s, want %s", name, h.Groups, c.want)
+		}
+		if !h.Raw.Differs() || h.Transformed == nil || h.Transformed.Differs() {
+			t.Errorf("%s: raw %+v, transformed %+v; want a difference that the transform removes", name, h.Raw, h.Transformed)
+		}
+		if r.Transform.Effect != diagnosis.Helps || r.Transform.Evidence < 10 {
+			t.Errorf("%s: the transform of a lognormal gains %+v", name, r.Transform)
+		}
+		if !advised(r, "keep `transform: true`") {
+			t.Errorf("%s: the advice is %q", name, r.Advice)
+		}
+	}
+}
+
+// Where no point is evaluated twice and the model predicts little, noise is not
+// ruled out, however smooth a function the model takes it for.
+func TestNoiseWithoutReplicates(t *testing.T) {
+	r := diagnose(t, evaluated(t, optimizertest.Cube(t, 3, 0, 1), 40, 1, func(x []float64, rng *rand.Rand) float64 {
+		return x[0] + rng.NormFloat64() // 92% of the variance is noise
+	}))
+	if r.Noise.Replicates != nil || r.Noise.AtMost < 0.7 || !advised(r, "read `recommended`, not `best`") {
+		t.Errorf("the noise's share is %v to %v: %q", r.Noise.Share, r.Noise.AtMost, r.Advice)
+	}
+}
+
+func advised(r *diagnosis.Report, words string) bool {
+	return strings.Contains(strings.Join(r.Advice, "\n"), words)
+}
+
+// A function whose every change lies near one bound needs warped inputs.
+func TestFunctionThatNeedsWarping(t *testing.T) {
+	space := optimizertest.Cube(t, 1, 0, 1)
+	bent := diagnose(t, evaluated(t, space, 60, 1, func(x []float64, rng *rand.Rand) float64 {
+		return math.Sin(14*math.Pow(x[0], 8)) + 0.01*rng.NormFloat64()
+	}))
+	if bent.Warp.Effect != diagnosis.Helps || bent.Warp.Evidence < 10 || !advised(bent, "keep `warp: true`") {
+		t.Errorf("warping gains %+v where all that happens does so near a bound: %q", bent.Warp, bent.Advice)
+	}
+	even := diagnose(t, evaluated(t, space, 60, 1, func(x []float64, rng *rand.Rand) float64 {
+		return math.Sin(9*x[0]) + 0.1*rng.NormFloat64()
+	}))
+	if even.Warp.Effect != diagnosis.Neither || !advised(even, "`warp: false` is as good here.") {
+		t.Errorf("warping gains %+v where the function is as rough everywhere: %q", even.Warp, even.Advice)
+	}
+}
+
+// The parts of a sum have the variances of their terms, and what is not looked at
+// has none.
+func TestImportance(t *testing.T) {
+	space := optimizertest.Space(t, []study.Parameter{
+		{Name: "lr", Type: study.Float, Min: at(1e-4), Max: at(1), Scale: study.Log},
+		{Name: "idle", Type: study.Float, Min: at(0), Max: at(1)},
+		{Name: "kind", Type: study.Categorical, Values: []any{"a", "b"}},
+		{Name: "seed", Type: study.Fixed, Value: int64(1)},
+	}, nil)
+	p := evaluated(t, space, 64, 1, func(x []float64, _ *rand.Rand) float64 {
+		return 2*x[0] + math.Round(x[2]) // of variances 4/12 and 1/4
+	})
+	p.Direction = study.Maximize
+	r := diagnose(t, p)
+	want := map[string]float64{"lr": 4.0 / 7, "kind": 3.0 / 7, "idle": 0}
+	if len(r.Importance) != 3 || r.Importance[0].Parameter != "lr" || r.Importance[2].Parameter != "idle" {
+		t.Fatalf("importances are %+v, want those of lr, kind and idle", r.Importance)
+	}
+	for _, i := range r.Importance {
+		if math.Abs(i.First-want[i.Parameter]) > 0.06 || math.Abs(i.Total-want[i.Parameter]) > 0.06 {
+			t.Errorf("the importance of %s is %+v, want %v", i.Parameter, i, want[i.Parameter])
+		}
+	}
+	if !advised(r, "Hardly any effect within its range: idle.") || r.Explained < 0.95 {
+		t.Errorf("advice %q for a model that explains %v", r.Advice, r.Explained)
+	}
+	if r.Noise.Share > 0.02 || r.Noise.Replicates != nil {
+		t.Errorf("a function without noise has %+v", r.Noise)
+	}
+	best := p.Observations[r.Noise.Best-1].Value
+	for _, o := range p.Observations {
+		if o.Value > best {
+			t.Errorf("trial %d has %v, more than the best, %v", o.Trial, o.Value, best)
+		}
+	}
+}
+
+func at(v float64) *float64 { return &v }
+
+func TestConflict(t *testing.T) {
+	r := diagnose(t, evaluated(t, optimizertest.Cube(t, 2, 0, 1), 30, 1, func(x []float64, _ *rand.Rand) float64 { return bowl(x) }))
+	c := r.Conflict
+	if len(c.Pairs) != 3 || c.Points != 1024 || c.Front < 1 || c.Front > c.Points {
+		t.Fatalf("the conflict is %+v", c)
+	}
+	for _, p := range c.Pairs {
+		if math.Abs(p.Spearman) > 1 || math.Abs(p.Kendall) > 1 || p.Top < 0 || p.Top > 1 || p.Rank < 1 || p.Rank > c.Points {
+			t.Errorf("a pair is %+v", p)
+		}
+	}
+	for _, name := range []string{"EI", "PI", "UCB"} {
+		if share, ok := c.Dominated[name]; ok && !(share >= 0 && share <= 1+1e-9) {
+			t.Errorf("%v of the best by %s are dominated", share, name)
+		}
+	}
+}
+
+// Where a corner was searched and the rest was not, improvement is likely in the corner
+// and the bound is best far from it; where all of a plain slope is known they agree.
+func TestConflictIsFound(t *testing.T) {
+	slope := func(x []float64, _ *rand.Rand) float64 { return 3*x[0] + x[1] }
+	known := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 60, 1, slope)
+	corner := *known
+	corner.Observations = slices.DeleteFunc(slices.Clone(known.Observations), func(o optimizer.Observation) bool {
+		return o.Point["x1"].(float64) > 0.6 || o.Point["x2"].(float64) > 0.6
+	})
+	const advice = "acquisition functions conflict"
+	said := func(r *diagnosis.Report) bool {
+		return slices.ContainsFunc(r.Advice, func(s string) bool { return strings.Contains(s, advice) })
+	}
+	least := func(r *diagnosis.Report) float64 {
+		rho := 1.0
+		for _, p := range r.Conflict.Pairs {
+			rho = min(rho, p.Spearman)
+		}
+		return rho
+	}
+	agreed, apart := diagnose(t, known), diagnose(t, &corner)
+	if least(agreed) < 0.8 || said(agreed) {
+		t.Errorf("on a known slope the rankings correlate by %v, and the advice is %q", least(agreed), agreed.Advice)
+	}
+	if least(apart) > 0.5 || !said(apart) {
+		t.Errorf("with only a corner known the rankings correlate by %v, and the advice is %q", least(apart), apart.Advice)
+	}
+}
+
+func TestMixedSpace(t *testing.T) {
+	p := evaluated(t, optimizertest.Mixed(t), 40, 1, func(x []float64, rng *rand.Rand) float64 { return x[0] + 0.1*rng.NormFloat64() })
+	for i := range 5 {
+		p.Observations[i].Outcome = optimizer.OutcomeFailed
+	}
+	r := diagnose(t, p)
+	if r.Completed != 35 || r.LeftOut != 5 || r.Used != 35 {
+		t.Errorf("%d completed, %d left out, %d used; want 35, 5, 35", r.Completed, r.LeftOut, r.Used)
+	}
+	if len(r.Importance) != 9 || r.Importance[0].Parameter != "lr" {
+		t.Errorf("importances are %+v, want nine, lr's first", r.Importance)
+	}
+}
+
+func TestTooLittle(t *testing.T) {
+	space := optimizertest.Cube(t, 2, 0, 1)
+	value := func(x []float64, _ *rand.Rand) float64 { return x[0] }
+	few := evaluated(t, space, 12, 1, value)
+	for i := range 3 {
+		few.Observations[i].Outcome = optimizer.OutcomeInfeasible
+	}
+	fixed := evaluated(t, optimizertest.Space(t, []study.Parameter{{Name: "a", Type: study.Fixed, Value: int64(1)}}, nil), 1, 1, func([]float64, *rand.Rand) float64 { return 0 })
+	for range 20 {
+		o := fixed.Observations[0]
+		o.Value = float64(len(fixed.Observations))
+		fixed.Observations = append(fixed.Observations, o)
+	}
+	for name, c := range map[string]struct {
+		p    *optimizer.Problem
+		want string
+	}{
+		"none":   {&optimizer.Problem{Space: space}, "0 completed trials, a diagnosis needs at least 10"},
+		"few":    {few, "9 completed trials, a diagnosis needs at least 10"},
+		"alike":  {evaluated(t, space, 12, 1, func([]float64, *rand.Rand) float64 { return 0.5 }), "all 12 completed trials have the value 0.5"},
+		"a knob": {fixed, "no parameter has more than one value"},
+	} {
+		if r, err := diagnosis.Of(t.Context(), named("small", nil), c.p); !errors.Is(err, diagnosis.ErrTooLittle) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %+v, %v; want %q", name, r, err, c.want)
+		}
+	}
+}
+
+// Whatever the values, there is a report that is JSON, or a sentence.
+func TestDegenerate(t *testing.T) {
+	space := optimizertest.Cube(t, 2, 0, 1)
+	for name, f := range map[string]func([]float64, *rand.Rand) float64{
+		"huge":    func(x []float64, _ *rand.Rand) float64 { return 1e300 * x[0] },
+		"largest": func(x []float64, _ *rand.Rand) float64 { return math.Copysign(math.MaxFloat64, x[0]-0.5) },
+		"tiny":    func(x []float64, _ *rand.Rand) float64 { return 1e-300 * x[0] },
+		"outlier": func(x []float64, rng *rand.Rand) float64 { return x[0] + 1e12*math.Floor(rng.Float64()+0.1) },
+		"plateau": func(x []float64, _ *rand.Rand) float64 { return math.Max(0, x[0]-0.9) },
+		"noise":   func(_ []float64, rng *rand.Rand) float64 { return rng.NormFloat64() },
+	} {
+		t.Run(name, func(t *testing.T) { diagnose(t, evaluated(t, space, 24, 1, f)) })
+	}
+	one := evaluated(t, space, 1, 20, func(_ []float64, rng *rand.Rand) float64 { return rng.NormFloat64() })
+	if r := diagnose(t, one); r.Noise.Replicates == nil || r.Noise.Replicates.Evaluations != 20 {
+		t.Errorf("20 evaluations of one point: %+v", r.Noise)
+	}
+}
+
+func TestDeterministicAndCancelled(t *testing.T) {
+	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 20, 1, func(x []float64, rng *rand.Rand) float64 { return bowl(x) + 0.1*rng.NormFloat64() })
+	if diff := cmp.Diff(diagnose(t, p), diagnose(t, p)); diff != "" {
+		t.Errorf("two reports of one study differ:\n%s", diff)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := diagnosis.Of(ctx, named("cancelled", nil), p); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled diagnosis: %v", err)
+	}
+}
