@@ -23,39 +23,40 @@ type Files struct {
 	CA string
 	// Cert and Key are the program's own, for a server that asks for them.
 	Cert, Key string
-	// flag is the start of the flags' names: nats for --nats-ca.
-	flag string
+	// Flag is the start of the flags' names, for errors: nats for --nats-ca.
+	Flag string
 }
 
-func (t *Files) flags(f *pflag.FlagSet, flag, server string) {
-	t.flag = flag
+// Flags adds the flags, whose names begin with flag.
+func (t *Files) Flags(f *pflag.FlagSet, flag, server string) {
+	t.Flag = flag
 	f.StringVar(&t.CA, flag+"-ca", "", "file of the certificates that "+server+"'s must be signed by, in PEM; turns TLS on (default: the system's, where the address asks for TLS)")
 	f.StringVar(&t.Cert, flag+"-cert", "", "file of this program's own certificate for "+server+", in PEM")
 	f.StringVar(&t.Key, flag+"-key", "", "file of the certificate's key, in PEM")
 }
 
-// given reports whether any flag asks for TLS.
-func (t *Files) given() bool { return t.CA != "" || t.Cert != "" || t.Key != "" }
+// Given reports whether any flag asks for TLS.
+func (t *Files) Given() bool { return t.CA != "" || t.Cert != "" || t.Key != "" }
 
-// check reads every file once.
-func (t *Files) check() error {
+// Check reads every file once.
+func (t *Files) Check() error {
 	if (t.Cert == "") != (t.Key == "") {
-		return fmt.Errorf("--%s-cert and --%s-key: give both or neither", t.flag, t.flag)
+		return fmt.Errorf("--%s-cert and --%s-key: give both or neither", t.Flag, t.Flag)
 	}
-	_, err := t.config()
+	_, err := t.Config()
 	return err
 }
 
 // ca is the flag of CA.
 func (t *Files) ca() string {
-	if t.flag == "" {
+	if t.Flag == "" {
 		return "--ca"
 	}
-	return "--" + t.flag + "-ca"
+	return "--" + t.Flag + "-ca"
 }
 
-// roots reads the certificates to trust; nil means the system's.
-func (t *Files) roots() (*x509.CertPool, error) {
+// Roots reads the certificates to trust; nil means the system's.
+func (t *Files) Roots() (*x509.CertPool, error) {
 	if t.CA == "" {
 		return nil, nil
 	}
@@ -70,24 +71,24 @@ func (t *Files) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// own reads the program's own certificate.
-func (t *Files) own() (tls.Certificate, error) {
+// Own reads the program's own certificate.
+func (t *Files) Own() (tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return c, fmt.Errorf("--%s-cert %s and --%s-key %s: %w", t.flag, t.Cert, t.flag, t.Key, err)
+		return c, fmt.Errorf("--%s-cert %s and --%s-key %s: %w", t.Flag, t.Cert, t.Flag, t.Key, err)
 	}
 	return c, nil
 }
 
-// config is what the files say now.
-func (t *Files) config() (*tls.Config, error) {
-	roots, err := t.roots()
+// Config is what the files say now.
+func (t *Files) Config() (*tls.Config, error) {
+	roots, err := t.Roots()
 	if err != nil {
 		return nil, err
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	if t.Cert != "" {
-		own, err := t.own()
+		own, err := t.Own()
 		if err != nil {
 			return nil, err
 		}
@@ -99,36 +100,38 @@ func (t *Files) config() (*tls.Config, error) {
 // Password is a user and the file of its password.
 type Password struct {
 	User, File string
-	flag       string
+	// Flag is the start of the flags' names, for errors: nats for --nats-user.
+	Flag string
 }
 
-func (p *Password) flags(f *pflag.FlagSet, flag, server string) {
-	p.flag = flag
+// Flags adds the flags, whose names begin with flag.
+func (p *Password) Flags(f *pflag.FlagSet, flag, server string) {
+	p.Flag = flag
 	f.StringVar(&p.User, flag+"-user", "", "user of "+server)
 	f.StringVar(&p.File, flag+"-password-file", "", "file of the user's password")
 }
 
-// check reads the file once.
-func (p *Password) check() error {
+// Check reads the file once.
+func (p *Password) Check() error {
 	if (p.User == "") != (p.File == "") {
-		return fmt.Errorf("--%s-user and --%s-password-file: give both or neither", p.flag, p.flag)
+		return fmt.Errorf("--%s-user and --%s-password-file: give both or neither", p.Flag, p.Flag)
 	}
 	if p.User == "" {
 		return nil
 	}
-	_, err := p.read()
+	_, err := p.Read()
 	return err
 }
 
-// read is the password in the file now, without the line's end.
-func (p *Password) read() (string, error) {
+// Read is the password in the file now, without the line's end.
+func (p *Password) Read() (string, error) {
 	data, err := os.ReadFile(p.File)
 	if err != nil {
-		return "", fmt.Errorf("--%s-password-file: %w", p.flag, err)
+		return "", fmt.Errorf("--%s-password-file: %w", p.Flag, err)
 	}
 	password := strings.TrimRight(string(data), "\r\n")
 	if password == "" {
-		return "", fmt.Errorf("--%s-password-file: %w", p.flag, errEmpty(p.File))
+		return "", fmt.Errorf("--%s-password-file: %w", p.Flag, errEmpty(p.File))
 	}
 	return password, nil
 }

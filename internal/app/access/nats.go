@@ -24,26 +24,26 @@ type NATS struct {
 // Flags adds the flags.
 func (n *NATS) Flags(f *pflag.FlagSet) {
 	f.StringVar(&n.Creds, "nats-creds", "", "file of credentials for NATS: a JWT with its NKey's seed, or a seed alone")
-	n.Password.flags(f, "nats", "NATS")
-	n.TLS.flags(f, "nats", "NATS")
+	n.Password.Flags(f, "nats", "NATS")
+	n.TLS.Flags(f, "nats", "NATS")
 }
 
 // Options are the connection's. Every file is checked now and, but for a bare
 // seed, read again whenever the connection is made; what is wrong then goes to
 // the log, as does every other reason why there is no connection.
 func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
-	n.TLS.flag, n.Password.flag = "nats", "nats"
-	if err := errors.Join(n.TLS.check(), n.Password.check()); err != nil {
+	n.TLS.Flag, n.Password.Flag = "nats", "nats"
+	if err := errors.Join(n.TLS.Check(), n.Password.Check()); err != nil {
 		return nil, err
 	}
-	o := &natsOptions{NATS: *n, log: says{log: log}}
+	o := &natsOptions{NATS: *n, log: NewReasons(log)}
 	options := []nats.Option{
 		// The server may know of new credentials a moment before this program's files do.
 		nats.IgnoreAuthErrorAbort(),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { o.log.say("cannot connect to NATS", err) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.log.say("NATS refuses", err) }),
-		nats.ConnectHandler(func(*nats.Conn) { o.log.forget() }),
-		nats.ReconnectHandler(func(*nats.Conn) { o.log.forget() }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { o.log.Say("cannot connect to NATS", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.log.Say("NATS refuses", err) }),
+		nats.ConnectHandler(func(*nats.Conn) { o.log.Forget() }),
+		nats.ReconnectHandler(func(*nats.Conn) { o.log.Forget() }),
 	}
 	if n.Password.User != "" {
 		options = append(options, nats.UserInfoHandler(o.user))
@@ -58,14 +58,14 @@ func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
 		}
 		options = append(options, creds)
 	}
-	if n.TLS.given() {
+	if n.TLS.Given() {
 		options = append(options, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS12}))
 	}
 	if n.TLS.CA != "" {
-		options = append(options, func(o *nats.Options) error { o.RootCAsCB = n.TLS.roots; return nil })
+		options = append(options, func(o *nats.Options) error { o.RootCAsCB = n.TLS.Roots; return nil })
 	}
 	if n.TLS.Cert != "" {
-		options = append(options, func(o *nats.Options) error { o.TLSCertCB = n.TLS.own; return nil })
+		options = append(options, func(o *nats.Options) error { o.TLSCertCB = n.TLS.Own; return nil })
 	}
 	return options, nil
 }
@@ -90,14 +90,14 @@ func fromFile(file string) (nats.Option, error) {
 // natsOptions is what the handlers of one connection share.
 type natsOptions struct {
 	NATS
-	log says
+	log *Reasons
 }
 
 // user reads the password for one try to connect.
 func (o *natsOptions) user() (user, password string) {
-	password, err := o.Password.read()
+	password, err := o.Password.Read()
 	if err != nil {
-		o.log.say("cannot connect to NATS", err)
+		o.log.Say("cannot connect to NATS", err)
 	}
 	return o.Password.User, password
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/design"
@@ -161,15 +163,18 @@ func elect(ts *testscript.TestScript, _ bool, _ []string) {
 // serve serves the backend until stop is called.
 func serve(listener net.Listener, b server.Backend, leader server.Leader) (stop func(), err error) {
 	now := func() time.Time { return servertest.Epoch.Add(90 * time.Second) }
-	path, handler, err := server.New(b, server.Options{Now: now, Leader: leader})
+	ctx, cancel := context.WithCancel(context.Background())
+	path, handler, err := server.New(b, server.Options{Now: now, Leader: leader, Draining: ctx.Done()})
 	if err != nil {
+		cancel()
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(ctx, listener, server.Mux(path, handler, server.Probes{}), slog.New(slog.DiscardHandler))
+		_ = httpserve.Serve(ctx, listener, mux, slog.New(slog.DiscardHandler))
 	}()
 	return func() { cancel(); <-served }, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
@@ -30,10 +31,10 @@ type Options struct {
 	// Etcd and NATS are the addresses of their servers.
 	Etcd, NATS []string
 	// EtcdAccess and NATSAccess are who the coordinator is to them.
-	EtcdAccess access.Etcd
+	EtcdAccess EtcdAccess
 	NATSAccess access.NATS
 	// API is who the coordinator is to callers of its API, and who they must be.
-	API access.API
+	API APIAccess
 	// Listen is where the API is served, Advertise how other replicas reach it
 	// (default: Listen, where that names a host).
 	Listen, Advertise string
@@ -89,7 +90,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	api := server.Options{Leader: c.Leader, Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
+	g, running := errgroup.WithContext(ctx)
+	api := server.Options{Leader: c.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
 	if err := o.API.Options(&api, tel.Logger()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -97,14 +99,14 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("set the API up: %w", err), listener.Close())
 	}
-	mux := server.Mux(path, handler, server.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
+	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
+	mux.Handle(path, handler)
 	tel.Logger().Info("serving", "api", options.Advertise, "replica", o.Name)
 	if o.Ready != nil {
 		o.Ready(options.Advertise)
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return server.Serve(ctx, o.API.Listener(listener), mux, tel.Logger()) })
-	g.Go(func() error { return c.Run(ctx) })
+	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(listener), mux, tel.Logger()) })
+	g.Go(func() error { return c.Run(running) })
 	return g.Wait()
 }
 

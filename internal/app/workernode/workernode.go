@@ -9,12 +9,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"strings"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
@@ -123,6 +122,6 @@ func probe(ctx context.Context, listen string, conn *nats.Conn, tel *telemetry.T
 		}
 		return nil
 	}
-	mux := server.Mux("/fantasia.v1.", http.NotFoundHandler(), server.Probes{Ready: ready, Metrics: tel.MetricsHandler()})
-	return server.Serve(ctx, listener, mux, tel.Logger())
+	mux := httpserve.Mux(httpserve.Probes{Ready: ready, Metrics: tel.MetricsHandler()})
+	return httpserve.Serve(ctx, listener, mux, tel.Logger())
 }

@@ -1,4 +1,4 @@
-package access_test
+package coordinatornode_test
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
@@ -41,7 +43,7 @@ func TestAPI(t *testing.T) {
 	ca.Issue("server", cert, key)
 	digest := sha256.Sum256([]byte("right"))
 	must(t, os.WriteFile(tokens, []byte("me "+hex.EncodeToString(digest[:])+" write\n"), 0o600))
-	a := access.API{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Tokens: tokens}
+	a := coordinatornode.APIAccess{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Tokens: tokens}
 	backend := servertest.NewMemory()
 	var listeners []net.Listener
 	for range 2 {
@@ -55,10 +57,12 @@ func TestAPI(t *testing.T) {
 		must(t, a.Options(&o, silent))
 		path, handler, err := server.New(backend, o)
 		must(t, err)
+		mux := http.NewServeMux()
+		mux.Handle(path, handler)
 		ctx, stop := context.WithCancel(context.Background())
 		served := make(chan error, 1)
 		go func() {
-			served <- server.Serve(ctx, a.Listener(l), server.Mux(path, handler, server.Probes{}), silent)
+			served <- httpserve.Serve(ctx, a.Listener(l), mux, silent)
 		}()
 		t.Cleanup(func() {
 			stop()
@@ -98,14 +102,14 @@ func TestAPI(t *testing.T) {
 func TestAPIErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, test := range []struct {
-		api  access.API
+		api  coordinatornode.APIAccess
 		want string
 	}{
-		{access.API{TLS: access.Files{Cert: missing}}, "--tls-key"},
-		{access.API{TLS: access.Files{Cert: missing, Key: missing}}, "--tls-cert " + missing},
-		{access.API{TLS: access.Files{CA: missing}}, "--tls-ca"},
-		{access.API{Tokens: missing}, "--tokens: "},
-		{access.API{Tokens: written(t, "x")}, ":1: 1 words"},
+		{coordinatornode.APIAccess{TLS: access.Files{Cert: missing}}, "--tls-key"},
+		{coordinatornode.APIAccess{TLS: access.Files{Cert: missing, Key: missing}}, "--tls-cert " + missing},
+		{coordinatornode.APIAccess{TLS: access.Files{CA: missing}}, "--tls-ca"},
+		{coordinatornode.APIAccess{Tokens: missing}, "--tokens: "},
+		{coordinatornode.APIAccess{Tokens: written(t, "x")}, ":1: 1 words"},
 	} {
 		if err := test.api.Options(&server.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want an error with %q", test.api, err, test.want)

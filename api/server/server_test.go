@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -19,34 +16,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 )
-
-func TestMux(t *testing.T) {
-	var ready error
-	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "api") })
-	mux := server.Mux("/fantasia.v1.StudyService/", api, server.Probes{
-		Ready:   func(context.Context) error { return ready },
-		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }),
-	})
-	for _, get := range []struct {
-		path, body string
-		ready      error
-		status     int
-	}{
-		{"/healthz", "ok\n", errors.New("etcd does not answer"), 200},
-		{"/readyz", "ok\n", nil, 200},
-		{"/readyz", "etcd does not answer\n", errors.New("etcd does not answer"), 503},
-		{"/metrics", "metrics", nil, 200},
-		{"/fantasia.v1.StudyService/GetStudy", "api", nil, 200},
-		{"/other", "404 page not found\n", nil, 404},
-	} {
-		ready = get.ready
-		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, get.path, nil))
-		if w.Code != get.status || w.Body.String() != get.body {
-			t.Errorf("%s, ready %v: %d %q; want %d %q", get.path, get.ready, w.Code, w.Body, get.status, get.body)
-		}
-	}
-}
 
 // TestInternal holds that callers are told nothing of what went wrong inside,
 // and the log everything.

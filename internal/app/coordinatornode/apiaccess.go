@@ -1,4 +1,4 @@
-package access
+package coordinatornode
 
 import (
 	"crypto/tls"
@@ -9,20 +9,21 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/app/access"
 )
 
-// API is how a coordinator shows who it is to callers of its API, and who they
+// APIAccess is how a coordinator shows who it is to callers of its API, and who they
 // must be; the zero value is in the clear, for everybody.
-type API struct {
+type APIAccess struct {
 	// TLS has the coordinator's certificate, and the authorities that have signed
 	// the other replicas'.
-	TLS Files
+	TLS access.Files
 	// Tokens is the file of what bearers may do (see server.Tokens).
 	Tokens string
 }
 
 // Flags adds the flags.
-func (a *API) Flags(f *pflag.FlagSet) {
+func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.TLS.Cert, "tls-cert", "", "file of the API's certificate, in PEM; turns TLS on")
 	f.StringVar(&a.TLS.Key, "tls-key", "", "file of the certificate's key, in PEM")
 	f.StringVar(&a.TLS.CA, "tls-ca", "", "file of the certificates that the other replicas' must be signed by, in PEM (default: the system's)")
@@ -30,16 +31,16 @@ func (a *API) Flags(f *pflag.FlagSet) {
 }
 
 // Secure reports whether the API speaks TLS.
-func (a *API) Secure() bool { return a.TLS.Cert != "" }
+func (a *APIAccess) Secure() bool { return a.TLS.Cert != "" }
 
 // Options checks every file and completes the API's options.
-func (a *API) Options(o *server.Options, log *slog.Logger) error {
-	a.TLS.flag = "tls"
-	if err := a.TLS.check(); err != nil {
+func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
+	a.TLS.Flag = "tls"
+	if err := a.TLS.Check(); err != nil {
 		return err
 	}
 	if a.TLS.CA != "" {
-		roots, err := a.TLS.roots()
+		roots, err := a.TLS.Roots()
 		if err != nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (a *API) Options(o *server.Options, log *slog.Logger) error {
 
 // Listener is the listener, with TLS where the API speaks it. The certificate is
 // read again for each connection.
-func (a *API) Listener(l net.Listener) net.Listener {
+func (a *APIAccess) Listener(l net.Listener) net.Listener {
 	if !a.Secure() {
 		return l
 	}
@@ -69,37 +70,8 @@ func (a *API) Listener(l net.Listener) net.Listener {
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			own, err := a.TLS.own()
+			own, err := a.TLS.Own()
 			return &own, err
 		},
 	})
-}
-
-// Caller is who a program is to the API, and whom it trusts to be the API.
-type Caller struct {
-	// Token is borne with each request; empty for none.
-	Token string
-	// CA has the certificates that the API's must be signed by; empty for the
-	// system's.
-	CA string
-}
-
-// Flags adds the flags.
-func (c *Caller) Flags(f *pflag.FlagSet) {
-	f.StringVar(&c.Token, "token", "", "token to show to the server; better in FANTASIA_TOKEN, where other users of this machine do not see it")
-	f.StringVar(&c.CA, "ca", "", "`file` of the certificates that the server's must be signed by, in PEM (default: the system's)")
-}
-
-// TLS is how to speak to a server whose address begins with https://.
-func (c *Caller) TLS() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CA == "" {
-		return config, nil
-	}
-	roots, err := (&Files{CA: c.CA}).roots()
-	if err != nil {
-		return nil, err
-	}
-	config.RootCAs = roots
-	return config, nil
 }

@@ -10,16 +10,21 @@ import (
 // maxSaid bounds how many reasons are remembered as said.
 const maxSaid = 32
 
-// says logs why tries fail, each reason once: tries follow each other quickly.
+// Reasons logs why attempts to connect fail, each reason once until one succeeds:
+// attempts follow each other quickly.
 // Safe for concurrent use.
-type says struct {
+type Reasons struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
 	said map[string]bool // since the last success
 }
 
-func (s *says) say(what string, err error) {
+// NewReasons logs to log.
+func NewReasons(log *slog.Logger) *Reasons { return &Reasons{log: log} }
+
+// Say logs an attempt that failed, unless its reason has been logged.
+func (s *Reasons) Say(what string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := err.Error()
@@ -33,8 +38,8 @@ func (s *says) say(what string, err error) {
 	s.log.Warn(what, telemetry.LogError, err)
 }
 
-// forget is for a try that has succeeded.
-func (s *says) forget() {
+// Forget is for an attempt that succeeded.
+func (s *Reasons) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said = nil

@@ -1,4 +1,6 @@
-package server
+// Package httpserve serves HTTP as the programs do: an API, if there is one, with
+// probes and metrics beside it.
+package httpserve
 
 import (
 	"context"
@@ -20,7 +22,7 @@ const (
 	shutdownTimeout   = 5 * time.Second
 )
 
-// Probes are what a server shows besides the API.
+// Probes are what a server shows besides an API.
 type Probes struct {
 	// Ready reports why this replica should get no requests; nil where it is ready.
 	Ready func(ctx context.Context) error
@@ -28,11 +30,10 @@ type Probes struct {
 	Metrics http.Handler
 }
 
-// Mux mounts the API at its path, with /healthz (the process answers), /readyz
-// (it can serve) and /metrics beside it. The caller may mount more.
-func Mux(path string, api http.Handler, p Probes) *http.ServeMux {
+// Mux mounts /healthz (the process answers), /readyz (it can serve) and /metrics.
+// The caller may mount more.
+func Mux(p Probes) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle(path, api)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
@@ -59,17 +60,15 @@ func say(w http.ResponseWriter, status int, line string) {
 	_, _ = io.WriteString(w, line+"\n")
 }
 
-// Serve answers on the listener, over HTTP/1.1 and HTTP/2 (gRPC), in clear unless
-// the listener is one of package tls that offers h2, until ctx ends. Then watches end at once with a wish to watch again, and other
-// requests have 5 s to finish. It closes the listener, and returns nil after an
-// orderly end.
+// Serve answers on the listener until ctx ends, over HTTP/1.1 and HTTP/2 (gRPC): in
+// clear, unless the listener is one of package tls that offers h2. When ctx ends,
+// requests have 5 s to finish: handlers of long ones have to watch ctx themselves.
+// Serve closes the listener, and returns nil after an orderly end.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	drain, startDrain := context.WithCancel(context.WithoutCancel(ctx))
-	defer startDrain()
 	server := &http.Server{
 		Handler:           handler,
 		Protocols:         &protocols,
@@ -77,9 +76,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context {
-			return context.WithValue(context.WithoutCancel(ctx), drainKey{}, drain)
-		},
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -88,7 +85,6 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	startDrain()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(stop)

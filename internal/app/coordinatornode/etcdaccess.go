@@ -1,4 +1,4 @@
-package access
+package coordinatornode
 
 import (
 	"context"
@@ -15,27 +15,29 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/access"
 )
 
-// Etcd is how a program shows who it is to etcd; the zero value is nobody, in
+// EtcdAccess is how a coordinator shows who it is to etcd; the zero value is nobody, in
 // the clear or, where an address says https, with the system's certificates.
-type Etcd struct {
-	TLS      Files
-	Password Password
+type EtcdAccess struct {
+	TLS      access.Files
+	Password access.Password
 }
 
 // Flags adds the flags.
-func (e *Etcd) Flags(f *pflag.FlagSet) {
-	e.TLS.flags(f, "etcd", "etcd")
-	e.Password.flags(f, "etcd", "etcd")
+func (e *EtcdAccess) Flags(f *pflag.FlagSet) {
+	e.TLS.Flags(f, "etcd", "etcd")
+	e.Password.Flags(f, "etcd", "etcd")
 }
 
 // Config changes the configuration of a client of the endpoints. Every file is
 // checked now and read again for each connection and each log-in; why a log-in
 // fails goes to the log.
-func (e *Etcd) Config(endpoints []string, log *slog.Logger) (func(*clientv3.Config), error) {
-	e.TLS.flag, e.Password.flag = "etcd", "etcd"
-	if err := errors.Join(e.TLS.check(), e.Password.check()); err != nil {
+func (e *EtcdAccess) Config(endpoints []string, log *slog.Logger) (func(*clientv3.Config), error) {
+	e.TLS.Flag, e.Password.Flag = "etcd", "etcd"
+	if err := errors.Join(e.TLS.Check(), e.Password.Check()); err != nil {
 		return nil, err
 	}
 	secure := 0
@@ -47,12 +49,12 @@ func (e *Etcd) Config(endpoints []string, log *slog.Logger) (func(*clientv3.Conf
 	if secure != 0 && secure != len(endpoints) {
 		return nil, fmt.Errorf("--etcd %q: some addresses begin with https:// and some do not", endpoints)
 	}
-	if secure == 0 && e.TLS.given() {
+	if secure == 0 && e.TLS.Given() {
 		return nil, fmt.Errorf("--etcd %q: must begin with https://, since --etcd-ca or --etcd-cert is given", endpoints)
 	}
 	initial := ""
 	if e.Password.User != "" {
-		initial, _ = e.Password.read() // checked above
+		initial, _ = e.Password.Read() // checked above
 	}
 	return func(c *clientv3.Config) {
 		if secure != 0 {
@@ -60,7 +62,7 @@ func (e *Etcd) Config(endpoints []string, log *slog.Logger) (func(*clientv3.Conf
 		}
 		if e.Password.User != "" {
 			c.Username, c.Password = e.Password.User, initial
-			in := &logIn{password: e.Password, log: says{log: log}}
+			in := &logIn{password: e.Password, log: access.NewReasons(log)}
 			c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(in.intercept))
 		}
 	}, nil
@@ -72,8 +74,8 @@ func (e *Etcd) Config(endpoints []string, log *slog.Logger) (func(*clientv3.Conf
 // there yet. So its first log-in is only said to have succeeded; requests are then
 // answered, here, as by a server that misses a name, whereupon the client logs in.
 type logIn struct {
-	password Password
-	log      says
+	password access.Password
+	log      *access.Reasons
 	skipped  atomic.Bool // the first log-in
 	in       atomic.Bool
 }
@@ -88,23 +90,23 @@ func (l *logIn) intercept(ctx context.Context, method string, req, reply any, c 
 	case !ok:
 		return invoke(ctx, method, req, reply, c, o...)
 	}
-	password, err := l.password.read()
+	password, err := l.password.Read()
 	if err == nil {
 		r.Password = password
 		err = invoke(ctx, method, req, reply, c, o...)
 	}
 	if err != nil && !errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled) {
-		l.log.say("cannot log in to etcd", err)
+		l.log.Say("cannot log in to etcd", err)
 		return err
 	}
 	l.in.Store(true)
-	l.log.forget()
+	l.log.Forget()
 	return err
 }
 
 // fresh is TLS whose files are read for each connection.
 type fresh struct {
-	tls  Files
+	tls  access.Files
 	name string // to check certificates against in place of the address
 }
 
@@ -112,7 +114,7 @@ var _ credentials.TransportCredentials = (*fresh)(nil)
 
 // ClientHandshake implements credentials.TransportCredentials.
 func (f *fresh) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	config, err := f.tls.config()
+	config, err := f.tls.Config()
 	if err != nil {
 		return nil, nil, err
 	}
