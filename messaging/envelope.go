@@ -109,9 +109,11 @@ type Result struct {
 	AttemptID
 	Worker  string  `json:"worker"`
 	Outcome Outcome `json:"outcome"`
-	// Value is the objective's value after Objective.Take; nil unless completed.
-	Value *float64 `json:"value,omitempty"`
-	// Metrics are the final values of all finite metrics that were reported.
+	// Values are the objectives' values after Objective.Take, in order; empty unless
+	// completed. A single value is also sent as "value", and a result with only
+	// "value" is accepted: older workers and leaders know no "values".
+	Values study.Values `json:"values,omitempty"`
+	// Metrics are the final values of every finite metric that was reported.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Failure describes what went wrong; nil if nothing did.
 	Failure *Failure `json:"failure,omitempty"`

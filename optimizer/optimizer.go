@@ -36,9 +36,9 @@ type Observation struct {
 	Trial   int
 	Point   study.Point
 	Outcome Outcome
-	// Value is the objective's value as the program reported it, finite. It has a
-	// meaning only for OutcomeCompleted.
-	Value float64
+	// Values are the objectives' values as the program reported them, finite; they
+	// are only meaningful for OutcomeCompleted.
+	Values study.Values
 }
 
 // Pending is a point that is queued or being evaluated.

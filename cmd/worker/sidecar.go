@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/internal/attach"
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 	"github.com/spf13/cobra"
@@ -59,9 +59,9 @@ container has ended. The sidecar gives out no more trials until it is restarted.
 	return cmd
 }
 
-// runSidecar works until ctx ends. After a hand-back it keeps answering its clients
-// until then.
-func runSidecar(ctx context.Context, o attach.Options, address string, timeout time.Duration) error {
+// runSidecar works until ctx ends. After a hand-back it keeps answering
+// its clients until then.
+func runSidecar(ctx context.Context, o workernode.Options, address string, timeout time.Duration) error {
 	listener, err := sidecar.Listen(ctx, address)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func runSidecar(ctx context.Context, o attach.Options, address string, timeout t
 		})
 		return nil
 	}
-	err = attach.Run(working, o)
+	err = workernode.Run(working, o)
 	if !served {
 		return errors.Join(err, closed(listener))
 	}
