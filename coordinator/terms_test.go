@@ -265,9 +265,9 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	r.ends(s.ID)
 	l := c.term.Load()
 	if err := c.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		l.fleet.checked = time.Time{}
+		l.watch.fleet.checked = time.Time{}
 		l.tick(now.Add(2 * restAfter))
-		if l.runs[s.ID].engine != nil || len(l.loaded) != 0 {
+		if l.studies.runs[s.ID].engine != nil || len(l.studies.loaded) != 0 {
 			t.Error("an ended study keeps its engine")
 		}
 		return nil
@@ -300,7 +300,7 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	}
 	late.heard(messaging.ControlCancel, id)
 	if err := c.command(r.ctx(), func(_ context.Context, l *leader, _ time.Time) error {
-		if l.runs[s.ID].engine != nil {
+		if l.studies.runs[s.ID].engine != nil {
 			t.Error("an ended study was loaded for what a worker sent")
 		}
 		return nil
@@ -344,7 +344,7 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	id := messaging.AttemptID{Study: s.ID}
 	bad.heard(messaging.ControlAvoid, id)
 	if err := first.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		if slots, _ := l.fleet.capacity(l.runs[s.ID], now); slots > 1 {
+		if slots, _ := l.watch.fleet.capacity(l.studies.runs[s.ID], now); slots > 1 {
 			t.Errorf("%d slots, though one of two workers is avoided", slots)
 		}
 		return nil

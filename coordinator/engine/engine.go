@@ -104,6 +104,9 @@ func (e *Engine) Step(ev Event) Output {
 	case Claimed:
 		e.advance(ev.At)
 		e.claimed(ev.Claim)
+	case Spoiled:
+		e.advance(ev.At)
+		e.spoiled(ev.Attempt)
 	case Alive:
 		e.advance(ev.At)
 		e.alive(ev.Worker, ev.Attempt)

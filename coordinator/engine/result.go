@@ -25,7 +25,7 @@ func (e *Engine) finished(r *messaging.Result) {
 	}
 	read := interpret(r)
 	switch {
-	case e.on(guardDuplicate) && a.State != study.AttemptOpen && a.Worker == r.Worker && a.Outcome == read.outcome:
+	case e.on(guardDuplicate) && Repeated(&t.rec, r):
 		e.receipt(r, Duplicate)
 	case t.rec.State.Terminal() && e.on(guardTerminal):
 		e.archive(r, Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
@@ -40,6 +40,16 @@ func (e *Engine) finished(r *messaging.Result) {
 		e.receipt(r, Folded)
 		e.setback(t, a, r, read)
 	}
+}
+
+// Repeated reports whether a result is the one that ended its attempt of a trial,
+// sent again because its receipt was lost.
+func Repeated(t *record.Trial, r *messaging.Result) bool {
+	if r.Attempt < 1 || r.Attempt > len(t.Attempts) {
+		return false
+	}
+	a := &t.Attempts[r.Attempt-1]
+	return a.State != study.AttemptOpen && a.Nonce == r.Nonce && a.Worker == r.Worker && a.Outcome == interpret(r).outcome
 }
 
 // reading is what a result says, made safe: an outcome that is known, and a

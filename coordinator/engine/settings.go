@@ -85,6 +85,8 @@ const (
 	guardDuplicate                   // a result that was applied is not applied again
 	guardOutbox                      // what nobody claims is published again
 	guardRepeat                      // a finite space's points are tried once
+	guardSpoiled                     // an attempt that nobody can claim is replaced
+	guardEarly                       // so is one whose claim's place was taken before it was opened
 )
 
 // on reports whether a guard is in force, as all are outside of tests.

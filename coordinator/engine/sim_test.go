@@ -33,6 +33,7 @@ func TestSimulatorNotices(t *testing.T) {
 		"nonce": guardNonce, "terminal": guardTerminal, "budget": guardBudget, "claim": guardClaim,
 		"parallelism": guardParallel, "retries": guardRetries, "receipt": guardReceipt,
 		"duplicate": guardDuplicate, "outbox": guardOutbox, "repeat": guardRepeat,
+		"spoiled": guardSpoiled, "early": guardEarly,
 	}
 	for name, off := range guards {
 		t.Run(name, func(t *testing.T) {
