@@ -159,7 +159,7 @@ func (e *Engine) filled(t *trial) bool {
 		return false
 	}
 	t.rec.Last().Failure = &messaging.Failure{
-		Reason:  "too many attempts",
+		Reason:  messaging.ReasonAttempts,
 		Message: fmt.Sprintf("the record of a trial has no room for attempt %d", len(t.rec.Attempts)+1),
 	}
 	t.rec.Times.Ended = e.now

@@ -18,9 +18,9 @@ func (e *examination) fitUsed(ctx context.Context) (*surrogate.Model, error) {
 	return surrogate.Fit(ctx, surrogate.Observe(e.problem, e.encoding, o), o, nil, e.rand())
 }
 
-// fit fits a model with or without the transforms, for comparisons: to all values
-// as they are, where the optimiser may draw outliers in, which leaves no density
-// of them to compare.
+// fit fits a model with or without the transforms, for comparisons. It fits all
+// values as they are: the optimiser may clip outliers, and clipped values have no
+// density to compare.
 func (e *examination) fit(ctx context.Context, output, warp bool) (*surrogate.Model, error) {
 	o := surrogate.DefaultOptions()
 	o.Transform, o.Warp = output, warp

@@ -30,7 +30,7 @@ func Summarize(w io.Writer, r *local.Result, file, state string, width int, inte
 		s.point(spec, rec.Point)
 	}
 	history := NewHistory(r.Trials, spec.Objective.Direction)
-	if sketch := history.Sketch(width - 12); sketch != "" {
+	if sketch := history.Sketch(width, spec.Objective); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
 	if f := lastFailure(r.Trials); f != nil {
