@@ -128,6 +128,14 @@ type Optimizer interface {
 	Suggest(ctx context.Context, p *Problem, state State, n int, rng *rand.Rand) ([]Suggestion, State, error)
 }
 
+// Blind is an Optimizer whose suggestions do not depend on what was observed: results
+// that arrive after a request do not make its answer any worse.
+type Blind interface {
+	Optimizer
+	// Blind does nothing: it marks the type.
+	Blind()
+}
+
 // Recommendation is the evaluated point whose posterior mean is best. Mean and SD
 // are in the objective's units.
 type Recommendation struct {
