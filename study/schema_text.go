@@ -26,7 +26,7 @@ func descriptions() map[string]string {
 		"Algorithm.Wait":          "How long a free slot waits for a suggestion that knows every result.",
 		"Algorithm.FallbackAfter": "How long a free slot waits for the optimiser before it takes a fallback point.",
 		"Algorithm.Settings":      "The optimiser's own settings.",
-		"Budget.MaxTrials":        "The exact number of ended trials, whichever way they ended.",
+		"Budget.MaxTrials":        "How many trials to evaluate; failed ones count, cancelled ones do not.",
 		"Budget.MaxFailedTrials":  "The study fails once that many trials have failed. 0: no bound.",
 		"Budget.MaxDuration":      "How long the study may take, such as 2h.",
 		"Trial.Command":           "The program and its arguments; no shell is involved. ${name} is a parameter's value, ${args} becomes --name=value for every other active parameter, ${overrides} the same without dashes, ${file} the path of a JSON file with all of them; $${ is literal.",

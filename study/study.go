@@ -93,7 +93,8 @@ type Algorithm struct {
 
 // Budget bounds a study. A study ends at the first bound that it reaches.
 type Budget struct {
-	// MaxTrials is the exact number of ended trials, in whichever terminal state.
+	// MaxTrials is how many trials to evaluate: completed, failed, infeasible and
+	// pruned ones count, cancelled ones do not.
 	MaxTrials int `json:"maxTrials"`
 	// MaxFailedTrials fails the study once that many trials have failed; 0 means no bound.
 	MaxFailedTrials int      `json:"maxFailedTrials,omitempty"`
