@@ -215,7 +215,7 @@ func (e *Engine) observe(t *trial) {
 	switch t.rec.State {
 	case study.TrialCompleted:
 		o.Outcome, o.Value = optimizer.OutcomeCompleted, *t.rec.Value
-		if e.best == nil || e.better(*t.rec.Value, *e.best.rec.Value) {
+		if e.best == nil || e.direction().Better(*t.rec.Value, *e.best.rec.Value) {
 			e.best, e.status.Best = t, t.rec.Number
 		}
 	case study.TrialInfeasible:
@@ -231,13 +231,8 @@ func (e *Engine) observe(t *trial) {
 	e.observations = append(e.observations, o)
 }
 
-// better reports whether value a improves on b.
-func (e *Engine) better(a, b float64) bool {
-	if e.spec.Study.Spec.Objective.Direction == study.Maximize {
-		return a > b
-	}
-	return a < b
-}
+// direction says which way the study's objective improves.
+func (e *Engine) direction() study.Direction { return e.spec.Study.Spec.Objective.Direction }
 
 // byNumber orders trials for a binary search.
 func byNumber(t *trial, number int) int { return t.rec.Number - number }
