@@ -32,7 +32,7 @@ images: ## Make the container images, without an engine, into bin/images
 # The packages that take the longest begin first, so that none is left alone in the end.
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/e2e ./optimizer/hebo ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./optimizer/hebo ./...
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
 
@@ -46,7 +46,7 @@ e2e-keda: ## Test there autoscaling by a real KEDA over a real Prometheus (build
 
 .PHONY: test-observe
 test-observe: ## Test traces, metrics and alerts with a real Jaeger, Prometheus and collector (builds them: minutes)
-	$(GO) test -tags e2e -count 1 -timeout 60m $(ARGS) ./internal/observe
+	$(GO) test -tags e2e -count 1 -timeout 60m $(ARGS) ./internal/test/observe
 
 .PHONY: test-python
 test-python: build ## Tune the unmodified scikit-learn script (needs Python with scikit-learn)
