@@ -67,6 +67,15 @@ func Guard(p Proposer) Optimizer {
 	return g
 }
 
+// GuardBlind is Guard for an algorithm whose suggestions do not depend on what was
+// observed: the Optimizer is a Blind.
+func GuardBlind(p Proposer) Optimizer { return blindGuard{&guard{algorithm: p}} }
+
+type blindGuard struct{ *guard }
+
+// Blind marks the type: see the interface.
+func (blindGuard) Blind() {}
+
 type guard struct {
 	algorithm Proposer
 	// last is what was computed from the last space alone; a space is immutable.

@@ -145,6 +145,14 @@ func Recommend(ctx context.Context, o Optimizer, p *Problem, state State) (*Reco
 	return nil, nil
 }
 
+// Blind is an Optimizer whose suggestions do not depend on what was observed: results
+// that arrive after a request do not make its answer any worse.
+type Blind interface {
+	Optimizer
+	// Blind does nothing: it marks the type.
+	Blind()
+}
+
 // Recommendation is the evaluated point whose posterior mean is best. Mean and SD
 // are in the objective's units.
 type Recommendation struct {

@@ -117,3 +117,16 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a setting of another algorithm: %v, want %s", err, want)
 	}
 }
+
+// TestBlind holds that those optimisers are marked as blind that have no model.
+func TestBlind(t *testing.T) {
+	for name, want := range map[string]bool{"hebo": false, "gp": false, "random": true, "sobol": true} {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, blind := o.(optimizer.Blind); blind != want {
+			t.Errorf("%s is marked as blind: %t, want %t", name, blind, want)
+		}
+	}
+}
