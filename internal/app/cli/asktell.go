@@ -23,6 +23,7 @@ on standard input is a request, which gets one line on standard output:
     → {"told": 4}
   {"recommend": true}
     → {"recommended": {"trial": 1, "parameters": {…}, "mean": …, "sd": …}}
+    → {"recommended": null}, if nothing has completed or the algorithm has no model
 
 Trials that were asked for and not told are pending, and the optimiser takes them
 into account. An invalid request gets {"error": "…"} and changes nothing.`,
