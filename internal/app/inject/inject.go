@@ -40,7 +40,7 @@ func placed(err error) error {
 		if e.Known != nil {
 			return &study.SettingError{Name: e.Name, Known: e.Known}
 		}
-		return &study.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted: %s", e.Value, e.Reason)}
+		return &study.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted; want %s", e.Value, e.Reason)}
 	case interface{ Unwrap() []error }:
 		var all []error
 		for _, inner := range e.Unwrap() {
