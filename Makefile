@@ -33,6 +33,7 @@ images: ## Build the container images into bin/images, without Docker
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/e2e ./optimizer/hebo ./...
+	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
 
 .PHONY: e2e
