@@ -32,7 +32,7 @@ images: ## Build the container images into bin/images, without Docker
 # The slowest packages start first, so that none runs alone at the end.
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/e2e ./optimizer/hebo ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./optimizer/hebo ./...
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
 
@@ -46,7 +46,7 @@ e2e-keda: ## Test autoscaling by KEDA there (builds it: a quarter of an hour the
 
 .PHONY: test-observe
 test-observe: ## Test traces, metrics and alerts with Jaeger, Prometheus and a collector (minutes)
-	$(GO) test -tags e2e -count 1 -timeout 60m $(ARGS) ./internal/observe
+	$(GO) test -tags e2e -count 1 -timeout 60m $(ARGS) ./internal/test/observe
 
 .PHONY: test-python
 test-python: build ## Run the tests that need Python with scikit-learn
