@@ -55,7 +55,26 @@ type Proposer interface {
 // known to be noisy: two of one point differed, or the algorithm has a method
 // Noisy that says so. Then suggestions that are marked Repeat pass. Where ctx ends while the
 // algorithm is at work, what it has proposed by then is the answer.
-func Guard(p Proposer) Optimizer { return &guard{algorithm: p} }
+// What the guard returns is a Recommender if the algorithm is one.
+func Guard(p Proposer) Optimizer {
+	g := &guard{algorithm: p}
+	if r, ok := p.(Recommender); ok {
+		return struct {
+			*guard
+			Recommender
+		}{g, r}
+	}
+	return g
+}
+
+// GuardBlind is Guard for an algorithm whose suggestions do not depend on what was
+// observed: the Optimizer is a Blind.
+func GuardBlind(p Proposer) Optimizer { return blindGuard{&guard{algorithm: p}} }
+
+type blindGuard struct{ *guard }
+
+// Blind marks the type: see the interface.
+func (blindGuard) Blind() {}
 
 type guard struct {
 	algorithm Proposer

@@ -128,6 +128,31 @@ type Optimizer interface {
 	Suggest(ctx context.Context, p *Problem, state State, n int, rng *rand.Rand) ([]Suggestion, State, error)
 }
 
+// Recommender is implemented by an Optimizer that has a model of the objective.
+type Recommender interface {
+	// Recommend returns the completed evaluation whose posterior mean is best: of a
+	// noisy objective, what to take instead of the luckiest value. It returns nil
+	// while nothing has completed. State is the study's last one, as for Suggest.
+	// The error is that of a context that has ended. It is safe for concurrent use.
+	Recommend(ctx context.Context, p *Problem, state State) (*Recommendation, error)
+}
+
+// Recommend asks an optimiser for its recommendation; nil if it is no Recommender.
+func Recommend(ctx context.Context, o Optimizer, p *Problem, state State) (*Recommendation, error) {
+	if r, ok := o.(Recommender); ok {
+		return r.Recommend(ctx, p, state)
+	}
+	return nil, nil
+}
+
+// Blind is an Optimizer whose suggestions do not depend on what was observed: results
+// that arrive after a request do not make its answer any worse.
+type Blind interface {
+	Optimizer
+	// Blind does nothing: it marks the type.
+	Blind()
+}
+
 // Recommendation is the evaluated point whose posterior mean is best. Mean and SD
 // are in the objective's units.
 type Recommendation struct {

@@ -131,7 +131,7 @@ func TestDefaults(t *testing.T) {
 		Spec: study.Spec{
 			Objective:   study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
 			Parameters:  []study.Parameter{{Name: "x", Type: study.Float, Min: &zero, Max: &one, Scale: study.Linear}},
-			Algorithm:   study.Algorithm{Name: "hebo"},
+			Algorithm:   study.Algorithm{Name: "hebo", Wait: new(study.DefaultWait), FallbackAfter: new(study.DefaultFallbackAfter)},
 			Budget:      study.Budget{MaxTrials: 10},
 			Parallelism: 1,
 			Pool:        "default",

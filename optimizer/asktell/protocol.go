@@ -35,15 +35,10 @@ type tell struct {
 type answer struct {
 	Suggestions *[]suggestion `json:"suggestions,omitempty"`
 	Told        *int          `json:"told,omitempty"`
-	Recommended *recommended  `json:"recommended,omitempty"`
-	Error       string        `json:"error,omitempty"`
+	// Recommended is written as null if it points to nil.
+	Recommended **optimizer.Recommendation `json:"recommended,omitempty"`
+	Error       string                     `json:"error,omitempty"`
 }
-
-// recommended is written as null where nothing has completed.
-type recommended struct{ of *optimizer.Recommendation }
-
-// MarshalJSON implements json.Marshaler.
-func (r recommended) MarshalJSON() ([]byte, error) { return json.Marshal(r.of) }
 
 type suggestion struct {
 	Trial      int         `json:"trial"`

@@ -9,7 +9,7 @@ import (
 )
 
 // New returns the optimiser. It ignores what was observed and keeps no state.
-func New() optimizer.Optimizer { return optimizer.Guard(proposer{}) }
+func New() optimizer.Optimizer { return optimizer.GuardBlind(proposer{}) }
 
 type proposer struct{}
 

@@ -68,18 +68,41 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 	}{
 		{study.Algorithm{}, false},
 		{study.Algorithm{Name: "gp", Settings: map[string]any{"noise": "no"}}, true},
-		{study.Algorithm{Name: "random"}, false},
 	} {
-		got, err := Recommend(t.Context(), c.algorithm, p, nil)
+		o, err := New(c.algorithm.Name, c.algorithm.Settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := optimizer.Recommend(t.Context(), o, p, nil)
 		if err != nil || got == nil || (got.Trial == 31) != c.best {
 			t.Errorf("%+v: recommended %+v, %v; trial 31 is the best: %t", c.algorithm, got, err, c.best)
 		}
 	}
-	if _, err := Recommend(t.Context(), study.Algorithm{Name: "gp", Settings: map[string]any{"noise": "loud"}}, p, nil); err == nil {
-		t.Error("noise: loud is accepted")
+}
+
+// The optimisers without a model recommend nothing; the others do as soon as an
+// evaluation has completed.
+func TestWhoRecommends(t *testing.T) {
+	p := &optimizer.Problem{
+		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40,
+		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2}}},
 	}
-	if _, err := Recommend(t.Context(), study.Algorithm{Name: "gpp"}, p, nil); err == nil {
-		t.Error("algorithm gpp is accepted")
+	want := map[string]*optimizer.Recommendation{
+		"hebo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "gp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
+		"random": nil, "sobol": nil,
+	}
+	got := map[string]*optimizer.Recommendation{}
+	for _, name := range Names() {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[name], err = optimizer.Recommend(t.Context(), o, p, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recommended (-want +got):\n%s", diff)
 	}
 }
 
@@ -92,5 +115,18 @@ func TestErrors(t *testing.T) {
 	want := `algorithm random: setting "draws" is unknown: there are no settings`
 	if _, ok := errors.AsType[*setting.Error](err); !ok || err.Error() != want {
 		t.Errorf("a setting of another algorithm: %v, want %s", err, want)
+	}
+}
+
+// TestBlind holds that those optimisers are marked as blind that have no model.
+func TestBlind(t *testing.T) {
+	for name, want := range map[string]bool{"hebo": false, "gp": false, "random": true, "sobol": true} {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, blind := o.(optimizer.Blind); blind != want {
+			t.Errorf("%s is marked as blind: %t, want %t", name, blind, want)
+		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // New returns the optimiser. It ignores what was observed. Its state is the
 // place in the sequence, so that a request goes on where the last one ended,
 // beyond the points that broke a constraint.
-func New() optimizer.Optimizer { return optimizer.Guard(proposer{}) }
+func New() optimizer.Optimizer { return optimizer.GuardBlind(proposer{}) }
 
 type proposer struct{}
 

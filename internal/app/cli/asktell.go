@@ -23,6 +23,7 @@ on standard input is a request, and each gets one line on standard output:
     → {"told": 4}
   {"recommend": true}
     → {"recommended": {"trial": 1, "parameters": {…}, "mean": …, "sd": …}}
+    → {"recommended": null}, if nothing has completed or the algorithm has no model
 
 What is asked and not told is pending, and is taken into account. A line that is
 no valid request gets {"error": "…"} and changes nothing.`,

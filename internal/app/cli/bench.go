@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
-	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 )
 
@@ -131,7 +130,7 @@ func (a *app) bench(ctx context.Context, plan *bench.Plan, f benchFlags) (err er
 	}
 	progress := newBenchProgress(a.Stderr)
 	runner := &bench.Runner{
-		Plan: plan, Store: store, Jobs: f.jobs, NewOptimizer: registry.New, Recommend: inject.Recommend, Progress: progress.show,
+		Plan: plan, Store: store, Jobs: f.jobs, NewOptimizer: registry.New, Progress: progress.show,
 	}
 	groups, failure := runner.Play(ctx)
 	progress.close()
