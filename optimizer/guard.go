@@ -55,7 +55,8 @@ type Proposer interface {
 // with ErrExhausted, unless evaluations are known to be noisy, because two evaluations
 // of a point differed or because the algorithm's method Noisy reports so; then
 // suggestions marked Repeat pass. If ctx ends while the algorithm works, the answer is
-// what it has proposed by then. The result is a Recommender if the algorithm is one.
+// what it has proposed by then.
+// The optimiser is a Recommender if the algorithm is one.
 func Guard(p Proposer) Optimizer {
 	g := &guard{algorithm: p}
 	if r, ok := p.(Recommender); ok {

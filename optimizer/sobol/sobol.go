@@ -11,9 +11,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/design"
 )
 
-// New returns the optimiser. It ignores what was observed. Its state is the
-// place in the sequence, so that a request goes on where the last one ended,
-// beyond the points that broke a constraint.
+// New returns the optimiser. It ignores observations. Its state is the position in the
+// sequence: each request continues where the last one ended, after points that broke a
+// constraint.
 func New() optimizer.Optimizer { return optimizer.GuardBlind(proposer{}) }
 
 type proposer struct{}
