@@ -95,7 +95,7 @@ vulnerabilities: ## Look for known vulnerabilities in what is linked
 .PHONY: generate
 generate: ## Generate the API's code, the JSON Schema and the CustomResourceDefinition again
 	api/buf.sh generate
-	$(GO) run ./cmd/fantasia schema > study/testdata/study.schema.json
+	$(GO) run ./cmd/fantasia schema > study/file/testdata/study.schema.json
 	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/files/study-crd.yaml
 
 .PHONY: manifests

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // MaxStateSize is the largest state, in bytes, that an optimiser may return: it
@@ -52,7 +53,7 @@ type Pending struct {
 // a Problem, its slices or its points after passing it, and neither does the
 // optimiser.
 type Problem struct {
-	Space     *study.Space
+	Space     *space.Space
 	Direction study.Direction
 	// MaxTrials is the study's budget of ended trials, Parallelism its bound on
 	// trials that run at once.

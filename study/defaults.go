@@ -1,0 +1,16 @@
+package study
+
+import "time"
+
+// The defaults of a study file, beside its algorithm and the scales of its
+// parameters.
+const (
+	DefaultTake        = TakeLast
+	DefaultPool        = "default"
+	DefaultParallelism = 1
+	DefaultMode        = ModeProcess
+	DefaultGrace       = Duration(30 * time.Second)
+	// DefaultRetriesLost is how often a lost attempt is replaced; one that ran
+	// into its timeout or failed is not, by default.
+	DefaultRetriesLost = 2
+)
