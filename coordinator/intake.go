@@ -136,7 +136,7 @@ func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 	switch e.Stream {
 	case messaging.StreamResult:
 		if e.Worker != "" {
-			i.journal.receipt(ctx, e.Worker, e.ID, engine.Poison)
+			i.journal.receipt(ctx, e.Worker, e.ID, messaging.Poison)
 		}
 	case messaging.StreamClaim:
 		r := i.studies.runs[e.ID.Study]
@@ -182,17 +182,17 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	res := e.Result
 	r := i.studies.runs[res.Study]
 	if r == nil {
-		i.settle(ctx, e, engine.Unknown, noSuchStudy)
+		i.settle(ctx, e, messaging.Unknown, noSuchStudy)
 		return nil
 	}
 	if r.atRest() { // a large study is not loaded to learn that it takes nothing
-		switch repeated, err := i.repeated(ctx, res); {
+		switch repeated, err := i.repeated(ctx, r, res); {
 		case err != nil:
 			return err
 		case repeated:
-			i.journal.receipt(ctx, res.Worker, res.AttemptID, engine.Duplicate)
+			i.journal.receipt(ctx, res.Worker, res.AttemptID, messaging.Duplicate)
 		default:
-			i.settle(ctx, e, engine.Late, r.ending())
+			i.settle(ctx, e, messaging.Late, r.ending())
 		}
 		return nil
 	}
@@ -222,18 +222,18 @@ func (i *intake) ready(ctx context.Context, r *run, now time.Time) (bool, error)
 
 // repeated reports whether the ledger has a result of an ended study already,
 // which is sent again where its receipt was lost.
-func (i *intake) repeated(ctx context.Context, res *messaging.Result) (bool, error) {
+func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	t, err := i.trial(ctx, res.Study, res.Trial)
 	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt) {
 		return false, nil
 	}
-	return err == nil && engine.Repeated(&t, res), err
+	return err == nil && engine.Repeated(&r.spec.Study.Spec, &t, res), err
 }
 
 // settle archives and receipts a result that no study takes.
-func (i *intake) settle(ctx context.Context, e *messaging.Entry, d engine.Disposition, reason string) {
+func (i *intake) settle(ctx context.Context, e *messaging.Entry, d messaging.Disposition, reason string) {
 	i.journal.keep(e, reason)
 	i.journal.receipt(ctx, e.Result.Worker, e.Result.AttemptID, d)
 }

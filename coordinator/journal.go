@@ -35,7 +35,7 @@ func (j *journal) add(r *run, records *ledger.Batch, out *engine.Output) {
 }
 
 // receipt tells a worker what became of a result that no engine has judged.
-func (j *journal) receipt(ctx context.Context, worker string, id messaging.AttemptID, d engine.Disposition) {
+func (j *journal) receipt(ctx context.Context, worker string, id messaging.AttemptID, d messaging.Disposition) {
 	j.held.controls = append(j.held.controls, receipt(worker, id, d))
 	j.metrics.receipted(ctx, d)
 }

@@ -112,7 +112,7 @@ func TestRecommendationsAreKept(t *testing.T) {
 		o.Recommend = func(_ context.Context, _ study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, error) {
 			made.Add(1)
 			last := p.Observations[len(p.Observations)-1]
-			return &optimizer.Recommendation{Trial: last.Trial, Mean: last.Value + 1, SD: 0.5, Point: last.Point}, nil
+			return &optimizer.Recommendation{Trial: last.Trial, Mean: last.Values.First() + 1, SD: 0.5, Point: last.Point}, nil
 		}
 	})
 	hold := make(chan struct{})
@@ -145,7 +145,7 @@ func TestRecommendationsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &optimizer.Recommendation{Trial: 3, Mean: *third.Value + 1, SD: 0.5, Point: third.Point}
+	want := &optimizer.Recommendation{Trial: 3, Mean: third.Values.First() + 1, SD: 0.5, Point: third.Point}
 	if diff := cmp.Diff(want, given); diff != "" || made.Load() != before {
 		t.Errorf("%d more were made for one that is known; it is (-want +got):\n%s", made.Load()-before, diff)
 	}
@@ -205,7 +205,7 @@ func TestRecreatedNameMeetsNoOldClaims(t *testing.T) {
 
 	second := r.create(c, "again", 5, 2)
 	value := 0.0
-	late := &messaging.Result{AttemptID: id, Worker: old.name, Outcome: messaging.OutcomeCompleted, Value: &value,
+	late := &messaging.Result{AttemptID: id, Worker: old.name, Outcome: messaging.OutcomeCompleted, Values: []float64{value},
 		Started: trial.Times.Created, Ended: trial.Times.Created}
 	if err := old.bus.PublishResult(r.ctx(), late); err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func TestZombieIsFenced(t *testing.T) {
 		t.Errorf("a zombie raises its fence again: %v", err)
 	}
 	if second.term.Load() != nil {
-		err := first.bus.Assign(r.ctx(), []*messaging.Assignment{{AttemptID: named(s.ID, &tr, 1), Pool: defaultPool, StudyName: "zombie",
+		err := first.bus.Assign(r.ctx(), []*messaging.Assignment{{AttemptID: named(s.ID, &tr, 1), Pool: study.DefaultPool, StudyName: "zombie",
 			Parameters: tr.Point, ParameterOrder: []string{"x"}, Objective: s.Study.Spec.Objective, Run: s.Study.Spec.Trial}})
 		if !errors.Is(err, messaging.ErrFenced) {
 			t.Errorf("a zombie publishes: %v", err)
@@ -284,7 +284,7 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	if got := late.heard(messaging.ControlReceipt, id); got.Disposition != "late" || len(r.broker.DeadLetters()) != 1 {
 		t.Errorf("the late result was receipted as %q, with %d dead letters", got.Disposition, len(r.broker.DeadLetters()))
 	}
-	again := &messaging.Result{AttemptID: id, Worker: "w", Outcome: messaging.OutcomeCompleted, Value: stored.Trials[0].Value}
+	again := &messaging.Result{AttemptID: id, Worker: "w", Outcome: messaging.OutcomeCompleted, Values: stored.Trials[0].Values}
 	if err := w.bus.PublishResult(r.ctx(), again); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 		return nil
 	})
 	id.Attempt = 2
-	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: defaultPool, Worker: "late", At: time.Now()}); err != nil {
+	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "late", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	late.heard(messaging.ControlCancel, id)

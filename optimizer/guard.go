@@ -132,11 +132,11 @@ func (g *guard) noisy(p *Problem, encoding *Encoding) bool {
 		}
 		key := place(encoding.Encode(o.Point))
 		before, again := first[key]
-		if again && Differ(before, o.Value) {
+		if again && Differ(before, o.Values.First()) {
 			return true
 		}
 		if !again {
-			first[key] = o.Value
+			first[key] = o.Values.First()
 		}
 	}
 	return false

@@ -38,9 +38,9 @@ type Observation struct {
 	Trial   int
 	Point   study.Point
 	Outcome Outcome
-	// Value is the objective's value as the program reported it, finite; it is
-	// only meaningful for OutcomeCompleted.
-	Value float64
+	// Values are the objectives' values as the program reported them, finite; they
+	// are only meaningful for OutcomeCompleted.
+	Values study.Values
 }
 
 // Pending is a point that is queued or being evaluated.

@@ -149,7 +149,7 @@ func evaluated(number int, value float64) record.Trial {
 				Started: at(22), Ended: at(30), Outcome: messaging.OutcomeCompleted, Logs: "/var/w2/7/2",
 			},
 		},
-		Value: ptr(value), Metrics: map[string]float64{"error": value, "seconds": 8},
+		Values: []float64{value}, Metrics: map[string]float64{"error": value, "seconds": 8},
 		TraceID: "0af7651916cd43dd8448eb211c80319c", SpanID: "b7ad6b7169203331",
 		Times: record.Times{Asked: at(0), Suggested: at(1), Created: at(1), Claimed: at(21), Started: at(22), Ended: at(30), Folded: at(31)},
 	}

@@ -117,10 +117,18 @@ func OfStudy(spec record.Study, status record.Status, best *record.Trial, recomm
 // OfBest shows the trial with the best value; nil for nil and for a trial
 // without a value.
 func OfBest(t *record.Trial) *Best {
-	if t == nil || t.Value == nil {
+	if t == nil || len(t.Values) == 0 {
 		return nil
 	}
-	return &Best{Trial: t.Number, Value: *t.Value, Parameters: Parameters(t.Point)}
+	return &Best{Trial: t.Number, Value: t.Values.First(), Parameters: Parameters(t.Point)}
+}
+
+// First shows the value of the first objective; nil where there is none.
+func First(values study.Values) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	return new(values.First())
 }
 
 func ofRecommendation(r *optimizer.Recommendation) *Recommendation {
@@ -149,7 +157,7 @@ func OfTrial(t record.Trial) Trial {
 		Attempts:   len(t.Attempts),
 		Parameters: Parameters(t.Point),
 		Metrics:    t.Metrics,
-		Value:      t.Value,
+		Value:      First(t.Values),
 		Source:     t.Source,
 		Staleness:  t.Staleness,
 		Times: Times{

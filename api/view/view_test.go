@@ -17,8 +17,6 @@ import (
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func ptr[T any](v T) *T { return &v }
-
 // equal holds a value's JSON equal to a text, key for key and in its order.
 func equal(t *testing.T, v any, want string) {
 	t.Helper()
@@ -35,7 +33,7 @@ func TestStudy(t *testing.T) {
 	spec := record.Study{ID: "ID1", Study: study.Study{Metadata: study.Metadata{Name: "digits"}}}
 	status := record.Status{State: study.Completed, Started: begin, Ended: begin.Add(61234567 * time.Microsecond)}
 	status.Counts.Completed, status.Counts.Failed = 60, 4
-	best := record.Trial{Number: 42, Value: ptr(0.0125), Point: study.Point{"lr": 1.0, "width": int64(64), "solver": "adam", "bias": true}}
+	best := record.Trial{Number: 42, Values: []float64{0.0125}, Point: study.Point{"lr": 1.0, "width": int64(64), "solver": "adam", "bias": true}}
 	recommended := &optimizer.Recommendation{Trial: 41, Mean: 0.013, SD: 0.001, Point: study.Point{"lr": 1e-7}}
 	equal(t, view.OfStudy(spec, status, &best, recommended, begin.Add(time.Hour)), `{
   "study": "digits",

@@ -126,7 +126,7 @@ func (t tell) observation(metric string) (optimizer.Observation, error) {
 	if value == nil {
 		return optimizer.Observation{}, fmt.Errorf(`metric %q is null: a finite number is wanted, or "infeasible": true for an evaluation that diverged`, metric)
 	}
-	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Value: *value}, nil
+	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Values: []float64{*value}}, nil
 }
 
 func names(metrics map[string]*float64) string {

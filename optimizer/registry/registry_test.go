@@ -58,10 +58,10 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 	for i := range 40 {
 		x := float64(i) / 39
 		p.Observations = append(p.Observations, optimizer.Observation{
-			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Value: (x - 0.3) * (x - 0.3),
+			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Values: []float64{(x - 0.3) * (x - 0.3)},
 		})
 	}
-	p.Observations[30].Value = -0.01
+	p.Observations[30].Values = []float64{-0.01}
 	for _, c := range []struct {
 		algorithm study.Algorithm
 		best      bool

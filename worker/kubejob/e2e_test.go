@@ -198,25 +198,25 @@ func TestEndings(t *testing.T) {
 		{name: "completed by its log", template: c.jobTemplate("--steps=3"), outcome: messaging.OutcomeCompleted, kept: true},
 		{name: "completed by the report file", template: c.jobTemplate("--report=file", "--steps=3"), sidecar: sidecar, outcome: messaging.OutcomeCompleted, kept: true},
 		{name: "completed over HTTP", template: c.jobTemplate("--report=http", "--steps=3"), sidecar: sidecar, outcome: messaging.OutcomeCompleted, kept: true},
-		{name: "no value", template: c.jobTemplate("--report=none"), outcome: messaging.OutcomeFailed, reason: evaluation.ReasonNoValue, message: "played with 0 MiB", kept: true},
-		{name: "exit 1", template: c.jobTemplate("--exit=1"), outcome: messaging.OutcomeFailed, reason: evaluation.ReasonExit, message: "exit code 1", kept: true},
-		{name: "exit 75", template: c.jobTemplate("--exit=75"), outcome: messaging.OutcomeHandedBack, reason: evaluation.ReasonRetry, kept: true},
-		{name: "out of memory", template: c.jobTemplate("--memory=256"), outcome: messaging.OutcomeFailed, reason: evaluation.ReasonMemory, message: "its limit is 64Mi", kept: true},
-		{name: "evicted", template: c.jobTemplate(long...), meddle: evict, outcome: messaging.OutcomeHandedBack, reason: evaluation.ReasonPreempted, message: "Evict"},
-		{name: "pod deleted", template: c.jobTemplate(long...), meddle: remove, outcome: messaging.OutcomeHandedBack, reason: evaluation.ReasonPreempted, message: "deleted"},
-		{name: "cancelled", template: c.jobTemplate(long...), cancel: evaluation.ErrCancelled, outcome: messaging.OutcomeCancelled, reason: evaluation.ReasonCancelled},
-		{name: "leaving", template: c.jobTemplate(long...), cancel: evaluation.ErrLeaving, outcome: messaging.OutcomeHandedBack, reason: evaluation.ReasonLeaving},
-		{name: "too long", template: c.jobTemplate(long...), cancel: evaluation.ErrTimeout, outcome: messaging.OutcomeTimeout, reason: evaluation.ReasonTimeout},
+		{name: "no value", template: c.jobTemplate("--report=none"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonNoValue, message: "played with 0 MiB", kept: true},
+		{name: "exit 1", template: c.jobTemplate("--exit=1"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonExit, message: "exit code 1", kept: true},
+		{name: "exit 75", template: c.jobTemplate("--exit=75"), outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonRetry, kept: true},
+		{name: "out of memory", template: c.jobTemplate("--memory=256"), outcome: messaging.OutcomeFailed, reason: messaging.ReasonMemory, message: "its limit is 64Mi", kept: true},
+		{name: "evicted", template: c.jobTemplate(long...), meddle: evict, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonPreempted, message: "Evict"},
+		{name: "pod deleted", template: c.jobTemplate(long...), meddle: remove, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonPreempted, message: "deleted"},
+		{name: "cancelled", template: c.jobTemplate(long...), cancel: evaluation.ErrCancelled, outcome: messaging.OutcomeCancelled, reason: messaging.ReasonCancelled},
+		{name: "leaving", template: c.jobTemplate(long...), cancel: evaluation.ErrLeaving, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonLeaving},
+		{name: "too long", template: c.jobTemplate(long...), cancel: evaluation.ErrTimeout, outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout},
 		{name: "deadline of the Job", template: strings.Replace(c.jobTemplate(long...), "spec:\n", "spec:\n  activeDeadlineSeconds: 2\n", 1),
-			outcome: messaging.OutcomeTimeout, reason: evaluation.ReasonTimeout, kept: true},
-		{name: "no such program", template: strings.Replace(c.jobTemplate(), "bin/actor", "bin/nobody", 1), outcome: messaging.OutcomeFailed, reason: evaluation.ReasonCommand, message: "nobody", kept: true},
-		{name: "no such image", template: strings.Replace(c.jobTemplate(), "/e2e:", "/none:", 1), start: 8 * time.Second, outcome: messaging.OutcomeFailed, reason: evaluation.ReasonStart, message: "/none:"},
+			outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout, kept: true},
+		{name: "no such program", template: strings.Replace(c.jobTemplate(), "bin/actor", "bin/nobody", 1), outcome: messaging.OutcomeFailed, reason: messaging.ReasonCommand, message: "nobody", kept: true},
+		{name: "no such image", template: strings.Replace(c.jobTemplate(), "/e2e:", "/none:", 1), start: 8 * time.Second, outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "/none:"},
 		{name: "no such node", template: strings.Replace(c.jobTemplate(), "      containers:", "      nodeSelector: {none: such}\n      containers:", 1),
-			start: 3 * time.Second, outcome: messaging.OutcomeFailed, reason: evaluation.ReasonStart, message: "no node"},
+			start: 3 * time.Second, outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "no node"},
 		{name: "not of this level", template: strings.Replace(c.jobTemplate(), "allowPrivilegeEscalation: false, ", "", 1), start: 3 * time.Second,
-			outcome: messaging.OutcomeFailed, reason: evaluation.ReasonStart, message: "violates PodSecurity"},
+			outcome: messaging.OutcomeFailed, reason: messaging.ReasonStart, message: "violates PodSecurity"},
 		{name: "no Job", template: strings.Replace(c.jobTemplate(), "      containers:", "      containers: []\n      initContainers:", 1) + "\n          ports: [{containerPort: -1}]\n",
-			outcome: messaging.OutcomeFailed, reason: evaluation.ReasonCommand},
+			outcome: messaging.OutcomeFailed, reason: messaging.ReasonCommand},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -339,8 +339,8 @@ func check(t *testing.T, e evaluation.Ending, outcome messaging.Outcome, reason,
 	if e.Outcome != outcome || f.Reason != reason || !strings.Contains(f.Message, message) {
 		t.Errorf("the attempt is %s (%s: %s), want %s (%s: …%s…)", e.Outcome, f.Reason, f.Message, outcome, reason, message)
 	}
-	if outcome == messaging.OutcomeCompleted && (e.Value == nil || math.Abs(*e.Value-9) > 0) {
-		t.Errorf("the value is %v, want 3²", e.Value)
+	if outcome == messaging.OutcomeCompleted && (len(e.Values) == 0 || math.Abs(e.Values.First()-9) > 0) {
+		t.Errorf("the value is %v, want 3²", e.Values)
 	}
 }
 

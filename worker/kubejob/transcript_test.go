@@ -71,8 +71,8 @@ func TestTranscript(t *testing.T) {
 			if e.Outcome != tt.outcome || e.Checkpoint != tt.checkpoint || e.Logs != "logs" {
 				t.Errorf("it ends as %+v (%+v), want %s with checkpoint %q", e, e.Failure, tt.outcome, tt.checkpoint)
 			}
-			if e.Value != nil && *e.Value != tt.value || (e.Value != nil) != (tt.outcome == messaging.OutcomeCompleted) {
-				t.Errorf("the value is %v, want %v", e.Value, tt.value)
+			if len(e.Values) > 0 && e.Values.First() != tt.value || (len(e.Values) > 0) != (tt.outcome == messaging.OutcomeCompleted) {
+				t.Errorf("the value is %v, want %v", e.Values, tt.value)
 			}
 			if e.Failure != nil && !strings.Contains(e.Failure.Message, tt.message) {
 				t.Errorf("the message is %q, want …%s…", e.Failure.Message, tt.message)
@@ -86,7 +86,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	for range 100 {
 		tr.line(bytes.Repeat([]byte("ä"), 100_000))
 	}
-	e := tr.conclude(new(evaluation.Failed(evaluation.ReasonExit, tr.words(strings.Repeat("x", 10_000)))), "")
+	e := tr.conclude(new(evaluation.Failed(messaging.ReasonExit, tr.words(strings.Repeat("x", 10_000)))), "")
 	if n := len(e.Failure.Message); n > messaging.MaxMessage {
 		t.Errorf("the message has %d bytes, at most %d are accepted", n, messaging.MaxMessage)
 	}

@@ -133,7 +133,7 @@ func (p *player) tell(trials []int) error {
 		o := p.outcomes[trial]
 		observation := optimizer.Observation{Trial: trial, Point: p.points[trial-1], Outcome: o.kind}
 		if o.kind == optimizer.OutcomeCompleted {
-			observation.Value = o.value
+			observation.Values = []float64{o.value}
 		}
 		p.observed = append(p.observed, observation)
 		p.pending = slices.DeleteFunc(p.pending, func(q optimizer.Pending) bool { return q.Trial == trial })

@@ -103,8 +103,8 @@ func (p *program) evaluate(ctx context.Context, seed uint64, trial int, point st
 		o.message = ending.Failure.Message
 	}
 	switch {
-	case ending.Outcome == messaging.OutcomeCompleted && ending.Value != nil:
-		o.kind, o.value, o.truth = optimizer.OutcomeCompleted, *ending.Value, *ending.Value
+	case ending.Outcome == messaging.OutcomeCompleted && len(ending.Values) > 0:
+		o.kind, o.value, o.truth = optimizer.OutcomeCompleted, ending.Values.First(), ending.Values.First()
 	case ending.Outcome == messaging.OutcomeInfeasible:
 		o.kind = optimizer.OutcomeInfeasible
 	default:

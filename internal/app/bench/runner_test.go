@@ -75,8 +75,8 @@ func play(t testing.TB, p *Plan, path string, jobs int) ([]*Group, Progress) {
 func bestObserved(_ context.Context, _ study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, error) {
 	var best *optimizer.Recommendation
 	for _, o := range p.Observations {
-		if o.Outcome == optimizer.OutcomeCompleted && (best == nil || o.Value < best.Mean) {
-			best = &optimizer.Recommendation{Trial: o.Trial, Mean: o.Value, Point: o.Point}
+		if o.Outcome == optimizer.OutcomeCompleted && (best == nil || o.Values.First() < best.Mean) {
+			best = &optimizer.Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.Point}
 		}
 	}
 	return best, nil

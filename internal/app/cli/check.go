@@ -167,7 +167,7 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 		return nil, fmt.Errorf("end the program: %w", err)
 	}
 	result := &tried{
-		Outcome: ending.Outcome, Value: ending.Value, Metrics: ending.Metrics, Reports: reports.Load(),
+		Outcome: ending.Outcome, Value: view.First(ending.Values), Metrics: ending.Metrics, Reports: reports.Load(),
 		Failure: ending.Failure, Logs: ending.Logs, Seconds: view.Seconds(took),
 	}
 	if result.Metrics == nil {

@@ -121,7 +121,7 @@ func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 		exponent := -5 + 4*u[0]
 		value := math.Abs(exponent + 3)
 		backend.Put(args[0], record.Trial{
-			Number: n, State: study.TrialCompleted, Value: &value,
+			Number: n, State: study.TrialCompleted, Values: []float64{value},
 			Point: study.Point{"lr": math.Pow(10, exponent), "width": 1 + int64(255*u[1])},
 		})
 	}
@@ -211,7 +211,7 @@ func backend() (*servertest.Memory, error) {
 			{Number: 1, State: study.AttemptHandedBack, Worker: "w1", Opened: at(0), Claimed: at(1), Logs: "w1:/trials/1/1"},
 			{Number: 2, State: study.AttemptSucceeded, Worker: "w2", Opened: at(2), Started: at(3), Ended: at(11), Logs: "w2:/trials/1/2"},
 		},
-		Value: &value, Metrics: map[string]float64{"error": value}, TraceID: "0af7651916cd43dd8448eb211c80319c",
+		Values: []float64{value}, Metrics: map[string]float64{"error": value}, TraceID: "0af7651916cd43dd8448eb211c80319c",
 		Times: record.Times{Suggested: at(0), Claimed: at(2), Started: at(3), Ended: at(11), Folded: at(11)},
 	}
 	b.Put("digits", best)

@@ -100,7 +100,7 @@ func answer(ctx context.Context, bus *membus.Worker) error {
 		err = errors.Join(
 			bus.Claim(ctx, fmt.Sprint(n), &messaging.Claim{AttemptID: a.AttemptID, Pool: "default", Worker: "w", At: now}),
 			d.Ack(ctx),
-			bus.PublishResult(ctx, &messaging.Result{AttemptID: a.AttemptID, Worker: "w", Outcome: messaging.OutcomeCompleted, Value: &x, Started: now, Ended: now}))
+			bus.PublishResult(ctx, &messaging.Result{AttemptID: a.AttemptID, Worker: "w", Outcome: messaging.OutcomeCompleted, Values: []float64{x}, Started: now, Ended: now}))
 		if err != nil {
 			return err
 		}

@@ -103,14 +103,14 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 			continue
 		}
 		completed.Observations = append(completed.Observations, o)
-		different = different || o.Value != completed.Observations[0].Value
+		different = different || o.Values.First() != completed.Observations[0].Values.First()
 	}
 	e := &examination{problem: &completed, encoding: optimizer.NewEncoding(p.Space)}
 	switch n := len(completed.Observations); {
 	case n < MinCompleted:
 		return nil, fmt.Errorf("%w: %d completed trials, at least %d are needed", ErrTooLittle, n, MinCompleted)
 	case !different:
-		return nil, fmt.Errorf("%w: all %d completed trials have the value %g", ErrTooLittle, n, completed.Observations[0].Value)
+		return nil, fmt.Errorf("%w: all %d completed trials have the value %g", ErrTooLittle, n, completed.Observations[0].Values.First())
 	case e.encoding.Dim() == 0:
 		return nil, fmt.Errorf("%w: no parameter has more than one value", ErrTooLittle)
 	}

@@ -38,7 +38,7 @@ func evaluated(t *testing.T, space *space.Space, n, repeats int, f func(x []floa
 		for range repeats {
 			p.Observations = append(p.Observations, optimizer.Observation{
 				Trial: len(p.Observations) + 1, Point: s.Point,
-				Outcome: optimizer.OutcomeCompleted, Value: f(encoding.Encode(s.Point), rng),
+				Outcome: optimizer.OutcomeCompleted, Values: []float64{f(encoding.Encode(s.Point), rng)},
 			})
 		}
 	}
@@ -114,7 +114,7 @@ func bowl(x []float64) float64 { return 4*(x[0]-0.3)*(x[0]-0.3) + math.Abs(x[1]-
 // says that there is no noise.
 func TestRecommendedBySettings(t *testing.T) {
 	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 12, 4, func(x []float64, rng *rand.Rand) float64 { return bowl(x) + rng.NormFloat64() })
-	best := slices.MinFunc(p.Observations, func(a, b optimizer.Observation) int { return gocmp.Compare(a.Value, b.Value) }).Trial
+	best := slices.MinFunc(p.Observations, func(a, b optimizer.Observation) int { return gocmp.Compare(a.Values.First(), b.Values.First()) }).Trial
 	if got := diagnose(t, p).Noise.Recommended; got == best {
 		t.Fatalf("trial %d, the luckiest, is recommended in spite of noise", got)
 	}
@@ -252,10 +252,10 @@ func TestImportance(t *testing.T) {
 	if r.Noise.Share > 0.02 || r.Noise.Replicates != nil {
 		t.Errorf("a function without noise has %+v", r.Noise)
 	}
-	best := p.Observations[r.Noise.Best-1].Value
+	best := p.Observations[r.Noise.Best-1].Values.First()
 	for _, o := range p.Observations {
-		if o.Value > best {
-			t.Errorf("trial %d has %v, more than the best, %v", o.Trial, o.Value, best)
+		if o.Values.First() > best {
+			t.Errorf("trial %d has %v, more than the best, %v", o.Trial, o.Values.First(), best)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func TestTooLittle(t *testing.T) {
 	fixed := evaluated(t, optimizertest.Space(t, []study.Parameter{{Name: "a", Type: study.Fixed, Value: int64(1)}}, nil), 1, 1, func([]float64, *rand.Rand) float64 { return 0 })
 	for range 20 {
 		o := fixed.Observations[0]
-		o.Value = float64(len(fixed.Observations))
+		o.Values = []float64{float64(len(fixed.Observations))}
 		fixed.Observations = append(fixed.Observations, o)
 	}
 	for name, c := range map[string]struct {

@@ -40,7 +40,7 @@ func (e *examination) rand() *rand.Rand {
 func (e *examination) values(d *surrogate.Data) []float64 {
 	values := make([]float64, len(d.Of))
 	for row, i := range d.Of {
-		values[row] = e.problem.Direction.Cost(e.problem.Observations[i].Value)
+		values[row] = e.problem.Direction.Cost(e.problem.Observations[i].Values.First())
 	}
 	return values
 }

@@ -76,7 +76,7 @@ func (e *examination) noise() (*Noise, error) {
 		n.AtMost = max(n.Share, min(1, 1-e.explained()))
 	}
 	expected, _ := m.Data.Moments(means[best], 0)
-	n.Luck = math.Abs(expected - e.problem.Observations[m.Data.Of[best]].Value)
+	n.Luck = math.Abs(expected - e.problem.Observations[m.Data.Of[best]].Values.First())
 	if !finite(n.SD, n.Signal, n.Share, n.AtMost, n.Luck) {
 		return nil, errTooLarge
 	}

@@ -43,7 +43,7 @@ func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 			if t.Value == nil {
 				return nil, fmt.Errorf("trial %d has completed without a value", t.Trial)
 			}
-			o.Value = *t.Value
+			o.Values = []float64{*t.Value}
 		}
 		if o.Point, err = space.Normalize(t.Parameters); err != nil {
 			return nil, fmt.Errorf("trial %d: %w", t.Trial, err)

@@ -21,7 +21,7 @@ import (
 
 func completed(number int, ended int64, value float64) record.Trial {
 	return record.Trial{
-		Number: number, State: study.TrialCompleted, Ended: ended, Value: &value,
+		Number: number, State: study.TrialCompleted, Ended: ended, Values: []float64{value},
 		Metrics: map[string]float64{"loss": value}, Point: study.Point{"x": value, "n": int64(number)},
 		Attempts: []record.Attempt{{Number: 1, Worker: "w"}},
 	}

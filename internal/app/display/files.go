@@ -82,8 +82,8 @@ func WriteCSV(w io.Writer, trials []record.Trial, spec *study.Spec) error {
 func row(t *record.Trial, metrics []string, spec *study.Spec) []string {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	value, worker, elapsed := "", "", ""
-	if t.Value != nil {
-		value = number(*t.Value)
+	if len(t.Values) > 0 {
+		value = number(t.Values.First())
 	}
 	if last := t.Last(); last != nil {
 		worker = last.Worker

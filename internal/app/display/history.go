@@ -43,14 +43,14 @@ func NewHistory(trials []record.Trial, direction study.Direction) History {
 	h := History{Evaluations: len(done)}
 	for i, t := range done {
 		switch {
-		case t.State == study.TrialCompleted && t.Value != nil:
-			best := *t.Value
+		case t.State == study.TrialCompleted && len(t.Values) > 0:
+			best := t.Values.First()
 			if n := len(h.Best); n > 0 && !direction.Better(best, h.Best[n-1]) {
 				best = h.Best[n-1]
 			}
 			h.Trials = append(h.Trials, t.Number)
 			h.Places = append(h.Places, i+1)
-			h.Values = append(h.Values, *t.Value)
+			h.Values = append(h.Values, t.Values.First())
 			h.Best = append(h.Best, best)
 		case t.State == study.TrialFailed:
 			h.Failed = append(h.Failed, ended(t, i+1))

@@ -73,8 +73,8 @@ func line(p *coordinator.Progress, now time.Time) string {
 	if c.Failed > 0 {
 		s += fmt.Sprintf(", %d failed", c.Failed)
 	}
-	if p.Best != nil && p.Best.Value != nil {
-		s += fmt.Sprintf(", best %s %s (trial %d)", p.Study.Study.Spec.Objective.Metric, short(*p.Best.Value), p.Best.Number)
+	if p.Best != nil && len(p.Best.Values) > 0 {
+		s += fmt.Sprintf(", best %s %s (trial %d)", p.Study.Study.Spec.Objective.Metric, short(p.Best.Values.First()), p.Best.Number)
 	}
 	if r := p.Status.Recommended; r.Trial > 0 {
 		s += ", recommended " + recommended(r)
@@ -162,8 +162,8 @@ func (v *liveView) View() tea.View {
 	if c.Failed > 0 {
 		b.WriteString(", " + bad.Render(fmt.Sprintf("%d failed", c.Failed)))
 	}
-	if best := v.p.Best; best != nil && best.Value != nil {
-		fmt.Fprintf(&b, "\nbest %s = %s in trial %d\n", spec.Objective.Metric, fresh.Render(short(*best.Value)), best.Number)
+	if best := v.p.Best; best != nil && len(best.Values) > 0 {
+		fmt.Fprintf(&b, "\nbest %s = %s in trial %d\n", spec.Objective.Metric, fresh.Render(short(best.Values.First())), best.Number)
 		s := &summary{w: &b}
 		s.point(spec, best.Point)
 		if r := v.p.Status.Recommended; r.Trial > 0 {

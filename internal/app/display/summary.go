@@ -22,7 +22,7 @@ func Summarize(w io.Writer, r *local.Result, file, state string, width int, inte
 	name, spec := r.Study.Study.Metadata.Name, &r.Study.Study.Spec
 	s.heading(r, name, interrupted)
 	if r.Best != nil {
-		s.line("best         %s = %s in trial %d", spec.Objective.Metric, short(*r.Best.Value), r.Best.Number)
+		s.line("best         %s = %s in trial %d", spec.Objective.Metric, short(r.Best.Values.First()), r.Best.Number)
 		s.point(spec, r.Best.Point)
 	}
 	if rec := r.Recommended; rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
@@ -147,7 +147,7 @@ func onward(r *local.Result, file string) string {
 	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
 	var change string
 	switch {
-	case goal != nil && r.Best != nil && !spec.Objective.Direction.Better(*goal, *r.Best.Value):
+	case goal != nil && r.Best != nil && !spec.Objective.Direction.Better(*goal, r.Best.Values.First()):
 		change = "set a stricter objective.goal, or none,"
 	case status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"

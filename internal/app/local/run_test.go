@@ -39,8 +39,8 @@ func TestStateGoesOn(t *testing.T) {
 		t.Fatalf("the first run: %+v", first)
 	}
 	for i := range first.Trials {
-		if tr := &first.Trials[i]; *tr.Value < *first.Best.Value {
-			t.Errorf("the best trial has %v, trial %d %v", *first.Best.Value, tr.Number, *tr.Value)
+		if tr := &first.Trials[i]; tr.Values.First() < first.Best.Values.First() {
+			t.Errorf("the best trial has %v, trial %d %v", first.Best.Values.First(), tr.Number, tr.Values.First())
 		}
 	}
 
@@ -73,7 +73,7 @@ func TestStateGoesOn(t *testing.T) {
 		t.Errorf("the parallelism is %d, want 5", got)
 	}
 	for i := range first.Trials {
-		if *more.Trials[i].Value != *first.Trials[i].Value || len(more.Trials[i].Attempts) != 1 {
+		if more.Trials[i].Values.First() != first.Trials[i].Values.First() || len(more.Trials[i].Attempts) != 1 {
 			t.Errorf("trial %d was evaluated again", i+1)
 		}
 	}

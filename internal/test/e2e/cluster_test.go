@@ -130,10 +130,10 @@ func (c *cluster) verify(s ledger.Summary, trials int) {
 		found := false
 		for _, a := range tr.Attempts {
 			value, ok := ended[key{tr.Number, a.Number}]
-			found = found || ok && value == *tr.Value
+			found = found || ok && value == tr.Values.First()
 		}
 		if !found {
-			t.Errorf("trial %d has the value %v, which no evaluation logged", tr.Number, *tr.Value)
+			t.Errorf("trial %d has the value %v, which no evaluation logged", tr.Number, tr.Values.First())
 		}
 	}
 	if len(stored.Trials) != trials {
