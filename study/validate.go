@@ -88,7 +88,7 @@ func isLabel(text string) bool {
 // checkRange reports a number outside of what is accepted.
 func checkRange(r *report, path string, value, low, high int) {
 	if value < low || value > high {
-		r.add(path, "%d is not accepted: a whole number from %d to %d", value, low, high)
+		r.add(path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
 	}
 }
 
@@ -112,7 +112,7 @@ func (o *Objective) complete(r *report) {
 	case "":
 		o.Take = DefaultTake
 	default:
-		r.add(path+".take", "%q is not accepted: last or best", o.Take)
+		r.add(path+".take", "%q is not accepted; want last or best", o.Take)
 	}
 	if o.Goal != nil && (math.IsNaN(*o.Goal) || math.IsInf(*o.Goal, 0)) {
 		r.add(path+".goal", "%v is not finite: write a finite number", *o.Goal)
