@@ -33,7 +33,7 @@ const (
 // The reasons of the conditions.
 const (
 	ReasonAccepted = "Accepted"
-	// ReasonInvalid means that study.Parse refuses the spec.
+	// ReasonInvalid means that file.Parse refuses the spec.
 	ReasonInvalid = "Invalid"
 	// ReasonDenied means that the namespace may not use the pool.
 	ReasonDenied = "Denied"

@@ -13,24 +13,25 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // ParseStudy parses a study file and checks it against the known algorithms. The error
 // is a *study.Problems that uses the given name of the file.
-func ParseStudy(name string, file []byte) (*study.Study, error) {
-	return study.Parse(file, append(StudyOptions(), study.WithFile(name))...)
+func ParseStudy(name string, content []byte) (*study.Study, error) {
+	return file.Parse(content, append(StudyOptions(), file.WithFile(name))...)
 }
 
-// StudyOptions returns the options of study.Parse for the known algorithms.
-func StudyOptions() []study.Option {
-	checks := map[string]study.AlgorithmCheck{}
+// StudyOptions returns the options of file.Parse for the known algorithms.
+func StudyOptions() []file.Option {
+	checks := map[string]file.AlgorithmCheck{}
 	for _, name := range registry.Names() {
 		checks[name] = func(settings map[string]any) error { return placed(registry.Check(name, settings)) }
 	}
-	return []study.Option{study.WithAlgorithms(checks), study.WithDefaultAlgorithm(registry.Default)}
+	return []file.Option{file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default)}
 }
 
-// placed converts errors of settings to study.SettingErrors, which are reported at the
+// placed converts errors of settings to file.SettingErrors, which are reported at the
 // setting's place in the file.
 func placed(err error) error {
 	switch e := err.(type) {
@@ -38,9 +39,9 @@ func placed(err error) error {
 		return nil
 	case *setting.Error:
 		if e.Known != nil {
-			return &study.SettingError{Name: e.Name, Known: e.Known}
+			return &file.SettingError{Name: e.Name, Known: e.Known}
 		}
-		return &study.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted; want %s", e.Value, e.Reason)}
+		return &file.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted; want %s", e.Value, e.Reason)}
 	case interface{ Unwrap() []error }:
 		var all []error
 		for _, inner := range e.Unwrap() {
