@@ -27,6 +27,8 @@ type Worker interface {
 	// Publish stores a result; sending one again replaces it and makes the
 	// leader read it again.
 	PublishResult(ctx context.Context, r *Result) error
+	// PublishMeasurement stores a report. Reports of one attempt are read in the
+	// order in which they were stored: publish the next one once the one before is.
 	PublishMeasurement(ctx context.Context, m *Measurement) error
 	// Heartbeat is sent without acknowledgement.
 	Heartbeat(ctx context.Context, h *Heartbeat) error
@@ -58,6 +60,7 @@ type Stream string
 const (
 	StreamClaim  Stream = "CLAIM"
 	StreamResult Stream = "RESULT"
+	StreamMetric Stream = "METRIC"
 )
 
 // Cursor is a place in a stream: everything up to and including Sequence has
@@ -73,13 +76,16 @@ type Cursor struct {
 }
 
 // Entry is one message of a stream that the leader reads. Exactly one of Claim,
-// Result and Err is set.
+// Result, Measurement and Err is set.
 type Entry struct {
 	Stream Stream
 	// Cursor is the place after this entry: commit it with what the entry changed.
 	Cursor Cursor
 	Claim  *Claim
 	Result *Result
+	// Measurement may be one that was read before, or come after a later one: its
+	// sender repeats what was not acknowledged.
+	Measurement *Measurement
 	// Raw and Subject are the message as it came, for the dead-letter queue.
 	Raw     []byte
 	Subject string
@@ -112,11 +118,6 @@ type Leader interface {
 	// taken from, it delivers from the first message. It notices, within its
 	// check interval, a stream that was deleted and created again under it.
 	Read(ctx context.Context, s Stream, from Cursor) (Reader, error)
-	// Measurements delivers every measurement published from now on; where the
-	// reader is too slow, the oldest are dropped.
-	Measurements(ctx context.Context) (<-chan Measurement, error)
-	// History returns the stored measurements of an attempt, oldest first.
-	History(ctx context.Context, study string, trial, attempt int) ([]Measurement, error)
 	// Heartbeats delivers the workers' heartbeats until ctx ends.
 	Heartbeats(ctx context.Context) (<-chan Heartbeat, error)
 	// Control sends a message to a worker; it is not stored.
@@ -124,7 +125,7 @@ type Leader interface {
 	// Archive puts a message into the dead-letter queue, which has room for
 	// whatever a stream has carried; ErrTooLarge where it does not take more.
 	Archive(ctx context.Context, subject string, reason string, raw []byte) error
-	// Purge forgets a study's messages: assignments first; claims and
+	// Purge forgets a study's messages: assignments first; claims, results and
 	// measurements where all is set (the study is deleted).
 	Purge(ctx context.Context, study string, all bool) error
 	// Healthy reports whether the broker answers now.

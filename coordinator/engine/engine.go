@@ -45,6 +45,7 @@ type Engine struct {
 	observations []optimizer.Observation // append-only: snapshots share it
 	taken        map[string]int64        // ledger positions of the observed and pending points, by key
 	best         *trial
+	cooling      []*trial  // ended lately: their curves are still in memory
 	evaluations  durations // of the evaluations that gave an answer
 
 	outbox  outbox
@@ -116,6 +117,12 @@ func (e *Engine) Step(ev Event) Output {
 	case Finished:
 		e.advance(ev.At)
 		e.finished(ev.Result)
+	case Measured:
+		e.advance(ev.At)
+		e.measured(ev.Measurement)
+	case Recalled:
+		e.advance(ev.At)
+		e.recalled(ev.Trial, ev.Curve)
 	case Suggested:
 		e.advance(ev.At)
 		e.suggested(ev)
@@ -162,6 +169,7 @@ func (e *Engine) running() bool { return e.status.State == study.Running }
 
 // tick opens a loaded study and publishes again what waits for a claim too long.
 func (e *Engine) tick() {
+	e.cool()
 	if e.held {
 		e.reopen()
 		return

@@ -87,6 +87,8 @@ const (
 	guardRepeat                      // a finite space's points are tried once
 	guardSpoiled                     // an attempt that nobody can claim is replaced
 	guardEarly                       // so is one whose claim's place was taken before it was opened
+	guardCurve                       // a trial's curve is of one attempt
+	guardRecall                      // a curve that is not in memory is not begun anew
 )
 
 // on reports whether a guard is in force, as all are outside of tests.

@@ -11,8 +11,6 @@ import (
 const (
 	// dedupe is how long a claim's id is remembered.
 	dedupe = 2 * time.Minute
-	// maxMetrics bounds the stored measurements of one attempt.
-	maxMetrics = 10_000
 	// maxDead bounds a dead letter in bytes, as on JetStream.
 	maxDead = 264 << 10
 )
@@ -191,12 +189,6 @@ func (b *Broker) remove(q *queued) {
 func (b *Broker) remembers(id string) bool {
 	at, ok := b.claimed[id]
 	return ok && time.Since(at) < dedupe
-}
-
-// measure stores a measurement, within the attempt's bound. The caller holds mu.
-func (b *Broker) measure(m message) {
-	of := append(b.metrics[m.subject], m)
-	b.metrics[m.subject] = of[max(0, len(of)-maxMetrics):]
 }
 
 // bury stores a dead letter. The caller holds mu.

@@ -30,6 +30,9 @@ const (
 	maxWaiting = 16384
 	// maxDeliver bounds how often an assignment is handed out without an ack.
 	maxDeliver = 20
+	// maxMetricBytes bounds what attempts report. The leader reads it at once: this
+	// is about a million reports for the time that none leads.
+	maxMetricBytes = 256 << 20
 	// dedupe is how long a claim's id is remembered.
 	dedupe = 2 * time.Minute
 )
@@ -83,6 +86,7 @@ func streams(o LeaderOptions) []jetstream.StreamConfig {
 	metric.Discard = jetstream.DiscardOld
 	metric.MaxAge = 7 * 24 * time.Hour
 	metric.MaxMsgsPerSubject = 10_000
+	metric.MaxBytes = maxMetricBytes
 
 	dead.Name = streamDead
 	dead.Description = "Fantasia: messages that nobody could use, and assignments that nobody took"
