@@ -13,6 +13,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
+// curvesEvery is how often curves are committed where nothing else is.
+const curvesEvery = time.Second
+
 // journal is what the next commit stores: the records that steps have changed, the
 // effects that wait until these are durable, and the answers to the commands that
 // changed them. The loop owns it.
@@ -22,7 +25,13 @@ type journal struct {
 	letters deadLetters
 	writer  *ledger.Writer // nil until the term has fenced the ledger
 
-	batch   *ledger.Batch
+	batch *ledger.Batch
+	// curves are the trials' curves that wait for the next commit, with the cursor
+	// of the reports that they were made from, since a time. They make one of their
+	// own only now and then: a program can report often, and what is lost with a
+	// leader is read again.
+	curves  *ledger.Batch
+	since   time.Time
 	held    effects
 	replies []func(error)
 }
@@ -30,8 +39,38 @@ type journal struct {
 // add puts records into the batch and holds an output's effects back.
 func (j *journal) add(r *run, records *ledger.Batch, out *engine.Output) {
 	j.batch.Add(records)
+	for i := range out.Curves {
+		j.curves.PutCurve(r.spec.ID, &out.Curves[i])
+	}
 	j.held.take(r, out)
 	j.metrics.took(out)
+}
+
+// read notes how far the reports were read.
+func (j *journal) read(s messaging.Stream, c messaging.Cursor, now time.Time) {
+	if s != messaging.StreamMetric {
+		j.batch.PutCursor(s, c)
+		return
+	}
+	if j.since.IsZero() {
+		j.since = now
+	}
+	j.curves.PutCursor(s, c)
+}
+
+// full reports whether what has changed is better committed before more is added.
+func (j *journal) full() bool { return j.batch.Full() || j.curves.Full() }
+
+// due is when the curves that wait are committed for themselves; zero for never.
+func (j *journal) due() time.Time {
+	switch {
+	case j.curves.Len() == 0:
+		return time.Time{}
+	case j.curves.Full():
+		return j.since
+	default:
+		return j.since.Add(curvesEvery)
+	}
 }
 
 // receipt tells a worker what became of a result that no engine has judged.
@@ -79,9 +118,11 @@ func (j *journal) commit(ctx context.Context) (effects, error) {
 // store commits the batch. While etcd has no space left it waits: nothing is
 // suggested or receipted meanwhile, and nothing is lost.
 func (j *journal) store(ctx context.Context) error {
-	if j.batch.Len() == 0 {
+	if due := j.due(); j.batch.Len() == 0 && (due.IsZero() || time.Now().Before(due)) {
 		return nil
 	}
+	j.batch.Add(j.curves)
+	j.curves, j.since = &ledger.Batch{}, time.Time{}
 	for {
 		start := time.Now()
 		err := j.writer.Commit(ctx, j.batch)

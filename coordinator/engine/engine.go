@@ -161,6 +161,7 @@ func (e *Engine) advance(at time.Time) {
 func (e *Engine) finish() Output {
 	e.settle()
 	e.refill()
+	e.cool()
 	return e.flush()
 }
 
@@ -169,7 +170,6 @@ func (e *Engine) running() bool { return e.status.State == study.Running }
 
 // tick opens a loaded study and publishes again what waits for a claim too long.
 func (e *Engine) tick() {
-	e.cool()
 	if e.held {
 		e.reopen()
 		return

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
@@ -84,16 +83,15 @@ func (e *Engine) recalled(number int, c *curve.Curve) {
 
 // cool forgets the curves of trials that ended a while ago.
 func (e *Engine) cool() {
-	e.cooling = slices.DeleteFunc(e.cooling, func(t *trial) bool {
-		if !t.rec.State.Terminal() {
-			return true // it comes again with its end
-		}
-		if e.now.Sub(t.at) < curveRest {
-			return false
-		}
-		t.curve, t.forgotten = nil, true
-		return true
-	})
+	for len(e.cooling) > 0 {
+		t := e.cooling[0]
+		if ended := t.rec.State.Terminal(); ended && e.now.Sub(t.at) < curveRest {
+			return
+		} else if ended {
+			t.curve, t.forgotten = nil, true
+		} // else it comes again when it ends
+		e.cooling = e.cooling[1:]
+	}
 }
 
 // Curve is what the program of a trial has reported at each step, by metric; nil
