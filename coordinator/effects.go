@@ -62,8 +62,8 @@ func (e *effects) take(r *run, out *engine.Output) {
 	}
 }
 
-func receipt(worker string, id messaging.AttemptID, d engine.Disposition) messaging.Control {
-	return messaging.Control{Kind: messaging.ControlReceipt, Worker: worker, AttemptID: id, Disposition: string(d)}
+func receipt(worker string, id messaging.AttemptID, d messaging.Disposition) messaging.Control {
+	return messaging.Control{Kind: messaging.ControlReceipt, Worker: worker, AttemptID: id, Disposition: d}
 }
 
 func avoid(worker, study, reason string) messaging.Control {

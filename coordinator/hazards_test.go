@@ -122,7 +122,9 @@ func TestWipedAssignmentsArePublishedAgain(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	c := r.leader(func(o *Options) { o.Engine.Republish = 200 * time.Millisecond })
 	s := r.create(c, "stalled", 4, 2)
-	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Queued > 0 && r.broker.Queued(defaultPool) > 0 })
+	r.until(s.ID, func(s ledger.Summary) bool {
+		return s.Status.Counts.Queued > 0 && r.broker.Queued(study.DefaultPool) > 0
+	})
 	r.broker.WipeAssignments()
 	r.hand("w", 2, nil)
 	r.ends(s.ID)
@@ -193,7 +195,7 @@ func TestPoison(t *testing.T) {
 	w := r.hand("w", 0, nil) // hears, but claims nothing
 	for _, subject := range []messaging.Subject{
 		{Kind: messaging.KindResult, Shard: messaging.Shard, Worker: "w", ID: id},
-		{Kind: messaging.KindClaim, Shard: messaging.Shard, Pool: defaultPool, ID: id},
+		{Kind: messaging.KindClaim, Shard: messaging.Shard, Pool: study.DefaultPool, ID: id},
 	} {
 		if !r.broker.Inject(subject.String(), garbage) {
 			t.Fatalf("nothing takes %s", subject)
@@ -227,12 +229,12 @@ func TestForeignNonceInTheClaimsPlace(t *testing.T) {
 	tr := r.trial(s.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialQueued })
 	id := named(s.ID, &tr, 1)
 	id.Nonce = "another"
-	bus, err := r.broker.Worker("stranger", defaultPool)
+	bus, err := r.broker.Worker("stranger", study.DefaultPool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bus.Close()
-	if err := bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: defaultPool, Worker: "stranger", At: time.Now()}); err != nil {
+	if err := bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "stranger", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	r.hand("w", 1, nil)
@@ -251,7 +253,7 @@ func TestClaimsBeforeTheirTrials(t *testing.T) {
 	stranger := r.hand("stranger", 0, nil)
 	early := func(trial int) {
 		id := messaging.AttemptID{Study: s.ID, Trial: trial, Attempt: 1, Nonce: "another"}
-		if err := stranger.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: defaultPool, Worker: "stranger", At: time.Now()}); err != nil {
+		if err := stranger.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "stranger", At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		stranger.heard(messaging.ControlCancel, id)

@@ -74,7 +74,7 @@ func (j *journal) due() time.Time {
 }
 
 // receipt tells a worker what became of a result that no engine has judged.
-func (j *journal) receipt(ctx context.Context, worker string, id messaging.AttemptID, d engine.Disposition) {
+func (j *journal) receipt(ctx context.Context, worker string, id messaging.AttemptID, d messaging.Disposition) {
 	j.held.controls = append(j.held.controls, receipt(worker, id, d))
 	j.metrics.receipted(ctx, d)
 }

@@ -89,7 +89,7 @@ func TestRefusedDeadLetters(t *testing.T) {
 	s := r.create(c, "goes-on", 3, 1)
 	r.trial(s.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialQueued })
 	w := r.hand("w", 1, nil)
-	id := messaging.AttemptID{Study: s.ID, Trial: 1, Attempt: 1}
+	id := messaging.AttemptID{Study: s.ID, Trial: 1, Attempt: 9} // w's own result would replace it in the place of 1/1
 	r.broker.Inject(messaging.Subject{Kind: messaging.KindResult, Shard: messaging.Shard, Worker: "w", ID: id}.String(), []byte("garbage"))
 	w.heard(messaging.ControlReceipt, id)
 	none := messaging.AttemptID{Study: "none", Trial: 1, Attempt: 1, Nonce: "n"}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -150,7 +151,7 @@ func (m *metrics) took(out *engine.Output) {
 }
 
 // receipted counts a result by what became of it.
-func (m *metrics) receipted(ctx context.Context, d engine.Disposition) {
+func (m *metrics) receipted(ctx context.Context, d messaging.Disposition) {
 	m.results.Add(ctx, 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(d))))
 }
 

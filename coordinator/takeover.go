@@ -17,9 +17,6 @@ import (
 // takeover has to wait for.
 var streams = [...]messaging.Stream{messaging.StreamClaim, messaging.StreamResult}
 
-// defaultPool exists even before any study names it, so that workers can wait.
-const defaultPool = "default"
-
 // takeOver makes this replica the shard's only voice: it fences older leaders,
 // loads the ledger, and folds everything that was published until the fence.
 func (l *leader) takeOver(ctx context.Context, handBack bool) error {
@@ -67,7 +64,8 @@ func (l *leader) fence(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*callTimeout)
 	defer cancel()
-	if err := l.c.o.Bus.Setup(ctx, []string{defaultPool}); err != nil {
+	// The default pool exists even before any study names it, so that workers can wait.
+	if err := l.c.o.Bus.Setup(ctx, []string{study.DefaultPool}); err != nil {
 		return fmt.Errorf("set the streams up: %w", err)
 	}
 	if err := l.c.o.Bus.Fence(ctx, l.term.Epoch); err != nil {
@@ -81,7 +79,7 @@ func (l *leader) setUp(ctx context.Context, snapshot *ledger.Snapshot) error {
 	var pools []string
 	for i := range snapshot.Studies {
 		s := &snapshot.Studies[i]
-		if p := s.Study.Study.Spec.Pool; s.Err == nil && s.Status.State == study.Running && p != defaultPool && !slices.Contains(pools, p) {
+		if p := s.Study.Study.Spec.Pool; s.Err == nil && s.Status.State == study.Running && p != study.DefaultPool && !slices.Contains(pools, p) {
 			pools = append(pools, p)
 		}
 	}

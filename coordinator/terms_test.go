@@ -101,7 +101,7 @@ func TestZombieIsFenced(t *testing.T) {
 		t.Errorf("a zombie raises its fence again: %v", err)
 	}
 	if second.term.Load() != nil {
-		err := first.bus.Assign(r.ctx(), []*messaging.Assignment{{AttemptID: named(s.ID, &tr, 1), Pool: defaultPool, StudyName: "zombie",
+		err := first.bus.Assign(r.ctx(), []*messaging.Assignment{{AttemptID: named(s.ID, &tr, 1), Pool: study.DefaultPool, StudyName: "zombie",
 			Parameters: tr.Point, ParameterOrder: []string{"x"}, Objective: s.Study.Spec.Objective, Run: s.Study.Spec.Trial}})
 		if !errors.Is(err, messaging.ErrFenced) {
 			t.Errorf("a zombie publishes: %v", err)
@@ -295,7 +295,7 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 		return nil
 	})
 	id.Attempt = 2
-	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: defaultPool, Worker: "late", At: time.Now()}); err != nil {
+	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "late", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	late.heard(messaging.ControlCancel, id)

@@ -101,7 +101,7 @@ func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 		return !e.filled(t)
 	}
 	a.Failure = &messaging.Failure{
-		Reason: "withdrawn too often",
+		Reason: messaging.ReasonUnclaimable,
 		Message: fmt.Sprintf("%d attempts could not be claimed, of which %d are free: other messages were in their claims' places; "+
 			"look at the dead letters and at the workers of the pool", n, study.MaxHandBacks),
 	}
@@ -157,7 +157,7 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 	}
 	limit := e.retries(study.AttemptLost, "")
 	a.State, a.Ended = study.AttemptLost, e.now
-	a.Failure = &messaging.Failure{Reason: "lost", Message: clip(fmt.Sprintf("worker %s: %s", a.Worker, reason))}
+	a.Failure = &messaging.Failure{Reason: messaging.ReasonLost, Message: clip(fmt.Sprintf("worker %s: %s", a.Worker, reason))}
 	n := countAttempts(t, study.AttemptLost, "")
 	if n > limit && e.on(guardRetries) {
 		t.rec.Times.Ended = e.now
@@ -195,7 +195,7 @@ func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why stri
 		return
 	}
 	a.Failure = &messaging.Failure{
-		Reason:  "handed back too often",
+		Reason:  messaging.ReasonHandBacks,
 		Message: clip(fmt.Sprintf("handed back %d times, of which %d are free: %s", n+1, study.MaxHandBacks, why)),
 	}
 	e.failed(t, a)

@@ -33,7 +33,7 @@ type Engine struct {
 	finite   bool // the space has a finite number of points
 	ids      IDs
 	settings Settings
-	off      guard // switched off by tests alone
+	switches
 
 	status record.Status
 	model  record.Model

@@ -55,7 +55,7 @@ func (c *checker) receipt(r *messaging.Result, out *Output) {
 		c.fail("result of %s for %s: receipts %v", name(r.AttemptID), r.Worker, out.Receipts)
 		return
 	}
-	if c.folded[r] && out.Receipts[0].Disposition == Folded {
+	if c.folded[r] && out.Receipts[0].Disposition == messaging.Folded {
 		c.fail("the result of %s for %s is folded twice", name(r.AttemptID), r.Worker)
 	}
 }
@@ -176,7 +176,7 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 	if open > 1 || handedOut != (open == 1) {
 		c.fail("trial %d is %s with %d open attempts", t.Number, t.State, open)
 	}
-	if w.e.off&guardRetries != 0 || !t.State.Terminal() {
+	if !w.e.on(guardRetries) || !t.State.Terminal() {
 		r := w.e.spec.Study.Spec.Trial.Retries
 		if lost > *r.Lost || timeout > *r.Timeout || failed > *r.Failed || max(back, spoiled) > study.MaxHandBacks {
 			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back, %d not claimable", t.Number, t.State, lost, timeout, failed, back, spoiled)

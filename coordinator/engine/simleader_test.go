@@ -20,7 +20,7 @@ func (w *world) start() {
 		w.check.fail("new: %v", err)
 		return
 	}
-	e.off = w.off
+	switchOff(e, w.off)
 	w.led.commit(&out)
 	w.lead(e)
 	w.effects(&out)
@@ -77,7 +77,7 @@ func (w *world) restart() {
 		w.check.fail("load: %v", err)
 		return
 	}
-	e.off = w.off
+	switchOff(e, w.off)
 	w.lead(e)
 	gen := w.gen
 	if !w.took(&out, func() {}) {
@@ -275,7 +275,7 @@ func (w *world) readNext() bool {
 	w.check.receipt(r, &out)
 	w.took(&out, func() {
 		w.result++
-		w.check.folded[r] = w.check.folded[r] || out.Receipts[0].Disposition == Folded
+		w.check.folded[r] = w.check.folded[r] || out.Receipts[0].Disposition == messaging.Folded
 	})
 	return true
 }

@@ -161,7 +161,7 @@ func (e *Engine) filled(t *trial) bool {
 		return false
 	}
 	t.rec.Last().Failure = &messaging.Failure{
-		Reason:  "too many attempts",
+		Reason:  messaging.ReasonAttempts,
 		Message: fmt.Sprintf("the record of a trial has no room for attempt %d", len(t.rec.Attempts)+1),
 	}
 	t.rec.Times.Ended = e.now
@@ -219,7 +219,7 @@ func (e *Engine) observe(t *trial) {
 	switch t.rec.State {
 	case study.TrialCompleted:
 		o.Outcome, o.Values = optimizer.OutcomeCompleted, t.rec.Values
-		if e.best == nil || e.better(t.rec.Values.First(), e.best.rec.Values.First()) {
+		if e.best == nil || e.direction().Better(t.rec.Values.First(), e.best.rec.Values.First()) {
 			e.best, e.status.Best = t, t.rec.Number
 		}
 	case study.TrialInfeasible:
@@ -235,13 +235,8 @@ func (e *Engine) observe(t *trial) {
 	e.observations = append(e.observations, o)
 }
 
-// better reports whether value a improves on b.
-func (e *Engine) better(a, b float64) bool {
-	if e.spec.Study.Spec.Objective.Direction == study.Maximize {
-		return a > b
-	}
-	return a < b
-}
+// direction says which way the study's objective improves.
+func (e *Engine) direction() study.Direction { return e.spec.Study.Spec.Objective.Direction }
 
 // byNumber orders trials for a binary search.
 func byNumber(t *trial, number int) int { return t.rec.Number - number }

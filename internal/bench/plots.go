@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/internal/report"
+	"github.com/fantasia-hpo/fantasia/internal/plot"
 	"github.com/google/renameio/v2"
 )
+
+// quartiles says what the curves and the bands around them are.
+const quartiles = " (median, with the quartiles around it)"
 
 // timeSteps is how many points a curve against time has.
 const timeSteps = 200
@@ -25,26 +28,26 @@ func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error
 			if len(lines) == 0 {
 				continue // it was interrupted before
 			}
-			axes := report.Axes{Title: fmt.Sprintf("%s, %s, %d workers", o.Name, lawText(law), p.Workers), Y: "best value", Log: o.Minimum != nil}
-			if axes.Log {
-				axes.Y = "regret"
+			chart := plot.Chart{Title: fmt.Sprintf("%s, %s, %d workers", o.Name, lawText(law), p.Workers), Log: o.Minimum != nil, FromZero: true}
+			chart.Y = "best value" + quartiles
+			if chart.Log {
+				chart.Y = "regret, lower is better" + quartiles
 			}
 			for _, x := range []struct {
 				name, label string
-				curve       func([]trace, *Objective) report.Curve
+				curve       func([]trace, *Objective) plot.Series
 			}{
 				{"evaluations", "evaluations", againstEvaluations},
 				{"time", timeLabel(p.Durations), againstTime},
 			} {
-				var curves []report.Curve
+				chart.X, chart.Series = x.label, nil
 				for _, line := range lines {
 					curve := x.curve(line.traces, o)
-					curve.Name, curve.Color, curve.Dash = line.name, line.color, line.dash
-					curves = append(curves, curve)
+					curve.Name, curve.Kind, curve.Color, curve.Dash = line.name, plot.Lines, line.color, line.dash
+					chart.Series = append(chart.Series, curve)
 				}
-				axes.X = x.label
 				name := filepath.Join(dir, fileName(o.Name, law, x.name)+".svg")
-				if err := writeCurves(name, axes, curves); err != nil {
+				if err := writeChart(name, &chart); err != nil {
 					return files, err
 				}
 				files = append(files, name)
@@ -72,9 +75,9 @@ func fileName(parts ...string) string {
 	return strings.Map(safe, strings.Join(parts, "-"))
 }
 
-func writeCurves(name string, axes report.Axes, curves []report.Curve) error {
+func writeChart(name string, chart *plot.Chart) error {
 	var picture bytes.Buffer
-	if err := report.WriteCurves(&picture, axes, curves); err != nil {
+	if err := chart.Write(&picture); err != nil {
 		return err
 	}
 	if err := renameio.WriteFile(name, picture.Bytes(), 0o644); err != nil {
@@ -121,12 +124,12 @@ func (t trace) first(n int) trace {
 }
 
 // againstEvaluations is a curve over as many evaluations as all runs have.
-func againstEvaluations(traces []trace, o *Objective) report.Curve {
+func againstEvaluations(traces []trace, o *Objective) plot.Series {
 	shortest := math.MaxInt
 	for _, t := range traces {
 		shortest = min(shortest, len(t.loss))
 	}
-	var c report.Curve
+	var c plot.Series
 	for n := 1; n <= shortest; n++ {
 		addQuartiles(&c, float64(n), traces, o, func(t trace) float64 { return t.after(n) })
 	}
@@ -135,14 +138,14 @@ func againstEvaluations(traces []trace, o *Objective) report.Curve {
 
 // againstTime is a curve until the last run's end; a run that has ended stays
 // where it is.
-func againstTime(traces []trace, o *Objective) report.Curve {
+func againstTime(traces []trace, o *Objective) plot.Series {
 	end := 0.0
 	for _, t := range traces {
 		if len(t.told) > 0 {
 			end = max(end, t.told[len(t.told)-1])
 		}
 	}
-	var c report.Curve
+	var c plot.Series
 	for i := range timeSteps + 1 {
 		at := end * float64(i) / timeSteps
 		addQuartiles(&c, at, traces, o, func(t trace) float64 { return t.by(at) })
@@ -151,7 +154,7 @@ func againstTime(traces []trace, o *Objective) report.Curve {
 }
 
 // addQuartiles adds a point of the curve where every run has a value.
-func addQuartiles(c *report.Curve, x float64, traces []trace, o *Objective, of func(trace) float64) {
+func addQuartiles(c *plot.Series, x float64, traces []trace, o *Objective, of func(trace) float64) {
 	values := make([]float64, len(traces))
 	for i, t := range traces {
 		if values[i] = o.shown(of(t)); math.IsNaN(values[i]) {
@@ -159,9 +162,8 @@ func addQuartiles(c *report.Curve, x float64, traces []trace, o *Objective, of f
 		}
 	}
 	values = sorted(values)
-	c.X = append(c.X, x)
 	c.Low = append(c.Low, quantile(values, 0.25))
-	c.Mid = append(c.Mid, quantile(values, 0.5))
+	c.Points = append(c.Points, plot.Point{X: x, Y: quantile(values, 0.5)})
 	c.High = append(c.High, quantile(values, 0.75))
 }
 

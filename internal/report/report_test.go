@@ -37,7 +37,10 @@ func trials() []record.Trial {
 
 func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
 	for direction, best := range map[study.Direction][]float64{study.Minimize: {5, 2, 2}, study.Maximize: {5, 5, 5}} {
-		want := report.History{Trials: []int{2, 1, 3}, Values: []float64{5, 2, 3}, Best: best}
+		want := report.History{
+			Trials: []int{2, 1, 3}, Places: []int{1, 2, 3}, Values: []float64{5, 2, 3}, Best: best,
+			Failed: []report.Ended{{Trial: 4, Place: 4, Reason: "exit"}}, Evaluations: 4,
+		}
 		if diff := cmp.Diff(want, report.NewHistory(trials(), direction)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", direction, diff)
 		}
@@ -70,7 +73,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			if sketch := h.Sketch(60); (sketch == "") != (name == "one" || name == "huge") {
+			if sketch := h.Sketch(60, study.Objective{Metric: "loss", Direction: direction}); (sketch == "") != (name == "one") {
 				t.Errorf("%s: the sketch is %q", name, sketch)
 			}
 		}
@@ -157,8 +160,42 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 
 func TestEmptyHistory(t *testing.T) {
 	h := report.NewHistory(nil, study.Minimize)
-	if len(h.Best) != 0 || h.Sketch(80) != "" {
+	if len(h.Best) != 0 || h.Sketch(80, study.Objective{}) != "" {
 		t.Errorf("of no trials: %+v", h)
+	}
+}
+
+// Evaluations without a value have places on the axis and marks; cancelled trials
+// are no evaluations. A bad start is marked at the edge, not hidden.
+func TestPlotsShowFailuresAndOutliers(t *testing.T) {
+	all := trials() // evaluation 4 has failed
+	all = append(all, record.Trial{Number: 5, State: study.TrialCancelled, Ended: 6}, record.Trial{Number: 6, State: study.TrialInfeasible, Ended: 7})
+	for i := range 20 {
+		all = append(all, completed(7+i, int64(8+i), 2.5-float64(i)/10))
+	}
+	all = append(all, completed(40, 1, 1e6)) // the first that ended
+	objective := study.Objective{Metric: "loss", Direction: study.Minimize}
+	h := report.NewHistory(all, objective.Direction)
+	if h.Evaluations != 26 || len(h.Values) != 24 || h.Places[23] != 26 {
+		t.Errorf("%d evaluations, %d values, the last at %d", h.Evaluations, len(h.Values), h.Places[23])
+	}
+	sketch := h.Sketch(70, objective)
+	for _, want := range []string{"best loss, lower is better", "failed │", "×", "infeasible │", "○", "▲ 2 above the range shown, up to 1e6", "evaluations"} {
+		if !strings.Contains(sketch, want) {
+			t.Errorf("the sketch lacks %q:\n%s", want, sketch)
+		}
+	}
+	var svg strings.Builder
+	if err := h.WriteSVG(&svg, "a study", objective); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"loss, lower is better", "evaluation 5, trial 4: failed (exit)", "evaluation 6, trial 6: infeasible", "failed (1)", "infeasible (1)",
+		"evaluation 1, trial 40: loss 1e+06", "above, up to 1e6", "best so far",
+	} {
+		if !strings.Contains(svg.String(), want) {
+			t.Errorf("the plot lacks %q", want)
+		}
 	}
 }
 

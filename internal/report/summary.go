@@ -30,7 +30,7 @@ func Summarize(w io.Writer, r *local.Result, file, state string, width int, inte
 		s.point(spec, rec.Point)
 	}
 	history := NewHistory(r.Trials, spec.Objective.Direction)
-	if sketch := history.Sketch(width - 12); sketch != "" {
+	if sketch := history.Sketch(width, spec.Objective); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
 	if f := lastFailure(r.Trials); f != nil {
@@ -147,7 +147,7 @@ func onward(r *local.Result, file string) string {
 	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
 	var change string
 	switch {
-	case goal != nil && r.Best != nil && reached(*goal, r.Best.Values.First(), spec.Objective.Direction):
+	case goal != nil && r.Best != nil && !spec.Objective.Direction.Better(*goal, r.Best.Values.First()):
 		change = "set a stricter objective.goal, or none,"
 	case status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
@@ -157,13 +157,6 @@ func onward(r *local.Result, file string) string {
 		return "nothing is left to evaluate: widen the parameters under another metadata.name"
 	}
 	return change + " in " + file + " and run it again to go on"
-}
-
-func reached(goal, value float64, direction study.Direction) bool {
-	if direction == study.Maximize {
-		return value >= goal
-	}
-	return value <= goal
 }
 
 // DefaultState is where a study's state is kept unless somebody says otherwise.

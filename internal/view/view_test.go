@@ -17,7 +17,6 @@ import (
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-
 // equal holds a value's JSON equal to a text, key for key and in its order.
 func equal(t *testing.T, v any, want string) {
 	t.Helper()

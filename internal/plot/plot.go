@@ -1,0 +1,205 @@
+// Package plot draws curves, as text for a terminal and as SVG for a browser. It
+// knows nothing of studies: callers bring the numbers and the words. Both kinds
+// choose round numbers for their axes, and mark points beyond the range that
+// they show instead of hiding them.
+package plot
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Point is a point of a curve. Note is what a browser shows of it on hovering.
+type Point struct {
+	X, Y float64
+	Note string
+}
+
+// Lane is a row of marks below a curve, for what has a place on the horizontal
+// axis but no value: evaluations that failed, for example.
+type Lane struct {
+	// Name labels the lane.
+	Name string
+	// Mark is drawn at each place; SVG draws '×' as a cross and all others as a ring.
+	Mark   rune
+	Points []Point // Y is not used
+}
+
+// largest bounds what is drawn, so that the span of two values is finite.
+const largest = 1e300
+
+// usable returns the points that can be drawn: those without NaN, infinities
+// and other values beyond ±1e300 brought to that.
+func usable(points []Point) []Point {
+	kept := make([]Point, 0, len(points))
+	for _, p := range points {
+		if !math.IsNaN(p.X) && !math.IsNaN(p.Y) {
+			p.X, p.Y = max(-largest, min(largest, p.X)), max(-largest, min(largest, p.Y))
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// span is the range of an axis.
+type span struct {
+	low, high float64
+	log       bool
+}
+
+// newSpan is a range that holds low and high, wide enough to be divided.
+func newSpan(low, high float64, log bool) span {
+	size := max(math.Abs(low), math.Abs(high))
+	if high-low <= size*1e-9 || high-low < 1/largest { // all but equal
+		by := size / 20
+		if size < 1/largest {
+			by = 1
+		}
+		low, high = low-by, high+by
+	}
+	return span{low, high, log && low > 0}
+}
+
+// at is the place of v in the range: 0 at its low end, 1 at its high end.
+func (s span) at(v float64) float64 {
+	if s.log {
+		return (math.Log10(max(v, 1/largest)) - math.Log10(s.low)) / (math.Log10(s.high) - math.Log10(s.low))
+	}
+	return (v - s.low) / (s.high - s.low)
+}
+
+// value is the inverse of at.
+func (s span) value(at float64) float64 {
+	if s.log {
+		return math.Pow(10, math.Log10(s.low)+at*(math.Log10(s.high)-math.Log10(s.low)))
+	}
+	return s.low + at*(s.high-s.low)
+}
+
+// tick is a labelled place of an axis.
+type tick struct {
+	value float64
+	label string
+}
+
+// round widens the range to the round numbers around it, and returns these and
+// the round numbers between, evenly apart: at most most+1 of them.
+func (s span) round(most int) (span, []tick) {
+	low, high := s.low, s.high
+	if s.log {
+		low, high = math.Log10(low), math.Log10(high)
+	}
+	step := roundStep((high-low)/float64(most), s.log)
+	ends := func() (first, last float64) { return math.Floor(low/step + 1e-9), math.Ceil(high/step - 1e-9) }
+	first, last := ends()
+	for last-first > float64(most) {
+		step = roundStep(step*1.01, s.log)
+		first, last = ends()
+	}
+	if last == first {
+		last++
+	}
+	var ticks []tick
+	for k := first; k <= last; k++ {
+		ticks = append(ticks, s.tick(k, step))
+	}
+	return span{ticks[0].value, ticks[len(ticks)-1].value, s.log}, ticks
+}
+
+// horizontal is the range of the points on the horizontal axis, and whether all
+// their places are whole numbers.
+func horizontal(points []Point) (s span, whole bool) {
+	first, last := bounds(points, func(p Point) float64 { return p.X })
+	whole = !slices.ContainsFunc(points, func(p Point) bool { return p.X != math.Trunc(p.X) })
+	return newSpan(first, last, false), whole
+}
+
+// inside returns round numbers in the range, about most of them; whole leaves out
+// those that are not.
+func (s span) inside(most int, whole bool) []tick {
+	if s.log {
+		return s.insideLog(most)
+	}
+	step := roundStep((s.high-s.low)/float64(most), false)
+	if whole {
+		step = max(1, step)
+	}
+	var ticks []tick
+	for k := math.Ceil(s.low/step - 1e-9); k <= math.Floor(s.high/step+1e-9); k++ {
+		ticks = append(ticks, s.tick(k, step))
+	}
+	return ticks
+}
+
+// insideLog returns whole decades of the range where there are three or more,
+// otherwise 1, 2 and 5 of each.
+func (s span) insideLog(most int) []tick {
+	low, high := math.Log10(s.low), math.Log10(s.high)
+	parts, step := []float64{1}, max(1, math.Ceil((high-low)/float64(most)))
+	if high-low < 3 {
+		parts = []float64{1, 2, 5}
+	}
+	var ticks []tick
+	for e := math.Floor(low/step) * step; e <= high; e += step {
+		for _, part := range parts {
+			v := part * math.Pow(10, e)
+			if v >= s.low*(1-1e-9) && v <= s.high*(1+1e-9) {
+				ticks = append(ticks, tick{v, number(v)})
+			}
+		}
+	}
+	return ticks
+}
+
+// tick is the k-th multiple of step, or of step decades.
+func (s span) tick(k, step float64) tick {
+	if s.log {
+		v := math.Pow(10, k*step)
+		return tick{v, number(v)}
+	}
+	v := k * step
+	// Digits beyond the step's are rounding errors.
+	digits := int(math.Ceil(max(0, math.Log10(max(math.Abs(v), step)/step)))) + 2
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', min(digits, 17), 64), 64)
+	return tick{v, number(v)}
+}
+
+// roundStep is the smallest of 1, 2 and 5 times a power of ten that is at least
+// step; of decades, a whole number.
+func roundStep(step float64, log bool) float64 {
+	if log {
+		return max(1, math.Ceil(step-1e-9))
+	}
+	power := math.Pow(10, math.Floor(math.Log10(step)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*power >= step*(1-1e-9) {
+			return m * power
+		}
+	}
+	return 10 * power
+}
+
+// number is the text of an axis's number.
+func number(v float64) string {
+	if v == 0 {
+		return "0" // not "-0"
+	}
+	text := strconv.FormatFloat(v, 'g', 10, 64)
+	if math.Abs(v) >= 1e6 {
+		v, _ = strconv.ParseFloat(text, 64)
+		text = strconv.FormatFloat(v, 'e', -1, 64)
+	}
+	if mantissa, exponent, ok := strings.Cut(text, "e"); ok {
+		sign := strings.TrimLeft(exponent[:1], "+")
+		text = mantissa + "e" + sign + strings.TrimLeft(exponent[1:], "0")
+	}
+	return text
+}
+
+// short is a value to four digits.
+func short(v float64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	return number(rounded)
+}
