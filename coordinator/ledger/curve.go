@@ -46,12 +46,12 @@ type Reported struct {
 }
 
 // WatchCurves calls receive for the segments of a study's curves as they are
-// stored, until ctx ends or receive returns an error, which it returns. All that
-// is stored already comes first. A segment comes whole whenever it changes, so that
+// stored, until ctx ends or receive returns an error, which it returns; where
+// existing is set, all that is stored already comes first. A segment comes whole whenever it changes, so that
 // points come again: pick those of later steps. Where flush is closed, what is
 // stored by then is delivered and nil returned.
-func (l *Ledger) WatchCurves(ctx context.Context, id string, flush <-chan struct{}, receive func(Reported) error) error {
-	w := &curveWatcher{l: l, prefix: l.o.Prefix + curvesOf(id), receive: receive}
+func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flush <-chan struct{}, receive func(Reported) error) error {
+	w := &curveWatcher{l: l, prefix: l.o.Prefix + curvesOf(id), receive: receive, skip: !existing}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		if w.present(ctx) == nil {
 			pause = firstPause
@@ -84,6 +84,7 @@ type curveWatcher struct {
 	prefix  string
 	receive func(Reported) error
 	after   int64 // the revision up to which everything was delivered
+	skip    bool  // what is stored at first is not wanted
 	failed  error // what receive returned, or a record that cannot be read
 }
 
@@ -100,12 +101,15 @@ func (w *curveWatcher) present(ctx context.Context) error {
 			revision = resp.Header.Revision
 		}
 		for _, kv := range resp.Kvs {
+			if w.skip {
+				break
+			}
 			if err := w.deliver(kv); err != nil {
 				return err
 			}
 		}
-		if !resp.More {
-			w.after = revision
+		if !resp.More || w.skip {
+			w.after, w.skip = revision, false
 			return nil
 		}
 		key = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
