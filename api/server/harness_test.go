@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -75,14 +76,17 @@ func listen(t *testing.T) net.Listener {
 // start serves the backend until stop is called, which waits for the end.
 func start(t *testing.T, listener net.Listener, b server.Backend, o server.Options) (address string, stop func()) {
 	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	o.Draining = ctx.Done()
 	path, handler, err := server.New(b, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
 	served := make(chan error, 1)
 	go func() {
-		served <- server.Serve(ctx, listener, server.Mux(path, handler, server.Probes{}), slog.New(slog.DiscardHandler))
+		served <- httpserve.Serve(ctx, listener, mux, slog.New(slog.DiscardHandler))
 	}()
 	return listener.Addr().String(), func() {
 		cancel()
