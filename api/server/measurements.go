@@ -11,7 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/internal/view"
+	"github.com/fantasia-hpo/fantasia/api/view"
 )
 
 // measurementsPage is the size of a page of measurements where none is asked for.
