@@ -137,7 +137,7 @@ func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 	if err != nil {
 		return err
 	}
-	i.journal.read(e.Stream, e.Cursor, now)
+	i.journal.read(e.Stream, e.Cursor)
 	return nil
 }
 

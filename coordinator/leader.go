@@ -86,11 +86,15 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 // lead is one whole term: it returns when ctx ends, when the leadership is lost,
 // or when it cannot go on.
 func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
+	asked := ctx // it ends where the leader is told to stop, or has lost its lease
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := newLeader(c, term)
 	defer func() {
 		cancel(nil)
 		l.workers.Wait()
+		if errors.Is(context.Cause(asked), context.Canceled) {
+			l.flush(ctx)
+		}
 		l.refuse()
 		l.intake.close()
 	}()
@@ -220,6 +224,18 @@ func (l *leader) commit(ctx context.Context) error {
 	}
 	l.journal.reply(nil)
 	return nil
+}
+
+// flush commits the curves that wait.
+func (l *leader) flush(ctx context.Context) {
+	if l.journal.writer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	if err := l.journal.flush(ctx); err != nil {
+		l.log.Debug("the last measurements were not stored; the next leader reads them again", telemetry.LogError, err)
+	}
 }
 
 // refuse answers the commands that came too late for this term. Whoever sends

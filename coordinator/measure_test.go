@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -154,6 +155,33 @@ func TestADeletedStudyLeavesNoCurve(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What a leader that is told to stop has read is stored when it has stopped.
+func TestCurvesAreStoredAtTheEnd(t *testing.T) {
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	m := newMeasuring(r, c)
+	m.report(1, 1)
+	m.stored(1)
+	m.report(2, 30)
+	term := c.term.Load()
+	r.eventually(func() error { // the leader has read them all
+		read := make(chan int, 1)
+		term.send(t.Context(), func(context.Context, time.Time) error {
+			read <- len(term.studies.runs[m.id].engine.Curve(1)[0].Points)
+			return nil
+		})
+		if n := <-read; n != 30 {
+			return fmt.Errorf("%d steps are read", n)
+		}
+		return nil
+	})
+	c.stop()
+	stored, err := r.ledger.Curve(r.ctx(), m.id, 1)
+	if err != nil || len(stored.Series()[0].Points) != 30 {
+		t.Errorf("stored is %+v, %v", stored, err)
+	}
 }
 
 // Reports alone make a commit a second, not one each.

@@ -104,8 +104,7 @@ func (b *Batch) cut(dir, from string) {
 // is never used again.
 func (b *Batch) DeleteStudy(id, name string) {
 	dir, curves := studyDir(id), curvesOf(id)
-	b.drop(func(key string) bool { return strings.HasPrefix(key, dir) || strings.HasPrefix(key, curves) })
-	maps.DeleteFunc(b.ends, func(key, _ string) bool { return strings.HasPrefix(key, curves) })
+	b.Forget(id)
 	if b.deleted == nil {
 		b.deleted = map[string]bool{}
 	}
@@ -113,6 +112,12 @@ func (b *Batch) DeleteStudy(id, name string) {
 	b.set(op{Key: dir, End: prefixEnd(dir)})
 	b.set(op{Key: curves, End: prefixEnd(curves)})
 	b.set(op{Key: nameKey(name)})
+}
+
+// Forget drops what the batch holds of a study.
+func (b *Batch) Forget(id string) {
+	b.drop(func(key string) bool { return studyOf(key) == id })
+	maps.DeleteFunc(b.ends, func(key, _ string) bool { return studyOf(key) == id })
 }
 
 // Err is why the batch cannot be stored: it wraps ErrTooLarge where a record is
@@ -146,6 +151,9 @@ func studyOf(key string) string {
 
 // Len is the number of operations that the batch needs.
 func (b *Batch) Len() int { return len(b.ops) + len(b.ends) + len(b.cursors) }
+
+// Bytes is about how much the batch stores.
+func (b *Batch) Bytes() int { return b.bytes }
 
 // Full reports whether the batch fills a transaction: it is better committed
 // before more is put into it. A batch may grow further; it is then written twice.
