@@ -33,6 +33,9 @@ type Worker interface {
 	// Controls delivers the leader's messages to this worker until ctx ends.
 	// Messages sent while nobody listens are lost: senders repeat.
 	Controls(ctx context.Context) (<-chan Control, error)
+	// SendLog answers a request for a part of a log. It is sent without
+	// acknowledgement and not stored.
+	SendLog(ctx context.Context, p *LogPart) error
 	Close() error
 }
 
@@ -121,6 +124,9 @@ type Leader interface {
 	Heartbeats(ctx context.Context) (<-chan Heartbeat, error)
 	// Control sends a message to a worker; it is not stored.
 	Control(ctx context.Context, c *Control) error
+	// Logs delivers the parts of logs that a worker sends from now on, until ctx ends;
+	// where the reader is too slow, the oldest are dropped.
+	Logs(ctx context.Context, worker string) (<-chan LogPart, error)
 	// Archive puts a message into the dead-letter queue, which has room for
 	// whatever a stream has carried; ErrTooLarge where it does not take more.
 	Archive(ctx context.Context, subject string, reason string, raw []byte) error

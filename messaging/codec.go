@@ -23,8 +23,8 @@ var (
 	ErrTooLarge = errors.New("envelope too large")
 )
 
-// Envelope is one of *Assignment, *Claim, *Result, *Measurement, *Heartbeat and
-// *Control.
+// Envelope is one of *Assignment, *Claim, *Result, *Measurement, *Heartbeat,
+// *Control and *LogPart.
 type Envelope interface {
 	// Validate checks every rule but the size; ErrVersion or ErrInvalid.
 	Validate() error

@@ -46,6 +46,9 @@ type Options struct {
 	// Keeper knows evaluations that an earlier process of this worker has begun;
 	// nil where they end with it.
 	Keeper evaluation.Keeper
+	// NoLogs says why this worker has no logs of attempts, for whoever asks for one;
+	// empty where the programs that it runs have logs in StateDir.
+	NoLogs string
 	// Bus carries the messages. The worker does not close it.
 	Bus messaging.Worker
 	// Logger, Tracer and Meter may be nil.

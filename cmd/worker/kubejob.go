@@ -87,6 +87,7 @@ func runKubejob(ctx context.Context, o attach.Options, k kubejob.Options, kubeco
 			return err
 		}
 		w.NewEvaluator, w.Keeper = runner.Evaluator, runner
+		w.NoLogs = "worker " + w.Name + " evaluates trials by Jobs of Kubernetes, whose pods have the logs while the Jobs exist"
 		return nil
 	}
 	err := attach.Run(ctx, o)

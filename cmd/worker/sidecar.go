@@ -79,6 +79,7 @@ func runSidecar(ctx context.Context, o attach.Options, address string, timeout t
 			return err
 		}
 		w.NewEvaluator = s.Evaluator
+		w.NoLogs = "worker " + w.Name + " gives trials to training code over HTTP, which keeps its output itself"
 		served = true
 		context.AfterFunc(ctx, s.Terminate)
 		g.Go(func() error {

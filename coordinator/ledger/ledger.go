@@ -105,6 +105,9 @@ func New(client *clientv3.Client, o Options) *Ledger {
 	return &Ledger{client: client, o: o}
 }
 
+// Endpoints are the addresses of etcd.
+func (l *Ledger) Endpoints() []string { return l.client.Endpoints() }
+
 // LeaderKey is the key that a shard's candidates compete for.
 func (l *Ledger) LeaderKey() string { return l.o.Prefix + "leader/" + l.o.Shard }
 

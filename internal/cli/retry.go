@@ -7,6 +7,8 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/fantasia-hpo/fantasia/internal/view"
 )
 
 // retryEvery is how long to wait before a request is sent again where the server
@@ -49,8 +51,13 @@ func retryable(spec connect.Spec, err error) (after time.Duration, ok bool) {
 		if err != nil {
 			continue // another version's
 		}
-		if info, ok := value.(*errdetails.RetryInfo); ok {
+		switch info := value.(type) {
+		case *errdetails.RetryInfo:
 			return info.GetRetryDelay().AsDuration(), true
+		case *errdetails.ErrorInfo:
+			if info.GetDomain() == view.ErrorDomain && info.GetReason() == view.ReasonEtcdAway {
+				return 0, false // the server has waited for it
+			}
 		}
 	}
 	return retryEvery, spec.IdempotencyLevel != connect.IdempotencyUnknown

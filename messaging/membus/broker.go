@@ -36,6 +36,7 @@ const (
 	OpMetric    Op = "metric"
 	OpHeartbeat Op = "heartbeat"
 	OpControl   Op = "control"
+	OpLog       Op = "log"
 	OpHealthy   Op = "healthy"
 )
 
@@ -99,6 +100,7 @@ type Broker struct {
 	heartbeats   map[*subscription[messaging.Heartbeat]]bool
 	measurements map[*subscription[messaging.Measurement]]bool
 	controls     map[*subscription[messaging.Control]]string // of which worker
+	logs         map[*subscription[messaging.LogPart]]string // of which worker
 }
 
 // New makes an empty broker.
@@ -120,6 +122,7 @@ func New(o Options) *Broker {
 		heartbeats:   map[*subscription[messaging.Heartbeat]]bool{},
 		measurements: map[*subscription[messaging.Measurement]]bool{},
 		controls:     map[*subscription[messaging.Control]]string{},
+		logs:         map[*subscription[messaging.LogPart]]string{},
 	}
 }
 

@@ -63,6 +63,9 @@ const (
 	// StudyServiceWatchTrialsProcedure is the fully-qualified name of the StudyService's WatchTrials
 	// RPC.
 	StudyServiceWatchTrialsProcedure = "/fantasia.v1.StudyService/WatchTrials"
+	// StudyServiceTailTrialLogsProcedure is the fully-qualified name of the StudyService's
+	// TailTrialLogs RPC.
+	StudyServiceTailTrialLogsProcedure = "/fantasia.v1.StudyService/TailTrialLogs"
 	// StudyServiceListWorkersProcedure is the fully-qualified name of the StudyService's ListWorkers
 	// RPC.
 	StudyServiceListWorkersProcedure = "/fantasia.v1.StudyService/ListWorkers"
@@ -95,6 +98,11 @@ type StudyServiceClient interface {
 	// WatchTrials sends trials as they change. The stream ends once the study has
 	// ended, after its last trial, or is deleted.
 	WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest]) (*connect.ServerStreamForClient[v1.WatchTrialsResponse], error)
+	// TailTrialLogs sends the end of what a trial's program wrote, from the worker that
+	// ran it, at most 4 MiB of each of its two outputs. NOT_FOUND if the trial has not
+	// been taken by a worker, or its log does not exist any more; UNAVAILABLE if the
+	// worker is gone or does not answer: the message says where the log is.
+	TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest]) (*connect.ServerStreamForClient[v1.TailTrialLogsResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
@@ -176,6 +184,12 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(studyServiceMethods.ByName("WatchTrials")),
 			connect.WithClientOptions(opts...),
 		),
+		tailTrialLogs: connect.NewClient[v1.TailTrialLogsRequest, v1.TailTrialLogsResponse](
+			httpClient,
+			baseURL+StudyServiceTailTrialLogsProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("TailTrialLogs")),
+			connect.WithClientOptions(opts...),
+		),
 		listWorkers: connect.NewClient[v1.ListWorkersRequest, v1.ListWorkersResponse](
 			httpClient,
 			baseURL+StudyServiceListWorkersProcedure,
@@ -188,17 +202,18 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 
 // studyServiceClient implements StudyServiceClient.
 type studyServiceClient struct {
-	createStudy *connect.Client[v1.CreateStudyRequest, v1.CreateStudyResponse]
-	getStudy    *connect.Client[v1.GetStudyRequest, v1.GetStudyResponse]
-	listStudies *connect.Client[v1.ListStudiesRequest, v1.ListStudiesResponse]
-	watchStudy  *connect.Client[v1.WatchStudyRequest, v1.WatchStudyResponse]
-	updateStudy *connect.Client[v1.UpdateStudyRequest, v1.UpdateStudyResponse]
-	stopStudy   *connect.Client[v1.StopStudyRequest, v1.StopStudyResponse]
-	deleteStudy *connect.Client[v1.DeleteStudyRequest, v1.DeleteStudyResponse]
-	listTrials  *connect.Client[v1.ListTrialsRequest, v1.ListTrialsResponse]
-	getTrial    *connect.Client[v1.GetTrialRequest, v1.GetTrialResponse]
-	watchTrials *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
-	listWorkers *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
+	createStudy   *connect.Client[v1.CreateStudyRequest, v1.CreateStudyResponse]
+	getStudy      *connect.Client[v1.GetStudyRequest, v1.GetStudyResponse]
+	listStudies   *connect.Client[v1.ListStudiesRequest, v1.ListStudiesResponse]
+	watchStudy    *connect.Client[v1.WatchStudyRequest, v1.WatchStudyResponse]
+	updateStudy   *connect.Client[v1.UpdateStudyRequest, v1.UpdateStudyResponse]
+	stopStudy     *connect.Client[v1.StopStudyRequest, v1.StopStudyResponse]
+	deleteStudy   *connect.Client[v1.DeleteStudyRequest, v1.DeleteStudyResponse]
+	listTrials    *connect.Client[v1.ListTrialsRequest, v1.ListTrialsResponse]
+	getTrial      *connect.Client[v1.GetTrialRequest, v1.GetTrialResponse]
+	watchTrials   *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
+	tailTrialLogs *connect.Client[v1.TailTrialLogsRequest, v1.TailTrialLogsResponse]
+	listWorkers   *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 }
 
 // CreateStudy calls fantasia.v1.StudyService.CreateStudy.
@@ -251,6 +266,11 @@ func (c *studyServiceClient) WatchTrials(ctx context.Context, req *connect.Reque
 	return c.watchTrials.CallServerStream(ctx, req)
 }
 
+// TailTrialLogs calls fantasia.v1.StudyService.TailTrialLogs.
+func (c *studyServiceClient) TailTrialLogs(ctx context.Context, req *connect.Request[v1.TailTrialLogsRequest]) (*connect.ServerStreamForClient[v1.TailTrialLogsResponse], error) {
+	return c.tailTrialLogs.CallServerStream(ctx, req)
+}
+
 // ListWorkers calls fantasia.v1.StudyService.ListWorkers.
 func (c *studyServiceClient) ListWorkers(ctx context.Context, req *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {
 	return c.listWorkers.CallUnary(ctx, req)
@@ -283,6 +303,11 @@ type StudyServiceHandler interface {
 	// WatchTrials sends trials as they change. The stream ends once the study has
 	// ended, after its last trial, or is deleted.
 	WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest], *connect.ServerStream[v1.WatchTrialsResponse]) error
+	// TailTrialLogs sends the end of what a trial's program wrote, from the worker that
+	// ran it, at most 4 MiB of each of its two outputs. NOT_FOUND if the trial has not
+	// been taken by a worker, or its log does not exist any more; UNAVAILABLE if the
+	// worker is gone or does not answer: the message says where the log is.
+	TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest], *connect.ServerStream[v1.TailTrialLogsResponse]) error
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
@@ -360,6 +385,12 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(studyServiceMethods.ByName("WatchTrials")),
 		connect.WithHandlerOptions(opts...),
 	)
+	studyServiceTailTrialLogsHandler := connect.NewServerStreamHandler(
+		StudyServiceTailTrialLogsProcedure,
+		svc.TailTrialLogs,
+		connect.WithSchema(studyServiceMethods.ByName("TailTrialLogs")),
+		connect.WithHandlerOptions(opts...),
+	)
 	studyServiceListWorkersHandler := connect.NewUnaryHandler(
 		StudyServiceListWorkersProcedure,
 		svc.ListWorkers,
@@ -389,6 +420,8 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceGetTrialHandler.ServeHTTP(w, r)
 		case StudyServiceWatchTrialsProcedure:
 			studyServiceWatchTrialsHandler.ServeHTTP(w, r)
+		case StudyServiceTailTrialLogsProcedure:
+			studyServiceTailTrialLogsHandler.ServeHTTP(w, r)
 		case StudyServiceListWorkersProcedure:
 			studyServiceListWorkersHandler.ServeHTTP(w, r)
 		default:
@@ -438,6 +471,10 @@ func (UnimplementedStudyServiceHandler) GetTrial(context.Context, *connect.Reque
 
 func (UnimplementedStudyServiceHandler) WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest], *connect.ServerStream[v1.WatchTrialsResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.WatchTrials is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest], *connect.ServerStream[v1.TailTrialLogsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.TailTrialLogs is not implemented"))
 }
 
 func (UnimplementedStudyServiceHandler) ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {
