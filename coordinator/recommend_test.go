@@ -23,7 +23,7 @@ func latest(p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendat
 		return nil, fmt.Errorf("the state is %q", state)
 	}
 	last := p.Observations[len(p.Observations)-1]
-	return &optimizer.Recommendation{Trial: last.Trial, Mean: last.Value + 1, SD: 0.5, Point: last.Point}, nil
+	return &optimizer.Recommendation{Trial: last.Trial, Mean: last.Values.First() + 1, SD: 0.5, Point: last.Point}, nil
 }
 
 // A panic where a recommendation is made is the caller's error, and the next
@@ -84,7 +84,7 @@ func TestRecommendationsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &optimizer.Recommendation{Trial: 3, Mean: *third.Value + 1, SD: 0.5, Point: third.Point}
+	want := &optimizer.Recommendation{Trial: 3, Mean: third.Values.First() + 1, SD: 0.5, Point: third.Point}
 	if diff := cmp.Diff(want, recommended); diff != "" || made.Load() != before {
 		t.Errorf("%d more were made for one that is known; it is (-want +got):\n%s", made.Load()-before, diff)
 	}

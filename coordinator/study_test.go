@@ -131,7 +131,7 @@ func TestRecreatedNameMeetsNoOldClaims(t *testing.T) {
 
 	second := r.create(c, "again", 5, 2)
 	value := 0.0
-	late := &messaging.Result{AttemptID: id, Worker: old.name, Outcome: messaging.OutcomeCompleted, Value: &value,
+	late := &messaging.Result{AttemptID: id, Worker: old.name, Outcome: messaging.OutcomeCompleted, Values: []float64{value},
 		Started: trial.Times.Created, Ended: trial.Times.Created}
 	if err := old.bus.PublishResult(r.ctx(), late); err != nil {
 		t.Fatal(err)

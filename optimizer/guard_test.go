@@ -13,14 +13,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// propose makes a Proposer of a function.
+// propose makes a function a Proposer.
 type propose func(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error)
 
 func (f propose) Propose(_ context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	return f(r)
 }
 
-// byChance draws all that is asked for.
+// byChance draws all requested points.
 func byChance(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	var batch []optimizer.Suggestion
 	for range r.N {
@@ -34,8 +34,8 @@ func byChance(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, er
 	return batch, nil, nil
 }
 
-// The conformance suite holds the guard's promises over an algorithm that keeps
-// to the rules; the tests below, over some that do not.
+// The conformance suite checks the guard's promises for a well-behaved algorithm; the
+// tests below check them for algorithms that break the rules.
 func TestGuardConformance(t *testing.T) {
 	optimizertest.Run(t, func() optimizer.Optimizer { return optimizer.Guard(propose(byChance)) })
 }
@@ -96,8 +96,8 @@ func TestGuardPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// When the context ends while an algorithm works, what it has is the answer; the
-// guard adds nothing to it, but for a point where it would be none.
+// When the context ends while an algorithm works, its points are the answer. The guard
+// adds only a single point if there is none.
 func TestGuardWhenTheContextEnds(t *testing.T) {
 	for _, c := range []struct{ initial, proposed, want int }{{0, 3, 3}, {0, 0, 1}, {2, 0, 2}, {1, 2, 3}} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -115,21 +115,21 @@ func TestGuardWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-// certain says beforehand that evaluations are noisy.
+// certain declares beforehand that evaluations are noisy.
 type certain struct{ propose }
 
 func (certain) Noisy() bool { return true }
 
-// A repeat of an observed point passes only where evaluations are known to be noisy.
+// A repetition of an observed point passes only if evaluations are known to be noisy.
 func TestGuardPassesRepeatsOnPurpose(t *testing.T) {
 	space := optimizertest.Small(t)
 	points, _ := space.Enumerate(100)
 	repeat := propose(func(*optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 		return []optimizer.Suggestion{{Point: points[0], Source: optimizer.SourceModel, Repeat: true}}, nil, nil
 	})
-	once := []optimizer.Observation{{Point: points[0], Outcome: optimizer.OutcomeCompleted, Value: 1}}
+	once := []optimizer.Observation{{Point: points[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1}}}
 	same := append(slices.Clone(once), once[0])
-	other := append(slices.Clone(once), optimizer.Observation{Point: points[0], Outcome: optimizer.OutcomeCompleted, Value: 1.5})
+	other := append(slices.Clone(once), optimizer.Observation{Point: points[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1.5}})
 	for name, c := range map[string]struct {
 		observed []optimizer.Observation
 		by       optimizer.Proposer
@@ -209,7 +209,7 @@ func TestSamplerSaysThatItFoundNothing(t *testing.T) {
 	}
 }
 
-// A finite space of many points, of which constraints leave few.
+// A finite space of many points, few of which satisfy the constraints.
 func TestSamplerExhaustsALargeSpaceWithFewFeasiblePoints(t *testing.T) {
 	var parameters []study.Parameter
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -230,7 +230,7 @@ func TestInitialPointThatWasToldBefore(t *testing.T) {
 	first, second := map[string]any{"a": int64(1), "b": true, "c": "x"}, map[string]any{"a": int64(2)}
 	space := optimizertest.Space(t, optimizertest.Small(t).Parameters(), nil, first, second)
 	s := optimizertest.NewSession(t, optimizer.Guard(propose(byChance)), space, 1)
-	s.Problem.Observations = []optimizer.Observation{{Point: space.Initial()[0], Outcome: optimizer.OutcomeCompleted, Value: 1}}
+	s.Problem.Observations = []optimizer.Observation{{Point: space.Initial()[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1}}}
 	batch := s.Ask(2)
 	if b := batch[0]; b.Source != optimizer.SourceRandom || b.Reasons.Note == "" || space.Key(b.Point) == space.Key(space.Initial()[0]) {
 		t.Errorf("%v from %q because %q: the first initial point was evaluated already", b.Point, b.Source, b.Reasons.Note)

@@ -26,7 +26,7 @@ func (s *Space) Check(p Point) error {
 			return fmt.Errorf("%w: parameter %s has the value %s, but is not active here: %s",
 				ErrNotInSpace, param.Name, show(value), s.activeWhere(i))
 		case active && !param.has(value):
-			return fmt.Errorf("%w: parameter %s: %s (%T) is not accepted: %s",
+			return fmt.Errorf("%w: parameter %s: %s (%T) is not accepted; want %s",
 				ErrNotInSpace, param.Name, show(value), value, param.accepts())
 		}
 	}
@@ -126,7 +126,7 @@ func (p Parameter) convert(raw any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is no string, finite number or boolean", show(raw))
 	}
-	refused := fmt.Errorf("%s is not accepted: %s", show(raw), p.accepts())
+	refused := fmt.Errorf("%s is not accepted; want %s", show(raw), p.accepts())
 	if p.Type == Float || p.Type == Int {
 		x, ok := toFloat(value)
 		if !ok || x < *p.Min || x > *p.Max {

@@ -20,6 +20,10 @@ const (
 	DefaultParallelism = 1
 	DefaultMode        = ModeProcess
 	DefaultGrace       = Duration(30 * time.Second)
+	// DefaultWait and DefaultFallbackAfter are Algorithm.Wait and FallbackAfter: worth
+	// it for programs that answer at once, and nothing beside those that train.
+	DefaultWait          = Duration(250 * time.Millisecond)
+	DefaultFallbackAfter = Duration(5 * time.Second)
 	// DefaultRetriesLost is how often a lost attempt is replaced; one that ran
 	// into its timeout or failed is not, by default.
 	DefaultRetriesLost = 2
@@ -31,6 +35,7 @@ const (
 	maxParallelism = 100_000
 	maxRetries     = 1000
 	maxTrials      = 1_000_000
+	maxWait        = Duration(time.Hour) // of Algorithm.Wait and FallbackAfter
 )
 
 // complete fills the defaults in and reports all that is wrong with the study.
@@ -83,7 +88,7 @@ func isLabel(text string) bool {
 // checkRange reports a number outside of what is accepted.
 func checkRange(r *report, path string, value, low, high int) {
 	if value < low || value > high {
-		r.add(path, "%d is not accepted: a whole number from %d to %d", value, low, high)
+		r.add(path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
 	}
 }
 
@@ -107,7 +112,7 @@ func (o *Objective) complete(r *report) {
 	case "":
 		o.Take = DefaultTake
 	default:
-		r.add(path+".take", "%q is not accepted: last or best", o.Take)
+		r.add(path+".take", "%q is not accepted; want last or best", o.Take)
 	}
 	if o.Goal != nil && (math.IsNaN(*o.Goal) || math.IsInf(*o.Goal, 0)) {
 		r.add(path+".goal", "%v is not finite: write a finite number", *o.Goal)
@@ -119,6 +124,8 @@ func (a *Algorithm) complete(r *report, o *options) {
 	if a.Name == "" {
 		a.Name = o.algorithm
 	}
+	waits(r, path+".wait", &a.Wait, DefaultWait)
+	waits(r, path+".fallbackAfter", &a.FallbackAfter, DefaultFallbackAfter)
 	if o.algorithms == nil {
 		return
 	}
@@ -138,6 +145,16 @@ func (a *Algorithm) complete(r *report, o *options) {
 		} else {
 			r.add(path+".settings", "%s", err)
 		}
+	}
+}
+
+// waits fills the default of a wait in, and checks it.
+func waits(r *report, path string, d **Duration, normal Duration) {
+	if *d == nil {
+		*d = &normal
+	}
+	if **d < 0 || **d > maxWait {
+		r.add(path, "%s is not accepted: a duration from 0s to %s", **d, maxWait)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/internal/view"
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -15,7 +15,7 @@ const defaultLines = 100
 
 // TailTrialLogs sends the end of what a trial's program wrote.
 func (s *service) TailTrialLogs(ctx context.Context, req *connect.Request[fantasiav1.TailTrialLogsRequest], stream *connect.ServerStream[fantasiav1.TailTrialLogsResponse]) error {
-	ctx, end := watch(ctx)
+	ctx, end := s.watch(ctx)
 	defer end()
 	study, number, err := view.ParseTrialName(req.Msg.GetName())
 	if err != nil {

@@ -201,7 +201,7 @@ func (s *simWorker) evaluated(id messaging.AttemptID) {
 			key := report{s.name, id}
 			w.reported[key] = append(w.reported[key], value)
 		}
-		r.Value = &value
+		r.Values = []float64{value}
 	}
 	s.finish(r)
 }
@@ -325,13 +325,13 @@ func (w *world) forge() {
 	}
 	value := -1.0
 	w.results = append(w.results, &messaging.Result{
-		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Value: &value, Started: w.now, Ended: w.now,
+		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Started: w.now, Ended: w.now,
 	})
 	w.results = append(w.results, w.results[w.rng.IntN(len(w.results))])
 	w.arrived()
 }
 
-// update gives the study more trials, or another parallelism.
+// update gives the study more trials or fewer, or another parallelism.
 func (w *world) update() {
 	if w.e == nil {
 		return
@@ -339,7 +339,7 @@ func (w *world) update() {
 	spec := record.Study{}
 	decode(encode(w.e.Spec()), &spec)
 	if w.chance(2) {
-		spec.Study.Spec.Budget.MaxTrials += w.rng.IntN(5)
+		spec.Study.Spec.Budget.MaxTrials = max(1, spec.Study.Spec.Budget.MaxTrials+w.rng.IntN(9)-4)
 	} else {
 		spec.Study.Spec.Parallelism = 1 + w.rng.IntN(6)
 	}

@@ -155,8 +155,8 @@ func (s *Status) tell(ledger view) {
 	switch {
 	case status.Best == 0:
 		s.Best = nil
-	case ledger.best != nil && ledger.best.Value != nil:
-		s.Best = &Best{Trial: ledger.best.Number, Value: *ledger.best.Value, Parameters: ledger.best.Point}
+	case ledger.best != nil && len(ledger.best.Values) > 0:
+		s.Best = &Best{Trial: ledger.best.Number, Value: ledger.best.Values.First(), Parameters: ledger.best.Point}
 	}
 	if r := ledger.recommended; r != nil {
 		s.Recommended = &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: r.Point}

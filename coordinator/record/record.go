@@ -4,6 +4,7 @@
 package record
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -79,9 +80,10 @@ type Counts struct {
 	Cancelled  int `json:"cancelled"`
 }
 
-// Ended is the number of trials in a terminal state.
+// Ended is the number of trials whose evaluation has ended: those that use the
+// budget up. A cancelled trial was not evaluated to its end and does not count.
 func (c Counts) Ended() int {
-	return c.Completed + c.Failed + c.Infeasible + c.Pruned + c.Cancelled
+	return c.Completed + c.Failed + c.Infeasible + c.Pruned
 }
 
 // Open is the number of trials in no terminal state.
@@ -117,8 +119,9 @@ type Trial struct {
 	Created  int64     `json:"created"`
 	Ended    int64     `json:"ended,omitempty"`
 	Attempts []Attempt `json:"attempts"`
-	// Value and Metrics are those of the attempt that succeeded.
-	Value   *float64           `json:"value,omitempty"`
+	// Values and Metrics are those of the attempt that succeeded. A single value
+	// is stored as "value" too: see MarshalJSON.
+	Values  study.Values       `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Checkpoint is the last reference reported by any attempt.
 	Checkpoint string `json:"checkpoint,omitempty"`
@@ -126,6 +129,38 @@ type Trial struct {
 	TraceID string `json:"traceId,omitempty"`
 	SpanID  string `json:"spanId,omitempty"`
 	Times   Times  `json:"times"`
+}
+
+// MarshalJSON writes a trial. A single value is there twice, also as earlier
+// versions read it: their replicas serve, and may lead, while a cluster is
+// updated.
+func (t Trial) MarshalJSON() ([]byte, error) {
+	type plain Trial
+	v := struct {
+		plain
+		Value *float64 `json:"value,omitempty"`
+	}{plain: plain(t)}
+	if len(t.Values) == 1 {
+		v.Value = &t.Values[0]
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON reads a trial, also one that an earlier version stored.
+func (t *Trial) UnmarshalJSON(data []byte) error {
+	type plain Trial
+	var v struct {
+		plain
+		Value *float64 `json:"value"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	*t = Trial(v.plain)
+	if len(t.Values) == 0 && v.Value != nil {
+		t.Values = study.Values{*v.Value}
+	}
+	return nil
 }
 
 // Times are when a trial passed each stage, by the clock of whoever did it.

@@ -81,7 +81,7 @@ func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimiz
 	best := lowest(outcomes, 1)[0]
 	o := p.Observations[m.Data.Of[completed[best]]]
 	expected, spread := m.Data.Moments(mean[best], variance[best])
-	value, sd := finite(exact*o.Value+(1-exact)*expected), finite(mixtureSD(exact, o.Value, expected, spread))
+	value, sd := finite(exact*o.Values.First()+(1-exact)*expected), finite(mixtureSD(exact, o.Values.First(), expected, spread))
 	if value == nil || sd == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func bestValue(p *optimizer.Problem) *optimizer.Recommendation {
 	for i, o := range p.Observations {
 		values[i] = math.NaN()
 		if o.Outcome == optimizer.OutcomeCompleted {
-			values[i] = o.Value
+			values[i] = o.Values.First()
 		}
 	}
 	best := p.Direction.Best(values)
@@ -109,5 +109,5 @@ func bestValue(p *optimizer.Problem) *optimizer.Recommendation {
 		return nil
 	}
 	o := p.Observations[best]
-	return &optimizer.Recommendation{Trial: o.Trial, Mean: o.Value, Point: o.Point}
+	return &optimizer.Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.Point}
 }

@@ -33,7 +33,7 @@ func completed(space *study.Space, points []study.Point, values []float64) *opti
 	p := &optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: 100, First: len(values) + 1}
 	for i, v := range values {
 		p.Observations = append(p.Observations, optimizer.Observation{
-			Trial: i + 1, Point: points[i], Outcome: optimizer.OutcomeCompleted, Value: v,
+			Trial: i + 1, Point: points[i], Outcome: optimizer.OutcomeCompleted, Values: []float64{v},
 		})
 	}
 	return p
@@ -72,7 +72,7 @@ func TestRecommendIsNotFooledByLuck(t *testing.T) {
 		p := line(t, places, values)
 		if p.Direction = direction; direction == study.Maximize {
 			for i := range p.Observations {
-				p.Observations[i].Value *= -1
+				p.Observations[i].Values[0] *= -1
 			}
 		}
 		got, err := with(NoiseAuto).Recommend(t.Context(), p, []byte("of another algorithm"))

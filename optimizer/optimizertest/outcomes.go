@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// told returns a session over the unit square whose first trials have the
-// outcomes, in this order.
+// told returns a session over the unit square whose first trials have the given
+// outcomes, in order.
 func told(t *testing.T, o optimizer.Optimizer, outcomes []float64) *Session {
 	t.Helper()
 	s := NewSession(t, o, Cube(t, 2, 0, 1), 1)
@@ -78,7 +78,7 @@ func testDuplicates(t *testing.T, create func() optimizer.Optimizer) {
 	for i := range 30 {
 		point := s.Problem.Observations[i%3].Point
 		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
-			Point: point, Outcome: optimizer.OutcomeCompleted, Value: float64(i % 5),
+			Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{float64(i % 5)},
 		})
 	}
 	if batch := s.Ask(4); len(batch) != 4 {

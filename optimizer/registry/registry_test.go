@@ -22,8 +22,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Every entry can be made with its defaults written out, works, and is
-// documented.
+// Each entry can be created with its defaults written out, works, and is documented.
 func TestEntries(t *testing.T) {
 	for _, e := range Entries() {
 		settings := map[string]any{}
@@ -46,7 +45,7 @@ func TestEntries(t *testing.T) {
 }
 
 func TestEmptyNameIsTheDefault(t *testing.T) {
-	// draws is no setting of random and sobol.
+	// random and sobol have no setting draws.
 	if err := Check("", map[string]any{"draws": 8}); err != nil {
 		t.Error(err)
 	}
@@ -58,10 +57,10 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 	for i := range 40 {
 		x := float64(i) / 39
 		p.Observations = append(p.Observations, optimizer.Observation{
-			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Value: (x - 0.3) * (x - 0.3),
+			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Values: []float64{(x - 0.3) * (x - 0.3)},
 		})
 	}
-	p.Observations[30].Value = -0.01
+	p.Observations[30].Values = []float64{-0.01}
 	for _, c := range []struct {
 		algorithm study.Algorithm
 		best      bool
@@ -85,7 +84,7 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 func TestWhoRecommends(t *testing.T) {
 	p := &optimizer.Problem{
 		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40,
-		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Value: 2}},
+		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2}}},
 	}
 	want := map[string]*optimizer.Recommendation{
 		"hebo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "gp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
@@ -108,12 +107,25 @@ func TestWhoRecommends(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `algorithm "gpp" is unknown: want one of hebo, gp, random, sobol` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, random, sobol` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})
-	want := `algorithm random: setting "draws" is unknown: there are no settings`
+	want := `algorithm random: unknown setting "draws": this algorithm has no settings`
 	if _, ok := errors.AsType[*setting.Error](err); !ok || err.Error() != want {
 		t.Errorf("a setting of another algorithm: %v, want %s", err, want)
+	}
+}
+
+// TestBlind holds that those optimisers are marked as blind that have no model.
+func TestBlind(t *testing.T) {
+	for name, want := range map[string]bool{"hebo": false, "gp": false, "random": true, "sobol": true} {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, blind := o.(optimizer.Blind); blind != want {
+			t.Errorf("%s is marked as blind: %t, want %t", name, blind, want)
+		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// A full search ends at hyperparameters that are at least as likely as those a few
-// steps from the last, and sometimes more so.
+// A full search finds hyperparameters that are at least as likely as those a few steps
+// from the last fit, and sometimes more likely.
 func TestEffort(t *testing.T) {
 	f, err := testfunc.Get("rosenbrock-5")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestEffort(t *testing.T) {
 				u[i] = rng.Float64()
 				point[fmt.Sprintf("x%d", i+1)] = u[i]
 			}
-			p.Observations = append(p.Observations, optimizer.Observation{Point: point, Outcome: optimizer.OutcomeCompleted, Value: f.Value(f.Scale(u))})
+			p.Observations = append(p.Observations, optimizer.Observation{Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{f.Value(f.Scale(u))}})
 		}
 		fit := func(effort Effort) *Model {
 			o := DefaultOptions()

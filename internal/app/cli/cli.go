@@ -1,0 +1,115 @@
+// Package cli is the command line of fantasia. Each command is a function newXCommand
+// in a file of its own. New assembles them; Main runs them and turns errors into exit
+// codes.
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
+)
+
+// Options are the program's arguments from its environment.
+type Options struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Version is the version of the program, such as "0.1.0".
+	Version string
+}
+
+// Main runs the command line and returns the program's exit code, one of the constants
+// Exit…. It writes errors to Stderr and returns soon after ctx ends.
+func Main(ctx context.Context, args []string, o Options) int {
+	a := newApp(o)
+	a.root.SetArgs(args)
+	ran, err := a.root.ExecuteContextC(ctx)
+	if err != nil && !a.started {
+		// The command has not started: its name, flags or arguments are wrong.
+		err = usageError(ran, err)
+	}
+	return a.exit(ctx, err)
+}
+
+// New returns the root command, for documentation and completion.
+func New(o Options) *cobra.Command { return newApp(o).root }
+
+// app is one run of the command line.
+type app struct {
+	Options
+	root *cobra.Command
+	// started is set once a command has started, so its flags and arguments are valid.
+	started bool
+}
+
+const rootLong = `Fantasia tunes expensive programs. It suggests parameters, runs your program with
+them, reads the metric that it reports, and learns where to look next. It runs any
+number of evaluations at once and never waits for the slowest.
+
+Every flag can also be set in the environment: --server as FANTASIA_SERVER, and so
+on. --server and the other flags of the server commands may also come before the
+command: fantasia --server URL study list.
+
+Exit codes: 0 success; 2 wrong command line or study file; 3 the study failed or
+no trial completed; 130 interrupted; 1 any other error.`
+
+const rootExample = `  fantasia check digits.yaml --try     # check the study file and the metric
+  fantasia run digits.yaml             # tune it on this machine
+  fantasia study create -f digits.yaml # tune it on a server's workers
+  fantasia study watch digits`
+
+func newApp(o Options) *app {
+	a := &app{Options: o}
+	a.root = &cobra.Command{
+		Use:           "fantasia",
+		Short:         "Tune expensive programs on one machine or many",
+		Long:          rootLong,
+		Example:       rootExample,
+		Version:       o.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := envflag.Apply(cmd); err != nil {
+				return err
+			}
+			a.started = true
+			return nil
+		},
+	}
+	a.root.SetIn(o.Stdin)
+	a.root.SetOut(o.Stdout)
+	a.root.SetErr(o.Stderr)
+	a.root.AddGroup(
+		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
+		&cobra.Group{ID: groupServer, Title: "On a server:"},
+	)
+	a.add(groupLocal, newRunCommand(a), newCheckCommand(a), newAskTellCommand(a), newBenchCommand(a), newImportCommand(a), newSchemaCommand(a))
+	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a))
+	a.add("", newVersionCommand(a))
+	return a
+}
+
+// The groups of commands in the help text.
+const (
+	groupLocal  = "local"
+	groupServer = "server"
+)
+
+// add adds commands to a group of the root's help.
+func (a *app) add(group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		a.root.AddCommand(c)
+	}
+}
+
+// group makes a command that only holds others. Without a subcommand it shows its help;
+// an unknown subcommand is an error.
+func group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	c.Args = cobra.NoArgs
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	c.AddCommand(commands...)
+	return c
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// pageSize is the number of results in a page.
+const pageSize = 500
+
+func newStudyCommand(a *app) *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{
+		Use:   "study",
+		Short: "Create, follow and stop studies on a server",
+		Example: `  fantasia study create -f digits.yaml
+  fantasia study list --server http://coordinator:8080
+  fantasia study watch digits
+  fantasia study get digits -o json | jq .best`,
+	}
+	r.flags(c)
+	return group(c,
+		newStudyCreateCommand(a, r), newStudyUpdateCommand(a, r), newStudyListCommand(a, r), newStudyGetCommand(a, r),
+		newStudyWatchCommand(a, r), newStudyDiagnoseCommand(a, r), newStudyStopCommand(a, r), newStudyDeleteCommand(a, r))
+}
+
+func newStudyCreateCommand(a *app, r *remote) *cobra.Command {
+	var file string
+	var output format
+	c := &cobra.Command{
+		Use:   "create -f FILE",
+		Short: "Create a study from a study file",
+		Long: `Sends a study file to the server, which checks it and starts the study. Every
+problem of the file is shown with its line and column.`,
+		Example: `  fantasia study create -f digits.yaml
+  sed 's/maxTrials: 64/maxTrials: 128/' digits.yaml | fantasia study create -f -`,
+		Args: arguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := a.readStudyFile(cmd, file)
+			if err != nil {
+				return err
+			}
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				resp, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: text}))
+				if err != nil {
+					return inFile(file, err)
+				}
+				created := view.FromStudy(resp.Msg.GetStudy())
+				return output.write(a.Stdout, created, func(w io.Writer) error {
+					return say(w, "study %s created\nfollow it with: fantasia study watch %s", created.Study, created.Study)
+				})
+			})
+		},
+	}
+	c.Flags().StringVarP(&file, "file", "f", "", "the study `FILE`; - is standard input")
+	addOutput(c, &output)
+	return c
+}
+
+func newStudyUpdateCommand(a *app, r *remote) *cobra.Command {
+	var file string
+	var output format
+	c := &cobra.Command{
+		Use:   "update -f FILE",
+		Short: "Change a running study",
+		Long: `Replaces the file of a study. The budget, the goal, the parallelism, the pool and
+how trials are run (mode, workdir, env, timeout, grace, retries) may change;
+anything that changes the meaning of results may not. A larger budget continues a
+study that had completed.`,
+		Example: "  fantasia study update -f digits.yaml",
+		Args:    arguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := a.readStudyFile(cmd, file)
+			if err != nil {
+				return err
+			}
+			parsed, err := study.Parse([]byte(text), study.WithFile(file))
+			if err != nil {
+				return err
+			}
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				resp, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{
+					Name: "studies/" + parsed.Metadata.Name, StudyFile: text,
+				}))
+				if err != nil {
+					return inFile(file, err)
+				}
+				return output.write(a.Stdout, view.FromStudy(resp.Msg.GetStudy()), func(w io.Writer) error {
+					return say(w, "study %s updated", parsed.Metadata.Name)
+				})
+			})
+		},
+	}
+	c.Flags().StringVarP(&file, "file", "f", "", "the complete, changed study `FILE`; - is standard input")
+	addOutput(c, &output)
+	return c
+}
+
+func newStudyListCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List studies",
+		Args:    arguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var studies []*fantasiav1.Study
+			err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				return everyPage(func(token string) (next string, err error) {
+					page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token}))
+					if err != nil {
+						return "", err
+					}
+					studies = append(studies, page.Msg.GetStudies()...)
+					return page.Msg.GetNextPageToken(), nil
+				})
+			})
+			if err != nil {
+				return err
+			}
+			list := make([]view.Study, len(studies))
+			for i, s := range studies {
+				list[i] = view.FromStudy(s)
+			}
+			return output.write(a.Stdout, list, func(w io.Writer) error { return studyTable(w, studies) })
+		},
+	}
+	addOutput(c, &output)
+	return c
+}
+
+func newStudyGetCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:               "get STUDY",
+		Short:             "Show a study: its progress, its best and its recommended point",
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := studyName(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				resp, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
+				if err != nil {
+					return err
+				}
+				s := resp.Msg.GetStudy()
+				return output.write(a.Stdout, view.FromStudy(s), func(w io.Writer) error { return studyBlock(w, s) })
+			})
+		},
+	}
+	addOutput(c, &output)
+	return c
+}
+
+func newStudyStopCommand(a *app, r *remote) *cobra.Command {
+	var reason string
+	var output format
+	c := &cobra.Command{
+		Use:               "stop STUDY",
+		Short:             "Stop a study; running trials are cancelled, results are kept",
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := studyName(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				resp, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: name, Reason: reason}))
+				if err != nil {
+					return err
+				}
+				s := view.FromStudy(resp.Msg.GetStudy())
+				return output.write(a.Stdout, s, func(w io.Writer) error { return say(w, "study %s is %s", s.Study, s.State) })
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "the reason, which is kept with the study")
+	addOutput(c, &output)
+	return c
+}
+
+// deleted is the output of `fantasia study delete`.
+type deleted struct {
+	Study   string `json:"study"`
+	Deleted bool   `json:"deleted"`
+}
+
+func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
+	var force, ignore bool
+	var output format
+	c := &cobra.Command{
+		Use:               "delete STUDY",
+		Aliases:           []string{"rm"},
+		Short:             "Delete a study and its trials",
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := studyName(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				_, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: force}))
+				if ignore && connect.CodeOf(err) == connect.CodeNotFound {
+					return output.write(a.Stdout, deleted{Study: args[0]}, func(w io.Writer) error { return say(w, "study %s does not exist", args[0]) })
+				}
+				if err != nil {
+					return err
+				}
+				return output.write(a.Stdout, deleted{Study: args[0], Deleted: true}, func(w io.Writer) error {
+					return say(w, "study %s deleted", args[0])
+				})
+			})
+		},
+	}
+	c.Flags().BoolVar(&force, "force", false, "stop the study first if it is running")
+	c.Flags().BoolVar(&ignore, "ignore-not-found", false, "succeed if the study does not exist")
+	addOutput(c, &output)
+	return c
+}
+
+// readStudyFile reads the file of -f.
+func (a *app) readStudyFile(cmd *cobra.Command, file string) (string, error) {
+	if file == "" {
+		return "", usagef(cmd, "no study file; want -f FILE")
+	}
+	from := a.Stdin
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return "", exitWith(ExitUsage, fmt.Errorf("read the study file: %w", err))
+		}
+		defer func() { _ = opened.Close() }() // opened for reading only
+		from = opened
+	}
+	// One byte more than allowed detects a file that is too large.
+	text, err := io.ReadAll(io.LimitReader(from, study.MaxSize+1))
+	switch {
+	case err != nil:
+		return "", exitWith(ExitUsage, fmt.Errorf("read the study file: %w", err))
+	case len(text) == 0:
+		return "", exitWith(ExitUsage, fmt.Errorf("%s is empty; want a study file", file))
+	case len(text) > study.MaxSize:
+		return "", exitWith(ExitUsage, fmt.Errorf("%s is larger than %d bytes", file, study.MaxSize))
+	case !utf8.Valid(text):
+		return "", exitWith(ExitUsage, fmt.Errorf("%s is not UTF-8 text", file))
+	}
+	return string(text), nil
+}
+
+// say writes formatted text.
+func say(w io.Writer, format string, args ...any) error {
+	if _, err := fmt.Fprintf(w, strings.TrimSuffix(format, "\n")+"\n", args...); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}

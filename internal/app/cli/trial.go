@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func newTrialCommand(a *app) *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{
+		Use:   "trial",
+		Short: "Show the trials of a study on a server",
+		Example: `  fantasia trial list digits --state failed
+  fantasia trial get digits 7
+  fantasia trial logs digits 7 --follow
+  fantasia trial watch digits --state completed -o json`,
+	}
+	r.flags(c)
+	return group(c, newTrialListCommand(a, r), newTrialGetCommand(a, r), newTrialLogsCommand(a, r), newTrialWatchCommand(a, r))
+}
+
+func newTrialListCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	var only []string
+	c := &cobra.Command{
+		Use:               "list STUDY",
+		Aliases:           []string{"ls"},
+		Short:             "List the trials of a study",
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			parent, states, err := selection(cmd, args[0], only)
+			if err != nil {
+				return err
+			}
+			trials := []*fantasiav1.Trial{}
+			err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				return everyPage(func(token string) (next string, err error) {
+					page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{
+						Parent: parent, States: states, PageSize: pageSize, PageToken: token,
+					}))
+					if err != nil {
+						return "", err
+					}
+					trials = append(trials, page.Msg.GetTrials()...)
+					return page.Msg.GetNextPageToken(), nil
+				})
+			})
+			if err != nil {
+				return err
+			}
+			list := make([]view.Trial, len(trials))
+			for i, t := range trials {
+				list[i] = view.FromTrial(t)
+			}
+			return output.write(a.Stdout, list, func(w io.Writer) error { return trialTable(w, list) })
+		},
+	}
+	addStates(c, &only)
+	addOutput(c, &output)
+	return c
+}
+
+func newTrialGetCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:               "get STUDY TRIAL",
+		Short:             "Show one trial: its point, why it was suggested, and its attempts",
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := r.trial(cmd, args)
+			if err != nil {
+				return err
+			}
+			return output.write(a.Stdout, view.FromTrial(t), func(w io.Writer) error { return trialBlock(w, t) })
+		},
+	}
+	addOutput(c, &output)
+	return c
+}
+
+func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	var only []string
+	var all bool
+	c := &cobra.Command{
+		Use:               "watch STUDY",
+		Short:             "Follow the trials of a study until it ends",
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			parent, states, err := selection(cmd, args[0], only)
+			if err != nil {
+				return err
+			}
+			// A resumed watch repeats what was shown before.
+			shown := map[int]study.TrialState{}
+			return watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchTrialsResponse], error) {
+				return c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: parent, States: states, IncludeExisting: all}))
+			}, func(m *fantasiav1.WatchTrialsResponse) error {
+				t := view.FromTrial(m.GetTrial())
+				if shown[t.Trial] == t.State {
+					return nil
+				}
+				shown[t.Trial] = t.State
+				return output.stream(a.Stdout, t, func(w io.Writer) error { return say(w, "%s", trialLine(t)) })
+			})
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "first show the trials that exist already")
+	addStates(c, &only)
+	addOutput(c, &output)
+	return c
+}
+
+// trial fetches the trial that the arguments STUDY TRIAL name.
+func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, error) {
+	if _, err := studyName(cmd, args[0]); err != nil {
+		return nil, err
+	}
+	number, err := trialNumber(cmd, args[1])
+	if err != nil {
+		return nil, err
+	}
+	var t *fantasiav1.Trial
+	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(args[0], number)}))
+		if err != nil {
+			return err
+		}
+		t = resp.Msg.GetTrial()
+		return nil
+	})
+	return t, err
+}
+
+// stateNames returns the states of trials as --state takes them.
+func stateNames() []string {
+	var names []string
+	for n := int32(1); fantasiav1.TrialState_name[n] != ""; n++ {
+		names = append(names, strings.ToLower(view.EnumName(fantasiav1.TrialState(n))))
+	}
+	return names
+}
+
+// addStates adds --state to a command.
+func addStates(c *cobra.Command, only *[]string) {
+	c.Flags().StringSliceVar(only, "state", nil, "only trials in these `STATES`: "+strings.Join(stateNames(), ", "))
+	complete := cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp)
+	if err := c.RegisterFlagCompletionFunc("state", complete); err != nil {
+		panic(err) // the flag was added above
+	}
+}
+
+// selection returns the study and the states that a command applies to.
+func selection(cmd *cobra.Command, nameOrID string, only []string) (parent string, states []fantasiav1.TrialState, err error) {
+	if parent, err = studyName(cmd, nameOrID); err != nil {
+		return "", nil, err
+	}
+	for _, name := range only {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if !slices.Contains(stateNames(), name) {
+			return "", nil, usagef(cmd, "--state is %q; want one or more of %s", name, strings.Join(stateNames(), ", "))
+		}
+		states = append(states, fantasiav1.TrialState(fantasiav1.TrialState_value["TRIAL_STATE_"+strings.ToUpper(name)]))
+	}
+	return parent, states, nil
+}

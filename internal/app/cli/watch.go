@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// A broken watch is resumed, as a coordinator may restart.
+const (
+	watchRetry    = time.Second
+	watchPatience = time.Minute
+)
+
+func newStudyWatchCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:   "watch STUDY",
+		Short: "Follow a study until it ends",
+		Long: `Shows a study now and whenever trials have ended, one line each, until the study
+ends. Exits with 0 if the study completed or was stopped, and with 3 if it failed or
+no trial completed, so scripts can wait for a study.`,
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := studyName(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var last view.Study
+			err = watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchStudyResponse], error) {
+				return c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: name}))
+			}, func(m *fantasiav1.WatchStudyResponse) error {
+				before := last
+				last = view.FromStudy(m.GetStudy())
+				if !news(before, last) {
+					return nil
+				}
+				return output.stream(a.Stdout, last, func(w io.Writer) error { return say(w, "%s", studyLine(m.GetStudy())) })
+			})
+			if err == nil && (last.State == study.Failed || last.State.Terminal() && last.Trials.Completed == 0) {
+				return exitWith(ExitFailed, nil)
+			}
+			return err
+		},
+	}
+	addOutput(c, &output)
+	return c
+}
+
+// news reports whether a change is worth showing. A trial that waits or is handed out
+// is not.
+func news(before, now view.Study) bool {
+	b, n := before.Trials, now.Trials
+	b.Pending, b.Queued, b.Running = n.Pending, n.Queued, n.Running
+	return before.State != now.State || b != n
+}
+
+// watch opens a stream and passes each of its messages to show until the stream ends.
+// If the server goes away, it opens the stream again, for up to a minute without a
+// message.
+func watch[M any](cmd *cobra.Command, r *remote,
+	open func(context.Context, fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[M], error), show func(*M) error,
+) error {
+	client, done, err := r.client(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx := cmd.Context()
+	reached := false
+	for heard := time.Now(); ; {
+		stream, err := open(ctx, client)
+		if err == nil {
+			err = follow(stream, func(m *M) error {
+				reached, heard = true, time.Now()
+				return show(m)
+			})
+		}
+		if err == nil || connect.CodeOf(err) != connect.CodeUnavailable || !reached || time.Since(heard) > watchPatience {
+			return r.explain(err)
+		}
+		select {
+		case <-time.After(watchRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// follow passes each message to show until the stream ends.
+func follow[M any](stream *connect.ServerStreamForClient[M], show func(*M) error) (err error) {
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	for stream.Receive() {
+		if err := show(stream.Msg()); err != nil {
+			return err
+		}
+	}
+	return stream.Err()
+}
