@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // MaxEnumerated is the largest number of points for which a finite space is handled as
@@ -85,7 +86,7 @@ type guard struct {
 
 // compiled is what the guard derives from a space.
 type compiled struct {
-	space    *study.Space
+	space    *space.Space
 	encoding *Encoding
 	all      []study.Point // all feasible points, nil if there are too many
 	keys     []string      // of all, in the same order
@@ -93,7 +94,7 @@ type compiled struct {
 
 var _ Optimizer = (*guard)(nil)
 
-func (g *guard) compile(space *study.Space) *compiled {
+func (g *guard) compile(space *space.Space) *compiled {
 	if c := g.last.Load(); c != nil && c.space == space {
 		return c
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
@@ -45,7 +46,7 @@ func resource(t *testing.T, replace ...string) *Resource {
 
 func rules() *Rules {
 	return &Rules{
-		Parse: func(file []byte) (*study.Study, error) { return study.Parse(file) },
+		Parse: func(text []byte) (*study.Study, error) { return file.Parse(text) },
 		Pools: Pools{"team-a": {"default", "gpu"}, Any: {"shared"}},
 		Began: began,
 	}
@@ -187,7 +188,7 @@ func TestReasons(t *testing.T) {
 
 func TestIDs(t *testing.T) {
 	a, b := resource(t), resource(t)
-	if a.ID() != b.ID() || len(a.ID()) != len(study.NewID(strings.NewReader("0123456789"), began)) {
+	if a.ID() != b.ID() || len(a.ID()) != len(record.NewID(strings.NewReader("0123456789"), began)) {
 		t.Errorf("one resource has the ids %q and %q", a.ID(), b.ID())
 	}
 	b.UID = "8d6b7e0f-4ad6-4a2f-8f43-5d6d4b2f7c12"

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,7 +73,7 @@ func Read(u *unstructured.Unstructured) (*Resource, error) {
 // and by whomever it is taken up, and one that is made again has another.
 func (r *Resource) ID() string {
 	bits := sha256.Sum256([]byte(r.UID))
-	return study.NewID(bytes.NewReader(bits[:]), r.Created)
+	return record.NewID(bytes.NewReader(bits[:]), r.Created)
 }
 
 // StudyName is the study's name in the ledger. Its dot keeps it apart from the

@@ -328,7 +328,7 @@ func testReleased(t *testing.T, r *rig) {
 // testSamples holds that the repository's study files are resources as they are.
 func testSamples(t *testing.T, r *rig) {
 	found := 0
-	for _, pattern := range []string{"../../deploy/samples/*.yaml", "../../examples/*/*.yaml", "../../study/testdata/good/*"} {
+	for _, pattern := range []string{"../../deploy/samples/*.yaml", "../../examples/*/*.yaml", "../../study/file/testdata/good/*"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

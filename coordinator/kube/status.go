@@ -33,7 +33,7 @@ const (
 // The reasons of the conditions.
 const (
 	ReasonAccepted = "Accepted"
-	// ReasonInvalid is of a spec that study.Parse refuses.
+	// ReasonInvalid is of a spec that file.Parse refuses.
 	ReasonInvalid = "Invalid"
 	// ReasonDenied is of a pool that is not for the namespace.
 	ReasonDenied = "Denied"

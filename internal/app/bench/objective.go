@@ -8,13 +8,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/testfunc"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // Objective is what is optimised. It is immutable and safe for concurrent use:
 // each run evaluates through an evaluator of its own.
 type Objective struct {
 	Name      string
-	Space     *study.Space
+	Space     *space.Space
 	Direction study.Direction
 	// Minimum is the least noise-free value, nil where it is not known.
 	Minimum *float64
@@ -59,7 +60,7 @@ func NewFunction(f testfunc.Function, noise, failing float64) (*Objective, error
 	for i := range parameters {
 		parameters[i] = study.Parameter{Name: coordinate(i), Type: study.Float, Min: &f.Lower[i], Max: &f.Upper[i]}
 	}
-	space, err := study.NewSpace(parameters, nil, nil)
+	space, err := space.New(parameters, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the domain of %s: %w", f.Name, err)
 	}

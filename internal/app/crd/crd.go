@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 	yaml "go.yaml.in/yaml/v4"
 )
 
@@ -95,15 +96,15 @@ func definition(schema object) object {
 
 // specSchema is the structural schema of a study file's spec.
 func specSchema() (object, error) {
-	var file struct {
+	var schema struct {
 		Defs map[string]object `json:"$defs"`
 	}
-	d := json.NewDecoder(bytes.NewReader(study.JSONSchema()))
+	d := json.NewDecoder(bytes.NewReader(file.JSONSchema()))
 	d.UseNumber()
-	if err := d.Decode(&file); err != nil {
+	if err := d.Decode(&schema); err != nil {
 		return nil, fmt.Errorf("read the schema of study files: %w", err)
 	}
-	c := converter{defs: file.Defs}
+	c := converter{defs: schema.Defs}
 	spec := c.definition("Spec")
 	return spec, c.err
 }
@@ -175,7 +176,7 @@ func (c *converter) convert(in object) object {
 		out["properties"] = fields
 	}
 	if out["type"] == nil || out["type"] == "object" && out["properties"] == nil && out["additionalProperties"] == nil {
-		// What the study file alone can check: see study.Parse.
+		// What the study file alone can check: see file.Parse.
 		out["x-kubernetes-preserve-unknown-fields"] = true
 	}
 	return out

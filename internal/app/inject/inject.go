@@ -13,21 +13,22 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // ParseStudy reads and checks a study file against the known algorithms. The
 // error is a *study.Problems that calls the file by the given name.
-func ParseStudy(name string, file []byte) (*study.Study, error) {
-	return study.Parse(file, append(StudyOptions(), study.WithFile(name))...)
+func ParseStudy(name string, content []byte) (*study.Study, error) {
+	return file.Parse(content, append(StudyOptions(), file.WithFile(name))...)
 }
 
-// StudyOptions are the options of study.Parse that know the algorithms.
-func StudyOptions() []study.Option {
-	checks := map[string]study.AlgorithmCheck{}
+// StudyOptions are the options of file.Parse that know the algorithms.
+func StudyOptions() []file.Option {
+	checks := map[string]file.AlgorithmCheck{}
 	for _, name := range registry.Names() {
 		checks[name] = func(settings map[string]any) error { return placed(registry.Check(name, settings)) }
 	}
-	return []study.Option{study.WithAlgorithms(checks), study.WithDefaultAlgorithm(registry.Default)}
+	return []file.Option{file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default)}
 }
 
 // placed says each wrong setting in the study file's words, so that it is
@@ -38,9 +39,9 @@ func placed(err error) error {
 		return nil
 	case *setting.Error:
 		if e.Known != nil {
-			return &study.SettingError{Name: e.Name, Known: e.Known}
+			return &file.SettingError{Name: e.Name, Known: e.Known}
 		}
-		return &study.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted; want %s", e.Value, e.Reason)}
+		return &file.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted; want %s", e.Value, e.Reason)}
 	case interface{ Unwrap() []error }:
 		var all []error
 		for _, inner := range e.Unwrap() {

@@ -13,6 +13,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // ErrSource says that what is to be imported is not what it should be.
@@ -47,7 +48,7 @@ func (r *Result) render(s *study.Study) error {
 		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(n, "\n", "\n# "))
 	}
 	b.Write(body)
-	if _, err := study.Parse(b.Bytes()); err != nil {
+	if _, err := file.Parse(b.Bytes()); err != nil {
 		return fmt.Errorf("%w: the study that it would become is not valid: %w", ErrSource, err)
 	}
 	r.Study = b.Bytes()

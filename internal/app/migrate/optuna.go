@@ -18,6 +18,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // OptunaOptions say what is imported of a storage.
@@ -195,7 +196,7 @@ func readTrials(ctx context.Context, db *sql.DB, id int64) ([]*optunaTrial, erro
 }
 
 // bestPoints are the points of the n best trials that the space can hold.
-func bestPoints(r *Result, trials []*optunaTrial, space []study.Parameter, direction study.Direction, n int) []map[string]any {
+func bestPoints(r *Result, trials []*optunaTrial, params []study.Parameter, direction study.Direction, n int) []map[string]any {
 	done := slices.DeleteFunc(slices.Clone(trials), func(t *optunaTrial) bool { return t.value == nil })
 	slices.SortStableFunc(done, func(a, b *optunaTrial) int {
 		return cmp.Compare(direction.Cost(*a.value), direction.Cost(*b.value))
@@ -209,7 +210,7 @@ func bestPoints(r *Result, trials []*optunaTrial, space []study.Parameter, direc
 		for _, p := range t.parameters {
 			point[p.name] = p.choice()
 		}
-		if _, err := study.NewSpace(space, nil, []map[string]any{point}); err != nil {
+		if _, err := space.New(params, nil, []map[string]any{point}); err != nil {
 			r.note("trial %d, one of the best, is no point of the space that the last trials saw: it was left out", t.number)
 			n--
 			continue

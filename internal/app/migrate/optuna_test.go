@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -16,7 +17,7 @@ func TestOptuna(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := study.Parse(r.Study)
+	s, err := file.Parse(r.Study)
 	if err != nil {
 		t.Fatal(err)
 	}
