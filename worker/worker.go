@@ -61,8 +61,13 @@ type run struct {
 	journal  *spool.Journal
 	sender   *sender
 	metrics  *metrics
+	logs     chan messaging.Control // requests for logs
 	// hard ends when the attempts' grace is over.
 	hard context.Context
+	// measuring ends when reports are sent no more, measurers counts the attempts
+	// that still have some.
+	measuring context.Context
+	measurers sync.WaitGroup
 
 	mu        sync.Mutex
 	refused   map[string]struct{} // studies whose refusal was logged
@@ -97,6 +102,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	<-listening.Done()
 	services.Go(func() { r.sender.run(serving) })
 	services.Go(func() { r.beat(serving) })
+	services.Go(func() { r.answerLogs(serving) })
 	defer services.Wait()
 	defer stopServing()
 
@@ -147,7 +153,7 @@ func (w *Worker) start() (*run, error) {
 	r := &run{
 		options: o, devices: w.devices, instance: randomText(), host: host,
 		registry: newRegistry(), journal: journal, sender: newSender(o, results),
-		refused: map[string]struct{}{},
+		refused: map[string]struct{}{}, logs: make(chan messaging.Control, maxLogRequests),
 	}
 	if r.metrics, err = newMetrics(o, r); err != nil {
 		return nil, errors.Join(err, journal.Close())
@@ -162,6 +168,12 @@ func (r *run) work(ctx context.Context) error {
 	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	r.hard = hard
+	measuring, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.measuring = measuring
+	defer func() {
+		stop()
+		r.measurers.Wait()
+	}()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var slots sync.WaitGroup
@@ -189,7 +201,22 @@ func (r *run) work(ctx context.Context) error {
 		r.options.Logger.Warn("some results are not published yet; the next start sends them from disk",
 			"results", r.sender.len(), "state", r.options.StateDir)
 	}
+	r.flushMeasurements(deadline)
 	return failure
+}
+
+// flushMeasurements waits, until ctx ends, for the reports that are still to be sent.
+func (r *run) flushMeasurements(ctx context.Context) {
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		r.measurers.Wait()
+	}()
+	select {
+	case <-sent:
+	case <-ctx.Done():
+		r.options.Logger.Warn("some reports of programs were not sent and are lost")
+	}
 }
 
 // evaluator returns the evaluator of a slot.

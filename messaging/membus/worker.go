@@ -133,13 +133,7 @@ func (w *Worker) PublishMeasurement(ctx context.Context, v *messaging.Measuremen
 		return err
 	}
 	return w.act(ctx, OpMetric, m.subject, func() error {
-		w.b.measure(m)
-		for s := range w.b.measurements {
-			var v messaging.Measurement
-			if m.decode(&v) == nil {
-				s.offer(v)
-			}
-		}
+		w.b.metrics.append(m)
 		return nil
 	})
 }
@@ -157,6 +151,25 @@ func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
 		for s := range w.b.heartbeats {
 			var v messaging.Heartbeat
 			if m.decode(&v) == nil {
+				s.offer(v)
+			}
+		}
+	})
+}
+
+// SendLog implements messaging.Worker.
+func (w *Worker) SendLog(ctx context.Context, p *messaging.LogPart) error {
+	if err := w.own(p.Worker); err != nil {
+		return err
+	}
+	m, err := newMessage(p)
+	if err != nil {
+		return err
+	}
+	return w.tell(ctx, OpLog, m.subject, func() {
+		for s, worker := range w.b.logs {
+			var v messaging.LogPart
+			if worker == w.name && m.decode(&v) == nil {
 				s.offer(v)
 			}
 		}

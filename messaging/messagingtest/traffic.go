@@ -13,36 +13,45 @@ func measurement(id messaging.AttemptID, step int64) *messaging.Measurement {
 		Metrics: map[string]float64{"error": 1 / float64(step)}}
 }
 
+// measurements: an attempt's reports are read in the order in which they were
+// stored, by a live reader and by one that goes on from a cursor; one that is sent
+// again is read again.
 func measurements(f *fixture) {
-	const n = 30
+	const n, cut = 30, 12
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
-	live, err := l.Measurements(f.ctx)
-	f.ok(err, "measurements")
+	r := f.read(l, messaging.StreamMetric, messaging.Cursor{})
 	id := attempt("s", 1)
 	for step := int64(1); step <= n; step++ {
 		f.ok(w.PublishMeasurement(f.ctx, measurement(id, step)), "measure")
 	}
+	f.ok(w.PublishMeasurement(f.ctx, measurement(id, n)), "measure again")
 	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("s", 2), 1)), "measure another trial")
-	history, err := l.History(f.ctx, "s", 1, 1)
-	f.ok(err, "history")
-	if len(history) != n {
-		f.Fatalf("history has %d measurements, want %d", len(history), n)
+	wanted := make([]*messaging.Measurement, 0, n+2)
+	for step := int64(1); step <= n; step++ {
+		wanted = append(wanted, measurement(id, step))
 	}
-	for i, got := range history {
-		want := measurement(id, int64(i+1))
-		if diff := cmp.Diff(*want, got); diff != "" {
-			f.Fatalf("history, measurement %d (-sent +read):\n%s", i, diff)
+	wanted = append(wanted, measurement(id, n), measurement(attempt("s", 2), 1))
+	var cursor messaging.Cursor
+	read := func(r messaging.Reader, from int) {
+		f.Helper()
+		for i, want := range wanted[from:] {
+			e := f.next(r)
+			if diff := cmp.Diff(want, e.Measurement); diff != "" || e.Stream != messaging.StreamMetric {
+				f.Fatalf("measurement %d (-sent +read):\n%s", from+i, diff)
+			}
+			if from+i+1 == cut {
+				cursor = e.Cursor
+			}
 		}
-		if diff := cmp.Diff(*want, receive(f, live)); diff != "" {
-			f.Fatalf("live, measurement %d (-sent +received):\n%s", i, diff)
-		}
+		f.end(r)
 	}
-	if h, err := l.History(f.ctx, "s", 9, 1); err != nil || len(h) != 0 {
-		f.Errorf("history of a trial that reported nothing: %d measurements, %v", len(h), err)
-	}
-	if _, err := l.History(f.ctx, "*", 1, 1); err == nil {
-		f.Error("history of a wildcard")
+	read(r, 0)
+	read(f.read(l, messaging.StreamMetric, cursor), cut)
+	last, err := l.Last(f.ctx, messaging.StreamMetric)
+	f.ok(err, "last")
+	if e := f.last(l, f.read(l, messaging.StreamMetric, cursor), messaging.StreamMetric); e.Cursor.Sequence != last {
+		f.Errorf("the last measurement has sequence %d, want %d", e.Cursor.Sequence, last)
 	}
 }
 
@@ -78,6 +87,43 @@ func controls(f *fixture) {
 	}
 	if got := receive(f, w); got.Nonce != "" {
 		f.Errorf("received %+v, want the receipt of a poison result", got)
+	}
+}
+
+// logs holds that a worker is asked for a part of a log, that who listens to that worker
+// hears the answer, byte for byte, and that nobody answers in another's name.
+func logs(f *fixture) {
+	l := f.leader(1)
+	v, w := f.Worker("v", Pool), f.Worker("w", Pool)
+	asked, err := w.Controls(f.ctx)
+	f.ok(err, "controls of w")
+	ofW, err := f.Leader().Logs(f.ctx, worker("w")) // any replica's
+	f.ok(err, "logs of w")
+	request := &messaging.Control{Version: messaging.SchemaVersion, Kind: messaging.ControlLogs, Worker: worker("w"),
+		AttemptID: attempt("s", 1), Logs: &messaging.LogRequest{ID: "first", Stream: messaging.LogStderr, Lines: 10}}
+	f.ok(l.Control(f.ctx, request), "ask for a log")
+	if diff := cmp.Diff(*request, receive(f, asked)); diff != "" {
+		f.Errorf("request (-sent +received):\n%s", diff)
+	}
+	data := make([]byte, messaging.MaxLogData)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	part := func(name, request string) *messaging.LogPart {
+		return &messaging.LogPart{Version: messaging.SchemaVersion, AttemptID: attempt("s", 1), Worker: worker(name), Request: request,
+			Stream: messaging.LogStderr, Offset: 7, Size: 7 + messaging.MaxLogData, Data: data, Running: true}
+	}
+	f.ok(v.SendLog(f.ctx, part("v", "first")), "answer as v")
+	f.want(v.SendLog(f.ctx, part("w", "first")), messaging.ErrInvalid, "answer in another's name")
+	f.ok(w.SendLog(f.ctx, part("w", "first")), "answer as w")
+	if diff := cmp.Diff(*part("w", "first"), receive(f, ofW)); diff != "" {
+		f.Errorf("part (-sent +received):\n%s", diff)
+	}
+	large := part("w", "second")
+	large.Data = append(data, 0)
+	f.want(w.SendLog(f.ctx, large), messaging.ErrInvalid, "answer with too much")
+	if _, err := l.Logs(f.ctx, "*"); err == nil {
+		f.Error("logs of a wildcard")
 	}
 }
 

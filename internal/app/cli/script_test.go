@@ -21,6 +21,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
 	"github.com/fantasia-hpo/fantasia/internal/httpserve"
@@ -215,6 +216,13 @@ func backend() (*servertest.Memory, error) {
 		Times: record.Times{Suggested: at(0), Claimed: at(2), Started: at(3), Ended: at(11), Folded: at(11)},
 	}
 	b.Put("digits", best)
+	learning := curve.Series{Metric: "error"}
+	for step := range int64(40) {
+		learning.Points = append(learning.Points, curve.Point{Step: step, Value: 0.03125 + 0.5*math.Exp(-float64(step)/8)})
+	}
+	b.Measure("digits", server.Measurements{Trial: 1, Attempt: 2, Series: []curve.Series{
+		learning, {Metric: "lr", Points: []curve.Point{{Step: 3, Value: 0.001}}},
+	}})
 	b.Put("digits", record.Trial{
 		Number: 2, State: study.TrialFailed, Point: study.Point{"lr": 0.1, "width": int64(8)}, Source: optimizer.SourceDesign,
 		Attempts: []record.Attempt{{
@@ -227,6 +235,14 @@ func backend() (*servertest.Memory, error) {
 		Number: 3, State: study.TrialQueued, Point: study.Point{"lr": 1e-5, "width": int64(256)}, Source: optimizer.SourceFallback,
 		Attempts: []record.Attempt{{Number: 1, State: study.AttemptOpen}},
 	})
+	for _, p := range []server.LogPart{
+		{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("the first attempt\n")},
+		{Attempt: 2, Stream: messaging.LogStdout, Data: []byte("epoch 1\nepo")},
+		{Attempt: 2, Stream: messaging.LogStderr, Data: []byte("a warning\n")},
+		{Attempt: 2, Stream: messaging.LogStdout, Data: []byte("ch 2\n")},
+	} {
+		b.PutLog("digits", 1, p)
+	}
 	b.Change("digits", func(s *server.Study) {
 		s.Best = &best
 		s.Recommended = &optimizer.Recommendation{Trial: 1, Mean: mean, SD: sd, Point: best.Point}
