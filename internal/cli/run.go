@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -112,7 +113,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	}
 	width, live := terminal(a.Stderr)
 	progress := report.NewProgress(ctx, a.Stderr, live)
-	o.Progress = func(p coordinator.Progress) { progress.Show(p) }
+	o.Progress = func(p coordinator.Progress) { progress.Show(report.NewNow(&p, time.Now())) }
 	result, err := local.Run(ctx, o)
 	progress.Close()
 	interrupted := errors.Is(err, local.ErrInterrupted)
@@ -139,10 +140,15 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 
 // show writes the result to stdout; with YAML or JSON nothing else goes there.
 func (a *app) show(r *local.Result, file string, f runFlags, width int, interrupted bool) error {
+	at := report.Place{File: file, State: f.state, Width: width, Interrupted: interrupted}
 	if f.output == formatText {
-		return report.Summarize(a.Stdout, r, file, f.state, width, interrupted)
+		if at.Width, at.Wrap = terminal(a.Stdout); !at.Wrap {
+			at.Width = width
+		}
+		return report.Summarize(a.Stdout, r, at)
 	}
-	if err := report.Summarize(a.Stderr, r, file, f.state, width, interrupted); err != nil {
+	_, at.Wrap = terminal(a.Stderr)
+	if err := report.Summarize(a.Stderr, r, at); err != nil {
 		return err
 	}
 	if f.output == formatYAML {

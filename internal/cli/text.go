@@ -74,7 +74,7 @@ func between(from, to time.Time) string {
 }
 
 // number is a value to six digits.
-func number(v float64) string { return fmt.Sprintf("%.6g", v) }
+func number(v float64) string { return view.Number(v) }
 
 // point is a point on one line, by name.
 func point(p view.Parameters) string {

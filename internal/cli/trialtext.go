@@ -92,7 +92,7 @@ func reasons(r *fantasiav1.Reasons) string {
 		parts = append(parts, r.GetNote())
 	}
 	if r != nil && r.Mean != nil {
-		parts = append(parts, fmt.Sprintf("mean %s ± %s", number(r.GetMean()), number(r.GetSd())))
+		parts = append(parts, fmt.Sprintf("mean %s", view.Expected(r.GetMean(), r.GetSd())))
 	}
 	if text := metrics(r.GetAcquisition()); text != "" {
 		parts = append(parts, text)
@@ -113,7 +113,7 @@ func attempt(a *fantasiav1.Attempt) string {
 		text += " in " + took
 	}
 	if f := a.GetFailure(); f != nil {
-		text += "\n" + failure(view.FromFailure(f))
+		text += "\n" + view.FailureText(view.FromFailure(f))
 	}
 	if a.GetLogs() != "" {
 		text += "\nlog: " + a.GetLogs()
@@ -123,21 +123,6 @@ func attempt(a *fantasiav1.Attempt) string {
 
 func attemptState(a *fantasiav1.Attempt) string {
 	return strings.ReplaceAll(strings.ToLower(view.EnumName(a.GetState())), "_", " ")
-}
-
-// failure says why an attempt did not complete.
-func failure(f *messaging.Failure) string {
-	text := f.Reason
-	if f.ExitCode != nil {
-		text += fmt.Sprintf(", exit code %d", *f.ExitCode)
-	}
-	if f.Signal != "" {
-		text += ", " + f.Signal
-	}
-	if message := strings.TrimSpace(f.Message); message != "" {
-		text += ": " + message
-	}
-	return text
 }
 
 // attemptLog is where an attempt's log is, for scripts.

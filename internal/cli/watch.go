@@ -11,6 +11,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/internal/report"
 	"github.com/fantasia-hpo/fantasia/internal/view"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -25,10 +26,10 @@ func newStudyWatchCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:   "watch STUDY",
-		Short: "Follow a study until it ends, a line a step",
-		Long: `Watch shows the study as it is, and again whenever trials have ended, until it
-has ended. It exits with 0 where the study completed or was stopped and with 3 where it
-failed or nothing completed, so that scripts can wait for a study.`,
+		Short: "Follow a study until it ends",
+		Long: `Watch follows a study until it has ended: on a terminal in place, otherwise in a
+line whenever trials have ended. It exits with 0 if the study completed or was stopped,
+and with 3 if it failed or nothing completed, so that scripts can wait for a study.`,
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,15 +38,32 @@ failed or nothing completed, so that scripts can wait for a study.`,
 				return err
 			}
 			var last view.Study
+			show := func(s *fantasiav1.Study) error {
+				return output.stream(a.Stdout, last, func(w io.Writer) error { return say(w, "%s", studyLine(s)) })
+			}
+			_, live := terminal(a.Stdout)
+			if live = live && output == formatText; live {
+				l := &liveWatch{remote: r, cmd: cmd, progress: report.NewProgress(cmd.Context(), a.Stdout, true)}
+				line := show
+				show = func(s *fantasiav1.Study) error {
+					l.show(s)
+					if last.State.Terminal() {
+						l.progress.Close()
+						return line(s)
+					}
+					return nil
+				}
+				defer l.progress.Close()
+			}
 			err = watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchStudyResponse], error) {
 				return c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: name}))
 			}, func(m *fantasiav1.WatchStudyResponse) error {
 				before := last
 				last = view.FromStudy(m.GetStudy())
-				if !news(before, last) {
+				if !news(before, last) && !live {
 					return nil
 				}
-				return output.stream(a.Stdout, last, func(w io.Writer) error { return say(w, "%s", studyLine(m.GetStudy())) })
+				return show(m.GetStudy())
 			})
 			if err == nil && (last.State == study.Failed || last.State.Terminal() && last.Trials.Completed == 0) {
 				return exitWith(ExitFailed, nil)

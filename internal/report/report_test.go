@@ -110,7 +110,7 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
 	var out strings.Builder
-	if err := report.Summarize(&out, r, "study.yaml", report.DefaultState("demo"), 80, false); err != nil {
+	if err := report.Summarize(&out, r, report.Place{File: "study.yaml", State: report.DefaultState("demo"), Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -122,11 +122,37 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := report.Summarize(&out, r, "study.yaml", "elsewhere", 80, true); err != nil {
+	if err := report.Summarize(&out, r, report.Place{File: "study.yaml", State: "elsewhere", Width: 80, Interrupted: true}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "fantasia run study.yaml --state elsewhere\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "--new") {
 		t.Errorf("an interrupted run's summary should say %q:\n%s", want, out.String())
+	}
+}
+
+// On a terminal lines break between words, and continue below the text.
+func TestSummaryFitsTheTerminal(t *testing.T) {
+	best := completed(1, 3, 2)
+	best.Point = study.Point{"learning_rate_of_the_second_group_of_layers": 0.12345678901234566}
+	r := &local.Result{Trials: trials(), Best: &best}
+	r.Study.Study.Spec = study.Spec{
+		Objective:  study.Objective{Metric: "loss", Direction: study.Minimize},
+		Parameters: []study.Parameter{{Name: "x"}, {Name: "learning_rate_of_the_second_group_of_layers"}},
+	}
+	r.Status = record.Status{State: study.Completed}
+	var out strings.Builder
+	if err := report.Summarize(&out, r, report.Place{File: "study.yaml", State: "elsewhere", Width: 60, Wrap: true}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(out.String(), "\n") {
+		if len([]rune(line)) > 60 {
+			t.Errorf("a line has %d columns: %q", len([]rune(line)), line)
+		}
+	}
+	for _, want := range []string{"_layers\n             0.12345678901234566\n", "in study.yaml and run it\n             again to go on, or start anew:\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
 	}
 }
 
@@ -149,7 +175,7 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
 		change(spec, &r.Status)
 		var out strings.Builder
-		if err := report.Summarize(&out, r, "study.yaml", "elsewhere", 80, false); err != nil {
+		if err := report.Summarize(&out, r, report.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), "next         "+want) || !strings.Contains(out.String(), ", or start anew:\n") {
@@ -218,7 +244,7 @@ func TestProgressInLines(t *testing.T) {
 		var b bytes.Buffer
 		now.Best, now.Status.Recommended = step.best, step.recommended
 		p := report.NewProgress(t.Context(), &b, false)
-		p.Show(now)
+		p.Show(report.NewNow(&now, time.Now()))
 		p.Close()
 		if b.String() != step.want {
 			t.Errorf("progress is %q, want %q", b.String(), step.want)
