@@ -33,11 +33,12 @@ images: ## Make the container images, without an engine, into bin/images
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/e2e ./optimizer/hebo ./...
+	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
 
 .PHONY: e2e
-e2e: ## Run the end-to-end tests on the Kubernetes cluster of KUBECONFIG (see scripts/e2e; minutes)
-	scripts/e2e
+e2e: ## Run the end-to-end tests on the Kubernetes cluster of KUBECONFIG (minutes; see scripts/e2e)
+	scripts/e2e $(ARGS)
 
 .PHONY: e2e-keda
 e2e-keda: ## Test there autoscaling by a real KEDA over a real Prometheus (builds them: a quarter of an hour the first time)
@@ -45,7 +46,7 @@ e2e-keda: ## Test there autoscaling by a real KEDA over a real Prometheus (build
 
 .PHONY: test-observe
 test-observe: ## Test traces, metrics and alerts with a real Jaeger, Prometheus and collector (builds them: minutes)
-	$(GO) test -tags e2e -timeout 60m ./internal/observe
+	$(GO) test -tags e2e -count 1 -timeout 60m $(ARGS) ./internal/observe
 
 .PHONY: test-python
 test-python: build ## Tune the unmodified scikit-learn script (needs Python with scikit-learn)
@@ -75,12 +76,18 @@ benchmark: ## Make the tables of docs/benchmarks.md anew, with other tuners (abo
 benchmark-quick: ## Compare with some other tuners on a few tasks (minutes, after 6 GB of Python)
 	benchmarks/all quick
 
+.PHONY: check
+check: ## Check the formatting, and run go vet
+	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted" >&2; exit 1; }
+	CGO_ENABLED=0 $(GO) vet ./...
+
 .PHONY: lint
-lint: ## Lint the Go code and the API
+lint: ## Lint the Go code, the API and the workflows
 	$(TOOL) golangci-lint run --build-tags e2e ./...
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./optimizer/kernel ./optimizer/linalg ./optimizer/vecmath # assembly on amd64, Go elsewhere
 	api/buf.sh lint
 	api/buf.sh breaking
+	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
 
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in what is linked

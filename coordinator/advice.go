@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -114,48 +115,68 @@ func (c *Coordinator) advise(ctx context.Context, a study.Algorithm, p *optimize
 // before the next one, and a second at least: they take a twentieth of its time.
 const adviseRest = 20
 
-// advise begins the next recommendation, of the study that has waited for one for
-// the longest, so that lists, progress and metrics have it without a fit of their
-// own. The loop calls it.
-func (l *leader) advise(ctx context.Context, now time.Time) {
-	if l.advising || now.Before(l.adviseAfter) {
+// adviser has a recommendation made for each study from time to time, so that
+// lists, progress and metrics have it without a fit of their own. The loop owns it.
+type adviser struct {
+	log     *slog.Logger
+	studies *studies
+	// advise makes a recommendation, and says how long that took: 0 where one was
+	// known.
+	advise func(ctx context.Context, id string, position int64, a study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, time.Duration, error)
+	post   post
+	spawn  func(func()) // starts a goroutine of the term
+
+	busy  bool      // a recommendation is being made
+	after time.Time // when the next one may be
+}
+
+// adviseAt returns the recommendation of a study at a ledger position, and how long
+// it took to make it.
+func (c *Coordinator) adviseAt(ctx context.Context, id string, position int64, algorithm study.Algorithm, p *optimizer.Problem) (given *optimizer.Recommendation, took time.Duration, err error) {
+	given, err = c.advice.at(ctx, id, position, func() (*optimizer.Recommendation, error) {
+		start := time.Now()
+		defer func() { took = time.Since(start) }()
+		return c.advise(ctx, algorithm, p)
+	})
+	return given, took, err
+}
+
+// next begins the next recommendation, of the study that has waited for one for
+// the longest.
+func (a *adviser) next(ctx context.Context, now time.Time) {
+	if a.busy || now.Before(a.after) {
 		return
 	}
-	r := l.leastAdvised()
+	r := a.waiting()
 	if r == nil {
 		return
 	}
 	id, algorithm, p, position := r.spec.ID, r.spec.Study.Spec.Algorithm, r.engine.Problem(), r.engine.Status().Position
-	l.advising, r.advised, r.advisedAt = true, position, now
-	l.workers.Go(func() {
+	a.busy, r.advised, r.advisedAt = true, position, now
+	a.spawn(func() {
 		asking, stop := context.WithTimeout(ctx, suggestTime)
 		defer stop()
-		var took time.Duration
-		given, err := l.c.advice.at(asking, id, position, func() (*optimizer.Recommendation, error) {
-			start := time.Now()
-			defer func() { took = time.Since(start) }()
-			return l.c.advise(asking, algorithm, p)
-		})
-		l.send(ctx, func(_ context.Context, now time.Time) error {
-			l.advising, l.adviseAfter = false, now.Add(max(tickEvery, adviseRest*took))
-			r := l.runs[id]
+		given, took, err := a.advise(asking, id, position, algorithm, p)
+		a.post(ctx, func(_ context.Context, now time.Time) error {
+			a.busy, a.after = false, now.Add(max(tickEvery, adviseRest*took))
+			r := a.studies.runs[id]
 			switch {
 			case r == nil:
 			case err != nil:
-				l.log.Warn("a study gets no recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
+				a.log.Warn("a study gets no recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
 			case given != nil:
-				l.step(r, engine.Recommended{At: now, Recommended: record.Recommended{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Position: position}})
+				a.studies.step(r, engine.Recommended{At: now, Recommended: record.Recommended{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Position: position}})
 			}
 			return nil
 		})
 	})
 }
 
-// leastAdvised is the study whose last recommendation is oldest, of those that
-// have moved on since; nil where none has.
-func (l *leader) leastAdvised() *run {
+// waiting is the study whose last recommendation is oldest, of those that have
+// moved on since; nil where none has.
+func (a *adviser) waiting() *run {
 	var oldest *run
-	for _, r := range l.loaded {
+	for _, r := range a.studies.loaded {
 		s := &r.status
 		if s.Counts.Completed > 0 && s.Position > r.advised && (oldest == nil || r.advisedAt.Before(oldest.advisedAt)) {
 			oldest = r

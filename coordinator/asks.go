@@ -18,12 +18,19 @@ import (
 // asks runs the optimisers off the loop, a few at a time: at most one request
 // for each study is under way. Safe for concurrent use.
 type asks struct {
-	l     *leader
-	slots chan struct{}
+	studies *studies // in the loop alone
+	traces  *traces
+	metrics *metrics
+	post    post
+	spawn   func(func()) // starts a goroutine of the term
+	slots   chan struct{}
 }
 
-func newAsks(l *leader) *asks {
-	return &asks{l: l, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+func newAsks(studies *studies, traces *traces, post post, spawn func(func())) *asks {
+	return &asks{
+		studies: studies, traces: traces, metrics: traces.metrics, post: post, spawn: spawn,
+		slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+	}
 }
 
 // start asks a study's optimiser and feeds the answer to the loop. The request
@@ -36,16 +43,14 @@ func (a *asks) start(ctx context.Context, r *run, ask *engine.Ask) {
 		stop()
 	}
 	id, opt, algorithm := r.spec.ID, r.optimizer, r.spec.Study.Spec.Algorithm
-	asking, span := a.l.refit(asking, r, ask)
-	a.l.workers.Go(func() {
+	asking, span := a.traces.refit(asking, r, ask)
+	a.spawn(func() {
 		defer stop()
 		answer := a.ask(asking, opt, algorithm.Name, algorithm.Seed, ask)
 		refitted(span, answer.Err)
-		a.l.send(ctx, func(_ context.Context, now time.Time) error {
-			if r := a.l.runs[id]; r != nil && r.engine != nil {
-				answer.At = now
-				a.l.step(r, answer)
-			}
+		a.post(ctx, func(_ context.Context, now time.Time) error {
+			answer.At = now
+			a.studies.stepIn(id, answer)
 			return nil
 		})
 	})
@@ -64,12 +69,12 @@ func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed
 	start := time.Now()
 	answer.Suggestions, answer.State, answer.Err = suggest(ctx, o, seed, ask)
 	attrs := metric.WithAttributeSet(attribute.NewSet(telemetry.AttrAlgorithm.String(name)))
-	a.l.c.metrics.suggest.Record(ctx, time.Since(start).Seconds(), attrs)
+	a.metrics.suggest.Record(ctx, time.Since(start).Seconds(), attrs)
 	failed := int64(0) // counted as well: what is not there cannot grow
 	if answer.Err != nil && !errors.Is(answer.Err, optimizer.ErrExhausted) && ctx.Err() == nil {
 		failed = 1
 	}
-	a.l.c.metrics.suggestErrors.Add(ctx, failed, attrs)
+	a.metrics.suggestErrors.Add(ctx, failed, attrs)
 	return answer
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -23,12 +23,23 @@ const (
 	assignGroup = 500
 )
 
+// controlBus is what a carrier needs of a bus.
+type controlBus interface {
+	Assign(ctx context.Context, as []*messaging.Assignment) error
+	Withdraw(ctx context.Context, a *messaging.Assignment) error
+	Control(ctx context.Context, c *messaging.Control) error
+	Purge(ctx context.Context, study string, all bool) error
+}
+
 // carrier carries effects out, in order, in a goroutine of its own, so that a
 // slow broker does not hold the loop up. What waits is held once each, and so is
 // bounded by the number of attempts. Safe for concurrent use.
 type carrier struct {
-	l     *leader
-	ready chan struct{}
+	log     *slog.Logger
+	bus     controlBus
+	studies *studies // in the loop alone
+	post    post
+	ready   chan struct{}
 
 	mu     sync.Mutex
 	queued errands
@@ -55,7 +66,9 @@ type controlKey struct {
 	id     messaging.AttemptID
 }
 
-func newCarrier(l *leader) *carrier { return &carrier{l: l, ready: make(chan struct{}, 1)} }
+func newCarrier(log *slog.Logger, bus controlBus, studies *studies, post post) *carrier {
+	return &carrier{log: log, bus: bus, studies: studies, post: post, ready: make(chan struct{}, 1)}
+}
 
 // add queues effects.
 func (c *carrier) add(e *effects) {
@@ -120,10 +133,10 @@ func (c *carrier) run(ctx context.Context) error {
 func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
 	for _, control := range e.controls.take() {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
-		err := c.l.c.o.Bus.Control(call, &control)
+		err := c.bus.Control(call, &control)
 		cancel()
 		if err != nil {
-			c.l.log.Debug("a control message was not sent", telemetry.LogWorker, control.Worker, telemetry.LogError, err)
+			c.log.Debug("a control message was not sent", telemetry.LogWorker, control.Worker, telemetry.LogError, err)
 		}
 	}
 	for _, a := range e.withdraw.take() {
@@ -138,10 +151,10 @@ func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
 	}
 	for _, study := range e.purge.take() {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
-		err := c.l.c.o.Bus.Purge(call, study, true)
+		err := c.bus.Purge(call, study, true)
 		cancel()
 		if err != nil {
-			c.l.log.Warn("the messages of a deleted study are still to be purged", telemetry.LogStudy, study, telemetry.LogError, err)
+			c.log.Warn("the messages of a deleted study are still to be purged", telemetry.LogStudy, study, telemetry.LogError, err)
 			failed.purge.add(study, study)
 		}
 	}
@@ -155,19 +168,19 @@ func (c *carrier) publish(ctx context.Context, as []outgoing, failed *errands) e
 		assignments[i] = as[i].Assignment
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	err := c.l.c.o.Bus.Assign(call, assignments)
+	err := c.bus.Assign(call, assignments)
 	cancel()
 	acknowledged := time.Now()
 	switch {
 	case err == nil:
-		c.l.send(ctx, func(context.Context, time.Time) error { c.l.published(as, acknowledged); return nil })
+		c.post(ctx, func(context.Context, time.Time) error { c.published(as, acknowledged); return nil })
 		return nil
 	case errors.Is(err, messaging.ErrFenced):
 		return fmt.Errorf("publish assignments: %w", err)
 	case errors.Is(err, messaging.ErrInvalid) || errors.Is(err, messaging.ErrTooLarge):
 		return c.publishSound(ctx, as, failed, err)
 	case ctx.Err() == nil:
-		c.l.log.Warn("assignments were not published; they will be again", "assignments", len(as), telemetry.LogError, err)
+		c.log.Warn("assignments were not published; they will be again", "assignments", len(as), telemetry.LogError, err)
 		for _, a := range as {
 			failed.publish.add(a.AttemptID, a)
 		}
@@ -179,7 +192,7 @@ func (c *carrier) publish(ctx context.Context, as []outgoing, failed *errands) e
 // the others must not wait for it.
 func (c *carrier) publishSound(ctx context.Context, as []outgoing, failed *errands, err error) error {
 	if len(as) == 1 {
-		c.l.log.Error("an assignment cannot be sent", telemetry.LogStudy, as[0].StudyName, telemetry.LogTrial, as[0].Trial, telemetry.LogError, err)
+		c.log.Error("an assignment cannot be sent", telemetry.LogStudy, as[0].StudyName, telemetry.LogTrial, as[0].Trial, telemetry.LogError, err)
 		return nil
 	}
 	for i := range as {
@@ -191,11 +204,9 @@ func (c *carrier) publishSound(ctx context.Context, as []outgoing, failed *erran
 }
 
 // published tells the engines that their assignments have reached the broker.
-func (l *leader) published(as []outgoing, acknowledged time.Time) {
+func (c *carrier) published(as []outgoing, acknowledged time.Time) {
 	for _, a := range as {
-		if r := l.runs[a.Study]; r != nil && r.engine != nil {
-			l.step(r, engine.Published{At: acknowledged, Committed: a.committed, Attempt: a.AttemptID})
-		}
+		c.studies.stepIn(a.Study, engine.Published{At: acknowledged, Committed: a.committed, Attempt: a.AttemptID})
 	}
 }
 
@@ -206,41 +217,29 @@ func (c *carrier) again(ctx context.Context, failed *errands) {
 		return
 	}
 	e := effects{publish: failed.publish.take(), purge: failed.purge.take()}
-	c.l.send(ctx, func(context.Context, time.Time) error {
-		e.publish = slices.DeleteFunc(e.publish, func(a outgoing) bool { return !c.l.waits(a.Assignment) })
+	c.post(ctx, func(context.Context, time.Time) error {
+		e.publish = slices.DeleteFunc(e.publish, func(a outgoing) bool { return !c.studies.waits(a.Study, a.Trial, a.Nonce) })
 		c.add(&e)
 		return nil
 	})
 }
 
-// waits reports whether an assignment still waits for a claim.
-func (l *leader) waits(a *messaging.Assignment) bool {
-	r := l.runs[a.Study]
-	if r == nil || !r.running() {
-		return false
-	}
-	t, ok := r.engine.Trial(a.Trial)
-	return ok && t.State == study.TrialQueued && t.Last().Nonce == a.Nonce
-}
-
 // withdraw takes a queued attempt back by claiming it.
 func (c *carrier) withdraw(ctx context.Context, a *messaging.Assignment) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
-	err := c.l.c.o.Bus.Withdraw(call, a)
+	err := c.bus.Withdraw(call, a)
 	cancel()
 	switch {
 	case errors.Is(err, messaging.ErrFenced):
 		return fmt.Errorf("withdraw an assignment: %w", err)
 	case err != nil && !errors.Is(err, messaging.ErrClaimed):
 		// Whoever claims it is told to cancel.
-		c.l.log.Warn("a queued attempt was not withdrawn", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
+		c.log.Warn("a queued attempt was not withdrawn", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
 		return nil
 	}
 	ok := err == nil
-	c.l.send(ctx, func(_ context.Context, now time.Time) error {
-		if r := c.l.runs[a.Study]; r != nil && r.engine != nil {
-			c.l.step(r, engine.Withdrawn{At: now, Attempt: a.AttemptID, OK: ok})
-		}
+	c.post(ctx, func(_ context.Context, now time.Time) error {
+		c.studies.stepIn(a.Study, engine.Withdrawn{At: now, Attempt: a.AttemptID, OK: ok})
 		return nil
 	})
 	return nil

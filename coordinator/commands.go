@@ -12,7 +12,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 var (
@@ -38,7 +37,7 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 		do: func(ctx context.Context, now time.Time) error {
 			err := f(ctx, l, now)
 			if err == nil {
-				l.replies = append(l.replies, func(err error) { done <- err })
+				l.journal.replies = append(l.journal.replies, func(err error) { done <- err })
 				return nil
 			}
 			done <- err
@@ -64,17 +63,6 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 	default:
 		return ErrNotLeader
 	}
-}
-
-// find returns the study with a name or an id.
-func (l *leader) find(nameOrID string) (*run, error) {
-	if id, ok := l.names[nameOrID]; ok {
-		nameOrID = id
-	}
-	if r := l.runs[nameOrID]; r != nil {
-		return r, nil
-	}
-	return nil, fmt.Errorf("study %q: %w", nameOrID, ledger.ErrNotFound)
 }
 
 // setUpPools makes pools, so that their workers can wait.
@@ -123,12 +111,12 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 	var created record.Study
 	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 		id := newID(now)
-		if r := l.runs[id]; r != nil {
+		if r := l.studies.runs[id]; r != nil {
 			created = r.spec
 			return nil
 		}
 		created = record.Study{ID: id, Study: *s, Created: now}
-		return l.create(ctx, created, now)
+		return l.studies.create(ctx, created, now)
 	})
 	if err != nil {
 		return nil, err
@@ -136,38 +124,16 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 	return &created, nil
 }
 
-// create stores a new study and starts it.
-func (l *leader) create(ctx context.Context, spec record.Study, now time.Time) error {
-	r := &run{spec: spec}
-	if err := r.prepare(l.c); err != nil {
-		return err
-	}
-	e, out, err := engine.New(spec, ids{}, l.c.o.Engine, now)
-	if err != nil {
-		return fmt.Errorf("create study %s: %w", r.name(), err)
-	}
-	var batch ledger.Batch
-	batch.PutStatus(spec.ID, out.Status)
-	if err := l.writer.Create(ctx, &spec, &batch); err != nil {
-		return fmt.Errorf("create study %s: %w", r.name(), err)
-	}
-	r.status, out.Status = *out.Status, nil // it is stored
-	l.runs[spec.ID], l.names[r.name()] = r, spec.ID
-	l.attach(r, e, &out, now)
-	l.log.Info("study created", telemetry.LogStudy, r.name(), "id", spec.ID)
-	return nil
-}
-
 // Stop ends a running study: queued trials are withdrawn and running ones
 // cancelled. A study that has ended stays as it is.
 func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
-		r, err := l.find(nameOrID)
+		r, err := l.studies.find(nameOrID)
 		if err != nil {
 			return err
 		}
 		if r.running() {
-			l.step(r, engine.Stop{At: now, Reason: reason})
+			l.studies.step(r, engine.Stop{At: now, Reason: reason})
 		}
 		return r.broken
 	})
@@ -187,19 +153,19 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 		return err
 	}
 	return c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-		r, err := l.find(nameOrID)
+		r, err := l.studies.find(nameOrID)
 		if err != nil {
 			return err
 		}
 		if differences := study.Compatible(&r.spec.Study, s); len(differences) > 0 {
 			return fmt.Errorf("%w:\n  %s", ErrIncompatible, strings.Join(differences, "\n  "))
 		}
-		if _, err := l.engineOf(ctx, r, now); err != nil {
+		if _, err := l.studies.engineOf(ctx, r, now); err != nil {
 			return err
 		}
 		spec := r.spec
 		spec.Study = *s
-		l.step(r, engine.Update{At: now, Study: spec})
+		l.studies.step(r, engine.Update{At: now, Study: spec})
 		r.told = -1 // the pool may be another
 		return r.broken
 	})
@@ -209,7 +175,7 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 // refused with ErrRunning unless force is set, which stops it first.
 func (c *Coordinator) Delete(ctx context.Context, nameOrID string, force bool) error {
 	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
-		r, err := l.find(nameOrID)
+		r, err := l.studies.find(nameOrID)
 		if err != nil {
 			return err
 		}
@@ -217,15 +183,9 @@ func (c *Coordinator) Delete(ctx context.Context, nameOrID string, force bool) e
 			return fmt.Errorf("study %q: %w", nameOrID, ErrRunning)
 		}
 		if r.running() {
-			l.step(r, engine.Stop{At: now, Reason: "deleted"})
+			l.studies.step(r, engine.Stop{At: now, Reason: "deleted"})
 		}
-		id := r.spec.ID
-		l.batch.DeleteStudy(id, r.name())
-		l.held.purge = append(l.held.purge, id)
-		delete(l.runs, id)
-		delete(l.loaded, id)
-		delete(l.names, r.name())
-		l.log.Info("study deleted", telemetry.LogStudy, r.name(), "id", id)
+		l.studies.remove(r)
 		return nil
 	})
 }

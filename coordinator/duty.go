@@ -52,12 +52,12 @@ func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Su
 	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
 		add := func(r *run) { all = append(all, ledger.Summary{Study: r.spec, Status: r.status}) }
 		for _, id := range ids {
-			if r := l.runs[id]; r != nil {
+			if r := l.studies.runs[id]; r != nil {
 				add(r)
 			}
 		}
 		if len(ids) == 0 {
-			for _, r := range l.runs {
+			for _, r := range l.studies.runs {
 				add(r)
 			}
 		}
@@ -74,7 +74,7 @@ func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Su
 func (c *Coordinator) Useful(ctx context.Context) (map[string]int, error) {
 	useful := map[string]int{}
 	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		for _, r := range l.loaded {
+		for _, r := range l.studies.loaded {
 			if r.running() {
 				useful[r.pool()] += r.useful()
 			}

@@ -1,15 +1,11 @@
 package coordinator
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // effects are what is to be done once the records that led to it are durable;
@@ -66,48 +62,10 @@ func (e *effects) take(r *run, out *engine.Output) {
 	}
 }
 
-func receipt(worker string, id messaging.AttemptID, d engine.Disposition) messaging.Control {
-	return messaging.Control{Kind: messaging.ControlReceipt, Worker: worker, AttemptID: id, Disposition: string(d)}
+func receipt(worker string, id messaging.AttemptID, d messaging.Disposition) messaging.Control {
+	return messaging.Control{Kind: messaging.ControlReceipt, Worker: worker, AttemptID: id, Disposition: d}
 }
 
 func avoid(worker, study, reason string) messaging.Control {
 	return messaging.Control{Kind: messaging.ControlAvoid, Worker: worker, AttemptID: messaging.AttemptID{Study: study}, Reason: reason}
-}
-
-// archive puts a message that changes nothing into the dead-letter queue. It is
-// done before the cursor moves, so that a crash archives twice rather than never.
-func (l *leader) archive(ctx context.Context, subject, reason string, raw []byte) error {
-	err := l.bury(ctx, subject, reason, raw)
-	if errors.Is(err, messaging.ErrTooLarge) {
-		err = l.bury(ctx, subject, "cut short: "+reason, raw[:min(len(raw), maxCut)])
-	}
-	switch {
-	case errors.Is(err, messaging.ErrTooLarge): // it would be so for every leader
-		l.log.Error("a message does not fit the dead-letter queue", "subject", subject, "bytes", len(raw), telemetry.LogError, err)
-		return nil
-	case err != nil:
-		return fmt.Errorf("put a message into the dead-letter queue: %w", err)
-	default:
-		return nil
-	}
-}
-
-// maxCut is how many bytes are archived of a message that the dead-letter queue
-// does not take as a whole.
-const maxCut = 4 << 10
-
-func (l *leader) bury(ctx context.Context, subject, reason string, raw []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return l.c.o.Bus.Archive(ctx, subject, reason, raw)
-}
-
-// archiveResults archives the results that were not folded.
-func (l *leader) archiveResults(ctx context.Context, archives []archived) error {
-	for _, a := range archives {
-		if err := l.archive(ctx, a.subject, a.reason, a.raw); err != nil {
-			return err
-		}
-	}
-	return nil
 }

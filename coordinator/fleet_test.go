@@ -17,7 +17,7 @@ const lease = 20 * time.Second
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func heartbeat(worker, instance string, slots, free int, running ...messaging.AttemptID) messaging.Heartbeat {
-	return messaging.Heartbeat{Worker: worker, Instance: instance, Pool: defaultPool, Slots: slots, Free: free, Running: running}
+	return messaging.Heartbeat{Worker: worker, Instance: instance, Pool: study.DefaultPool, Slots: slots, Free: free, Running: running}
 }
 
 func attempt(n int) messaging.AttemptID {
@@ -137,7 +137,7 @@ func TestInstances(t *testing.T) {
 }
 
 func TestCapacity(t *testing.T) {
-	spec := study.Study{Spec: study.Spec{Pool: defaultPool}}
+	spec := study.Study{Spec: study.Spec{Pool: study.DefaultPool}}
 	r := &run{spec: record.Study{ID: "s", Study: spec}}
 	f := newFleet(lease)
 	f.beat(heartbeat("a", "1", 4, 1), noon)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -123,7 +122,9 @@ func TestWipedAssignmentsArePublishedAgain(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	c := r.leader(func(o *Options) { o.Engine.Republish = 200 * time.Millisecond })
 	s := r.create(c, "stalled", 4, 2)
-	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Queued > 0 && r.broker.Queued(defaultPool) > 0 })
+	r.until(s.ID, func(s ledger.Summary) bool {
+		return s.Status.Counts.Queued > 0 && r.broker.Queued(study.DefaultPool) > 0
+	})
 	r.broker.WipeAssignments()
 	r.hand("w", 2, nil)
 	r.ends(s.ID)
@@ -194,7 +195,7 @@ func TestPoison(t *testing.T) {
 	w := r.hand("w", 0, nil) // hears, but claims nothing
 	for _, subject := range []messaging.Subject{
 		{Kind: messaging.KindResult, Shard: messaging.Shard, Worker: "w", ID: id},
-		{Kind: messaging.KindClaim, Shard: messaging.Shard, Pool: defaultPool, ID: id},
+		{Kind: messaging.KindClaim, Shard: messaging.Shard, Pool: study.DefaultPool, ID: id},
 	} {
 		if !r.broker.Inject(subject.String(), garbage) {
 			t.Fatalf("nothing takes %s", subject)
@@ -228,17 +229,50 @@ func TestForeignNonceInTheClaimsPlace(t *testing.T) {
 	tr := r.trial(s.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialQueued })
 	id := named(s.ID, &tr, 1)
 	id.Nonce = "another"
-	bus, err := r.broker.Worker("stranger", defaultPool)
+	bus, err := r.broker.Worker("stranger", study.DefaultPool)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bus.Close()
-	if err := bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: defaultPool, Worker: "stranger", At: time.Now()}); err != nil {
+	if err := bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "stranger", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	r.hand("w", 1, nil)
 	r.ends(s.ID)
 	r.verify(s.ID, 2, 2)
+}
+
+// A claim that is in place before its trial exists does not hang that trial,
+// whether the study runs or has ended and goes on later.
+func TestClaimsBeforeTheirTrials(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	s := r.create(c, "early", 3, 1)
+	r.trial(s.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialQueued })
+	stranger := r.hand("stranger", 0, nil)
+	early := func(trial int) {
+		id := messaging.AttemptID{Study: s.ID, Trial: trial, Attempt: 1, Nonce: "another"}
+		if err := stranger.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "stranger", At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		stranger.heard(messaging.ControlCancel, id)
+	}
+	early(2)
+	r.hand("w", 1, nil)
+	r.ends(s.ID)
+	r.verify(s.ID, 3, 3)
+	early(4)
+	if err := c.Update(r.ctx(), s.ID, newStudy("early", 5, 1)); err != nil {
+		t.Fatal(err)
+	}
+	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() == 5 })
+	stored := r.verify(s.ID, 5, 5)
+	for _, trial := range []int{2, 4} {
+		if a := stored.Trials[trial-1].Attempts; len(a) != 2 || a[0].State != study.AttemptCancelled {
+			t.Errorf("trial %d has the attempts %+v, want a cancelled one and the next", trial, a)
+		}
+	}
 }
 
 // The first result of an attempt counts; another of the same is late, whoever
@@ -351,54 +385,4 @@ func TestBrokerOutageLosesNobody(t *testing.T) {
 	close(open)
 	r.ends(s.ID)
 	r.verify(s.ID, 6, 6)
-}
-
-// narrow is a leader's bus whose dead-letter queue takes so many bytes at most.
-type narrow struct {
-	messaging.Leader
-	most int
-}
-
-func (n narrow) Archive(ctx context.Context, subject, reason string, raw []byte) error {
-	if len(raw) > n.most {
-		return messaging.ErrTooLarge
-	}
-	return n.Leader.Archive(ctx, subject, reason, raw)
-}
-
-// A result that is not folded is archived as it came, though encoding it again
-// would make it too long; where the queue takes less, its beginning is, or
-// nothing: what a worker sends ends no term.
-func TestLongResultsAreArchived(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, membus.Options{})
-	const sound = `{"version":1,"study":"none","trial":%d,"attempt":1,"nonce":"n","worker":"w","outcome":"failed","unknown":"%s"}`
-	const escaped = `{"version":1,"study":"none","trial":%d,"attempt":1,"nonce":"n","worker":"w","outcome":"failed","failure":{"reason":"x","message":"%s"}}`
-	for _, most := range []int{1 << 20, 4 << 10, 0} {
-		c := r.leader(func(o *Options) { o.Bus = narrow{o.Bus, most} })
-		before, dead := c.term.Load(), len(r.broker.DeadLetters())
-		w := r.hand("w", 0, nil)
-		var raws [][]byte
-		for i, form := range []string{sound, escaped} {
-			raw := []byte(fmt.Sprintf(form, i+1, strings.Repeat("<", 200_000)))
-			id := messaging.AttemptID{Study: "none", Trial: i + 1, Attempt: 1}
-			r.broker.Inject(messaging.Subject{Kind: messaging.KindResult, Shard: messaging.Shard, Worker: "w", ID: id}.String(), raw)
-			id.Nonce = "n"
-			if got := w.heard(messaging.ControlReceipt, id); got.Disposition != "unknown" {
-				t.Errorf("the result was receipted as %q", got.Disposition)
-			}
-			if most > 0 {
-				raws = append(raws, raw[:min(len(raw), most)])
-			}
-		}
-		letters := r.broker.DeadLetters()[dead:]
-		if !slices.EqualFunc(letters, raws, func(l membus.DeadLetter, raw []byte) bool { return bytes.Equal(l.Raw, raw) }) {
-			t.Errorf("with room for %d bytes there are %d dead letters, want %d, as they came", most, len(letters), len(raws))
-		}
-		if c.term.Load() != before {
-			t.Error("the term ended")
-		}
-		w.stop()
-		c.stop()
-	}
 }

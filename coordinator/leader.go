@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
-	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -32,51 +30,56 @@ type input struct {
 	refused func()
 }
 
-// leader is one term: a single goroutine, the loop, owns the engines and
-// everything else here that is not marked otherwise.
-type leader struct {
-	c       *Coordinator
-	log     *slog.Logger
-	term    *election.Term
-	inbox   chan input    // safe for concurrent use
-	over    chan struct{} // closed when nothing in the inbox is answered any more
-	carrier *carrier      // safe for concurrent use
-	asks    *asks         // safe for concurrent use
-	workers sync.WaitGroup
+// post hands work to the loop and reports whether the loop has it; it does not
+// where ctx or the term ends first. An error of the work ends the term.
+type post func(ctx context.Context, do func(ctx context.Context, now time.Time) error) bool
 
-	runs    map[string]*run   // by id
-	loaded  map[string]*run   // those of them that have an engine
-	names   map[string]string // name to id
-	fleet   *fleet
-	writer  *ledger.Writer
-	readers []messaging.Reader
-	// batch is what the next commit stores, held the effects that wait for it,
-	// replies the answers to the commands whose changes it holds.
-	batch   *ledger.Batch
-	held    effects
-	replies []func(error)
-	looked  *gauges // the last look at all this; nil before the first
-	// advising says that a recommendation is being made, adviseAfter when the next
-	// one may be.
-	advising    bool
-	adviseAfter time.Time
+// leader is one term: a single goroutine, the loop, owns its duties and everything
+// that these keep, but for what is marked as safe for concurrent use.
+type leader struct {
+	c     *Coordinator
+	log   *slog.Logger
+	term  *election.Term
+	inbox chan input    // safe for concurrent use
+	over  chan struct{} // closed when nothing in the inbox is answered any more
+
+	studies *studies // the engines
+	journal *journal // what they changed since the last commit
+	intake  *intake  // what workers publish
+	watch   *watch   // whether workers live
+	carrier *carrier // messages to workers; safe for concurrent use
+	asks    *asks    // requests to the optimisers; safe for concurrent use
+	adviser *adviser // recommendations
+	traces  *traces  // spans of what has ended
+	lookout *lookout // gauges
+	workers sync.WaitGroup
 }
 
 // newLeader prepares a term; nothing runs yet.
 func newLeader(c *Coordinator, term *election.Term) *leader {
 	l := &leader{
 		c: c, term: term,
-		log:    c.o.Logger.With(telemetry.LogEpoch, term.Epoch),
-		inbox:  make(chan input, inboxSize),
-		over:   make(chan struct{}),
-		runs:   map[string]*run{},
-		loaded: map[string]*run{},
-		names:  map[string]string{},
-		fleet:  newFleet(c.o.WorkerLease),
-		batch:  &ledger.Batch{},
+		log:   c.o.Logger.With(telemetry.LogEpoch, term.Epoch),
+		inbox: make(chan input, inboxSize),
+		over:  make(chan struct{}),
 	}
-	l.carrier = newCarrier(l)
-	l.asks = newAsks(l)
+	fleet := newFleet(c.o.WorkerLease)
+	l.journal = &journal{
+		log: l.log, metrics: c.metrics, batch: &ledger.Batch{},
+		letters: deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Archive},
+	}
+	l.studies = &studies{
+		log: l.log, journal: l.journal, settings: c.o.Engine, newOptimizer: c.o.NewOptimizer,
+		fetch: c.ledger.LoadStudy, changed: fleet.touch,
+		runs: map[string]*run{}, loaded: map[string]*run{}, names: map[string]string{},
+	}
+	l.intake = &intake{log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial}
+	l.watch = &watch{log: l.log, fleet: fleet, studies: l.studies, journal: l.journal}
+	l.carrier = newCarrier(l.log, c.o.Bus, l.studies, l.send)
+	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, epoch: term.Epoch, metrics: c.metrics}
+	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
+	l.adviser = &adviser{log: l.log, studies: l.studies, advise: c.adviseAt, post: l.send, spawn: l.workers.Go}
+	l.lookout = &lookout{metrics: c.metrics, studies: l.studies, fleet: fleet}
 	return l
 }
 
@@ -89,7 +92,7 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 		cancel(nil)
 		l.workers.Wait()
 		l.refuse()
-		l.closeReaders()
+		l.intake.close()
 	}()
 	c.metrics.takeovers.Add(ctx, 1)
 	if err := l.takeOver(ctx, c.o.HandBack && !c.handedBack.Load()); err != nil {
@@ -101,7 +104,7 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 	}
 	c.setTerm(l)
 	defer c.setTerm(nil)
-	l.log.Info("leading", "studies", len(l.runs))
+	l.log.Info("leading", "studies", len(l.studies.runs))
 	err := l.loop(ctx)
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause
@@ -117,7 +120,7 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 		return fmt.Errorf("subscribe to heartbeats: %w", err)
 	}
 	// Leases count from now: nobody could be heard before.
-	l.fleet.listenSince(time.Now())
+	l.watch.fleet.listenSince(time.Now())
 	spawn := func(what string, f func(context.Context) error) {
 		l.workers.Go(func() {
 			if err := f(ctx); err != nil && ctx.Err() == nil {
@@ -125,20 +128,21 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 			}
 		})
 	}
-	for _, r := range l.readers {
-		spawn("read a stream", func(ctx context.Context) error { return l.read(ctx, r) })
+	for _, r := range l.intake.readers {
+		spawn("read a stream", func(ctx context.Context) error { return l.intake.follow(ctx, r, l.send) })
 	}
-	spawn("hear heartbeats", func(ctx context.Context) error { return l.hear(ctx, beats) })
+	spawn("hear heartbeats", func(ctx context.Context) error { return l.watch.hear(ctx, beats, l.send) })
 	spawn("carry effects out", l.carrier.run)
-	spawn("ask the broker", l.attend)
+	spawn("ask the broker", func(ctx context.Context) error {
+		return l.watch.attend(ctx, l.c.o.LeaseTTL, l.c.o.Bus.Healthy, l.send)
+	})
 	for _, d := range l.c.o.Duties {
 		l.workers.Go(func() { l.fulfil(ctx, d) })
 	}
 	return nil
 }
 
-// send hands an input to the loop and reports whether the loop has it; it does
-// not where ctx or the term ends first.
+// send is a post.
 func (l *leader) send(ctx context.Context, do func(ctx context.Context, now time.Time) error) bool {
 	return l.submit(ctx, input{do: do})
 }
@@ -176,14 +180,14 @@ func (l *leader) loop(ctx context.Context) error {
 		if err := l.commit(ctx); err != nil {
 			return err
 		}
-		l.advise(ctx, time.Now())
+		l.adviser.next(ctx, time.Now())
 		timer.Reset(max(0, min(time.Until(next), tickEvery)))
 	}
 }
 
 // gather applies what waits in the inbox until the batch is large enough.
 func (l *leader) gather(ctx context.Context) error {
-	for !l.batch.Full() {
+	for !l.journal.batch.Full() {
 		select {
 		case in := <-l.inbox:
 			if err := in.do(ctx, time.Now()); err != nil {
@@ -196,71 +200,29 @@ func (l *leader) gather(ctx context.Context) error {
 	return nil
 }
 
-// commit makes the batch durable, and only then lets its effects out. Results
-// that are not folded are archived before, while the cursor is still behind them.
+// commit makes what has changed durable, and only then lets its effects out.
 func (l *leader) commit(ctx context.Context) error {
-	err := l.archiveResults(ctx, l.held.archives)
-	if err == nil {
-		err = l.store(ctx)
-	}
+	released, err := l.journal.commit(ctx)
 	if err != nil {
-		l.reply(err)
 		return err
 	}
-	now := time.Now()
-	for _, t := range l.held.ended {
-		l.emit(ctx, t.run, t.trial, now)
+	for _, t := range released.ended {
+		l.traces.emit(ctx, t.run, t.trial, released.committed)
 	}
-	l.held.committed = now
-	l.carrier.add(&l.held)
-	for _, a := range l.held.asks {
+	l.carrier.add(&released)
+	for _, a := range released.asks {
 		if a.run.engine != nil { // it may have been broken since
 			l.asks.start(ctx, a.run, a.ask)
 		}
 	}
-	l.held = effects{}
-	l.reply(nil)
+	l.journal.reply(nil)
 	return nil
-}
-
-// store commits the batch. While etcd has no space left it waits: nothing is
-// suggested or receipted meanwhile, and nothing is lost.
-func (l *leader) store(ctx context.Context) error {
-	if l.batch.Len() == 0 {
-		return nil
-	}
-	for {
-		start := time.Now()
-		err := l.writer.Commit(ctx, l.batch)
-		l.c.metrics.commit.Record(ctx, time.Since(start).Seconds())
-		if err == nil {
-			l.batch = &ledger.Batch{}
-			return nil
-		}
-		if !errors.Is(err, ledger.ErrNoSpace) {
-			return fmt.Errorf("commit to the ledger: %w", err)
-		}
-		l.log.Error("paused until etcd has space", telemetry.LogError, err)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(tickEvery):
-		}
-	}
-}
-
-// reply answers the commands whose changes were in the batch.
-func (l *leader) reply(err error) {
-	for _, f := range l.replies {
-		f(err)
-	}
-	l.replies = nil
 }
 
 // refuse answers the commands that came too late for this term. Whoever sends
 // one afterwards learns from over that nobody will answer.
 func (l *leader) refuse() {
-	l.reply(ErrNotLeader)
+	l.journal.reply(ErrNotLeader)
 	close(l.over)
 	for {
 		select {
@@ -272,69 +234,4 @@ func (l *leader) refuse() {
 			return
 		}
 	}
-}
-
-// step applies an event to a study, takes what it asks for into the batch, and
-// returns it. A study that an event before has broken is left alone.
-func (l *leader) step(r *run, ev engine.Event) engine.Output {
-	if r.engine == nil {
-		return engine.Output{}
-	}
-	out := r.engine.Step(ev)
-	r.wake = out.Wake
-	l.take(r, &out)
-	if r.engine == nil { // nothing of it was taken
-		return engine.Output{}
-	}
-	return out
-}
-
-// take puts an output's records into the batch and holds its effects back. A
-// study with a record that the ledger does not take is broken: it stays as it was
-// committed last, and the others go on.
-func (l *leader) take(r *run, out *engine.Output) {
-	records := recordsOf(r.spec.ID, out)
-	if err := records.Err(); err != nil {
-		l.breaks(r, err)
-		l.rest(r)
-		r.stopAsking()
-		return
-	}
-	l.batch.Add(records)
-	if out.Study != nil {
-		r.spec = *out.Study
-	}
-	if out.Status != nil {
-		r.status = *out.Status
-	}
-	for _, w := range out.Warnings {
-		l.log.Warn(w, telemetry.LogStudy, r.name())
-	}
-	for _, a := range out.Avoids {
-		r.avoid(a.Worker, a.Reason)
-		l.fleet.touch(r.pool())
-	}
-	l.c.metrics.took(out)
-	l.held.take(r, out)
-	if r.status.State.Terminal() {
-		r.stopAsking()
-	}
-}
-
-// recordsOf are the records of an output.
-func recordsOf(id string, out *engine.Output) *ledger.Batch {
-	b := &ledger.Batch{}
-	for i := range out.Trials {
-		b.PutTrial(id, &out.Trials[i])
-	}
-	if out.Study != nil {
-		b.PutStudy(out.Study)
-	}
-	if out.Model != nil {
-		b.PutModel(id, out.Model)
-	}
-	if out.Status != nil {
-		b.PutStatus(id, out.Status)
-	}
-	return b
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -19,23 +20,9 @@ type metrics struct {
 	queueWait, evaluation, overhead, suggest, commit metric.Float64Histogram
 	staleness                                        metric.Int64Histogram
 	trials, takeovers, results, republished          metric.Int64Counter
-	attempts, suggestErrors                          metric.Int64Counter
+	attempts, suggestErrors, unarchived              metric.Int64Counter
 	// gauges are what the loop last saw, for the scraper to read.
 	gauges atomic.Pointer[gauges]
-}
-
-// gauges are one look at the leader.
-type gauges struct {
-	at               time.Time
-	pending, studies int64
-	pools            map[string]slots
-	// The best value and the recommended point's mean, by study.
-	best, recommended map[string]float64
-}
-
-type slots struct {
-	all, free, workers, useful int64
-	idle                       float64 // seconds, since the term began
 }
 
 // instruments collects the errors of making instruments.
@@ -82,6 +69,7 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 		republished: i.counter(telemetry.MetricRepublished,
 			"Assignments that were published again, since nobody had claimed them."),
 		attempts:      i.counter(telemetry.MetricAttempts, "Attempts of ended trials, by state and reason of failure."),
+		unarchived:    i.counter(telemetry.MetricUnarchived, "Messages that the dead-letter queue did not take."),
 		suggestErrors: i.counter(telemetry.MetricSuggestErrors, "Requests that the optimiser failed."),
 	}
 	var err error
@@ -149,47 +137,6 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 		func(g *gauges) map[string]float64 { return g.recommended })
 }
 
-// look takes the gauges' values, and adds up how long slots were free since the
-// last time; the loop calls it.
-func (l *leader) look(now time.Time) {
-	g := &gauges{at: now, pools: map[string]slots{}, best: map[string]float64{}, recommended: map[string]float64{}}
-	for _, r := range l.loaded {
-		if !r.running() {
-			continue
-		}
-		open := int64(r.status.Counts.Open())
-		spec := &r.spec.Study.Spec
-		g.studies++
-		g.pending += open
-		s := g.pools[spec.Pool]
-		s.useful += int64(r.useful())
-		g.pools[spec.Pool] = s
-		if best, ok := r.engine.Best(); ok {
-			g.best[r.name()] = *best.Value
-		}
-		if recommended := r.status.Recommended; recommended.Trial > 0 {
-			g.recommended[r.name()] = recommended.Mean
-		}
-	}
-	for _, m := range l.fleet.workers {
-		if l.fleet.gone(m, now) || m.beat.Leaving {
-			continue
-		}
-		s := g.pools[m.beat.Pool]
-		s.all, s.free, s.workers = s.all+int64(m.beat.Slots), s.free+int64(m.beat.Free), s.workers+1
-		g.pools[m.beat.Pool] = s
-	}
-	if before := l.looked; before != nil {
-		for pool, was := range before.pools {
-			s := g.pools[pool]
-			s.idle = was.idle + max(0, now.Sub(before.at).Seconds())*float64(was.free)
-			g.pools[pool] = s
-		}
-	}
-	l.looked = g
-	l.c.metrics.gauges.Store(g)
-}
-
 // took counts what a step did with results, and what it publishes again: the
 // record of a trial whose attempt is new is in the same output.
 func (m *metrics) took(out *engine.Output) {
@@ -204,7 +151,7 @@ func (m *metrics) took(out *engine.Output) {
 }
 
 // receipted counts a result by what became of it.
-func (m *metrics) receipted(ctx context.Context, d engine.Disposition) {
+func (m *metrics) receipted(ctx context.Context, d messaging.Disposition) {
 	m.results.Add(ctx, 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(d))))
 }
 

@@ -28,15 +28,15 @@ type Progress struct {
 func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress, error) {
 	var p *Progress
 	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
-		r, err := l.find(nameOrID)
+		r, err := l.studies.find(nameOrID)
 		if err != nil {
 			return err
 		}
-		e, err := l.engineOf(ctx, r, now)
+		e, err := l.studies.engineOf(ctx, r, now)
 		if err != nil {
 			return err
 		}
-		slots, _ := l.fleet.capacity(r, now)
+		slots, _ := l.watch.fleet.capacity(r, now)
 		p = &Progress{Study: r.spec, Status: e.Status(), Running: e.Open(), Slots: slots}
 		if best, ok := e.Best(); ok {
 			p.Best = &best

@@ -18,10 +18,10 @@ const maxLinks = 128
 
 // refit starts the span of a request to the optimiser, with links to the trials
 // whose observations no request before it knew. The loop calls it.
-func (l *leader) refit(ctx context.Context, r *run, ask *engine.Ask) (context.Context, trace.Span) {
+func (x *traces) refit(ctx context.Context, r *run, ask *engine.Ask) (context.Context, trace.Span) {
 	own := telemetry.RefitSpan(r.spec.ID, ask.Request, ask.At)
 	ctx = telemetry.WithSpan(ctx, own.TraceID(), own.SpanID())
-	ctx, span := l.c.o.Tracer.Start(ctx, telemetry.SpanRefit, trace.WithNewRoot(), trace.WithTimestamp(ask.At))
+	ctx, span := x.tracer.Start(ctx, telemetry.SpanRefit, trace.WithNewRoot(), trace.WithTimestamp(ask.At))
 	known := r.fitted
 	r.fitted = ask.From
 	if !span.IsRecording() {
@@ -45,7 +45,7 @@ func (l *leader) refit(ctx context.Context, r *run, ask *engine.Ask) (context.Co
 		telemetry.AttrAlgorithm.String(r.spec.Study.Spec.Algorithm.Name), telemetry.AttrRequest.Int(ask.Request),
 		telemetry.AttrSuggestions.Int(ask.N), telemetry.AttrPending.Int(len(ask.Problem.Pending)),
 		telemetry.AttrObservations.Int(len(ask.Problem.Observations)), telemetry.AttrFolded.Int(folded),
-		telemetry.AttrEpoch.Int64(l.term.Epoch))
+		telemetry.AttrEpoch.Int64(x.epoch))
 	return ctx, span
 }
 

@@ -251,7 +251,7 @@ func newStudy(name string, trials, parallelism int, change ...func(*study.Spec))
 			Algorithm:   study.Algorithm{Name: "random", Seed: 1},
 			Budget:      study.Budget{MaxTrials: trials},
 			Parallelism: parallelism,
-			Pool:        defaultPool,
+			Pool:        study.DefaultPool,
 			Trial:       study.Trial{Command: []string{"true"}, Mode: study.ModeProcess},
 		},
 	}

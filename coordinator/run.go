@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
-	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // ErrBroken says that a study cannot be loaded: its records do not fit together,
@@ -58,6 +57,13 @@ func (r *run) atRest() bool {
 	return r.engine == nil && r.broken == nil && r.status.State.Terminal()
 }
 
+// indifferent reports whether a claim of an attempt changes nothing, whatever it
+// says: the study has ended, and so has the attempt's trial. A claim of a trial that
+// is still to be created would be in its way, should the study go on.
+func (r *run) indifferent(id messaging.AttemptID) bool {
+	return r.atRest() && id.Trial <= r.status.Trials
+}
+
 // ending says to whoever still evaluates an ended study that it has.
 func (r *run) ending() string { return "the study has ended: " + string(r.status.State) }
 
@@ -77,58 +83,9 @@ func (r *run) stopAsking() {
 	}
 }
 
-// engineOf returns the study's engine, loaded where it is not. The error wraps
-// ErrBroken where that will not help.
-func (l *leader) engineOf(ctx context.Context, r *run, now time.Time) (*engine.Engine, error) {
-	r.used = now
-	if r.engine != nil || r.broken != nil {
-		return r.engine, r.broken
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	stored, err := l.c.ledger.LoadStudy(ctx, r.spec.ID)
-	switch {
-	case errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrNotFound):
-		l.breaks(r, err)
-	case err != nil:
-		return nil, fmt.Errorf("load study %s: %w", r.name(), err)
-	default:
-		l.load(r, stored, now)
-	}
-	return r.engine, r.broken
-}
-
-// load makes the engine of a study from its records, or marks it as broken.
-func (l *leader) load(r *run, s *ledger.Records, now time.Time) {
-	if err := r.prepare(l.c); err != nil {
-		l.breaks(r, err)
-		return
-	}
-	e, out, err := engine.Load(s.Study, s.Status, s.Model, s.Trials, ids{}, l.c.o.Engine, now)
-	if err != nil {
-		l.breaks(r, err)
-		return
-	}
-	l.attach(r, e, &out, now)
-}
-
-// attach gives a study its engine.
-func (l *leader) attach(r *run, e *engine.Engine, out *engine.Output, now time.Time) {
-	r.engine, r.wake, r.used, r.told, r.fitted = e, out.Wake, now, 0, fittedBefore(e)
-	r.advised = e.Status().Recommended.Position
-	l.loaded[r.spec.ID] = r
-	l.take(r, out)
-}
-
-// breaks marks a study as one that cannot be loaded.
-func (l *leader) breaks(r *run, err error) {
-	r.broken = fmt.Errorf("study %s: %w: %w", r.name(), ErrBroken, err)
-	l.log.Error("a study is left alone", telemetry.LogStudy, r.name(), telemetry.LogError, err)
-}
-
 // prepare makes the optimiser of a study.
-func (r *run) prepare(c *Coordinator) (err error) {
-	r.optimizer, err = c.o.NewOptimizer(r.spec.Study.Spec.Algorithm)
+func (r *run) prepare(newOptimizer func(study.Algorithm) (optimizer.Optimizer, error)) (err error) {
+	r.optimizer, err = newOptimizer(r.spec.Study.Spec.Algorithm)
 	if err != nil {
 		return fmt.Errorf("make the optimiser of study %s: %w", r.name(), err)
 	}

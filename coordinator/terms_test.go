@@ -101,7 +101,7 @@ func TestZombieIsFenced(t *testing.T) {
 		t.Errorf("a zombie raises its fence again: %v", err)
 	}
 	if second.term.Load() != nil {
-		err := first.bus.Assign(r.ctx(), []*messaging.Assignment{{AttemptID: named(s.ID, &tr, 1), Pool: defaultPool, StudyName: "zombie",
+		err := first.bus.Assign(r.ctx(), []*messaging.Assignment{{AttemptID: named(s.ID, &tr, 1), Pool: study.DefaultPool, StudyName: "zombie",
 			Parameters: tr.Point, ParameterOrder: []string{"x"}, Objective: s.Study.Spec.Objective, Run: s.Study.Spec.Trial}})
 		if !errors.Is(err, messaging.ErrFenced) {
 			t.Errorf("a zombie publishes: %v", err)
@@ -265,9 +265,9 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	r.ends(s.ID)
 	l := c.term.Load()
 	if err := c.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		l.fleet.checked = time.Time{}
+		l.watch.fleet.checked = time.Time{}
 		l.tick(now.Add(2 * restAfter))
-		if l.runs[s.ID].engine != nil || len(l.loaded) != 0 {
+		if l.studies.runs[s.ID].engine != nil || len(l.studies.loaded) != 0 {
 			t.Error("an ended study keeps its engine")
 		}
 		return nil
@@ -295,12 +295,12 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 		return nil
 	})
 	id.Attempt = 2
-	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: defaultPool, Worker: "late", At: time.Now()}); err != nil {
+	if err := late.bus.Claim(r.ctx(), "1", &messaging.Claim{AttemptID: id, Pool: study.DefaultPool, Worker: "late", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	late.heard(messaging.ControlCancel, id)
 	if err := c.command(r.ctx(), func(_ context.Context, l *leader, _ time.Time) error {
-		if l.runs[s.ID].engine != nil {
+		if l.studies.runs[s.ID].engine != nil {
 			t.Error("an ended study was loaded for what a worker sent")
 		}
 		return nil
@@ -344,7 +344,7 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	id := messaging.AttemptID{Study: s.ID}
 	bad.heard(messaging.ControlAvoid, id)
 	if err := first.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		if slots, _ := l.fleet.capacity(l.runs[s.ID], now); slots > 1 {
+		if slots, _ := l.watch.fleet.capacity(l.studies.runs[s.ID], now); slots > 1 {
 			t.Errorf("%d slots, though one of two workers is avoided", slots)
 		}
 		return nil

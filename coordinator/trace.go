@@ -15,13 +15,22 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
+// traces are the leader's spans and metrics of what has ended. Safe for
+// concurrent use.
+type traces struct {
+	tracer  trace.Tracer
+	shard   string
+	epoch   int64
+	metrics *metrics
+}
+
 // emit emits the leader's spans of an ended trial, and its metrics. The spans' ids
 // and times come from the ledger: whichever leader folds the trial emits them,
 // since an open span would have died with its process.
-func (l *leader) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
-	ctx = l.spans(context.WithoutCancel(ctx), r, t, folded)
+func (x *traces) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
+	ctx = x.spans(context.WithoutCancel(ctx), r, t, folded)
 	// A histogram's exemplar leads from a slow trial to its trace.
-	l.c.metrics.ended(ctx, r, &t, folded)
+	x.metrics.ended(ctx, r, &t, folded)
 }
 
 // recallWithin is how long before the last fold of an earlier leader trials may
@@ -31,7 +40,7 @@ const recallWithin = 2 * time.Second
 
 // recall emits the spans of what an earlier leader folded last. A backend may
 // have them already: then it gets spans of the same ids once more.
-func (l *leader) recall(ctx context.Context, r *run, trials []record.Trial) {
+func (x *traces) recall(ctx context.Context, r *run, trials []record.Trial) {
 	var last time.Time
 	for i := range trials {
 		if at := trials[i].Times.Folded; at.After(last) {
@@ -40,24 +49,24 @@ func (l *leader) recall(ctx context.Context, r *run, trials []record.Trial) {
 	}
 	for _, t := range trials {
 		if at := t.Times.Folded; !at.IsZero() && last.Sub(at) < recallWithin {
-			l.spans(ctx, r, t, at)
+			x.spans(ctx, r, t, at)
 		}
 	}
 }
 
 // spans emits the spans of a trial whose fold was durable at a time, and returns the
 // context of their root.
-func (l *leader) spans(ctx context.Context, r *run, t record.Trial, folded time.Time) context.Context {
+func (x *traces) spans(ctx context.Context, r *run, t record.Trial, folded time.Time) context.Context {
 	traceID, errTrace := trace.TraceIDFromHex(t.TraceID)
 	spanID, errSpan := trace.SpanIDFromHex(t.SpanID)
 	if errTrace == nil && errSpan == nil {
 		ctx = telemetry.WithSpan(ctx, traceID, spanID)
 	}
 	begun := first(t.Times.Asked, t.Times.Suggested, t.Times.Created)
-	ctx, root := l.c.o.Tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun))
+	ctx, root := x.tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun))
 	if root.IsRecording() {
 		describe(root, r, &t)
-		(&way{ctx: ctx, tracer: l.c.o.Tracer, shard: l.c.o.Shard, run: r, trial: &t, at: begun}).emit(folded, l.term.Epoch)
+		(&way{ctx: ctx, tracer: x.tracer, shard: x.shard, run: r, trial: &t, at: begun}).emit(folded, x.epoch)
 	}
 	root.End(trace.WithTimestamp(folded))
 	return ctx

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const (
@@ -44,7 +45,7 @@ type hand struct {
 func (r *rig) hand(name string, slots int, answer func(*messaging.Assignment) *messaging.Result, change ...func(*hand)) *hand {
 	r.t.Helper()
 	h := &hand{
-		t: r.t, name: name, instance: name + "-1", pool: defaultPool, slots: slots, answer: answer,
+		t: r.t, name: name, instance: name + "-1", pool: study.DefaultPool, slots: slots, answer: answer,
 		running: map[messaging.AttemptID]bool{}, spool: map[messaging.AttemptID]*messaging.Result{}, told: make(chan struct{}),
 	}
 	if answer == nil {
@@ -235,7 +236,7 @@ func (h *hand) receipts(id messaging.AttemptID) (list []string) {
 	defer h.mu.Unlock()
 	for _, c := range h.controls {
 		if c.Kind == messaging.ControlReceipt && c.AttemptID == id {
-			list = append(list, c.Disposition)
+			list = append(list, string(c.Disposition))
 		}
 	}
 	return list

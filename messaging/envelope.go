@@ -195,6 +195,6 @@ type Control struct {
 	AttemptID
 	// Disposition says, in a receipt, what became of the result: folded,
 	// duplicate, late, unknown, poison.
-	Disposition string `json:"disposition,omitempty"`
-	Reason      string `json:"reason,omitempty"`
+	Disposition Disposition `json:"disposition,omitempty"`
+	Reason      string      `json:"reason,omitempty"`
 }

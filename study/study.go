@@ -48,15 +48,6 @@ type Spec struct {
 	Trial Trial  `json:"trial"`
 }
 
-// Direction says which way an objective improves.
-type Direction string
-
-// The directions of an objective.
-const (
-	Minimize Direction = "minimize"
-	Maximize Direction = "maximize"
-)
-
 // Take says which of a trial's reports counts as its value.
 type Take string
 

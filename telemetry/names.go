@@ -104,6 +104,7 @@ const (
 	MetricWorkers        = "fantasia.pool.workers"
 	MetricIdle           = "fantasia.pool.slots.idle"
 	MetricSuggestErrors  = "fantasia.optimizer.errors"
+	MetricUnarchived     = "fantasia.dead_letters.refused"
 	MetricWorkerSlots    = "fantasia.worker.slots"
 	MetricWorkerBusy     = "fantasia.worker.busy"
 )

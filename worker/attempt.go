@@ -22,7 +22,7 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	}
 	evaluating, span := r.options.Tracer.Start(ctx, telemetry.SpanEvaluate, trace.WithTimestamp(started), r.spanAttributes(a, slot))
 	e := r.evaluation(evaluating, slot, ev, a, started)
-	if e.Outcome == evaluation.OutcomeKept {
+	if e.Kept {
 		log.Info("an attempt goes on without this process")
 		return // its span is the next process's
 	}
@@ -33,7 +33,7 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	if _, err := messaging.Encode(result); err != nil {
 		// It could never be published, and would be tried for ever.
 		log.Error("an evaluation has a result that cannot be sent", telemetry.LogError, err)
-		e = evaluation.Failed(evaluation.ReasonInvalid, err.Error())
+		e = evaluation.Failed(messaging.ReasonInvalid, err.Error())
 		fill(result, e)
 	}
 	log.Debug("evaluation ended", "outcome", e.Outcome, "seconds", result.Ended.Sub(result.Started).Seconds())

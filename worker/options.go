@@ -13,6 +13,7 @@ import (
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
@@ -67,10 +68,10 @@ type Options struct {
 }
 
 // DefaultOptions returns the options of a worker with one slot in the pool
-// "default", which lack a Bus.
+// study.DefaultPool, which lack a Bus.
 func DefaultOptions() Options {
 	return Options{
-		Pool:              "default",
+		Pool:              study.DefaultPool,
 		Slots:             1,
 		GPUs:              gpusAuto,
 		StateDir:          filepath.Join(".fantasia", "worker"),

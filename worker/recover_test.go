@@ -98,7 +98,7 @@ type keeping struct{ evaluation.Func }
 
 func (k keeping) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
 	<-ctx.Done()
-	return evaluation.Ending{Outcome: evaluation.OutcomeKept}
+	return evaluation.Ending{Kept: true}
 }
 
 // TestWhatGoesOnHasNoResult holds that a worker that leaves says nothing of what

@@ -331,7 +331,7 @@ func TestResultThatCannotBeSentFails(t *testing.T) {
 		r.start()
 		r.offer(assigned(1))
 		r.untilTold(1)
-		if result := r.seen().results[0]; result.Outcome != messaging.OutcomeFailed || result.Failure.Reason != evaluation.ReasonInvalid {
+		if result := r.seen().results[0]; result.Outcome != messaging.OutcomeFailed || result.Failure.Reason != messaging.ReasonInvalid {
 			t.Errorf("%+v", result)
 		}
 	})

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -10,12 +11,14 @@ import (
 )
 
 // claimed applies a claim: the first one of an open attempt wins, and whoever
-// else claims it is told to stop.
+// else claims it is told to stop. A claim that names no attempt of the study, or
+// another nonce, spoils the attempt whose claim's place it has taken.
 func (e *Engine) claimed(c *messaging.Claim) {
 	t, a := e.find(c.AttemptID)
 	switch {
 	case t == nil:
 		e.cancelWorker(c.Worker, c.AttemptID, "the leader knows no such attempt")
+		e.spoiled(c.AttemptID)
 	case c.Worker == messaging.LeaderName:
 		e.withdrawn(t, a)
 	case a.State != study.AttemptOpen:
@@ -29,27 +32,82 @@ func (e *Engine) claimed(c *messaging.Claim) {
 	}
 }
 
-// withdrawn reads a leader's own claim. The attempt has ended, or the ledger has
-// gone back to a time before it did: then nobody else can claim it any more,
-// and the trial needs another: as often as it could be handed back free of
-// charge, since whoever spoils one attempt's claim may spoil them all.
-func (e *Engine) withdrawn(t *trial, a *record.Attempt) {
-	if a.State != study.AttemptOpen || a.Worker != "" {
+// spoiled replaces an attempt whose claim's place is taken by a message that is
+// no claim of it, as if the leader had withdrawn it. Where the attempt is still
+// to be opened, the place is remembered until then.
+func (e *Engine) spoiled(id messaging.AttemptID) {
+	if id.Study != e.spec.ID || id.Trial < 1 || id.Attempt < 1 || !e.on(guardSpoiled) {
 		return
 	}
+	if id.Trial > len(e.trials) {
+		e.occupy(id)
+		return
+	}
+	t := e.trials[id.Trial-1]
+	switch last := t.rec.Last(); {
+	case t.rec.State.Terminal():
+	case id.Attempt > len(t.rec.Attempts):
+		e.occupy(id)
+	case id.Attempt == last.Number && last.Nonce != id.Nonce && last.State == study.AttemptOpen && last.Worker == "":
+		e.warn("trial %d: attempt %d cannot be claimed, another message is in its claim's place", id.Trial, id.Attempt)
+		e.withdrawn(t, last)
+	}
+}
+
+// maxOccupied bounds the attempt numbers that record.Status.Occupied holds: the
+// record of a trial has no room for more attempts.
+const maxOccupied = 4096
+
+// occupy remembers that a message is where the claim of an attempt will be, which
+// is still to be opened. For each attempt number the highest trial is kept: the
+// attempts of lower trials are then skipped as well, which costs them nothing, and
+// a worker that claims what does not exist cannot make the record grow.
+func (e *Engine) occupy(id messaging.AttemptID) {
+	if id.Attempt > maxOccupied || e.status.Occupied[id.Attempt] >= id.Trial || !e.on(guardEarly) {
+		return
+	}
+	e.warn("trial %d: another message is in the place of attempt %d's claim before it was opened", id.Trial, id.Attempt)
+	occupied := maps.Clone(e.status.Occupied) // snapshots share it
+	if occupied == nil {
+		occupied = map[int]int{}
+	}
+	occupied[id.Attempt] = id.Trial
+	e.status.Occupied = occupied
+	e.dirty.status = true
+}
+
+// occupied reports whether another message was in the place of an attempt's claim
+// before the attempt was opened.
+func (e *Engine) occupied(t *trial, attempt int) bool {
+	return e.status.Occupied[attempt] >= t.rec.Number
+}
+
+// withdrawn reads a leader's own claim. The attempt has ended, or the ledger has
+// gone back to a time before it did: then nobody else can claim it any more, and
+// the trial needs another.
+func (e *Engine) withdrawn(t *trial, a *record.Attempt) {
+	if a.State == study.AttemptOpen && a.Worker == "" && e.forfeit(t, a) {
+		e.wait(t)
+	}
+}
+
+// forfeit ends an open attempt that nobody can claim, and reports whether its
+// trial may have another: as often as it could be handed back free of charge,
+// since whoever spoils one attempt's claim may spoil them all.
+func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.now
 	n := countAttempts(t, study.AttemptCancelled, "")
 	if n <= study.MaxHandBacks || !e.on(guardRetries) {
-		e.requeue(t)
-		return
+		return !e.filled(t)
 	}
 	a.Failure = &messaging.Failure{
-		Reason: "withdrawn too often",
+		Reason: messaging.ReasonUnclaimable,
 		Message: fmt.Sprintf("%d attempts could not be claimed, of which %d are free: other messages were in their claims' places; "+
 			"look at the dead letters and at the workers of the pool", n, study.MaxHandBacks),
 	}
 	t.rec.Times.Ended = e.now
 	e.endTrial(t, study.TrialFailed)
+	return false
 }
 
 // claim gives an open attempt to the worker that claimed it first.
@@ -99,7 +157,7 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 	}
 	limit := e.retries(study.AttemptLost, "")
 	a.State, a.Ended = study.AttemptLost, e.now
-	a.Failure = &messaging.Failure{Reason: "lost", Message: clip(fmt.Sprintf("worker %s: %s", a.Worker, reason))}
+	a.Failure = &messaging.Failure{Reason: messaging.ReasonLost, Message: clip(fmt.Sprintf("worker %s: %s", a.Worker, reason))}
 	n := countAttempts(t, study.AttemptLost, "")
 	if n > limit && e.on(guardRetries) {
 		t.rec.Times.Ended = e.now
@@ -137,7 +195,7 @@ func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why stri
 		return
 	}
 	a.Failure = &messaging.Failure{
-		Reason:  "handed back too often",
+		Reason:  messaging.ReasonHandBacks,
 		Message: clip(fmt.Sprintf("handed back %d times, of which %d are free: %s", n+1, study.MaxHandBacks, why)),
 	}
 	e.failed(t, a)

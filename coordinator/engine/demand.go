@@ -26,7 +26,7 @@ import (
 //  1. a fresh suggestion, at once;
 //  2. after patience, a share of the mean evaluation time, a ready one that is
 //     no longer fresh: a slot idles for as long as a better point is worth;
-//  3. after patience, or FallbackAfter where that is longer, or at once while
+//  3. after patience, or fallbackAfter where that is longer, or at once while
 //     the optimiser is failing, a fallback.
 //
 // Where requests take so long that a fresh suggestion would mostly come too
@@ -102,7 +102,7 @@ func (e *Engine) room() int {
 	room := min(d.free, max(0, d.slots-busy)) - e.status.Counts.Queued
 	mean, known := e.evaluations.mean()
 	shared := d.slots > d.free+busy
-	if d.slots == 0 || shared || known && mean < e.settings.LookAheadBelow {
+	if d.slots == 0 || shared || known && mean < lookAheadBelow {
 		room += max(1, d.slots/8)
 	}
 	return room
@@ -146,9 +146,9 @@ func (e *Engine) want(n int) {
 func (e *Engine) patience() time.Duration {
 	mean, known := e.evaluations.mean()
 	if !known {
-		return e.settings.PatienceMax
+		return patienceMax
 	}
-	return min(e.settings.PatienceMax, time.Duration(e.settings.PatienceShare*float64(mean)))
+	return min(patienceMax, time.Duration(patienceShare*float64(mean)))
 }
 
 // fresh reports whether the ready suggestions know every observation.
@@ -173,7 +173,7 @@ func (e *Engine) takeLate() {
 		d.needs = d.needs[1:]
 	}
 	n := 0
-	for n < len(d.needs) && (failing || e.waited(n) >= max(patience, e.settings.FallbackAfter)) {
+	for n < len(d.needs) && (failing || e.waited(n) >= max(patience, fallbackAfter)) {
 		n++
 	}
 	if n > 0 && e.settings.Fallback != nil && !e.now.Before(d.fallbackAfter) {
@@ -241,7 +241,7 @@ func (e *Engine) wake() time.Time {
 		wake = earliest(wake, since.Add(patience))
 	}
 	if e.settings.Fallback != nil {
-		at := since.Add(max(patience, e.settings.FallbackAfter))
+		at := since.Add(max(patience, fallbackAfter))
 		if at.Before(d.fallbackAfter) {
 			at = d.fallbackAfter
 		}

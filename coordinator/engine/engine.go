@@ -33,7 +33,7 @@ type Engine struct {
 	finite   bool // the space has a finite number of points
 	ids      IDs
 	settings Settings
-	off      guard // switched off by tests alone
+	switches
 
 	status record.Status
 	model  record.Model
@@ -104,6 +104,9 @@ func (e *Engine) Step(ev Event) Output {
 	case Claimed:
 		e.advance(ev.At)
 		e.claimed(ev.Claim)
+	case Spoiled:
+		e.advance(ev.At)
+		e.spoiled(ev.Attempt)
 	case Alive:
 		e.advance(ev.At)
 		e.alive(ev.Worker, ev.Attempt)

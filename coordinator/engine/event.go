@@ -30,6 +30,14 @@ type (
 		At    time.Time
 		Claim *messaging.Claim
 	}
+	// Spoiled says that the place of an attempt's claim is taken by a message that
+	// nobody can read: the attempt's stream keeps one message there, so nobody can
+	// claim it any more. The nonce of Attempt is empty. A readable claim with another
+	// nonce than the attempt's is a Claimed, and spoils the attempt as well.
+	Spoiled struct {
+		At      time.Time
+		Attempt messaging.AttemptID
+	}
 	// Alive says that a worker runs an attempt (from a heartbeat).
 	Alive struct {
 		At      time.Time
@@ -98,6 +106,7 @@ type (
 func (Tick) event()        {}
 func (Capacity) event()    {}
 func (Claimed) event()     {}
+func (Spoiled) event()     {}
 func (Alive) event()       {}
 func (Lost) event()        {}
 func (Finished) event()    {}

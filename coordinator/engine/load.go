@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -36,7 +37,7 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 		}
 	}
 	e.loadHistory()
-	e.dirty = changes{status: e.status != status}
+	e.dirty = changes{status: !reflect.DeepEqual(e.status, status)}
 	if e.status.State.Terminal() {
 		e.cancelOpen("the study has ended: " + string(e.status.State))
 	}

@@ -22,23 +22,11 @@ type Ask struct {
 	At   time.Time
 }
 
-// Disposition says what became of a result.
-type Disposition string
-
-// The dispositions of results.
-const (
-	Folded    Disposition = "folded"    // applied to the trial
-	Duplicate Disposition = "duplicate" // the same result was applied before
-	Late      Disposition = "late"      // the trial or the attempt had ended otherwise
-	Unknown   Disposition = "unknown"   // no such study, trial, attempt or nonce
-	Poison    Disposition = "poison"    // not to be read
-)
-
 // Receipt tells a worker that its result is in the ledger, or archived.
 type Receipt struct {
 	Worker      string
 	Attempt     messaging.AttemptID
-	Disposition Disposition
+	Disposition messaging.Disposition
 }
 
 // Cancel tells a worker that an attempt's result is wanted no more.

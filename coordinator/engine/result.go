@@ -20,26 +20,36 @@ import (
 func (e *Engine) finished(r *messaging.Result) {
 	t, a := e.find(r.AttemptID)
 	if t == nil {
-		e.archive(r, Unknown, "the leader knows no such attempt")
+		e.archive(r, messaging.Unknown, "the leader knows no such attempt")
 		return
 	}
 	read := interpret(r)
 	switch {
-	case e.on(guardDuplicate) && a.State != study.AttemptOpen && a.Worker == r.Worker && a.Outcome == read.outcome:
-		e.receipt(r, Duplicate)
+	case e.on(guardDuplicate) && Repeated(&t.rec, r):
+		e.receipt(r, messaging.Duplicate)
 	case t.rec.State.Terminal() && e.on(guardTerminal):
-		e.archive(r, Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
+		e.archive(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
 	case read.outcome == messaging.OutcomeCompleted || read.outcome == messaging.OutcomeInfeasible:
-		e.receipt(r, Folded)
+		e.receipt(r, messaging.Folded)
 		e.answer(t, a, r, read)
 	case a.State != study.AttemptOpen && e.on(guardDuplicate):
-		e.archive(r, Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
+		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
 	case a.Worker != "" && a.Worker != r.Worker:
-		e.archive(r, Late, fmt.Sprintf("worker %s has claimed attempt %d", a.Worker, a.Number))
+		e.archive(r, messaging.Late, fmt.Sprintf("worker %s has claimed attempt %d", a.Worker, a.Number))
 	default:
-		e.receipt(r, Folded)
+		e.receipt(r, messaging.Folded)
 		e.setback(t, a, r, read)
 	}
+}
+
+// Repeated reports whether a result is the one that ended its attempt of a trial,
+// sent again because its receipt was lost.
+func Repeated(t *record.Trial, r *messaging.Result) bool {
+	if r.Attempt < 1 || r.Attempt > len(t.Attempts) {
+		return false
+	}
+	a := &t.Attempts[r.Attempt-1]
+	return a.State != study.AttemptOpen && a.Nonce == r.Nonce && a.Worker == r.Worker && a.Outcome == interpret(r).outcome
 }
 
 // reading is what a result says, made safe: an outcome that is known, and a
@@ -64,7 +74,7 @@ func interpret(r *messaging.Result) reading {
 			return reading{messaging.OutcomeCompleted, nil}
 		}
 		if failure == nil {
-			failure = &messaging.Failure{Reason: "diverged", Message: "completed without a finite value"}
+			failure = &messaging.Failure{Reason: messaging.ReasonDiverged, Message: "completed without a finite value"}
 		}
 		return reading{messaging.OutcomeInfeasible, failure}
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout, messaging.OutcomeInfeasible,
@@ -72,7 +82,7 @@ func interpret(r *messaging.Result) reading {
 		return reading{r.Outcome, failure}
 	default:
 		return reading{messaging.OutcomeFailed, &messaging.Failure{
-			Reason:  "unreadable result",
+			Reason:  messaging.ReasonUnreadable,
 			Message: clip(fmt.Sprintf("outcome %q is none of completed, failed, timeout, infeasible, handed-back, cancelled", r.Outcome)),
 		}}
 	}
@@ -199,12 +209,12 @@ func (e *Engine) cancelAttempt(t *trial, a *record.Attempt, reason string) {
 }
 
 // receipt says what became of a result.
-func (e *Engine) receipt(r *messaging.Result, d Disposition) {
+func (e *Engine) receipt(r *messaging.Result, d messaging.Disposition) {
 	e.out.Receipts = append(e.out.Receipts, Receipt{Worker: r.Worker, Attempt: r.AttemptID, Disposition: d})
 }
 
 // archive keeps a result that changes nothing, and receipts it.
-func (e *Engine) archive(r *messaging.Result, d Disposition, reason string) {
+func (e *Engine) archive(r *messaging.Result, d messaging.Disposition, reason string) {
 	e.out.Archives = append(e.out.Archives, Archive{Result: r, Reason: reason})
 	if e.on(guardReceipt) {
 		e.receipt(r, d)

@@ -141,6 +141,9 @@ func (p *player) attempt(cmd string, args []string) []string {
 	switch cmd {
 	case "claim":
 		return describe(r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: id, Worker: worker, At: r.now}}))
+	case "spoiled":
+		id.Nonce = ""
+		return describe(r.step(Spoiled{At: r.now, Attempt: id}))
 	case "alive":
 		return describe(r.step(Alive{At: r.now, Worker: worker, Attempt: id}))
 	case "lost":

@@ -22,9 +22,12 @@ type checker struct {
 	trials   map[int]record.Trial // as last seen in an Output
 	position int64
 	commits  int
+	folded   map[*messaging.Result]bool // by a commit
 }
 
-func newChecker() checker { return checker{trials: map[int]record.Trial{}} }
+func newChecker() checker {
+	return checker{trials: map[int]record.Trial{}, folded: map[*messaging.Result]bool{}}
+}
 
 // fail keeps the first violation.
 func (c *checker) fail(format string, args ...any) {
@@ -45,10 +48,15 @@ func (c *checker) leads(w *world) {
 	}
 }
 
-// receipt: every result that is read gets one receipt, its own.
+// receipt: every result that is read gets one receipt, its own; what was applied
+// once is not applied again.
 func (c *checker) receipt(r *messaging.Result, out *Output) {
 	if len(out.Receipts) != 1 || out.Receipts[0].Attempt != r.AttemptID || out.Receipts[0].Worker != r.Worker {
 		c.fail("result of %s for %s: receipts %v", name(r.AttemptID), r.Worker, out.Receipts)
+		return
+	}
+	if c.folded[r] && out.Receipts[0].Disposition == messaging.Folded {
+		c.fail("the result of %s for %s is folded twice", name(r.AttemptID), r.Worker)
 	}
 }
 
@@ -139,7 +147,7 @@ func (c *checker) positions(t *record.Trial) {
 // attempts: at most one is open, kinds stay within their retries, and a value
 // is what its own worker reported.
 func (c *checker) attempts(w *world, t *record.Trial) {
-	open, lost, timeout, failed, back := 0, 0, 0, 0, 0
+	open, lost, timeout, failed, back, spoiled := 0, 0, 0, 0, 0, 0
 	for i, a := range t.Attempts {
 		if a.Number != i+1 {
 			c.fail("attempt %d/%d is at place %d", t.Number, a.Number, i)
@@ -151,6 +159,8 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 			lost++
 		case a.State == study.AttemptHandedBack:
 			back++
+		case a.State == study.AttemptCancelled:
+			spoiled++
 		case a.State == study.AttemptFailed && a.Outcome == messaging.OutcomeTimeout:
 			timeout++
 		case a.State == study.AttemptFailed:
@@ -166,10 +176,10 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 	if open > 1 || handedOut != (open == 1) {
 		c.fail("trial %d is %s with %d open attempts", t.Number, t.State, open)
 	}
-	if w.e.off&guardRetries != 0 || !t.State.Terminal() {
+	if !w.e.on(guardRetries) || !t.State.Terminal() {
 		r := w.e.spec.Study.Spec.Trial.Retries
-		if lost > *r.Lost || timeout > *r.Timeout || failed > *r.Failed || back > study.MaxHandBacks {
-			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back", t.Number, t.State, lost, timeout, failed, back)
+		if lost > *r.Lost || timeout > *r.Timeout || failed > *r.Failed || max(back, spoiled) > study.MaxHandBacks {
+			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back, %d not claimable", t.Number, t.State, lost, timeout, failed, back, spoiled)
 		}
 	}
 }

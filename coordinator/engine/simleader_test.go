@@ -20,7 +20,7 @@ func (w *world) start() {
 		w.check.fail("new: %v", err)
 		return
 	}
-	e.off = w.off
+	switchOff(e, w.off)
 	w.led.commit(&out)
 	w.lead(e)
 	w.effects(&out)
@@ -73,7 +73,7 @@ func (w *world) restart() {
 		w.check.fail("load: %v", err)
 		return
 	}
-	e.off = w.off
+	switchOff(e, w.off)
 	w.lead(e)
 	gen := w.gen
 	if !w.took(&out, func() {}) {
@@ -212,13 +212,21 @@ func (w *world) readNext() bool {
 		return false
 	}
 	if claims && (!results || w.chance(2)) {
-		out := w.e.Step(Claimed{At: w.now, Claim: w.claims[w.claim]})
+		c := w.claims[w.claim]
+		var ev Event = Claimed{At: w.now, Claim: c.Claim}
+		if c.unreadable {
+			ev = Spoiled{At: w.now, Attempt: c.AttemptID}
+		}
+		out := w.e.Step(ev)
 		w.took(&out, func() { w.claim++ })
 		return true
 	}
 	r := w.results[w.result]
 	out := w.e.Step(Finished{At: w.now, Result: r})
 	w.check.receipt(r, &out)
-	w.took(&out, func() { w.result++ })
+	w.took(&out, func() {
+		w.result++
+		w.check.folded[r] = w.check.folded[r] || out.Receipts[0].Disposition == messaging.Folded
+	})
 	return true
 }

@@ -305,20 +305,29 @@ func (w *world) trouble() {
 	}
 }
 
-// forge sends a claim and a result with a nonce of another time: those of an
-// earlier study's, or of attempts that a ledger's restore has undone.
+// forge puts messages where they do not belong: a claim in an attempt's place that
+// nobody can read or that has a nonce of another time, as of attempts that a
+// restored ledger has forgotten; a result with such a nonce; and a result that was
+// sent before.
 func (w *world) forge() {
 	n := w.status().Trials
-	if n == 0 {
-		return
+	id := messaging.AttemptID{Study: studyID, Trial: 1 + w.rng.IntN(n+4), Attempt: 1 + w.rng.IntN(3), Nonce: "forged"}
+	if w.e != nil && w.chance(2) {
+		if queued := w.e.Queued(); len(queued) > 0 {
+			id = queued[w.rng.IntN(len(queued))]
+			id.Nonce = "forged"
+		}
 	}
-	id := messaging.AttemptID{Study: studyID, Trial: 1 + w.rng.IntN(n), Attempt: 1 + w.rng.IntN(2), Nonce: "forged"}
+	claim := &messaging.Claim{AttemptID: id, Worker: "stranger", At: w.now}
+	if w.append(claim) && w.chance(2) {
+		claim.Nonce = ""
+		w.claims[len(w.claims)-1].unreadable = true
+	}
 	value := -1.0
-	w.claims = append(w.claims, &messaging.Claim{AttemptID: id, Worker: "stranger", At: w.now})
 	w.results = append(w.results, &messaging.Result{
 		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Value: &value, Started: w.now, Ended: w.now,
 	})
-	w.arrived()
+	w.results = append(w.results, w.results[w.rng.IntN(len(w.results))])
 	w.arrived()
 }
 

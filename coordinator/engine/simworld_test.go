@@ -30,7 +30,7 @@ type world struct {
 
 	// The durable part: what survives the leader.
 	led           *ledger
-	claims        []*messaging.Claim
+	claims        []simClaim
 	holder        map[messaging.AttemptID]string // who holds a subject of the claim stream
 	results       []*messaging.Result
 	claim, result int                     // committed cursors
@@ -50,6 +50,13 @@ type world struct {
 	beats map[string]beat
 
 	check checker
+}
+
+// simClaim is a message of the claim stream. Of an unreadable one the leader knows
+// only what its subject says: the attempt, without a nonce.
+type simClaim struct {
+	*messaging.Claim
+	unreadable bool
 }
 
 // report names what a worker found in an attempt.
@@ -170,7 +177,7 @@ func (w *world) append(c *messaging.Claim) bool {
 		return false
 	}
 	w.holder[subject] = c.Worker
-	w.claims = append(w.claims, c)
+	w.claims = append(w.claims, simClaim{Claim: c})
 	w.arrived()
 	return true
 }

@@ -120,33 +120,55 @@ func (e *Engine) attemptID(t *trial, a *record.Attempt) messaging.AttemptID {
 	return messaging.AttemptID{Study: e.spec.ID, Trial: t.rec.Number, Attempt: a.Number, Nonce: a.Nonce}
 }
 
-// openAttempt hands a pending trial out: its next attempt, to be published.
+// openAttempt hands a pending trial out: its next attempt that can be claimed, to
+// be published. A trial that can have no such attempt has failed.
 func (e *Engine) openAttempt(t *trial) {
-	t.shorten()
-	t.rec.Attempts = append(t.rec.Attempts, record.Attempt{
-		Number: len(t.rec.Attempts) + 1,
-		Nonce:  e.ids.Nonce(),
-		State:  study.AttemptOpen,
-		Opened: e.now,
-	})
-	// The trial's times are those of its current attempt.
-	t.rec.Times.Claimed, t.rec.Times.Started, t.rec.Times.Ended = time.Time{}, time.Time{}, time.Time{}
-	e.setState(t, study.TrialQueued)
-	e.publish(t)
+	for {
+		t.shorten()
+		t.rec.Attempts = append(t.rec.Attempts, record.Attempt{
+			Number: len(t.rec.Attempts) + 1,
+			Nonce:  e.ids.Nonce(),
+			State:  study.AttemptOpen,
+			Opened: e.now,
+		})
+		// The trial's times are those of its current attempt.
+		t.rec.Times.Claimed, t.rec.Times.Started, t.rec.Times.Ended = time.Time{}, time.Time{}, time.Time{}
+		e.setState(t, study.TrialQueued)
+		a := t.rec.Last()
+		if !e.occupied(t, a.Number) {
+			e.publish(t)
+			return
+		}
+		if !e.forfeit(t, a) {
+			return
+		}
+	}
 }
 
-// requeue puts a trial whose attempt ended back, for its next attempt; where the
-// trial's record has no room for one, the trial has failed.
+// requeue puts a trial whose attempt ended back, for its next attempt.
 func (e *Engine) requeue(t *trial) {
-	if a := t.rec.Last(); t.full() {
-		a.Failure = &messaging.Failure{
-			Reason:  "too many attempts",
-			Message: fmt.Sprintf("the record of a trial has no room for attempt %d", len(t.rec.Attempts)+1),
-		}
-		t.rec.Times.Ended = e.now
-		e.endTrial(t, study.TrialFailed)
-		return
+	if !e.filled(t) {
+		e.wait(t)
 	}
+}
+
+// filled fails a trial whose record has no room for another attempt, and reports
+// whether it did.
+func (e *Engine) filled(t *trial) bool {
+	if !t.full() {
+		return false
+	}
+	t.rec.Last().Failure = &messaging.Failure{
+		Reason:  messaging.ReasonAttempts,
+		Message: fmt.Sprintf("the record of a trial has no room for attempt %d", len(t.rec.Attempts)+1),
+	}
+	t.rec.Times.Ended = e.now
+	e.endTrial(t, study.TrialFailed)
+	return true
+}
+
+// wait lets a trial wait for its next attempt.
+func (e *Engine) wait(t *trial) {
 	e.setState(t, study.TrialPending)
 	e.pending = append(e.pending, t)
 }
@@ -193,7 +215,7 @@ func (e *Engine) observe(t *trial) {
 	switch t.rec.State {
 	case study.TrialCompleted:
 		o.Outcome, o.Value = optimizer.OutcomeCompleted, *t.rec.Value
-		if e.best == nil || e.better(*t.rec.Value, *e.best.rec.Value) {
+		if e.best == nil || e.direction().Better(*t.rec.Value, *e.best.rec.Value) {
 			e.best, e.status.Best = t, t.rec.Number
 		}
 	case study.TrialInfeasible:
@@ -209,13 +231,8 @@ func (e *Engine) observe(t *trial) {
 	e.observations = append(e.observations, o)
 }
 
-// better reports whether value a improves on b.
-func (e *Engine) better(a, b float64) bool {
-	if e.spec.Study.Spec.Objective.Direction == study.Maximize {
-		return a > b
-	}
-	return a < b
-}
+// direction says which way the study's objective improves.
+func (e *Engine) direction() study.Direction { return e.spec.Study.Spec.Objective.Direction }
 
 // byNumber orders trials for a binary search.
 func byNumber(t *trial, number int) int { return t.rec.Number - number }

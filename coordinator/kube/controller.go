@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -182,7 +183,7 @@ func (t *term) stale(all []ledger.Summary) (ids []string) {
 	for i := range all {
 		id := all[i].Study.ID
 		present[id] = true
-		if shown, ok := t.shown[id]; !ok || shown != all[i].Status {
+		if shown, ok := t.shown[id]; !ok || !reflect.DeepEqual(shown, all[i].Status) {
 			ids = append(ids, id)
 		}
 	}

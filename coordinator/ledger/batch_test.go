@@ -23,13 +23,13 @@ func TestBatchRefusesWhatCannotBeStored(t *testing.T) {
 	} {
 		var b Batch
 		tc.put(&b)
-		if _, err := b.all(DefaultShard); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := b.all(messaging.Shard); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v; want %q", name, err, tc.want)
 		}
 	}
 	var b Batch
 	b.PutModel("s", &record.Model{State: make([]byte, MaxBytes)})
-	if _, err := b.all(DefaultShard); !errors.Is(err, ErrTooLarge) {
+	if _, err := b.all(messaging.Shard); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a model of %d bytes: %v; want ErrTooLarge", MaxBytes, err)
 	}
 }
@@ -70,7 +70,7 @@ func TestBatchAgainstAMap(t *testing.T) {
 				want[fmt.Sprintf("studies/%s/trials/%08d", id, trial.Number)] = fmt.Sprintf(`"place":%d,`, trial.Place)
 			}
 		}
-		ops, err := b.all(DefaultShard)
+		ops, err := b.all(messaging.Shard)
 		if err != nil {
 			t.Fatal(err)
 		}

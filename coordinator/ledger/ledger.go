@@ -29,13 +29,13 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 const (
 	// DefaultPrefix comes before every key.
 	DefaultPrefix = "/fantasia/v1/"
-	// DefaultShard is the only shard today.
-	DefaultShard = "0"
 	// MaxOps bounds a transaction's operations; etcd's own bound is 128.
 	MaxOps = 100
 	// MaxBytes bounds a transaction's size; etcd's own bound is 1.5 MiB.
@@ -68,7 +68,7 @@ var (
 type Options struct {
 	// Prefix comes before every key; it ends with a slash. Default DefaultPrefix.
 	Prefix string
-	// Shard names the part of the studies that one leader writes. Default DefaultShard.
+	// Shard names the part of the studies that one leader writes. Default messaging.Shard.
 	Shard string
 	// TryTimeout bounds one request, after which it is sent again. Default 3 s.
 	TryTimeout time.Duration
@@ -91,7 +91,7 @@ func New(client *clientv3.Client, o Options) *Ledger {
 		o.Prefix = DefaultPrefix
 	}
 	if o.Shard == "" {
-		o.Shard = DefaultShard
+		o.Shard = messaging.Shard
 	}
 	if o.TryTimeout == 0 {
 		o.TryTimeout = 3 * time.Second

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // A study's status is stored with or after all of its trials, whenever it was put.
@@ -16,7 +17,7 @@ func TestStatusesComeAfterTrials(t *testing.T) {
 			b.PutTrial(id, newTrial(n+1))
 		}
 	}
-	ops, err := b.all(DefaultShard)
+	ops, err := b.all(messaging.Shard)
 	if err != nil {
 		t.Fatal(err)
 	}

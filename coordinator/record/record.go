@@ -39,6 +39,10 @@ type Status struct {
 	// does not count against the budget's duration.
 	Idle   time.Duration `json:"idle,omitempty"`
 	Counts Counts        `json:"counts"`
+	// Occupied says, by an attempt's number, up to which trial the attempts of that
+	// number cannot be claimed when they are opened: messages that are no claims of
+	// them were in the place of their claims before. It is never changed in place.
+	Occupied map[int]int `json:"occupied,omitempty"`
 }
 
 // Recommended is the completed trial whose posterior mean was best at a ledger

@@ -109,22 +109,8 @@ func (f *function) close(context.Context) error { return nil }
 // loss is what a run wants least of: the truth, less the minimum where that is
 // known, negated where the direction is to maximise.
 func (o *Objective) loss(truth float64) float64 {
-	switch {
-	case o.Minimum != nil:
+	if o.Minimum != nil {
 		return truth - *o.Minimum
-	case o.maximizes():
-		return -truth
-	default:
-		return truth
 	}
+	return o.Direction.Cost(truth)
 }
-
-// better reports whether a told value beats another.
-func (o *Objective) better(a, b float64) bool {
-	if o.maximizes() {
-		return a > b
-	}
-	return a < b
-}
-
-func (o *Objective) maximizes() bool { return o.Direction == study.Maximize }

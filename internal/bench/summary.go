@@ -234,22 +234,18 @@ func (t *tally) done() Row {
 
 // measure is what rows show of a loss.
 func (o *Objective) measure(loss float64) float64 {
-	switch {
-	case o.Minimum != nil:
+	if o.Minimum != nil {
 		return math.Log10(max(loss, Floor)) // NaN stays NaN
-	case o.maximizes():
-		return -loss
-	default:
-		return loss
 	}
+	return o.Direction.Cost(loss)
 }
 
 // less is the difference of two measures, below 0 where the first is better.
 func (o *Objective) less(a, b float64) float64 {
-	if o.Minimum == nil && o.maximizes() {
-		return b - a
+	if o.Minimum != nil {
+		return a - b
 	}
-	return a - b
+	return o.Direction.Cost(a) - o.Direction.Cost(b)
 }
 
 // Empty reports whether no run has a value.

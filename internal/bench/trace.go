@@ -18,7 +18,7 @@ func newTrace(r *Result, o *Objective) trace {
 	t := trace{told: make([]float64, len(r.Evaluations)), loss: make([]float64, len(r.Evaluations))}
 	best := -1
 	for i, e := range r.Evaluations {
-		if e.Outcome == optimizer.OutcomeCompleted && (best < 0 || o.better(e.Value, r.Evaluations[best].Value)) {
+		if e.Outcome == optimizer.OutcomeCompleted && (best < 0 || o.Direction.Better(e.Value, r.Evaluations[best].Value)) {
 			best = i
 		}
 		t.told[i], t.loss[i] = e.Told, math.NaN()

@@ -17,19 +17,21 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-const diagnoseLong = `Diagnose says what the trials of a study tell about its objective and about the
-settings of its optimiser: how noisy the objective is, and whether evenly so; what
-the output transform and the input warping are worth to the model; whether the
-acquisition functions conflict; which parameters matter; and what follows. It only
-reads: from a server, or, with --state, from the directory in which fantasia run
-keeps a study.`
+const diagnoseLong = `Diagnose examines the trials of a study and reports one finding a topic, with its
+evidence: how well the model predicts, how noisy the objective is and whether the
+noise is even, whether the output transform and input warping help, whether
+acquisition functions agree, and which parameters matter. A topic without enough
+data says what it needs. At least 20 trials must have completed.
+
+The study is read from a server or, with --state, from the state directory of
+fantasia run. Nothing is changed.`
 
 func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 	var state string
 	var output format
 	c := &cobra.Command{
 		Use:   "diagnose [STUDY]",
-		Short: "Say how noisy a study's objective is, which parameters matter, and what follows for the settings",
+		Short: "Report how noisy a study is, which parameters matter, and which settings fit it",
 		Long:  diagnoseLong,
 		Example: `  fantasia study diagnose digits
   fantasia study diagnose --state .fantasia/digits -o json | jq .importance`,
@@ -48,7 +50,7 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 			case state == "" && len(args) == 1:
 				s, trials, err = r.studyAndTrials(cmd, args[0])
 			default:
-				return usagef(cmd, "want a study of the server or --state DIR, one of the two")
+				return usagef(cmd, "want either the name of a study on the server or --state DIR")
 			}
 			if err != nil {
 				return err
@@ -66,7 +68,7 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&state, "state", "", "the `DIRECTORY` in which fantasia run keeps the study, in place of a server's")
+	c.Flags().StringVar(&state, "state", "", "read the study from the state `DIRECTORY` of fantasia run instead of a server")
 	addOutput(c, &output)
 	return c
 }

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -10,18 +11,17 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/diagnose"
 )
 
-// Conflict is how far the acquisition functions agree about which points of the
-// space to evaluate next.
+// Conflict describes how far the acquisition functions agree about which points of
+// the space to evaluate next.
 type Conflict struct {
 	// Points is how many points of the space they are compared at.
 	Points int    `json:"points"`
 	Pairs  []Pair `json:"pairs"`
-	// Front is how many of the points are such that no other is better by all the
-	// functions: 1 where they agree about the best.
+	// Front is the number of Pareto-optimal points: no other point is better by all
+	// the functions. It is 1 where the functions agree about the best point.
 	Front int `json:"front"`
-	// Dominated is, by function, the share of its best twentieth of the points
-	// that another point is better than by all the functions: those that its
-	// ranking alone would suggest to no function's profit.
+	// Dominated is, by function, the share of its best twentieth of the points that
+	// are not Pareto-optimal: another point is better by all the functions.
 	Dominated map[string]float64 `json:"dominated"`
 }
 
@@ -41,8 +41,9 @@ type Pair struct {
 // topShare is the part of all points that count as an acquisition function's best.
 const topShare = 0.05
 
-// minPoints is how many points rankings are compared at, at least.
-const minPoints = 20
+// minPoints is the least number of points whose best twentieth holds five: with
+// fewer, the shared part of the best is a matter of one or two points.
+const minPoints = 81
 
 // criterion is an acquisition function's values at points, larger being better.
 type criterion struct {
@@ -53,11 +54,14 @@ type criterion struct {
 }
 
 // conflict compares expected improvement, probability of improvement and upper
-// confidence bound, as the optimiser would see them for its next point. The error
+// confidence bound as the optimiser would see them for its next point. The error
 // says why they cannot be compared.
 func (e *examination) conflict() (*Conflict, error) {
 	if n, _ := e.places.Dims(); n < minPoints {
-		return nil, errors.New("the space has too few points")
+		return nil, fmt.Errorf("this needs a space of at least %d points, this one has %d", minPoints, n)
+	}
+	if e.explained() < usefulModel {
+		return nil, errWeakModel
 	}
 	criteria := e.criteria()
 	n := len(criteria[0].values)
@@ -69,7 +73,7 @@ func (e *examination) conflict() (*Conflict, error) {
 			pair.Kendall = diagnose.Kendall(a.values, b.values)
 			pair.Top = a.shared(b)
 			if !finite(pair.Spearman, pair.Kendall) {
-				return nil, errors.New("one of them is the same everywhere")
+				return nil, errors.New("an acquisition function is constant over the space")
 			}
 			c.Pairs = append(c.Pairs, pair)
 		}
@@ -113,8 +117,8 @@ func (e *examination) criteria() []criterion {
 	return criteria
 }
 
-// improvement is what EI and PI want a point to be better by, in standard
-// deviations of the outcomes: HEBO's ε.
+// improvement is the least improvement that EI and PI count, in standard deviations
+// of the outcomes: HEBO's ε.
 const improvement = 1e-4
 
 // kappa is HEBO's weight of the standard deviation in the upper confidence bound

@@ -1,8 +1,7 @@
-// Package diagnosis says what a study's observations tell about its objective
-// and about the settings of its optimiser: how noisy the objective is, whether
-// evenly so, what the transforms of the model are worth, whether acquisition
-// functions conflict, and which parameters matter. It is section 3 of HEBO
-// (Cowen-Rivers et al. 2022) for one study.
+// Package diagnosis examines the observations of a study: how noisy the objective
+// is and whether the noise is even, what the transforms of the model are worth,
+// whether acquisition functions conflict, and which parameters matter. It applies
+// the analysis of section 3 of HEBO (Cowen-Rivers et al. 2022) to one study.
 package diagnosis
 
 import (
@@ -18,16 +17,20 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// MinCompleted is the number of completed trials that a diagnosis needs: with
-// fewer there are not enough values for two groups whose spreads can be compared.
-const MinCompleted = 10
+// MinCompleted is the number of completed trials that a diagnosis needs. A
+// conditional parameter is judged after as many trials in which it was active.
+const MinCompleted = 20
 
-// ErrTooLittle says that a study's trials are too few, or too much alike, to be
-// diagnosed.
-var ErrTooLittle = errors.New("too little to diagnose")
+// perParameter is the number of completed trials for each parameter that a ranking
+// of the parameters needs.
+const perParameter = 3
 
-// Report is a diagnosis: the shape in which scripts see it. Sections that the
-// observations allow no answer for are nil, and Notes say why.
+// ErrTooLittle says that a study has too few trials, or trials too much alike, for
+// a diagnosis.
+var ErrTooLittle = errors.New("not enough data to diagnose")
+
+// Report is a diagnosis, as scripts see it. A section is nil where the observations
+// do not suffice for it; the finding of its topic then says what is needed.
 type Report struct {
 	Study string `json:"study"`
 	// Completed is how many trials completed, Used how many of them the model was
@@ -45,16 +48,15 @@ type Report struct {
 	Warp               *Gain               `json:"warp"`
 	Conflict           *Conflict           `json:"conflict"`
 	Importance         []Importance        `json:"importance"`
-	// Notes say which sections are missing, and why.
-	Notes []string `json:"notes,omitempty"`
-	// Advice says what follows for the settings, a sentence an entry.
-	Advice []string `json:"advice"`
+	// Findings has one entry for each Topic, in their order.
+	Findings []Finding `json:"findings"`
 }
 
-// Of diagnoses a study, whose settings must be valid, by the observations of its
-// problem; its pending points are ignored. The same problem has the same report.
-// The error wraps ErrTooLittle where there are fewer than MinCompleted completed
-// trials, no parameters, or no two different values; otherwise it is ctx's.
+// Of diagnoses a study by the observations of its problem and ignores pending
+// points. The study's settings must be valid. The same problem gives the same
+// report. The error wraps ErrTooLittle if there are fewer than MinCompleted
+// completed trials, no parameters, or no two different values; otherwise it is
+// ctx's.
 func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
 	e, err := newExamination(ctx, s.Spec.Algorithm, p)
 	if err != nil {
@@ -65,21 +67,17 @@ func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, err
 		LeftOut:   len(p.Observations) - len(e.problem.Observations),
 		Explained: e.explained(),
 	}
-	r.Noise = e.noise()
-	r.Transform, r.Warp = e.gains()
-	if r.Heteroscedasticity, err = e.heteroscedasticity(); err != nil {
-		r.Notes = append(r.Notes, "Whether the noise is the same everywhere is not tested: "+err.Error()+".")
-	}
+	missing := gaps{}
+	r.Noise, missing[TopicNoise] = e.noise()
+	r.Transform, missing[TopicTransform] = e.gain(e.full, e.noTransform, e.noWarp, e.plain)
+	r.Warp, missing[TopicWarp] = e.gain(e.full, e.noWarp, e.noTransform, e.plain)
+	r.Heteroscedasticity, missing[TopicSpread] = e.heteroscedasticity()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if r.Conflict, err = e.conflict(); err != nil {
-		r.Notes = append(r.Notes, "Acquisition functions are not compared: "+err.Error()+".")
-	}
-	if r.Importance, err = e.importance(); err != nil {
-		r.Notes = append(r.Notes, "Parameters are not ranked: "+err.Error()+".")
-	}
-	r.Advice = advice(r)
+	r.Conflict, missing[TopicAcquisition] = e.conflict()
+	r.Importance, missing[TopicParameters] = e.importance()
+	r.Findings = findings(r, missing)
 	return r, ctx.Err()
 }
 
@@ -87,9 +85,9 @@ func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, err
 type examination struct {
 	problem  *optimizer.Problem // completed observations only
 	encoding *optimizer.Encoding
-	// used is the model that the optimiser uses by default. Of the others, which are
-	// fitted to the values as they are, full has both transforms, noWarp and
-	// noTransform lack one, plain both.
+	// used is the optimiser's default model. The others are fitted to the values as
+	// they are: full has both transforms, noWarp and noTransform lack one, and plain
+	// has neither.
 	used, full, noWarp, noTransform, plain *surrogate.Model
 	recommended                            int // trial
 	// places are points all over the space, in the unit cube.
@@ -110,7 +108,7 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 	e := &examination{problem: &completed, encoding: optimizer.NewEncoding(p.Space)}
 	switch n := len(completed.Observations); {
 	case n < MinCompleted:
-		return nil, fmt.Errorf("%w: %d completed trials, a diagnosis needs at least %d", ErrTooLittle, n, MinCompleted)
+		return nil, fmt.Errorf("%w: %d completed trials, at least %d are needed", ErrTooLittle, n, MinCompleted)
 	case !different:
 		return nil, fmt.Errorf("%w: all %d completed trials have the value %g", ErrTooLittle, n, completed.Observations[0].Value)
 	case e.encoding.Dim() == 0:
@@ -127,7 +125,7 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 	if e.places, err = survey(&completed, e.encoding); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
 	}
-	if e.places == nil { // so narrow are the constraints
+	if e.places == nil { // narrow constraints, which no surveyed point satisfies
 		e.places = e.used.Data.X
 	}
 	return e, nil

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -58,7 +60,50 @@ func diagnose(t *testing.T, p *optimizer.Problem) *diagnosis.Report {
 	if _, err := json.Marshal(r); err != nil {
 		t.Errorf("a report that is no JSON: %v", err)
 	}
+	checkFindings(t, r)
 	return r
+}
+
+// checkFindings checks what every report must have: one finding a topic, with
+// evidence that counts trials or evaluations, and none that recommends two values
+// of a setting.
+func checkFindings(t *testing.T, r *diagnosis.Report) {
+	t.Helper()
+	topics := []diagnosis.Topic{
+		diagnosis.TopicModel, diagnosis.TopicNoise, diagnosis.TopicSpread, diagnosis.TopicTransform,
+		diagnosis.TopicWarp, diagnosis.TopicAcquisition, diagnosis.TopicParameters,
+	}
+	var got []diagnosis.Topic
+	settings := map[string]string{}
+	for _, f := range r.Findings {
+		got = append(got, f.Topic)
+		if f.Statement == "" || !regexp.MustCompile(`\d+ (trials|evaluations)`).MatchString(f.Evidence) {
+			t.Errorf("%s: statement %q with evidence %q", f.Topic, f.Statement, f.Evidence)
+		}
+		if strings.HasPrefix(f.Statement, "Not judged: ") == f.Judged {
+			t.Errorf("%s: judged is %v with the statement %q", f.Topic, f.Judged, f.Statement)
+		}
+		for _, m := range regexp.MustCompile("`(\\w+): (\\w+)`").FindAllStringSubmatch(f.Statement, -1) {
+			if value, said := settings[m[1]]; said && value != m[2] {
+				t.Errorf("the findings recommend %s: %s and %s: %s", m[1], value, m[1], m[2])
+			}
+			settings[m[1]] = m[2]
+		}
+	}
+	if diff := cmp.Diff(topics, got); diff != "" {
+		t.Errorf("want one finding a topic (-want +got):\n%s", diff)
+	}
+}
+
+// finding returns the report's finding of a topic.
+func finding(r *diagnosis.Report, topic diagnosis.Topic) diagnosis.Finding {
+	i := slices.IndexFunc(r.Findings, func(f diagnosis.Finding) bool { return f.Topic == topic })
+	return r.Findings[i]
+}
+
+// says reports whether the statement of a topic's finding contains words.
+func says(r *diagnosis.Report, topic diagnosis.Topic, words string) bool {
+	return strings.Contains(finding(r, topic).Statement, words)
 }
 
 // bowl is a smooth function of its first two coordinates, from 0 to 2.
@@ -132,8 +177,8 @@ func TestNoiseThatGrows(t *testing.T) {
 		if r.Transform.Effect != diagnosis.Helps || r.Transform.Evidence < 10 {
 			t.Errorf("%s: the transform of a lognormal gains %+v", name, r.Transform)
 		}
-		if !advised(r, "keep `transform: true`") {
-			t.Errorf("%s: the advice is %q", name, r.Advice)
+		if !says(r, diagnosis.TopicTransform, "use `transform: true`") {
+			t.Errorf("%s: the findings are %+v", name, r.Findings)
 		}
 	}
 }
@@ -144,13 +189,20 @@ func TestNoiseWithoutReplicates(t *testing.T) {
 	r := diagnose(t, evaluated(t, optimizertest.Cube(t, 3, 0, 1), 40, 1, func(x []float64, rng *rand.Rand) float64 {
 		return x[0] + rng.NormFloat64() // 92% of the variance is noise
 	}))
-	if r.Noise.Replicates != nil || r.Noise.AtMost < 0.7 || !advised(r, "read `recommended`, not `best`") {
-		t.Errorf("the noise's share is %v to %v: %q", r.Noise.Share, r.Noise.AtMost, r.Advice)
+	if r.Noise.Replicates != nil || r.Noise.AtMost < 0.7 || !says(r, diagnosis.TopicNoise, "rely on `recommended` rather than `best`") {
+		t.Errorf("the noise's share is %v to %v: %+v", r.Noise.Share, r.Noise.AtMost, r.Findings)
 	}
-}
-
-func advised(r *diagnosis.Report, words string) bool {
-	return strings.Contains(strings.Join(r.Advice, "\n"), words)
+	if !says(r, diagnosis.TopicModel, "poorly") {
+		t.Errorf("a model that explains %v is described as %q", r.Explained, finding(r, diagnosis.TopicModel).Statement)
+	}
+	for _, topic := range []diagnosis.Topic{diagnosis.TopicSpread, diagnosis.TopicAcquisition, diagnosis.TopicParameters} {
+		if f := finding(r, topic); f.Judged || !strings.Contains(f.Statement, "at least 30% of the variance of left-out trials") {
+			t.Errorf("%s is judged by a model that explains %v: %q", topic, r.Explained, f.Statement)
+		}
+	}
+	if r.Importance != nil || r.Conflict != nil || r.Heteroscedasticity != nil {
+		t.Error("there are figures of topics that are not judged")
+	}
 }
 
 // A function whose every change lies near one bound needs warped inputs.
@@ -159,14 +211,14 @@ func TestFunctionThatNeedsWarping(t *testing.T) {
 	bent := diagnose(t, evaluated(t, space, 60, 1, func(x []float64, rng *rand.Rand) float64 {
 		return math.Sin(14*math.Pow(x[0], 8)) + 0.01*rng.NormFloat64()
 	}))
-	if bent.Warp.Effect != diagnosis.Helps || bent.Warp.Evidence < 10 || !advised(bent, "keep `warp: true`") {
-		t.Errorf("warping gains %+v where all that happens does so near a bound: %q", bent.Warp, bent.Advice)
+	if bent.Warp.Effect != diagnosis.Helps || bent.Warp.Evidence < 10 || !says(bent, diagnosis.TopicWarp, "use `warp: true`") {
+		t.Errorf("warping gains %+v where the function changes only near a bound: %+v", bent.Warp, bent.Findings)
 	}
 	even := diagnose(t, evaluated(t, space, 60, 1, func(x []float64, rng *rand.Rand) float64 {
 		return math.Sin(9*x[0]) + 0.1*rng.NormFloat64()
 	}))
-	if even.Warp.Effect != diagnosis.Neither || !advised(even, "`warp: false` is as good here.") {
-		t.Errorf("warping gains %+v where the function is as rough everywhere: %q", even.Warp, even.Advice)
+	if even.Warp.Effect != diagnosis.Neither || !says(even, diagnosis.TopicWarp, "no clear difference") {
+		t.Errorf("warping gains %+v where the function is as rough everywhere: %+v", even.Warp, even.Findings)
 	}
 }
 
@@ -193,8 +245,8 @@ func TestImportance(t *testing.T) {
 			t.Errorf("the importance of %s is %+v, want %v", i.Parameter, i, want[i.Parameter])
 		}
 	}
-	if !advised(r, "Hardly any effect within its range: idle.") || r.Explained < 0.95 {
-		t.Errorf("advice %q for a model that explains %v", r.Advice, r.Explained)
+	if !says(r, diagnosis.TopicParameters, "(fix, or widen the range): idle.") || r.Explained < 0.95 {
+		t.Errorf("findings %+v of a model that explains %v", r.Findings, r.Explained)
 	}
 	if r.Noise.Share > 0.02 || r.Noise.Replicates != nil {
 		t.Errorf("a function without noise has %+v", r.Noise)
@@ -227,32 +279,33 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// Where a corner was searched and the rest was not, improvement is likely in the corner
-// and the bound is best far from it; where all of a plain slope is known they agree.
+// Where only a corner of many waves was searched, improvement is likely near the known
+// minima, and the bound is best far from the corner. Where all of a plain slope is known
+// the acquisition functions agree.
 func TestConflictIsFound(t *testing.T) {
 	slope := func(x []float64, _ *rand.Rand) float64 { return 3*x[0] + x[1] }
+	waves := func(x []float64, _ *rand.Rand) float64 { return math.Sin(14*x[0]) * math.Sin(14*x[1]) }
 	known := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 60, 1, slope)
-	corner := *known
-	corner.Observations = slices.DeleteFunc(slices.Clone(known.Observations), func(o optimizer.Observation) bool {
-		return o.Point["x1"].(float64) > 0.6 || o.Point["x2"].(float64) > 0.6
+	corner := *evaluated(t, optimizertest.Cube(t, 2, 0, 1), 200, 1, waves)
+	corner.Observations = slices.DeleteFunc(corner.Observations, func(o optimizer.Observation) bool {
+		return o.Point["x1"].(float64) > 0.5 || o.Point["x2"].(float64) > 0.5
 	})
-	const advice = "acquisition functions conflict"
-	said := func(r *diagnosis.Report) bool {
-		return slices.ContainsFunc(r.Advice, func(s string) bool { return strings.Contains(s, advice) })
-	}
-	least := func(r *diagnosis.Report) float64 {
-		rho := 1.0
+	disagree := func(r *diagnosis.Report) bool { return says(r, diagnosis.TopicAcquisition, "disagree") }
+	// least returns the least rank correlation and the least shared part of the best.
+	least := func(r *diagnosis.Report) (rho, top float64) {
+		rho, top = 1.0, 1.0
 		for _, p := range r.Conflict.Pairs {
-			rho = min(rho, p.Spearman)
+			rho, top = min(rho, p.Spearman), min(top, p.Top)
 		}
-		return rho
+		return rho, top
 	}
 	agreed, apart := diagnose(t, known), diagnose(t, &corner)
-	if least(agreed) < 0.8 || said(agreed) {
-		t.Errorf("on a known slope the rankings correlate by %v, and the advice is %q", least(agreed), agreed.Advice)
+	if rho, top := least(agreed); rho < 0.8 || top < 0.5 || disagree(agreed) {
+		t.Errorf("on a known slope the rankings correlate by %v and share %v of the best: %+v", rho, top, agreed.Findings)
 	}
-	if least(apart) > 0.5 || !said(apart) {
-		t.Errorf("with only a corner known the rankings correlate by %v, and the advice is %q", least(apart), apart.Advice)
+	// The rankings correlate all the same: only the best points show the conflict.
+	if _, top := least(apart); top >= 0.5 || !disagree(apart) {
+		t.Errorf("with only a corner known the rankings share %v of the best: %+v", top, apart.Findings)
 	}
 }
 
@@ -273,7 +326,7 @@ func TestMixedSpace(t *testing.T) {
 func TestTooLittle(t *testing.T) {
 	space := optimizertest.Cube(t, 2, 0, 1)
 	value := func(x []float64, _ *rand.Rand) float64 { return x[0] }
-	few := evaluated(t, space, 12, 1, value)
+	few := evaluated(t, space, 22, 1, value)
 	for i := range 3 {
 		few.Observations[i].Outcome = optimizer.OutcomeInfeasible
 	}
@@ -287,9 +340,9 @@ func TestTooLittle(t *testing.T) {
 		p    *optimizer.Problem
 		want string
 	}{
-		"none":   {&optimizer.Problem{Space: space}, "0 completed trials, a diagnosis needs at least 10"},
-		"few":    {few, "9 completed trials, a diagnosis needs at least 10"},
-		"alike":  {evaluated(t, space, 12, 1, func([]float64, *rand.Rand) float64 { return 0.5 }), "all 12 completed trials have the value 0.5"},
+		"none":   {&optimizer.Problem{Space: space}, "0 completed trials, at least 20 are needed"},
+		"few":    {few, "19 completed trials, at least 20 are needed"},
+		"alike":  {evaluated(t, space, 20, 1, func([]float64, *rand.Rand) float64 { return 0.5 }), "all 20 completed trials have the value 0.5"},
 		"a knob": {fixed, "no parameter has more than one value"},
 	} {
 		if r, err := diagnosis.Of(t.Context(), named("small", nil), c.p); !errors.Is(err, diagnosis.ErrTooLittle) || !strings.Contains(err.Error(), c.want) {
@@ -298,7 +351,60 @@ func TestTooLittle(t *testing.T) {
 	}
 }
 
-// Whatever the values, there is a report that is JSON, or a sentence.
+// Parameters are ranked from three completed trials for each.
+func TestParametersNeedTrials(t *testing.T) {
+	space := optimizertest.Cube(t, 8, 0, 1)
+	value := func(x []float64, _ *rand.Rand) float64 { return x[0] + 2*x[1] }
+	if f := finding(diagnose(t, evaluated(t, space, 23, 1, value)), diagnosis.TopicParameters); f.Judged || !strings.Contains(f.Statement, "24 in all") {
+		t.Errorf("after 23 trials the finding about 8 parameters is %+v", f)
+	}
+	r := diagnose(t, evaluated(t, space, 24, 1, value))
+	if f := finding(r, diagnosis.TopicParameters); r.Explained < 0.3 || !f.Judged || !strings.Contains(f.Evidence, "24 trials") {
+		t.Errorf("after 24 trials the finding about 8 parameters is %+v", f)
+	}
+}
+
+// A conditional parameter is judged after 20 trials in which it was active.
+func TestRarelyActiveParameter(t *testing.T) {
+	space := optimizertest.Space(t, []study.Parameter{
+		{Name: "x", Type: study.Float, Min: at(0), Max: at(1)},
+		{Name: "kind", Type: study.Categorical, Values: []any{"a", "b", "c", "d", "e"}},
+		{Name: "degree", Type: study.Float, Min: at(0), Max: at(1), When: map[string][]any{"kind": {"e"}}},
+	}, nil)
+	p := evaluated(t, space, 30, 1, func(x []float64, _ *rand.Rand) float64 { return x[0] })
+	active := 0
+	for _, o := range p.Observations {
+		if o.Point["kind"] == "e" {
+			active++
+		}
+	}
+	if active == 0 || active >= 20 {
+		t.Fatalf("degree is active in %d of 30 trials", active)
+	}
+	r := diagnose(t, p)
+	if want := fmt.Sprintf("active in fewer than 20 trials: degree (%d).", active); !says(r, diagnosis.TopicParameters, want) || says(r, diagnosis.TopicParameters, "range): kind, degree") {
+		t.Errorf("the finding is %+v, want %q", finding(r, diagnosis.TopicParameters), want)
+	}
+}
+
+// However the tests of the spread and the likelihood turn out, there is one finding
+// about the output transform, and it follows the likelihood where that is decisive.
+func TestOneFindingForTheTransform(t *testing.T) {
+	for _, power := range []float64{0.5, 1, 2, 4} {
+		for _, sd := range []float64{0.02, 0.1, 0.3} {
+			r := diagnose(t, evaluated(t, optimizertest.Cube(t, 2, 0, 1), 24, 1, func(x []float64, rng *rand.Rand) float64 {
+				return math.Pow(1+bowl(x), power) * (1 + sd*rng.NormFloat64())
+			}))
+			f := finding(r, diagnosis.TopicTransform)
+			wants := map[diagnosis.Effect]string{diagnosis.Helps: "use `transform: true`", diagnosis.Hurts: "use `transform: false`"}
+			if want := wants[r.Transform.Effect]; !strings.Contains(f.Statement, want) {
+				t.Errorf("power %v, noise %v: the transform %s, and the finding is %q", power, sd, r.Transform.Effect, f.Statement)
+			}
+		}
+	}
+}
+
+// Extreme values still give a report that is JSON, and one finding a topic.
 func TestDegenerate(t *testing.T) {
 	space := optimizertest.Cube(t, 2, 0, 1)
 	for name, f := range map[string]func([]float64, *rand.Rand) float64{

@@ -10,7 +10,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/optimizer/transform"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // fitUsed fits the model that the optimiser uses by default.
@@ -19,9 +18,9 @@ func (e *examination) fitUsed(ctx context.Context) (*surrogate.Model, error) {
 	return surrogate.Fit(ctx, surrogate.Observe(e.problem, e.encoding, o), o, nil, e.rand())
 }
 
-// fit fits a model with or without the transforms, for comparisons: to all values
-// as they are, where the optimiser may draw outliers in, which leaves no density
-// of them to compare.
+// fit fits a model with or without the transforms, for comparisons. It fits all
+// values as they are: the optimiser may clip outliers, and clipped values have no
+// density to compare.
 func (e *examination) fit(ctx context.Context, output, warp bool) (*surrogate.Model, error) {
 	o := surrogate.DefaultOptions()
 	o.Transform, o.Warp = output, warp
@@ -41,10 +40,7 @@ func (e *examination) rand() *rand.Rand {
 func (e *examination) values(d *surrogate.Data) []float64 {
 	values := make([]float64, len(d.Of))
 	for row, i := range d.Of {
-		values[row] = e.problem.Observations[i].Value
-		if e.problem.Direction == study.Maximize {
-			values[row] = -values[row]
-		}
+		values[row] = e.problem.Direction.Cost(e.problem.Observations[i].Value)
 	}
 	return values
 }

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -9,23 +10,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// Effect says what a part of the model does for its fit.
+// Effect is what a part of the model does for its fit.
 type Effect string
 
 // The effects of a part of the model.
 const (
 	Helps Effect = "helps"
 	Hurts Effect = "hurts"
-	// Neither says that the observations tell no difference.
+	// Neither means that the observations show no difference.
 	Neither Effect = "neither"
 )
 
-// Gain is what a part of the model is worth, in nats of log density of the values
-// in their own units.
+// Gain is the improvement that a part of the model brings, in nats of log density of
+// the values in their own units.
 type Gain struct {
 	// Evidence is the gain in log marginal likelihood over the same model without
-	// the part, and PerObservation its share of each observation. Alone is the
-	// gain where the model has no other transform.
+	// the part, and PerObservation that gain divided by the number of observations.
+	// Alone is the gain where the model has no other transform.
 	Evidence       float64 `json:"evidence"`
 	PerObservation float64 `json:"perObservation"`
 	Alone          float64 `json:"alone"`
@@ -45,14 +46,9 @@ const (
 	strongEvidence = 3 // log 20
 )
 
-// gains returns what the output transform and the input warping are worth.
-func (e *examination) gains() (transform, warp *Gain) {
-	return e.gain(e.full, e.noTransform, e.noWarp, e.plain), e.gain(e.full, e.noWarp, e.noTransform, e.plain)
-}
-
-// gain compares a model with one that lacks a part, and one that has this part
-// alone with one that has none. It is nil where a density is not finite.
-func (e *examination) gain(with, without, alone, none *surrogate.Model) *Gain {
+// gain compares a model with one that lacks a part, and a model that has only this
+// part with one that has none. It fails where a density is not finite.
+func (e *examination) gain(with, without, alone, none *surrogate.Model) (*Gain, error) {
 	n := float64(len(with.Data.Y))
 	g := &Gain{
 		Evidence: with.LogEvidence() - without.LogEvidence(),
@@ -65,7 +61,7 @@ func (e *examination) gain(with, without, alone, none *surrogate.Model) *Gain {
 	g.Predictive, g.SE = stat.MeanStdDev(differences, nil)
 	g.SE /= math.Sqrt(n)
 	if !finite(g.Evidence, g.Alone, g.Predictive, g.SE) {
-		return nil
+		return nil, errors.New("the values have no finite density under the model")
 	}
 	switch certain := certainErrors * g.SE; {
 	case g.Predictive > certain && g.Evidence > strongEvidence:
@@ -73,7 +69,7 @@ func (e *examination) gain(with, without, alone, none *surrogate.Model) *Gain {
 	case g.Predictive < -certain && g.Evidence < -strongEvidence:
 		g.Effect = Hurts
 	}
-	return g
+	return g, nil
 }
 
 // finite reports whether all the numbers are.

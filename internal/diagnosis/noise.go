@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"errors"
 	"math"
 	"slices"
 
@@ -10,8 +11,8 @@ import (
 // Noise compares the objective's noise with what its parameters do to it, in the
 // objective's units.
 type Noise struct {
-	// SD is the standard deviation that the model takes evaluations of one point
-	// to have: where it depends on the value, that at the median observation.
+	// SD is the model's standard deviation of evaluations of one point. Where it
+	// depends on the value, it is that at the median observation.
 	SD float64 `json:"sd"`
 	// Signal is the standard deviation of the model's mean over the space, and
 	// Share SD²/(SD² + Signal²): the noise's part of the variance of an evaluation
@@ -19,12 +20,12 @@ type Noise struct {
 	// of the replicates here.
 	Signal float64 `json:"signal"`
 	Share  float64 `json:"share"`
-	// AtMost is what Share may be: without replicates, noise and detail that the
-	// model could not learn look alike, and all that it does not predict of what it
-	// was not shown may be noise.
+	// AtMost is an upper bound of Share. Without replicates, noise cannot be told
+	// from detail that the model did not learn: everything that it fails to predict
+	// of left-out trials may be noise.
 	AtMost float64 `json:"atMost"`
-	// Replicates is what repeated evaluations say; nil where no point was
-	// evaluated twice.
+	// Replicates describes repeated evaluations; nil where no point was evaluated
+	// twice.
 	Replicates *Replicates `json:"replicates"`
 	// Best is the trial with the best value, Recommended the one that the study
 	// recommends, and Luck how far Best's value is from the model's mean there.
@@ -41,13 +42,12 @@ type Replicates struct {
 	SD float64 `json:"sd"`
 }
 
-// enough reports whether replicates say how large the noise is: with fewer, its
-// standard deviation is known to no better than a factor of two or so.
+// enough reports whether the replicates measure the noise. With fewer, its standard
+// deviation is known only to about a factor of two.
 func (r *Replicates) enough() bool { return r != nil && r.Evaluations-r.Points >= 4 }
 
-// noise compares the noise with the signal; nil where they are too large for a
-// number.
-func (e *examination) noise() *Noise {
+// noise compares the noise with the signal. It fails where they overflow.
+func (e *examination) noise() (*Noise, error) {
 	m := e.used
 	values, means := e.values(m.Data), m.GP.Mean(m.Data.X)
 	scale := m.GP.Hyperparameters().Noise
@@ -78,10 +78,13 @@ func (e *examination) noise() *Noise {
 	expected, _ := m.Data.Moments(means[best], 0)
 	n.Luck = math.Abs(expected - e.problem.Observations[m.Data.Of[best]].Value)
 	if !finite(n.SD, n.Signal, n.Share, n.AtMost, n.Luck) {
-		return nil
+		return nil, errTooLarge
 	}
-	return n
+	return n, nil
 }
+
+// errTooLarge says that a figure overflows.
+var errTooLarge = errors.New("the values are too large")
 
 // signal returns the standard deviation of the model's mean over the space.
 func (e *examination) signal() float64 {
@@ -110,7 +113,7 @@ func (e *examination) repeated(times int, values []float64) [][]float64 {
 	return slices.DeleteFunc(groups, func(g []float64) bool { return len(g) < times })
 }
 
-// replicates returns what repeated evaluations say, nil without any.
+// replicates summarises repeated evaluations; it returns nil if there are none.
 func (e *examination) replicates() *Replicates {
 	groups := e.repeated(2, e.values(e.used.Data))
 	if len(groups) == 0 {

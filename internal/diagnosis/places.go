@@ -9,15 +9,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/design"
 )
 
-// The space is surveyed at so many points, found among so many.
+// The number of points at which the space is surveyed, and of points tried for them.
 const (
 	surveyed    = 1024
 	surveyTries = 8 * surveyed
 )
 
-// survey returns up to surveyed different points of the space, evenly spread, that
-// satisfy its constraints, in the unit cube; nil where none is found. The error is
-// that of a space with too many parameters for a Sobol sequence.
+// survey returns up to surveyed distinct, evenly spread points of the space that
+// satisfy its constraints, in the unit cube, or nil if it finds none. It fails if
+// the space has too many parameters for a Sobol sequence.
 func survey(p *optimizer.Problem, encoding *optimizer.Encoding) (*mat.Dense, error) {
 	dim := encoding.Dim()
 	sequence, err := design.NewScrambledSobol(dim, p.Seed)

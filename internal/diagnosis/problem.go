@@ -10,9 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Problem returns what an optimiser knew of a study's ended trials, in the order
-// in which they ended. The error is that of a trial whose point does not belong to
-// the study's space.
+// Problem returns a study's ended trials as an optimiser sees them, in the order in
+// which they ended. It fails if a trial's point is not in the study's space.
 func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 	space, err := s.Space()
 	if err != nil {

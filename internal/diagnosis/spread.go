@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// Grouping says what the groups are whose spreads are compared.
+// Grouping is the kind of groups whose spreads are compared.
 type Grouping string
 
 // The groupings.
@@ -27,22 +28,22 @@ const (
 	ByResiduals Grouping = "residuals"
 )
 
-// The sizes of groups. A test of three values a group hears only of large
-// differences, but one of two hears of none: both lie equally far from their median.
+// The sizes of groups. With three values a group, a test detects only large
+// differences; with two it detects none, as both lie equally far from their median.
 const (
 	minReplicates = 3
 	minResiduals  = 5
 	maxGroups     = 4
 )
 
-// Significant is the P below which a test is taken to have found a difference.
+// Significant is the P below which a test counts as having found a difference.
 const Significant = 0.05
 
-// Heteroscedasticity is whether values spread equally everywhere.
+// Heteroscedasticity holds tests of whether values spread equally everywhere.
 type Heteroscedasticity struct {
 	Groups Grouping `json:"groups"`
-	// Raw are the tests of the values as they are, Transformed those after the
-	// output transform; nil where that leaves no test.
+	// Raw tests the values as they are, Transformed those after the output
+	// transform; it is nil where that leaves no test.
 	Raw         *Spread `json:"raw"`
 	Transformed *Spread `json:"transformed"`
 }
@@ -66,9 +67,10 @@ type Test struct {
 }
 
 // Differs reports whether either test finds a difference.
-func (s *Spread) Differs() bool {
-	return s.Levene.P < Significant || s.FlignerKilleen.P < Significant
-}
+func (s *Spread) Differs() bool { return s.least() < Significant }
+
+// least is the smaller P of the two tests.
+func (s *Spread) least() float64 { return min(s.Levene.P, s.FlignerKilleen.P) }
 
 // heteroscedasticity tests whether values spread equally everywhere. The error
 // says why there is no test.
@@ -81,12 +83,15 @@ func (e *examination) heteroscedasticity() (*Heteroscedasticity, error) {
 		h.Raw, err = compare(raw)
 	}
 	if h.Raw == nil {
+		if e.explained() < usefulModel {
+			return nil, fmt.Errorf("%w, or 2 points evaluated %d times", errWeakModel, minReplicates)
+		}
 		h.Groups = ByResiduals
 		raw, transformed = residuals(e.noTransform), residuals(e.full)
 		h.Raw, err = compare(raw)
 	}
 	if err != nil {
-		return nil, errors.New("the values spread too little")
+		return nil, errors.New("the values hardly vary")
 	}
 	h.Transformed, _ = compare(transformed) // nil where there is no test
 	return h, nil

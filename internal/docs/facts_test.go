@@ -146,17 +146,19 @@ func TestMetricsAreListed(t *testing.T) {
 	}
 }
 
+// TestSettingsAreListed holds the page of the optimiser against its settings and the
+// registry of algorithms.
 func TestSettingsAreListed(t *testing.T) {
 	var want [][]string
 	for _, s := range hebo.Settings() {
 		want = append(want, []string{"`" + s.Name + "`", fmt.Sprintf("`%v`", s.Default), accepted(s), s.Doc})
 	}
-	if diff := cmp.Diff(want, table(t, "docs/study-file.md", "settings of hebo")); diff != "" {
-		t.Errorf("docs/study-file.md lists (+) other settings than hebo has (-):\n%s", diff)
+	if diff := cmp.Diff(want, table(t, "docs/optimiser.md", "settings of hebo")); diff != "" {
+		t.Errorf("docs/optimiser.md lists (+) other settings than hebo has (-):\n%s", diff)
 	}
 	for _, name := range registry.Names() {
-		if !strings.Contains(read(t, "docs/study-file.md"), "`"+name+"`: ") {
-			t.Errorf("docs/study-file.md does not describe the algorithm %s", name)
+		if !strings.Contains(read(t, "docs/optimiser.md"), "| `"+name+"`") {
+			t.Errorf("docs/optimiser.md does not describe the algorithm %s", name)
 		}
 	}
 }

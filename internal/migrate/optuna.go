@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -66,7 +67,7 @@ func Optuna(ctx context.Context, path string, o OptunaOptions) (_ *Result, err e
 		return nil, fmt.Errorf("%w: no trial of study %q has parameters", ErrSource, name)
 	}
 	s.Spec.Parameters = space
-	s.Spec.Initial = bestPoints(r, trials, space, s.Spec.Objective.Direction == study.Maximize, o.Initial)
+	s.Spec.Initial = bestPoints(r, trials, space, s.Spec.Objective.Direction, o.Initial)
 	s.Spec.Budget.MaxTrials = max(len(trials), len(s.Spec.Initial))
 	s.Spec.Trial.Command = []string{"python", "train.py", "${args}"}
 	r.note("write your program into spec.trial.command: Optuna keeps none. It reports its objective as %q", optunaMetric)
@@ -194,17 +195,10 @@ func readTrials(ctx context.Context, db *sql.DB, id int64) ([]*optunaTrial, erro
 }
 
 // bestPoints are the points of the n best trials that the space can hold.
-func bestPoints(r *Result, trials []*optunaTrial, space []study.Parameter, maximize bool, n int) []map[string]any {
+func bestPoints(r *Result, trials []*optunaTrial, space []study.Parameter, direction study.Direction, n int) []map[string]any {
 	done := slices.DeleteFunc(slices.Clone(trials), func(t *optunaTrial) bool { return t.value == nil })
 	slices.SortStableFunc(done, func(a, b *optunaTrial) int {
-		switch {
-		case *a.value == *b.value:
-			return 0
-		case (*a.value < *b.value) != maximize:
-			return -1
-		default:
-			return 1
-		}
+		return cmp.Compare(direction.Cost(*a.value), direction.Cost(*b.value))
 	})
 	var points []map[string]any
 	for _, t := range done {

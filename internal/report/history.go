@@ -4,7 +4,6 @@ package report
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -41,17 +40,13 @@ func NewHistory(trials []record.Trial, direction study.Direction) History {
 		}
 	}
 	slices.SortStableFunc(done, func(a, b *record.Trial) int { return cmp.Compare(a.Ended, b.Ended) })
-	better := math.Min
-	if direction == study.Maximize {
-		better = math.Max
-	}
 	h := History{Evaluations: len(done)}
 	for i, t := range done {
 		switch {
 		case t.State == study.TrialCompleted && t.Value != nil:
 			best := *t.Value
-			if n := len(h.Best); n > 0 {
-				best = better(best, h.Best[n-1])
+			if n := len(h.Best); n > 0 && !direction.Better(best, h.Best[n-1]) {
+				best = h.Best[n-1]
 			}
 			h.Trials = append(h.Trials, t.Number)
 			h.Places = append(h.Places, i+1)

@@ -200,7 +200,7 @@ func onward(r *local.Result, file string) string {
 	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
 	var change string
 	switch {
-	case goal != nil && r.Best != nil && reached(*goal, *r.Best.Value, spec.Objective.Direction):
+	case goal != nil && r.Best != nil && !spec.Objective.Direction.Better(*goal, *r.Best.Value):
 		change = "set a stricter objective.goal, or none,"
 	case status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
@@ -210,13 +210,6 @@ func onward(r *local.Result, file string) string {
 		return "nothing is left to evaluate: widen the parameters under another metadata.name"
 	}
 	return change + " in " + file + " and run it again to go on"
-}
-
-func reached(goal, value float64, direction study.Direction) bool {
-	if direction == study.Maximize {
-		return value >= goal
-	}
-	return value <= goal
 }
 
 // DefaultState is where a study's state is kept unless somebody says otherwise.

@@ -14,7 +14,7 @@ import (
 )
 
 // Pool is the pool that the suite works in.
-const Pool = "default"
+const Pool = study.DefaultPool
 
 // patience bounds every wait of the suite that should succeed, quiet every wait
 // for something that should not come.

@@ -137,57 +137,57 @@ type Options struct {
 // Settings returns the settings with HEBO's defaults.
 func Settings() setting.Set {
 	return setting.Set{
-		{Name: "warp", Default: false, Doc: "Warp each numeric parameter by a Kumaraswamy function whose shape is learnt: for objectives that change faster at one end of a range."},
-		{Name: "transform", Default: true, Doc: "Learn a power transform (Box-Cox or Yeo-Johnson) that makes the outcomes look normal; else they are standardised."},
+		{Name: "warp", Default: false, Doc: "Warp parameters (Kumaraswamy), for objectives that change fast near a bound."},
+		{Name: "transform", Default: true, Doc: "Transform outcomes to look normal (Box-Cox or Yeo-Johnson)."},
 		{
 			Name: "kernel", Default: string(surrogate.Matern52), Choices: []string{string(surrogate.Matern32), string(surrogate.Matern52)},
-			Doc: "The covariance function: Matérn, once or twice differentiable.",
+			Doc: "Matérn kernel of the model, differentiable once (3/2) or twice (5/2).",
 		},
 		{
 			Name: "lengthscales", Default: string(surrogate.LengthscalesScaled),
 			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesShort), string(surrogate.LengthscalesFlat)},
-			Doc:     "What distances within which outcomes are alike are expected: ones that grow with the root of the number of parameters, short ones whatever that number is, or any, as in HEBO.",
+			Doc:     "Prior on the lengthscales: scaled with the dimension, short, or flat.",
 		},
 		{
 			Name: "fit", Default: string(FitWarm), Choices: []string{string(FitWarm), string(FitFull), string(FitDoubling)},
-			Doc: "How hard the model's hyperparameters are searched for: in a few steps from those of the last request, or from several places, each time or whenever the evaluations have doubled, which takes longer and pays for smooth objectives that are evaluated in batches.",
+			Doc: "How thoroughly each request searches for the model's hyperparameters.",
 		},
-		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn one, for trends."},
+		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn kernel, for trends."},
 		{
 			Name: "initial", Default: 0, Min: 0, Max: 10000,
-			Doc: "Trials of the initial design, initial points included; 0 means one more than there are parameters, within a quarter of the budget, and at least 4.",
+			Doc: "Trials of the initial design; 0 derives it from parameters and budget.",
 		},
 		{
 			Name: "fantasy", Default: string(Believer), Choices: []string{
 				string(Believer), string(Draws), string(LiarMin), string(LiarMean), string(LiarMax), string(Penalty), string(Thompson), string(None),
 			},
-			Doc: "How points that are being evaluated count: with the posterior mean for a value, with draws from the posterior, with the lowest, mean or highest value so far, by a penalty around them, by Thompson sampling, or not at all.",
+			Doc: "How points that are still being evaluated enter the model.",
 		},
-		{Name: "draws", Default: 16, Min: 1, Max: 256, Doc: "Draws of the values of pending points, for fantasy: draws."},
+		{Name: "draws", Default: 16, Min: 1, Max: 256, Doc: "Number of draws, for fantasy: draws."},
 		{
 			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB), string(Portfolio), string(MACE)},
-			Doc: "What a point is chosen by: the log of the expected improvement or of the probability of one, the upper confidence bound, the first with the bound for every fourth trial (portfolio), or the Pareto front of all three (mace).",
+			Doc: "Acquisition function that chooses the points.",
 		},
-		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Standard deviations that are added to the mean, for acquisition: ucb, portfolio and mace; 0 means HEBO's schedule, which rises slowly with the number of evaluations."},
-		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Points among which the search for the best acquisition begins."},
-		{Name: "restarts", Default: 4, Min: 0, Max: 64, Doc: "Candidates from which the search climbs on; with 0 the best candidate is taken."},
-		{Name: "robust", Default: true, Doc: "Add noise to the acquisition functions, drawn anew for each candidate, so that none wins by a detail of the model; for acquisition: mace."},
-		{Name: "population", Default: 100, Min: 4, Max: 1000, Doc: "Points of a generation in the search for the Pareto front, for acquisition: mace."},
-		{Name: "generations", Default: 100, Min: 1, Max: 1000, Doc: "Generations of that search."},
+		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Weight of uncertainty for ucb, portfolio and mace; 0 is HEBO's schedule."},
+		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Number of points from which the search of the acquisition function starts."},
+		{Name: "restarts", Default: 4, Min: 0, Max: 64, Doc: "Number of candidates that a local search improves; 0 takes the best as it is."},
+		{Name: "robust", Default: true, Doc: "Add random noise to the acquisition functions, for acquisition: mace."},
+		{Name: "population", Default: 100, Min: 4, Max: 1000, Doc: "Population of the search for the Pareto front, for acquisition: mace."},
+		{Name: "generations", Default: 100, Min: 1, Max: 1000, Doc: "Generations of the search for the Pareto front, for acquisition: mace."},
 		{
 			Name: "failures", Default: string(surrogate.FailuresModel),
 			Choices: []string{string(surrogate.FailuresModel), string(surrogate.FailuresWorst), string(surrogate.FailuresIgnore)},
-			Doc:     "How failed and infeasible evaluations count: by a model of where evaluations complete, whose probability the acquisition function is multiplied by; with the worst value so far; or not at all.",
+			Doc:     "How failed evaluations count: a model of failure, the worst value, not at all.",
 		},
-		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters are held on to: after n evaluations they count to the power of this over n; 0 means a tenth of the budget."},
-		{Name: "trustRegion", Default: false, Doc: "Choose every second point within a box around the best one that grows with success and shrinks without (as in TuRBO): for objectives of many parameters and narrow valleys; not for acquisition: mace, fantasy: thompson, and small finite spaces."},
-		{Name: "escape", Default: false, Doc: "Draw every second point at random while the search has contracted: evaluations are noisy, and half of the latest 16 points were practically where others had been. Of n trials at most 2√n are drawn so. For objectives with plateaus and several basins; not for finite spaces."},
-		{Name: "plateaus", Default: true, Doc: "Keep away from places where three points or more, within a twentieth of each parameter's range, gave exactly the same value, and no more gave others: the objective, an accuracy for instance, is flat around there. Not for acquisition: mace, fantasy: thompson, and small finite spaces."},
+		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters keep weight; 0 is a tenth of the budget."},
+		{Name: "trustRegion", Default: false, Doc: "Choose every second point near the best one (TuRBO), for narrow valleys."},
+		{Name: "escape", Default: false, Doc: "Draw every second point at random once a noisy search has contracted."},
+		{Name: "plateaus", Default: true, Doc: "Avoid places where several nearby points gave exactly the same value."},
 		{
 			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
-			Doc: "Whether evaluations of one point differ. With auto that is learnt from points that were evaluated twice, which in a finite space only other programs tell; with yes, and replicate, points of a finite space are evaluated again, too, and after the last one has been the study goes on; with no, the best value is the one that is recommended; while nothing tells in a finite space, value and model count alike.",
+			Doc: "Whether repeated evaluations of one point differ; auto finds out.",
 		},
-		{Name: "replicate", Default: true, Doc: "Evaluate good points again where evaluations are noisy and no other point promises a tenth more, to tell the good from the lucky, three evaluations of ten at most; to learn whether they are, one is evaluated twice after 8 evaluations, and while no two differ another one after 32, 128 and so on."},
+		{Name: "replicate", Default: true, Doc: "When evaluations are noisy, re-evaluate promising points (at most 30%)."},
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Recommend returns the completed evaluation whose posterior mean is best: of a
@@ -98,18 +97,17 @@ func mixtureSD(p, value, mean, sd float64) float64 {
 
 // bestValue returns the first observation with the best value, nil if none completed.
 func bestValue(p *optimizer.Problem) *optimizer.Recommendation {
-	var best *optimizer.Recommendation
-	for _, o := range p.Observations {
-		if o.Outcome != optimizer.OutcomeCompleted {
-			continue
-		}
-		better := best == nil || o.Value < best.Mean
-		if best != nil && p.Direction == study.Maximize {
-			better = o.Value > best.Mean
-		}
-		if better {
-			best = &optimizer.Recommendation{Trial: o.Trial, Mean: o.Value, Point: o.Point}
+	values := make([]float64, len(p.Observations))
+	for i, o := range p.Observations {
+		values[i] = math.NaN()
+		if o.Outcome == optimizer.OutcomeCompleted {
+			values[i] = o.Value
 		}
 	}
-	return best
+	best := p.Direction.Best(values)
+	if best < 0 {
+		return nil
+	}
+	o := p.Observations[best]
+	return &optimizer.Recommendation{Trial: o.Trial, Mean: o.Value, Point: o.Point}
 }

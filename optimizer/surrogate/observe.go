@@ -28,7 +28,7 @@ type Data struct {
 	Completed int
 
 	encoding  *optimizer.Encoding
-	sign      float64
+	direction study.Direction
 	transform transform.Transform
 	// plain are the same data without a power transform, nil where that is what
 	// these are.
@@ -42,16 +42,13 @@ type Data struct {
 // Observe reads a problem's observations, MaxPoints of them at most. Failed and
 // infeasible ones have the worst value of the completed ones, or are left out.
 func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Data {
-	d := &Data{encoding: encoding, sign: 1}
-	if p.Direction == study.Maximize {
-		d.sign = -1
-	}
+	d := &Data{encoding: encoding, direction: p.Direction}
 	values := make([]float64, len(p.Observations))
 	worst := math.Inf(-1)
 	for i, o := range p.Observations {
 		values[i] = math.Inf(1)
 		if o.Outcome == optimizer.OutcomeCompleted {
-			values[i] = min(max(d.sign*o.Value, -math.MaxFloat64), math.MaxFloat64)
+			values[i] = min(max(d.direction.Cost(o.Value), -math.MaxFloat64), math.MaxFloat64)
 			worst = max(worst, values[i])
 			d.Completed++
 		}
@@ -186,5 +183,5 @@ func selection(values []float64, limit int) []int {
 // and direction, where the model's are mean and the root of variance.
 func (d *Data) Moments(mean, variance float64) (m, sd float64) {
 	m, sd = d.transform.Moments(mean, math.Sqrt(variance))
-	return d.sign * m, sd
+	return d.direction.Cost(m), sd
 }

@@ -118,7 +118,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 	a := job.Assignment
 	s, err := newSession(job, e.options.Logger)
 	if err != nil {
-		return evaluation.Failed(evaluation.ReasonCommand, err.Error())
+		return evaluation.Failed(messaging.ReasonCommand, err.Error())
 	}
 	run := e.runProcess
 	if a.Run.Mode == study.ModeStream {
@@ -128,7 +128,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 	}
 	ending, err := run(ctx, s)
 	if err != nil {
-		ending = evaluation.Failed(evaluation.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
+		ending = evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 		ending.Checkpoint = a.Checkpoint
 	}
 	return ending

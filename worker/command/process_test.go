@@ -37,22 +37,22 @@ func TestWhatAProgramSays(t *testing.T) {
 		{"half a last line", say + `printf 'loss 3 '; printf %s "$(report 0.5)"`, messaging.OutcomeCompleted, 0.5, "", nil},
 		{"in the report file", `echo '{"fantasia": {"metrics": {"error": 0.5}}}' >> $FANTASIA_REPORT`, messaging.OutcomeCompleted, 0.5, "", nil},
 		{"half a line in the report file", `printf %s '{"fantasia": {"metrics": {"error": 0.5}}}' >> $FANTASIA_REPORT`, messaging.OutcomeCompleted, 0.5, "", nil},
-		{"NaN", say + `report NaN`, messaging.OutcomeInfeasible, 0, evaluation.ReasonDiverged, []string{`"error" is NaN`}},
-		{"infinity", say + `report Infinity`, messaging.OutcomeInfeasible, 0, evaluation.ReasonDiverged, []string{"+Inf"}},
-		{"nothing", `true`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, []string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
-		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, []string{`no "error"; saw "val_error"; see `}},
-		{"garbage", `echo hello; echo hello`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, []string{`saw no report in 2 lines (12 bytes) of output`, "hello"}},
-		{"half a report", `printf '{"fantasia": {"metrics": {"er'`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, []string{"cannot be read", "closing brace"}},
-		{"a report on stderr is none", say + `report 0.5 >&2`, messaging.OutcomeFailed, 0, evaluation.ReasonNoValue, nil},
-		{"an exit code", say + `report 0.5; echo boom >&2; exit 3`, messaging.OutcomeFailed, 0, evaluation.ReasonExit, []string{"exit code 3", "stderr.log", "boom"}},
-		{"last words on stdout", `echo boom; exit 3`, messaging.OutcomeFailed, 0, evaluation.ReasonExit, []string{"boom"}},
-		{"a signal", `kill -SEGV $$`, messaging.OutcomeFailed, 0, evaluation.ReasonSignal, []string{"signal 11"}},
-		{"infeasible", `echo '{"fantasia": {"infeasible": "out of memory"}}'; exec sleep 60`, messaging.OutcomeInfeasible, 0, evaluation.ReasonInfeasible, []string{"out of memory"}},
-		{"infeasible and an exit code", `echo '{"fantasia": {"infeasible": "no"}}'; exit 1`, messaging.OutcomeInfeasible, 0, evaluation.ReasonInfeasible, nil},
-		{"retry", `echo '{"fantasia": {"retry": "preempted"}}'; exec sleep 60`, messaging.OutcomeHandedBack, 0, evaluation.ReasonRetry, []string{"preempted"}},
-		{"an error that it reports", `echo '{"fantasia": {"error": "bad luck"}}'; exec sleep 60`, messaging.OutcomeFailed, 0, evaluation.ReasonReported, []string{"bad luck"}},
+		{"NaN", say + `report NaN`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged, []string{`"error" is NaN`}},
+		{"infinity", say + `report Infinity`, messaging.OutcomeInfeasible, 0, messaging.ReasonDiverged, []string{"+Inf"}},
+		{"nothing", `true`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
+		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; saw "val_error"; see `}},
+		{"garbage", `echo hello; echo hello`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`saw no report in 2 lines (12 bytes) of output`, "hello"}},
+		{"half a report", `printf '{"fantasia": {"metrics": {"er'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"cannot be read", "closing brace"}},
+		{"a report on stderr is none", say + `report 0.5 >&2`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, nil},
+		{"an exit code", say + `report 0.5; echo boom >&2; exit 3`, messaging.OutcomeFailed, 0, messaging.ReasonExit, []string{"exit code 3", "stderr.log", "boom"}},
+		{"last words on stdout", `echo boom; exit 3`, messaging.OutcomeFailed, 0, messaging.ReasonExit, []string{"boom"}},
+		{"a signal", `kill -SEGV $$`, messaging.OutcomeFailed, 0, messaging.ReasonSignal, []string{"signal 11"}},
+		{"infeasible", `echo '{"fantasia": {"infeasible": "out of memory"}}'; exec sleep 60`, messaging.OutcomeInfeasible, 0, messaging.ReasonInfeasible, []string{"out of memory"}},
+		{"infeasible and an exit code", `echo '{"fantasia": {"infeasible": "no"}}'; exit 1`, messaging.OutcomeInfeasible, 0, messaging.ReasonInfeasible, nil},
+		{"retry", `echo '{"fantasia": {"retry": "preempted"}}'; exec sleep 60`, messaging.OutcomeHandedBack, 0, messaging.ReasonRetry, []string{"preempted"}},
+		{"an error that it reports", `echo '{"fantasia": {"error": "bad luck"}}'; exec sleep 60`, messaging.OutcomeFailed, 0, messaging.ReasonReported, []string{"bad luck"}},
 		{"done, which is of stream mode", say + `echo '{"fantasia": {"done": true}}'; sleep 0.05; report 0.5`, messaging.OutcomeCompleted, 0.5, "", nil},
-		{"exit 75", say + `report 0.5; exit 75`, messaging.OutcomeHandedBack, 0, evaluation.ReasonRetry, []string{"75"}},
+		{"exit 75", say + `report 0.5; exit 75`, messaging.OutcomeHandedBack, 0, messaging.ReasonRetry, []string{"75"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +116,7 @@ func TestMetricsPattern(t *testing.T) {
 	}
 	a = shell(`echo val_err: 0.5`)
 	a.Run.Metrics = &study.Metrics{Pattern: `val_err=(?P<error>\S+)`}
-	want(t, evaluate(t, a), messaging.OutcomeFailed, evaluation.ReasonNoValue, "no match of metrics.pattern")
+	want(t, evaluate(t, a), messaging.OutcomeFailed, messaging.ReasonNoValue, "no match of metrics.pattern")
 }
 
 func TestMetricsFile(t *testing.T) {
@@ -127,11 +127,11 @@ func TestMetricsFile(t *testing.T) {
 		parts              []string
 	}{
 		{"a file", `mkdir $FANTASIA_TRIAL_DIR/out; echo '{"error": 0.5, "name": "x"}' > $FANTASIA_TRIAL_DIR/out/m.json`, "out/m.json", messaging.OutcomeCompleted, "", nil},
-		{"NaN", `echo '{"error": NaN}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeInfeasible, evaluation.ReasonDiverged, nil},
-		{"none", `true`, "m.json", messaging.OutcomeFailed, evaluation.ReasonNoValue, []string{"m.json does not exist"}},
-		{"no object", `echo 0.5 > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, evaluation.ReasonNoValue, []string{"not a JSON object"}},
-		{"outside of the folder", `true`, "../../../../../m.json", messaging.OutcomeFailed, evaluation.ReasonNoValue, []string{"not below"}},
-		{"a pipe without a writer", `mkfifo $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, evaluation.ReasonNoValue, nil},
+		{"NaN", `echo '{"error": NaN}' > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeInfeasible, messaging.ReasonDiverged, nil},
+		{"none", `true`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"m.json does not exist"}},
+		{"no object", `echo 0.5 > $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"not a JSON object"}},
+		{"outside of the folder", `true`, "../../../../../m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{"not below"}},
+		{"a pipe without a writer", `mkfifo $FANTASIA_TRIAL_DIR/m.json`, "m.json", messaging.OutcomeFailed, messaging.ReasonNoValue, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -253,7 +253,7 @@ func TestProgramsThatCannotBeStarted(t *testing.T) {
 		{"a bad pattern", pattern, "metrics pattern"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			want(t, evaluate(t, tt.a), messaging.OutcomeFailed, evaluation.ReasonCommand, tt.part)
+			want(t, evaluate(t, tt.a), messaging.OutcomeFailed, messaging.ReasonCommand, tt.part)
 		})
 	}
 }
@@ -308,7 +308,7 @@ func TestStopReachesTheWholeGroup(t *testing.T) {
 	a := helper(t, "stubborn")
 	a.Run.Grace = study.Duration(100 * time.Millisecond)
 	ending, first := stopAfterFirst(t, newEvaluator(t, nil), a, evaluation.ErrTimeout, false)
-	want(t, ending, messaging.OutcomeTimeout, evaluation.ReasonTimeout, "timeout")
+	want(t, ending, messaging.OutcomeTimeout, messaging.ReasonTimeout, "timeout")
 	gone(t, int(first["pid"]))
 }
 
@@ -316,7 +316,7 @@ func TestKillEndsTheGrace(t *testing.T) {
 	a := helper(t, "stubborn")
 	a.Run.Grace = study.Duration(time.Hour)
 	ending, first := stopAfterFirst(t, newEvaluator(t, nil), a, evaluation.ErrLeaving, true)
-	want(t, ending, messaging.OutcomeHandedBack, evaluation.ReasonLeaving)
+	want(t, ending, messaging.OutcomeHandedBack, messaging.ReasonLeaving)
 	gone(t, int(first["pid"]))
 }
 
@@ -325,7 +325,7 @@ func TestWhatIsLeftOfTheGroupIsKilled(t *testing.T) {
 	j := job(helper(t, "stubborn", "ORPHAN=1"))
 	seen := watch(&j)
 	ending := newEvaluator(t, nil).Evaluate(t.Context(), j)
-	want(t, ending, messaging.OutcomeFailed, evaluation.ReasonSignal, "signal 9")
+	want(t, ending, messaging.OutcomeFailed, messaging.ReasonSignal, "signal 9")
 	gone(t, int((<-seen.first)["pid"]))
 }
 
@@ -363,7 +363,7 @@ func TestGraceIsForTheWholeGroup(t *testing.T) {
 	a := shell(`/bin/sh -c 'trap "sleep 0.2; echo {\\\"fantasia\\\": {\\\"checkpoint\\\": \\\"step-9\\\"}}; exit" TERM; ` +
 		`echo {\"fantasia\": {\"metrics\": {\"error\": 1}}}; while :; do sleep 0.05; done'; true`)
 	ending, _ := stopAfterFirst(t, newEvaluator(t, nil), a, evaluation.ErrLeaving, false)
-	want(t, ending, messaging.OutcomeHandedBack, evaluation.ReasonLeaving)
+	want(t, ending, messaging.OutcomeHandedBack, messaging.ReasonLeaving)
 	if ending.Checkpoint != "step-9" {
 		t.Errorf("checkpoint %q, want step-9", ending.Checkpoint)
 	}

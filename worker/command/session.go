@@ -173,14 +173,14 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 		return s.value(c)
 	case exited.code == exitRetry:
 		return evaluation.Ending{Outcome: messaging.OutcomeHandedBack, Failure: &messaging.Failure{
-			Reason: evaluation.ReasonRetry, Message: fmt.Sprintf("the program asked for a retry (exit code %d)", exitRetry),
+			Reason: messaging.ReasonRetry, Message: fmt.Sprintf("the program asked for a retry (exit code %d)", exitRetry),
 		}}
 	case exited.stuck:
-		return evaluation.Failed(evaluation.ReasonSignal, "the program does not end, not even when killed")
+		return evaluation.Failed(messaging.ReasonSignal, "the program does not end, not even when killed")
 	case exited.signal != 0:
-		return evaluation.Failed(evaluation.ReasonSignal, withWords(fmt.Sprintf("killed by signal %d (%s); see %s", int(exited.signal), exited.signal, c.stderr.path), c))
+		return evaluation.Failed(messaging.ReasonSignal, withWords(fmt.Sprintf("killed by signal %d (%s); see %s", int(exited.signal), exited.signal, c.stderr.path), c))
 	case exited.code != 0:
-		return evaluation.Failed(evaluation.ReasonExit, withWords(fmt.Sprintf("exit code %d; see %s", exited.code, c.stderr.path), c))
+		return evaluation.Failed(messaging.ReasonExit, withWords(fmt.Sprintf("exit code %d; see %s", exited.code, c.stderr.path), c))
 	default:
 		return s.value(c)
 	}
@@ -192,7 +192,7 @@ func (s *session) value(c *capture) evaluation.Ending {
 	value, ok := s.collector.Value()
 	switch {
 	case !ok:
-		return evaluation.Failed(evaluation.ReasonNoValue, withWords(s.missing(metric, c), c))
+		return evaluation.Failed(messaging.ReasonNoValue, withWords(s.missing(metric, c), c))
 	case !report.Finite(value):
 		return evaluation.Diverged(metric, value)
 	default:

@@ -54,11 +54,11 @@ func TestStreamEndings(t *testing.T) {
 		reason  string
 		parts   []string
 	}{
-		{"infeasible", messaging.OutcomeInfeasible, evaluation.ReasonInfeasible, []string{"too big"}},
-		{"error", messaging.OutcomeFailed, evaluation.ReasonReported, []string{"bad luck"}},
-		{"nothing", messaging.OutcomeFailed, evaluation.ReasonNoValue, []string{`no "error"`}},
-		{"die", messaging.OutcomeFailed, evaluation.ReasonExit, []string{"exit code 3", "boom"}},
-		{"leave", messaging.OutcomeFailed, evaluation.ReasonReported, []string{"ended before it was done"}},
+		{"infeasible", messaging.OutcomeInfeasible, messaging.ReasonInfeasible, []string{"too big"}},
+		{"error", messaging.OutcomeFailed, messaging.ReasonReported, []string{"bad luck"}},
+		{"nothing", messaging.OutcomeFailed, messaging.ReasonNoValue, []string{`no "error"`}},
+		{"die", messaging.OutcomeFailed, messaging.ReasonExit, []string{"exit code 3", "boom"}},
+		{"leave", messaging.OutcomeFailed, messaging.ReasonReported, []string{"ended before it was done"}},
 		{"done and die", messaging.OutcomeCompleted, "", nil},
 	} {
 		t.Run(tt.do, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestCancelKillsAStream(t *testing.T) {
 	before := e.Evaluate(t.Context(), job(streamed(t, 1, "")))
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, evaluation.ErrTimeout)
 	defer cancel()
-	want(t, e.Evaluate(ctx, job(streamed(t, 2, "hang"))), messaging.OutcomeTimeout, evaluation.ReasonTimeout)
+	want(t, e.Evaluate(ctx, job(streamed(t, 2, "hang"))), messaging.OutcomeTimeout, messaging.ReasonTimeout)
 	gone(t, int(before.Metrics["pid"]))
 	want(t, e.Evaluate(t.Context(), job(streamed(t, 3, ""))), messaging.OutcomeCompleted, "")
 }
@@ -93,13 +93,13 @@ func TestChildThatDoesNotRead(t *testing.T) {
 	a.ParameterOrder = []string{"x"}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, evaluation.ErrCancelled)
 	defer cancel()
-	want(t, newEvaluator(t, nil).Evaluate(ctx, job(a)), messaging.OutcomeCancelled, evaluation.ReasonCancelled)
+	want(t, newEvaluator(t, nil).Evaluate(ctx, job(a)), messaging.OutcomeCancelled, messaging.ReasonCancelled)
 }
 
 func TestStreamThatCannotBeStarted(t *testing.T) {
 	a := streamed(t, 1, "")
 	a.Run.Command = []string{"no-such-program"}
-	want(t, evaluate(t, a), messaging.OutcomeFailed, evaluation.ReasonCommand, "no-such-program")
+	want(t, evaluate(t, a), messaging.OutcomeFailed, messaging.ReasonCommand, "no-such-program")
 }
 
 func BenchmarkStreamTrial(b *testing.B) {

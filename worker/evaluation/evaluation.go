@@ -20,28 +20,6 @@ var (
 	ErrLeaving = errors.New("the worker is leaving")
 )
 
-// The values of messaging.Failure.Reason that workers write.
-const (
-	ReasonCommand    = "command"    // the program could not be started
-	ReasonExit       = "exit"       // it ended with another exit code than 0
-	ReasonSignal     = "signal"     // a signal killed it
-	ReasonNoValue    = "no-value"   // it ended well and reported no value
-	ReasonReported   = "reported"   // it said itself that it failed
-	ReasonTimeout    = "timeout"    // it ran too long
-	ReasonInfeasible = "infeasible" // it said that the point cannot be evaluated
-	ReasonDiverged   = "diverged"   // its value is NaN or infinite
-	ReasonRetry      = "retry"      // it asked to be run again
-	ReasonLeaving    = "leaving"    // the worker left
-	ReasonCancelled  = "cancelled"  // the leader wanted it no more
-	ReasonPanic      = "panic"      // a Go function panicked
-	ReasonClient     = "client"     // the training code fell silent, or never took it
-	ReasonInvalid    = "invalid"    // its result cannot be sent
-	ReasonPreempted  = "preempted"  // the cluster took its pod away
-	ReasonMemory     = "memory"     // it was killed for its memory
-	ReasonStart      = "start"      // its pod did not start
-	ReasonLog        = "log"        // its pod's log could not be read to the end
-)
-
 // Job is one attempt to evaluate.
 type Job struct {
 	Assignment *messaging.Assignment
@@ -58,8 +36,12 @@ type Job struct {
 	Kill <-chan struct{}
 }
 
-// Ending is how an evaluation ended. The fields are those of messaging.Result.
+// Ending is how an evaluation ended. The fields are those of messaging.Result, but
+// for Kept.
 type Ending struct {
+	// Kept says that the evaluation goes on without its worker, for the next process
+	// of the same name to recover: it has no result yet.
+	Kept       bool
 	Outcome    messaging.Outcome
 	Value      *float64
 	Metrics    map[string]float64
@@ -89,10 +71,6 @@ type Gate interface {
 	// shall take none any more; stop is called once the slot has one, or none.
 	Await(ctx context.Context) (wanted context.Context, stop func(), err error)
 }
-
-// OutcomeKept is the outcome of an evaluation that goes on without its worker, for
-// the next process of the same name to recover: it has no result yet.
-const OutcomeKept messaging.Outcome = "kept"
 
 // Keeper knows evaluations that outlive the worker's process. Its methods are
 // safe for concurrent use.
@@ -131,10 +109,10 @@ func Stopped(ctx context.Context) error {
 func StopEnding(cause error) Ending {
 	switch {
 	case errors.Is(cause, ErrTimeout):
-		return Ending{Outcome: messaging.OutcomeTimeout, Failure: &messaging.Failure{Reason: ReasonTimeout, Message: cause.Error()}}
+		return Ending{Outcome: messaging.OutcomeTimeout, Failure: &messaging.Failure{Reason: messaging.ReasonTimeout, Message: cause.Error()}}
 	case errors.Is(cause, ErrCancelled):
-		return Ending{Outcome: messaging.OutcomeCancelled, Failure: &messaging.Failure{Reason: ReasonCancelled, Message: cause.Error()}}
+		return Ending{Outcome: messaging.OutcomeCancelled, Failure: &messaging.Failure{Reason: messaging.ReasonCancelled, Message: cause.Error()}}
 	default:
-		return Ending{Outcome: messaging.OutcomeHandedBack, Failure: &messaging.Failure{Reason: ReasonLeaving, Message: cause.Error()}}
+		return Ending{Outcome: messaging.OutcomeHandedBack, Failure: &messaging.Failure{Reason: messaging.ReasonLeaving, Message: cause.Error()}}
 	}
 }

@@ -27,7 +27,7 @@ func (f Func) Close(context.Context) error { return nil }
 func (f Func) Evaluate(ctx context.Context, job Job) (ending Ending) {
 	defer func() {
 		if p := recover(); p != nil {
-			ending = Failed(ReasonPanic, fmt.Sprintf("the evaluation panicked: %v", p))
+			ending = Failed(messaging.ReasonPanic, fmt.Sprintf("the evaluation panicked: %v", p))
 		}
 	}()
 	value, err := f(ctx, job.Assignment.Parameters, job)
@@ -35,7 +35,7 @@ func (f Func) Evaluate(ctx context.Context, job Job) (ending Ending) {
 		return StopEnding(cause)
 	}
 	if err != nil {
-		return Failed(ReasonReported, err.Error())
+		return Failed(messaging.ReasonReported, err.Error())
 	}
 	metric := job.Assignment.Objective.Metric
 	if math.IsNaN(value) || math.IsInf(value, 0) {
@@ -52,6 +52,6 @@ func Failed(reason, message string) Ending {
 // Diverged is the ending of an evaluation whose value is not finite.
 func Diverged(metric string, value float64) Ending {
 	return Ending{Outcome: messaging.OutcomeInfeasible, Failure: &messaging.Failure{
-		Reason: ReasonDiverged, Message: fmt.Sprintf("%q is %v: the evaluation diverged", metric, value),
+		Reason: messaging.ReasonDiverged, Message: fmt.Sprintf("%q is %v: the evaluation diverged", metric, value),
 	}}
 }

@@ -29,14 +29,14 @@ func TestFuncEndings(t *testing.T) {
 	}{
 		{"a value", t.Context(), returns(0.5, nil), messaging.OutcomeCompleted, ""},
 		{"a value in spite of the end", stopped(ErrLeaving), returns(0.5, nil), messaging.OutcomeCompleted, ""},
-		{"NaN", t.Context(), returns(math.NaN(), nil), messaging.OutcomeInfeasible, ReasonDiverged},
-		{"infinity", t.Context(), returns(math.Inf(-1), nil), messaging.OutcomeInfeasible, ReasonDiverged},
-		{"an error", t.Context(), returns(0, failure), messaging.OutcomeFailed, ReasonReported},
-		{"a panic", t.Context(), func(context.Context, study.Point, Job) (float64, error) { panic("boom") }, messaging.OutcomeFailed, ReasonPanic},
-		{"a timeout", stopped(ErrTimeout), returns(0, failure), messaging.OutcomeTimeout, ReasonTimeout},
-		{"a cancel", stopped(ErrCancelled), returns(0, failure), messaging.OutcomeCancelled, ReasonCancelled},
-		{"leaving", stopped(ErrLeaving), returns(0, failure), messaging.OutcomeHandedBack, ReasonLeaving},
-		{"another end", stopped(nil), returns(0, failure), messaging.OutcomeHandedBack, ReasonLeaving},
+		{"NaN", t.Context(), returns(math.NaN(), nil), messaging.OutcomeInfeasible, messaging.ReasonDiverged},
+		{"infinity", t.Context(), returns(math.Inf(-1), nil), messaging.OutcomeInfeasible, messaging.ReasonDiverged},
+		{"an error", t.Context(), returns(0, failure), messaging.OutcomeFailed, messaging.ReasonReported},
+		{"a panic", t.Context(), func(context.Context, study.Point, Job) (float64, error) { panic("boom") }, messaging.OutcomeFailed, messaging.ReasonPanic},
+		{"a timeout", stopped(ErrTimeout), returns(0, failure), messaging.OutcomeTimeout, messaging.ReasonTimeout},
+		{"a cancel", stopped(ErrCancelled), returns(0, failure), messaging.OutcomeCancelled, messaging.ReasonCancelled},
+		{"leaving", stopped(ErrLeaving), returns(0, failure), messaging.OutcomeHandedBack, messaging.ReasonLeaving},
+		{"another end", stopped(nil), returns(0, failure), messaging.OutcomeHandedBack, messaging.ReasonLeaving},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := &messaging.Assignment{Objective: study.Objective{Metric: "error"}}

@@ -12,11 +12,11 @@ import (
 func Reported(infeasible, retry, failed *string) *Ending {
 	switch {
 	case infeasible != nil:
-		return said(messaging.OutcomeInfeasible, ReasonInfeasible, "infeasible", *infeasible)
+		return said(messaging.OutcomeInfeasible, messaging.ReasonInfeasible, "infeasible", *infeasible)
 	case retry != nil:
-		return said(messaging.OutcomeHandedBack, ReasonRetry, "the program asked for a retry", *retry)
+		return said(messaging.OutcomeHandedBack, messaging.ReasonRetry, "the program asked for a retry", *retry)
 	case failed != nil:
-		return said(messaging.OutcomeFailed, ReasonReported, "the program reported an error", *failed)
+		return said(messaging.OutcomeFailed, messaging.ReasonReported, "the program reported an error", *failed)
 	default:
 		return nil
 	}

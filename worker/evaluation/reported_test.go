@@ -14,10 +14,10 @@ func TestReported(t *testing.T) {
 		outcome                   messaging.Outcome
 		reason, message           string
 	}{
-		{&why, nil, nil, messaging.OutcomeInfeasible, ReasonInfeasible, "infeasible: out of memory"},
-		{nil, &none, nil, messaging.OutcomeHandedBack, ReasonRetry, "the program asked for a retry"},
-		{nil, nil, &why, messaging.OutcomeFailed, ReasonReported, "the program reported an error: out of memory"},
-		{&none, &why, &why, messaging.OutcomeInfeasible, ReasonInfeasible, "infeasible"},
+		{&why, nil, nil, messaging.OutcomeInfeasible, messaging.ReasonInfeasible, "infeasible: out of memory"},
+		{nil, &none, nil, messaging.OutcomeHandedBack, messaging.ReasonRetry, "the program asked for a retry"},
+		{nil, nil, &why, messaging.OutcomeFailed, messaging.ReasonReported, "the program reported an error: out of memory"},
+		{&none, &why, &why, messaging.OutcomeInfeasible, messaging.ReasonInfeasible, "infeasible"},
 	} {
 		e := Reported(tt.infeasible, tt.retry, tt.failed)
 		if e == nil || e.Outcome != tt.outcome || e.Failure.Reason != tt.reason || e.Failure.Message != tt.message {

@@ -55,11 +55,11 @@ func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
 	object, err := r.manifest(job)
 	if err != nil {
-		return evaluation.Failed(evaluation.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
+		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
 	t, err := newTranscript(job, r.options.Logger)
 	if err != nil {
-		return evaluation.Failed(evaluation.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
+		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
 	a := &attempt{Runner: r, job: job, name: object.GetName(), t: t}
 	a.sub = r.hub.subscribe(a.name)
@@ -67,7 +67,7 @@ func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.En
 	a.logs = r.newFollowers(ctx, t)
 	defer a.logs.finish(0)
 	if there := a.sub.evidence(time.Now()).object != nil; there && a.keeps(ctx) {
-		return evaluation.Ending{Outcome: evaluation.OutcomeKept}
+		return evaluation.Ending{Kept: true}
 	}
 	if err := r.ensure(ctx, object, job.Assignment); err != nil {
 		return a.notMade(ctx, err)
@@ -93,9 +93,9 @@ func (a *attempt) notMade(ctx context.Context, err error) evaluation.Ending {
 	message := fmt.Sprintf("cannot make %s %s: %v", a.template.kind.Kind, a.name, err)
 	if errors.Is(err, errSilent) {
 		a.delete(ctx, metav1.DeletePropagationBackground)
-		return a.t.conclude(ending(messaging.OutcomeHandedBack, evaluation.ReasonPreempted, message), "")
+		return a.t.conclude(ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, message), "")
 	}
-	return a.t.conclude(new(evaluation.Failed(evaluation.ReasonCommand, message)), "")
+	return a.t.conclude(new(evaluation.Failed(messaging.ReasonCommand, message)), "")
 }
 
 // await follows the resource to its end. The ending is nil where the program has
@@ -119,7 +119,7 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 					cause = cmp.Or(a.warning(ctx, a.name), cause)
 				}
 				a.delete(ctx, metav1.DeletePropagationBackground)
-				return ending(messaging.OutcomeFailed, evaluation.ReasonStart, "the pod does not start: "+cause)
+				return ending(messaging.OutcomeFailed, messaging.ReasonStart, "the pod does not start: "+cause)
 			}
 			late = time.After(left)
 		default:
@@ -163,17 +163,17 @@ func (a *attempt) ending(ctx context.Context, v verdict, pods []*corev1.Pod) *ev
 	case disrupted:
 		// Its remains may be a pod on a node that does not answer.
 		a.delete(ctx, metav1.DeletePropagationBackground)
-		return ending(messaging.OutcomeHandedBack, evaluation.ReasonPreempted, v.cause)
+		return ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, v.cause)
 	case retry:
-		e = ending(messaging.OutcomeHandedBack, evaluation.ReasonRetry, v.cause)
+		e = ending(messaging.OutcomeHandedBack, messaging.ReasonRetry, v.cause)
 	case deadline:
-		e = ending(messaging.OutcomeTimeout, evaluation.ReasonTimeout, a.t.words("ran longer than its deadline: "+v.cause))
+		e = ending(messaging.OutcomeTimeout, messaging.ReasonTimeout, a.t.words("ran longer than its deadline: "+v.cause))
 	case outOfMemory:
-		e = ending(messaging.OutcomeFailed, evaluation.ReasonMemory, a.t.words(v.cause))
+		e = ending(messaging.OutcomeFailed, messaging.ReasonMemory, a.t.words(v.cause))
 	default:
-		reason := evaluation.ReasonExit
+		reason := messaging.ReasonExit
 		if v.start {
-			reason = evaluation.ReasonCommand
+			reason = messaging.ReasonCommand
 		}
 		e = ending(messaging.OutcomeFailed, reason, a.t.words(v.cause))
 	}
@@ -192,11 +192,11 @@ func (a *attempt) unread(pods []*corev1.Pod) *evaluation.Ending {
 	case a.t.summedUp():
 		return nil
 	case len(pods) == 0 && a.template.kind.GroupKind() == jobKind:
-		return ending(messaging.OutcomeHandedBack, evaluation.ReasonLog, "its pod was not seen, and so not its log")
+		return ending(messaging.OutcomeHandedBack, messaging.ReasonLog, "its pod was not seen, and so not its log")
 	case apierrors.IsForbidden(err): // by whoever runs the cluster: another try is no help
-		return ending(messaging.OutcomeFailed, evaluation.ReasonLog, err.Error())
+		return ending(messaging.OutcomeFailed, messaging.ReasonLog, err.Error())
 	case err != nil:
-		return ending(messaging.OutcomeHandedBack, evaluation.ReasonLog, err.Error())
+		return ending(messaging.OutcomeHandedBack, messaging.ReasonLog, err.Error())
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (a *attempt) keeps(ctx context.Context) bool {
 func (a *attempt) stop(ctx context.Context) *evaluation.Ending {
 	cause := evaluation.Stopped(ctx)
 	if a.keeps(ctx) {
-		return &evaluation.Ending{Outcome: evaluation.OutcomeKept}
+		return &evaluation.Ending{Kept: true}
 	}
 	a.end(ctx)
 	e := evaluation.StopEnding(cause)

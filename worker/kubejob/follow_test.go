@@ -150,8 +150,8 @@ func TestAValueIsOfAWholeLog(t *testing.T) {
 				if e.Value != nil && *e.Value != 60 {
 					t.Errorf("the value is %v, want 60, that of the last epoch", *e.Value)
 				}
-				if e.Failure != nil && (e.Failure.Reason != evaluation.ReasonLog || !strings.Contains(e.Failure.Message, test.message)) {
-					t.Errorf("the failure is %+v, want %s: …%s…", e.Failure, evaluation.ReasonLog, test.message)
+				if e.Failure != nil && (e.Failure.Reason != messaging.ReasonLog || !strings.Contains(e.Failure.Message, test.message)) {
+					t.Errorf("the failure is %+v, want %s: …%s…", e.Failure, messaging.ReasonLog, test.message)
 				}
 			})
 		})

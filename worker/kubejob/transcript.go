@@ -178,7 +178,7 @@ func (t *transcript) value() *evaluation.Ending {
 	}
 	switch {
 	case !ok:
-		e := evaluation.Failed(evaluation.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen())))
+		e := evaluation.Failed(messaging.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen())))
 		return &e
 	case !report.Finite(value):
 		e := evaluation.Diverged(metric, value)

@@ -86,7 +86,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	for range 100 {
 		tr.line(bytes.Repeat([]byte("ä"), 100_000))
 	}
-	e := tr.conclude(new(evaluation.Failed(evaluation.ReasonExit, tr.words(strings.Repeat("x", 10_000)))), "")
+	e := tr.conclude(new(evaluation.Failed(messaging.ReasonExit, tr.words(strings.Repeat("x", 10_000)))), "")
 	if n := len(e.Failure.Message); n > messaging.MaxMessage {
 		t.Errorf("the message has %d bytes, at most %d are accepted", n, messaging.MaxMessage)
 	}

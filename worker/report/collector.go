@@ -105,18 +105,10 @@ func (s *series) take(step int64, value float64, direction study.Direction) bool
 	if Finite(value) {
 		s.final, s.finite = value, true
 	}
-	if math.IsNaN(s.best) || better(value, s.best, direction) {
+	if math.IsNaN(s.best) || direction.Better(value, s.best) {
 		s.best = value
 	}
 	return true
-}
-
-// better reports whether a improves on b; NaN improves on nothing.
-func better(a, b float64, direction study.Direction) bool {
-	if direction == study.Maximize {
-		return a > b
-	}
-	return a < b
 }
 
 // Finite reports whether v is neither NaN nor infinite.

@@ -120,7 +120,7 @@ func (a *attempt) ending(r *report.Report) evaluation.Ending {
 	value, ok := a.collector.Value()
 	switch {
 	case !ok:
-		return evaluation.Failed(evaluation.ReasonNoValue, a.missing(metric))
+		return evaluation.Failed(messaging.ReasonNoValue, a.missing(metric))
 	case !report.Finite(value):
 		return evaluation.Diverged(metric, value)
 	default:
@@ -160,7 +160,7 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 	case s.leaving: // it gave the attempt up, as it was told
 		e = evaluation.StopEnding(evaluation.ErrLeaving)
 	default: // it gave the attempt up
-		e = evaluation.Failed(evaluation.ReasonClient, fmt.Sprintf("the training code asked for its trial %d times and never ended it", a.handed))
+		e = evaluation.Failed(messaging.ReasonClient, fmt.Sprintf("the training code asked for its trial %d times and never ended it", a.handed))
 	}
 	e.Metrics, e.Checkpoint = a.collector.Final(), a.checkpoint
 	if f := e.Failure; f != nil {

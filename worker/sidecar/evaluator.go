@@ -122,7 +122,7 @@ func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 	s := e.sidecar
 	a, err := newAttempt(job)
 	if err != nil {
-		return evaluation.Failed(evaluation.ReasonInvalid, err.Error())
+		return evaluation.Failed(messaging.ReasonInvalid, err.Error())
 	}
 	s.mu.Lock()
 	e.release() // what was reserved is here
@@ -191,9 +191,9 @@ func (s *Sidecar) silent(a *attempt) evaluation.Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.client == nil {
-		return ended(messaging.OutcomeHandedBack, evaluation.ReasonClient, "the training code that had asked for a trial did not take it")
+		return ended(messaging.OutcomeHandedBack, messaging.ReasonClient, "the training code that had asked for a trial did not take it")
 	}
-	return evaluation.Failed(evaluation.ReasonClient, fmt.Sprintf("the training code has said nothing for %s", s.options.ClientTimeout))
+	return evaluation.Failed(messaging.ReasonClient, fmt.Sprintf("the training code has said nothing for %s", s.options.ClientTimeout))
 }
 
 // stop tells the client to stop and gives it the study's grace to end the

@@ -66,7 +66,7 @@ func (s *server) offer(ctx context.Context, front *sidecar.Sidecar, evaluator ev
 			s.take([]report.Report{{Step: &step, Metrics: metrics}}, nil)
 		}
 		e := evaluator.Evaluate(ctx, job)
-		if e.Outcome == messaging.OutcomeHandedBack && e.Failure.Reason == evaluation.ReasonClient && !taken {
+		if e.Outcome == messaging.OutcomeHandedBack && e.Failure.Reason == messaging.ReasonClient && !taken {
 			continue // it had asked, and did not wait for the answer
 		}
 		if ctx.Err() == nil {

@@ -1,0 +1,66 @@
+package coordinator
+
+import "time"
+
+// gauges are one look at the leader.
+type gauges struct {
+	at               time.Time
+	pending, studies int64
+	pools            map[string]slots
+	// The best value and the recommended point's mean, by study.
+	best, recommended map[string]float64
+}
+
+type slots struct {
+	all, free, workers, useful int64
+	idle                       float64 // seconds, since the term began
+}
+
+// lookout sees, about once a second, what the gauges show. The loop owns it.
+type lookout struct {
+	metrics *metrics
+	studies *studies
+	fleet   *fleet
+	last    *gauges // the last look; nil before the first
+}
+
+// look takes the gauges' values, and adds up how long slots were free since the
+// last time; the loop calls it.
+func (l *lookout) look(now time.Time) {
+	g := &gauges{at: now, pools: map[string]slots{}, best: map[string]float64{}, recommended: map[string]float64{}}
+	for _, r := range l.studies.loaded {
+		if !r.running() {
+			continue
+		}
+		open := int64(r.status.Counts.Open())
+		spec := &r.spec.Study.Spec
+		g.studies++
+		g.pending += open
+		s := g.pools[spec.Pool]
+		s.useful += int64(r.useful())
+		g.pools[spec.Pool] = s
+		if best, ok := r.engine.Best(); ok {
+			g.best[r.name()] = *best.Value
+		}
+		if recommended := r.status.Recommended; recommended.Trial > 0 {
+			g.recommended[r.name()] = recommended.Mean
+		}
+	}
+	for _, m := range l.fleet.workers {
+		if l.fleet.gone(m, now) || m.beat.Leaving {
+			continue
+		}
+		s := g.pools[m.beat.Pool]
+		s.all, s.free, s.workers = s.all+int64(m.beat.Slots), s.free+int64(m.beat.Free), s.workers+1
+		g.pools[m.beat.Pool] = s
+	}
+	if before := l.last; before != nil {
+		for pool, was := range before.pools {
+			s := g.pools[pool]
+			s.idle = was.idle + max(0, now.Sub(before.at).Seconds())*float64(was.free)
+			g.pools[pool] = s
+		}
+	}
+	l.last = g
+	l.metrics.gauges.Store(g)
+}

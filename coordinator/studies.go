@@ -1,0 +1,236 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// restAfter is how long an ended study keeps its engine after its last use.
+const restAfter = 5 * time.Minute
+
+// studies are the shard's studies, and the engines of those that are at work. The
+// loop owns it.
+type studies struct {
+	log          *slog.Logger
+	journal      *journal
+	settings     engine.Settings
+	newOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
+	fetch        func(ctx context.Context, id string) (*ledger.Records, error) // from the ledger
+	changed      func(pool string)                                             // the pool's capacity for a study has changed
+
+	runs   map[string]*run   // by id
+	loaded map[string]*run   // those of them that have an engine
+	names  map[string]string // name to id
+}
+
+// find returns the study with a name or an id.
+func (s *studies) find(nameOrID string) (*run, error) {
+	if id, ok := s.names[nameOrID]; ok {
+		nameOrID = id
+	}
+	if r := s.runs[nameOrID]; r != nil {
+		return r, nil
+	}
+	return nil, fmt.Errorf("study %q: %w", nameOrID, ledger.ErrNotFound)
+}
+
+// ordered returns the studies that have an engine, in the order of their ids,
+// which is the order in which they were created.
+func (s *studies) ordered() []*run {
+	rs := make([]*run, 0, len(s.loaded))
+	for _, r := range s.loaded {
+		rs = append(rs, r)
+	}
+	slices.SortFunc(rs, func(a, b *run) int { return cmp.Compare(a.spec.ID, b.spec.ID) })
+	return rs
+}
+
+// adopt takes a stored study in: wholly where it runs, only its name and state
+// where it has ended or cannot be read.
+func (s *studies) adopt(stored *ledger.Records, now time.Time) *run {
+	r := &run{spec: stored.Study, status: stored.Status}
+	s.runs[r.spec.ID], s.names[r.name()] = r, r.spec.ID
+	switch {
+	case stored.Err != nil:
+		s.breaks(r, stored.Err)
+	case stored.Status.State == study.Running:
+		s.load(r, stored, now)
+	}
+	return r
+}
+
+// create stores a new study and starts it.
+func (s *studies) create(ctx context.Context, spec record.Study, now time.Time) error {
+	r := &run{spec: spec}
+	if err := r.prepare(s.newOptimizer); err != nil {
+		return err
+	}
+	e, out, err := engine.New(spec, ids{}, s.settings, now)
+	if err != nil {
+		return fmt.Errorf("create study %s: %w", r.name(), err)
+	}
+	var batch ledger.Batch
+	batch.PutStatus(spec.ID, out.Status)
+	if err := s.journal.writer.Create(ctx, &spec, &batch); err != nil {
+		return fmt.Errorf("create study %s: %w", r.name(), err)
+	}
+	r.status, out.Status = *out.Status, nil // it is stored
+	s.runs[spec.ID], s.names[r.name()] = r, spec.ID
+	s.attach(r, e, &out, now)
+	s.log.Info("study created", telemetry.LogStudy, r.name(), "id", spec.ID)
+	return nil
+}
+
+// remove forgets a study, with its records and its messages.
+func (s *studies) remove(r *run) {
+	id := r.spec.ID
+	s.journal.batch.DeleteStudy(id, r.name())
+	s.journal.held.purge = append(s.journal.held.purge, id)
+	delete(s.runs, id)
+	delete(s.loaded, id)
+	delete(s.names, r.name())
+	s.log.Info("study deleted", telemetry.LogStudy, r.name(), "id", id)
+}
+
+// engineOf returns the study's engine, loaded where it is not. The error wraps
+// ErrBroken where that will not help.
+func (s *studies) engineOf(ctx context.Context, r *run, now time.Time) (*engine.Engine, error) {
+	r.used = now
+	if r.engine != nil || r.broken != nil {
+		return r.engine, r.broken
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stored, err := s.fetch(ctx, r.spec.ID)
+	switch {
+	case errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrNotFound):
+		s.breaks(r, err)
+	case err != nil:
+		return nil, fmt.Errorf("load study %s: %w", r.name(), err)
+	default:
+		s.load(r, stored, now)
+	}
+	return r.engine, r.broken
+}
+
+// load makes the engine of a study from its records, or marks it as broken.
+func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
+	if err := r.prepare(s.newOptimizer); err != nil {
+		s.breaks(r, err)
+		return
+	}
+	e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, s.settings, now)
+	if err != nil {
+		s.breaks(r, err)
+		return
+	}
+	s.attach(r, e, &out, now)
+}
+
+// attach gives a study its engine.
+func (s *studies) attach(r *run, e *engine.Engine, out *engine.Output, now time.Time) {
+	r.engine, r.wake, r.used, r.told, r.fitted = e, out.Wake, now, 0, fittedBefore(e)
+	r.advised = e.Status().Recommended.Position
+	s.loaded[r.spec.ID] = r
+	s.take(r, out)
+}
+
+// rest forgets the engine of an ended study; it is loaded again when it is wanted.
+func (s *studies) rest(r *run) {
+	r.engine, r.optimizer, r.wake = nil, nil, time.Time{}
+	delete(s.loaded, r.spec.ID)
+}
+
+// breaks marks a study as one that cannot be loaded.
+func (s *studies) breaks(r *run, err error) {
+	r.broken = fmt.Errorf("study %s: %w: %w", r.name(), ErrBroken, err)
+	s.log.Error("a study is left alone", telemetry.LogStudy, r.name(), telemetry.LogError, err)
+}
+
+// step applies an event to a study, takes what it asks for into the journal, and
+// returns it. A study that an event before has broken is left alone.
+func (s *studies) step(r *run, ev engine.Event) engine.Output {
+	if r == nil || r.engine == nil {
+		return engine.Output{}
+	}
+	out := r.engine.Step(ev)
+	r.wake = out.Wake
+	s.take(r, &out)
+	if r.engine == nil { // nothing of it was taken
+		return engine.Output{}
+	}
+	return out
+}
+
+// stepIn applies an event to the study with an id, where it is loaded.
+func (s *studies) stepIn(id string, ev engine.Event) { s.step(s.runs[id], ev) }
+
+// take puts an output's records into the journal's batch and holds its effects
+// back. A study with a record that the ledger does not take is broken: it stays as
+// it was committed last, and the others go on.
+func (s *studies) take(r *run, out *engine.Output) {
+	records := recordsOf(r.spec.ID, out)
+	if err := records.Err(); err != nil {
+		s.breaks(r, err)
+		s.rest(r)
+		r.stopAsking()
+		return
+	}
+	if out.Study != nil {
+		r.spec = *out.Study
+	}
+	if out.Status != nil {
+		r.status = *out.Status
+	}
+	for _, w := range out.Warnings {
+		s.log.Warn(w, telemetry.LogStudy, r.name())
+	}
+	for _, a := range out.Avoids {
+		r.avoid(a.Worker, a.Reason)
+		s.changed(r.pool())
+	}
+	s.journal.add(r, records, out)
+	if r.status.State.Terminal() {
+		r.stopAsking()
+	}
+}
+
+// waits reports whether an assignment still waits for a claim.
+func (s *studies) waits(id string, trial int, nonce string) bool {
+	r := s.runs[id]
+	if r == nil || !r.running() {
+		return false
+	}
+	t, ok := r.engine.Trial(trial)
+	return ok && t.State == study.TrialQueued && t.Last().Nonce == nonce
+}
+
+// recordsOf are the records of an output.
+func recordsOf(id string, out *engine.Output) *ledger.Batch {
+	b := &ledger.Batch{}
+	for i := range out.Trials {
+		b.PutTrial(id, &out.Trials[i])
+	}
+	if out.Study != nil {
+		b.PutStudy(out.Study)
+	}
+	if out.Model != nil {
+		b.PutModel(id, out.Model)
+	}
+	if out.Status != nil {
+		b.PutStatus(id, out.Status)
+	}
+	return b
+}

@@ -1,0 +1,119 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// healthEvery is how often a leader asks whether the broker answers.
+const healthEvery = time.Second
+
+// watch keeps the fleet up to date and tells the engines what it learns of their
+// workers. The loop owns it, but for hear and attend.
+type watch struct {
+	log     *slog.Logger
+	fleet   *fleet
+	studies *studies
+	journal *journal
+}
+
+// hear feeds the workers' heartbeats to the loop.
+func (w *watch) hear(ctx context.Context, beats <-chan messaging.Heartbeat, post post) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case h, ok := <-beats:
+			if !ok {
+				return errors.New("the subscription has ended")
+			}
+			if !post(ctx, func(_ context.Context, now time.Time) error { w.heartbeat(h, now); return nil }) {
+				return nil
+			}
+		}
+	}
+}
+
+// heartbeat renews a worker's leases and ends what it runs in vain.
+func (w *watch) heartbeat(h messaging.Heartbeat, now time.Time) {
+	news := w.fleet.beat(h, now)
+	if news.shared {
+		w.log.Warn("two workers have the same name: give each a name, or a state directory, of its own", telemetry.LogWorker, h.Worker)
+	}
+	if news.fresh { // a new process remembers nothing that the last one was told
+		for _, r := range w.studies.ordered() {
+			if reason, ok := r.avoided[h.Worker]; ok && r.running() {
+				w.journal.avoid(h.Worker, r.spec.ID, reason)
+			}
+		}
+	}
+	for _, id := range h.Running {
+		switch r := w.studies.runs[id.Study]; {
+		case r == nil:
+			w.journal.cancel(h.Worker, id, noSuchStudy)
+		case r.engine != nil:
+			w.studies.step(r, engine.Alive{At: now, Worker: h.Worker, Attempt: id})
+		case r.broken == nil:
+			w.journal.cancel(h.Worker, id, r.ending())
+		}
+	}
+}
+
+// expire gives up the attempts of a study whose workers are gone.
+func (w *watch) expire(r *run, now time.Time) {
+	for _, lost := range w.fleet.lost(r.engine.Open(), now) {
+		w.log.Warn("an attempt is lost", telemetry.LogStudy, r.name(), telemetry.LogTrial, lost.Attempt.Trial,
+			telemetry.LogAttempt, lost.Attempt.Attempt, telemetry.LogReason, lost.Reason)
+		w.studies.step(r, lost)
+	}
+}
+
+// tell tells a study of its pool where that has changed.
+func (w *watch) tell(r *run, now time.Time) {
+	if w.fleet.changed(r) {
+		slots, free := w.fleet.capacity(r, now)
+		w.studies.step(r, engine.Capacity{At: now, Slots: slots, Free: free})
+	}
+}
+
+// attend asks the broker whether it answers. While it does not, no worker can be
+// heard, so none is given up; a leader who cannot reach it for two of its leases
+// steps down: another replica may.
+func (w *watch) attend(ctx context.Context, lease time.Duration, healthy func(context.Context) error, post post) error {
+	tick := time.NewTicker(healthEvery)
+	defer tick.Stop()
+	var since time.Time // of the outage; zero for none
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		call, cancel := context.WithTimeout(ctx, lease)
+		asked := time.Now()
+		err := healthy(call)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil && since.IsZero():
+			continue
+		case err == nil:
+			w.log.Info("the broker answers again", "after", time.Since(since))
+			since = time.Time{}
+		case since.IsZero():
+			w.log.Warn("the broker does not answer", telemetry.LogError, err)
+			since = asked
+		case time.Since(since) > 2*lease:
+			return fmt.Errorf("no answer for %v: %w", time.Since(since).Round(time.Second), err)
+		}
+		post(ctx, func(_ context.Context, now time.Time) error { w.fleet.listenSince(now); return nil })
+	}
+}
