@@ -126,7 +126,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	if err := report.WriteFiles(f.state, result); err != nil {
 		return err
 	}
-	if err := a.show(result, file, f, width, interrupted); err != nil {
+	if err := a.show(result, file, f, width); err != nil {
 		return err
 	}
 	switch {
@@ -139,8 +139,8 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 }
 
 // show writes the result to stdout; with YAML or JSON nothing else goes there.
-func (a *app) show(r *local.Result, file string, f runFlags, width int, interrupted bool) error {
-	at := report.Place{File: file, State: f.state, Width: width, Interrupted: interrupted}
+func (a *app) show(r *local.Result, file string, f runFlags, width int) error {
+	at := report.Place{File: file, State: f.state, Width: width}
 	if f.output == formatText {
 		if at.Width, at.Wrap = terminal(a.Stdout); !at.Wrap {
 			at.Width = width

@@ -133,6 +133,9 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	result, errResult := n.result(context.WithoutCancel(ctx), id)
+	if result != nil {
+		result.Interrupted = err != nil
+	}
 	return result, errors.Join(err, errResult)
 }
 

@@ -140,7 +140,7 @@ echo '{"fantasia": {"metrics": {"loss": 1}}}'`, log, release)
 		}
 		interrupt()
 	}})
-	if !errors.Is(err, local.ErrInterrupted) || r == nil || r.Status.Counts.Completed != 4 || !held {
+	if !errors.Is(err, local.ErrInterrupted) || r == nil || !r.Interrupted || r.Status.Counts.Completed != 4 || !held {
 		t.Fatalf("the interrupted run: %+v, %v", r, err)
 	}
 	if err := os.WriteFile(release, nil, 0o600); err != nil {

@@ -82,8 +82,11 @@ func TestPlotsAreWellFormed(t *testing.T) {
 
 func TestCSVHoldsEveryTrial(t *testing.T) {
 	spec := &study.Spec{Parameters: []study.Parameter{{Name: "x"}, {Name: "n"}}}
+	all := trials()
+	start := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600))
+	all[0].Times = record.Times{Created: start, Started: start.Add(1500 * time.Millisecond), Ended: start.Add(4 * time.Second)}
 	var out bytes.Buffer
-	if err := report.WriteCSV(&out, trials(), spec); err != nil {
+	if err := report.WriteCSV(&out, all, spec); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()
@@ -91,14 +94,27 @@ func TestCSVHoldsEveryTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "metric:loss", "parameter:x", "parameter:n"},
-		{"1", "COMPLETED", "2", "1", "w", "", "0", "", "2", "2", "1"},
-		{"2", "COMPLETED", "5", "1", "w", "", "0", "", "5", "5", "2"},
-		{"3", "COMPLETED", "3", "1", "w", "", "0", "", "3", "3", "3"},
-		{"4", "FAILED", "", "1", "", "", "0", "", "", "", ""},
+		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message", "metric:loss", "parameter:x", "parameter:n"},
+		{"1", "COMPLETED", "2", "1", "w", "", "0", "2.500", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z", "", "", "2", "2", "1"},
+		{"2", "COMPLETED", "5", "1", "w", "", "0", "", "", "", "", "", "", "5", "5", "2"},
+		{"3", "COMPLETED", "3", "1", "w", "", "0", "", "", "", "", "", "", "3", "3", "3"},
+		{"4", "FAILED", "", "1", "", "", "0", "", "", "", "", "exit", "exit: boom,: and more", "", "", ""},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An interrupted run's file says so, and that nothing runs.
+func TestInterruptedRunIsNotRunning(t *testing.T) {
+	r := &local.Result{Interrupted: true, Status: record.Status{State: study.Running, Counts: record.Counts{Completed: 4, Pending: 1, Queued: 2, Running: 3}}}
+	v := report.View(r)
+	if v.State != report.Interrupted || v.Trials != (record.Counts{Completed: 4, Pending: 6}) {
+		t.Errorf("the state is %s, the trials %+v", v.State, v.Trials)
+	}
+	r.Interrupted = false
+	if v := report.View(r); v.State != study.Running || v.Trials.Running != 3 {
+		t.Errorf("a study that runs: %s, %+v", v.State, v.Trials)
 	}
 }
 
@@ -122,7 +138,8 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := report.Summarize(&out, r, report.Place{File: "study.yaml", State: "elsewhere", Width: 80, Interrupted: true}); err != nil {
+	r.Interrupted = true
+	if err := report.Summarize(&out, r, report.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "fantasia run study.yaml --state elsewhere\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "--new") {

@@ -23,8 +23,6 @@ type Place struct {
 	// Width is the terminal's. Wrap breaks longer lines between words.
 	Width int
 	Wrap  bool
-	// Interrupted says that the run ended before the study did.
-	Interrupted bool
 }
 
 // Summarize tells a person how a study went, where its results are, and what to
@@ -35,7 +33,7 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		s.wrap = at.Width
 	}
 	name, spec := r.Study.Study.Metadata.Name, &r.Study.Study.Spec
-	s.heading(r, name, at.Interrupted)
+	s.heading(r, name)
 	if r.Best != nil {
 		s.line("best         %s = %s in trial %d", spec.Objective.Metric, view.Number(*r.Best.Value), r.Best.Number)
 		s.point(spec, r.Best.Point)
@@ -56,7 +54,7 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		also += ", " + PlotFile
 	}
 	s.line("results      %s (also %s)", filepath.Join(at.State, ResultFile), also)
-	s.next(r, at.File, at.State, at.Interrupted)
+	s.next(r, at.File, at.State)
 	return s.err
 }
 
@@ -103,11 +101,11 @@ func breakLine(line string, width int) (head, rest string) {
 	return label + strings.TrimRight(text[:at], " "), strings.TrimLeft(text[at:], " ")
 }
 
-func (s *summary) heading(r *local.Result, name string, interrupted bool) {
+func (s *summary) heading(r *local.Result, name string) {
 	c := r.Status.Counts
 	state := strings.ToLower(string(r.Status.State))
 	switch {
-	case interrupted:
+	case r.Interrupted:
 		state = "interrupted"
 	case r.AlreadyEnded:
 		state = "had already " + state
@@ -179,13 +177,13 @@ func lastFailure(trials []record.Trial) *record.Trial {
 	return last
 }
 
-func (s *summary) next(r *local.Result, file, state string, interrupted bool) {
+func (s *summary) next(r *local.Result, file, state string) {
 	again := "fantasia run " + file
 	if state != DefaultState(r.Study.Study.Metadata.Name) {
 		again += " --state " + state
 	}
 	switch {
-	case interrupted:
+	case r.Interrupted:
 		s.line("go on        %s", again)
 	case r.Status.State == study.Completed:
 		s.line("next         %s, or start anew:\n             %s --new", onward(r, file), again)
