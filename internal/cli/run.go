@@ -62,7 +62,7 @@ func newRunCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&f.workers, "workers", 0, "how many trials to evaluate at once (default: the study's parallelism)")
-	c.Flags().StringVar(&f.state, "state", "", "directory that keeps everything (default: .fantasia/NAME)")
+	c.Flags().StringVar(&f.state, "state", "", "directory that keeps everything (default: .fantasia/NAME here, or beside the study file if only that exists)")
 	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to share out among the workers: auto, none, or a list such as 0,1")
 	c.Flags().BoolVar(&f.fresh, "new", false, "start anew; the old state is kept under another name")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
@@ -96,7 +96,10 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 		return err
 	}
 	if f.state == "" {
-		f.state = report.DefaultState(s.Metadata.Name)
+		var note string
+		if f.state, note = stateOf(file, s.Metadata.Name); note != "" {
+			fmt.Fprintln(a.Stderr, note)
+		}
 	}
 	if f.fresh {
 		old, err := local.SetAside(f.state)
