@@ -1,11 +1,11 @@
 #!/bin/sh
 # usage: api/buf.sh generate | lint | breaking | image
 #   generate   writes the Go code of the API
-#   lint       holds the API to buf's standard rules
-#   breaking   holds it compatible with the released image in api/testdata
-#   image      makes the API as it is the released one
-# buf and its plug-ins are built from tools/go.mod, and so is the file that
-# validation rules are imported from: no network but the Go module proxy's.
+#   lint       checks the API against buf's standard rules
+#   breaking   checks that it is compatible with the released image in api/testdata
+#   image      makes the current API the released image
+# buf and its plug-ins are built from tools/go.mod, and the validation rules come from
+# there too, so nothing but the Go module proxy is needed.
 set -eu
 cd "$(dirname "$0")/.."
 go mod download -modfile=tools/go.mod github.com/bufbuild/protovalidate

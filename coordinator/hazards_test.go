@@ -290,14 +290,14 @@ func TestTwoResultsOfOneAttempt(t *testing.T) {
 	other := r.hand("other", 0, nil)
 	value := -1.0
 	if err := other.bus.PublishResult(r.ctx(), &messaging.Result{AttemptID: id, Worker: "other", Outcome: messaging.OutcomeCompleted,
-		Value: &value, Started: time.Now(), Ended: time.Now()}); err != nil {
+		Values: []float64{value}, Started: time.Now(), Ended: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if got := other.heard(messaging.ControlReceipt, id); got.Disposition != "late" {
 		t.Errorf("the second result was receipted as %q", got.Disposition)
 	}
-	if again := r.verify(s.ID, 3, 3); *again.Trials[0].Value != *stored.Trials[0].Value {
-		t.Errorf("the value became %v, was %v", *again.Trials[0].Value, *stored.Trials[0].Value)
+	if again := r.verify(s.ID, 3, 3); again.Trials[0].Values.First() != stored.Trials[0].Values.First() {
+		t.Errorf("the value became %v, was %v", again.Trials[0].Values.First(), stored.Trials[0].Values.First())
 	}
 	if n := len(r.broker.DeadLetters()); n != 1 || early.Load() != 0 {
 		t.Errorf("%d dead letters (%d after the cursor had moved), want the second result", n, early.Load())

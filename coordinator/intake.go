@@ -186,7 +186,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		return nil
 	}
 	if r.atRest() { // a large study is not loaded to learn that it takes nothing
-		switch repeated, err := i.repeated(ctx, res); {
+		switch repeated, err := i.repeated(ctx, r, res); {
 		case err != nil:
 			return err
 		case repeated:
@@ -222,14 +222,14 @@ func (i *intake) ready(ctx context.Context, r *run, now time.Time) (bool, error)
 
 // repeated reports whether the ledger has a result of an ended study already,
 // which is sent again where its receipt was lost.
-func (i *intake) repeated(ctx context.Context, res *messaging.Result) (bool, error) {
+func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	t, err := i.trial(ctx, res.Study, res.Trial)
 	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt) {
 		return false, nil
 	}
-	return err == nil && engine.Repeated(&t, res), err
+	return err == nil && engine.Repeated(&r.spec.Study.Spec, &t, res), err
 }
 
 // settle archives and receipts a result that no study takes.

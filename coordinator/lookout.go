@@ -40,7 +40,7 @@ func (l *lookout) look(now time.Time) {
 		s.useful += int64(r.useful())
 		g.pools[spec.Pool] = s
 		if best, ok := r.engine.Best(); ok {
-			g.best[r.name()] = *best.Value
+			g.best[r.name()] = best.Values.First()
 		}
 		if recommended := r.status.Recommended; recommended.Trial > 0 {
 			g.recommended[r.name()] = recommended.Mean

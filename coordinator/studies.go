@@ -142,7 +142,7 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 // attach gives a study its engine.
 func (s *studies) attach(r *run, e *engine.Engine, out *engine.Output, now time.Time) {
 	r.engine, r.wake, r.used, r.told, r.fitted = e, out.Wake, now, 0, fittedBefore(e)
-	r.advised = e.Status().Recommended.Position
+	r.recommending = e.Status().Recommended.Position
 	s.loaded[r.spec.ID] = r
 	s.take(r, out)
 }

@@ -89,7 +89,7 @@ func TestTraces(t *testing.T) {
 		if root.SpanContext().SpanID().String() != tr.SpanID || root.Parent().IsValid() {
 			t.Errorf("the root of trial %d is %s below %v, want %s", tr.Number, root.SpanContext().SpanID(), root.Parent(), tr.SpanID)
 		}
-		if (root.Status().Code == codes.Error) != (tr.Value == nil) {
+		if (root.Status().Code == codes.Error) != (len(tr.Values) == 0) {
 			t.Errorf("trial %d is %s, its span %v", tr.Number, tr.State, root.Status())
 		}
 		a := tr.Last() // the worker's spans are those between claim and end

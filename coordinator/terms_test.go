@@ -284,7 +284,7 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	if got := late.heard(messaging.ControlReceipt, id); got.Disposition != "late" || len(r.broker.DeadLetters()) != 1 {
 		t.Errorf("the late result was receipted as %q, with %d dead letters", got.Disposition, len(r.broker.DeadLetters()))
 	}
-	again := &messaging.Result{AttemptID: id, Worker: "w", Outcome: messaging.OutcomeCompleted, Value: stored.Trials[0].Value}
+	again := &messaging.Result{AttemptID: id, Worker: "w", Outcome: messaging.OutcomeCompleted, Values: stored.Trials[0].Values}
 	if err := w.bus.PublishResult(r.ctx(), again); err != nil {
 		t.Fatal(err)
 	}

@@ -82,8 +82,8 @@ func describe(root trace.Span, r *run, t *record.Trial) {
 	for name, value := range t.Point {
 		root.SetAttributes(attribute.String(telemetry.AttrParameter+name, fmt.Sprint(value)))
 	}
-	if t.Value != nil {
-		root.SetAttributes(telemetry.AttrValue.Float64(*t.Value))
+	if len(t.Values) > 0 {
+		root.SetAttributes(telemetry.AttrValue.Float64(t.Values.First()))
 	}
 	last := t.Last()
 	if last == nil {

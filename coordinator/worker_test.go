@@ -83,7 +83,7 @@ func (r *rig) hand(name string, slots int, answer func(*messaging.Assignment) *m
 func completes(a *messaging.Assignment) *messaging.Result {
 	x := a.Parameters["x"].(float64)
 	value := x * x
-	return &messaging.Result{Outcome: messaging.OutcomeCompleted, Value: &value, Metrics: map[string]float64{"loss": value}}
+	return &messaging.Result{Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Metrics: map[string]float64{"loss": value}}
 }
 
 // never is a worker whose evaluations do not end.

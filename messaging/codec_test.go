@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func claim() *messaging.Claim {
 
 func result() *messaging.Result {
 	return &messaging.Result{Version: 1, AttemptID: id, Worker: "w-1", Outcome: messaging.OutcomeCompleted,
-		Value: ptr(0.1), Metrics: map[string]float64{"error": 0.1, "steps": 3}, Logs: "/logs",
+		Values: []float64{0.1}, Metrics: map[string]float64{"error": 0.1, "steps": 3}, Logs: "/logs",
 		Failure: &messaging.Failure{Reason: "x", ExitCode: ptr(0)}, Started: clock, Ended: clock.Add(time.Second)}
 }
 
@@ -109,7 +110,7 @@ func TestDecodeForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := messaging.Result{Version: 1, AttemptID: id, Worker: "w-1", Outcome: messaging.OutcomeCompleted,
-		Value: ptr(3.0), Metrics: map[string]float64{"error": 3},
+		Values: []float64{3}, Metrics: map[string]float64{"error": 3},
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 500_000_000, time.UTC)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -160,7 +161,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"negative slot":         edit(claim(), func(c *messaging.Claim) { c.Slot = -1 }),
 		"time past year 9999":   edit(claim(), func(c *messaging.Claim) { c.At = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }),
 		"result of the leader":  edit(result(), func(r *messaging.Result) { r.Worker = messaging.LeaderName }),
-		"NaN value":             edit(result(), func(r *messaging.Result) { r.Value = ptr(math.NaN()) }),
+		"NaN value":             edit(result(), func(r *messaging.Result) { r.Values = []float64{math.NaN()} }),
 		"infinite metric":       edit(result(), func(r *messaging.Result) { r.Metrics = map[string]float64{"a": math.Inf(-1)} }),
 		"NaN parameter":         edit(assignment(), func(a *messaging.Assignment) { a.Parameters = study.Point{"a": math.NaN()} }),
 		"parameter of Go's int": edit(assignment(), func(a *messaging.Assignment) { a.Parameters = study.Point{"a": 3} }),
@@ -206,7 +207,7 @@ func named(n, bytes int) map[string]float64 {
 // What is as long as it may be is sent and read.
 func TestBoundsAreIncluded(t *testing.T) {
 	r := result()
-	r.Outcome, r.Value = messaging.OutcomeFailed, nil
+	r.Outcome, r.Values = messaging.OutcomeFailed, nil
 	r.Checkpoint, r.Logs = strings.Repeat("c", messaging.MaxReference), strings.Repeat("l", messaging.MaxReference)
 	r.Metrics = named(messaging.MaxMetricNames/messaging.MaxMetricName, messaging.MaxMetricName)
 	r.Failure = &messaging.Failure{
@@ -243,7 +244,7 @@ func TestControlKinds(t *testing.T) {
 func TestMessageIsCut(t *testing.T) {
 	long := "x" + strings.Repeat("é", messaging.MaxMessage)
 	r := result()
-	r.Outcome, r.Value, r.Failure = messaging.OutcomeFailed, nil, &messaging.Failure{Reason: "exit", Message: long}
+	r.Outcome, r.Values, r.Failure = messaging.OutcomeFailed, nil, &messaging.Failure{Reason: "exit", Message: long}
 	data, err := messaging.Encode(r)
 	if err != nil {
 		t.Fatal(err)
@@ -277,5 +278,27 @@ func TestTraceContext(t *testing.T) {
 		if got := test.in.Sane(); got != test.want {
 			t.Errorf("%+v: got %+v, want %+v", test.in, got, test.want)
 		}
+	}
+}
+
+// testdata/result-value.json is a result of a worker that knew a single value.
+func TestAResultOfASingleValueIsRead(t *testing.T) {
+	old, err := os.ReadFile("testdata/result-value.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r messaging.Result
+	if err := messaging.Decode(old, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Values) != 1 || r.Values.First() != 0.3 || r.Trial != 7 {
+		t.Errorf("read %+v", r)
+	}
+	now, err := messaging.Encode(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(now), `"value":0.3`) || !strings.Contains(string(now), `"values":[0.3]`) {
+		t.Errorf("an earlier leader finds no value in %s", now)
 	}
 }

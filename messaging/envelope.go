@@ -109,8 +109,11 @@ type Result struct {
 	AttemptID
 	Worker  string  `json:"worker"`
 	Outcome Outcome `json:"outcome"`
-	// Value is the objective's value after Objective.Take; nil unless completed.
-	Value *float64 `json:"value,omitempty"`
+	// Values are the objectives' values after Objective.Take, in their order; none
+	// unless completed. A result with a single one carries it as "value" too, and
+	// one that has only that is read as well: so it is with results of workers,
+	// and leaders, of before there were values.
+	Values study.Values `json:"values,omitempty"`
 	// Metrics are the final values of every finite metric that was reported.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Failure says what went wrong; nil where nothing did.

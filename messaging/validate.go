@@ -14,6 +14,8 @@ const (
 	MaxMetrics     = 1000
 	MaxMetricName  = 256
 	MaxMetricNames = 32 << 10
+	// MaxValues bounds how many values a result has.
+	MaxValues = 64
 	// MaxReason bounds Failure.Reason and Failure.Signal in bytes.
 	MaxReason = 256
 	// MaxReference bounds, in bytes each, what says where something is: a
@@ -75,19 +77,25 @@ func (r *Result) Validate() error {
 	)
 }
 
-// checkOutcome holds the value to the outcome: a completed attempt has a finite
-// one, any other has none.
+// checkOutcome holds the values to the outcome: a completed attempt has finite
+// ones, any other has none.
 func (r *Result) checkOutcome() error {
 	switch r.Outcome {
 	case OutcomeCompleted:
-		if r.Value == nil {
-			return fmt.Errorf("%w: outcome %q without a value", ErrInvalid, r.Outcome)
+		if n := len(r.Values); n == 0 || n > MaxValues {
+			return fmt.Errorf("%w: outcome %q with %d values, must be 1 to %d, one for each objective",
+				ErrInvalid, r.Outcome, n, MaxValues)
 		}
-		return checkFinite("value", *r.Value)
+		for _, v := range r.Values {
+			if err := checkFinite("value", v); err != nil {
+				return err
+			}
+		}
+		return nil
 	case OutcomeFailed, OutcomeTimeout, OutcomeInfeasible, OutcomeHandedBack, OutcomeCancelled:
-		if r.Value != nil {
-			return fmt.Errorf("%w: outcome %q with the value %v, only %q has one",
-				ErrInvalid, r.Outcome, *r.Value, OutcomeCompleted)
+		if len(r.Values) > 0 {
+			return fmt.Errorf("%w: outcome %q with the values %v, only %q has any",
+				ErrInvalid, r.Outcome, r.Values, OutcomeCompleted)
 		}
 		return nil
 	default:

@@ -55,7 +55,17 @@ type Proposer interface {
 // known to be noisy: two of one point differed, or the algorithm has a method
 // Noisy that says so. Then suggestions that are marked Repeat pass. Where ctx ends while the
 // algorithm is at work, what it has proposed by then is the answer.
-func Guard(p Proposer) Optimizer { return &guard{algorithm: p} }
+// What the guard returns is a Recommender if the algorithm is one.
+func Guard(p Proposer) Optimizer {
+	g := &guard{algorithm: p}
+	if r, ok := p.(Recommender); ok {
+		return struct {
+			*guard
+			Recommender
+		}{g, r}
+	}
+	return g
+}
 
 type guard struct {
 	algorithm Proposer
@@ -131,11 +141,11 @@ func (g *guard) noisy(p *Problem, encoding *Encoding) bool {
 		}
 		key := place(encoding.Encode(o.Point))
 		before, again := first[key]
-		if again && Differ(before, o.Value) {
+		if again && Differ(before, o.Values.First()) {
 			return true
 		}
 		if !again {
-			first[key] = o.Value
+			first[key] = o.Values.First()
 		}
 	}
 	return false

@@ -127,9 +127,9 @@ func TestGuardPassesRepeatsOnPurpose(t *testing.T) {
 	repeat := propose(func(*optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 		return []optimizer.Suggestion{{Point: points[0], Source: optimizer.SourceModel, Repeat: true}}, nil, nil
 	})
-	once := []optimizer.Observation{{Point: points[0], Outcome: optimizer.OutcomeCompleted, Value: 1}}
+	once := []optimizer.Observation{{Point: points[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1}}}
 	same := append(slices.Clone(once), once[0])
-	other := append(slices.Clone(once), optimizer.Observation{Point: points[0], Outcome: optimizer.OutcomeCompleted, Value: 1.5})
+	other := append(slices.Clone(once), optimizer.Observation{Point: points[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1.5}})
 	for name, c := range map[string]struct {
 		observed []optimizer.Observation
 		by       optimizer.Proposer
@@ -230,7 +230,7 @@ func TestInitialPointThatWasToldBefore(t *testing.T) {
 	first, second := map[string]any{"a": int64(1), "b": true, "c": "x"}, map[string]any{"a": int64(2)}
 	space := optimizertest.Space(t, optimizertest.Small(t).Parameters(), nil, first, second)
 	s := optimizertest.NewSession(t, optimizer.Guard(propose(byChance)), space, 1)
-	s.Problem.Observations = []optimizer.Observation{{Point: space.Initial()[0], Outcome: optimizer.OutcomeCompleted, Value: 1}}
+	s.Problem.Observations = []optimizer.Observation{{Point: space.Initial()[0], Outcome: optimizer.OutcomeCompleted, Values: []float64{1}}}
 	batch := s.Ask(2)
 	if b := batch[0]; b.Source != optimizer.SourceRandom || b.Reasons.Note == "" || space.Key(b.Point) == space.Key(space.Initial()[0]) {
 		t.Errorf("%v from %q because %q: the first initial point was evaluated already", b.Point, b.Source, b.Reasons.Note)

@@ -37,9 +37,9 @@ type Observation struct {
 	Trial   int
 	Point   study.Point
 	Outcome Outcome
-	// Value is the objective's value as the program reported it, finite; it is
-	// only meaningful for OutcomeCompleted.
-	Value float64
+	// Values are the objectives' values as the program reported them, finite; they
+	// are only meaningful for OutcomeCompleted.
+	Values study.Values
 }
 
 // Pending is a point that is queued or being evaluated.
@@ -126,6 +126,23 @@ type Optimizer interface {
 	// effort, perhaps fewer than n but at least one. That answer depends on when
 	// ctx ended. It is safe for concurrent use.
 	Suggest(ctx context.Context, p *Problem, state State, n int, rng *rand.Rand) ([]Suggestion, State, error)
+}
+
+// Recommender is implemented by an Optimizer that has a model of the objective.
+type Recommender interface {
+	// Recommend returns the completed evaluation whose posterior mean is best: of a
+	// noisy objective, what to take instead of the luckiest value. It returns nil
+	// while nothing has completed. State is the study's last one, as for Suggest.
+	// The error is that of a context that has ended. It is safe for concurrent use.
+	Recommend(ctx context.Context, p *Problem, state State) (*Recommendation, error)
+}
+
+// Recommend asks an optimiser for its recommendation; nil if it is no Recommender.
+func Recommend(ctx context.Context, o Optimizer, p *Problem, state State) (*Recommendation, error) {
+	if r, ok := o.(Recommender); ok {
+		return r.Recommend(ctx, p, state)
+	}
+	return nil, nil
 }
 
 // Recommendation is the evaluated point whose posterior mean is best. Mean and SD

@@ -48,7 +48,7 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 }
 
 func fill(r *messaging.Result, e evaluation.Ending) {
-	r.Outcome, r.Value, r.Metrics = e.Outcome, e.Value, e.Metrics
+	r.Outcome, r.Values, r.Metrics = e.Outcome, e.Values, e.Metrics
 	r.Failure, r.Checkpoint, r.Logs = e.Failure, e.Checkpoint, e.Logs
 }
 

@@ -62,7 +62,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(entry.Result.Outcome, *entry.Result.Value)
+	fmt.Println(entry.Result.Outcome, entry.Result.Values.First())
 	cancel()
 	fmt.Println(<-done)
 	// Output:

@@ -83,8 +83,8 @@ func (r *run) sendSpan(ctx context.Context, slot int, a *messaging.Assignment, r
 // conclude says on an evaluation's span how it ended.
 func conclude(span trace.Span, e evaluation.Ending) {
 	span.SetAttributes(outcomeAttribute(e.Outcome))
-	if e.Value != nil {
-		span.SetAttributes(telemetry.AttrValue.Float64(*e.Value))
+	if len(e.Values) > 0 {
+		span.SetAttributes(telemetry.AttrValue.Float64(e.Values.First()))
 	}
 	f := e.Failure
 	if f == nil {

@@ -33,7 +33,7 @@ func TestTrialsAreEvaluatedAndTold(t *testing.T) {
 		synctest.Wait()
 		for _, result := range r.seen().results {
 			x := float64(result.Trial)
-			if result.Outcome != messaging.OutcomeCompleted || *result.Value != x*x || result.Worker != testWorker || c.of(result.Trial) != 1 {
+			if result.Outcome != messaging.OutcomeCompleted || result.Values.First() != x*x || result.Worker != testWorker || c.of(result.Trial) != 1 {
 				t.Errorf("trial %d, evaluated %d times: %+v", result.Trial, c.of(result.Trial), result)
 			}
 			if result.Started.IsZero() || result.Ended.Before(result.Started) {
@@ -341,7 +341,7 @@ func TestResultThatCannotBeSentFails(t *testing.T) {
 type bad struct{ evaluation.Func }
 
 func (bad) Evaluate(context.Context, evaluation.Job) evaluation.Ending {
-	return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Value: new(math.NaN())}
+	return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{math.NaN()}}
 }
 
 func TestAvoidedStudyIsLeftToOthers(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/view"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -57,7 +57,7 @@ func addResults(m *fantasiav1.Study, s Study) error {
 		if err != nil {
 			return fmt.Errorf("study %s, trial %d: %w", s.Spec.ID, best.Trial, err)
 		}
-		m.Best = &fantasiav1.BestTrial{Trial: int32(best.Trial), Value: best.Value, Parameters: point}
+		m.Best = &fantasiav1.BestTrial{Trial: int32(best.Trial), Value: best.Value, Values: s.Best.Values, Parameters: point}
 	}
 	if r := s.Recommended; r != nil {
 		point, err := toStruct(r.Point)
@@ -89,7 +89,8 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 		State:      toTrialState(t.State),
 		Parameters: point,
 		Metrics:    t.Metrics,
-		Value:      t.Value,
+		Value:      view.First(t.Values),
+		Values:     t.Values,
 		Source:     fantasiav1.Source(fantasiav1.Source_value["SOURCE_"+strings.ToUpper(string(t.Source))]),
 		Reasons: &fantasiav1.Reasons{
 			Mean: t.Reasons.Mean, Sd: t.Reasons.SD, Acquisition: t.Reasons.Acquisition,

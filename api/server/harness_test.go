@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -75,14 +76,17 @@ func listen(t *testing.T) net.Listener {
 // start serves the backend until stop is called, which waits for the end.
 func start(t *testing.T, listener net.Listener, b server.Backend, o server.Options) (address string, stop func()) {
 	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	o.Draining = ctx.Done()
 	path, handler, err := server.New(b, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
 	served := make(chan error, 1)
 	go func() {
-		served <- server.Serve(ctx, listener, server.Mux(path, handler, server.Probes{}), slog.New(slog.DiscardHandler))
+		served <- httpserve.Serve(ctx, listener, mux, slog.New(slog.DiscardHandler))
 	}()
 	return listener.Addr().String(), func() {
 		cancel()
@@ -145,7 +149,7 @@ func evaluated(number int, value float64) record.Trial {
 				Started: at(22), Ended: at(30), Outcome: messaging.OutcomeCompleted, Logs: "/var/w2/7/2",
 			},
 		},
-		Value: ptr(value), Metrics: map[string]float64{"error": value, "seconds": 8},
+		Values: []float64{value}, Metrics: map[string]float64{"error": value, "seconds": 8},
 		TraceID: "0af7651916cd43dd8448eb211c80319c", SpanID: "b7ad6b7169203331",
 		Times: record.Times{Asked: at(0), Suggested: at(1), Created: at(1), Claimed: at(21), Started: at(22), Ended: at(30), Folded: at(31)},
 	}

@@ -32,6 +32,9 @@ type Options struct {
 	ForwardTLS *tls.Config
 	// ForwardTimeout bounds a write that is sent on. Default 10 s.
 	ForwardTimeout time.Duration
+	// Draining is closed when the server begins to shut down: watches then end, and
+	// ask their callers to watch again. A nil channel never closes.
+	Draining <-chan struct{}
 	// MaxBody bounds a request in bytes. Default DefaultMaxBody.
 	MaxBody int
 	// Now is the clock that studies' elapsed times are taken by. Default time.Now.
@@ -46,8 +49,9 @@ type Options struct {
 
 // service implements the handlers.
 type service struct {
-	backend Backend
-	now     func() time.Time
+	backend  Backend
+	now      func() time.Time
+	draining <-chan struct{}
 }
 
 var _ fantasiav1connect.StudyServiceHandler = (*service)(nil)
@@ -63,7 +67,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 		return "", nil, fmt.Errorf("make the interceptor of traces: %w", err)
 	}
 	path, handler = fantasiav1connect.NewStudyServiceHandler(
-		&service{backend: b, now: o.Now},
+		&service{backend: b, now: o.Now, draining: o.Draining},
 		connect.WithInterceptors(traced, &requestLog{logger: o.Logger}, validate.NewInterceptor()),
 		connect.WithRecover(recovered(o.Logger)),
 		connect.WithReadMaxBytes(o.MaxBody),

@@ -79,7 +79,7 @@ func (s *service) ListStudies(ctx context.Context, req *connect.Request[fantasia
 
 // WatchStudy sends a study whenever it changes, until it has ended.
 func (s *service) WatchStudy(ctx context.Context, req *connect.Request[fantasiav1.WatchStudyRequest], stream *connect.ServerStream[fantasiav1.WatchStudyResponse]) error {
-	ctx, end := watch(ctx)
+	ctx, end := s.watch(ctx)
 	defer end()
 	for now, err := range s.backend.WatchStudy(ctx, studyOf(req.Msg.GetName())) {
 		if err != nil {

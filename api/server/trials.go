@@ -9,8 +9,8 @@ import (
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/view"
 )
 
 // scanSize is how many trials are read at a time where a filter drops some.
@@ -85,7 +85,7 @@ func (s *service) trials(ctx context.Context, study string, after, limit int, st
 
 // WatchTrials sends trials whenever they change, until the study has ended.
 func (s *service) WatchTrials(ctx context.Context, req *connect.Request[fantasiav1.WatchTrialsRequest], stream *connect.ServerStream[fantasiav1.WatchTrialsResponse]) error {
-	ctx, end := watch(ctx)
+	ctx, end := s.watch(ctx)
 	defer end()
 	study := studyOf(req.Msg.GetParent())
 	for t, err := range s.backend.WatchTrials(ctx, study, req.Msg.GetIncludeExisting()) {

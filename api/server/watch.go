@@ -9,23 +9,18 @@ import (
 // errDraining is why a watch ends when its server shuts down.
 var errDraining = fmt.Errorf("%w: the server is shutting down; watch again", ErrUnavailable)
 
-// drainKey is the context key of a server's drain: a context that ends when the
-// server begins to shut down.
-type drainKey struct{}
-
 // watch is the context of a watch: it ends with its request, and when the
 // server begins to shut down. The caller must call end.
-func watch(ctx context.Context) (_ context.Context, end func()) {
+func (s *service) watch(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	drain, ok := ctx.Value(drainKey{}).(context.Context)
-	if !ok {
-		return ctx, func() { cancel(nil) }
-	}
-	stop := context.AfterFunc(drain, func() { cancel(errDraining) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+	go func() {
+		select {
+		case <-s.draining:
+			cancel(errDraining)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // watchError is how a watch ends: with the reason that its context ended, or

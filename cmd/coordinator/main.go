@@ -13,8 +13,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/internal/serve"
 	"github.com/spf13/cobra"
 )
 
@@ -35,7 +35,7 @@ func run() int {
 func command() *cobra.Command {
 	defaults := coordinator.DefaultOptions()
 	host, _ := os.Hostname()
-	o := serve.Options{Version: version, Logs: os.Stderr}
+	o := coordinatornode.Options{Version: version, Logs: os.Stderr}
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "coordinator --etcd URL,… --nats URL,…",
@@ -58,7 +58,7 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 			if !election.ValidTTL(o.LeaseTTL) {
 				return fmt.Errorf("--lease-ttl is %v; want whole seconds, at least %v", o.LeaseTTL, election.MinTTL)
 			}
-			return serve.Run(cmd.Context(), o)
+			return coordinatornode.Run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	yaml "go.yaml.in/yaml/v4"
 
-	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 

@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/fantasia-hpo/fantasia/internal/cli"
+	"github.com/fantasia-hpo/fantasia/internal/app/cli"
 )
 
 // version is set by the linker: -X main.version=0.1.0.

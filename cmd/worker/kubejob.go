@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/fantasia-hpo/fantasia/internal/attach"
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
@@ -75,7 +75,7 @@ func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 }
 
 // runKubejob evaluates trials by the cluster until ctx ends.
-func runKubejob(ctx context.Context, o attach.Options, k kubejob.Options, kubeconfig string) error {
+func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, kubeconfig string) error {
 	if err := reach(&k, kubeconfig); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func runKubejob(ctx context.Context, o attach.Options, k kubejob.Options, kubeco
 		w.NewEvaluator, w.Keeper = runner.Evaluator, runner
 		return nil
 	}
-	err := attach.Run(ctx, o)
+	err := workernode.Run(ctx, o)
 	if runner != nil {
 		err = errors.Join(err, runner.Close())
 	}

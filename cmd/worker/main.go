@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/fantasia-hpo/fantasia/internal/attach"
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/command"
@@ -68,7 +68,7 @@ environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.
 			if len(args) == 0 && !w.AllowStudyCommands {
 				return command.ErrNotAllowed
 			}
-			return attach.Run(cmd.Context(), *o)
+			return workernode.Run(cmd.Context(), *o)
 		},
 	}
 	f := cmd.Flags()
@@ -93,12 +93,12 @@ func check(f *pflag.FlagSet) error {
 	return nil
 }
 
-func newOptions(stderr io.Writer) *attach.Options {
-	return &attach.Options{Version: version, Logs: stderr, Worker: worker.DefaultOptions()}
+func newOptions(stderr io.Writer) *workernode.Options {
+	return &workernode.Options{Version: version, Logs: stderr, Worker: worker.DefaultOptions()}
 }
 
 // sharedFlags are those of every worker, whatever evaluates its trials.
-func sharedFlags(f *pflag.FlagSet, o *attach.Options) {
+func sharedFlags(f *pflag.FlagSet, o *workernode.Options) {
 	w := &o.Worker
 	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
 	o.Access.Flags(f)

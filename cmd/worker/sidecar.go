@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/internal/attach"
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 	"github.com/spf13/cobra"
@@ -60,7 +60,7 @@ container has ended. The sidecar gives no more trials until it is started again.
 
 // runSidecar works until ctx ends. After a hand-back it goes on to answer its
 // clients until then.
-func runSidecar(ctx context.Context, o attach.Options, address string, timeout time.Duration) error {
+func runSidecar(ctx context.Context, o workernode.Options, address string, timeout time.Duration) error {
 	listener, err := sidecar.Listen(ctx, address)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func runSidecar(ctx context.Context, o attach.Options, address string, timeout t
 		})
 		return nil
 	}
-	err = attach.Run(working, o)
+	err = workernode.Run(working, o)
 	if !served {
 		return errors.Join(err, closed(listener))
 	}

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/internal/embedded"
-	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -40,7 +40,7 @@ func cycle(r *rig) {
 	r.e.Step(Alive{At: r.now, Worker: "w", Attempt: id})
 	value := 1 / float64(id.Trial)
 	r.e.Step(Finished{At: r.now, Result: &messaging.Result{
-		AttemptID: id, Worker: "w", Outcome: messaging.OutcomeCompleted, Value: &value,
+		AttemptID: id, Worker: "w", Outcome: messaging.OutcomeCompleted, Values: []float64{value},
 		Metrics: map[string]float64{"loss": value}, Started: r.now.Add(-time.Second), Ended: r.now,
 	}})
 	r.e.Step(Tick{At: r.now})

@@ -25,8 +25,8 @@ func (e *Engine) verdict() (study.State, string) {
 	spec, c := &e.spec.Study.Spec, e.status.Counts
 	goal := spec.Objective.Goal
 	switch {
-	case goal != nil && e.best != nil && !e.direction().Better(*goal, *e.best.rec.Value):
-		return study.Completed, fmt.Sprintf("trial %d reached the goal: %g", e.best.rec.Number, *e.best.rec.Value)
+	case goal != nil && e.best != nil && !e.direction().Better(*goal, e.best.rec.Values.First()):
+		return study.Completed, fmt.Sprintf("trial %d reached the goal: %g", e.best.rec.Number, e.best.rec.Values.First())
 	case e.failedAtFirst():
 		return study.Failed, fmt.Sprintf("the first %d trials all failed; the last one: %s", firstFailures, e.lastWords())
 	case spec.Budget.MaxFailedTrials > 0 && c.Failed >= spec.Budget.MaxFailedTrials:

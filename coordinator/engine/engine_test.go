@@ -98,23 +98,24 @@ func TestWithdrawnTooOftenFails(t *testing.T) {
 }
 
 func TestResultsThatAreNotFiniteAreInfeasible(t *testing.T) {
-	one, nan, inf := 1.0, math.NaN(), math.Inf(-1)
+	nan, inf := math.NaN(), math.Inf(-1)
 	tests := []struct {
-		name  string
-		value *float64
-		want  study.TrialState
+		name   string
+		values []float64
+		want   study.TrialState
 	}{
-		{"one", &one, study.TrialCompleted},
-		{"NaN", &nan, study.TrialInfeasible},
-		{"-Inf", &inf, study.TrialInfeasible},
+		{"one", []float64{1}, study.TrialCompleted},
+		{"NaN", []float64{nan}, study.TrialInfeasible},
+		{"-Inf", []float64{inf}, study.TrialInfeasible},
 		{"none", nil, study.TrialInfeasible},
+		{"one too many", []float64{1, 2}, study.TrialFailed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t, newSpec(0, 9, 1), Settings{})
 			r.suggest(0.5)
 			res := r.result("w", 1, 1, messaging.OutcomeCompleted)
-			res.Value, res.Metrics = test.value, map[string]float64{"good": 2, "nan": nan, "inf": inf}
+			res.Values, res.Metrics = test.values, map[string]float64{"good": 2, "nan": nan, "inf": inf}
 			r.step(Finished{At: r.now, Result: res}) // commits: JSON refuses NaN
 			trial, _ := r.e.Trial(1)
 			if trial.State != test.want {
@@ -418,9 +419,9 @@ func TestFallbackThatFails(t *testing.T) {
 }
 
 func TestLoadRefusesRecordsThatDoNotFit(t *testing.T) {
-	one, nan := 1.0, math.NaN()
-	trial := func(n int, s study.TrialState, p study.Point, v *float64) record.Trial {
-		return record.Trial{Number: n, State: s, Point: p, Value: v, Created: int64(2*n - 1), Ended: int64(2 * n)}
+	one, nan := []float64{1}, []float64{math.NaN()}
+	trial := func(n int, s study.TrialState, p study.Point, v []float64) record.Trial {
+		return record.Trial{Number: n, State: s, Point: p, Values: v, Created: int64(2*n - 1), Ended: int64(2 * n)}
 	}
 	point := study.Point{"x": 0.5}
 	tests := []struct {
@@ -429,12 +430,13 @@ func TestLoadRefusesRecordsThatDoNotFit(t *testing.T) {
 		trials []record.Trial
 		want   string
 	}{
-		{"missing", 2, []record.Trial{trial(2, study.TrialCompleted, point, &one)}, "1 trials"},
-		{"gap", 0, []record.Trial{trial(2, study.TrialCompleted, point, &one)}, "no trial 1"},
-		{"state", 1, []record.Trial{trial(1, "DONE", point, &one)}, `"DONE"`},
+		{"missing", 2, []record.Trial{trial(2, study.TrialCompleted, point, one)}, "1 trials"},
+		{"gap", 0, []record.Trial{trial(2, study.TrialCompleted, point, one)}, "no trial 1"},
+		{"state", 1, []record.Trial{trial(1, "DONE", point, one)}, `"DONE"`},
 		{"value", 1, []record.Trial{trial(1, study.TrialCompleted, point, nil)}, "finite"},
-		{"NaN", 1, []record.Trial{trial(1, study.TrialCompleted, point, &nan)}, "finite"},
-		{"point", 1, []record.Trial{trial(1, study.TrialCompleted, study.Point{"y": 1.0}, &one)}, "y"},
+		{"two values", 1, []record.Trial{trial(1, study.TrialCompleted, point, []float64{1, 2})}, "1 objectives"},
+		{"NaN", 1, []record.Trial{trial(1, study.TrialCompleted, point, nan)}, "finite"},
+		{"point", 1, []record.Trial{trial(1, study.TrialCompleted, study.Point{"y": 1.0}, one)}, "y"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -487,7 +489,7 @@ func TestRecommended(t *testing.T) {
 	r.complete("w", 1, 1, 3)
 	r.suggest(0.5)
 	recommend := func(trial int, mean float64, position int64) {
-		r.step(Recommended{At: r.now, Recommended: record.Recommended{Trial: trial, Mean: mean, SD: 0.5, Position: position}})
+		r.step(Recommended{At: r.now, Recommendation: record.Recommendation{Trial: trial, Mean: mean, SD: 0.5, Position: position}})
 	}
 	want := func(trial int, position int64) {
 		t.Helper()
@@ -496,11 +498,11 @@ func TestRecommended(t *testing.T) {
 		}
 	}
 	at := r.e.Status().Position
-	for _, refused := range []record.Recommended{
+	for _, refused := range []record.Recommendation{
 		{Trial: 0, Position: at}, {Trial: 2, Position: at}, {Trial: 9, Position: at}, {Trial: -1, Position: at},
 		{Trial: 1, Position: at + 1}, {Trial: 1, Mean: math.NaN(), Position: at}, {Trial: 1, Mean: math.Inf(1), Position: at},
 	} {
-		r.step(Recommended{At: r.now, Recommended: refused})
+		r.step(Recommended{At: r.now, Recommendation: refused})
 		want(0, 0)
 	}
 	recommend(1, 2.5, at)

@@ -53,8 +53,13 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if counter == nil {
 		return fmt.Errorf("trial %d: unknown state %q", number, r.State)
 	}
-	if r.State == study.TrialCompleted && (r.Value == nil || !finite(*r.Value)) {
-		return fmt.Errorf("trial %d is completed without a finite value", number)
+	if r.State == study.TrialCompleted {
+		if len(r.Values) == 0 || !allFinite(r.Values) {
+			return fmt.Errorf("trial %d is completed without a finite value", number)
+		}
+		if want := len(e.spec.Study.Spec.Objectives()); len(r.Values) != want {
+			return fmt.Errorf("trial %d has %d values, the study %d objectives", number, len(r.Values), want)
+		}
 	}
 	point, err := e.space.Normalize(r.Point)
 	if err != nil {

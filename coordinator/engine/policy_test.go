@@ -87,7 +87,7 @@ func (p *pool) took(out Output) {
 			p.busy += p.evaluate
 			value := 1.0
 			p.step(Finished{At: p.r.now, Result: &messaging.Result{
-				AttemptID: a.AttemptID, Worker: "w", Outcome: messaging.OutcomeCompleted, Value: &value,
+				AttemptID: a.AttemptID, Worker: "w", Outcome: messaging.OutcomeCompleted, Values: []float64{value},
 				Started: p.r.now.Add(-p.evaluate), Ended: p.r.now,
 			}})
 		})

@@ -23,9 +23,9 @@ func (e *Engine) finished(r *messaging.Result) {
 		e.archive(r, messaging.Unknown, "the leader knows no such attempt")
 		return
 	}
-	read := interpret(r)
+	read := interpret(&e.spec.Study.Spec, r)
 	switch {
-	case e.on(guardDuplicate) && Repeated(&t.rec, r):
+	case e.on(guardDuplicate) && Repeated(&e.spec.Study.Spec, &t.rec, r):
 		e.receipt(r, messaging.Duplicate)
 	case t.rec.State.Terminal() && e.on(guardTerminal):
 		e.archive(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
@@ -44,24 +44,28 @@ func (e *Engine) finished(r *messaging.Result) {
 
 // Repeated reports whether a result is the one that ended its attempt of a trial,
 // sent again because its receipt was lost.
-func Repeated(t *record.Trial, r *messaging.Result) bool {
+func Repeated(spec *study.Spec, t *record.Trial, r *messaging.Result) bool {
 	if r.Attempt < 1 || r.Attempt > len(t.Attempts) {
 		return false
 	}
 	a := &t.Attempts[r.Attempt-1]
-	return a.State != study.AttemptOpen && a.Nonce == r.Nonce && a.Worker == r.Worker && a.Outcome == interpret(r).outcome
+	return a.State != study.AttemptOpen && a.Nonce == r.Nonce && a.Worker == r.Worker && a.Outcome == interpret(spec, r).outcome
 }
 
-// reading is what a result says, made safe: an outcome that is known, and a
-// value that is finite where it is completed.
+// reading is what a result says, made safe: an outcome that is known, and where
+// it is completed a finite value for each objective.
 type reading struct {
 	outcome messaging.Outcome
 	failure *messaging.Failure
 }
 
-// interpret reads a result. A completed evaluation without a finite value has
-// diverged: infeasible, which is an answer. An unknown outcome is a failure.
-func interpret(r *messaging.Result) reading {
+// unreadable is the reason of a failure that is the result's own.
+const unreadable = "unreadable result"
+
+// interpret reads a result of a study. A completed
+// evaluation without a finite value has diverged: infeasible, which is an answer.
+// An unknown outcome, or another number of values, is a failure.
+func interpret(spec *study.Spec, r *messaging.Result) reading {
 	failure := r.Failure
 	if failure != nil && len(failure.Message) > messaging.MaxMessage {
 		f := *failure
@@ -70,7 +74,14 @@ func interpret(r *messaging.Result) reading {
 	}
 	switch r.Outcome {
 	case messaging.OutcomeCompleted:
-		if r.Value != nil && finite(*r.Value) {
+		n, objectives := len(r.Values), len(spec.Objectives())
+		if n > 0 && n != objectives {
+			return reading{messaging.OutcomeFailed, &messaging.Failure{
+				Reason:  unreadable,
+				Message: fmt.Sprintf("%d values, the study has %d objectives", n, objectives),
+			}}
+		}
+		if n > 0 && allFinite(r.Values) {
 			return reading{messaging.OutcomeCompleted, nil}
 		}
 		if failure == nil {
@@ -102,8 +113,7 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read r
 	if read.outcome == messaging.OutcomeInfeasible {
 		e.endTrial(t, study.TrialInfeasible)
 	} else {
-		value := *r.Value
-		t.rec.Value, t.rec.Metrics = &value, finiteMetrics(r.Metrics)
+		t.rec.Values, t.rec.Metrics = slices.Clone(r.Values), finiteMetrics(r.Metrics)
 		e.endTrial(t, study.TrialCompleted)
 	}
 	e.avoidFailing()

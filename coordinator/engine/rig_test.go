@@ -220,7 +220,7 @@ func (r *rig) finish(worker string, trial, attempt int, o messaging.Outcome) Out
 
 func (r *rig) complete(worker string, trial, attempt int, value float64) Output {
 	res := r.result(worker, trial, attempt, messaging.OutcomeCompleted)
-	res.Value = &value
+	res.Values = []float64{value}
 	res.Metrics = map[string]float64{"loss": value}
 	return r.step(Finished{At: r.now, Result: res})
 }

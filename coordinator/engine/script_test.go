@@ -173,7 +173,7 @@ func (p *player) result(res *messaging.Result, cmd string, args []string) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		res.Value = &v
+		res.Values = []float64{v}
 		res.Metrics = map[string]float64{"loss": v, "broken": math.NaN()}
 	case "handed-back":
 		res.Checkpoint = args[0]
@@ -224,11 +224,15 @@ func (p *player) show(args []string) []string {
 		if !ok {
 			return []string{"none"}
 		}
-		return []string{fmt.Sprintf("trial %d: %g", t.Number, *t.Value)}
+		return []string{fmt.Sprintf("trial %d: %g", t.Number, t.Values.First())}
 	case "told":
 		var lines []string
 		for _, o := range e.Problem().Observations {
-			lines = append(lines, fmt.Sprintf("trial %d: %s %g", o.Trial, o.Outcome, o.Value))
+			line := fmt.Sprintf("trial %d: %s", o.Trial, o.Outcome)
+			if len(o.Values) > 0 {
+				line += fmt.Sprintf(" %g", o.Values.First())
+			}
+			lines = append(lines, line)
 		}
 		return lines
 	}

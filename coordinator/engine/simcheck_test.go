@@ -167,7 +167,7 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 			failed++
 		case a.State == study.AttemptSucceeded && t.State == study.TrialCompleted:
 			id := messaging.AttemptID{Study: studyID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
-			if t.Value == nil || !slices.Contains(w.reported[report{a.Worker, id}], *t.Value) {
+			if len(t.Values) == 0 || !slices.Contains(w.reported[report{a.Worker, id}], t.Values.First()) {
 				c.fail("trial %d has a value that %s never reported", t.Number, a.Worker)
 			}
 		}
@@ -211,7 +211,7 @@ func (c *checker) told(e *Engine) {
 			c.fail("trial %d is told out of order, or twice", o.Trial)
 		}
 		position = t.Ended
-		if o.Outcome == optimizer.OutcomeCompleted && (t.State != study.TrialCompleted || o.Value != *t.Value) {
+		if o.Outcome == optimizer.OutcomeCompleted && (t.State != study.TrialCompleted || o.Values.First() != t.Values.First()) {
 			c.fail("trial %d is %s and told as completed", o.Trial, t.State)
 		}
 	}
@@ -242,7 +242,7 @@ func (c *checker) verdict(w *world) {
 		c.fail("the study is %s with %d open trials", s.State, s.Counts.Open())
 	}
 	best, ok := w.e.Best()
-	goal := ok && spec.Objective.Goal != nil && *best.Value <= *spec.Objective.Goal
+	goal := ok && spec.Objective.Goal != nil && best.Values.First() <= *spec.Objective.Goal
 	budget := s.Counts.Ended() >= spec.Budget.MaxTrials
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.space.Size()

@@ -201,7 +201,7 @@ func (s *simWorker) evaluated(id messaging.AttemptID) {
 			key := report{s.name, id}
 			w.reported[key] = append(w.reported[key], value)
 		}
-		r.Value = &value
+		r.Values = []float64{value}
 	}
 	s.finish(r)
 }
@@ -325,7 +325,7 @@ func (w *world) forge() {
 	}
 	value := -1.0
 	w.results = append(w.results, &messaging.Result{
-		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Value: &value, Started: w.now, Ended: w.now,
+		AttemptID: id, Worker: "stranger", Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Started: w.now, Ended: w.now,
 	})
 	w.results = append(w.results, w.results[w.rng.IntN(len(w.results))])
 	w.arrived()

@@ -214,8 +214,8 @@ func (e *Engine) observe(t *trial) {
 	o := optimizer.Observation{Trial: t.rec.Number, Point: t.rec.Point}
 	switch t.rec.State {
 	case study.TrialCompleted:
-		o.Outcome, o.Value = optimizer.OutcomeCompleted, *t.rec.Value
-		if e.best == nil || e.direction().Better(*t.rec.Value, *e.best.rec.Value) {
+		o.Outcome, o.Values = optimizer.OutcomeCompleted, t.rec.Values
+		if e.best == nil || e.direction().Better(t.rec.Values.First(), e.best.rec.Values.First()) {
 			e.best, e.status.Best = t, t.rec.Number
 		}
 	case study.TrialInfeasible:
@@ -265,6 +265,11 @@ func (d *durations) mean() (mean time.Duration, ok bool) {
 		return 0, false
 	}
 	return d.sum / time.Duration(d.n), true
+}
+
+// allFinite reports whether all values are numbers.
+func allFinite(values study.Values) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return !finite(v) })
 }
 
 // finite reports whether x is a number.

@@ -21,8 +21,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/testenv"
-	"github.com/fantasia-hpo/fantasia/internal/wire"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	yaml "go.yaml.in/yaml/v4"
@@ -161,7 +161,7 @@ func testRefused(t *testing.T, r *rig) {
 // testRejected holds what only the coordinator sees: the condition has the texts
 // of the command line.
 func testRejected(t *testing.T, r *rig) {
-	const old, new = "algorithm: {name: random", "constraints: ['y <= 1']\n  algorithm: {name: magic"
+	const old, new = "algorithm: {name: gp", "constraints: ['y <= 1']\n  algorithm: {name: magic"
 	if err := r.apply(r.study("rejected", 5, old, new)); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func testSamples(t *testing.T, r *rig) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := wire.ParseStudy(file, text); err != nil {
+			if _, err := inject.ParseStudy(file, text); err != nil {
 				continue // no study file
 			}
 			found++

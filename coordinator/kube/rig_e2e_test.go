@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
-	"github.com/fantasia-hpo/fantasia/internal/crd"
-	"github.com/fantasia-hpo/fantasia/internal/testcluster"
-	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/app/crd"
+	"github.com/fantasia-hpo/fantasia/internal/test/testcluster"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	yaml "go.yaml.in/yaml/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -197,7 +197,7 @@ metadata: {name: %s}
 spec:
   objective: {metric: loss, direction: minimize}
   parameters: [{name: x, type: float, min: 0, max: 1}]
-  algorithm: {name: random, seed: 1}
+  algorithm: {name: gp, settings: {noise: "no"}, seed: 1}
   budget: {maxTrials: %d}
   parallelism: 4
   trial: {command: [unused], retries: {lost: 10}}

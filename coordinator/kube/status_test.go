@@ -62,7 +62,7 @@ func TestStatusOnAStudysWay(t *testing.T) {
 
 	value := 0.25
 	at.status = &record.Status{State: study.Running, Started: started, Best: 2, Counts: record.Counts{Running: 3, Completed: 2, Failed: 1}}
-	at.best = &record.Trial{Number: 2, Value: &value, Point: study.Point{"x": 0.5, "k": int64(1)}}
+	at.best = &record.Trial{Number: 2, Values: []float64{value}, Point: study.Point{"x": 0.5, "k": int64(1)}}
 	step(good, at, study.Running, map[string]string{"Accepted": "True/Accepted", "Progressing": "True/Running", "Complete": "False/Running"})
 	want := &Best{Trial: 2, Value: 0.25, Parameters: map[string]any{"x": 0.5, "k": int64(1)}}
 	if diff := cmp.Diff(want, r.Status.Best); diff != "" || r.Status.Done != 3 {
@@ -125,7 +125,7 @@ func TestStatusInJSON(t *testing.T) {
 	r := resource(t)
 	value := 1.5
 	s := r.next(good, view{id: r.ID(), status: &record.Status{State: study.Failed, Best: 1, Started: began, Ended: began.Add(time.Hour)},
-		best: &record.Trial{Number: 1, Value: &value, Point: study.Point{"x": 0.5, "solver": "adam", "fast": true}}}, began)
+		best: &record.Trial{Number: 1, Values: []float64{value}, Point: study.Point{"x": 0.5, "solver": "adam", "fast": true}}}, began)
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 func (c Change) text() string {

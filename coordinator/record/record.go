@@ -4,6 +4,7 @@
 package record
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -32,9 +33,9 @@ type Status struct {
 	Best int `json:"best,omitempty"`
 	// Recommended is made now and then while the study runs, and once more when it
 	// has ended.
-	Recommended Recommended `json:"recommended,omitzero"`
-	Started     time.Time   `json:"started"`
-	Ended       time.Time   `json:"ended,omitzero"`
+	Recommended Recommendation `json:"recommended,omitzero"`
+	Started     time.Time      `json:"started"`
+	Ended       time.Time      `json:"ended,omitzero"`
 	// Idle is how long the study lay ended before an update let it go on: it
 	// does not count against the budget's duration.
 	Idle   time.Duration `json:"idle,omitempty"`
@@ -45,9 +46,9 @@ type Status struct {
 	Occupied map[int]int `json:"occupied,omitempty"`
 }
 
-// Recommended is the completed trial whose posterior mean was best at a ledger
+// Recommendation is the completed trial whose posterior mean was best at a ledger
 // position.
-type Recommended struct {
+type Recommendation struct {
 	// Trial is its number, 0 where nothing was recommended yet.
 	Trial int `json:"trial"`
 	// Mean and SD are the posterior's, in the objective's units.
@@ -58,7 +59,7 @@ type Recommended struct {
 }
 
 // At is the recommendation with its trial's point.
-func (r Recommended) At(point study.Point) *optimizer.Recommendation {
+func (r Recommendation) At(point study.Point) *optimizer.Recommendation {
 	return &optimizer.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Point: point}
 }
 
@@ -117,8 +118,9 @@ type Trial struct {
 	Created  int64     `json:"created"`
 	Ended    int64     `json:"ended,omitempty"`
 	Attempts []Attempt `json:"attempts"`
-	// Value and Metrics are those of the attempt that succeeded.
-	Value   *float64           `json:"value,omitempty"`
+	// Values and Metrics are those of the attempt that succeeded. A single value
+	// is stored as "value" too: see MarshalJSON.
+	Values  study.Values       `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Checkpoint is the last reference reported by any attempt.
 	Checkpoint string `json:"checkpoint,omitempty"`
@@ -126,6 +128,38 @@ type Trial struct {
 	TraceID string `json:"traceId,omitempty"`
 	SpanID  string `json:"spanId,omitempty"`
 	Times   Times  `json:"times"`
+}
+
+// MarshalJSON writes a trial. A single value is there twice, also as earlier
+// versions read it: their replicas serve, and may lead, while a cluster is
+// updated.
+func (t Trial) MarshalJSON() ([]byte, error) {
+	type plain Trial
+	v := struct {
+		plain
+		Value *float64 `json:"value,omitempty"`
+	}{plain: plain(t)}
+	if len(t.Values) == 1 {
+		v.Value = &t.Values[0]
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON reads a trial, also one that an earlier version stored.
+func (t *Trial) UnmarshalJSON(data []byte) error {
+	type plain Trial
+	var v struct {
+		plain
+		Value *float64 `json:"value"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	*t = Trial(v.plain)
+	if len(t.Values) == 0 && v.Value != nil {
+		t.Values = study.Values{*v.Value}
+	}
+	return nil
 }
 
 // Times are when a trial passed each stage, by the clock of whoever did it.

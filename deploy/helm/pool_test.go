@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fantasia-hpo/fantasia/internal/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 // container returns the container of a pod that has a name.

@@ -242,6 +242,6 @@ func claim(id messaging.AttemptID, name string) *messaging.Claim {
 
 func result(id messaging.AttemptID, name string, value float64) *messaging.Result {
 	return &messaging.Result{Version: messaging.SchemaVersion, AttemptID: id, Worker: worker(name),
-		Outcome: messaging.OutcomeCompleted, Value: &value, Metrics: map[string]float64{"error": value},
+		Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Metrics: map[string]float64{"error": value},
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Ended: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)}
 }

@@ -58,7 +58,7 @@ func claim(trial int, worker string) *messaging.Claim {
 
 func result(trial int, worker string) *messaging.Result {
 	value := float64(trial)
-	return &messaging.Result{AttemptID: attempt(trial), Worker: worker, Outcome: messaging.OutcomeCompleted, Value: &value}
+	return &messaging.Result{AttemptID: attempt(trial), Worker: worker, Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
 }
 
 // eventually repeats what an outage can refuse, as its callers do.

@@ -213,9 +213,9 @@ func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation
 }
 
 func (s *session) recommend(ctx context.Context) (answer, error) {
-	best, err := registry.Recommend(ctx, s.study.Spec.Algorithm, s.problem(), s.state)
+	best, err := optimizer.Recommend(ctx, s.optimizer, s.problem(), s.state)
 	if err != nil {
 		return answer{}, fmt.Errorf("recommend: %w", err)
 	}
-	return answer{Recommended: &recommended{best}}, nil
+	return answer{Recommended: &best}, nil
 }

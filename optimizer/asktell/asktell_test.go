@@ -96,17 +96,33 @@ func TestConversation(t *testing.T) {
 	if a, b := replies[3].Told, replies[4].Told; a == nil || *a != 2 || b == nil || *b != 1 {
 		t.Errorf("told %v and %v, want 2 and 1", a, b)
 	}
-	var best struct {
-		Trial      int            `json:"trial"`
-		Mean       *float64       `json:"mean"`
-		SD         *float64       `json:"sd"`
-		Parameters map[string]any `json:"parameters"`
+	if got := string(replies[5].Recommended); got != "null" {
+		t.Errorf("recommended without a model: %s, want null", got)
 	}
-	if err := json.Unmarshal(replies[5].Recommended, &best); err != nil {
+}
+
+func TestRecommend(t *testing.T) {
+	replies := converse(t, grid("gp"),
+		`{"recommend": true}`,
+		`{"ask": 2}`,
+		`{"tell": [{"trial": 1, "failed": true}, {"trial": 2, "metrics": {"loss": 0.25}}]}`,
+		`{"recommend": true}`,
+	)
+	if got := string(replies[0].Recommended); got != "null" {
+		t.Errorf("recommended before anything completed: %s, want null", got)
+	}
+	got := map[string]any{}
+	if err := json.Unmarshal(replies[3].Recommended, &got); err != nil {
 		t.Fatal(err)
 	}
-	if best.Trial != 2 || best.Mean == nil || best.SD == nil || len(best.Parameters) != 2 {
-		t.Errorf("recommended %s, want trial 2 with its mean, sd and parameters", replies[5].Recommended)
+	parameters := map[string]any{}
+	for name, value := range replies[1].Suggestions[1].Parameters {
+		parameters[name] = value
+	}
+	// One evaluation allows no model: the recommendation is its value.
+	want := map[string]any{"trial": 2.0, "mean": 0.25, "sd": 0.0, "parameters": parameters}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recommended (-want +got):\n%s", diff)
 	}
 }
 

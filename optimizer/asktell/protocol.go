@@ -35,15 +35,10 @@ type tell struct {
 type answer struct {
 	Suggestions *[]suggestion `json:"suggestions,omitempty"`
 	Told        *int          `json:"told,omitempty"`
-	Recommended *recommended  `json:"recommended,omitempty"`
-	Error       string        `json:"error,omitempty"`
+	// Recommended is written as null if it points to nil.
+	Recommended **optimizer.Recommendation `json:"recommended,omitempty"`
+	Error       string                     `json:"error,omitempty"`
 }
-
-// recommended is written as null where nothing has completed.
-type recommended struct{ of *optimizer.Recommendation }
-
-// MarshalJSON implements json.Marshaler.
-func (r recommended) MarshalJSON() ([]byte, error) { return json.Marshal(r.of) }
 
 type suggestion struct {
 	Trial      int         `json:"trial"`
@@ -126,7 +121,7 @@ func (t tell) observation(metric string) (optimizer.Observation, error) {
 	if value == nil {
 		return optimizer.Observation{}, fmt.Errorf(`metric %q is null: a finite number is wanted, or "infeasible": true for an evaluation that diverged`, metric)
 	}
-	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Value: *value}, nil
+	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Values: []float64{*value}}, nil
 }
 
 func names(metrics map[string]*float64) string {

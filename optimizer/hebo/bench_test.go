@@ -63,7 +63,7 @@ func observed(tb testing.TB, n int) *optimizertest.Session {
 			value += (x - 0.5) * (x - 0.5) * float64(i+1)
 		}
 		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
-			Trial: trial, Point: point, Outcome: optimizer.OutcomeCompleted, Value: value,
+			Trial: trial, Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{value},
 		})
 	}
 	s.Problem.First = n + 1

@@ -60,7 +60,7 @@ func escapes(t *testing.T, options Options, noise float64, prior *study.Prior, b
 	observe := func(a, b, value float64) {
 		n := len(s.Problem.Observations) + 1
 		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
-			Trial: n, Point: study.Point{"a": a, "b": b}, Outcome: optimizer.OutcomeCompleted, Value: value,
+			Trial: n, Point: study.Point{"a": a, "b": b}, Outcome: optimizer.OutcomeCompleted, Values: []float64{value},
 		})
 		s.Problem.First = n + 1
 	}

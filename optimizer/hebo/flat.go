@@ -39,10 +39,10 @@ func (s *search) newFlats() *flats {
 			continue
 		}
 		x := s.r.Encoding.Encode(o.Point)
-		if e := (evaluation{surrogate.KeyOf(x), o.Value}); !seen[e] {
+		if e := (evaluation{surrogate.KeyOf(x), o.Values.First()}); !seen[e] {
 			seen[e] = true
-			f.points, f.values = append(f.points, x), append(f.values, o.Value)
-			tied.add(o.Value)
+			f.points, f.values = append(f.points, x), append(f.values, o.Values.First())
+			tied.add(o.Values.First())
 		}
 	}
 	if tied.most < tiedPoints {

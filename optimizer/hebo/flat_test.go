@@ -37,7 +37,7 @@ func TestFlatAround(t *testing.T) {
 		r := &optimizer.Request{Encoding: optimizer.NewEncoding(space), Problem: &optimizer.Problem{}}
 		for _, e := range c.evaluations {
 			r.Observations = append(r.Observations, optimizer.Observation{
-				Point: study.Point{"a": e.a, "c": e.c}, Outcome: optimizer.OutcomeCompleted, Value: e.value,
+				Point: study.Point{"a": e.a, "c": e.c}, Outcome: optimizer.OutcomeCompleted, Values: []float64{e.value},
 			})
 		}
 		f := (&search{r: r, options: DefaultOptions()}).newFlats()
@@ -56,7 +56,7 @@ func TestPlateausAreLeft(t *testing.T) {
 		rng := optimizer.NewRand(1, 1)
 		observe := func(a, b, value float64) {
 			s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
-				Trial: s.Problem.First, Point: study.Point{"x1": a, "x2": b}, Outcome: optimizer.OutcomeCompleted, Value: value,
+				Trial: s.Problem.First, Point: study.Point{"x1": a, "x2": b}, Outcome: optimizer.OutcomeCompleted, Values: []float64{value},
 			})
 			s.Problem.First++
 		}

@@ -328,7 +328,7 @@ func TestNoisyFiniteSpaceIsRepeated(t *testing.T) {
 			s.Tell(trial, i*i+j*j+rng.NormFloat64())
 			if trial == 10 && told {
 				again := s.Problem.Observations[2]
-				again.Trial, again.Value = 0, again.Value+1
+				again.Trial, again.Values = 0, []float64{again.Values.First() + 1}
 				s.Problem.Observations = append(s.Problem.Observations, again)
 			}
 		}

@@ -140,7 +140,7 @@ func TestTenThousandEvaluations(t *testing.T) {
 	for i := range 10_000 {
 		p := study.Point{"x1": rng.Float64(), "x2": rng.Float64(), "x3": rng.Float64()}
 		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
-			Trial: i + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Value: bowl(p),
+			Trial: i + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Values: []float64{bowl(p)},
 		})
 	}
 	s.Problem.First = 10_001
@@ -162,7 +162,7 @@ func TestShareOfRepeatsBeyondTheModel(t *testing.T) {
 			p = s.Problem.Observations[i-1].Point
 		}
 		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
-			Trial: i + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Value: bowl(p) + rng.NormFloat64(),
+			Trial: i + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Values: []float64{bowl(p) + rng.NormFloat64()},
 		})
 	}
 	s.Problem.First = n + 1

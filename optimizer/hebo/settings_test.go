@@ -87,12 +87,12 @@ func suggestAfter(t testing.TB, o Options, space *study.Space, outcomes []float6
 		if i%3 == 2 {
 			p = s.Problem.Observations[i-1].Point
 		}
-		observation := optimizer.Observation{Trial: i + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Value: v}
+		observation := optimizer.Observation{Trial: i + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Values: []float64{v}}
 		switch {
 		case math.IsNaN(v):
-			observation.Outcome, observation.Value = optimizer.OutcomeFailed, 0
+			observation.Outcome, observation.Values = optimizer.OutcomeFailed, nil
 		case math.IsInf(v, 0):
-			observation.Outcome, observation.Value = optimizer.OutcomeInfeasible, 0
+			observation.Outcome, observation.Values = optimizer.OutcomeInfeasible, nil
 		}
 		s.Problem.Observations = append(s.Problem.Observations, observation)
 	}

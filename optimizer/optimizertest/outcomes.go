@@ -78,7 +78,7 @@ func testDuplicates(t *testing.T, create func() optimizer.Optimizer) {
 	for i := range 30 {
 		point := s.Problem.Observations[i%3].Point
 		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
-			Point: point, Outcome: optimizer.OutcomeCompleted, Value: float64(i % 5),
+			Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{float64(i % 5)},
 		})
 	}
 	if batch := s.Ask(4); len(batch) != 4 {

@@ -103,7 +103,7 @@ func (s *Session) End(trial int, outcome optimizer.Outcome, value float64) {
 			continue
 		}
 		s.Problem.Pending = append(append([]optimizer.Pending{}, s.Problem.Pending[:i]...), s.Problem.Pending[i+1:]...)
-		o := optimizer.Observation{Trial: trial, Point: p.Point, Outcome: outcome, Value: value}
+		o := optimizer.Observation{Trial: trial, Point: p.Point, Outcome: outcome, Values: []float64{value}}
 		s.Problem.Observations = append(s.Problem.Observations, o)
 		return
 	}
@@ -129,7 +129,7 @@ func (s *Session) Best() float64 {
 	best := math.Inf(1)
 	for _, o := range s.Problem.Observations {
 		if o.Outcome == optimizer.OutcomeCompleted {
-			best = min(best, o.Value)
+			best = min(best, o.Values.First())
 		}
 	}
 	return best

@@ -2,7 +2,6 @@
 package registry
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Default is the optimiser of a study that names none.
@@ -26,8 +24,6 @@ type Entry struct {
 	Settings setting.Set
 
 	create func(setting.Values) optimizer.Optimizer
-	// modelled says that the settings are hebo's.
-	modelled bool
 }
 
 // Entries returns all the optimisers, the default first.
@@ -38,14 +34,12 @@ func Entries() []Entry {
 			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of pending points and of noise.",
 			Settings:    hebo.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
-			modelled:    true,
 		},
 		{
 			Name:        "gp",
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
 			Settings:    hebo.PlainSettings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
-			modelled:    true,
 		},
 		{
 			Name:        "random",
@@ -81,43 +75,21 @@ func (e *UnknownError) Error() string {
 // name is the Default's. The error is an *UnknownError, or joins a
 // *setting.Error for each setting that is wrong.
 func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
-	e, values, err := read(name, settings)
+	e, err := find(name)
 	if err != nil {
 		return nil, err
+	}
+	values, err := e.Settings.Parse(settings)
+	if err != nil {
+		return nil, fmt.Errorf("algorithm %s: %w", e.Name, err)
 	}
 	return e.create(values), nil
-}
-
-// Recommend is hebo.Recommend with what the study's settings say of noise.
-func Recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
-	e, values, err := read(a.Name, a.Settings)
-	if err != nil {
-		return nil, err
-	}
-	noise := hebo.NoiseAuto
-	if e.modelled {
-		noise = hebo.FromSettings(values).Noise
-	}
-	return hebo.Recommend(ctx, p, state, noise)
 }
 
 // Check returns the error that New would.
 func Check(name string, settings map[string]any) error {
 	_, err := New(name, settings)
 	return err
-}
-
-// read returns the named optimiser and its checked settings, or the error of New.
-func read(name string, settings map[string]any) (Entry, setting.Values, error) {
-	e, err := find(name)
-	if err != nil {
-		return e, setting.Values{}, err
-	}
-	values, err := e.Settings.Parse(settings)
-	if err != nil {
-		return e, values, fmt.Errorf("algorithm %s: %w", e.Name, err)
-	}
-	return e, values, nil
 }
 
 func find(name string) (Entry, error) {

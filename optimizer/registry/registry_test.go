@@ -58,28 +58,51 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 	for i := range 40 {
 		x := float64(i) / 39
 		p.Observations = append(p.Observations, optimizer.Observation{
-			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Value: (x - 0.3) * (x - 0.3),
+			Trial: i + 1, Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Values: []float64{(x - 0.3) * (x - 0.3)},
 		})
 	}
-	p.Observations[30].Value = -0.01
+	p.Observations[30].Values = []float64{-0.01}
 	for _, c := range []struct {
 		algorithm study.Algorithm
 		best      bool
 	}{
 		{study.Algorithm{}, false},
 		{study.Algorithm{Name: "gp", Settings: map[string]any{"noise": "no"}}, true},
-		{study.Algorithm{Name: "random"}, false},
 	} {
-		got, err := Recommend(t.Context(), c.algorithm, p, nil)
+		o, err := New(c.algorithm.Name, c.algorithm.Settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := optimizer.Recommend(t.Context(), o, p, nil)
 		if err != nil || got == nil || (got.Trial == 31) != c.best {
 			t.Errorf("%+v: recommended %+v, %v; trial 31 is the best: %t", c.algorithm, got, err, c.best)
 		}
 	}
-	if _, err := Recommend(t.Context(), study.Algorithm{Name: "gp", Settings: map[string]any{"noise": "loud"}}, p, nil); err == nil {
-		t.Error("noise: loud is accepted")
+}
+
+// The optimisers without a model recommend nothing; the others do as soon as an
+// evaluation has completed.
+func TestWhoRecommends(t *testing.T) {
+	p := &optimizer.Problem{
+		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40,
+		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2}}},
 	}
-	if _, err := Recommend(t.Context(), study.Algorithm{Name: "gpp"}, p, nil); err == nil {
-		t.Error("algorithm gpp is accepted")
+	want := map[string]*optimizer.Recommendation{
+		"hebo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "gp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
+		"random": nil, "sobol": nil,
+	}
+	got := map[string]*optimizer.Recommendation{}
+	for _, name := range Names() {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[name], err = optimizer.Recommend(t.Context(), o, p, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recommended (-want +got):\n%s", diff)
 	}
 }
 

@@ -22,7 +22,7 @@ func ended(t *testing.T, n int, outcome func(x, y float64, rng *rand.Rand) optim
 	for range n {
 		x, y := rng.Float64(), rng.Float64()
 		p.Observations = append(p.Observations, optimizer.Observation{
-			Point: study.Point{"x1": x, "x2": y}, Outcome: outcome(x, y, rng), Value: x,
+			Point: study.Point{"x1": x, "x2": y}, Outcome: outcome(x, y, rng), Values: []float64{x},
 		})
 	}
 	return p

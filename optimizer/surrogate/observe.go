@@ -48,7 +48,7 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 	for i, o := range p.Observations {
 		values[i] = math.Inf(1)
 		if o.Outcome == optimizer.OutcomeCompleted {
-			values[i] = min(max(d.direction.Cost(o.Value), -math.MaxFloat64), math.MaxFloat64)
+			values[i] = min(max(d.direction.Cost(o.Values.First()), -math.MaxFloat64), math.MaxFloat64)
 			worst = max(worst, values[i])
 			d.Completed++
 		}

@@ -16,9 +16,9 @@ import (
 func TestObserve(t *testing.T) {
 	point := func(x float64) study.Point { return study.Point{"x1": x} }
 	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 10), Direction: study.Maximize, Observations: []optimizer.Observation{
-		{Point: point(0), Outcome: optimizer.OutcomeCompleted, Value: 8},
-		{Point: point(5), Outcome: optimizer.OutcomeFailed, Value: 99},
-		{Point: point(10), Outcome: optimizer.OutcomeCompleted, Value: 2},
+		{Point: point(0), Outcome: optimizer.OutcomeCompleted, Values: []float64{8}},
+		{Point: point(5), Outcome: optimizer.OutcomeFailed, Values: []float64{99}},
+		{Point: point(10), Outcome: optimizer.OutcomeCompleted, Values: []float64{2}},
 		{Point: point(2.5), Outcome: optimizer.OutcomeInfeasible},
 	}}
 	d := Observe(p, optimizer.NewEncoding(p.Space), Options{})
@@ -81,7 +81,7 @@ func TestSelectionTakesPlacesWhole(t *testing.T) {
 		x := float64(i % 21)
 		v := 0.05*math.Abs(x-10) + rng.NormFloat64()
 		sum[x], count[x] = sum[x]+v, count[x]+1
-		p.Observations = append(p.Observations, optimizer.Observation{Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Value: v})
+		p.Observations = append(p.Observations, optimizer.Observation{Point: study.Point{"x1": x}, Outcome: optimizer.OutcomeCompleted, Values: []float64{v}})
 	}
 	d := Observe(p, optimizer.NewEncoding(space), Options{})
 	if len(d.Of) != MaxPoints {

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/internal/local"
-	"github.com/fantasia-hpo/fantasia/internal/report"
-	"github.com/fantasia-hpo/fantasia/internal/wire"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -51,7 +51,7 @@ func run(ctx context.Context) (err error) {
 	for seed := 1; seed <= *seeds; seed++ {
 		row := fmt.Sprintf("| %d |", seed)
 		for _, name := range names {
-			s, err := wire.ParseStudy(*file, content)
+			s, err := inject.ParseStudy(*file, content)
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func one(ctx context.Context, s *study.Study, state string) (float64, error) {
 	if r.Status.State != study.Completed {
 		return 0, fmt.Errorf("the study ended %s: %s", r.Status.State, r.Status.Reason)
 	}
-	h := report.NewHistory(r.Trials, s.Spec.Objective.Direction)
+	h := display.NewHistory(r.Trials, s.Spec.Objective.Direction)
 	if len(h.Best) == 0 {
 		return math.NaN(), errors.New("nothing completed")
 	}

@@ -221,7 +221,7 @@ func want(t testing.TB, e evaluation.Ending, outcome messaging.Outcome, reason s
 	if len(message) > messaging.MaxMessage {
 		t.Errorf("a message of %d bytes", len(message))
 	}
-	if e.Outcome == messaging.OutcomeCompleted && e.Value == nil {
+	if e.Outcome == messaging.OutcomeCompleted && len(e.Values) == 0 {
 		t.Error("completed without a value")
 	}
 }

@@ -58,8 +58,8 @@ func TestWhatAProgramSays(t *testing.T) {
 			t.Parallel()
 			e := evaluate(t, shell(tt.script))
 			want(t, e, tt.outcome, tt.reason, tt.parts...)
-			if e.Value != nil && *e.Value != tt.value {
-				t.Errorf("value %v, want %v", *e.Value, tt.value)
+			if len(e.Values) > 0 && e.Values.First() != tt.value {
+				t.Errorf("value %v, want %v", e.Values.First(), tt.value)
 			}
 		})
 	}
@@ -97,8 +97,8 @@ func TestSecondValuesAreWarnedOfOnce(t *testing.T) {
 	e := newEvaluator(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	a := shell(`for i in 1 2 3; do echo '{"fantasia": {"step": 1, "metrics": {"error": 0.'$i'}}}'; done`)
 	ending := e.Evaluate(t.Context(), job(a))
-	if want(t, ending, messaging.OutcomeCompleted, ""); *ending.Value != 0.1 {
-		t.Errorf("value %v, want the first", *ending.Value)
+	if want(t, ending, messaging.OutcomeCompleted, ""); ending.Values.First() != 0.1 {
+		t.Errorf("value %v, want the first", ending.Values.First())
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "second value") {
 		t.Errorf("%d warnings, want one of a second value:\n%s", n, log.String())
@@ -111,8 +111,8 @@ func TestMetricsPattern(t *testing.T) {
 	a.Objective.Take = study.TakeBest
 	e := evaluate(t, a)
 	want(t, e, messaging.OutcomeCompleted, "")
-	if *e.Value != 0.3 {
-		t.Errorf("value %v, want 0.3", *e.Value)
+	if e.Values.First() != 0.3 {
+		t.Errorf("value %v, want 0.3", e.Values.First())
 	}
 	a = shell(`echo val_err: 0.5`)
 	a.Run.Metrics = &study.Metrics{Pattern: `val_err=(?P<error>\S+)`}
@@ -221,8 +221,8 @@ func TestOwnCommandBeatsTheStudys(t *testing.T) {
 	}
 	ending := e.Evaluate(t.Context(), job(a))
 	want(t, ending, messaging.OutcomeCompleted, "")
-	if ending.Value != nil && *ending.Value != 3 {
-		t.Errorf("value %v, want 3", *ending.Value)
+	if len(ending.Values) > 0 && ending.Values.First() != 3 {
+		t.Errorf("value %v, want 3", ending.Values.First())
 	}
 	e = newEvaluator(t, func(o *Options) { o.AllowStudyCommands = false })
 	if err := e.Accept(a); err == nil {
@@ -378,8 +378,8 @@ func TestStoppedProgramDoesNotComplete(t *testing.T) {
 		evaluation.ErrCancelled: messaging.OutcomeCancelled,
 	} {
 		ending, _ := stopAfterFirst(t, newEvaluator(t, nil), a, cause, false)
-		if ending.Outcome != outcome || ending.Value != nil {
-			t.Errorf("%v: outcome %q, value %v", cause, ending.Outcome, ending.Value)
+		if ending.Outcome != outcome || len(ending.Values) > 0 {
+			t.Errorf("%v: outcome %q, value %v", cause, ending.Outcome, ending.Values)
 		}
 	}
 }

@@ -196,6 +196,6 @@ func (s *session) value(c *capture) evaluation.Ending {
 	case !report.Finite(value):
 		return evaluation.Diverged(metric, value)
 	default:
-		return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Value: &value}
+		return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
 	}
 }

@@ -28,8 +28,8 @@ func TestStreamKeepsItsChild(t *testing.T) {
 	for trial := 1; trial <= 3; trial++ {
 		ending := e.Evaluate(t.Context(), job(streamed(t, trial, "")))
 		want(t, ending, messaging.OutcomeCompleted, "")
-		if *ending.Value != 9 {
-			t.Errorf("value %v, want 9: only reports with the trial's number count", *ending.Value)
+		if ending.Values.First() != 9 {
+			t.Errorf("value %v, want 9: only reports with the trial's number count", ending.Values.First())
 		}
 		if trial > 1 && ending.Metrics["pid"] != pid {
 			t.Error("another child than before")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // The causes of an evaluation's end before its time, found with Stopped.
@@ -43,7 +44,7 @@ type Ending struct {
 	// of the same name to recover: it has no result yet.
 	Kept       bool
 	Outcome    messaging.Outcome
-	Value      *float64
+	Values     study.Values
 	Metrics    map[string]float64
 	Failure    *messaging.Failure
 	Checkpoint string

@@ -41,7 +41,7 @@ func (f Func) Evaluate(ctx context.Context, job Job) (ending Ending) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return Diverged(metric, value)
 	}
-	return Ending{Outcome: messaging.OutcomeCompleted, Value: &value, Metrics: map[string]float64{metric: value}}
+	return Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Metrics: map[string]float64{metric: value}}
 }
 
 // Failed is the ending of a failed evaluation.

@@ -45,8 +45,8 @@ func TestFuncEndings(t *testing.T) {
 			if e.Failure != nil {
 				reason = e.Failure.Reason
 			}
-			if e.Outcome != tt.outcome || reason != tt.reason || (e.Value != nil) != (tt.outcome == messaging.OutcomeCompleted) {
-				t.Errorf("outcome %q (%q), value %v; want %q (%q)", e.Outcome, reason, e.Value, tt.outcome, tt.reason)
+			if e.Outcome != tt.outcome || reason != tt.reason || (len(e.Values) > 0) != (tt.outcome == messaging.OutcomeCompleted) {
+				t.Errorf("outcome %q (%q), value %v; want %q (%q)", e.Outcome, reason, e.Values, tt.outcome, tt.reason)
 			}
 		})
 	}

@@ -339,8 +339,8 @@ func check(t *testing.T, e evaluation.Ending, outcome messaging.Outcome, reason,
 	if e.Outcome != outcome || f.Reason != reason || !strings.Contains(f.Message, message) {
 		t.Errorf("the attempt is %s (%s: %s), want %s (%s: …%s…)", e.Outcome, f.Reason, f.Message, outcome, reason, message)
 	}
-	if outcome == messaging.OutcomeCompleted && (e.Value == nil || math.Abs(*e.Value-9) > 0) {
-		t.Errorf("the value is %v, want 3²", e.Value)
+	if outcome == messaging.OutcomeCompleted && (len(e.Values) == 0 || math.Abs(e.Values.First()-9) > 0) {
+		t.Errorf("the value is %v, want 3²", e.Values)
 	}
 }
 

@@ -147,8 +147,8 @@ func TestAValueIsOfAWholeLog(t *testing.T) {
 				if e.Outcome != test.outcome {
 					t.Fatalf("it ends as %s (%+v), want %s", e.Outcome, e.Failure, test.outcome)
 				}
-				if e.Value != nil && *e.Value != 60 {
-					t.Errorf("the value is %v, want 60, that of the last epoch", *e.Value)
+				if len(e.Values) > 0 && e.Values.First() != 60 {
+					t.Errorf("the value is %v, want 60, that of the last epoch", e.Values.First())
 				}
 				if e.Failure != nil && (e.Failure.Reason != messaging.ReasonLog || !strings.Contains(e.Failure.Message, test.message)) {
 					t.Errorf("the failure is %+v, want %s: …%s…", e.Failure, messaging.ReasonLog, test.message)

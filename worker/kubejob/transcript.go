@@ -184,7 +184,7 @@ func (t *transcript) value() *evaluation.Ending {
 		e := evaluation.Diverged(metric, value)
 		return &e
 	default:
-		return &evaluation.Ending{Outcome: messaging.OutcomeCompleted, Value: &value}
+		return &evaluation.Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
 	}
 }
 

@@ -71,8 +71,8 @@ func TestTranscript(t *testing.T) {
 			if e.Outcome != tt.outcome || e.Checkpoint != tt.checkpoint || e.Logs != "logs" {
 				t.Errorf("it ends as %+v (%+v), want %s with checkpoint %q", e, e.Failure, tt.outcome, tt.checkpoint)
 			}
-			if e.Value != nil && *e.Value != tt.value || (e.Value != nil) != (tt.outcome == messaging.OutcomeCompleted) {
-				t.Errorf("the value is %v, want %v", e.Value, tt.value)
+			if len(e.Values) > 0 && e.Values.First() != tt.value || (len(e.Values) > 0) != (tt.outcome == messaging.OutcomeCompleted) {
+				t.Errorf("the value is %v, want %v", e.Values, tt.value)
 			}
 			if e.Failure != nil && !strings.Contains(e.Failure.Message, tt.message) {
 				t.Errorf("the message is %q, want …%s…", e.Failure.Message, tt.message)

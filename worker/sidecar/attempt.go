@@ -124,7 +124,7 @@ func (a *attempt) ending(r *report.Report) evaluation.Ending {
 	case !report.Finite(value):
 		return evaluation.Diverged(metric, value)
 	default:
-		return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Value: &value}
+		return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
 	}
 }
 

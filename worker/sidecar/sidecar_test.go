@@ -50,7 +50,7 @@ func TestTheWayOfATrial(t *testing.T) {
 		}
 		ending, _ := r.ending(7)
 		wantEnding := evaluation.Ending{
-			Outcome: messaging.OutcomeCompleted, Value: new(0.25), Metrics: map[string]float64{"error": 0.25}, Checkpoint: "s3://now",
+			Outcome: messaging.OutcomeCompleted, Values: []float64{0.25}, Metrics: map[string]float64{"error": 0.25}, Checkpoint: "s3://now",
 		}
 		if diff := cmp.Diff(wantEnding, ending); diff != "" {
 			t.Errorf("ending (-want +got):\n%s", diff)
@@ -117,7 +117,7 @@ func TestTheBestIsTakenWhereTheStudySaysSo(t *testing.T) {
 			r.post(http.StatusOK, "/v1/report", `{"id": %q, "metrics": {"error": %v}}`, id, v)
 		}
 		r.post(http.StatusOK, "/v1/complete", `{"id": %q}`, id)
-		if e, _ := r.ending(1); e.Value == nil || *e.Value != 1 {
+		if e, _ := r.ending(1); len(e.Values) == 0 || e.Values.First() != 1 {
 			t.Errorf("the ending is %+v, want the value 1", e)
 		}
 	})

@@ -76,8 +76,8 @@ func TestStress(t *testing.T) {
 		switch e.Outcome {
 		case messaging.OutcomeCompleted:
 			completed++
-			if *e.Value != float64(n) {
-				t.Errorf("trial %d has the value %v, which is another's", n, *e.Value)
+			if e.Values.First() != float64(n) {
+				t.Errorf("trial %d has the value %v, which is another's", n, e.Values.First())
 			}
 		case messaging.OutcomeFailed: // given to a client that died of it too often
 		default:

@@ -20,7 +20,7 @@ func result(trial int) *messaging.Result {
 	value := float64(trial)
 	return &messaging.Result{
 		Version: messaging.SchemaVersion, AttemptID: attempt(trial), Worker: "w", Outcome: messaging.OutcomeCompleted,
-		Value: &value, Metrics: map[string]float64{"error": value},
+		Values: []float64{value}, Metrics: map[string]float64{"error": value},
 		Ended:        time.Date(2026, 1, 1, 0, 0, trial, 0, time.UTC),
 		TraceContext: messaging.TraceContext{Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
 	}

@@ -732,10 +732,12 @@ type BestTrial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The trial's number.
 	Trial int32 `protobuf:"varint,1,opt,name=trial,proto3" json:"trial,omitempty"`
-	// Its value.
+	// Its value for the first objective.
 	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
 	// Its point, by parameter.
-	Parameters    *structpb.Struct `protobuf:"bytes,3,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	Parameters *structpb.Struct `protobuf:"bytes,3,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// Its value for each objective, in their order.
+	Values        []float64 `protobuf:"fixed64,4,rep,packed,name=values,proto3" json:"values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -787,6 +789,13 @@ func (x *BestTrial) GetValue() float64 {
 func (x *BestTrial) GetParameters() *structpb.Struct {
 	if x != nil {
 		return x.Parameters
+	}
+	return nil
+}
+
+func (x *BestTrial) GetValues() []float64 {
+	if x != nil {
+		return x.Values
 	}
 	return nil
 }
@@ -877,7 +886,7 @@ type Trial struct {
 	Parameters *structpb.Struct `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// The final value of each metric that the evaluation reported.
 	Metrics map[string]float64 `protobuf:"bytes,5,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// The objective's value; unset unless completed.
+	// The first objective's value; unset unless completed.
 	Value *float64 `protobuf:"fixed64,6,opt,name=value,proto3,oneof" json:"value,omitempty"`
 	// Where the point came from.
 	Source Source `protobuf:"varint,7,opt,name=source,proto3,enum=fantasia.v1.Source" json:"source,omitempty"`
@@ -893,7 +902,9 @@ type Trial struct {
 	// The W3C trace id of the trial's trace, in hex.
 	TraceId string `protobuf:"bytes,12,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// When the trial passed each stage.
-	Times         *TrialTimes `protobuf:"bytes,13,opt,name=times,proto3" json:"times,omitempty"`
+	Times *TrialTimes `protobuf:"bytes,13,opt,name=times,proto3" json:"times,omitempty"`
+	// The value for each objective, in their order; empty unless completed.
+	Values        []float64 `protobuf:"fixed64,14,rep,packed,name=values,proto3" json:"values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1015,6 +1026,13 @@ func (x *Trial) GetTraceId() string {
 func (x *Trial) GetTimes() *TrialTimes {
 	if x != nil {
 		return x.Times
+	}
+	return nil
+}
+
+func (x *Trial) GetValues() []float64 {
+	if x != nil {
+		return x.Values
 	}
 	return nil
 }
@@ -2720,20 +2738,21 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"infeasible\x18\x06 \x01(\x05R\n" +
 	"infeasible\x12\x16\n" +
 	"\x06pruned\x18\a \x01(\x05R\x06pruned\x12\x1c\n" +
-	"\tcancelled\x18\b \x01(\x05R\tcancelled\"p\n" +
+	"\tcancelled\x18\b \x01(\x05R\tcancelled\"\x88\x01\n" +
 	"\tBestTrial\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x127\n" +
 	"\n" +
 	"parameters\x18\x03 \x01(\v2\x17.google.protobuf.StructR\n" +
-	"parameters\"\x83\x01\n" +
+	"parameters\x12\x16\n" +
+	"\x06values\x18\x04 \x03(\x01R\x06values\"\x83\x01\n" +
 	"\x0eRecommendation\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x12\n" +
 	"\x04mean\x18\x02 \x01(\x01R\x04mean\x12\x0e\n" +
 	"\x02sd\x18\x03 \x01(\x01R\x02sd\x127\n" +
 	"\n" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
-	"parameters\"\xce\x04\n" +
+	"parameters\"\xe6\x04\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +
@@ -2752,7 +2771,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"checkpoint\x18\v \x01(\tR\n" +
 	"checkpoint\x12\x19\n" +
 	"\btrace_id\x18\f \x01(\tR\atraceId\x12-\n" +
-	"\x05times\x18\r \x01(\v2\x17.fantasia.v1.TrialTimesR\x05times\x1a:\n" +
+	"\x05times\x18\r \x01(\v2\x17.fantasia.v1.TrialTimesR\x05times\x12\x16\n" +
+	"\x06values\x18\x0e \x03(\x01R\x06values\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\b\n" +

@@ -1,0 +1,195 @@
+// Package view holds the JSON shapes in which people and scripts see studies,
+// trials and workers: what `fantasia run -o json` ends with, and what the
+// commands of a server print. The shapes are a promise: keys are only added.
+package view
+
+import (
+	"math"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Study is a study and how far it has come.
+type Study struct {
+	// Study is its name.
+	Study  string        `json:"study"`
+	State  study.State   `json:"state"`
+	Trials record.Counts `json:"trials"`
+	// Best is the best value seen; nil where no trial has completed.
+	Best *Best `json:"best"`
+	// Recommended is the evaluated point whose posterior mean is best; nil where
+	// the optimiser has no model of it.
+	Recommended *Recommendation `json:"recommended"`
+	// Seconds is how long the study has run, rounded to milliseconds.
+	Seconds float64 `json:"seconds"`
+}
+
+// Best is the trial with the best value seen.
+type Best struct {
+	Trial      int        `json:"trial"`
+	Value      float64    `json:"value"`
+	Parameters Parameters `json:"parameters"`
+}
+
+// Recommendation is the evaluated point whose posterior mean is best.
+type Recommendation struct {
+	Trial      int        `json:"trial"`
+	Mean       float64    `json:"mean"`
+	SD         float64    `json:"sd"`
+	Parameters Parameters `json:"parameters"`
+}
+
+// Parameters are a point as scripts see it, by name: numbers as JSON has them,
+// which tells no float from an integer.
+type Parameters map[string]any
+
+// Trial is one trial, flattened to its last attempt.
+type Trial struct {
+	Trial int              `json:"trial"`
+	State study.TrialState `json:"state"`
+	// Attempts is how many times the trial was handed out.
+	Attempts   int                `json:"attempts"`
+	Parameters Parameters         `json:"parameters"`
+	Metrics    map[string]float64 `json:"metrics"`
+	// Value is the objective's; nil unless the trial completed.
+	Value     *float64         `json:"value"`
+	Worker    string           `json:"worker"`
+	Source    optimizer.Source `json:"source"`
+	Staleness int              `json:"staleness"`
+	// Failure is the last attempt's; nil where nothing went wrong.
+	Failure *messaging.Failure `json:"failure"`
+	// Logs is where the worker keeps the last attempt's log.
+	Logs    string `json:"logs"`
+	Times   Times  `json:"times"`
+	TraceID string `json:"traceId"`
+}
+
+// Times are when a trial passed each stage; stages not reached are left out.
+type Times struct {
+	Suggested time.Time `json:"suggested,omitzero"`
+	Claimed   time.Time `json:"claimed,omitzero"`
+	Started   time.Time `json:"started,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Folded    time.Time `json:"folded,omitzero"`
+}
+
+// Worker is a worker as the leader knows it.
+type Worker struct {
+	Worker  string    `json:"worker"`
+	Pool    string    `json:"pool"`
+	Host    string    `json:"host"`
+	Slots   int       `json:"slots"`
+	Free    int       `json:"free"`
+	Running []Attempt `json:"running"`
+	// Leaving says that it takes no more and hands back what it runs.
+	Leaving bool `json:"leaving"`
+	// Seen is when the leader last heard of it.
+	Seen time.Time `json:"seen,omitzero"`
+	// StudyCommands says whether it runs commands that studies bring.
+	StudyCommands bool   `json:"studyCommands"`
+	Software      string `json:"software"`
+}
+
+// Attempt names an attempt that a worker evaluates. Study is the study's id.
+type Attempt struct {
+	Study   string `json:"study"`
+	Trial   int    `json:"trial"`
+	Attempt int    `json:"attempt"`
+}
+
+// OfStudy shows a study as the ledger has it, at the time now. best and
+// recommended are nil where there is none.
+func OfStudy(spec record.Study, status record.Status, best *record.Trial, recommended *optimizer.Recommendation, now time.Time) Study {
+	return Study{
+		Study:       spec.Study.Metadata.Name,
+		State:       status.State,
+		Trials:      status.Counts,
+		Best:        OfBest(best),
+		Recommended: ofRecommendation(recommended),
+		Seconds:     Seconds(Elapsed(status, now)),
+	}
+}
+
+// OfBest shows the trial with the best value; nil for nil and for a trial
+// without a value.
+func OfBest(t *record.Trial) *Best {
+	if t == nil || len(t.Values) == 0 {
+		return nil
+	}
+	return &Best{Trial: t.Number, Value: t.Values.First(), Parameters: Parameters(t.Point)}
+}
+
+// First shows the value of the first objective; nil where there is none.
+func First(values study.Values) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	return new(values.First())
+}
+
+func ofRecommendation(r *optimizer.Recommendation) *Recommendation {
+	if r == nil {
+		return nil
+	}
+	return &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: Parameters(r.Point)}
+}
+
+// Elapsed is how long a study has run: until it ended, or until now.
+func Elapsed(status record.Status, now time.Time) time.Duration {
+	switch {
+	case status.Started.IsZero():
+		return 0
+	case !status.Ended.IsZero():
+		now = status.Ended
+	}
+	return max(now.Sub(status.Started), 0)
+}
+
+// OfTrial shows a trial as the ledger has it.
+func OfTrial(t record.Trial) Trial {
+	v := Trial{
+		Trial:      t.Number,
+		State:      t.State,
+		Attempts:   len(t.Attempts),
+		Parameters: Parameters(t.Point),
+		Metrics:    t.Metrics,
+		Value:      First(t.Values),
+		Source:     t.Source,
+		Staleness:  t.Staleness,
+		Times: Times{
+			Suggested: t.Times.Suggested,
+			Claimed:   t.Times.Claimed,
+			Started:   t.Times.Started,
+			Ended:     t.Times.Ended,
+			Folded:    t.Times.Folded,
+		},
+		TraceID: t.TraceID,
+	}
+	if v.Metrics == nil {
+		v.Metrics = map[string]float64{}
+	}
+	if last := t.Last(); last != nil {
+		v.Worker, v.Failure, v.Logs = last.Worker, last.Failure, last.Logs
+	}
+	return v
+}
+
+// OfWorker shows a worker's last heartbeat, heard at seen.
+func OfWorker(h messaging.Heartbeat, seen time.Time) Worker {
+	v := Worker{
+		Worker: h.Worker, Pool: h.Pool, Host: h.Host, Slots: h.Slots, Free: h.Free,
+		Running: make([]Attempt, len(h.Running)), Leaving: h.Leaving, Seen: seen,
+		StudyCommands: h.StudyCommands, Software: h.Software,
+	}
+	for i, a := range h.Running {
+		v.Running[i] = Attempt{Study: a.Study, Trial: a.Trial, Attempt: a.Attempt}
+	}
+	return v
+}
+
+// Seconds is a duration in seconds, rounded to milliseconds.
+func Seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1e3) / 1e3 }

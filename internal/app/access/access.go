@@ -1,0 +1,139 @@
+// Package access is how the programs show who they are to NATS and etcd, and
+// know whom they speak to: the flags for it and what they mean.
+//
+// Credentials come from files only. Whatever can be, is read again for each
+// connection, so that files which somebody replaces, as Kubernetes does with a
+// Secret's, take effect without a restart. An error names the flag and the file.
+package access
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Files are the files of TLS, in PEM.
+type Files struct {
+	// CA has the certificates of who signs the server's; empty for the system's.
+	CA string
+	// Cert and Key are the program's own, for a server that asks for them.
+	Cert, Key string
+	// Flag is the start of the flags' names, for errors: nats for --nats-ca.
+	Flag string
+}
+
+// Flags adds the flags, whose names begin with flag.
+func (t *Files) Flags(f *pflag.FlagSet, flag, server string) {
+	t.Flag = flag
+	f.StringVar(&t.CA, flag+"-ca", "", "file of the certificates that "+server+"'s must be signed by, in PEM; turns TLS on (default: the system's, where the address asks for TLS)")
+	f.StringVar(&t.Cert, flag+"-cert", "", "file of this program's own certificate for "+server+", in PEM")
+	f.StringVar(&t.Key, flag+"-key", "", "file of the certificate's key, in PEM")
+}
+
+// Given reports whether any flag asks for TLS.
+func (t *Files) Given() bool { return t.CA != "" || t.Cert != "" || t.Key != "" }
+
+// Check reads every file once.
+func (t *Files) Check() error {
+	if (t.Cert == "") != (t.Key == "") {
+		return fmt.Errorf("--%s-cert and --%s-key: give both or neither", t.Flag, t.Flag)
+	}
+	_, err := t.Config()
+	return err
+}
+
+// ca is the flag of CA.
+func (t *Files) ca() string {
+	if t.Flag == "" {
+		return "--ca"
+	}
+	return "--" + t.Flag + "-ca"
+}
+
+// Roots reads the certificates to trust; nil means the system's.
+func (t *Files) Roots() (*x509.CertPool, error) {
+	if t.CA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(t.CA)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.ca(), err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: %s has no certificate in PEM", t.ca(), t.CA)
+	}
+	return pool, nil
+}
+
+// Own reads the program's own certificate.
+func (t *Files) Own() (tls.Certificate, error) {
+	c, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return c, fmt.Errorf("--%s-cert %s and --%s-key %s: %w", t.Flag, t.Cert, t.Flag, t.Key, err)
+	}
+	return c, nil
+}
+
+// Config is what the files say now.
+func (t *Files) Config() (*tls.Config, error) {
+	roots, err := t.Roots()
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	if t.Cert != "" {
+		own, err := t.Own()
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{own}
+	}
+	return c, nil
+}
+
+// Password is a user and the file of its password.
+type Password struct {
+	User, File string
+	// Flag is the start of the flags' names, for errors: nats for --nats-user.
+	Flag string
+}
+
+// Flags adds the flags, whose names begin with flag.
+func (p *Password) Flags(f *pflag.FlagSet, flag, server string) {
+	p.Flag = flag
+	f.StringVar(&p.User, flag+"-user", "", "user of "+server)
+	f.StringVar(&p.File, flag+"-password-file", "", "file of the user's password")
+}
+
+// Check reads the file once.
+func (p *Password) Check() error {
+	if (p.User == "") != (p.File == "") {
+		return fmt.Errorf("--%s-user and --%s-password-file: give both or neither", p.Flag, p.Flag)
+	}
+	if p.User == "" {
+		return nil
+	}
+	_, err := p.Read()
+	return err
+}
+
+// Read is the password in the file now, without the line's end.
+func (p *Password) Read() (string, error) {
+	data, err := os.ReadFile(p.File)
+	if err != nil {
+		return "", fmt.Errorf("--%s-password-file: %w", p.Flag, err)
+	}
+	password := strings.TrimRight(string(data), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("--%s-password-file: %w", p.Flag, errEmpty(p.File))
+	}
+	return password, nil
+}
+
+func errEmpty(file string) error { return errors.New(file + " is empty") }

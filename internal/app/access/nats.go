@@ -1,0 +1,103 @@
+package access
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/pflag"
+)
+
+// NATS is how a program shows who it is to NATS; the zero value is nobody, in
+// the clear. Make it with Flags, or with NewNATS.
+type NATS struct {
+	TLS      Files
+	Password Password
+	// Creds is a file of credentials: a JWT with its key's seed, or a seed alone.
+	Creds string
+}
+
+// Flags adds the flags.
+func (n *NATS) Flags(f *pflag.FlagSet) {
+	f.StringVar(&n.Creds, "nats-creds", "", "file of credentials for NATS: a JWT with its NKey's seed, or a seed alone")
+	n.Password.Flags(f, "nats", "NATS")
+	n.TLS.Flags(f, "nats", "NATS")
+}
+
+// Options are the connection's. Every file is checked now and, but for a bare
+// seed, read again whenever the connection is made; what is wrong then goes to
+// the log, as does every other reason why there is no connection.
+func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
+	n.TLS.Flag, n.Password.Flag = "nats", "nats"
+	if err := errors.Join(n.TLS.Check(), n.Password.Check()); err != nil {
+		return nil, err
+	}
+	o := &natsOptions{NATS: *n, log: NewReasons(log)}
+	options := []nats.Option{
+		// The server may know of new credentials a moment before this program's files do.
+		nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { o.log.Say("cannot connect to NATS", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.log.Say("NATS refuses", err) }),
+		nats.ConnectHandler(func(*nats.Conn) { o.log.Forget() }),
+		nats.ReconnectHandler(func(*nats.Conn) { o.log.Forget() }),
+	}
+	if n.Password.User != "" {
+		options = append(options, nats.UserInfoHandler(o.user))
+	}
+	if n.Creds != "" {
+		if n.Password.User != "" {
+			return nil, errors.New("--nats-creds and --nats-user: give one of them")
+		}
+		creds, err := fromFile(n.Creds)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, creds)
+	}
+	if n.TLS.Given() {
+		options = append(options, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS12}))
+	}
+	if n.TLS.CA != "" {
+		options = append(options, func(o *nats.Options) error { o.RootCAsCB = n.TLS.Roots; return nil })
+	}
+	if n.TLS.Cert != "" {
+		options = append(options, func(o *nats.Options) error { o.TLSCertCB = n.TLS.Own; return nil })
+	}
+	return options, nil
+}
+
+// fromFile is the option for a file of credentials, which it reads once to see
+// what it holds.
+func fromFile(file string) (nats.Option, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--nats-creds: %w", err)
+	}
+	if strings.Contains(string(data), "-----BEGIN NATS USER JWT-----") {
+		return nats.UserCredentials(file), nil
+	}
+	seed, err := nats.NkeyOptionFromSeed(file)
+	if err != nil {
+		return nil, fmt.Errorf("--nats-creds: %s holds neither a JWT with its seed nor a user's seed: %w", file, err)
+	}
+	return seed, nil
+}
+
+// natsOptions is what the handlers of one connection share.
+type natsOptions struct {
+	NATS
+	log *Reasons
+}
+
+// user reads the password for one try to connect.
+func (o *natsOptions) user() (user, password string) {
+	password, err := o.Password.Read()
+	if err != nil {
+		o.log.Say("cannot connect to NATS", err)
+	}
+	return o.Password.User, password
+}

@@ -1,0 +1,182 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// ErrBroken says that an objective's first three evaluations all failed: its
+// program is to be mended.
+var ErrBroken = errors.New("the first three evaluations all failed")
+
+// brokenAfter is how many failures at the beginning are taken for ErrBroken.
+const brokenAfter = 3
+
+// Play plays a run of an optimiser, which the spec names, on an objective. An
+// evaluation that fails is an observation; the error is of what ends a run: the
+// context, the optimiser, or ErrBroken.
+func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Objective) (_ *Run, err error) {
+	var law Law
+	if spec.Durations != Measured {
+		if law, err = ParseLaw(spec.Law); err != nil {
+			return nil, err
+		}
+	}
+	opened, err := objective.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, opened.close(ctx)) }()
+	began := time.Now()
+	p := &player{
+		spec: &spec, law: law, optimizer: o, objective: objective, evaluator: opened,
+		encoding: optimizer.NewEncoding(objective.Space), outcomes: map[int]outcome{},
+	}
+	if p.parallelism = spec.Workers; spec.Mode == Sequential {
+		p.parallelism = 1
+	}
+	done, err := simulate(ctx, plan{mode: spec.Mode, workers: spec.Workers, trials: spec.Trials, horizon: spec.Horizon}, p)
+	if err != nil {
+		return nil, err
+	}
+	run := &Run{Spec: spec, Result: p.result(done), Suggest: p.took}
+	if objective.Noisy {
+		if run.Result.Recommended, err = p.recommend(ctx); err != nil {
+			return nil, err
+		}
+	}
+	run.Seconds = seconds(time.Since(began))
+	return run, nil
+}
+
+// player is a run that is played: the source that the clock drives.
+type player struct {
+	spec        *Spec
+	law         Law
+	optimizer   optimizer.Optimizer
+	objective   *Objective
+	evaluator   evaluator
+	encoding    *optimizer.Encoding
+	parallelism int
+
+	state    optimizer.State
+	asked    int
+	pending  []optimizer.Pending // by trial number
+	observed []optimizer.Observation
+	points   []study.Point // of trial 1, 2, …
+	outcomes map[int]outcome
+	took     []float64
+}
+
+// problem is what the optimiser may know.
+func (p *player) problem() *optimizer.Problem {
+	return &optimizer.Problem{
+		Space: p.objective.Space, Direction: p.objective.Direction,
+		MaxTrials: p.spec.Trials, Parallelism: p.parallelism, Seed: p.spec.Seed, First: p.asked + 1,
+		Observations: slices.Clip(p.observed), Pending: slices.Clone(p.pending),
+	}
+}
+
+func (p *player) suggest(ctx context.Context, n int) (count int, cost float64, err error) {
+	problem := p.problem()
+	began := time.Now()
+	batch, state, err := p.optimizer.Suggest(ctx, problem, p.state, n, optimizer.NewRand(p.spec.Seed, problem.First))
+	took := time.Since(began)
+	if errors.Is(err, optimizer.ErrExhausted) {
+		return 0, 0, nil
+	}
+	if err == nil {
+		err = ctx.Err() // an answer that was cut short is no result
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("suggest trial %d: %w", problem.First, err)
+	}
+	p.state = state
+	p.took = append(p.took, seconds(took))
+	for _, s := range batch {
+		p.asked++
+		p.points = append(p.points, s.Point)
+		p.pending = append(p.pending, optimizer.Pending{Trial: p.asked, Point: s.Point})
+	}
+	return len(batch), p.spec.Charge.cost(took), nil
+}
+
+func (p *player) evaluate(ctx context.Context, trial int) (float64, error) {
+	point := p.points[trial-1]
+	o, err := p.evaluator.evaluate(ctx, p.spec.Seed, trial, point)
+	if err != nil {
+		return 0, fmt.Errorf("evaluate trial %d: %w", trial, err)
+	}
+	p.outcomes[trial] = o
+	switch p.spec.Durations {
+	case Measured:
+		return o.seconds, nil
+	case ByPoint:
+		return p.law.Draw(p.spec.Seed, trial) * pointFactor(p.encoding, point), nil
+	default:
+		return p.law.Draw(p.spec.Seed, trial), nil
+	}
+}
+
+func (p *player) tell(trials []int) error {
+	for _, trial := range trials {
+		o := p.outcomes[trial]
+		observation := optimizer.Observation{Trial: trial, Point: p.points[trial-1], Outcome: o.kind}
+		if o.kind == optimizer.OutcomeCompleted {
+			observation.Values = []float64{o.value}
+		}
+		p.observed = append(p.observed, observation)
+		p.pending = slices.DeleteFunc(p.pending, func(q optimizer.Pending) bool { return q.Trial == trial })
+		if len(p.observed) == brokenAfter && p.objective.Failing == 0 && p.broken() {
+			return fmt.Errorf("%w; the last one: %s", ErrBroken, o.message)
+		}
+	}
+	return nil
+}
+
+func (p *player) broken() bool {
+	return !slices.ContainsFunc(p.observed, func(o optimizer.Observation) bool { return o.Outcome != optimizer.OutcomeFailed })
+}
+
+// result is what came of the run.
+func (p *player) result(s *schedule) Result {
+	workers := p.parallelism
+	r := Result{Makespan: s.makespan(p.spec.Trials), End: s.end, Idle: s.idle(workers)}
+	for _, t := range s.told {
+		o := p.outcomes[t.trial]
+		e := Evaluation{Trial: t.trial, Made: t.made, Start: t.start, End: t.end, Told: t.told, Pending: t.pending, Outcome: o.kind}
+		e.Stale, e.Arrived = s.counts(t)
+		if o.kind == optimizer.OutcomeCompleted {
+			e.Value, e.Loss = o.value, p.objective.loss(o.truth)
+		}
+		r.Evaluations = append(r.Evaluations, e)
+	}
+	return r
+}
+
+// recommend returns the loss at the point that is recommended after the first
+// observations, nil if none is.
+func (p *player) recommend(ctx context.Context) (*float64, error) {
+	problem := p.problem()
+	problem.Observations = problem.Observations[:min(p.spec.Trials, len(problem.Observations))]
+	problem.Pending = nil
+	// The last state may know of observations after those.
+	r, err := optimizer.Recommend(ctx, p.optimizer, problem, nil)
+	if err != nil {
+		return nil, fmt.Errorf("recommend a point: %w", err)
+	}
+	if r == nil {
+		return nil, nil
+	}
+	loss := p.objective.loss(p.outcomes[r.Trial].truth)
+	return &loss, nil
+}
+
+// seconds of a duration, to the microsecond.
+func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/optimizer/asktell"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func newAskTellCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ask-tell STUDY.yaml",
+		Short: "Run an optimiser alone, over JSON lines on standard input and output",
+		Long: `Ask-tell is the optimiser of a study by itself, for benchmarks and for embedding:
+no server, no workers, and the study's budget and program are not used. Each line
+on standard input is a request, and each gets one line on standard output:
+
+  {"ask": 3}
+    → {"suggestions": [{"trial": 1, "parameters": {…}, "why": {…}}, …]}
+  {"tell": [{"trial": 1, "metrics": {"loss": 0.3}}, {"trial": 2, "failed": true},
+            {"trial": 3, "infeasible": true}, {"parameters": {…}, "metrics": {…}}]}
+    → {"told": 4}
+  {"recommend": true}
+    → {"recommended": {"trial": 1, "parameters": {…}, "mean": …, "sd": …}}
+    → {"recommended": null}, if nothing has completed or the algorithm has no model
+
+What is asked and not told is pending, and is taken into account. A line that is
+no valid request gets {"error": "…"} and changes nothing.`,
+		Example: `  echo '{"ask": 2}' | fantasia ask-tell digits.yaml`,
+		Args:    arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.parseStudyFile(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return asktell.Serve(cmd.Context(), s, a.Stdin, a.Stdout)
+		},
+	}
+}
+
+// parseStudyFile reads a study file that is given as an argument.
+func (a *app) parseStudyFile(cmd *cobra.Command, file string) (*study.Study, error) {
+	text, err := a.readStudyFile(cmd, file)
+	if err != nil {
+		return nil, err
+	}
+	return inject.ParseStudy(file, []byte(text))
+}

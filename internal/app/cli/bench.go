@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/bench"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+)
+
+const benchLong = `Bench compares optimisers, or settings of one, in virtual time: workers evaluate,
+but the durations of their evaluations are drawn from a law instead of waited for,
+so that hours of a cluster take seconds. It runs on functions with known minima,
+or on the program of a study of yours.
+
+Modes: sequential has one worker; sync asks for a batch of as many points as there
+are workers and waits for the slowest; async asks for one point whenever a worker
+is free. Where both are run, async goes on until the end of sync, and its speed-up
+is how much earlier it reaches the regret that sync has at the checkpoint, 0 where
+it does not. Every optimiser and every mode meets the same durations.
+
+Laws, all of mean 1: constant, uniform (from 0 to 2), half-normal, exponential,
+lognormal (σ=1; lognormal:0.5 for another) and pareto (shape 2.5; pareto:1.5 for
+another).
+
+Each run is kept in runs.jsonl below --out as it ends, so that the same command
+goes on where it was interrupted, and further optimisers or seeds only add their
+own runs. Tables and plots are written beside it. Runs of another version or revision
+of Fantasia are not used; after a change that has none, --new plays all runs anew.`
+
+const benchExample = `  fantasia bench --suite standard --workers 8 --law lognormal --seeds 0-4
+  fantasia bench --optimizer 'sobol,random' --function branin,hartmann6 --modes sequential
+  fantasia bench --study study.yaml --modes async --seeds 0-9 -o json`
+
+// What bench leaves in its directory, beside the plots.
+const (
+	benchRuns   = "runs.jsonl"
+	benchReport = "report.md"
+)
+
+// unversioned is the version of a program that was built without one.
+const unversioned = "dev"
+
+// benchFlags are those of bench.
+type benchFlags struct {
+	optimizers, settings []string
+	functions, suites    []string
+	study                string
+	noise, failing       float64
+	modes, laws, seeds   string
+	durations, charge    string
+	evaluation           time.Duration
+	workers, trials      int
+	halfway              int
+	jobs                 int
+	out                  string
+	fresh                bool
+	output               format
+}
+
+func newBenchCommand(a *app) *cobra.Command {
+	var f benchFlags
+	c := &cobra.Command{
+		Use:     "bench",
+		Short:   "Compare optimisers in virtual time, on test functions or on your program",
+		Long:    benchLong,
+		Example: benchExample,
+		Args:    arguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			plan, err := f.plan(cmd, a)
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			return a.bench(cmd.Context(), plan, f)
+		},
+	}
+	flags := c.Flags()
+	flags.StringArrayVar(&f.optimizers, "optimizer", nil, "optimisers, as in gp,random or 'gp,small=gp{key=value}' (default "+registry.Default+",random; with --study the study's)")
+	flags.StringArrayVar(&f.settings, "set", nil, "a setting `key=value` of all the optimisers that have it")
+	flags.StringSliceVar(&f.functions, "function", nil, "test functions to minimise (default branin,hartmann6)")
+	flags.StringSliceVar(&f.suites, "suite", nil, "suites of test functions")
+	flags.Float64Var(&f.noise, "noise", 0, "standard deviation of normal noise on the functions' values")
+	flags.Float64Var(&f.failing, "failing", 0, "probability that an evaluation of the functions fails by chance")
+	flags.StringVar(&f.study, "study", "", "study `FILE` whose program to evaluate; one in stream mode starts once a run")
+	flags.StringVar(&f.modes, "modes", "sync,async", "modes: sequential, sync, async")
+	flags.StringVar(&f.laws, "law", "lognormal", "laws of durations: "+strings.Join(bench.LawNames(), ", "))
+	flags.StringVar(&f.durations, "durations", string(bench.Drawn), "durations: drawn from the law; by-point, longer for larger values of the first parameter; or, with --study, measured")
+	flags.StringVar(&f.charge, "charge", "0", "what an answer of the optimiser costs: a number of mean evaluations, or measured")
+	flags.DurationVar(&f.evaluation, "evaluation", time.Minute, "how long the mean evaluation is taken to last, for --charge measured")
+	flags.IntVar(&f.workers, "workers", 8, "workers of sync and async")
+	flags.IntVar(&f.trials, "trials", 64, "evaluations of each run")
+	flags.IntVar(&f.halfway, "checkpoint", 0, "evaluations of sync whose regret async is to reach (default: half of the trials)")
+	flags.StringVar(&f.seeds, "seeds", "0-4", "seeds, as in 0-4 or 1,2,7")
+	flags.IntVar(&f.jobs, "jobs", 0, "how many runs to play at once; 1 where seconds matter (default: the number of cores, or 1 where something is measured)")
+	flags.StringVar(&f.out, "out", filepath.Join(".fantasia", "bench"), "directory for runs, tables and plots")
+	flags.BoolVar(&f.fresh, "new", false, "play all runs anew; the old ones are kept under another name")
+	addOutput(c, &f.output)
+	return c
+}
+
+// bench plays a plan's runs and shows what came of them.
+func (a *app) bench(ctx context.Context, plan *bench.Plan, f benchFlags) (err error) {
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return fmt.Errorf("make the directory for runs: %w", err)
+	}
+	path := filepath.Join(f.out, benchRuns)
+	if f.fresh {
+		if err := a.setRunsAside(path); err != nil {
+			return err
+		}
+	}
+	store, err := bench.OpenStore(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if store.Unreadable > 0 {
+		fmt.Fprintf(a.Stderr, "%s: %s cannot be read and will be played again\n", path, count(store.Unreadable, "run"))
+	}
+	progress := newBenchProgress(a.Stderr)
+	runner := &bench.Runner{
+		Plan: plan, Store: store, Jobs: f.jobs, NewOptimizer: registry.New, Progress: progress.show,
+	}
+	groups, failure := runner.Play(ctx)
+	progress.close()
+	if failure != nil && ctx.Err() == nil {
+		if errors.Is(failure, bench.ErrBroken) {
+			return exitWith(ExitFailed, failure)
+		}
+		return failure
+	}
+	summary := bench.Summarize(plan, groups, f.checkpoint())
+	if err := a.showBench(plan, groups, summary, f); err != nil {
+		return err
+	}
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintf(a.Stderr, "interrupted: %d of %s are kept in %s; the same command goes on\n", progress.last.Done, count(plan.Size(), "run"), path)
+		return exitWith(ExitInterrupted, nil)
+	case summary.Empty():
+		return exitWith(ExitFailed, errors.New("nothing completed"))
+	}
+	return nil
+}
+
+// benchVersion is the version under which runs are kept: of a build without one,
+// the revision that it was built from, where that is known.
+func (a *app) benchVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if a.Version != unversioned || !ok {
+		return a.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return a.Version + "+" + s.Value
+		}
+	}
+	return a.Version
+}
+
+// setRunsAside renames a file of runs.
+func (a *app) setRunsAside(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for i := 1; ; i++ {
+		old := fmt.Sprintf("%s.%d", path, i)
+		if _, err := os.Lstat(old); err == nil {
+			continue
+		}
+		if err := os.Rename(path, old); err != nil {
+			return fmt.Errorf("set the old runs aside: %w", err)
+		}
+		fmt.Fprintf(a.Stderr, "the old runs are kept in %s\n", old)
+		return nil
+	}
+}
+
+// showBench writes tables and plots into the directory, and the result to stdout.
+func (a *app) showBench(plan *bench.Plan, groups []*bench.Group, s *bench.Summary, f benchFlags) error {
+	plots, err := bench.WritePlots(f.out, plan, groups)
+	if err != nil {
+		return err
+	}
+	tables := s.Tables()
+	var text bytes.Buffer
+	if err := bench.WriteMarkdown(&text, tables); err != nil {
+		return err
+	}
+	page := filepath.Join(f.out, benchReport)
+	if err := renameio.WriteFile(page, text.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write the tables: %w", err)
+	}
+	s.Files = append([]string{filepath.Join(f.out, benchRuns), page}, plots...)
+	return f.output.write(a.Stdout, s, func(w io.Writer) error {
+		for _, t := range tables {
+			if err := say(w, "%s", t.Title); err != nil {
+				return err
+			}
+			if err := table(w, upper(t.Heads), t.Rows); err != nil {
+				return err
+			}
+			fmt.Fprintln(w)
+		}
+		return say(w, "runs, tables and %s are in %s", count(len(plots), "plot"), f.out)
+	})
+}
+
+// upper are the heads of a table as the command line has them.
+func upper(heads []string) []string {
+	capitals := make([]string, len(heads))
+	for i, h := range heads {
+		capitals[i] = strings.ToUpper(h)
+	}
+	return capitals
+}
+
+// benchProgress tells how far a benchmark is.
+type benchProgress struct {
+	w     io.Writer
+	live  bool
+	start time.Time
+	told  time.Time
+	last  bench.Progress
+}
+
+// benchProgressEvery is how often progress is told where no terminal shows it live.
+const benchProgressEvery = 10 * time.Second
+
+func newBenchProgress(w io.Writer) *benchProgress {
+	_, live := terminal(w)
+	return &benchProgress{w: w, live: live, start: time.Now()}
+}
+
+func (p *benchProgress) show(now bench.Progress) {
+	p.last = now
+	played := now.Done - now.Kept
+	if now.Done < now.All && time.Since(p.told) < benchProgressEvery && (!p.live || played == 0) {
+		return
+	}
+	p.told = time.Now()
+	line := fmt.Sprintf("%d/%d runs", now.Done, now.All)
+	if now.Kept > 0 {
+		line += fmt.Sprintf(" (%d from before)", now.Kept)
+	}
+	if left := now.All - now.Done; played > 0 && left > 0 {
+		per := time.Since(p.start) / time.Duration(played)
+		line += fmt.Sprintf(", about %s left", human(per*time.Duration(left)))
+	}
+	line += fmt.Sprintf("; %s", &now.Last.Spec)
+	if p.live {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", line)
+		return
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+func (p *benchProgress) close() {
+	if p.live && !p.told.IsZero() {
+		fmt.Fprintln(p.w)
+	}
+}

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/command"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+// checked is what `fantasia check` finds.
+type checked struct {
+	Study      string          `json:"study"`
+	Parameters view.Parameters `json:"parameters"`
+	Command    []string        `json:"command"`
+	Workdir    string          `json:"workdir"`
+	// Try is what became of the trial; nil unless it was run.
+	Try *tried `json:"try,omitempty"`
+}
+
+// tried is what became of a trial that was run.
+type tried struct {
+	Outcome messaging.Outcome  `json:"outcome"`
+	Value   *float64           `json:"value"`
+	Metrics map[string]float64 `json:"metrics"`
+	// Reports is how many times the program reported while it ran.
+	Reports int64              `json:"reports"`
+	Failure *messaging.Failure `json:"failure"`
+	Logs    string             `json:"logs"`
+	Seconds float64            `json:"seconds"`
+}
+
+func newCheckCommand(a *app) *cobra.Command {
+	var try bool
+	var output format
+	c := &cobra.Command{
+		Use:   "check STUDY.yaml",
+		Short: "Check a study file and show what its first trial runs",
+		Long: `Check reads a study file and shows the program and the arguments of its first
+trial, or every problem of the file with its line and column. With --try it runs
+the program once and shows the metrics that were read from it: try this before
+you spend an afternoon of machines. Nothing is stored.`,
+		Example: `  fantasia check digits.yaml
+  fantasia check digits.yaml --try`,
+		Args: arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := readStudy(args[0])
+			if err != nil {
+				return err
+			}
+			return a.check(cmd.Context(), s, try, output)
+		},
+	}
+	c.Flags().BoolVar(&try, "try", false, "run the trial and show the metrics that are read")
+	addOutput(c, &output)
+	return c
+}
+
+func (a *app) check(ctx context.Context, s *study.Study, try bool, output format) error {
+	assignment, err := firstTrial(ctx, s)
+	if err != nil {
+		return err
+	}
+	argv, err := study.ExpandCommand(s.Spec.Trial.Command, assignment.ParameterOrder, assignment.Parameters, "parameters.json")
+	if err != nil {
+		return exitWith(ExitUsage, err)
+	}
+	result := checked{
+		Study: s.Metadata.Name, Parameters: view.Parameters(assignment.Parameters), Command: argv, Workdir: s.Spec.Trial.Workdir,
+	}
+	if try {
+		if result.Try, err = a.try(ctx, assignment); err != nil {
+			return err
+		}
+	}
+	err = output.write(a.Stdout, result, func(w io.Writer) error { return result.text(w, s, assignment) })
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if try && result.Try.Outcome != messaging.OutcomeCompleted {
+		return exitWith(ExitFailed, nil)
+	}
+	return nil
+}
+
+// firstTrial is the first trial of a study, as its optimiser suggests it.
+func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, error) {
+	spec := &s.Spec
+	space, err := s.Space()
+	if err != nil {
+		return nil, err
+	}
+	o, err := registry.New(spec.Algorithm.Name, spec.Algorithm.Settings)
+	if err != nil {
+		return nil, fmt.Errorf("make the optimiser: %w", err)
+	}
+	suggestions, _, err := o.Suggest(ctx, &optimizer.Problem{
+		Space: space, Direction: spec.Objective.Direction, MaxTrials: spec.Budget.MaxTrials,
+		Parallelism: spec.Parallelism, Seed: spec.Algorithm.Seed, First: 1,
+	}, nil, 1, optimizer.NewRand(spec.Algorithm.Seed, 1))
+	if err != nil || len(suggestions) == 0 {
+		return nil, fmt.Errorf("suggest a first trial: %w", err)
+	}
+	point := suggestions[0].Point
+	var order []string
+	for i := range spec.Parameters {
+		if _, active := point[spec.Parameters[i].Name]; active {
+			order = append(order, spec.Parameters[i].Name)
+		}
+	}
+	return &messaging.Assignment{
+		Version:   messaging.SchemaVersion,
+		AttemptID: messaging.AttemptID{Study: study.NewID(rand.Reader, time.Now()), Trial: 1, Attempt: 1, Nonce: "check"},
+		Pool:      spec.Pool, StudyName: s.Metadata.Name, Seed: engine.TrialSeed(spec.Algorithm.Seed, 1),
+		Parameters: point, Objective: spec.Objective, Run: spec.Trial, ParameterOrder: order,
+	}, nil
+}
+
+// try runs a trial in a folder of its own, which is kept where it did not complete.
+func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tried, err error) {
+	dir, err := os.MkdirTemp("", "fantasia-check-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the trial: %w", err)
+	}
+	evaluator, err := command.New(command.Options{
+		Dir: dir, AllowStudyCommands: true, Slots: 1, Logger: slog.New(slog.NewTextHandler(a.Stderr, nil)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the trial: %w", err)
+	}
+	var reports atomic.Int64
+	if timeout := time.Duration(assignment.Run.Timeout); timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, evaluation.ErrTimeout)
+		defer cancel()
+	}
+	start := time.Now()
+	ending := evaluator.Evaluate(ctx, evaluation.Job{
+		Assignment: assignment, Worker: "check",
+		Measure: func(int64, map[string]float64) { reports.Add(1) },
+		Kill:    make(chan struct{}),
+	})
+	took := time.Since(start)
+	if err := evaluator.Close(ctx); err != nil {
+		return nil, fmt.Errorf("end the program: %w", err)
+	}
+	result := &tried{
+		Outcome: ending.Outcome, Value: view.First(ending.Values), Metrics: ending.Metrics, Reports: reports.Load(),
+		Failure: ending.Failure, Logs: ending.Logs, Seconds: view.Seconds(took),
+	}
+	if result.Metrics == nil {
+		result.Metrics = map[string]float64{}
+	}
+	if ending.Outcome == messaging.OutcomeCompleted {
+		result.Logs = ""
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, fmt.Errorf("remove the trial's folder: %w", err)
+		}
+	}
+	return result, nil
+}
+
+// text shows what was found to people.
+func (c *checked) text(w io.Writer, s *study.Study, assignment *messaging.Assignment) error {
+	spec := &s.Spec
+	fields := []field{
+		{"Study", fmt.Sprintf("%s: %s %s over %s, %s by %s, %d at once", c.Study, spec.Objective.Direction, spec.Objective.Metric,
+			count(len(spec.Parameters), "parameter"), count(spec.Budget.MaxTrials, "trial"), spec.Algorithm.Name, spec.Parallelism)},
+		{"Trial 1", point(c.Parameters)},
+		{"Command", shell(c.Command)},
+		{"In", c.Workdir},
+		{"Reads", reads(spec)},
+	}
+	if spec.Trial.Mode == study.ModeStream {
+		line, err := json.Marshal(assignment.Parameters)
+		if err != nil {
+			return fmt.Errorf("write the parameters: %w", err)
+		}
+		fields = append(fields, field{"Sends", "a line a trial, with the parameters " + string(line)})
+	}
+	if t := c.Try; t != nil {
+		fields = append(fields, t.fields(spec.Objective.Metric)...)
+	}
+	return block(w, fields)
+}
+
+// fields show what became of the trial.
+func (t *tried) fields(metric string) []field {
+	result := fmt.Sprintf("%s after %s", t.Outcome, human(time.Duration(t.Seconds*float64(time.Second))))
+	if t.Value != nil {
+		result += fmt.Sprintf(": %s = %s", metric, number(*t.Value))
+	}
+	fields := []field{{"Result", result}, {"Metrics", metrics(t.Metrics)}}
+	if t.Reports > 0 {
+		fields = append(fields, field{"Reports", fmt.Sprint(t.Reports)})
+	}
+	if t.Failure != nil {
+		fields = append(fields, field{"Failure", view.FailureText(t.Failure)})
+	}
+	return append(fields, field{"Log", t.Logs})
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// reads says where the objective's metric comes from.
+func reads(spec *study.Spec) string {
+	switch m := spec.Trial.Metrics; {
+	case m != nil && m.Pattern != "":
+		return "the named groups of " + m.Pattern + " in the program's output"
+	case m != nil && m.File != "":
+		return "the JSON object in " + filepath.Join("$FANTASIA_TRIAL_DIR", m.File)
+	default:
+		return fmt.Sprintf(`reports, as in {"fantasia": {"metrics": {%q: 0.5}}}`, spec.Objective.Metric)
+	}
+}
+
+// shell is an argv as a POSIX shell takes it, to copy and paste.
+func shell(argv []string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		if words[i] = word; word == "" || strings.Trim(word, plain) != "" {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

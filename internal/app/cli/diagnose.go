@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+const diagnoseLong = `Diagnose examines the trials of a study and reports one finding a topic, with its
+evidence: how well the model predicts, how noisy the objective is and whether the
+noise is even, whether the output transform and input warping help, whether
+acquisition functions agree, and which parameters matter. A topic without enough
+data says what it needs. At least 20 trials must have completed.
+
+The study is read from a server or, with --state, from the state directory of
+fantasia run. Nothing is changed.`
+
+func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
+	var state string
+	var output format
+	c := &cobra.Command{
+		Use:   "diagnose [STUDY]",
+		Short: "Report how noisy a study is, which parameters matter, and which settings fit it",
+		Long:  diagnoseLong,
+		Example: `  fantasia study diagnose digits
+  fantasia study diagnose --state .fantasia/digits -o json | jq .importance`,
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var s *study.Study
+			var trials []view.Trial
+			var err error
+			switch {
+			case state != "" && len(args) == 0:
+				if err := directory(cmd, "state", state); err != nil {
+					return err
+				}
+				s, trials, err = readState(cmd, state)
+			case state == "" && len(args) == 1:
+				s, trials, err = r.studyAndTrials(cmd, args[0])
+			default:
+				return usagef(cmd, "want either the name of a study on the server or --state DIR")
+			}
+			if err != nil {
+				return err
+			}
+			problem, err := diagnosis.Problem(s, trials)
+			if err != nil {
+				return fmt.Errorf("study %q: %w", s.Metadata.Name, err)
+			}
+			report, err := diagnosis.Of(cmd.Context(), s, problem)
+			if err != nil {
+				return err
+			}
+			return output.write(a.Stdout, report, func(w io.Writer) error {
+				return diagnosisText(w, report, s.Spec.Objective.Metric)
+			})
+		},
+	}
+	c.Flags().StringVar(&state, "state", "", "read the study from the state `DIRECTORY` of fantasia run instead of a server")
+	addOutput(c, &output)
+	return c
+}
+
+// readState reads a study and its trials from a state directory.
+func readState(cmd *cobra.Command, state string) (*study.Study, []view.Trial, error) {
+	kept, err := local.Read(cmd.Context(), state)
+	if errors.Is(err, local.ErrNoState) {
+		return nil, nil, exitWith(ExitUsage, err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	trials := make([]view.Trial, len(kept.Trials))
+	for i, t := range kept.Trials {
+		trials[i] = view.OfTrial(t)
+	}
+	return &kept.Study.Study, trials, nil
+}
+
+// studyAndTrials asks a server for a study and its trials.
+func (r *remote) studyAndTrials(cmd *cobra.Command, nameOrID string) (*study.Study, []view.Trial, error) {
+	name, err := studyName(cmd, nameOrID)
+	if err != nil {
+		return nil, nil, err
+	}
+	var file string
+	var trials []view.Trial
+	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		resp, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
+		if err != nil {
+			return err
+		}
+		file = resp.Msg.GetStudy().GetStudyFile()
+		return everyPage(func(token string) (next string, err error) {
+			page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: name, PageSize: pageSize, PageToken: token}))
+			if err != nil {
+				return "", err
+			}
+			for _, t := range page.Msg.GetTrials() {
+				trials = append(trials, view.FromTrial(t))
+			}
+			return page.Msg.GetNextPageToken(), nil
+		})
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	// Any algorithm: the server may know others.
+	s, err := study.Parse([]byte(file))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the server's study file: %w", err)
+	}
+	return s, trials, nil
+}

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+)
+
+// diagnosisText prints a diagnosis: the findings first, then the figures.
+func diagnosisText(w io.Writer, r *diagnosis.Report, metric string) error {
+	d := &paragraphs{}
+	counts := fmt.Sprintf("%d completed", r.Completed)
+	if r.LeftOut > 0 {
+		counts += fmt.Sprintf(", %d without a value left out", r.LeftOut)
+	}
+	if r.Used < r.Completed {
+		counts += fmt.Sprintf("; the model is fitted to %d of them", r.Used)
+	}
+	d.begin("Study %s", r.Study)
+	d.row("trials", counts)
+	d.begin("Findings")
+	for _, f := range r.Findings {
+		d.wrapped(string(f.Topic), f.Statement)
+		d.wrapped("", f.Evidence)
+	}
+	d.noise(r.Noise, metric)
+	d.spread(r.Heteroscedasticity)
+	d.gains(r)
+	d.conflict(r.Conflict)
+	d.importance(r.Importance)
+	_, err := io.WriteString(w, d.text.String())
+	if err != nil {
+		return fmt.Errorf("write a diagnosis: %w", err)
+	}
+	return nil
+}
+
+// paragraphs builds a text of headings with indented lines below them.
+type paragraphs struct{ text strings.Builder }
+
+func (d *paragraphs) begin(format string, args ...any) {
+	if d.text.Len() > 0 {
+		d.text.WriteString("\n")
+	}
+	fmt.Fprintf(&d.text, format+"\n", args...)
+}
+
+func (d *paragraphs) line(format string, args ...any) {
+	fmt.Fprintf(&d.text, "  "+format+"\n", args...)
+}
+
+// labelWidth is the width of a row's name.
+const labelWidth = 20
+
+func (d *paragraphs) row(name, value string) {
+	d.line("%s%s  %s", name, strings.Repeat(" ", max(0, labelWidth-utf8.RuneCountInString(name))), value)
+}
+
+// The widths of a finding's topic and of its text, which fill 80 columns.
+const (
+	topicWidth   = 11
+	findingWidth = 80 - topicWidth - 4
+)
+
+// wrapped prints a text beside its topic, broken between words.
+func (d *paragraphs) wrapped(topic, text string) {
+	var line string
+	flush := func() {
+		d.line("%-*s  %s", topicWidth, topic, line)
+		topic, line = "", ""
+	}
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > findingWidth {
+			flush()
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	flush()
+}
+
+func (d *paragraphs) noise(n *diagnosis.Noise, metric string) {
+	if n == nil {
+		return
+	}
+	d.begin("Noise against signal, in %s", metric)
+	d.row("noise", fmt.Sprintf("sd %s by the model", number(round(n.SD))))
+	if p := n.Replicates; p != nil {
+		d.row("repeats", fmt.Sprintf("sd %s in %d evaluations of %d points", number(round(p.SD)), p.Evaluations, p.Points))
+	}
+	d.row("signal", fmt.Sprintf("sd %s over the space", number(round(n.Signal))))
+	part := fmt.Sprintf("%.1f%% of the variance", 100*n.Share)
+	if n.AtMost > n.Share {
+		part = fmt.Sprintf("%.1f%% to %.1f%% of the variance; repeated evaluations would narrow this down", 100*n.Share, 100*n.AtMost)
+	}
+	d.row("noise's share", part)
+	if n.Best != n.Recommended {
+		d.row("best", fmt.Sprintf("trial %d, %s away from the model's mean there; recommended is trial %d", n.Best, number(round(n.Luck)), n.Recommended))
+	} else {
+		d.row("best", fmt.Sprintf("trial %d, which is also recommended", n.Best))
+	}
+}
+
+func (d *paragraphs) spread(h *diagnosis.Heteroscedasticity) {
+	if h == nil {
+		return
+	}
+	d.begin("Evenness of the spread")
+	what := fmt.Sprintf("%d points with %d evaluations", h.Raw.Groups, h.Raw.Values)
+	if h.Groups == diagnosis.ByResiduals {
+		what = fmt.Sprintf("the model's errors at %d points left out in turn, in %d groups by the predicted value", h.Raw.Values, h.Raw.Groups)
+	}
+	d.row("compared", what)
+	d.tests("raw values", h.Raw)
+	ratios := ratio(h.Raw)
+	if h.Transformed != nil {
+		d.tests("transformed", h.Transformed)
+		ratios += ", transformed " + ratio(h.Transformed)
+	}
+	d.row("widest to narrowest", ratios)
+}
+
+func (d *paragraphs) tests(name string, s *diagnosis.Spread) {
+	d.row(name, fmt.Sprintf("Levene %s, p = %s; Fligner–Killeen %s, p = %s",
+		number(round(s.Levene.Statistic)), number(round(s.Levene.P)),
+		number(round(s.FlignerKilleen.Statistic)), number(round(s.FlignerKilleen.P))))
+}
+
+// ratio compares the standard deviations of the widest and the narrowest group.
+func ratio(s *diagnosis.Spread) string {
+	if s.Ratio == nil {
+		return "the narrowest is 0"
+	}
+	return number(round(*s.Ratio)) + " to 1"
+}
+
+func (d *paragraphs) gains(r *diagnosis.Report) {
+	if r.Transform == nil && r.Warp == nil {
+		return
+	}
+	d.begin("Gain in log marginal likelihood, in nats")
+	for _, part := range []struct {
+		name string
+		gain *diagnosis.Gain
+	}{{"output transform", r.Transform}, {"input warping", r.Warp}} {
+		if g := part.gain; g != nil {
+			d.row(part.name, fmt.Sprintf("%+.1f, %+.3f a trial; %+.3f ± %.3f for a left-out trial",
+				g.Evidence, g.PerObservation, g.Predictive, g.SE))
+		}
+	}
+}
+
+func (d *paragraphs) conflict(c *diagnosis.Conflict) {
+	if c == nil {
+		return
+	}
+	d.begin("Acquisition functions, ranking %d points of the space", c.Points)
+	for _, p := range c.Pairs {
+		d.row(p.A+" and "+p.B, fmt.Sprintf("ρ = %.2f, τ = %.2f; %s of the best 5%% shared", p.Spearman, p.Kendall, share(p.Top)))
+	}
+	d.row("dominated", fmt.Sprintf("%s of the best 5%% by EI, %s by PI, %s by UCB",
+		share(c.Dominated["EI"]), share(c.Dominated["PI"]), share(c.Dominated["UCB"])))
+}
+
+// barWidth is the width of the bar of an importance of 1.
+const barWidth = 30
+
+func (d *paragraphs) importance(list []diagnosis.Importance) {
+	if len(list) == 0 {
+		return
+	}
+	d.begin("Parameters' shares of the predicted variance: total, and alone")
+	width := 0
+	for _, i := range list {
+		width = max(width, utf8.RuneCountInString(i.Parameter))
+	}
+	for _, i := range list {
+		d.line("%s%s  %s  %4s  %4s", i.Parameter, strings.Repeat(" ", width-utf8.RuneCountInString(i.Parameter)),
+			bar(i.Total, barWidth), share(i.Total), share(i.First))
+	}
+}
+
+// bar draws a share as a bar, to an eighth of a character, padded with spaces.
+func bar(share float64, width int) string {
+	eighths := int(math.Round(min(max(share, 0), 1) * float64(8*width)))
+	text := strings.Repeat("█", eighths/8)
+	if part := eighths % 8; part > 0 {
+		text += string([]rune(" ▏▎▍▌▋▊▉")[part])
+	}
+	return text + strings.Repeat(" ", width-utf8.RuneCountInString(text))
+}
+
+// share formats a share in whole percent.
+func share(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
+
+// round rounds to three significant digits.
+func round(v float64) float64 {
+	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+		return v
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(v)))-2)
+	if unit == 0 || math.IsInf(1/unit, 0) {
+		return v
+	}
+	return math.Round(v/unit) * unit
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+)
+
+// The text has the findings of the report, as JSON has them, wrapped to 80 columns.
+func TestDiagnosisTextHasTheFindings(t *testing.T) {
+	report := &diagnosis.Report{Study: "digits", Completed: 21, Used: 21, Findings: []diagnosis.Finding{
+		{Topic: diagnosis.TopicModel, Judged: true, Statement: "A statement with 100% of it, which is longer than one line of eighty columns can hold beside its topic.", Evidence: "a figure; 21 completed trials"},
+		{Topic: diagnosis.TopicParameters, Statement: "Not judged: this needs more.", Evidence: "21 completed trials"},
+	}}
+	var text strings.Builder
+	if err := diagnosisText(&text, report, "error"); err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Join(strings.Fields(text.String()), " ")
+	for _, f := range report.Findings {
+		if want := strings.Join([]string{string(f.Topic), f.Statement, f.Evidence}, " "); !strings.Contains(words, want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+	for line := range strings.Lines(text.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSpace(line)); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}

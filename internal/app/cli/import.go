@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/migrate"
+)
+
+func newImportCommand(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "import",
+		Short: "Make a study file of what another tuner has",
+	}, newImportKatibCommand(a), newImportOptunaCommand(a))
+}
+
+func newImportKatibCommand(a *app) *cobra.Command {
+	var template string
+	c := &cobra.Command{
+		Use:   "katib EXPERIMENT.yaml",
+		Short: "Make a study file of an Experiment of Katib",
+		Long: `Prints a study file that searches the same space for the same objective. With
+--template it also writes the trial's template as worker kubejob takes it. What has
+no counterpart is said on stderr and in comments. A file called - is read from
+standard input.`,
+		Example: `  fantasia import katib experiment.yaml > study.yaml
+  kubectl get experiment mnist -o yaml | fantasia import katib - --template job.yaml > study.yaml`,
+		Args: arguments,
+		RunE: func(_ *cobra.Command, args []string) error {
+			source, err := a.readFile(args[0])
+			if err != nil {
+				return exitWith(ExitUsage, fmt.Errorf("read the experiment: %w", err))
+			}
+			r, err := migrate.Katib(source)
+			if err != nil {
+				return importError(args[0], err)
+			}
+			if template != "" {
+				if err := renameio.WriteFile(template, r.Template, 0o644); err != nil {
+					return fmt.Errorf("write the template: %w", err)
+				}
+				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: worker kubejob --template %s --container %s", template, template, r.Container))
+			}
+			return a.showImport(r)
+		},
+	}
+	c.Flags().StringVar(&template, "template", "", "file to write the trial's template to, for worker kubejob")
+	return c
+}
+
+func newImportOptunaCommand(a *app) *cobra.Command {
+	var o migrate.OptunaOptions
+	c := &cobra.Command{
+		Use:   "optuna STORAGE.db",
+		Short: "Make a study file of a study in Optuna's SQLite storage",
+		Long: `Prints a study file with the search space as the trials saw it, and with the best
+trials as points that are run first. Optuna does not keep the program, nor which
+parameter depends on which: what to add is said on stderr and in comments.`,
+		Example: `  fantasia import optuna optuna.db --study mnist --initial 5 > study.yaml`,
+		Args:    arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Initial < 0 {
+				return exitWith(ExitUsage, fmt.Errorf("--initial is %d; want 0 or more", o.Initial))
+			}
+			r, err := migrate.Optuna(cmd.Context(), args[0], o)
+			if err != nil {
+				return importError(args[0], err)
+			}
+			return a.showImport(r)
+		},
+	}
+	c.Flags().StringVar(&o.Study, "study", "", "name of the study; needed where the storage has several")
+	c.Flags().IntVar(&o.Initial, "initial", 3, "how many of the best trials are run first again")
+	return c
+}
+
+// importError is a usage error where the source is at fault.
+func importError(path string, err error) error {
+	err = fmt.Errorf("%s: %w", path, err)
+	if errors.Is(err, migrate.ErrSource) {
+		return exitWith(ExitUsage, err)
+	}
+	return err
+}
+
+func (a *app) showImport(r *migrate.Result) error {
+	for _, n := range r.Notes {
+		fmt.Fprintln(a.Stderr, "note:", n)
+	}
+	return say(a.Stdout, "%s", string(r.Study[:len(r.Study)-1]))
+}
+
+// readFile reads a file, or standard input where it is called "-".
+func (a *app) readFile(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(a.Stdin, 8<<20))
+	}
+	return os.ReadFile(path)
+}

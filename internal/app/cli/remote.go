@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
+)
+
+// remote is the server that a command talks to.
+type remote struct {
+	server string
+	// state is the state directory of a local study in place of a server's; "" for none.
+	state   string
+	timeout time.Duration
+	caller  access.Caller
+}
+
+// flags adds what finds the server to a command and all below it.
+func (r *remote) flags(c *cobra.Command) {
+	c.PersistentFlags().StringVar(&r.server, "server", "http://localhost:8080", "`URL` of any coordinator")
+	r.caller.Flags(c.PersistentFlags())
+	c.PersistentFlags().DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for an answer; watches wait for as long as it takes")
+}
+
+// call calls the server with a client, within the time-out.
+func (r *remote) call(cmd *cobra.Command, f func(context.Context, fantasiav1connect.StudyServiceClient) error) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), r.timeout)
+	defer cancel()
+	client, done, err := r.client(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return r.explain(f(ctx, client))
+}
+
+// client makes a client of the server; done closes its connections.
+func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
+	if r.state != "" {
+		return r.local(cmd)
+	}
+	server := r.server
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	target, err := url.Parse(server)
+	if err != nil || target.Host == "" || (target.Scheme != "http" && target.Scheme != "https") {
+		return nil, nil, usagef(cmd, "--server is %q; want a URL such as http://localhost:8080", r.server)
+	}
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		transport = &http.Transport{}
+	}
+	transport = transport.Clone()
+	if transport.TLSClientConfig, err = r.caller.TLS(); err != nil {
+		return nil, nil, usagef(cmd, "%v", err)
+	}
+	waiting := func() { fmt.Fprintln(cmd.ErrOrStderr(), "waiting for a leader…") }
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, strings.TrimSuffix(server, "/"),
+		connect.WithInterceptors(retry(waiting), bearer(r.caller.Token))), transport.CloseIdleConnections, nil
+}
+
+// explain says who was asked where nobody answered.
+func (r *remote) explain(err error) error {
+	switch connect.CodeOf(err) {
+	case connect.CodeUnavailable:
+		if connect.IsWireError(err) {
+			return err // the server's own words
+		}
+		return fmt.Errorf("%s: %w (is a coordinator running there? --server or FANTASIA_SERVER says where)", r.server, err)
+	case connect.CodeUnauthenticated:
+		return fmt.Errorf("%w (FANTASIA_TOKEN or --token shows one)", err)
+	case connect.CodeDeadlineExceeded:
+		return fmt.Errorf("%s gave no answer in %v: %w", r.server, r.timeout, err)
+	default:
+		return err
+	}
+}
+
+// bearer shows a token with each request; empty for none.
+type bearer string
+
+var _ connect.Interceptor = bearer("")
+
+// WrapUnary implements connect.Interceptor.
+func (b bearer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		b.show(req.Header())
+		return next(ctx, req)
+	}
+}
+
+// WrapStreamingClient implements connect.Interceptor.
+func (b bearer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		conn := next(ctx, spec)
+		b.show(conn.RequestHeader())
+		return conn
+	}
+}
+
+// WrapStreamingHandler implements connect.Interceptor; a client handles nothing.
+func (b bearer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return next
+}
+
+func (b bearer) show(h http.Header) {
+	if b != "" {
+		h.Set("Authorization", "Bearer "+string(b))
+	}
+}
+
+// inFile gives a server's problems with a study file the file's name, a line a
+// problem, as a local check prints them.
+func inFile(name string, err error) error {
+	connected, ok := errors.AsType[*connect.Error](err)
+	if !ok || connected.Code() != connect.CodeInvalidArgument {
+		return err
+	}
+	var lines []string
+	for _, detail := range connected.Details() {
+		value, err := detail.Value()
+		if err != nil {
+			continue // another version's: its message says the same
+		}
+		if bad, ok := value.(*errdetails.BadRequest); ok {
+			for _, v := range bad.GetFieldViolations() {
+				lines = append(lines, place(name, v.GetDescription()))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return err
+	}
+	return &fileError{text: strings.Join(lines, "\n"), cause: err}
+}
+
+// fileError is what a server says is wrong with a study file.
+type fileError struct {
+	text  string
+	cause error
+}
+
+// Error is a line a problem.
+func (e *fileError) Error() string { return e.text }
+
+// Unwrap is the server's error.
+func (e *fileError) Unwrap() error { return e.cause }
+
+// place puts a file's name before a problem, "8:5: spec…" or "spec…".
+func place(file, problem string) string {
+	if problem != "" && problem[0] >= '0' && problem[0] <= '9' {
+		return file + ":" + problem
+	}
+	return file + ": " + problem
+}
+
+// studyName is the resource name of a study that is given by its name or id. That
+// of a resource of Kubernetes has its namespace before a dot.
+func studyName(cmd *cobra.Command, nameOrID string) (string, error) {
+	parts := strings.Split(nameOrID, ".")
+	if len(parts) > 2 || slices.ContainsFunc(parts, notLabel) {
+		return "", usagef(cmd, "study is %q; want a study's name (letters, digits and dashes), NAMESPACE.NAME of a resource, or its id", nameOrID)
+	}
+	return "studies/" + nameOrID, nil
+}
+
+// notLabel reports whether a text is neither a DNS label nor a study's id.
+func notLabel(s string) bool {
+	return s == "" || len(s) > 63 || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") ||
+		strings.ContainsFunc(s, func(c rune) bool {
+			return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+		})
+}
+
+// completeStudy completes the first argument to the server's studies.
+func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	// Completion does not begin a command: its flags have not been completed yet.
+	if err := envflag.Apply(cmd); err != nil {
+		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
+	}
+	quick := remote{server: r.server, timeout: 2 * time.Second, caller: r.caller}
+	err := quick.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1000}))
+		if err != nil {
+			return err
+		}
+		for _, s := range page.Msg.GetStudies() {
+			names = append(names, strings.TrimPrefix(s.GetName(), "studies/")+"\t"+view.EnumName(s.GetState()))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// everyPage fetches the pages of a list, each by the token that the one before
+// it names, from the first to the last.
+func everyPage(fetch func(token string) (next string, err error)) error {
+	for token := ""; ; {
+		next, err := fetch(token)
+		if err != nil || next == "" {
+			return err
+		}
+		token = next
+	}
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+const runLong = `Runs a study on this machine, in one process: etcd, NATS, a coordinator and a
+worker start inside it, and none of them opens a network port. Everything is kept
+in a state directory, so that the same command goes on where it was interrupted or
+killed, with nothing evaluated twice. Ctrl-C once ends cleanly; a second one at once.
+
+A study that has ended goes on when its budget.maxTrials is raised. A change that
+does not fit what has been evaluated (a parameter's range, the command, the
+optimiser) is refused; --new starts anew and keeps the old state beside the new.
+
+With -o json the last line of stdout is one object: the study, its state, the
+numbers of trials, the best and the recommended point. Progress goes to stderr.`
+
+// runFlags are those of run.
+type runFlags struct {
+	workers int
+	state   string
+	gpus    string
+	fresh   bool
+	verbose bool
+	output  format
+}
+
+func newRunCommand(a *app) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run STUDY.yaml",
+		Short: "Run a study on this machine, in one process",
+		Long:  runLong,
+		Example: `  fantasia run study.yaml
+  fantasia run study.yaml --workers 4 -o json | tail -1 | jq .best.parameters`,
+		Args: arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.workers < 0 || cmd.Flags().Changed("workers") && f.workers == 0 {
+				return usagef(cmd, "--workers is %d, want 1 or more", f.workers)
+			}
+			if err := directory(cmd, "state", f.state); err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), args[0], f)
+		},
+	}
+	c.Flags().IntVar(&f.workers, "workers", 0, "how many trials to evaluate at once (default: the study's parallelism)")
+	c.Flags().StringVar(&f.state, "state", "", "directory that keeps everything (default: .fantasia/NAME here, or beside the study file if only that exists)")
+	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to share out among the workers: auto, none, or a list such as 0,1")
+	c.Flags().BoolVar(&f.fresh, "new", false, "start anew; the old state is kept under another name")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
+	addOutput(c, &f.output)
+	return c
+}
+
+// readStudy reads a study file; relative working directories are below the file's.
+func readStudy(path string) (*study.Study, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, exitWith(ExitUsage, fmt.Errorf("read the study: %w", err))
+	}
+	s, err := inject.ParseStudy(path, content)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("find the study's directory: %w", err)
+	}
+	if !filepath.IsAbs(s.Spec.Trial.Workdir) {
+		s.Spec.Trial.Workdir = filepath.Join(dir, s.Spec.Trial.Workdir)
+	}
+	return s, nil
+}
+
+func (a *app) run(ctx context.Context, file string, f runFlags) error {
+	s, err := readStudy(file)
+	if err != nil {
+		return err
+	}
+	if f.state == "" {
+		var note string
+		if f.state, note = stateOf(file, s.Metadata.Name); note != "" {
+			fmt.Fprintln(a.Stderr, note)
+		}
+	}
+	if f.fresh {
+		old, err := local.SetAside(f.state)
+		if err != nil {
+			return err
+		}
+		if old != "" {
+			fmt.Fprintf(a.Stderr, "the old state is kept in %s\n", old)
+		}
+	}
+	o := local.Options{Study: s, State: f.state, Workers: f.workers, GPUs: f.gpus, Version: a.Version}
+	if f.verbose {
+		o.Level = slog.LevelDebug
+	}
+	width, live := terminal(a.Stderr)
+	progress := display.NewProgress(ctx, a.Stderr, live)
+	o.Progress = func(p coordinator.Progress) { progress.Show(display.NewNow(&p, time.Now())) }
+	result, err := local.Run(ctx, o)
+	progress.Close()
+	interrupted := errors.Is(err, local.ErrInterrupted)
+	switch {
+	case errors.Is(err, local.ErrIncompatible):
+		return exitWith(ExitUsage, fmt.Errorf("%w\nundo the change, or start anew with --new (the old state is kept)", err))
+	case err != nil && (!interrupted || result == nil):
+		return err
+	}
+	if err := display.WriteFiles(f.state, result); err != nil {
+		return err
+	}
+	if err := a.show(result, file, f, width); err != nil {
+		return err
+	}
+	switch {
+	case interrupted:
+		return exitWith(ExitInterrupted, nil)
+	case result.Status.State == study.Failed || result.Best == nil:
+		return exitWith(ExitFailed, nil)
+	}
+	return nil
+}
+
+// show writes the result to stdout; with YAML or JSON nothing else goes there.
+func (a *app) show(r *local.Result, file string, f runFlags, width int) error {
+	at := display.Place{File: file, State: f.state, Width: width}
+	if f.output == formatText {
+		if at.Width, at.Wrap = terminal(a.Stdout); !at.Wrap {
+			at.Width = width
+		}
+		return display.Summarize(a.Stdout, r, at)
+	}
+	_, at.Wrap = terminal(a.Stderr)
+	if err := display.Summarize(a.Stderr, r, at); err != nil {
+		return err
+	}
+	if f.output == formatYAML {
+		return writeYAML(a.Stdout, display.View(r))
+	}
+	return writeJSON(a.Stdout, display.View(r), "")
+}
+
+// terminal reports whether w is a terminal, and how wide it is (80 if it is none).
+func terminal(w io.Writer) (width int, is bool) {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(file.Fd()) {
+		return 80, false
+	}
+	if width, _, err := term.GetSize(file.Fd()); err == nil && width > 0 {
+		return width, true
+	}
+	return 80, true
+}

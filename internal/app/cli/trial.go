@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func newTrialCommand(a *app) *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{
+		Use:   "trial",
+		Short: "Look at the trials of a study",
+		Example: `  fantasia trial list digits --status failed
+  fantasia trial list --state .fantasia/digits   # of fantasia run
+  fantasia trial get digits 7
+  fantasia trial logs digits 7
+  fantasia trial watch digits --status completed -o json`,
+	}
+	r.flags(c)
+	return group(c, newTrialListCommand(a, r), newTrialGetCommand(a, r), newTrialLogsCommand(a, r), newTrialWatchCommand(a, r))
+}
+
+func newTrialListCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	var only []string
+	c := &cobra.Command{
+		Use:               "list STUDY",
+		Aliases:           []string{"ls"},
+		Short:             "List the trials of a study",
+		Args:              r.argumentsOrState,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.oldSpelling(cmd, &only); err != nil {
+				return err
+			}
+			name, _, err := r.studyIn(cmd, args, 0)
+			if err != nil {
+				return err
+			}
+			parent, states, err := selection(cmd, name, only)
+			if err != nil {
+				return err
+			}
+			trials := []*fantasiav1.Trial{}
+			err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				return everyPage(func(token string) (next string, err error) {
+					page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{
+						Parent: parent, States: states, PageSize: pageSize, PageToken: token,
+					}))
+					if err != nil {
+						return "", err
+					}
+					trials = append(trials, page.Msg.GetTrials()...)
+					return page.Msg.GetNextPageToken(), nil
+				})
+			})
+			if err != nil {
+				return err
+			}
+			list := make([]view.Trial, len(trials))
+			for i, t := range trials {
+				list[i] = view.FromTrial(t)
+			}
+			return output.write(a.Stdout, list, func(w io.Writer) error { return trialTable(w, list) })
+		},
+	}
+	r.stateFlag(c)
+	addStates(c, &only)
+	addOutput(c, &output)
+	return c
+}
+
+func newTrialGetCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:               "get STUDY TRIAL",
+		Short:             "Show one trial: its point, why it was suggested, and what became of each attempt",
+		Args:              r.argumentsOrState,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := r.trial(cmd, args)
+			if err != nil {
+				return err
+			}
+			return output.write(a.Stdout, view.FromTrial(t), func(w io.Writer) error { return trialBlock(w, t) })
+		},
+	}
+	r.stateFlag(c)
+	addOutput(c, &output)
+	return c
+}
+
+func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:   "logs STUDY TRIAL",
+		Short: "Show where a trial's logs are, and its program's last words",
+		Long: `Logs shows, for each attempt of a trial, what went wrong and the place of its log.
+The logs themselves stay on the disk of the worker that wrote them.`,
+		Args:              r.argumentsOrState,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := r.trial(cmd, args)
+			if err != nil {
+				return err
+			}
+			if r.state != "" {
+				logs, err := readLogs(r.state, t)
+				if err != nil {
+					return err
+				}
+				return output.write(a.Stdout, logs, func(w io.Writer) error { return printLogs(w, t, logs) })
+			}
+			return output.write(a.Stdout, attemptLogs(t), func(w io.Writer) error { return trialLogs(w, t) })
+		},
+	}
+	r.stateFlag(c)
+	addOutput(c, &output)
+	return c
+}
+
+func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	var only []string
+	var all bool
+	c := &cobra.Command{
+		Use:               "watch STUDY",
+		Short:             "Follow the trials of a study until it ends, a line a change",
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.oldSpelling(cmd, &only); err != nil {
+				return err
+			}
+			if r.state != "" {
+				return usagef(cmd, "trial watch follows a study on a server; fantasia run shows a local one live")
+			}
+			parent, states, err := selection(cmd, args[0], only)
+			if err != nil {
+				return err
+			}
+			// A watch that is taken up again brings what was shown before.
+			shown := map[int]study.TrialState{}
+			return watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchTrialsResponse], error) {
+				return c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: parent, States: states, IncludeExisting: all}))
+			}, func(m *fantasiav1.WatchTrialsResponse) error {
+				t := view.FromTrial(m.GetTrial())
+				if shown[t.Trial] == t.State {
+					return nil
+				}
+				shown[t.Trial] = t.State
+				return output.stream(a.Stdout, t, func(w io.Writer) error { return say(w, "%s", trialLine(t)) })
+			})
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "show the trials that exist already first")
+	r.stateFlag(c)
+	_ = c.Flags().MarkHidden("state") // it was --status
+	addStates(c, &only)
+	addOutput(c, &output)
+	return c
+}
+
+// trial asks for the trial that the arguments STUDY TRIAL name.
+func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, error) {
+	name, args, err := r.studyIn(cmd, args, 1)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := studyName(cmd, name); err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseInt(args[0], 10, 32)
+	if err != nil || number < 1 {
+		return nil, usagef(cmd, "trial is %q; want a number from 1 on", args[0])
+	}
+	var t *fantasiav1.Trial
+	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(name, int(number))}))
+		if err != nil {
+			return err
+		}
+		t = resp.Msg.GetTrial()
+		return nil
+	})
+	return t, err
+}
+
+// stateNames are the states of trials as --status takes them.
+func stateNames() []string {
+	var names []string
+	for n := int32(1); fantasiav1.TrialState_name[n] != ""; n++ {
+		names = append(names, strings.ToLower(view.EnumName(fantasiav1.TrialState(n))))
+	}
+	return names
+}
+
+// addStates adds --status to a command.
+func addStates(c *cobra.Command, only *[]string) {
+	c.Flags().StringSliceVar(only, "status", nil, "only trials in these `STATES`: "+strings.Join(stateNames(), ", "))
+	complete := cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp)
+	if err := c.RegisterFlagCompletionFunc("status", complete); err != nil {
+		panic(err) // the flag was added above
+	}
+}
+
+// oldSpelling takes states of trials that are given as --state, the name that
+// --status once had.
+func (r *remote) oldSpelling(cmd *cobra.Command, only *[]string) error {
+	var states []string
+	for _, name := range strings.Split(r.state, ",") {
+		if !slices.Contains(stateNames(), strings.ToLower(strings.TrimSpace(name))) {
+			return nil // a directory
+		}
+		states = append(states, name)
+	}
+	if _, err := os.Stat(r.state); err == nil {
+		return usagef(cmd, "--state %s is a directory and the state of trials: write --state ./%s for the one, --status %s for the other", r.state, r.state, r.state)
+	}
+	*only, r.state = append(*only, states...), ""
+	fmt.Fprintf(cmd.ErrOrStderr(), "--state with states of trials is now --status\n")
+	return nil
+}
+
+// selection is the study and the states that a command is about.
+func selection(cmd *cobra.Command, nameOrID string, only []string) (parent string, states []fantasiav1.TrialState, err error) {
+	if parent, err = studyName(cmd, nameOrID); err != nil {
+		return "", nil, err
+	}
+	for _, name := range only {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if !slices.Contains(stateNames(), name) {
+			return "", nil, usagef(cmd, "--status is %q; want one or more of %s", name, strings.Join(stateNames(), ", "))
+		}
+		states = append(states, fantasiav1.TrialState(fantasiav1.TrialState_value["TRIAL_STATE_"+strings.ToUpper(name)]))
+	}
+	return parent, states, nil
+}

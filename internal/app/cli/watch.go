@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// A watch that breaks is taken up again: a coordinator may restart.
+const (
+	watchRetry    = time.Second
+	watchPatience = time.Minute
+)
+
+func newStudyWatchCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:   "watch STUDY",
+		Short: "Follow a study until it ends",
+		Long: `Watch follows a study until it has ended: on a terminal in place, otherwise in a
+line whenever trials have ended. It exits with 0 if the study completed or was stopped,
+and with 3 if it failed or nothing completed, so that scripts can wait for a study.`,
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := studyName(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			var last view.Study
+			show := func(s *fantasiav1.Study) error {
+				return output.stream(a.Stdout, last, func(w io.Writer) error { return say(w, "%s", studyLine(s)) })
+			}
+			_, live := terminal(a.Stdout)
+			if live = live && output == formatText; live {
+				l := &liveWatch{remote: r, cmd: cmd, progress: display.NewProgress(cmd.Context(), a.Stdout, true)}
+				line := show
+				show = func(s *fantasiav1.Study) error {
+					l.show(s)
+					if last.State.Terminal() {
+						l.progress.Close()
+						return line(s)
+					}
+					return nil
+				}
+				defer l.progress.Close()
+			}
+			err = watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchStudyResponse], error) {
+				return c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: name}))
+			}, func(m *fantasiav1.WatchStudyResponse) error {
+				before := last
+				last = view.FromStudy(m.GetStudy())
+				if !news(before, last) && !live {
+					return nil
+				}
+				return show(m.GetStudy())
+			})
+			if err == nil && (last.State == study.Failed || last.State.Terminal() && last.Trials.Completed == 0) {
+				return exitWith(ExitFailed, nil)
+			}
+			return err
+		},
+	}
+	addOutput(c, &output)
+	return c
+}
+
+// news reports whether people want to hear of a change: that a trial waits, or is
+// handed out, is none.
+func news(before, now view.Study) bool {
+	b, n := before.Trials, now.Trials
+	b.Pending, b.Queued, b.Running = n.Pending, n.Queued, n.Running
+	return before.State != now.State || b != n
+}
+
+// watch opens a stream and hands each of its messages to show until the stream
+// ends. Where the server goes away, it opens the stream again, for a minute at
+// most without a message.
+func watch[M any](cmd *cobra.Command, r *remote,
+	open func(context.Context, fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[M], error), show func(*M) error,
+) error {
+	client, done, err := r.client(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx := cmd.Context()
+	reached := false
+	for heard := time.Now(); ; {
+		stream, err := open(ctx, client)
+		if err == nil {
+			err = follow(stream, func(m *M) error {
+				reached, heard = true, time.Now()
+				return show(m)
+			})
+		}
+		if err == nil || connect.CodeOf(err) != connect.CodeUnavailable || !reached || time.Since(heard) > watchPatience {
+			return r.explain(err)
+		}
+		select {
+		case <-time.After(watchRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// follow hands each message to show until the stream ends.
+func follow[M any](stream *connect.ServerStreamForClient[M], show func(*M) error) (err error) {
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	for stream.Receive() {
+		if err := show(stream.Msg()); err != nil {
+			return err
+		}
+	}
+	return stream.Err()
+}

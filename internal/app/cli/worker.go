@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+)
+
+func newWorkerCommand(a *app) *cobra.Command {
+	r := &remote{}
+	c := &cobra.Command{
+		Use:     "worker",
+		Short:   "Look at the workers of a server",
+		Example: "  fantasia worker list --pool gpu",
+	}
+	r.flags(c)
+	return group(c, newWorkerListCommand(a, r))
+}
+
+func newWorkerListCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	var pool string
+	c := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the workers that the leader knows",
+		Args:    arguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				resp, err := c.ListWorkers(ctx, connect.NewRequest(&fantasiav1.ListWorkersRequest{Pool: pool}))
+				if err != nil {
+					return err
+				}
+				list := make([]view.Worker, len(resp.Msg.GetWorkers()))
+				for i, w := range resp.Msg.GetWorkers() {
+					list[i] = view.FromWorker(w)
+				}
+				return output.write(a.Stdout, list, func(w io.Writer) error { return workerTable(w, list, time.Now()) })
+			})
+		},
+	}
+	c.Flags().StringVar(&pool, "pool", "", "only workers of this `POOL`")
+	addOutput(c, &output)
+	return c
+}
+
+// workerTable is a list of workers as text, at the time now.
+func workerTable(w io.Writer, workers []view.Worker, now time.Time) error {
+	rows := make([][]string, len(workers))
+	for i, v := range workers {
+		state := "active"
+		if v.Leaving {
+			state = "leaving"
+		}
+		commands := "own"
+		if v.StudyCommands {
+			commands = "studies'"
+		}
+		rows[i] = []string{
+			v.Worker, v.Pool, state, fmt.Sprintf("%d/%d", v.Slots-v.Free, v.Slots), commands,
+			orDash(v.Host), between(v.Seen, now), orDash(v.Software),
+		}
+	}
+	return table(w, []string{"WORKER", "POOL", "STATE", "BUSY", "COMMANDS", "HOST", "HEARD", "SOFTWARE"}, rows)
+}

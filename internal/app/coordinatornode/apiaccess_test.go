@@ -1,0 +1,121 @@
+package coordinatornode_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+)
+
+const file = `apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: NAME}
+spec:
+  objective: {metric: error, direction: minimize}
+  parameters: [{name: lr, type: float, min: 1e-5, max: 1e-1, scale: log}]
+  budget: {maxTrials: 64}
+  trial: {command: [python, train.py, "${args}"]}
+`
+
+// The API over TLS, with tokens: by gRPC and Connect, through a replica that sends
+// the request on to its leader over TLS too, and after the certificate was replaced.
+func TestAPI(t *testing.T) {
+	silent := slog.New(slog.DiscardHandler)
+	ca, dir := testenv.NewCA(t), t.TempDir()
+	cert, key, tokens := filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "tokens")
+	ca.Issue("server", cert, key)
+	digest := sha256.Sum256([]byte("right"))
+	must(t, os.WriteFile(tokens, []byte("me "+hex.EncodeToString(digest[:])+" write\n"), 0o600))
+	a := coordinatornode.APIAccess{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Tokens: tokens}
+	backend := servertest.NewMemory()
+	var listeners []net.Listener
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		listeners = append(listeners, l)
+	}
+	leader := "https://" + listeners[0].Addr().String()
+	for i, l := range listeners {
+		o := server.Options{Logger: silent, Leader: func(context.Context) (string, bool, error) { return leader, i == 0, nil }}
+		must(t, a.Options(&o, silent))
+		path, handler, err := server.New(backend, o)
+		must(t, err)
+		mux := http.NewServeMux()
+		mux.Handle(path, handler)
+		ctx, stop := context.WithCancel(context.Background())
+		served := make(chan error, 1)
+		go func() {
+			served <- httpserve.Serve(ctx, a.Listener(l), mux, silent)
+		}()
+		t.Cleanup(func() {
+			stop()
+			must(t, <-served)
+		})
+	}
+	create := func(caller access.Caller, name string, o ...connect.ClientOption) error {
+		secure, err := caller.TLS()
+		must(t, err)
+		transport := &http.Transport{TLSClientConfig: secure, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, "https://"+listeners[1].Addr().String(), o...)
+		request := connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: strings.Replace(file, "NAME", name, 1)})
+		request.Header().Set("Authorization", "Bearer "+caller.Token)
+		_, err = client.CreateStudy(t.Context(), request)
+		return err
+	}
+	right := access.Caller{Token: "right", CA: ca.File}
+	must(t, create(right, "connect"))
+	must(t, create(right, "grpc", connect.WithGRPC()))
+	if err := create(access.Caller{Token: "wrong", CA: ca.File}, "x"); connect.CodeOf(err) != connect.CodeUnauthenticated {
+		t.Errorf("create with another token: %v", err)
+	}
+	for name, caller := range map[string]access.Caller{"the system's authorities": {Token: "right"}, "another authority": {Token: "right", CA: testenv.NewCA(t).File}} {
+		if err := create(caller, "y"); connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("create with %s: %v, want that the certificate is not trusted", name, err)
+		}
+	}
+	must(t, os.Remove(cert))
+	if err := create(right, "z"); err == nil {
+		t.Error("the certificate was not read again")
+	}
+	ca.Issue("server", cert, key)
+	must(t, create(right, "again"))
+}
+
+func TestAPIErrors(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, test := range []struct {
+		api  coordinatornode.APIAccess
+		want string
+	}{
+		{coordinatornode.APIAccess{TLS: access.Files{Cert: missing}}, "--tls-key"},
+		{coordinatornode.APIAccess{TLS: access.Files{Cert: missing, Key: missing}}, "--tls-cert " + missing},
+		{coordinatornode.APIAccess{TLS: access.Files{CA: missing}}, "--tls-ca"},
+		{coordinatornode.APIAccess{Tokens: missing}, "--tokens: "},
+		{coordinatornode.APIAccess{Tokens: written(t, "x")}, ":1: 1 words"},
+	} {
+		if err := test.api.Options(&server.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v, want an error with %q", test.api, err, test.want)
+		}
+	}
+	if _, err := (&access.Caller{CA: missing}).TLS(); err == nil || !strings.Contains(err.Error(), "--ca: ") {
+		t.Errorf("TLS: %v, want an error that names --ca", err)
+	}
+}

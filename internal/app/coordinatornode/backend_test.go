@@ -1,0 +1,345 @@
+package coordinatornode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/study"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newBackend starts a leader over an etcd of its own and a bus in memory.
+func newBackend(t *testing.T) (context.Context, *Backend, *membus.Broker) {
+	t.Helper()
+	ctx, b, broker, _ := newBackendAndEtcd(t)
+	return ctx, b, broker
+}
+
+func newBackendAndEtcd(t *testing.T) (context.Context, *Backend, *membus.Broker, *clientv3.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	etcd, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := etcd.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := membus.New(membus.Options{})
+	o := inject.Coordinator(coordinator.DefaultOptions())
+	o.Etcd, o.Bus, o.LeaseTTL = client, broker.Leader(), 2*time.Second
+	c, err := coordinator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(running) }()
+	t.Cleanup(func() {
+		stop()
+		if err := errors.Join(<-done, o.Bus.Close(), client.Close(), etcd.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Leading(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx, NewBackend(c, ledger.New(client, ledger.Options{})), broker, client
+}
+
+// evaluate is a worker of one slot that answers x squared until the test ends.
+func evaluate(t *testing.T, b *membus.Broker) {
+	t.Helper()
+	bus, err := b.Worker("w", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- answer(ctx, bus) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		_ = bus.Close()
+	})
+}
+
+// answer answers until something fails, be it only because ctx has ended.
+func answer(ctx context.Context, bus *membus.Worker) error {
+	for n := 0; ; n++ {
+		if err := bus.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: "default", Instance: "1", Slots: 1, Free: 1, At: time.Now(), StudyCommands: true}); err != nil {
+			return err
+		}
+		d, err := bus.Fetch(ctx)
+		if err != nil {
+			return err
+		}
+		a, now := d.Assignment(), time.Now()
+		x := a.Parameters["x"].(float64)
+		x *= x
+		err = errors.Join(
+			bus.Claim(ctx, fmt.Sprint(n), &messaging.Claim{AttemptID: a.AttemptID, Pool: "default", Worker: "w", At: now}),
+			d.Ack(ctx),
+			bus.PublishResult(ctx, &messaging.Result{AttemptID: a.AttemptID, Worker: "w", Outcome: messaging.OutcomeCompleted, Values: []float64{x}, Started: now, Ended: now}))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+const file = `
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: %s}
+spec:
+  objective: {metric: loss, direction: minimize}
+  parameters: [{name: x, type: float, min: -1, max: 1}]
+  algorithm: {name: gp, settings: {noise: "no"}, seed: 1}
+  budget: {maxTrials: %d}
+  parallelism: 2
+  pool: %s
+  trial: {command: [/bin/true]}
+`
+
+// The watches of a study and of its trials end with the study: the one with its
+// last state and its recommendation, the other with every trial's.
+func TestWatchesEndWithTheStudy(t *testing.T) {
+	ctx, b, broker := newBackend(t)
+	const trials = 12
+	created, err := b.Create(ctx, fmt.Appendf(nil, file, "watched", trials, "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(created.Status.Reason, `no worker of pool "default"`) {
+		t.Errorf("a study without workers says %q", created.Status.Reason)
+	}
+	last := make(chan server.Study, 1)
+	go func() {
+		defer close(last)
+		var s server.Study
+		for next, err := range b.WatchStudy(ctx, "watched") {
+			if err != nil {
+				t.Error(err)
+			}
+			s = next
+		}
+		last <- s
+	}()
+	evaluate(t, broker)
+	states := map[int]study.TrialState{}
+	for tr, err := range b.WatchTrials(ctx, "watched", true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		states[tr.Number] = tr.State
+	}
+	for n := 1; n <= trials; n++ {
+		if states[n] != study.TrialCompleted {
+			t.Errorf("the watch ended with trial %d %q", n, states[n])
+		}
+	}
+	if s := <-last; s.Status.State != study.Completed || s.Status.Counts.Completed != trials || s.Best == nil || s.Recommended == nil {
+		t.Errorf("the watch ended with the study %+v (best %v, recommended %v)", s.Status, s.Best, s.Recommended)
+	}
+	// Lists show what the leader recommended: soon of all trials.
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		all, err := b.Studies(ctx, "", 10)
+		if err != nil {
+			return err
+		}
+		if s := all[0]; s.Recommended == nil || s.Recommended.Point == nil || s.Status.Recommended.Position != s.Status.Position {
+			return fmt.Errorf("the list has the study %+v, recommended %v", s.Status, s.Recommended)
+		}
+		return nil
+	})
+	// Of an ended study: all that there is, or nothing that is new.
+	for existing, want := range map[bool]int{true: trials, false: 0} {
+		n := 0
+		for _, err := range b.WatchTrials(ctx, "watched", existing) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n != want {
+			t.Errorf("the watch of an ended study's trials (existing: %t) has %d, want %d", existing, n, want)
+		}
+	}
+	if list, err := b.Trials(ctx, "watched", 4, 5); err != nil || len(list) != 5 || list[0].Number != 5 {
+		t.Errorf("a page of trials: %+v, %v", list, err)
+	}
+}
+
+// A reader who does not come back holds nothing up: what changes meanwhile waits
+// once, as it was last, and of more trials than are kept only the number.
+func TestTrialsWaitForASlowReader(t *testing.T) {
+	const more = 3
+	w := newTrialWatch(false)
+	states := []study.TrialState{study.TrialQueued, study.TrialRunning, study.TrialCompleted}
+	changes := []ledger.Change{{Reset: true, Revision: 1}, {Trial: &record.Trial{Number: maxKept + more + 1}, Revision: 1}}
+	for i, state := range states {
+		for n := 1; n <= maxKept+more; n++ {
+			changes = append(changes, ledger.Change{Revision: int64(2 + i), Trial: &record.Trial{Number: n, State: state}})
+		}
+	}
+	for _, c := range changes {
+		if err := w.receive(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := 1
+	for number, tr := range w.waiting() {
+		kept := tr != nil && tr.Number == number && tr.State == study.TrialCompleted
+		if number != next || kept != (number <= maxKept) {
+			t.Fatalf("trial %d as %+v, want trial %d as it was last", number, tr, next)
+		}
+		next++
+	}
+	if next != maxKept+more+1 {
+		t.Errorf("trials up to %d wait, want all %d", next-1, maxKept+more)
+	}
+	if err := w.receive(ledger.Change{Revision: 9, Trial: &record.Trial{Number: 1, State: study.TrialCompleted}}); err != nil {
+		t.Fatal(err)
+	}
+	if number, tr, ok := w.take(); !ok || number != 1 || tr == nil {
+		t.Errorf("a change after all were taken: trial %d as %+v", number, tr)
+	}
+}
+
+func TestWatchesEndWithTheStudysDeletion(t *testing.T) {
+	ctx, b, _ := newBackend(t)
+	if _, err := b.Create(ctx, fmt.Appendf(nil, file, "gone", 5, "default")); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for s, err := range b.WatchStudy(ctx, "gone") {
+		if err != nil || s.Status.State != study.Running && s.Status.State != study.Stopped {
+			t.Errorf("%+v, %v", s.Status, err)
+		}
+		if n++; n == 1 {
+			if err := b.Delete(ctx, "gone", true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("the watch showed nothing")
+	}
+	for _, err := range b.WatchStudy(ctx, "gone") {
+		if !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("watch a deleted study: %v", err)
+		}
+	}
+	for _, err := range b.WatchTrials(ctx, "gone", true) {
+		if !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("watch a deleted study's trials: %v", err)
+		}
+	}
+}
+
+func TestErrorsInTheAPIsWords(t *testing.T) {
+	ctx, b, _ := newBackend(t)
+	if _, err := b.Create(ctx, fmt.Appendf(nil, file, "s", 5, "default")); err != nil {
+		t.Fatal(err)
+	}
+	_, errTwice := b.Create(ctx, fmt.Appendf(nil, file, "s", 5, "default"))
+	_, errFit := b.Update(ctx, "s", []byte(strings.Replace(fmt.Sprintf(file, "s", 5, "default"), "loss", "other", 1)))
+	_, errNone := b.Study(ctx, "none")
+	_, errTrial := b.Trial(ctx, "s", 99)
+	for what, pair := range map[string][2]error{
+		"create twice":               {errTwice, server.ErrExists},
+		"update by another":          {errFit, server.ErrPrecondition},
+		"delete a running one":       {b.Delete(ctx, "s", false), server.ErrPrecondition},
+		"get none":                   {errNone, server.ErrNotFound},
+		"get no trial":               {errTrial, server.ErrNotFound},
+		"a write of unknown outcome": {translate(fmt.Errorf("commit: %w", ledger.ErrUnknown)), server.ErrUnavailable},
+	} {
+		if !errors.Is(pair[0], pair[1]) {
+			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
+		}
+	}
+	_, err := b.Create(ctx, []byte("kind: Study"))
+	if _, ok := errors.AsType[*study.Problems](err); !ok {
+		t.Errorf("a bad study file: %v", err)
+	}
+}
+
+func TestADamagedStudyHidesNoOther(t *testing.T) {
+	ctx, b, _, client := newBackendAndEtcd(t)
+	for _, name := range []string{"damaged", "sound"} {
+		if _, err := b.Create(ctx, fmt.Appendf(nil, file, name, 5, "default")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Put(ctx, ledger.DefaultPrefix+"names/damaged", "{"); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := b.Studies(ctx, "", 10)
+	if err != nil || len(listed) != 2 {
+		t.Fatalf("listed %+v, %v; want two studies", listed, err)
+	}
+	if got := listed[0]; got.Spec.Study.Metadata.Name != "damaged" || !strings.Contains(got.Status.Reason, "names/damaged") {
+		t.Errorf("the damaged study %+v; want its name and what is damaged", got)
+	}
+	if got := listed[1]; got.Spec.Study.Metadata.Name != "sound" || got.Status.State != study.Running {
+		t.Errorf("the other study %+v; want it running", got)
+	}
+}
+
+func TestIdle(t *testing.T) {
+	w := func(pool string, own, studies, leaving bool) coordinator.Worker {
+		return coordinator.Worker{Heartbeat: messaging.Heartbeat{Pool: pool, OwnCommand: own, StudyCommands: studies, Leaving: leaving}}
+	}
+	for _, test := range []struct {
+		name    string
+		workers []coordinator.Worker
+		want    string // a part of it; empty where a worker may run it
+	}{
+		{"nobody", nil, `no worker of pool "p" has been heard: start one with --pool p`},
+		{"another pool", []coordinator.Worker{w("q", true, true, false)}, "no worker"},
+		{"leaving", []coordinator.Worker{w("p", true, true, true)}, "no worker"},
+		{"runs no commands of studies", []coordinator.Worker{w("p", false, false, false), w("p", false, false, false)}, "--allow-study-commands"},
+		{"a command of its own", []coordinator.Worker{w("p", false, false, false), w("p", true, false, false)}, ""},
+		{"the study's command", []coordinator.Worker{w("p", false, true, false)}, ""},
+	} {
+		if got := idle("p", test.workers); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestAdvertised(t *testing.T) {
+	for _, test := range []struct{ given, listening, want string }{
+		{"api.example:80", "0.0.0.0:8080", "api.example:80"},
+		{"", "0.0.0.0:8080", "localhost:8080"},
+		{"", "[::]:8080", "localhost:8080"},
+		{"", "10.0.0.7:8080", "10.0.0.7:8080"},
+	} {
+		if got := advertised(test.given, test.listening, false); got != test.want {
+			t.Errorf("advertised(%q, %q) is %q, want %q", test.given, test.listening, got, test.want)
+		}
+		if got := advertised(test.given, test.listening, true); got != "https://"+test.want {
+			t.Errorf("advertised(%q, %q) with TLS is %q, want https://%s", test.given, test.listening, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package coordinatornode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+)
+
+const closeTimeout = 10 * time.Second
+
+// Options are a coordinator's, as its command line gives them.
+type Options struct {
+	// Etcd and NATS are the addresses of their servers.
+	Etcd, NATS []string
+	// EtcdAccess and NATSAccess are who the coordinator is to them.
+	EtcdAccess EtcdAccess
+	NATSAccess access.NATS
+	// API is who the coordinator is to callers of its API, and who they must be.
+	API APIAccess
+	// Listen is where the API is served, Advertise how other replicas reach it
+	// (default: Listen, where that names a host).
+	Listen, Advertise string
+	Name              string
+	LeaseTTL          time.Duration
+	WorkerLease       time.Duration
+	// Replicas is how many NATS servers keep each stream: 1, or 3 in a cluster.
+	Replicas int
+	// Kubernetes is what the leader does in a cluster of Kubernetes.
+	Kubernetes Kubernetes
+	Version    string
+	Logs       io.Writer
+	Level      slog.Level
+	// Ready is called with the API's address once it is served; nil calls nothing.
+	Ready func(address string)
+}
+
+// Run serves until ctx ends, and then resigns at once if it leads.
+func Run(ctx context.Context, o Options) (err error) {
+	var stack lifecycle.Stack
+	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-coordinator", Version: o.Version, Instance: o.Name, Logs: o.Logs, Level: o.Level})
+	if err != nil {
+		return fmt.Errorf("set telemetry up: %w", err)
+	}
+	stack.Push("telemetry", tel.Shutdown)
+	identity, err := o.EtcdAccess.Config(o.Etcd, tel.Logger())
+	if err != nil {
+		return err
+	}
+	etcd, err := ledger.Connect(o.Etcd, identity)
+	if err != nil {
+		return err
+	}
+	stack.PushClose("the connection to etcd", etcd.Close)
+	bus, err := connect(ctx, o, tel, &stack)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for the API: %w", err)
+	}
+	options := inject.Coordinator(coordinator.DefaultOptions())
+	options.Name, options.Advertise = o.Name, advertised(o.Advertise, listener.Addr().String(), o.API.Secure())
+	options.Etcd, options.Bus = etcd, bus
+	options.LeaseTTL, options.WorkerLease = o.LeaseTTL, o.WorkerLease
+	options.Logger, options.Tracer, options.Meter = tel.Logger().With("replica", o.Name), tel.Tracer(), tel.Meter()
+	if options.Duties, err = o.Kubernetes.duties(etcd, options.Logger); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	c, err := coordinator.New(options)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	g, running := errgroup.WithContext(ctx)
+	api := server.Options{Leader: c.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
+	if err := o.API.Options(&api, tel.Logger()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	path, handler, err := server.New(NewBackend(c, ledger.New(etcd, ledger.Options{})), api)
+	if err != nil {
+		return errors.Join(fmt.Errorf("set the API up: %w", err), listener.Close())
+	}
+	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
+	mux.Handle(path, handler)
+	tel.Logger().Info("serving", "api", options.Advertise, "replica", o.Name)
+	if o.Ready != nil {
+		o.Ready(options.Advertise)
+	}
+	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(listener), mux, tel.Logger()) })
+	g.Go(func() error { return c.Run(running) })
+	return g.Wait()
+}
+
+// connect waits for NATS: a coordinator may be started before it.
+func connect(ctx context.Context, o Options, tel *telemetry.Telemetry, stack *lifecycle.Stack) (messaging.Leader, error) {
+	options := append(natsbus.ConnectOptions("coordinator-"+o.Name), nats.RetryOnFailedConnect(true))
+	credentials, err := o.NATSAccess.Options(tel.Logger())
+	if err != nil {
+		return nil, err
+	}
+	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(options, credentials...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", strings.Join(o.NATS, ","), err)
+	}
+	stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
+	if !conn.IsConnected() {
+		tel.Logger().WarnContext(ctx, "waiting for NATS", "servers", o.NATS)
+	}
+	bus, err := natsbus.NewLeader(conn, natsbus.LeaderOptions{Replicas: o.Replicas, Logger: tel.Logger()})
+	if err != nil {
+		return nil, fmt.Errorf("set the coordinator's bus up: %w", err)
+	}
+	stack.PushClose("the coordinator's bus", bus.Close)
+	return bus, nil
+}
+
+// ready reports why a replica cannot serve: neither etcd nor NATS may be away.
+func ready(c *coordinator.Coordinator, bus messaging.Leader) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if _, _, err := c.Leader(ctx); err != nil {
+			return fmt.Errorf("no leader: %w", err)
+		}
+		if err := bus.Healthy(ctx); err != nil {
+			return fmt.Errorf("NATS does not answer: %w", err)
+		}
+		return nil
+	}
+}
+
+// advertised is the address that the leader's key holds: one with a host, and
+// with its scheme where that is https.
+func advertised(given, listening string, secure bool) string {
+	address := given
+	if address == "" {
+		address = listening
+		if host, port, err := net.SplitHostPort(listening); err == nil {
+			if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+				address = net.JoinHostPort("localhost", port)
+			}
+		}
+	}
+	if secure && !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	return address
+}

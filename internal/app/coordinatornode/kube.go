@@ -1,0 +1,71 @@
+package coordinatornode
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/scale"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/study"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/client-go/dynamic"
+)
+
+// Kubernetes is what the leader does in a cluster of Kubernetes: nothing, unless
+// told to.
+type Kubernetes struct {
+	// Studies says whether it runs Study resources.
+	Studies bool
+	// StudyPools is the file that says which pools a namespace may use; without
+	// one, none may use any.
+	StudyPools string
+	// StudyNamespaces are those whose studies are run; none means all.
+	StudyNamespaces []string
+	// Scale is the file that says what runs each pool's workers, and between
+	// which bounds the leader sets how many; nothing is scaled without one.
+	Scale string
+}
+
+// duties are those of the leader in a cluster.
+func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) (duties []coordinator.Duty, err error) {
+	if !o.Studies && o.Scale == "" {
+		return nil, nil
+	}
+	config, err := kube.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of Kubernetes: %w", err)
+	}
+	if o.Studies {
+		rules := kube.Rules{
+			Parse: func(file []byte) (*study.Study, error) { return inject.ParseStudy("", file) },
+			Began: time.Now(),
+		}
+		if o.StudyPools != "" {
+			if rules.Pools, err = kube.ReadPools(o.StudyPools); err != nil {
+				return nil, err
+			}
+		}
+		studies := &kube.Controller{
+			Rules: rules, Client: client, Namespaces: o.StudyNamespaces,
+			Ledger: ledger.New(etcd, ledger.Options{}), Logger: log,
+		}
+		duties = append(duties, studies.Duty())
+	}
+	if o.Scale != "" {
+		targets, err := scale.Read(o.Scale)
+		if err != nil {
+			return nil, err
+		}
+		scaler := &scale.Scaler{Targets: targets, Client: client, Logger: log}
+		duties = append(duties, scaler.Duty())
+	}
+	return duties, nil
+}

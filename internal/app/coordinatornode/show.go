@@ -1,0 +1,66 @@
+package coordinatornode
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// shown adds the best trial to a study, and the one that was recommended last.
+func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
+	out := server.Study{Spec: s.Study, Status: s.Status}
+	if s.Status.State == study.Running && s.Status.Reason == "" {
+		out.Status.Reason = idle(s.Study.Study.Spec.Pool, b.c.Workers())
+	}
+	if s.Status.Best == 0 {
+		return out, nil
+	}
+	best, err := b.l.Trial(ctx, s.Study.ID, s.Status.Best)
+	if err != nil {
+		return out, translate(err)
+	}
+	out.Best = &best
+	if stored := s.Status.Recommended; stored.Trial != 0 {
+		trial := best
+		if stored.Trial != best.Number {
+			if trial, err = b.l.Trial(ctx, s.Study.ID, stored.Trial); err != nil {
+				return out, translate(err)
+			}
+		}
+		out.Recommended = stored.At(trial.Point)
+	}
+	return out, nil
+}
+
+// whole is what shown is, with a recommendation of all that has ended: made where
+// the ledger has none.
+func (b *Backend) whole(ctx context.Context, s ledger.Summary) (server.Study, error) {
+	out, err := b.shown(ctx, s)
+	if err != nil || s.Status.RecommendedOfAll() {
+		return out, err
+	}
+	out.Recommended, err = b.c.Recommend(ctx, s)
+	return out, translate(err)
+}
+
+// idle says why no worker evaluates a running study, "" where one may.
+func idle(pool string, workers []coordinator.Worker) string {
+	heard := 0
+	for _, w := range workers {
+		switch {
+		case w.Pool != pool || w.Leaving:
+		case w.OwnCommand || w.StudyCommands:
+			return ""
+		default:
+			heard++
+		}
+	}
+	if heard > 0 {
+		return fmt.Sprintf("the %d workers of pool %q run no commands that studies bring: start them with a command of their own, or with --allow-study-commands", heard, pool)
+	}
+	return fmt.Sprintf("no worker of pool %q has been heard: start one with --pool %s", pool, pool)
+}

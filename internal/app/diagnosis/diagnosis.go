@@ -1,0 +1,153 @@
+// Package diagnosis examines the observations of a study: how noisy the objective
+// is and whether the noise is even, what the transforms of the model are worth,
+// whether acquisition functions conflict, and which parameters matter. It applies
+// the analysis of section 3 of HEBO (Cowen-Rivers et al. 2022) to one study.
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// MinCompleted is the number of completed trials that a diagnosis needs. A
+// conditional parameter is judged after as many trials in which it was active.
+const MinCompleted = 20
+
+// perParameter is the number of completed trials for each parameter that a ranking
+// of the parameters needs.
+const perParameter = 3
+
+// ErrTooLittle says that a study has too few trials, or trials too much alike, for
+// a diagnosis.
+var ErrTooLittle = errors.New("not enough data to diagnose")
+
+// Report is a diagnosis, as scripts see it. A section is nil where the observations
+// do not suffice for it; the finding of its topic then says what is needed.
+type Report struct {
+	Study string `json:"study"`
+	// Completed is how many trials completed, Used how many of them the model was
+	// fitted to, LeftOut how many ended without a value.
+	Completed int `json:"completed"`
+	Used      int `json:"used"`
+	LeftOut   int `json:"leftOut"`
+	// Explained is the share of the variance of outcomes, as the model sees them,
+	// that it predicts for outcomes that it was not shown (leave-one-out); below
+	// 0 where their mean would predict better.
+	Explained          float64             `json:"explained"`
+	Noise              *Noise              `json:"noise"`
+	Heteroscedasticity *Heteroscedasticity `json:"heteroscedasticity"`
+	Transform          *Gain               `json:"transform"`
+	Warp               *Gain               `json:"warp"`
+	Conflict           *Conflict           `json:"conflict"`
+	Importance         []Importance        `json:"importance"`
+	// Findings has one entry for each Topic, in their order.
+	Findings []Finding `json:"findings"`
+}
+
+// Of diagnoses a study by the observations of its problem and ignores pending
+// points. The study's settings must be valid. The same problem gives the same
+// report. The error wraps ErrTooLittle if there are fewer than MinCompleted
+// completed trials, no parameters, or no two different values; otherwise it is
+// ctx's.
+func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
+	e, err := newExamination(ctx, s.Spec.Algorithm, p)
+	if err != nil {
+		return nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
+	}
+	r := &Report{
+		Study: s.Metadata.Name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
+		LeftOut:   len(p.Observations) - len(e.problem.Observations),
+		Explained: e.explained(),
+	}
+	missing := gaps{}
+	r.Noise, missing[TopicNoise] = e.noise()
+	r.Transform, missing[TopicTransform] = e.gain(e.full, e.noTransform, e.noWarp, e.plain)
+	r.Warp, missing[TopicWarp] = e.gain(e.full, e.noWarp, e.noTransform, e.plain)
+	r.Heteroscedasticity, missing[TopicSpread] = e.heteroscedasticity()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r.Conflict, missing[TopicAcquisition] = e.conflict()
+	r.Importance, missing[TopicParameters] = e.importance()
+	r.Findings = findings(r, missing)
+	return r, ctx.Err()
+}
+
+// examination is a study with the models that were fitted to it.
+type examination struct {
+	problem  *optimizer.Problem // completed observations only
+	encoding *optimizer.Encoding
+	// used is the optimiser's default model. The others are fitted to the values as
+	// they are: full has both transforms, noWarp and noTransform lack one, and plain
+	// has neither.
+	used, full, noWarp, noTransform, plain *surrogate.Model
+	recommended                            int // trial
+	// places are points all over the space, in the unit cube.
+	places *mat.Dense
+}
+
+func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (*examination, error) {
+	completed := *p
+	completed.Observations, completed.Pending = nil, nil
+	different := false
+	for _, o := range p.Observations {
+		if o.Outcome != optimizer.OutcomeCompleted {
+			continue
+		}
+		completed.Observations = append(completed.Observations, o)
+		different = different || o.Values.First() != completed.Observations[0].Values.First()
+	}
+	e := &examination{problem: &completed, encoding: optimizer.NewEncoding(p.Space)}
+	switch n := len(completed.Observations); {
+	case n < MinCompleted:
+		return nil, fmt.Errorf("%w: %d completed trials, at least %d are needed", ErrTooLittle, n, MinCompleted)
+	case !different:
+		return nil, fmt.Errorf("%w: all %d completed trials have the value %g", ErrTooLittle, n, completed.Observations[0].Values.First())
+	case e.encoding.Dim() == 0:
+		return nil, fmt.Errorf("%w: no parameter has more than one value", ErrTooLittle)
+	}
+	if err := e.fitAll(ctx); err != nil {
+		return nil, err
+	}
+	recommendation, err := recommend(ctx, a, p)
+	if err != nil {
+		return nil, err
+	}
+	e.recommended = recommendation.Trial
+	if e.places, err = survey(&completed, e.encoding); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
+	}
+	if e.places == nil { // narrow constraints, which no surveyed point satisfies
+		e.places = e.used.Data.X
+	}
+	return e, nil
+}
+
+// fitAll fits the models.
+func (e *examination) fitAll(ctx context.Context) error {
+	var err error
+	if e.used, err = e.fitUsed(ctx); err == nil {
+		for _, m := range []struct {
+			to              **surrogate.Model
+			transform, warp bool
+		}{{&e.plain, false, false}, {&e.noWarp, true, false}, {&e.noTransform, false, true}, {&e.full, true, true}} {
+			if *m.to, err = e.fit(ctx, m.transform, m.warp); err != nil {
+				break
+			}
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("diagnose: %w", ctx.Err())
+	case err != nil:
+		return fmt.Errorf("%w: no model can be fitted: %w", ErrTooLittle, err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package diagnosis
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/transform"
+)
+
+// fitUsed fits the model that the optimiser uses by default.
+func (e *examination) fitUsed(ctx context.Context) (*surrogate.Model, error) {
+	o := surrogate.DefaultOptions()
+	return surrogate.Fit(ctx, surrogate.Observe(e.problem, e.encoding, o), o, nil, e.rand())
+}
+
+// fit fits a model with or without the transforms, for comparisons. It fits all
+// values as they are: the optimiser may clip outliers, and clipped values have no
+// density to compare.
+func (e *examination) fit(ctx context.Context, output, warp bool) (*surrogate.Model, error) {
+	o := surrogate.DefaultOptions()
+	o.Transform, o.Warp = output, warp
+	data := surrogate.Observe(e.problem, e.encoding, o)
+	chosen := transform.Standard
+	if output {
+		chosen = transform.Fit
+	}
+	return surrogate.Fit(ctx, data.Through(chosen(e.values(data))), o, nil, e.rand())
+}
+
+func (e *examination) rand() *rand.Rand {
+	return optimizer.NewRand(e.problem.Seed, len(e.problem.Observations))
+}
+
+// values returns the observed values of the rows of the data, lower being better.
+func (e *examination) values(d *surrogate.Data) []float64 {
+	values := make([]float64, len(d.Of))
+	for row, i := range d.Of {
+		values[row] = e.problem.Direction.Cost(e.problem.Observations[i].Values.First())
+	}
+	return values
+}
+
+// explained returns the share of the variance of outcomes that the model predicts
+// for outcomes that it was not shown.
+func (e *examination) explained() float64 {
+	residual, _ := e.used.GP.LeaveOneOut()
+	n := float64(len(residual))
+	var missed float64
+	for _, r := range residual {
+		missed += r * r
+	}
+	// The mean of the others misses each value by n/(n−1) times what the mean of
+	// all does.
+	explained := 1 - missed*(n-1)*(n-1)/(stat.PopVariance(e.used.Data.Y, nil)*n*n*n)
+	if !finite(explained) { // the model's values do not vary
+		return 0
+	}
+	return explained
+}
+
+// predictive returns the log densities of the observed values, in their own
+// units, that the model predicts for each from all the others.
+func (e *examination) predictive(m *surrogate.Model) []float64 {
+	residual, variance := m.GP.LeaveOneOut()
+	values := e.values(m.Data)
+	for row, r := range residual {
+		jacobian := m.Data.Transform().LogJacobian(values[row : row+1])
+		residual[row] = -r*r/variance[row]/2 - math.Log(2*math.Pi*variance[row])/2 + jacobian
+	}
+	return residual
+}

@@ -1,0 +1,53 @@
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Problem returns a study's ended trials as an optimiser sees them, in the order in
+// which they ended. It fails if a trial's point is not in the study's space.
+func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
+	space, err := s.Space()
+	if err != nil {
+		return nil, err
+	}
+	p := &optimizer.Problem{
+		Space: space, Direction: s.Spec.Objective.Direction,
+		MaxTrials: s.Spec.Budget.MaxTrials, Parallelism: s.Spec.Parallelism, Seed: s.Spec.Algorithm.Seed,
+		First: len(trials) + 1,
+	}
+	trials = slices.Clone(trials)
+	slices.SortStableFunc(trials, func(a, b view.Trial) int {
+		return cmp.Or(a.Times.Folded.Compare(b.Times.Folded), cmp.Compare(a.Trial, b.Trial))
+	})
+	for _, t := range trials {
+		o := optimizer.Observation{Trial: t.Trial}
+		switch t.State {
+		case study.TrialCompleted:
+			o.Outcome = optimizer.OutcomeCompleted
+		case study.TrialFailed:
+			o.Outcome = optimizer.OutcomeFailed
+		case study.TrialInfeasible:
+			o.Outcome = optimizer.OutcomeInfeasible
+		default:
+			continue
+		}
+		if o.Outcome == optimizer.OutcomeCompleted {
+			if t.Value == nil {
+				return nil, fmt.Errorf("trial %d has completed without a value", t.Trial)
+			}
+			o.Values = []float64{*t.Value}
+		}
+		if o.Point, err = space.Normalize(t.Parameters); err != nil {
+			return nil, fmt.Errorf("trial %d: %w", t.Trial, err)
+		}
+		p.Observations = append(p.Observations, o)
+	}
+	return p, nil
+}

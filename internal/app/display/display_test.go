@@ -1,0 +1,270 @@
+package display_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/google/go-cmp/cmp"
+)
+
+func completed(number int, ended int64, value float64) record.Trial {
+	return record.Trial{
+		Number: number, State: study.TrialCompleted, Ended: ended, Values: []float64{value},
+		Metrics: map[string]float64{"loss": value}, Point: study.Point{"x": value, "n": int64(number)},
+		Attempts: []record.Attempt{{Number: 1, Worker: "w"}},
+	}
+}
+
+// Trials by number, which is not the order in which they ended: 2, 1, 3.
+func trials() []record.Trial {
+	failed := record.Trial{Number: 4, State: study.TrialFailed, Ended: 5, Attempts: []record.Attempt{{
+		Number: 1, Logs: "/logs/4", Failure: &messaging.Failure{Reason: "exit", Message: "boom,\nand more"},
+	}}}
+	return []record.Trial{completed(1, 3, 2), completed(2, 2, 5), completed(3, 4, 3), failed}
+}
+
+func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
+	for direction, best := range map[study.Direction][]float64{study.Minimize: {5, 2, 2}, study.Maximize: {5, 5, 5}} {
+		want := display.History{
+			Trials: []int{2, 1, 3}, Places: []int{1, 2, 3}, Values: []float64{5, 2, 3}, Best: best,
+			Failed: []display.Ended{{Trial: 4, Place: 4, Reason: "exit"}}, Evaluations: 4,
+		}
+		if diff := cmp.Diff(want, display.NewHistory(trials(), direction)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", direction, diff)
+		}
+	}
+}
+
+// Whatever the values, the plot is well-formed XML without a number that is none.
+func TestPlotsAreWellFormed(t *testing.T) {
+	for name, values := range map[string][]float64{
+		"one": {3}, "equal": {1, 1, 1}, "decades": {1e-3, 1, 1e6}, "zero": {0, 1, 100}, "negative": {-5, -1, -3},
+		"huge": {1e300, -1e300, 0},
+	} {
+		var all []record.Trial
+		for i, v := range values {
+			all = append(all, completed(i+1, int64(i+1), v))
+		}
+		for _, direction := range []study.Direction{study.Minimize, study.Maximize} {
+			h := display.NewHistory(all, direction)
+			var svg bytes.Buffer
+			if err := h.WriteSVG(&svg, "a study", study.Objective{Metric: "loss", Direction: direction}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if text := svg.String(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+				t.Errorf("%s: the plot holds a number that is none", name)
+			}
+			for d := xml.NewDecoder(&svg); ; {
+				if _, err := d.Token(); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			if sketch := h.Sketch(60, study.Objective{Metric: "loss", Direction: direction}); (sketch == "") != (name == "one") {
+				t.Errorf("%s: the sketch is %q", name, sketch)
+			}
+		}
+	}
+}
+
+func TestCSVHoldsEveryTrial(t *testing.T) {
+	spec := &study.Spec{Parameters: []study.Parameter{{Name: "x"}, {Name: "n"}}}
+	all := trials()
+	start := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600))
+	all[0].Times = record.Times{Created: start, Started: start.Add(1500 * time.Millisecond), Ended: start.Add(4 * time.Second)}
+	var out bytes.Buffer
+	if err := display.WriteCSV(&out, all, spec); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message", "metric:loss", "parameter:x", "parameter:n"},
+		{"1", "COMPLETED", "2", "1", "w", "", "0", "2.500", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z", "", "", "2", "2", "1"},
+		{"2", "COMPLETED", "5", "1", "w", "", "0", "", "", "", "", "", "", "5", "5", "2"},
+		{"3", "COMPLETED", "3", "1", "w", "", "0", "", "", "", "", "", "", "3", "3", "3"},
+		{"4", "FAILED", "", "1", "", "", "0", "", "", "", "", "exit", "exit: boom,: and more", "", "", ""},
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An interrupted run's file says so, and that nothing runs.
+func TestInterruptedRunIsNotRunning(t *testing.T) {
+	r := &local.Result{Interrupted: true, Status: record.Status{State: study.Running, Counts: record.Counts{Completed: 4, Pending: 1, Queued: 2, Running: 3}}}
+	v := display.View(r)
+	if v.State != display.Interrupted || v.Trials != (record.Counts{Completed: 4, Pending: 6}) {
+		t.Errorf("the state is %s, the trials %+v", v.State, v.Trials)
+	}
+	r.Interrupted = false
+	if v := display.View(r); v.State != study.Running || v.Trials.Running != 3 {
+		t.Errorf("a study that runs: %s, %+v", v.State, v.Trials)
+	}
+}
+
+func TestSummarySaysWhatToDoNext(t *testing.T) {
+	best := completed(1, 3, 2)
+	r := &local.Result{Trials: trials(), Best: &best}
+	r.Study.Study.Metadata.Name = "demo"
+	r.Study.Study.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: []study.Parameter{{Name: "x"}}}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
+	var out strings.Builder
+	if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: display.DefaultState("demo"), Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"study demo completed after 1m30s: 3 completed, 1 failed", "loss = 2 in trial 1", "boom,", "/logs/4",
+		"fantasia run study.yaml --new", ".fantasia/demo/result.json",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	r.Interrupted = true
+	if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "fantasia run study.yaml --state elsewhere\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "--new") {
+		t.Errorf("an interrupted run's summary should say %q:\n%s", want, out.String())
+	}
+}
+
+// On a terminal lines break between words, and continue below the text.
+func TestSummaryFitsTheTerminal(t *testing.T) {
+	best := completed(1, 3, 2)
+	best.Point = study.Point{"learning_rate_of_the_second_group_of_layers": 0.12345678901234566}
+	r := &local.Result{Trials: trials(), Best: &best}
+	r.Study.Study.Spec = study.Spec{
+		Objective:  study.Objective{Metric: "loss", Direction: study.Minimize},
+		Parameters: []study.Parameter{{Name: "x"}, {Name: "learning_rate_of_the_second_group_of_layers"}},
+	}
+	r.Status = record.Status{State: study.Completed}
+	var out strings.Builder
+	if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 60, Wrap: true}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(out.String(), "\n") {
+		if len([]rune(line)) > 60 {
+			t.Errorf("a line has %d columns: %q", len([]rune(line)), line)
+		}
+	}
+	for _, want := range []string{"_layers\n             0.12345678901234566\n", "in study.yaml and run it\n             again to go on, or start anew:\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// What lets a study go on depends on what has ended it.
+func TestSummarySaysHowToGoOn(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for want, change := range map[string]func(*study.Spec, *record.Status){
+		"raise budget.maxTrials in study.yaml":                  func(s *study.Spec, _ *record.Status) { s.Budget.MaxTrials = 4 },
+		"raise budget.maxDuration in study.yaml":                func(s *study.Spec, _ *record.Status) { s.Budget.MaxDuration = study.Duration(time.Minute) },
+		"set a stricter objective.goal, or none, in study.yaml": func(s *study.Spec, _ *record.Status) { s.Objective.Goal = new(2.5) },
+		"nothing is left to evaluate: widen the parameters":     func(*study.Spec, *record.Status) {},
+		"nothing is left to evaluate: widen the parameters under a": func(s *study.Spec, status *record.Status) {
+			s.Objective.Goal, s.Budget.MaxDuration, status.Idle = new(1.5), study.Duration(time.Minute), time.Minute
+		},
+	} {
+		best := completed(1, 3, 2)
+		r := &local.Result{Trials: trials(), Best: &best}
+		spec := &r.Study.Study.Spec
+		*spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Budget: study.Budget{MaxTrials: 9}}
+		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
+		change(spec, &r.Status)
+		var out strings.Builder
+		if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "next         "+want) || !strings.Contains(out.String(), ", or start anew:\n") {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestEmptyHistory(t *testing.T) {
+	h := display.NewHistory(nil, study.Minimize)
+	if len(h.Best) != 0 || h.Sketch(80, study.Objective{}) != "" {
+		t.Errorf("of no trials: %+v", h)
+	}
+}
+
+// Evaluations without a value have places on the axis and marks; cancelled trials
+// are no evaluations. A bad start is marked at the edge, not hidden.
+func TestPlotsShowFailuresAndOutliers(t *testing.T) {
+	all := trials() // evaluation 4 has failed
+	all = append(all, record.Trial{Number: 5, State: study.TrialCancelled, Ended: 6}, record.Trial{Number: 6, State: study.TrialInfeasible, Ended: 7})
+	for i := range 20 {
+		all = append(all, completed(7+i, int64(8+i), 2.5-float64(i)/10))
+	}
+	all = append(all, completed(40, 1, 1e6)) // the first that ended
+	objective := study.Objective{Metric: "loss", Direction: study.Minimize}
+	h := display.NewHistory(all, objective.Direction)
+	if h.Evaluations != 26 || len(h.Values) != 24 || h.Places[23] != 26 {
+		t.Errorf("%d evaluations, %d values, the last at %d", h.Evaluations, len(h.Values), h.Places[23])
+	}
+	sketch := h.Sketch(70, objective)
+	for _, want := range []string{"best loss, lower is better", "failed │", "×", "infeasible │", "○", "▲ 2 above the range shown, up to 1e6", "evaluations"} {
+		if !strings.Contains(sketch, want) {
+			t.Errorf("the sketch lacks %q:\n%s", want, sketch)
+		}
+	}
+	var svg strings.Builder
+	if err := h.WriteSVG(&svg, "a study", objective); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"loss, lower is better", "evaluation 5, trial 4: failed (exit)", "evaluation 6, trial 6: infeasible", "failed (1)", "infeasible (1)",
+		"evaluation 1, trial 40: loss 1e+06", "above, up to 1e6", "best so far",
+	} {
+		if !strings.Contains(svg.String(), want) {
+			t.Errorf("the plot lacks %q", want)
+		}
+	}
+}
+
+// Progress in lines names the best value and, beside it, what is recommended.
+func TestProgressInLines(t *testing.T) {
+	now := coordinator.Progress{
+		Study:  record.Study{Study: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},
+		Status: record.Status{Counts: record.Counts{Completed: 3, Failed: 1, Running: 2}},
+	}
+	best := completed(3, 4, 0.25)
+	for _, step := range []struct {
+		best        *record.Trial
+		recommended record.Recommendation
+		want        string
+	}{
+		{nil, record.Recommendation{}, "4/8 done, 2 running, 1 failed\n"},
+		{&best, record.Recommendation{}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3)\n"},
+		{&best, record.Recommendation{Trial: 2, Mean: 0.28, SD: 0.03}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3), recommended trial 2 (0.28 ± 0.03)\n"},
+	} {
+		var b bytes.Buffer
+		now.Best, now.Status.Recommended = step.best, step.recommended
+		p := display.NewProgress(t.Context(), &b, false)
+		p.Show(display.NewNow(&now, time.Now()))
+		p.Close()
+		if b.String() != step.want {
+			t.Errorf("progress is %q, want %q", b.String(), step.want)
+		}
+	}
+}

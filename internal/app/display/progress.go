@@ -1,0 +1,154 @@
+package display
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// plainEvery is how often progress is told where no terminal shows it live.
+const plainEvery = 10 * time.Second
+
+// Now is how a study goes at a moment.
+type Now struct {
+	// Study is its name, Metric its objective.
+	Study, Metric string
+	State         study.State
+	MaxTrials     int
+	MaxDuration   time.Duration // 0 for none
+	Counts        record.Counts
+	// At is the moment, Elapsed how long the study had run then.
+	At      time.Time
+	Elapsed time.Duration
+	// Best is nil where nothing has completed. Parameters are the order of its
+	// point; those that it lacks are left out.
+	Best       *view.Best
+	Parameters []string
+	// Recommended is of trial 0 where there is none.
+	Recommended record.Recommendation
+	// Running are the trials that workers evaluate.
+	Running []Running
+	// FailedTrial is the number of the trial that failed last, 0 for none, and
+	// Failure why it did, in a line.
+	FailedTrial int
+	Failure     string
+}
+
+// Running is a trial that a worker evaluates since a time.
+type Running struct {
+	Trial int
+	Since time.Time
+}
+
+// NewNow takes what people want to know out of a coordinator's progress.
+func NewNow(p *coordinator.Progress, at time.Time) Now {
+	spec := &p.Study.Study.Spec
+	n := Now{
+		Study: p.Study.Study.Metadata.Name, Metric: spec.Objective.Metric, State: p.Status.State,
+		MaxTrials: spec.Budget.MaxTrials, MaxDuration: time.Duration(spec.Budget.MaxDuration), Counts: p.Status.Counts,
+		At: at, Elapsed: view.Elapsed(p.Status, at), Best: view.OfBest(p.Best), Recommended: p.Status.Recommended,
+	}
+	for i := range spec.Parameters {
+		n.Parameters = append(n.Parameters, spec.Parameters[i].Name)
+	}
+	for _, a := range p.Running {
+		n.Running = append(n.Running, Running{Trial: a.Attempt.Trial, Since: a.Claimed})
+	}
+	if t := p.LastFailed; t != nil && t.Last() != nil && t.Last().Failure != nil {
+		n.FailedTrial, n.Failure = t.Number, view.FailureLine(t.Last().Failure)
+	}
+	return n
+}
+
+// Progress tells how a study goes: live on a terminal, else in a line now and
+// then. Not safe for concurrent use.
+type Progress struct {
+	w       io.Writer
+	program *tea.Program
+	done    sync.WaitGroup
+	told    time.Time
+	ended   int
+}
+
+// NewProgress starts to tell on w, which live says to be a terminal.
+func NewProgress(ctx context.Context, w io.Writer, live bool) *Progress {
+	p := &Progress{w: w}
+	if !live {
+		return p
+	}
+	// Signals and keys stay the command's: it ends the run, not the view.
+	p.program = tea.NewProgram(&liveView{}, tea.WithContext(ctx), tea.WithOutput(w), tea.WithInput(nil), tea.WithoutSignalHandler(), tea.WithFPS(10))
+	p.done.Go(func() { _, _ = p.program.Run() }) // a view that fails hides nothing but itself
+	return p
+}
+
+// Show takes the newest progress.
+func (p *Progress) Show(now Now) {
+	if p.program != nil {
+		p.program.Send(now)
+		return
+	}
+	ended := now.Counts.Ended()
+	if time.Since(p.told) < plainEvery && (ended == 0 || p.ended > 0) {
+		return
+	}
+	p.told, p.ended = time.Now(), ended
+	_, _ = fmt.Fprintln(p.w, now.line())
+}
+
+// Close ends the telling and leaves the bar on the terminal: the summary says
+// the rest.
+func (p *Progress) Close() {
+	if p.program != nil {
+		p.program.Send(over{})
+		p.program.Quit()
+		p.done.Wait()
+	}
+}
+
+// line is progress in one line, for logs.
+func (n *Now) line() string {
+	s := fmt.Sprintf("%d/%d done, %d running", n.Counts.Ended(), n.MaxTrials, n.Counts.Running)
+	if n.Counts.Failed > 0 {
+		s += fmt.Sprintf(", %d failed", n.Counts.Failed)
+	}
+	if n.Best != nil {
+		s += fmt.Sprintf(", best %s %s (trial %d)", n.Metric, view.Number(n.Best.Value), n.Best.Trial)
+	}
+	if r := n.Recommended; r.Trial > 0 {
+		s += fmt.Sprintf(", recommended trial %d (%s)", r.Trial, view.Expected(r.Mean, r.SD))
+	}
+	if left, ok := n.left(n.At); ok {
+		s += fmt.Sprintf(", about %v left", left.Round(time.Second))
+	}
+	return s
+}
+
+// elapsed is how long the study has run at a later time.
+func (n *Now) elapsed(now time.Time) time.Duration {
+	if n.State.Terminal() || n.At.IsZero() {
+		return n.Elapsed
+	}
+	return n.Elapsed + max(0, now.Sub(n.At))
+}
+
+// left estimates the time left at a later time, from the pace so far.
+func (n *Now) left(now time.Time) (left time.Duration, ok bool) {
+	ended := n.Counts.Ended()
+	if ended < 3 || n.Elapsed <= 0 || n.State.Terminal() {
+		return 0, false
+	}
+	left = time.Duration(float64(n.Elapsed)/float64(ended)*float64(n.MaxTrials-ended)) - (n.elapsed(now) - n.Elapsed)
+	if n.MaxDuration > 0 {
+		left = min(left, n.MaxDuration-n.elapsed(now))
+	}
+	return max(left, 0), true
+}

@@ -1,0 +1,214 @@
+package display
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Place is where a summary is shown and what it is about.
+type Place struct {
+	// File and State are the study file and the state directory as they were given
+	// on the command line.
+	File, State string
+	// Width is the terminal's. Wrap breaks longer lines between words.
+	Width int
+	Wrap  bool
+}
+
+// Summarize tells a person how a study went, where its results are, and what to
+// run next.
+func Summarize(w io.Writer, r *local.Result, at Place) error {
+	s := &summary{w: w}
+	if at.Wrap {
+		s.wrap = at.Width
+	}
+	name, spec := r.Study.Study.Metadata.Name, &r.Study.Study.Spec
+	s.heading(r, name)
+	if r.Best != nil {
+		s.line("best         %s = %s in trial %d", spec.Objective.Metric, view.Number(r.Best.Values.First()), r.Best.Number)
+		s.point(spec, r.Best.Point)
+	}
+	if rec := r.Recommended; rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
+		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.Objective.Metric, view.Expected(rec.Mean, rec.SD))
+		s.point(spec, rec.Point)
+	}
+	history := NewHistory(r.Trials, spec.Objective.Direction)
+	if sketch := history.Sketch(at.Width, spec.Objective); sketch != "" {
+		s.line("\n%s\n", sketch)
+	}
+	if f := lastFailure(r.Trials); f != nil {
+		s.failure(f, r.Status.Reason)
+	}
+	also := TrialsFile
+	if len(history.Values) > 0 {
+		also += ", " + PlotFile
+	}
+	s.line("results      %s (also %s)", filepath.Join(at.State, ResultFile), also)
+	s.next(r, at.File, at.State)
+	return s.err
+}
+
+// summary writes lines and remembers the first error.
+type summary struct {
+	w io.Writer
+	// wrap is how wide lines may get; 0 for any width.
+	wrap int
+	err  error
+}
+
+func (s *summary) line(format string, args ...any) {
+	var b strings.Builder
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		for s.wrap > 0 && ansi.StringWidth(line) > s.wrap {
+			head, rest := breakLine(line, s.wrap)
+			if rest == "" {
+				break
+			}
+			b.WriteString(head + "\n")
+			line = strings.Repeat(" ", labelColumns) + rest
+		}
+		b.WriteString(line + "\n")
+	}
+	_, err := io.WriteString(s.w, b.String())
+	s.err = errors.Join(s.err, err)
+}
+
+// breakLine breaks a line at the last space within a width, or at the first one
+// after it; rest is empty where there is none behind the label.
+func breakLine(line string, width int) (head, rest string) {
+	if len(line) <= labelColumns {
+		return line, ""
+	}
+	label, text := line[:labelColumns], line[labelColumns:]
+	within := ansi.Truncate(text, max(1, width-labelColumns+1), "")
+	at := strings.LastIndex(within, " ")
+	if strings.TrimSpace(text[:max(at, 0)]) == "" {
+		at = strings.Index(text, " ")
+	}
+	if at <= 0 {
+		return line, ""
+	}
+	return label + strings.TrimRight(text[:at], " "), strings.TrimLeft(text[at:], " ")
+}
+
+func (s *summary) heading(r *local.Result, name string) {
+	c := r.Status.Counts
+	state := strings.ToLower(string(r.Status.State))
+	switch {
+	case r.Interrupted:
+		state = "interrupted"
+	case r.AlreadyEnded:
+		state = "had already " + state
+	}
+	s.line("study %s %s after %v: %s", name, state, view.Elapsed(r.Status, time.Now()).Round(100*time.Millisecond), countsText(c))
+	if r.Status.Reason != "" {
+		s.line("             %s", strings.ReplaceAll(r.Status.Reason, "\n", "\n             "))
+	}
+}
+
+func countsText(c record.Counts) string {
+	parts := []string{fmt.Sprintf("%d completed", c.Completed)}
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Pruned, "pruned"}, {c.Cancelled, "cancelled"}, {c.Open(), "open"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// widestName is how wide the column of parameters' names gets; the values of
+// longer names follow them.
+const widestName = 32
+
+func (s *summary) point(spec *study.Spec, p study.Point) {
+	widest := 0
+	for i := range spec.Parameters {
+		widest = max(widest, ansi.StringWidth(spec.Parameters[i].Name))
+	}
+	for i := range spec.Parameters {
+		name := spec.Parameters[i].Name
+		if v, ok := p[name]; ok {
+			space := strings.Repeat(" ", max(0, min(widest, widestName)-ansi.StringWidth(name)))
+			s.line("             %s%s  %s", name, space, study.Format(v))
+		}
+	}
+}
+
+// failure shows a failed trial. Its message is left out where told, which has
+// been shown, begins to say the same.
+func (s *summary) failure(t *record.Trial, told string) {
+	message := strings.TrimSpace(t.Last().Failure.Message)
+	first, _, _ := strings.Cut(message, "\n")
+	if strings.Contains(told, first) {
+		s.line("last failure trial %d", t.Number)
+	} else {
+		s.line("last failure trial %d: %s", t.Number, strings.ReplaceAll(message, "\n", "\n             "))
+	}
+	if logs := t.Last().Logs; logs != "" {
+		s.line("             log: %s", logs)
+	}
+}
+
+// lastFailure is the failed trial that ended last, nil if none.
+func lastFailure(trials []record.Trial) *record.Trial {
+	var last *record.Trial
+	for i := range trials {
+		t := &trials[i]
+		if t.State != study.TrialFailed || t.Last() == nil || t.Last().Failure == nil {
+			continue
+		}
+		if last == nil || t.Ended > last.Ended {
+			last = t
+		}
+	}
+	return last
+}
+
+func (s *summary) next(r *local.Result, file, state string) {
+	again := "fantasia run " + file
+	if state != DefaultState(r.Study.Study.Metadata.Name) {
+		again += " --state " + state
+	}
+	switch {
+	case r.Interrupted:
+		s.line("go on        %s", again)
+	case r.Status.State == study.Completed:
+		s.line("next         %s, or start anew:\n             %s --new", onward(r, file), again)
+	default:
+		s.line("next         mend the program or the study file, then start anew:\n             %s --new", again)
+	}
+}
+
+// onward says what lets a study go on that has completed, by what ended it.
+func onward(r *local.Result, file string) string {
+	spec, status := &r.Study.Study.Spec, &r.Status
+	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
+	var change string
+	switch {
+	case goal != nil && r.Best != nil && !spec.Objective.Direction.Better(*goal, r.Best.Values.First()):
+		change = "set a stricter objective.goal, or none,"
+	case status.Counts.Ended() >= spec.Budget.MaxTrials:
+		change = "raise budget.maxTrials"
+	case lasted > 0 && !status.Ended.Before(status.Started.Add(lasted+status.Idle)):
+		change = "raise budget.maxDuration"
+	default:
+		return "nothing is left to evaluate: widen the parameters under another metadata.name"
+	}
+	return change + " in " + file + " and run it again to go on"
+}
+
+// DefaultState is where a study's state is kept unless somebody says otherwise.
+func DefaultState(name string) string { return filepath.Join(".fantasia", name) }

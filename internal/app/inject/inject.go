@@ -1,0 +1,80 @@
+// Package inject chooses the implementations: which optimisers there are, which one
+// is the default, and how study files are read.
+package inject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// ParseStudy reads and checks a study file against the known algorithms. The
+// error is a *study.Problems that calls the file by the given name.
+func ParseStudy(name string, file []byte) (*study.Study, error) {
+	return study.Parse(file, append(StudyOptions(), study.WithFile(name))...)
+}
+
+// StudyOptions are the options of study.Parse that know the algorithms.
+func StudyOptions() []study.Option {
+	checks := map[string]study.AlgorithmCheck{}
+	for _, name := range registry.Names() {
+		checks[name] = func(settings map[string]any) error { return placed(registry.Check(name, settings)) }
+	}
+	return []study.Option{study.WithAlgorithms(checks), study.WithDefaultAlgorithm(registry.Default)}
+}
+
+// placed says each wrong setting in the study file's words, so that it is
+// reported at its own place.
+func placed(err error) error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *setting.Error:
+		if e.Known != nil {
+			return &study.SettingError{Name: e.Name, Known: e.Known}
+		}
+		return &study.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted: %s", e.Value, e.Reason)}
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, inner := range e.Unwrap() {
+			all = append(all, placed(inner))
+		}
+		return errors.Join(all...)
+	case interface{ Unwrap() error }:
+		return placed(e.Unwrap())
+	default:
+		return err
+	}
+}
+
+// Coordinator completes a coordinator's options with the optimisers.
+func Coordinator(o coordinator.Options) coordinator.Options {
+	o.NewOptimizer = NewOptimizer
+	o.Fallback = Fallback
+	return o
+}
+
+// NewOptimizer makes the optimiser of a study.
+func NewOptimizer(a study.Algorithm) (optimizer.Optimizer, error) {
+	return registry.New(a.Name, a.Settings)
+}
+
+// Fallback suggests points where the optimiser is too slow: the next of the
+// study's scrambled Sobol sequence.
+func Fallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
+	suggestions, _, err := sobol.New().Suggest(context.Background(), p, nil, n, optimizer.NewRand(p.Seed, p.First))
+	for i := range suggestions {
+		suggestions[i].Source = optimizer.SourceFallback
+	}
+	if err != nil {
+		return suggestions, fmt.Errorf("fall back to a Sobol point: %w", err)
+	}
+	return suggestions, nil
+}

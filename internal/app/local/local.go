@@ -1,0 +1,180 @@
+// Package local runs one study in this process: etcd, NATS, a coordinator and a
+// worker, none of which opens a network port. Everything is kept in a state
+// directory; running the same study on it again goes on where it ended.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"golang.org/x/sync/errgroup"
+)
+
+var (
+	// ErrInterrupted says that the context ended before the study did. What was
+	// running has been handed back; running again goes on.
+	ErrInterrupted = errors.New("interrupted")
+	// ErrIncompatible says that the state directory holds another study, or one
+	// that the changed study file does not fit.
+	ErrIncompatible = coordinator.ErrIncompatible
+)
+
+const (
+	// progressEvery is how often Options.Progress is called.
+	progressEvery = 200 * time.Millisecond
+	// closeTimeout bounds each step of closing.
+	closeTimeout = 20 * time.Second
+	// startTimeout bounds the start of etcd, NATS and the coordinator.
+	startTimeout = 60 * time.Second
+	workerName   = "local"
+	// etcdDir is the part of the state directory that keeps the study.
+	etcdDir = "etcd"
+)
+
+// Options say what to run and where. Study and State are required.
+type Options struct {
+	Study *study.Study
+	// State is the directory that keeps everything.
+	State string
+	// Workers is how many trials are evaluated at once; 0 means the study's parallelism.
+	Workers int
+	// GPUs is "auto", "none", or a list of devices such as "0,1".
+	GPUs string
+	// Version is the software's, for telemetry.
+	Version string
+	// Level is the least level of what is logged to State/fantasia.log.
+	Level slog.Level
+	// Progress is called a few times a second, from one goroutine; nil calls nothing.
+	Progress func(coordinator.Progress)
+	// Evaluator makes what evaluates trials, one for each slot; nil runs the
+	// study's command.
+	Evaluator func(slot int) (evaluation.Evaluator, error)
+}
+
+// Result is a study as a run left it.
+type Result struct {
+	Study  record.Study
+	Status record.Status
+	Trials []record.Trial
+	Best   *record.Trial
+	// Recommended is the evaluated point whose posterior mean is best; nil if
+	// nothing has completed, or the study's optimiser recommends nothing.
+	Recommended *optimizer.Recommendation
+	// Interrupted says that the run ended before the study did.
+	Interrupted bool
+	// AlreadyEnded says that the study had ended before this run.
+	AlreadyEnded bool
+}
+
+// Run runs a study to its end. Where ctx ends first, it hands back what is
+// running and returns the result so far with ErrInterrupted.
+func Run(ctx context.Context, o Options) (result *Result, err error) {
+	if o.Workers == 0 {
+		o.Workers = o.Study.Spec.Parallelism
+	}
+	var stack lifecycle.Stack
+	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
+	n, err := open(ctx, o, &stack)
+	if err == nil {
+		result, err = n.run(ctx)
+	}
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrInterrupted) { // while it started
+		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
+	}
+	return result, err
+}
+
+// open locks the state directory and starts everything that a run stands on.
+func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*node, error) {
+	unlock, err := lock(o.State)
+	if err != nil {
+		return nil, err
+	}
+	stack.PushClose("the state directory's lock", unlock)
+	logs, err := os.OpenFile(filepath.Join(o.State, "fantasia.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	stack.PushClose("the log", logs.Close)
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia", Version: o.Version, Logs: logs, Level: o.Level})
+	if err != nil {
+		return nil, fmt.Errorf("set telemetry up: %w", err)
+	}
+	stack.Push("telemetry", tel.Shutdown)
+	n := &node{o: o, tel: tel, log: tel.Logger(), stack: stack}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	var g errgroup.Group
+	g.Go(func() error { return n.startEtcd(ctx) })
+	g.Go(n.startNATS)
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// existing reads the study that the state directory holds, nil if none, and
+// holds the study file against it.
+func (n *node) existing(ctx context.Context) (*ledger.Summary, error) {
+	all, err := n.ledger.Studies(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the state: %w", err)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	old := &all[0]
+	if old.Err != nil {
+		return nil, fmt.Errorf("read the state: %w", old.Err)
+	}
+	if name := n.o.Study.Metadata.Name; old.Study.Study.Metadata.Name != name {
+		return nil, fmt.Errorf("%w: %s holds study %q, not %q", ErrIncompatible, n.o.State, old.Study.Study.Metadata.Name, name)
+	}
+	if differences := study.Compatible(&old.Study.Study, n.o.Study); len(differences) > 0 {
+		return nil, &Changed{State: n.o.State, Differences: differences}
+	}
+	return old, nil
+}
+
+// Changed says which fields of a study file do not fit the state that it would
+// go on from. It is an ErrIncompatible.
+type Changed struct {
+	State       string
+	Differences []string
+}
+
+// Error lists the differences, one a line.
+func (c *Changed) Error() string {
+	s := fmt.Sprintf("%v in %s:", ErrIncompatible, c.State)
+	for _, d := range c.Differences {
+		s += "\n  " + d
+	}
+	return s
+}
+
+// Is makes a Changed an ErrIncompatible.
+func (c *Changed) Is(target error) bool { return target == ErrIncompatible }
+
+// options are those of the embedded coordinator.
+func (n *node) options() coordinator.Options {
+	o := inject.Coordinator(coordinator.DefaultOptions())
+	o.Name = "local"
+	o.Etcd, o.Bus = n.etcd, n.leader
+	o.HandBack = true
+	o.Logger, o.Tracer, o.Meter = n.log, n.tel.Tracer(), n.tel.Meter()
+	return o
+}

@@ -1,0 +1,51 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+)
+
+// result reads the study back from the ledger.
+func (n *node) result(ctx context.Context, id string) (*Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	r, e, err := n.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	o, err := inject.NewOptimizer(e.Spec().Study.Spec.Algorithm)
+	if err == nil {
+		r.Recommended, err = optimizer.Recommend(ctx, o, e.Problem(), e.Model().State)
+	}
+	if err != nil {
+		return r, fmt.Errorf("recommend a point: %w", err)
+	}
+	return r, nil
+}
+
+// load reads the study without a recommendation.
+func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, error) {
+	stored, err := n.ledger.LoadStudy(ctx, id)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the results: %w", err)
+	}
+	e, _, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, nil, engine.Settings{}, time.Now())
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the results: %w", err)
+	}
+	r := &Result{Study: stored.Study, Status: stored.Status}
+	for i := range stored.Trials {
+		if t, ok := e.Trial(stored.Trials[i].Number); ok {
+			r.Trials = append(r.Trials, t)
+		}
+	}
+	if best, ok := e.Best(); ok {
+		r.Best = &best
+	}
+	return r, e, nil
+}

@@ -1,0 +1,132 @@
+package plot_test
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/plot"
+	"pgregory.net/rapid"
+)
+
+// The example of the README, whose first value is far from the others.
+func best() (plot.Text, []plot.Point) {
+	failed := plot.Lane{Name: "failed", Mark: '×', Points: []plot.Point{{X: 3}, {X: 12}}}
+	return plot.Text{
+			Height: 11, Title: "best error, lower is better", X: "evaluations", Low: 0.0239, High: 0.0583,
+			Lanes: []plot.Lane{failed, {Name: "infeasible", Mark: '○'}},
+		}, []plot.Point{
+			{X: 1, Y: 0.9}, {X: 2, Y: 0.0583}, {X: 7, Y: 0.0412}, {X: 9, Y: 0.0311}, {X: 18, Y: 0.0239}, {X: 30, Y: 0.0239},
+		}
+}
+
+func TestStepsAtThreeWidths(t *testing.T) {
+	for _, width := range []int{60, 80, 120} {
+		text, points := best()
+		text.Width = width
+		golden(t, fmt.Sprintf("best-%d.txt", width), text.Draw(points)+"\n")
+	}
+}
+
+// A loss that falls and swings, as a training program reports it.
+func TestLines(t *testing.T) {
+	var points []plot.Point
+	for i := range 200 {
+		x := float64(i) / 10
+		points = append(points, plot.Point{X: x, Y: math.Exp(-x/4) * (1 + 0.5*math.Sin(3*x))})
+	}
+	for _, log := range []bool{false, true} {
+		text := plot.Text{Width: 80, Height: 10, Title: "loss", X: "step", Line: true, Log: log}
+		golden(t, fmt.Sprintf("loss-log-%v.txt", log), text.Draw(points)+"\n")
+	}
+}
+
+// rows are the labels of a picture's rows and what is drawn in them.
+func rows(picture string) (labels, drawn []string) {
+	for line := range strings.SplitSeq(picture, "\n") {
+		if label, rest, ok := cutEdge(line); ok {
+			labels, drawn = append(labels, strings.TrimSpace(label)), append(drawn, rest)
+		}
+	}
+	return labels, drawn
+}
+
+func cutEdge(line string) (label, rest string, ok bool) {
+	if i := strings.IndexAny(line, "┤│"); i >= 0 {
+		return line[:i], line[i+len("│"):], true
+	}
+	return "", "", false
+}
+
+// In each column the curve leaves at the row nearest to the value of a step
+// function that is computed here from its definition; no line is too wide.
+func TestStepsAreWhereTheValuesAre(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 2, 300).Draw(t, "values")
+		var points []plot.Point
+		for i, v := range values {
+			points = append(points, plot.Point{X: float64(i + 1), Y: v})
+		}
+		text := plot.Text{Width: rapid.IntRange(40, 130).Draw(t, "width"), Height: rapid.IntRange(3, 20).Draw(t, "height"), Title: strings.Repeat("title ", 30), X: "x"}
+		picture := text.Draw(points)
+		for line := range strings.SplitSeq(picture, "\n") {
+			if n := utf8.RuneCountInString(line); n > text.Width {
+				t.Fatalf("a line has %d columns of %d:\n%s", n, text.Width, picture)
+			}
+		}
+		labels, drawn := rows(picture)
+		if len(drawn) > text.Height {
+			t.Fatalf("%d rows of at most %d", len(drawn), text.Height)
+		}
+		top, err := strconv.ParseFloat(labels[0], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bottom, err := strconv.ParseFloat(labels[len(labels)-1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The axis below is as wide as the plot.
+		axis, _, _ := strings.Cut(picture[strings.LastIndex(picture, "└")+len("└"):], "\n")
+		columns := utf8.RuneCountInString(axis)
+		for column := range columns {
+			value := 0.0
+			for i := range values {
+				if int(math.Round(float64(i)/float64(len(values)-1)*float64(columns-1))) <= column {
+					value = values[i]
+				}
+			}
+			row := int(math.Round((top - value) / (top - bottom) * float64(len(drawn)-1)))
+			near := false
+			for r := max(0, row-1); r <= min(len(drawn)-1, row+1); r++ { // a rounding error away
+				line := []rune(drawn[r])
+				near = near || column < len(line) && strings.ContainsRune("─└┌┴┬├┼", line[column])
+			}
+			if !near {
+				t.Fatalf("column %d: the curve does not leave at row %d:\n%s", column, row, picture)
+			}
+		}
+	})
+}
+
+func TestNothingToDraw(t *testing.T) {
+	two := []plot.Point{{X: 1, Y: 1}, {X: 2, Y: 2}}
+	for name, picture := range map[string]string{
+		"one point":       plot.Text{Width: 80, Height: 10}.Draw(two[:1]),
+		"no numbers":      plot.Text{Width: 80, Height: 10}.Draw([]plot.Point{{X: 1, Y: math.NaN()}, {X: 2, Y: math.NaN()}}),
+		"too little room": plot.Text{Width: 10, Height: 10}.Draw(two),
+	} {
+		if picture != "" {
+			t.Errorf("%s:\n%s", name, picture)
+		}
+	}
+	for _, values := range [][2]float64{{math.MaxFloat64, -math.MaxFloat64}, {5e-324, 0}, {1, math.Nextafter(1, 2)}, {0, 0}, {math.Inf(1), 1}} {
+		picture := plot.Text{Width: 60, Height: 6, Line: true, Log: true}.Draw([]plot.Point{{X: 1, Y: values[0]}, {X: 2, Y: values[1]}})
+		if picture == "" || strings.Contains(picture, "NaN") || strings.Contains(picture, "Inf") {
+			t.Errorf("%v:\n%s", values, picture)
+		}
+	}
+}

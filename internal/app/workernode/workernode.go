@@ -1,0 +1,127 @@
+// Package workernode runs a worker as a program does: connected to NATS, with its
+// probes on a port if one is asked for.
+package workernode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+)
+
+const closeTimeout = 10 * time.Second
+
+// Options are a worker's, as its command line gives them.
+type Options struct {
+	// Worker are the worker's own; Run sets its bus and telemetry.
+	Worker worker.Options
+	// Setup completes the worker's options when its name, bus and telemetry are
+	// set, such as by NewEvaluator; it may be nil.
+	Setup func(ctx context.Context, w *worker.Options) error
+	// NATS are the addresses of its servers, Access who the worker is to them.
+	NATS   []string
+	Access access.NATS
+	// Listen is where probes and metrics are served; empty for nowhere.
+	Listen string
+	// PodDeletionCost says whether the worker keeps the deletion cost of the pod
+	// that POD_NAMESPACE and POD_NAME name.
+	PodDeletionCost bool
+	Version         string
+	Logs            io.Writer
+	Level           slog.Level
+}
+
+// Run evaluates trials until ctx ends, and hands back what is running then.
+func Run(ctx context.Context, o Options) (err error) {
+	var stack lifecycle.Stack
+	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
+	w := o.Worker
+	if w.Name == "" {
+		if w.Name, err = worker.Name(w.StateDir); err != nil {
+			return err
+		}
+	}
+	w.Name = messaging.WorkerName(w.Pool, w.Name) // so that NATS can tell pools apart
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-worker", Version: o.Version, Instance: w.Name, Logs: o.Logs, Level: o.Level})
+	if err != nil {
+		return fmt.Errorf("set telemetry up: %w", err)
+	}
+	stack.Push("telemetry", tel.Shutdown)
+	credentials, err := o.Access.Options(tel.Logger())
+	if err != nil {
+		return err
+	}
+	options := append(natsbus.WorkerConnectOptions(w.Pool, w.Name), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(strings.Join(o.NATS, ","), append(options, credentials...)...)
+	if err != nil {
+		return fmt.Errorf("connect to NATS at %s: %w", strings.Join(o.NATS, ","), err)
+	}
+	stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
+	if !conn.IsConnected() {
+		tel.Logger().WarnContext(ctx, "waiting for NATS", "servers", o.NATS)
+	}
+	bus, err := natsbus.NewWorker(conn, natsbus.WorkerOptions{Name: w.Name, Pool: w.Pool, Logger: tel.Logger()})
+	if err != nil {
+		return fmt.Errorf("set the worker's bus up: %w", err)
+	}
+	stack.PushClose("the worker's bus", bus.Close)
+	w.Bus, w.Logger, w.Tracer, w.Meter = bus, tel.Logger(), tel.Tracer(), tel.Meter()
+	w.Software = "fantasia " + o.Version
+	if o.Setup != nil {
+		if err := o.Setup(ctx, &w); err != nil {
+			return err
+		}
+	}
+	price, err := o.price(&w)
+	if err != nil {
+		return err
+	}
+	evaluator, err := worker.New(w)
+	if err != nil {
+		return err
+	}
+	g, probing := errgroup.WithContext(ctx)
+	ends, end := context.WithCancel(probing)
+	g.Go(func() error {
+		defer end()
+		return evaluator.Run(probing)
+	})
+	g.Go(func() error {
+		price(ends)
+		return nil
+	})
+	if o.Listen != "" {
+		g.Go(func() error { return probe(ends, o.Listen, conn, tel) })
+	}
+	return g.Wait()
+}
+
+// probe serves /healthz, /readyz and /metrics.
+func probe(ctx context.Context, listen string, conn *nats.Conn, tel *telemetry.Telemetry) error {
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen for probes: %w", err)
+	}
+	ready := func(context.Context) error {
+		if !conn.IsConnected() {
+			return errors.New("NATS is not connected")
+		}
+		return nil
+	}
+	mux := httpserve.Mux(httpserve.Probes{Ready: ready, Metrics: tel.MetricsHandler()})
+	return httpserve.Serve(ctx, listener, mux, tel.Logger())
+}

@@ -1,0 +1,98 @@
+// Package httpserve serves HTTP as the programs do: an API, if there is one, with
+// probes and metrics beside it.
+package httpserve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// The bounds of a server.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+	readyTimeout      = 2 * time.Second
+	shutdownTimeout   = 5 * time.Second
+)
+
+// Probes are what a server shows besides an API.
+type Probes struct {
+	// Ready reports why this replica should get no requests; nil where it is ready.
+	Ready func(ctx context.Context) error
+	// Metrics shows the process's metrics to Prometheus; nil where there are none.
+	Metrics http.Handler
+}
+
+// Mux mounts /healthz (the process answers), /readyz (it can serve) and /metrics.
+// The caller may mount more.
+func Mux(p Probes) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if p.Ready != nil {
+			if err := p.Ready(ctx); err != nil {
+				say(w, http.StatusServiceUnavailable, err.Error())
+				return
+			}
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	if p.Metrics != nil {
+		mux.Handle("GET /metrics", p.Metrics)
+	}
+	return mux
+}
+
+// say writes a line; a caller that is gone misses nothing.
+func say(w http.ResponseWriter, status int, line string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, line+"\n")
+}
+
+// Serve answers on the listener until ctx ends, over HTTP/1.1 and HTTP/2 (gRPC): in
+// clear, unless the listener is one of package tls that offers h2. When ctx ends,
+// requests have 5 s to finish: handlers of long ones have to watch ctx themselves.
+// Serve closes the listener, and returns nil after an orderly end.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler:           handler,
+		Protocols:         &protocols,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(stop)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests still ran %v after the end: %w", shutdownTimeout, err), server.Close())
+	}
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("serve on %s: %w", listener.Addr(), ended))
+	}
+	return err
+}

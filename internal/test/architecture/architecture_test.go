@@ -1,0 +1,129 @@
+// Package architecture holds the directions in which packages may import each
+// other; docs/ARCHITECTURE.md draws them.
+package architecture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/fantasia-hpo/fantasia/"
+
+// rule forbids imports: a package below one of From may not import, even through
+// others, one below any of Not, except those below But.
+type rule struct {
+	from, not, but []string
+	why            string
+}
+
+var rules = []rule{
+	{from: []string{"study"}, not: []string{""}, but: []string{"study"}, why: "the vocabulary imports nothing internal"},
+	{from: []string{"telemetry"}, not: []string{""}, but: []string{"telemetry"}, why: "telemetry is a leaf"},
+	{from: []string{"optimizer/kernel", "optimizer/warp", "optimizer/gp", "optimizer/acquisition", "optimizer/design", "optimizer/linalg", "optimizer/vecmath", "optimizer/transform", "optimizer/nsga2", "optimizer/diagnose",
+		"optimizer/testfunc"},
+		not: []string{"study", "messaging", "coordinator", "worker", "internal"}, why: "the mathematics knows no study"},
+	{from: []string{"optimizer"}, not: []string{"messaging", "coordinator", "worker", "api", "internal"}, why: "an optimiser is a pure function"},
+	{from: []string{"messaging"}, not: []string{"optimizer", "coordinator", "worker", "api", "internal"}, why: "the wire contract knows neither side"},
+	{from: []string{"worker"}, not: []string{"coordinator", "optimizer", "api", "internal", "messaging/natsbus", "messaging/membus"},
+		why: "a worker knows neither the coordinator nor the broker"},
+	{from: []string{"coordinator"}, not: []string{"worker", "api", "internal", "messaging/natsbus", "messaging/membus"},
+		why: "a coordinator knows neither workers nor the broker"},
+	{from: []string{"coordinator/engine", "coordinator/record"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry"},
+		why: "the engine does no I/O"},
+	{from: []string{"api"}, not: []string{"worker", "internal", "messaging/natsbus", "messaging/membus"}, why: "the API serves what a backend gives it"},
+	{from: []string{"internal/httpserve", "internal/dirlock", "internal/envflag", "internal/lifecycle"}, not: []string{""}, why: "these tools know nothing of the project"},
+	{from: []string{"cmd/worker", "internal/app/workernode"}, not: []string{"api", "coordinator", "optimizer"}, why: "a worker is small: it is copied into training pods"},
+}
+
+// external forbids what the pure packages may not reach, directly.
+var external = map[string][]string{
+	"coordinator/engine": {"os", "net", "net/http", "io", "math/rand", "crypto/rand", "go.etcd.io/", "github.com/nats-io/"},
+	"optimizer":          {"os", "net", "math/rand", "crypto/rand", "go.etcd.io/", "github.com/nats-io/"},
+	"messaging":          {"github.com/nats-io/"},
+	"worker":             {"github.com/nats-io/", "go.etcd.io/"},
+	"coordinator":        {"github.com/nats-io/"},
+}
+
+type pkg struct {
+	ImportPath    string
+	Imports, Deps []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...")
+	cmd.Dir = path.Join("..", "..", "..")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var all []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func below(p string, dirs []string) bool {
+	for _, d := range dirs {
+		if d == "" || p == d || strings.HasPrefix(p, d+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	all := packages(t)
+	if len(all) < 20 {
+		t.Fatalf("go list found %d packages, want all of the project's", len(all))
+	}
+	for _, p := range all {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, r := range rules {
+			// The suites and binaries of tests may look at more.
+			if !below(name, r.from) || strings.HasSuffix(name, "test") {
+				continue
+			}
+			for _, dep := range p.Deps {
+				inner, ours := strings.CutPrefix(dep, module)
+				if ours && below(inner, r.not) && !below(inner, r.but) && !below(inner, r.from) {
+					t.Errorf("%s depends on %s: %s", name, inner, r.why)
+				}
+			}
+		}
+	}
+}
+
+func TestPurePackagesReachNothingOutside(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for dir, forbidden := range external {
+			adapter := strings.HasSuffix(name, "bus") || strings.HasSuffix(name, "test") ||
+				below(name, []string{"coordinator/ledger", "coordinator/election"}) || (dir == "coordinator" && name == "coordinator")
+			if !below(name, []string{dir}) || adapter {
+				continue
+			}
+			for _, i := range p.Imports {
+				for _, f := range forbidden {
+					if i == f || strings.HasSuffix(f, "/") && strings.HasPrefix(i, f) {
+						t.Errorf("%s imports %s, which is not for %s", name, i, dir)
+					}
+				}
+			}
+		}
+	}
+}

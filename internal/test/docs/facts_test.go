@@ -1,0 +1,261 @@
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// table returns the cells of the table that follows a comment which begins with
+// the title, without its head.
+func table(t *testing.T, document, title string) [][]string {
+	t.Helper()
+	_, rest, found := strings.Cut(read(t, document), "<!-- "+title)
+	if !found {
+		t.Fatalf("%s has no comment %q", document, title)
+	}
+	var rows [][]string
+	for _, line := range strings.Split(rest, "\n")[1:] {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		rows = append(rows, cells)
+	}
+	if len(rows) < 3 {
+		t.Fatalf("%s has no table after %q", document, title)
+	}
+	return rows[2:]
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are those that GitHub gives a document's headings.
+func anchors(t *testing.T, document string) map[string]bool {
+	t.Helper()
+	_, prose := split(t, document)
+	names := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(prose, -1) {
+		names[strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return names
+}
+
+func TestLinksResolve(t *testing.T) {
+	for _, document := range documents(t) {
+		_, prose := split(t, document)
+		for _, m := range link.FindAllStringSubmatch(prose, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := document
+			if file != "" {
+				target = path.Join(path.Dir(document), file)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", document, m[1])
+			} else if anchor != "" && !anchors(t, target)[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", document, m[1])
+			}
+		}
+	}
+}
+
+func TestTargetsExist(t *testing.T) {
+	targets := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		targets[m[1]] = true
+	}
+	named := regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z0-9-]*)")
+	seen := 0
+	for _, document := range documents(t) {
+		for _, m := range named.FindAllStringSubmatch(read(t, document), -1) {
+			seen++
+			if !targets[m[1]] {
+				t.Errorf("%s names make %s, which is no target of the Makefile", document, m[1])
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("found only %d targets in the documents", seen)
+	}
+}
+
+// used returns what a pattern's first group matches in the code outside of tests.
+func used(t *testing.T, pattern string) map[string]bool {
+	t.Helper()
+	expr, found := regexp.MustCompile(pattern), map[string]bool{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		for _, m := range expr.FindAllStringSubmatch(read(t, name), -1) {
+			found[m[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestMetricsAreListed holds the list of metrics against the code that makes them.
+func TestMetricsAreListed(t *testing.T) {
+	var made, listed []string
+	names := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\t(Metric[A-Za-z]+)\s+= "([^"]+)"`).FindAllStringSubmatch(read(t, "telemetry/names.go"), -1) {
+		names[m[1]] = m[2]
+	}
+	for constant := range used(t, `telemetry\.(Metric[A-Z][A-Za-z]+)\b`) {
+		if name, ok := names[constant]; ok {
+			made = append(made, name)
+		}
+	}
+	for _, row := range table(t, "docs/observe.md", "metrics") {
+		listed = append(listed, strings.Trim(row[0], "`"))
+	}
+	slices.Sort(made)
+	slices.Sort(listed)
+	if diff := cmp.Diff(made, listed); diff != "" {
+		t.Errorf("docs/observe.md lists (+) other metrics than the code makes (-):\n%s", diff)
+	}
+}
+
+// TestSettingsAreListed holds the page of the optimiser against its settings and the
+// registry of algorithms.
+func TestSettingsAreListed(t *testing.T) {
+	var want [][]string
+	for _, s := range hebo.Settings() {
+		want = append(want, []string{"`" + s.Name + "`", fmt.Sprintf("`%v`", s.Default), accepted(s), s.Doc})
+	}
+	if diff := cmp.Diff(want, table(t, "docs/optimiser.md", "settings of hebo")); diff != "" {
+		t.Errorf("docs/optimiser.md lists (+) other settings than hebo has (-):\n%s", diff)
+	}
+	for _, name := range registry.Names() {
+		if !strings.Contains(read(t, "docs/optimiser.md"), "| `"+name+"`") {
+			t.Errorf("docs/optimiser.md does not describe the algorithm %s", name)
+		}
+	}
+}
+
+// accepted is what a setting takes, as the table shows it.
+func accepted(s setting.Setting) string {
+	if len(s.Choices) > 0 {
+		return "`" + strings.Join(s.Choices, "`, `") + "`"
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(s.Accepted(), "an "), "a ")
+}
+
+// TestFieldsAreListed holds that every field of a study file is documented.
+func TestFieldsAreListed(t *testing.T) {
+	var schema any
+	if err := json.Unmarshal(study.JSONSchema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if properties, ok := v["properties"].(map[string]any); ok {
+				for name := range properties {
+					fields[name] = true
+				}
+			}
+			for _, child := range v {
+				walk(child)
+			}
+		case []any:
+			for _, child := range v {
+				walk(child)
+			}
+		}
+	}
+	walk(schema)
+	if len(fields) < 30 {
+		t.Fatalf("the schema has only the fields %q", slices.Sorted(maps.Keys(fields)))
+	}
+	text := read(t, "docs/study-file.md")
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		word := regexp.MustCompile("(?m)(?:`|`[a-z]+\\.|[{ ]|^)" + name + "(?:`|:)|spec\\." + name + `\b`)
+		if !word.MatchString(text) {
+			t.Errorf("docs/study-file.md does not name the field %s", name)
+		}
+	}
+}
+
+// TestResultsAreListed holds the tables of the results' fields and columns against
+// the code that writes them.
+func TestResultsAreListed(t *testing.T) {
+	listed := func(title string) []string {
+		var names []string
+		for _, row := range table(t, "docs/operate.md", title) {
+			for _, m := range code.FindAllStringSubmatch(row[0], -1) {
+				names = append(names, m[1])
+			}
+		}
+		return names
+	}
+	var fields []string
+	for f := range reflect.TypeFor[view.Study]().Fields() {
+		fields = append(fields, f.Tag.Get("json"))
+	}
+	if diff := cmp.Diff(fields, listed("fields of result.json")); diff != "" {
+		t.Errorf("docs/operate.md lists (+) other fields than there are (-):\n%s", diff)
+	}
+	var out strings.Builder
+	trials := []record.Trial{{Metrics: map[string]float64{"NAME": 1}}}
+	if err := display.WriteCSV(&out, trials, &study.Spec{Parameters: []study.Parameter{{Name: "NAME"}}}); err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(out.String(), "\n")
+	if diff := cmp.Diff(strings.Split(head, ","), listed("columns of trials.csv")); diff != "" {
+		t.Errorf("docs/operate.md lists (+) other columns than there are (-):\n%s", diff)
+	}
+}
+
+// TestFoldersExist holds that the folders in the table of ARCHITECTURE.md are
+// there, and that no folder of packages at the top is missing from it.
+func TestFoldersExist(t *testing.T) {
+	text := read(t, "docs/ARCHITECTURE.md")
+	_, text, _ = strings.Cut(text, "## What is where")
+	text, _, _ = strings.Cut(text, "Imports point one way")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([a-z0-9]+(?:/[a-z0-9]+)*)`").FindAllStringSubmatch(text, -1) {
+		if info, err := os.Stat(filepath.Join(root, m[1])); err == nil && info.IsDir() {
+			named[strings.Split(m[1], "/")[0]] = true
+		} else if strings.Contains(m[1], "/") {
+			t.Errorf("docs/ARCHITECTURE.md names %s, which is no folder", m[1])
+		}
+	}
+	for name := range used(t, `"github\.com/fantasia-hpo/fantasia/([a-z0-9]+)/?[a-z0-9/]*"`) {
+		if !named[name] {
+			t.Errorf("docs/ARCHITECTURE.md does not name the folder %s", name)
+		}
+	}
+}
