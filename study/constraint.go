@@ -22,7 +22,8 @@ const maxConstraint = 1000
 const modulo = "mod"
 
 // constraint is a compiled constraint, safe for concurrent use. In it every
-// number is a double, so that parameters and literals mix freely.
+// number is a double, so that parameters and literals mix freely; a boolean
+// parameter is a bool.
 type constraint struct {
 	source  string
 	program cel.Program
@@ -38,11 +39,14 @@ type activation struct {
 	point     Point
 }
 
-// ResolveName returns the value of a variable as a double.
+// ResolveName returns the value of a variable, as a double unless it is a bool.
 func (a activation) ResolveName(variable string) (any, bool) {
 	name, ok := a.variables[variable]
 	if !ok {
 		return nil, false
+	}
+	if value, ok := a.point[name].(bool); ok {
+		return types.Bool(value), true
 	}
 	value, ok := toFloat(a.point[name])
 	return types.Double(value), ok
@@ -94,6 +98,24 @@ func (p Parameter) numeric() bool {
 	})
 }
 
+// boolean reports whether every value of the parameter is true or false.
+func (p Parameter) boolean() bool {
+	values := p.Values
+	switch p.Type {
+	case Bool:
+		return true
+	case Fixed:
+		values = []any{p.Value}
+	case Categorical, Ordinal:
+	default:
+		return false
+	}
+	return len(values) > 0 && !slices.ContainsFunc(values, func(v any) bool {
+		_, ok := v.(bool)
+		return !ok
+	})
+}
+
 // compileConstraints compiles the constraints into s.checks. A parameter that is
 // not sound gets the benefit of the doubt: any constraint may name it.
 func (s *Space) compileConstraints(r *report, path string, sources []string, params []Parameter, sound []bool) {
@@ -123,7 +145,7 @@ func (s *Space) compileConstraints(r *report, path string, sources []string, par
 	}
 }
 
-// compiler compiles constraints over the numeric parameters of a space.
+// compiler compiles constraints over the numeric and boolean parameters of a space.
 type compiler struct {
 	env       *cel.Env
 	variables map[string]string
@@ -143,9 +165,20 @@ func newCompiler(params []Parameter, sound []bool) (*compiler, error) {
 				return types.Double(math.Mod(float64(a.(types.Double)), float64(b.(types.Double))))
 			}))),
 	}
+	doubtful := make(map[string]bool)
+	for i, p := range params {
+		doubtful[variableName(p.Name)] = doubtful[variableName(p.Name)] || !sound[i]
+	}
 	for i, p := range params {
 		variable := variableName(p.Name)
-		if sound[i] && !p.numeric() {
+		kind := cel.DoubleType
+		switch {
+		case p.boolean() && doubtful[variable]:
+			kind = cel.DynType
+		case p.boolean():
+			kind = cel.BoolType
+		}
+		if sound[i] && !p.numeric() && !p.boolean() {
 			c.others[variable] = p.Type
 			continue
 		}
@@ -156,7 +189,7 @@ func newCompiler(params []Parameter, sound []bool) (*compiler, error) {
 			continue // a second one of that name
 		}
 		c.variables[variable] = p.Name
-		options = append(options, cel.Variable(variable, cel.DoubleType))
+		options = append(options, cel.Variable(variable, kind))
 	}
 	var err error
 	c.env, err = cel.NewEnv(options...)
@@ -173,14 +206,14 @@ func isTypeName(variable string) bool {
 func (c *compiler) compile(source string) (*constraint, error) {
 	parsed, issues := c.env.Parse(source)
 	if issues.Err() != nil {
-		return nil, c.explain(issues)
+		return nil, c.explain(source, issues)
 	}
 	allDoubles(parsed.NativeRep().Expr())
 	checked, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, c.explain(issues)
+		return nil, c.explain(source, issues)
 	}
-	if checked.OutputType() != cel.BoolType {
+	if out := checked.OutputType(); out != cel.BoolType && out != cel.DynType {
 		return nil, fmt.Errorf("its value is a %s: a constraint is true or false, as in a <= b", checked.OutputType())
 	}
 	names := make(map[string]bool)
@@ -223,18 +256,40 @@ func allDoubles(e ast.Expr) {
 }
 
 // explain is the compiler's issues in one line, with a hint where a parameter is
-// named that a constraint cannot use.
-func (c *compiler) explain(issues *cel.Issues) error {
+// named that a constraint cannot use or that it writes otherwise.
+func (c *compiler) explain(source string, issues *cel.Issues) error {
 	var texts []string
 	for _, e := range issues.Errors() {
 		message, _, _ := strings.Cut(e.Message, "\n")
 		if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
 			name, _, _ := strings.Cut(rest, "'")
-			if kind, ok := c.others[name]; ok {
-				message = fmt.Sprintf("%s is a %s parameter whose values are not all numbers: a constraint names numeric parameters only", name, kind)
-			}
+			message = c.undeclared(source, name, message)
+		}
+		if n := len(texts); n > 0 && strings.HasSuffix(texts[n-1], ": "+message) {
+			continue // of another part of the same name
 		}
 		texts = append(texts, fmt.Sprintf("character %d: %s", e.Location.Column()+1, message))
 	}
 	return fmt.Errorf("%s", strings.Join(texts, "; "))
+}
+
+// undeclared says what is wrong with a name that is no variable. message is the
+// compiler's.
+func (c *compiler) undeclared(source, name, message string) string {
+	if kind, ok := c.others[name]; ok {
+		return fmt.Sprintf("%s is a %s parameter: a constraint can only use parameters whose values are all numbers, or all true or false", name, kind)
+	}
+	for _, variable := range slices.Sorted(maps.Keys(c.variables)) {
+		parameter := c.variables[variable]
+		if strings.Contains(source, parameter) && slices.Contains(strings.Split(parameter, "-"), name) {
+			return fmt.Sprintf("in a constraint a dash is a minus: write %s for %s", variable, parameter)
+		}
+	}
+	// The compiler also proposes functions and types of its own.
+	if text, hint, ok := strings.Cut(message, " (did you mean '"); ok {
+		if _, ok := c.variables[strings.TrimSuffix(hint, "'?)")]; !ok {
+			return text
+		}
+	}
+	return message
 }
