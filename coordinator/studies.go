@@ -77,7 +77,7 @@ func (s *studies) create(ctx context.Context, spec record.Study, now time.Time) 
 	if err := r.prepare(s.newOptimizer); err != nil {
 		return err
 	}
-	e, out, err := engine.New(spec, ids{}, s.settings, now)
+	e, out, err := engine.New(spec, ids{}, s.settingsOf(r), now)
 	if err != nil {
 		return fmt.Errorf("create study %s: %w", r.name(), err)
 	}
@@ -131,12 +131,19 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 		s.breaks(r, err)
 		return
 	}
-	e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, s.settings, now)
+	e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, s.settingsOf(r), now)
 	if err != nil {
 		s.breaks(r, err)
 		return
 	}
 	s.attach(r, e, &out, now)
+}
+
+// settingsOf are the settings of a study's engine; the study has its optimiser.
+func (s *studies) settingsOf(r *run) engine.Settings {
+	settings := s.settings
+	_, settings.Blind = r.optimizer.(optimizer.Blind)
+	return settings
 }
 
 // attach gives a study its engine.

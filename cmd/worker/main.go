@@ -1,5 +1,5 @@
-// Command worker evaluates trials: it takes assignments of its pool, runs the
-// program that they are for, and reports what it says.
+// Command worker evaluates trials: it takes assignments of its pool, runs their
+// program, and reports the results.
 package main
 
 import (
@@ -42,12 +42,13 @@ func newCommand(stderr io.Writer) *cobra.Command {
 	w := &o.Worker
 	cmd := &cobra.Command{
 		Use:   "worker --nats URL,… [flags] [-- COMMAND …]",
-		Short: "Evaluate trials",
-		Long: `Takes trials of a pool and evaluates them. The program that it runs is COMMAND,
-where ${name}, ${args} and the like stand for a trial's parameters; without one it
-is the study's own, which the worker's operator must allow. SIGTERM hands running
-trials back to be run elsewhere, free of charge. Every flag can also be set in the
-environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
+		Short: "Evaluate the trials of a pool",
+		Long: `Takes trials of a pool and evaluates them. It runs COMMAND, in which ${name},
+${args} and the like stand for a trial's parameters. Without COMMAND it runs the
+study's own command, which --allow-study-commands must permit. SIGTERM hands
+running trials back to run elsewhere, at no cost to their retries. Every flag can
+also be set in the environment: --allow-study-commands as
+FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 		Example: `  worker --nats nats://localhost:4222 --slots 4 -- python train.py '${args}'
   worker --nats nats://localhost:4222 --pool gpus --gpus auto --allow-study-commands`,
 		Version:       version,
@@ -73,21 +74,21 @@ environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.
 	}
 	f := cmd.Flags()
 	sharedFlags(f, o)
-	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to share out among the slots: auto, none, or a list such as 0,1")
-	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies bring")
+	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to divide among the slots: auto, none, or a list such as 0,1")
+	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies contain")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(stderr), jobSidecarCommand(stderr), installCommand())
 	return cmd
 }
 
-// check checks the flags that every worker has.
+// check checks the flags that all workers share.
 func check(f *pflag.FlagSet) error {
 	if n, err := f.GetInt("slots"); err == nil && n < 1 {
 		return fmt.Errorf("--slots is %d; want 1 or more", n)
 	}
 	if dir, err := f.GetString("state"); err == nil {
 		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			return fmt.Errorf("--state is %q, which is a file; want a directory", dir)
+			return fmt.Errorf("--state is %q, which is not a directory", dir)
 		}
 	}
 	return nil
@@ -97,20 +98,20 @@ func newOptions(stderr io.Writer) *workernode.Options {
 	return &workernode.Options{Version: version, Logs: stderr, Worker: worker.DefaultOptions()}
 }
 
-// sharedFlags are those of every worker, whatever evaluates its trials.
+// sharedFlags adds the flags that all workers share.
 func sharedFlags(f *pflag.FlagSet, o *workernode.Options) {
 	w := &o.Worker
 	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
 	o.Access.Flags(f)
-	f.StringVar(&w.Name, "name", "", "the worker's name (default: drawn once and kept in its state directory)")
-	f.StringVar(&w.Pool, "pool", w.Pool, "the pool whose trials it takes")
-	f.IntVar(&w.Slots, "slots", w.Slots, "how many trials it runs at once")
-	f.StringVar(&w.StateDir, "state", w.StateDir, "directory of its own: results that wait for a receipt, logs")
-	f.StringVar(&w.Checkpoints, "checkpoints", w.Checkpoints, "directory of the trials' checkpoints, best on shared storage (default: in --state)")
-	f.DurationVar(&w.Drain, "drain", w.Drain, "how long running trials may take to end after SIGTERM")
-	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; well below the coordinator's --worker-lease")
-	f.StringVar(&o.Listen, "listen", "", "where to serve /metrics, /healthz and /readyz; nowhere by default")
-	f.BoolVar(&o.PodDeletionCost, "pod-deletion-cost", false, "tell Kubernetes what is lost with this worker's pod, which POD_NAMESPACE and POD_NAME name")
+	f.StringVar(&w.Name, "name", "", "name of the worker (default: random, kept in the state directory)")
+	f.StringVar(&w.Pool, "pool", w.Pool, "pool whose trials to take")
+	f.IntVar(&w.Slots, "slots", w.Slots, "number of trials to run at once")
+	f.StringVar(&w.StateDir, "state", w.StateDir, "directory of logs and of results that are not yet acknowledged; not shared with other workers")
+	f.StringVar(&w.Checkpoints, "checkpoints", w.Checkpoints, "directory of checkpoints, best on shared storage (default: in --state)")
+	f.DurationVar(&w.Drain, "drain", w.Drain, "time that running trials have to end after SIGTERM")
+	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; must be well below the coordinator's --worker-lease")
+	f.StringVar(&o.Listen, "listen", "", "address of /metrics, /healthz and /readyz (default: not served)")
+	f.BoolVar(&o.PodDeletionCost, "pod-deletion-cost", false, "set the deletion cost of this worker's pod, named by POD_NAMESPACE and POD_NAME")
 	f.BoolFuncP("verbose", "v", "log more", func(text string) error {
 		verbose, err := strconv.ParseBool(text)
 		if verbose {

@@ -80,9 +80,10 @@ type Counts struct {
 	Cancelled  int `json:"cancelled"`
 }
 
-// Ended is the number of trials in a terminal state.
+// Ended is the number of trials whose evaluation has ended: those that use the
+// budget up. A cancelled trial was not evaluated to its end and does not count.
 func (c Counts) Ended() int {
-	return c.Completed + c.Failed + c.Infeasible + c.Pruned + c.Cancelled
+	return c.Completed + c.Failed + c.Infeasible + c.Pruned
 }
 
 // Open is the number of trials in no terminal state.

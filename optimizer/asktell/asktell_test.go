@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func at(v float64) *float64 { return &v }
 
-// grid is a study of 3 × 2 points.
+// grid returns a study with a space of 3 × 2 points.
 func grid(algorithm string) *study.Study {
 	return &study.Study{Spec: study.Spec{
 		Objective: study.Objective{Metric: "loss", Direction: study.Minimize},
@@ -33,7 +33,7 @@ func grid(algorithm string) *study.Study {
 	}}
 }
 
-// line is what the tests look at in an answer.
+// reply holds the parts of an answer that the tests check.
 type reply struct {
 	Suggestions []struct {
 		Trial      int            `json:"trial"`
@@ -152,25 +152,25 @@ func TestBadLinesChangeNothing(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{`ask`, "not a request"},
 		{`[1]`, "not a request"},
-		{`{"ask": 1} {}`, "more after the JSON object"},
+		{`{"ask": 1} {}`, "text after the JSON object"},
 		{`{"ask": 1, "recommend": true}`, "exactly one of"},
 		{`{}`, "exactly one of"},
 		{`null`, "exactly one of"},
 		{`{"asks": 1}`, `unknown field "asks"`},
 		{`{"ask": 0}`, "want 1 to 1000"},
 		{`{"ask": 1001}`, "want 1 to 1000"},
-		{`{"ask": 1.5}`, "ask: number 1.5 is not accepted: a whole number such as 8"},
-		{`{"recommend": false}`, "takes true"},
+		{`{"ask": 1.5}`, "ask: number 1.5 is not accepted; want a whole number such as 8"},
+		{`{"recommend": false}`, "must be true"},
 		{long, "longer than 1048576 bytes"},
-		{`{"tell": [{"trial": 9, "metrics": {"loss": 1}}]}`, "tell[0]: trial 9 was never asked for: 2 were"},
+		{`{"tell": [{"trial": 9, "metrics": {"loss": 1}}]}`, "tell[0]: trial 9 was never asked for: the last one is 2"},
 		{`{"tell": [{"trial": 0, "failed": true}]}`, "tell[0]: trial 0 was never asked for"},
-		{`{"tell": [{"trial": 1, "metrics": {"loss": 1}}, {"trial": 1, "failed": true}]}`, "tell[1]: trial 1 has been told before"},
-		{`{"tell": [{"trial": 1, "metrics": {"loss": 1}}, {"trial": 2, "metrics": {"los": 1, "b": 2}}]}`, `tell[1]: metrics lack "loss": saw "b", "los"`},
-		{`{"tell": [{"trial": 1, "metrics": {}}]}`, `metrics lack "loss": saw none`},
+		{`{"tell": [{"trial": 1, "metrics": {"loss": 1}}, {"trial": 1, "failed": true}]}`, "tell[1]: trial 1 has already been told"},
+		{`{"tell": [{"trial": 1, "metrics": {"loss": 1}}, {"trial": 2, "metrics": {"los": 1, "b": 2}}]}`, `tell[1]: metric "loss" is missing: got "b", "los"`},
+		{`{"tell": [{"trial": 1, "metrics": {}}]}`, `metric "loss" is missing: got none`},
 		{`{"tell": [{"trial": 1, "metrics": {"loss": null}}]}`, `"infeasible": true`},
 		{`{"tell": [{"trial": 1, "metrics": {"loss": NaN}}]}`, "not a request"},
 		{`{"tell": [{"trial": 1, "metrics": {"loss": 1e999}}]}`, "not a request"},
-		{`{"tell": [{"trial": 1, "metrics": {"loss": "1"}}]}`, "tell.metrics: string is not accepted: a number"},
+		{`{"tell": [{"trial": 1, "metrics": {"loss": "1"}}]}`, "tell.metrics: string is not accepted; want a number"},
 		{`{"tell": [{"trial": 1}]}`, "exactly one of"},
 		{`{"tell": [{"trial": 1, "failed": true, "infeasible": true}]}`, "exactly one of"},
 		{`{"tell": [{"metrics": {"loss": 1}}]}`, `either "trial" or "parameters"`},
@@ -236,7 +236,7 @@ func TestUnknownAlgorithmAndSettings(t *testing.T) {
 		algorithm study.Algorithm
 		want      string
 	}{
-		{study.Algorithm{Name: "gpp"}, `algorithm "gpp" is unknown`},
+		{study.Algorithm{Name: "gpp"}, `unknown algorithm "gpp"`},
 		{study.Algorithm{Settings: map[string]any{"draws": -1}}, `setting "draws": -1 is not accepted`},
 	} {
 		s := grid("")
@@ -286,8 +286,8 @@ func TestBrokenReaderAndWriter(t *testing.T) {
 	}
 }
 
-// FuzzServe holds that each line but empty ones has one answer, that no input
-// ends Serve with an error, and that trial numbers count up from 1.
+// FuzzServe checks that each non-empty line gets one answer, that no input ends Serve
+// with an error, and that trial numbers count up from 1.
 func FuzzServe(f *testing.F) {
 	f.Add([]byte(`{"ask": 2}` + "\n" + `{"tell": [{"trial": 1, "metrics": {"loss": 0.5}}]}` + "\n" + `{"recommend": true}`))
 	f.Add([]byte(`{"tell": [{"parameters": {"n": 1, "fast": true}, "metrics": {"loss": 1e300}}]}` + "\n\n" + `{"ask": 9}`))

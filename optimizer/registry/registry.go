@@ -1,4 +1,4 @@
-// Package registry is the table of the optimisers that a study file can name.
+// Package registry lists the optimisers that a study file can name.
 package registry
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 )
 
-// Default is the optimiser of a study that names none.
+// Default is the optimiser of a study that does not name one.
 const Default = "hebo"
 
-// Entry is an optimiser that can be named.
+// Entry is an optimiser that a study file can name.
 type Entry struct {
 	Name string
-	// Description says in a sentence how the optimiser chooses points.
+	// Description explains in a sentence how the optimiser chooses points.
 	Description string
-	// Settings are what algorithm.settings may hold.
+	// Settings lists the settings that algorithm.settings may hold.
 	Settings setting.Set
 
 	create func(setting.Values) optimizer.Optimizer
@@ -63,17 +63,17 @@ func Names() []string {
 	return names
 }
 
-// UnknownError is a name that no optimiser has.
+// UnknownError is an unknown name of an optimiser.
 type UnknownError struct{ Name string }
 
-// Error names the optimisers that there are.
+// Error lists the known optimisers.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("algorithm %q is unknown: want one of %s", e.Name, strings.Join(Names(), ", "))
+	return fmt.Sprintf("unknown algorithm %q: want one of %s", e.Name, strings.Join(Names(), ", "))
 }
 
-// New returns the named optimiser with the settings of a study file; an empty
-// name is the Default's. The error is an *UnknownError, or joins a
-// *setting.Error for each setting that is wrong.
+// New returns the named optimiser with the settings of a study file; an empty name
+// means Default. The error is an *UnknownError, or joins a *setting.Error for each
+// wrong setting.
 func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
 	e, err := find(name)
 	if err != nil {

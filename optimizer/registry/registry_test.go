@@ -22,8 +22,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Every entry can be made with its defaults written out, works, and is
-// documented.
+// Each entry can be created with its defaults written out, works, and is documented.
 func TestEntries(t *testing.T) {
 	for _, e := range Entries() {
 		settings := map[string]any{}
@@ -46,7 +45,7 @@ func TestEntries(t *testing.T) {
 }
 
 func TestEmptyNameIsTheDefault(t *testing.T) {
-	// draws is no setting of random and sobol.
+	// random and sobol have no setting draws.
 	if err := Check("", map[string]any{"draws": 8}); err != nil {
 		t.Error(err)
 	}
@@ -108,12 +107,25 @@ func TestWhoRecommends(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `algorithm "gpp" is unknown: want one of hebo, gp, random, sobol` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, random, sobol` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})
-	want := `algorithm random: setting "draws" is unknown: there are no settings`
+	want := `algorithm random: unknown setting "draws": this algorithm has no settings`
 	if _, ok := errors.AsType[*setting.Error](err); !ok || err.Error() != want {
 		t.Errorf("a setting of another algorithm: %v, want %s", err, want)
+	}
+}
+
+// TestBlind holds that those optimisers are marked as blind that have no model.
+func TestBlind(t *testing.T) {
+	for name, want := range map[string]bool{"hebo": false, "gp": false, "random": true, "sobol": true} {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, blind := o.(optimizer.Blind); blind != want {
+			t.Errorf("%s is marked as blind: %t, want %t", name, blind, want)
+		}
 	}
 }

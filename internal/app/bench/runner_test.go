@@ -330,15 +330,15 @@ func TestVariants(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                 "names no optimiser",
-		"nobody":           `algorithm "nobody" is unknown: want one of`,
+		"nobody":           `unknown algorithm "nobody": want one of`,
 		"a=b=random":       "more than one name",
 		"random{":          "no closing brace",
 		"random{x}":        "want key=value",
-		"random{x=1}":      "there are no settings",
+		"random{x=1}":      "this algorithm has no settings",
 		"random,random":    "is there twice",
 		"random,,sobol":    "names no optimiser",
 		"=random":          "names no optimiser",
-		"random{x=1,y=2}":  "there are no settings",
+		"random{x=1,y=2}":  "this algorithm has no settings",
 		"sobol,random{x=}": "want key=value",
 	} {
 		if _, err := ParseVariants([]string{text}); err == nil || !strings.Contains(err.Error(), want) {

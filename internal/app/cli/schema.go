@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/crd"
-	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 func newSchemaCommand(a *app) *cobra.Command {
@@ -16,20 +16,20 @@ func newSchemaCommand(a *app) *cobra.Command {
 		Use:   "schema",
 		Short: "Print the JSON Schema of study files, for editors",
 		Example: `  fantasia schema > study.schema.json
-  # then, first in a study file: # yaml-language-server: $schema=study.schema.json
+  # first line of a study file: # yaml-language-server: $schema=study.schema.json
   fantasia schema --crd | kubectl apply --server-side -f -`,
 		Args: arguments,
 		RunE: func(*cobra.Command, []string) error {
 			if !definition {
-				return say(a.Stdout, "%s", study.JSONSchema())
+				return say(a.Stdout, "%s", file.JSONSchema())
 			}
 			text, err := crd.YAML()
 			if err != nil {
-				return fmt.Errorf("make the CustomResourceDefinition: %w", err)
+				return fmt.Errorf("create the CustomResourceDefinition: %w", err)
 			}
 			return say(a.Stdout, "%s", strings.TrimSuffix(string(text), "\n"))
 		},
 	}
-	cmd.Flags().BoolVar(&definition, "crd", false, "print the CustomResourceDefinition of Study resources instead, for Kubernetes")
+	cmd.Flags().BoolVar(&definition, "crd", false, "print the CustomResourceDefinition of Study resources instead")
 	return cmd
 }

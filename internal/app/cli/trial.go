@@ -22,7 +22,7 @@ func newTrialCommand(a *app) *cobra.Command {
 	r := &remote{}
 	c := &cobra.Command{
 		Use:   "trial",
-		Short: "Look at the trials of a study",
+		Short: "Show the trials of a study",
 		Example: `  fantasia trial list digits --status failed
   fantasia trial list --state .fantasia/digits   # of fantasia run
   fantasia trial get digits 7
@@ -87,7 +87,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:               "get STUDY TRIAL",
-		Short:             "Show one trial: its point, why it was suggested, and what became of each attempt",
+		Short:             "Show one trial: its point, why it was suggested, and its attempts",
 		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -138,7 +138,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:               "watch STUDY",
-		Short:             "Follow the trials of a study until it ends, a line a change",
+		Short:             "Follow the trials of a study until it ends",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -152,7 +152,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// A watch that is taken up again brings what was shown before.
+			// A resumed watch repeats what was shown before.
 			shown := map[int]study.TrialState{}
 			return watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchTrialsResponse], error) {
 				return c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: parent, States: states, IncludeExisting: all}))
@@ -166,7 +166,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "show the trials that exist already first")
+	c.Flags().BoolVar(&all, "all", false, "first show the trials that exist already")
 	r.stateFlag(c)
 	_ = c.Flags().MarkHidden("state") // it was --status
 	addStates(c, &only)
@@ -174,7 +174,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 	return c
 }
 
-// trial asks for the trial that the arguments STUDY TRIAL name.
+// trial fetches the trial that the arguments STUDY TRIAL name.
 func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, error) {
 	name, args, err := r.studyIn(cmd, args, 1)
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, er
 	}
 	number, err := strconv.ParseInt(args[0], 10, 32)
 	if err != nil || number < 1 {
-		return nil, usagef(cmd, "trial is %q; want a number from 1 on", args[0])
+		return nil, usagef(cmd, "trial is %q; want a number, 1 or more", args[0])
 	}
 	var t *fantasiav1.Trial
 	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
@@ -199,7 +199,7 @@ func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, er
 	return t, err
 }
 
-// stateNames are the states of trials as --status takes them.
+// stateNames returns the states of trials as --status takes them.
 func stateNames() []string {
 	var names []string
 	for n := int32(1); fantasiav1.TrialState_name[n] != ""; n++ {
@@ -235,7 +235,7 @@ func (r *remote) oldSpelling(cmd *cobra.Command, only *[]string) error {
 	return nil
 }
 
-// selection is the study and the states that a command is about.
+// selection returns the study and the states that a command applies to.
 func selection(cmd *cobra.Command, nameOrID string, only []string) (parent string, states []fantasiav1.TrialState, err error) {
 	if parent, err = studyName(cmd, nameOrID); err != nil {
 		return "", nil, err
