@@ -41,8 +41,8 @@ func FailureText(f *messaging.Failure) string {
 // the last line of the program's last words, which is mostly the error itself.
 func FailureLine(f *messaging.Failure) string {
 	lines := strings.Split(strings.TrimSpace(FailureText(f)), "\n")
-	seen, _, _ := strings.Cut(lines[0], "; see ") // the log's place
-	if last := strings.TrimSpace(lines[len(lines)-1]); len(lines) > 1 && last != "" {
+	seen, _, _ := strings.Cut(lines[0], "; see ")                                                       // the log's place
+	if last := strings.TrimSpace(lines[len(lines)-1]); len(lines) > 1 && last != "" && last[0] != '{' { // a report is no error
 		return strings.TrimSuffix(seen, ":") + ": " + last
 	}
 	return seen

@@ -21,6 +21,7 @@ func TestFailures(t *testing.T) {
 		{messaging.Failure{Reason: "exit", ExitCode: new(1), Message: "Traceback (most recent call last):\nKeyError"}, "exit code 1: Traceback (most recent call last):\nKeyError", "exit code 1: Traceback (most recent call last): KeyError"},
 		{messaging.Failure{Reason: "signal", Signal: "killed", Message: "killed by a signal"}, "killed by a signal", "killed by a signal"},
 		{messaging.Failure{Reason: "timeout", Message: "ran longer than 5s"}, "timeout: ran longer than 5s", "timeout: ran longer than 5s"},
+		{messaging.Failure{Reason: "timeout", Message: "timeout of 2m\n{\"fantasia\": 1}"}, "timeout of 2m\n{\"fantasia\": 1}", "timeout of 2m"},
 		{messaging.Failure{Reason: "exit"}, "exit", "exit"},
 		{messaging.Failure{Reason: "exit", ExitCode: new(3)}, "exit code 3", "exit code 3"},
 		{messaging.Failure{}, "", ""},
