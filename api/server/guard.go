@@ -84,6 +84,7 @@ func readOnly(procedure string) bool {
 		fantasiav1connect.StudyServiceGetTrialProcedure,
 		fantasiav1connect.StudyServiceListTrialsProcedure,
 		fantasiav1connect.StudyServiceWatchTrialsProcedure,
+		fantasiav1connect.StudyServiceListMeasurementsProcedure,
 		fantasiav1connect.StudyServiceListWorkersProcedure:
 		return true
 	default:
@@ -225,6 +226,22 @@ func (b guarded) WatchTrials(ctx context.Context, nameOrID string, existing bool
 		return fails[record.Trial](err)
 	}
 	return b.Backend.WatchTrials(ctx, nameOrID, existing)
+}
+
+// Measurements implements Backend.
+func (b guarded) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Measurements{}, err
+	}
+	return b.Backend.Measurements(ctx, nameOrID, number)
+}
+
+// WatchMeasurements implements Backend.
+func (b guarded) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return fails[Measurements](err)
+	}
+	return b.Backend.WatchMeasurements(ctx, nameOrID, existing, ended)
 }
 
 // fails is a sequence of nothing but an error.

@@ -87,7 +87,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:               "get STUDY TRIAL",
-		Short:             "Show one trial: its point, why it was suggested, and its attempts",
+		Short:             "Show one trial: its point, why it was suggested, its attempts, and its curves",
 		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,7 +95,17 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return output.write(a.Stdout, view.FromTrial(t), func(w io.Writer) error { return trialBlock(w, t) })
+			shown := view.FromTrial(t)
+			if shown.Measurements, err = r.measurements(cmd, t.GetName()); err != nil {
+				return err
+			}
+			return output.write(a.Stdout, shown, func(w io.Writer) error {
+				if err := trialBlock(w, t); err != nil {
+					return err
+				}
+				width, _ := terminal(a.Stdout)
+				return curves(w, shown.Measurements, width)
+			})
 		},
 	}
 	r.stateFlag(c)

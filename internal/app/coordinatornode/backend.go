@@ -148,6 +148,43 @@ func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (recor
 	return t, translate(err)
 }
 
+// Measurements implements server.Backend.
+func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {
+	id, err := b.l.ID(ctx, nameOrID)
+	if err != nil {
+		return server.Measurements{}, translate(err)
+	}
+	found := server.Measurements{Trial: number}
+	c, err := b.l.Curve(ctx, id, number)
+	switch {
+	case err != nil:
+		return found, translate(err)
+	case c == nil: // there may be no such trial
+		_, err = b.l.Trial(ctx, id, number)
+		return found, translate(err)
+	}
+	found.Attempt, found.Series = c.Attempt, c.Series()
+	return found, nil
+}
+
+// WatchMeasurements implements server.Backend.
+func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
+	return func(yield func(server.Measurements, error) bool) {
+		id, err := b.l.ID(ctx, nameOrID)
+		if err == nil {
+			err = b.l.WatchCurves(ctx, id, existing, ended, func(r ledger.Reported) error {
+				if !yield(server.Measurements{Trial: r.Trial, Attempt: r.Attempt, Series: r.Series}, nil) {
+					return errStop
+				}
+				return nil
+			})
+		}
+		if err != nil && !errors.Is(err, errStop) {
+			b.end(ctx, err, func(err error) { yield(server.Measurements{}, err) })
+		}
+	}
+}
+
 // Workers implements server.Backend.
 func (b *Backend) Workers(context.Context) ([]server.Worker, error) {
 	var out []server.Worker

@@ -91,7 +91,7 @@ func (k *kept) Trial(ctx context.Context, nameOrID string, number int) (record.T
 		return record.Trial{}, err
 	}
 	if number < 1 || number > len(r.Trials) {
-		return record.Trial{}, fmt.Errorf("%w: study %q has %d trials, and no trial %d", server.ErrNotFound, nameOrID, len(r.Trials), number)
+		return record.Trial{}, noTrial(nameOrID, r, number)
 	}
 	return r.Trials[number-1], nil
 }
@@ -126,3 +126,30 @@ func (k *kept) Delete(context.Context, string, bool) error { return errReadOnly 
 
 // Workers implements server.Backend.
 func (k *kept) Workers(context.Context) ([]server.Worker, error) { return nil, nil }
+
+// Measurements implements server.Backend.
+func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {
+	found := server.Measurements{Trial: number}
+	r, err := k.study(ctx, nameOrID)
+	if err != nil {
+		return found, err
+	}
+	if number < 1 || number > len(r.Trials) {
+		return found, noTrial(nameOrID, r, number)
+	}
+	c, err := k.n.ledger.Curve(ctx, r.Study.ID, number)
+	if err != nil || c == nil {
+		return found, err
+	}
+	found.Attempt, found.Series = c.Attempt, c.Series()
+	return found, nil
+}
+
+// WatchMeasurements implements server.Backend.
+func (k *kept) WatchMeasurements(context.Context, string, bool, <-chan struct{}) iter.Seq2[server.Measurements, error] {
+	return func(yield func(server.Measurements, error) bool) { yield(server.Measurements{}, errReadOnly) }
+}
+
+func noTrial(study string, r *Result, number int) error {
+	return fmt.Errorf("%w: study %q has %d trials, and no trial %d", server.ErrNotFound, study, len(r.Trials), number)
+}
