@@ -69,7 +69,7 @@ func (c *Coordinator) TailLogs(ctx context.Context, study string, t *record.Tria
 var errTaken = errors.New("the reader has gone")
 
 func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.Trial, o LogTail, yield func(LogPart, error) bool) error {
-	a, err := taken(trial, o.Attempt)
+	a, err := Taken(trial, o.Attempt)
 	if err != nil {
 		return err
 	}
@@ -108,8 +108,9 @@ func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.
 	return err
 }
 
-// taken is the trial's attempt of a number that a worker took, the last of them for 0.
-func taken(t *record.Trial, number int) (*record.Attempt, error) {
+// Taken returns the trial's attempt of a number if a worker took it, the last one that
+// was taken for 0. The error wraps ErrNoLog.
+func Taken(t *record.Trial, number int) (*record.Attempt, error) {
 	for i := len(t.Attempts) - 1; i >= 0; i-- {
 		a := &t.Attempts[i]
 		if number != 0 && a.Number != number {

@@ -30,7 +30,7 @@ type Metadata struct {
 type Spec struct {
 	Objective  Objective   `json:"objective"`
 	Parameters []Parameter `json:"parameters"`
-	// Constraints are CEL expressions over numeric parameters, in which every
+	// Constraints are CEL expressions over numeric and boolean parameters, in which every
 	// number is a double: those of ints, the literals, and the listed values
 	// where all of a parameter's are numbers. A dash in a name is written as an
 	// underscore, and % works on all numbers. Every suggestion meets them; one

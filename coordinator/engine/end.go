@@ -55,18 +55,13 @@ func (e *Engine) spent(how string) (study.State, string) {
 
 // lastWords is the message of the failed trial that ended last.
 func (e *Engine) lastWords() string {
-	for i := len(e.observations) - 1; i >= 0; i-- {
-		t := e.trials[e.observations[i].Trial-1]
-		if t.rec.State != study.TrialFailed {
-			continue
-		}
+	if t := e.lastFailed(); t != nil {
 		if a := t.rec.Last(); a != nil && a.Failure != nil {
 			if a.Failure.Message != "" {
 				return a.Failure.Message
 			}
 			return a.Failure.Reason
 		}
-		break
 	}
 	return "no message"
 }

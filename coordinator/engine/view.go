@@ -47,6 +47,27 @@ func (e *Engine) Best() (record.Trial, bool) {
 	return snapshot(e.best), true
 }
 
+// LastFailed is the failed trial that ended last.
+func (e *Engine) LastFailed() (record.Trial, bool) {
+	if t := e.lastFailed(); t != nil {
+		return snapshot(t), true
+	}
+	return record.Trial{}, false
+}
+
+// lastFailed is the failed trial that ended last, nil where none has failed.
+func (e *Engine) lastFailed() *trial {
+	if e.status.Counts.Failed == 0 {
+		return nil
+	}
+	for i := len(e.observations) - 1; i >= 0; i-- {
+		if t := e.trials[e.observations[i].Trial-1]; t.rec.State == study.TrialFailed {
+			return t
+		}
+	}
+	return nil
+}
+
 // Open are the attempts that are claimed, by trial: their leases are to be watched.
 func (e *Engine) Open() []OpenAttempt {
 	var list []OpenAttempt

@@ -10,7 +10,7 @@ func descriptions() map[string]string {
 		"Metadata.Name":           "The study's name, a DNS label: lower-case letters, digits and dashes.",
 		"Spec.Objective":          "The metric to optimise.",
 		"Spec.Parameters":         "The parameters to tune.",
-		"Spec.Constraints":        "CEL expressions over numeric parameters that every suggestion meets, such as \"a * b <= 10\". Every number is a double, a dash in a name is written as an underscore, and a constraint that names an inactive parameter holds.",
+		"Spec.Constraints":        "CEL expressions over numeric and boolean parameters that every suggestion meets, such as \"a * b <= 10\" or \"!flag || a < 3\". Every number is a double, a dash in a name is written as an underscore, and a constraint that names an inactive parameter holds.",
 		"Spec.Initial":            "Points that are run first and counted. What is missing in a point is sampled.",
 		"Spec.Algorithm":          "The optimiser.",
 		"Spec.Budget":             "When the study ends, at the latest.",

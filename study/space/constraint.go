@@ -25,7 +25,7 @@ const maxConstraint = 1000
 const modulo = "mod"
 
 // constraint is a compiled constraint, safe for concurrent use. All of its numbers are
-// doubles, so parameters and literals mix freely.
+// doubles, so parameters and literals mix freely; a boolean parameter is a bool.
 type constraint struct {
 	source  string
 	program cel.Program
@@ -41,11 +41,14 @@ type activation struct {
 	point     study.Point
 }
 
-// ResolveName returns the value of a variable as a double.
+// ResolveName returns the value of a variable, as a double unless it is a bool.
 func (a activation) ResolveName(variable string) (any, bool) {
 	name, ok := a.variables[variable]
 	if !ok {
 		return nil, false
+	}
+	if value, ok := a.point[name].(bool); ok {
+		return types.Bool(value), true
 	}
 	value, ok := study.Number(a.point[name])
 	return types.Double(value), ok
@@ -97,6 +100,24 @@ func numeric(p study.Parameter) bool {
 	})
 }
 
+// boolean reports whether every value of the parameter is true or false.
+func boolean(p study.Parameter) bool {
+	values := p.Values
+	switch p.Type {
+	case study.Bool:
+		return true
+	case study.Fixed:
+		values = []any{p.Value}
+	case study.Categorical, study.Ordinal:
+	default:
+		return false
+	}
+	return len(values) > 0 && !slices.ContainsFunc(values, func(v any) bool {
+		_, ok := v.(bool)
+		return !ok
+	})
+}
+
 // compileConstraints compiles the constraints into s.checks. Any constraint may name an
 // invalid parameter, to avoid follow-up problems.
 func (s *Space) compileConstraints(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) {
@@ -126,7 +147,7 @@ func (s *Space) compileConstraints(r *check.Report, path string, sources []strin
 	}
 }
 
-// compiler compiles constraints over the numeric parameters of a space.
+// compiler compiles constraints over the numeric and boolean parameters of a space.
 type compiler struct {
 	env       *cel.Env
 	variables map[string]string
@@ -146,9 +167,20 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 				return types.Double(math.Mod(float64(a.(types.Double)), float64(b.(types.Double))))
 			}))),
 	}
+	doubtful := make(map[string]bool)
+	for i, p := range params {
+		doubtful[variableName(p.Name)] = doubtful[variableName(p.Name)] || !sound[i]
+	}
 	for i, p := range params {
 		variable := variableName(p.Name)
-		if sound[i] && !numeric(p) {
+		kind := cel.DoubleType
+		switch {
+		case boolean(p) && doubtful[variable]:
+			kind = cel.DynType
+		case boolean(p):
+			kind = cel.BoolType
+		}
+		if sound[i] && !numeric(p) && !boolean(p) {
 			c.others[variable] = p.Type
 			continue
 		}
@@ -159,7 +191,7 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 			continue // a second one of that name
 		}
 		c.variables[variable] = p.Name
-		options = append(options, cel.Variable(variable, cel.DoubleType))
+		options = append(options, cel.Variable(variable, kind))
 	}
 	var err error
 	c.env, err = cel.NewEnv(options...)
@@ -175,14 +207,14 @@ func isTypeName(variable string) bool {
 func (c *compiler) compile(source string) (*constraint, error) {
 	parsed, issues := c.env.Parse(source)
 	if issues.Err() != nil {
-		return nil, c.explain(issues)
+		return nil, c.explain(source, issues)
 	}
 	allDoubles(parsed.NativeRep().Expr())
 	checked, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, c.explain(issues)
+		return nil, c.explain(source, issues)
 	}
-	if checked.OutputType() != cel.BoolType {
+	if out := checked.OutputType(); out != cel.BoolType && out != cel.DynType {
 		return nil, fmt.Errorf("its value is a %s: a constraint is true or false, as in a <= b", checked.OutputType())
 	}
 	names := make(map[string]bool)
@@ -225,20 +257,42 @@ func allDoubles(e ast.Expr) {
 }
 
 // explain formats the compiler's issues in one line, with a hint if a constraint names
-// a parameter that it cannot use.
-func (c *compiler) explain(issues *cel.Issues) error {
+// a parameter that it cannot use or must write otherwise.
+func (c *compiler) explain(source string, issues *cel.Issues) error {
 	var texts []string
 	for _, e := range issues.Errors() {
 		message, _, _ := strings.Cut(e.Message, "\n")
 		if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
 			name, _, _ := strings.Cut(rest, "'")
-			if kind, ok := c.others[name]; ok {
-				message = fmt.Sprintf("%s is a %s parameter whose values are not all numbers: a constraint names numeric parameters only", name, kind)
-			}
+			message = c.undeclared(source, name, message)
+		}
+		if n := len(texts); n > 0 && strings.HasSuffix(texts[n-1], ": "+message) {
+			continue // of another part of the same name
 		}
 		texts = append(texts, fmt.Sprintf("character %d: %s", e.Location.Column()+1, message))
 	}
 	return fmt.Errorf("%s", strings.Join(texts, "; "))
+}
+
+// undeclared says what is wrong with a name that is no variable. message is the
+// compiler's.
+func (c *compiler) undeclared(source, name, message string) string {
+	if kind, ok := c.others[name]; ok {
+		return fmt.Sprintf("%s is a %s parameter: a constraint can only use parameters whose values are all numbers, or all true or false", name, kind)
+	}
+	for _, variable := range slices.Sorted(maps.Keys(c.variables)) {
+		parameter := c.variables[variable]
+		if strings.Contains(source, parameter) && slices.Contains(strings.Split(parameter, "-"), name) {
+			return fmt.Sprintf("in a constraint a dash is a minus: write %s for %s", variable, parameter)
+		}
+	}
+	// The compiler also proposes functions and types of its own.
+	if text, hint, ok := strings.Cut(message, " (did you mean '"); ok {
+		if _, ok := c.variables[strings.TrimSuffix(hint, "'?)")]; !ok {
+			return text
+		}
+	}
+	return message
 }
 
 func names(params []study.Parameter) []string {

@@ -217,7 +217,7 @@ func (t *tried) fields(metric string) []field {
 		fields = append(fields, field{"Reports", fmt.Sprint(t.Reports)})
 	}
 	if t.Failure != nil {
-		fields = append(fields, field{"Failure", failure(t.Failure)})
+		fields = append(fields, field{"Failure", view.FailureText(t.Failure)})
 	}
 	return append(fields, field{"Log", t.Logs})
 }

@@ -26,9 +26,18 @@ const (
 	PlotFile   = "progress.svg"
 )
 
+// Interrupted is the state of a study whose run was interrupted: the same command
+// goes on with it, and nothing runs until then.
+const Interrupted study.State = "INTERRUPTED"
+
 // View is the result in the shape in which scripts see it.
 func View(r *local.Result) view.Study {
-	return view.OfStudy(r.Study, r.Status, r.Best, r.Recommended, time.Now())
+	v := view.OfStudy(r.Study, r.Status, r.Best, r.Recommended, time.Now())
+	if r.Interrupted && !v.State.Terminal() {
+		v.State = Interrupted
+		v.Trials.Pending, v.Trials.Queued, v.Trials.Running = v.Trials.Open(), 0, 0
+	}
+	return v
 }
 
 // WriteFiles writes the result, the trials, and the plot (where anything has
@@ -58,10 +67,11 @@ func WriteFiles(dir string, r *local.Result) error {
 	return nil
 }
 
-// WriteCSV writes a line a trial: its state, value, metrics, parameters and times.
+// WriteCSV writes a line a trial: its state, value, metrics, parameters and times,
+// and why it failed.
 func WriteCSV(w io.Writer, trials []record.Trial, spec *study.Spec) error {
 	metrics := metricNames(trials)
-	header := []string{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds"}
+	header := []string{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message"}
 	for _, m := range metrics {
 		header = append(header, "metric:"+m)
 	}
@@ -91,7 +101,14 @@ func row(t *record.Trial, metrics []string, spec *study.Spec) []string {
 	if !t.Times.Started.IsZero() && !t.Times.Ended.IsZero() {
 		elapsed = strconv.FormatFloat(t.Times.Ended.Sub(t.Times.Started).Seconds(), 'f', 3, 64)
 	}
-	r := []string{strconv.Itoa(t.Number), string(t.State), value, strconv.Itoa(len(t.Attempts)), worker, string(t.Source), strconv.Itoa(t.Staleness), elapsed}
+	failure, message := "", ""
+	if last := t.Last(); last != nil && last.Failure != nil && t.State != study.TrialCompleted {
+		failure, message = last.Failure.Reason, view.FailureLine(last.Failure)
+	}
+	r := []string{
+		strconv.Itoa(t.Number), string(t.State), value, strconv.Itoa(len(t.Attempts)), worker, string(t.Source), strconv.Itoa(t.Staleness), elapsed,
+		moment(t.Times.Created), moment(t.Times.Started), moment(t.Times.Ended), failure, message,
+	}
 	for _, m := range metrics {
 		if v, ok := t.Metrics[m]; ok {
 			r = append(r, number(v))
@@ -107,6 +124,14 @@ func row(t *record.Trial, metrics []string, spec *study.Spec) []string {
 		}
 	}
 	return r
+}
+
+// moment is a time as RFC 3339 has it, in UTC and to the millisecond; "" for none.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 func metricNames(trials []record.Trial) []string {

@@ -74,6 +74,8 @@ type Result struct {
 	// Recommended is the evaluated point whose posterior mean is best; nil if
 	// nothing has completed, or the study's optimiser recommends nothing.
 	Recommended *optimizer.Recommendation
+	// Interrupted says that the run ended before the study did.
+	Interrupted bool
 	// AlreadyEnded says that the study had ended before this run.
 	AlreadyEnded bool
 }

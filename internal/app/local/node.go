@@ -123,6 +123,9 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := n.answer(); err != nil {
+		return nil, err
+	}
 	var working sync.WaitGroup
 	workCtx, stopWorker := context.WithCancel(ctx)
 	working.Go(func() { failed <- w.Run(workCtx) })
@@ -133,6 +136,9 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	result, errResult := n.result(context.WithoutCancel(ctx), id)
+	if result != nil {
+		result.Interrupted = err != nil
+	}
 	return result, errors.Join(err, errResult)
 }
 
