@@ -13,7 +13,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -166,9 +166,9 @@ func (b guarded) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Stud
 }
 
 // Create implements Backend.
-func (b guarded) Create(ctx context.Context, file []byte) (Study, error) {
+func (b guarded) Create(ctx context.Context, text []byte) (Study, error) {
 	if g := granted(ctx); len(g.Prefixes) > 0 {
-		s, err := study.Parse(file)
+		s, err := file.Parse(text)
 		if err != nil {
 			return Study{}, err
 		}
@@ -177,7 +177,7 @@ func (b guarded) Create(ctx context.Context, file []byte) (Study, error) {
 				fmt.Errorf("study %q: the token %s is for studies whose names begin with %s", name, g.Name, strings.Join(g.Prefixes, " or ")))
 		}
 	}
-	return b.Backend.Create(ctx, file)
+	return b.Backend.Create(ctx, text)
 }
 
 // Update implements Backend. A study's name cannot be changed.

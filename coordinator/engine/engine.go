@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // IDs makes the ids that the engine needs, so that tests make them predictable.
@@ -29,7 +30,7 @@ type IDs interface {
 // Engine is one study. Not safe for concurrent use.
 type Engine struct {
 	spec     record.Study
-	space    *study.Space
+	space    *space.Space
 	finite   bool // the space has a finite number of points
 	ids      IDs
 	settings Settings
@@ -83,7 +84,7 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 
 // setSpec compiles a specification and takes it over.
 func (e *Engine) setSpec(spec record.Study) error {
-	space, err := spec.Study.Space()
+	space, err := space.Of(&spec.Study)
 	if err != nil {
 		return fmt.Errorf("study %s (%s): %w", spec.Study.Metadata.Name, spec.ID, err)
 	}

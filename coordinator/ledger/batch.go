@@ -15,13 +15,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// opOverhead is what an operation costs in a request, in bytes, besides its key
-// and its value: a generous estimate of protobuf's framing.
+// opOverhead is the size of an operation in a request, in bytes, besides its key and
+// its value: a generous estimate of protobuf's framing.
 const opOverhead = 64
 
-// Batch collects records to be stored together, the last version of each. The
-// zero Batch is empty and ready for use. A Batch is not safe for concurrent use;
-// records are encoded when they are put, so that later changes do not reach it.
+// Batch collects records to be stored together, keeping the last version of each. The
+// zero Batch is empty and ready for use. It is not safe for concurrent use. Records are
+// encoded when they are put, so later changes to them have no effect.
 type Batch struct {
 	ops     []op
 	index   map[string]int
@@ -34,11 +34,11 @@ type Batch struct {
 	err   error
 }
 
-// op is a put, or a deletion where Value is nil. Keys are relative to the prefix.
+// op is a put, or a deletion if Value is nil. Keys are relative to the prefix.
 type op struct {
 	Key   string          `json:"k"`
 	Value json.RawMessage `json:"v,omitempty"`
-	// End makes a deletion one of the keys from Key up to End.
+	// End extends a deletion to the keys from Key up to End.
 	End string `json:"e,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func (b *Batch) PutTrial(id string, t *record.Trial) {
 	b.put(id, strings.TrimPrefix(trialKey(id, t.Number), studyDir(id)), t)
 }
 
-// PutCursor stores how far the leader has read a stream.
+// PutCursor stores the leader's position in a stream.
 func (b *Batch) PutCursor(s messaging.Stream, c messaging.Cursor) {
 	if b.cursors == nil {
 		b.cursors = map[messaging.Stream]messaging.Cursor{}
@@ -99,9 +99,8 @@ func (b *Batch) cut(dir, from string) {
 	b.drop(func(key string) bool { return strings.HasPrefix(key, dir) && key >= from })
 }
 
-// DeleteStudy deletes all of a study's records and frees its name. What the
-// batch holds of the study, and what is put of it afterwards, is dropped: an id
-// is never used again.
+// DeleteStudy deletes all of a study's records and frees its name. It drops the study's
+// records in the batch, and those put afterwards: an id is never used again.
 func (b *Batch) DeleteStudy(id, name string) {
 	dir, curves := studyDir(id), curvesOf(id)
 	b.Forget(id)
@@ -120,11 +119,11 @@ func (b *Batch) Forget(id string) {
 	maps.DeleteFunc(b.ends, func(key, _ string) bool { return studyOf(key) == id })
 }
 
-// Err is why the batch cannot be stored: it wraps ErrTooLarge where a record is
+// Err returns why the batch cannot be stored. It wraps ErrTooLarge if a record is
 // larger than a transaction.
 func (b *Batch) Err() error { return b.err }
 
-// Add puts what another batch has put into this one; the other deletes no study.
+// Add adds the records and cursors of another batch, which deletes no study.
 func (b *Batch) Add(other *Batch) {
 	for dir, from := range other.ends {
 		if !b.deleted[studyOf(dir)] {
@@ -142,21 +141,25 @@ func (b *Batch) Add(other *Batch) {
 	b.err = errors.Join(b.err, other.err)
 }
 
-// studyOf is the id of the study that a key is of.
+// studyOf returns the id of the study that a record's key is of; "" for other keys.
 func studyOf(key string) string {
-	_, rest, _ := strings.Cut(key, "/")
-	id, _, _ := strings.Cut(rest, "/")
-	return id
+	for _, dir := range []string{studiesDir, curvesDir} {
+		if rest, ok := strings.CutPrefix(key, dir); ok {
+			id, _, _ := strings.Cut(rest, "/")
+			return id
+		}
+	}
+	return ""
 }
 
-// Len is the number of operations that the batch needs.
+// Len returns the number of operations in the batch.
 func (b *Batch) Len() int { return len(b.ops) + len(b.ends) + len(b.cursors) }
 
-// Bytes is about how much the batch stores.
+// Bytes returns about how much the batch stores.
 func (b *Batch) Bytes() int { return b.bytes }
 
-// Full reports whether the batch fills a transaction: it is better committed
-// before more is put into it. A batch may grow further; it is then written twice.
+// Full reports whether the batch fills a transaction and should be committed. A batch
+// may grow further, but is then written twice.
 func (b *Batch) Full() bool { return b.Len() >= MaxOps/2 || b.bytes >= MaxBytes/2 }
 
 // put encodes a record of a study.
@@ -172,7 +175,7 @@ func (b *Batch) accepts(id string) bool {
 		return false
 	}
 	if id == "" || strings.Contains(id, "/") {
-		b.err = errors.Join(b.err, fmt.Errorf("study id %q: must be neither empty nor contain a slash", id))
+		b.err = errors.Join(b.err, fmt.Errorf("study id %q must not be empty or contain a slash", id))
 		return false
 	}
 	return true
@@ -190,7 +193,7 @@ func (b *Batch) encode(key string, v any) {
 // raw puts a record that is encoded.
 func (b *Batch) raw(key string, raw []byte) {
 	if len(raw)+len(key)+opOverhead > MaxBytes {
-		b.err = errors.Join(b.err, fmt.Errorf("%w: %s has %d bytes; at most %d fit", ErrTooLarge, key, len(raw), MaxBytes))
+		b.err = errors.Join(b.err, fmt.Errorf("%w: %s has %d bytes, more than %d", ErrTooLarge, key, len(raw), MaxBytes))
 		return
 	}
 	b.set(op{Key: key, Value: raw})
@@ -227,9 +230,9 @@ func (b *Batch) set(o op) {
 	b.bytes += o.size()
 }
 
-// all returns the operations: statuses after everything else of the studies, so
-// that whoever sees a part of a large batch does not see a study's end before its
-// last trials; and the shard's cursors last.
+// all returns the operations. Statuses come after all other records of the studies, so
+// that a reader of a partly written batch does not see a study's end before its last
+// trials; the shard's cursors come last.
 func (b *Batch) all(shard string) ([]op, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -255,8 +258,8 @@ func (b *Batch) all(shard string) ([]op, error) {
 	return ops, nil
 }
 
-// chunks splits operations into groups that each fit into a transaction which
-// has room for maxOps of them.
+// chunks splits operations into groups that each fit into a transaction of maxOps
+// operations.
 func chunks(ops []op, maxOps int) [][]op {
 	var out [][]op
 	start, size := 0, 0

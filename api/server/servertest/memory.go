@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // Epoch is when every study was created and started.
@@ -136,8 +137,8 @@ func (m *Memory) WatchStudy(ctx context.Context, name string) iter.Seq2[server.S
 }
 
 // Create implements server.Backend.
-func (m *Memory) Create(_ context.Context, file []byte) (server.Study, error) {
-	parsed, err := study.Parse(file)
+func (m *Memory) Create(_ context.Context, text []byte) (server.Study, error) {
+	parsed, err := file.Parse(text)
 	if err != nil {
 		return server.Study{}, err
 	}
@@ -161,8 +162,8 @@ func (m *Memory) Create(_ context.Context, file []byte) (server.Study, error) {
 }
 
 // Update implements server.Backend.
-func (m *Memory) Update(ctx context.Context, name string, file []byte) (server.Study, error) {
-	parsed, err := study.Parse(file)
+func (m *Memory) Update(ctx context.Context, name string, text []byte) (server.Study, error) {
+	parsed, err := file.Parse(text)
 	if err != nil {
 		return server.Study{}, err
 	}

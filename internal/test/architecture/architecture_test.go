@@ -108,6 +108,20 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
+// The vocabulary is linked into everything, so it imports the standard library only.
+func TestVocabularyIsPlain(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath != module+"study" {
+			continue
+		}
+		for _, i := range p.Imports {
+			if first, _, _ := strings.Cut(i, "/"); strings.Contains(first, ".") {
+				t.Errorf("study imports %s, which is not of the standard library", i)
+			}
+		}
+	}
+}
+
 func TestPurePackagesReachNothingOutside(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)

@@ -1,4 +1,4 @@
-package study
+package file
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // describe says what a node is, for a message about what it is not.
@@ -35,31 +37,31 @@ func (d *decoder) text(n *yaml.Node, path string) (string, bool) {
 		case "!!str", "!!timestamp", "!!merge":
 			return n.Value, true
 		case "!!bool", "!!int", "!!float":
-			d.add(path, "%s where text must be: put it in quotes, %q", describe(n), n.Value)
+			d.Add(path, "%s where text must be: put it in quotes, %q", describe(n), n.Value)
 			return "", false
 		case "!!null":
 		default:
-			d.add(path, "the tag %s is not known here: leave it out", n.ShortTag())
+			d.Add(path, "the tag %s is not known here: leave it out", n.ShortTag())
 			return "", false
 		}
 	}
-	d.add(path, "%s where text must be", describe(n))
+	d.Add(path, "%s where text must be", describe(n))
 	return "", false
 }
 
 // float reads a finite number.
 func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 	if tag := n.ShortTag(); n.Kind != yaml.ScalarNode || tag != "!!int" && tag != "!!float" {
-		d.add(path, "%s where a number must be", describe(n))
+		d.Add(path, "%s where a number must be", describe(n))
 		return 0, false
 	}
 	var f float64
 	if err := n.Decode(&f); err != nil {
-		d.add(path, "%s is no number that a 64-bit float can hold", n.Value)
+		d.Add(path, "%s is no number that a 64-bit float can hold", n.Value)
 		return 0, false
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		d.add(path, "%s is not finite: write a finite number", n.Value)
+		d.Add(path, "%s is not finite: write a finite number", n.Value)
 		return 0, false
 	}
 	return f + 0, true
@@ -72,11 +74,11 @@ func (d *decoder) integer(n *yaml.Node, path string, low, high float64) (float64
 		return 0, false
 	}
 	if f != math.Trunc(f) {
-		d.add(path, "%s is no whole number: write one such as 8", n.Value)
+		d.Add(path, "%s is no whole number: write one such as 8", n.Value)
 		return 0, false
 	}
 	if f < low || f >= high {
-		d.add(path, "%s is too far from 0: write one such as 8", n.Value)
+		d.Add(path, "%s is too far from 0: write one such as 8", n.Value)
 		return 0, false
 	}
 	return f, true
@@ -89,18 +91,18 @@ func (d *decoder) unsigned(n *yaml.Node, v reflect.Value, path string) {
 		v.SetUint(u)
 		return
 	}
-	d.add(path, "%s where a whole number from 0 to %d must be", describe(n), uint64(math.MaxUint64))
+	d.Add(path, "%s where a whole number from 0 to %d must be", describe(n), uint64(math.MaxUint64))
 }
 
 // duration reads numbers with units.
 func (d *decoder) duration(n *yaml.Node, v reflect.Value, path string) {
-	var parsed Duration
+	var parsed study.Duration
 	if n.Kind != yaml.ScalarNode {
-		d.add(path, "%s where a duration such as 90s, 10m or 1h30m must be", describe(n))
+		d.Add(path, "%s where a duration such as 90s, 10m or 1h30m must be", describe(n))
 		return
 	}
 	if err := parsed.UnmarshalText([]byte(n.Value)); err != nil {
-		d.add(path, "%s", err)
+		d.Add(path, "%s", err)
 		return
 	}
 	v.SetInt(int64(parsed))

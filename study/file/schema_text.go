@@ -1,4 +1,4 @@
-package study
+package file
 
 // descriptions are what editors show, by Go type and field.
 func descriptions() map[string]string {

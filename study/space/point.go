@@ -1,12 +1,13 @@
-package study
+package space
 
 import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
 // ErrNotInSpace is in every error that says why a point is not in a space.
@@ -15,24 +16,24 @@ var ErrNotInSpace = errors.New("not a point of the space")
 // Check returns nil if p is a point of the space: it has a value of its
 // parameter's type, range and steps for each active parameter and for no other,
 // and meets every constraint. Otherwise the error, an ErrNotInSpace, says why.
-func (s *Space) Check(p Point) error {
+func (s *Space) Check(p study.Point) error {
 	for i, param := range s.params {
 		value, ok := p[param.Name]
 		active := s.active(p, i)
 		switch {
 		case active && !ok:
-			return fmt.Errorf("%w: parameter %s is missing: %s", ErrNotInSpace, param.Name, param.accepts())
+			return fmt.Errorf("%w: parameter %s is missing: %s", ErrNotInSpace, param.Name, param.Accepts())
 		case !active && ok:
 			return fmt.Errorf("%w: parameter %s has the value %s, but is not active here: %s",
-				ErrNotInSpace, param.Name, show(value), s.activeWhere(i))
-		case active && !param.has(value):
+				ErrNotInSpace, param.Name, study.Quote(value), s.activeWhere(i))
+		case active && !param.Has(value):
 			return fmt.Errorf("%w: parameter %s: %s (%T) is not accepted; want %s",
-				ErrNotInSpace, param.Name, show(value), value, param.accepts())
+				ErrNotInSpace, param.Name, study.Quote(value), value, param.Accepts())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if _, ok := s.index[name]; !ok {
-			return fmt.Errorf("%w: there is no parameter %q%s", ErrNotInSpace, name, didYouMean(name, s.order))
+			return fmt.Errorf("%w: there is no parameter %q%s", ErrNotInSpace, name, check.DidYouMean(name, s.order))
 		}
 	}
 	for _, c := range s.checks {
@@ -43,23 +44,13 @@ func (s *Space) Check(p Point) error {
 	return nil
 }
 
-// has reports whether value is one of the parameter's, in its type.
-func (p Parameter) has(value any) bool {
-	if p.Type == Float && p.Step == nil {
-		x, ok := value.(float64)
-		return ok && x >= *p.Min && x <= *p.Max
-	}
-	k, ok := p.Index(value)
-	return ok && p.At(k) == value
-}
-
 // Normalize brings decoded JSON or YAML to a point: each number to the type of
 // its parameter, and onto its grid where it is only rounding away from it. The
 // point may be partial, but a conditional parameter comes with those that it
 // depends on. Fixed parameters that are sure to be active are filled in.
 // Constraints are not checked. The error, an ErrNotInSpace, names every value
 // that does not fit.
-func (s *Space) Normalize(raw map[string]any) (Point, error) {
+func (s *Space) Normalize(raw map[string]any) (study.Point, error) {
 	var errs []error
 	p := s.normalize(raw, func(name string, _ bool, message string) {
 		errs = append(errs, fmt.Errorf("%w: parameter %s: %s", ErrNotInSpace, name, message))
@@ -72,15 +63,15 @@ func (s *Space) Normalize(raw map[string]any) (Point, error) {
 
 // normalize is Normalize; it passes each problem on with the parameter's name,
 // and whether there is such a parameter.
-func (s *Space) normalize(raw map[string]any, problem func(name string, known bool, message string)) Point {
-	p := make(Point, len(raw))
+func (s *Space) normalize(raw map[string]any, problem func(name string, known bool, message string)) study.Point {
+	p := make(study.Point, len(raw))
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		i, ok := s.index[name]
 		if !ok {
-			problem(name, false, "there is no such parameter"+didYouMean(name, s.order))
+			problem(name, false, "there is no such parameter"+check.DidYouMean(name, s.order))
 			continue
 		}
-		value, err := s.params[i].convert(raw[name])
+		value, err := s.params[i].Convert(raw[name])
 		if err != nil {
 			problem(name, true, err.Error())
 			continue
@@ -88,7 +79,7 @@ func (s *Space) normalize(raw map[string]any, problem func(name string, known bo
 		p[name] = value
 	}
 	for i, param := range s.params {
-		if param.Type == Fixed && s.active(p, i) {
+		if param.Type == study.Fixed && s.active(p, i) {
 			p[param.Name] = param.Value
 		}
 	}
@@ -99,7 +90,7 @@ func (s *Space) normalize(raw map[string]any, problem func(name string, known bo
 		message := "it is not active here: " + s.activeWhere(i)
 		for _, c := range s.conds[i] {
 			parent := s.params[c.parent].Name
-			if _, ok := raw[parent]; !ok && s.params[c.parent].Type != Fixed {
+			if _, ok := raw[parent]; !ok && s.params[c.parent].Type != study.Fixed {
 				message = fmt.Sprintf("give %s too: %s", parent, s.activeWhere(i))
 			}
 		}
@@ -115,60 +106,17 @@ func (s *Space) activeWhere(i int) string {
 		if j > 0 {
 			text += " and "
 		}
-		text += s.params[c.parent].Name + " is one of " + listValues(c.values)
+		text += s.params[c.parent].Name + " is one of " + study.List(c.values)
 	}
 	return text
 }
 
-// convert brings a decoded value to a value of the parameter.
-func (p Parameter) convert(raw any) (any, error) {
-	value, ok := scalar(raw)
-	if !ok {
-		return nil, fmt.Errorf("%s is no string, finite number or boolean", show(raw))
-	}
-	refused := fmt.Errorf("%s is not accepted; want %s", show(raw), p.accepts())
-	if p.Type == Float || p.Type == Int {
-		x, ok := toFloat(value)
-		if !ok || x < *p.Min || x > *p.Max {
-			return nil, refused
-		}
-		n, stepped := p.Cardinality()
-		if !stepped {
-			return x, nil
-		}
-		at := p.At(p.nearest(x, n))
-		grid, _ := toFloat(at)
-		step := p.step()
-		if math.Abs(x-grid) > 1e-9*step {
-			return nil, refused
-		}
-		return at, nil
-	}
-	k, ok := p.Index(value)
-	if !ok {
-		return nil, refused
-	}
-	return p.At(k), nil
-}
-
 // Key is canonical text of a point: points of the space are equal exactly if
 // their keys are. It is a JSON object, in the order of Parameters.
-func (s *Space) Key(p Point) string {
-	text, err := objectOf(s.order, p)
+func (s *Space) Key(p study.Point) string {
+	text, err := study.Object(s.order, p)
 	if err != nil { // a value that no space has, such as NaN
 		return fmt.Sprintf("%v", map[string]any(p))
 	}
 	return string(text)
-}
-
-// show is a value as a message quotes it.
-func show(v any) string {
-	switch v := v.(type) {
-	case string:
-		return strconv.Quote(v)
-	case nil:
-		return "null"
-	default:
-		return Format(v)
-	}
 }

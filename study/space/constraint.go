@@ -1,4 +1,4 @@
-package study
+package space
 
 import (
 	"fmt"
@@ -13,6 +13,9 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
 // maxConstraint bounds the text of a constraint, in characters.
@@ -35,7 +38,7 @@ type constraint struct {
 // activation gives a constraint the values of a point.
 type activation struct {
 	variables map[string]string
-	point     Point
+	point     study.Point
 }
 
 // ResolveName returns the value of a variable as a double.
@@ -44,7 +47,7 @@ func (a activation) ResolveName(variable string) (any, bool) {
 	if !ok {
 		return nil, false
 	}
-	value, ok := toFloat(a.point[name])
+	value, ok := study.Number(a.point[name])
 	return types.Double(value), ok
 }
 
@@ -53,7 +56,7 @@ func (a activation) Parent() cel.Activation { return nil }
 
 // applies reports whether the point has a value for every parameter that the
 // constraint mentions.
-func (c *constraint) applies(p Point) bool {
+func (c *constraint) applies(p study.Point) bool {
 	for _, name := range c.names {
 		if _, ok := p[name]; !ok {
 			return false
@@ -64,7 +67,7 @@ func (c *constraint) applies(p Point) bool {
 
 // holds reports whether the point meets the constraint, or lacks a parameter
 // that it mentions. What cannot be evaluated (0/0 < 1) is not met.
-func (c *constraint) holds(p Point) bool {
+func (c *constraint) holds(p study.Point) bool {
 	if !c.applies(p) {
 		return true
 	}
@@ -77,46 +80,46 @@ func (c *constraint) holds(p Point) bool {
 func variableName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // numeric reports whether every value of the parameter is a number.
-func (p Parameter) numeric() bool {
+func numeric(p study.Parameter) bool {
 	values := p.Values
 	switch p.Type {
-	case Float, Int:
+	case study.Float, study.Int:
 		return true
-	case Fixed:
+	case study.Fixed:
 		values = []any{p.Value}
-	case Categorical, Ordinal:
+	case study.Categorical, study.Ordinal:
 	default:
 		return false
 	}
 	return !slices.ContainsFunc(values, func(v any) bool {
-		_, ok := toFloat(v)
+		_, ok := study.Number(v)
 		return !ok
 	})
 }
 
 // compileConstraints compiles the constraints into s.checks. A parameter that is
 // not sound gets the benefit of the doubt: any constraint may name it.
-func (s *Space) compileConstraints(r *report, path string, sources []string, params []Parameter, sound []bool) {
-	if len(sources) == 0 || len(params) > maxParameters || slices.Contains(names(params), "") {
+func (s *Space) compileConstraints(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) {
+	if len(sources) == 0 || len(params) > MaxParameters || slices.Contains(names(params), "") {
 		return
 	}
-	if len(sources) > maxConstraints {
-		r.add(path, "%d constraints are more than the most that a study can have, %d: join some with &&", len(sources), maxConstraints)
+	if len(sources) > MaxConstraints {
+		r.Add(path, "%d constraints are more than the most that a study can have, %d: join some with &&", len(sources), MaxConstraints)
 		return
 	}
 	compiler, err := newCompiler(params, sound)
 	if err != nil {
-		r.add(path, "constraints over these parameters cannot be compiled: %s", err)
+		r.Add(path, "constraints over these parameters cannot be compiled: %s", err)
 		return
 	}
 	for i, source := range sources {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if r.isBroken(at) {
+		if r.IsBroken(at) {
 			continue
 		}
 		c, err := compiler.compile(source)
 		if err != nil {
-			r.add(at, "%q: %s", source, err)
+			r.Add(at, "%q: %s", source, err)
 			continue
 		}
 		s.checks = append(s.checks, c)
@@ -127,11 +130,11 @@ func (s *Space) compileConstraints(r *report, path string, sources []string, par
 type compiler struct {
 	env       *cel.Env
 	variables map[string]string
-	others    map[string]Type
+	others    map[string]study.Type
 }
 
-func newCompiler(params []Parameter, sound []bool) (*compiler, error) {
-	c := &compiler{variables: make(map[string]string), others: make(map[string]Type)}
+func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
+	c := &compiler{variables: make(map[string]string), others: make(map[string]study.Type)}
 	options := []cel.EnvOption{
 		cel.ClearMacros(), // no loops: the time of an evaluation is bounded by the text
 		ext.Math(),
@@ -145,7 +148,7 @@ func newCompiler(params []Parameter, sound []bool) (*compiler, error) {
 	}
 	for i, p := range params {
 		variable := variableName(p.Name)
-		if sound[i] && !p.numeric() {
+		if sound[i] && !numeric(p) {
 			c.others[variable] = p.Type
 			continue
 		}
@@ -237,4 +240,12 @@ func (c *compiler) explain(issues *cel.Issues) error {
 		texts = append(texts, fmt.Sprintf("character %d: %s", e.Location.Column()+1, message))
 	}
 	return fmt.Errorf("%s", strings.Join(texts, "; "))
+}
+
+func names(params []study.Parameter) []string {
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.Name
+	}
+	return names
 }

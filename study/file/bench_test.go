@@ -1,10 +1,12 @@
-package study_test
+package file_test
 
 import (
 	"os"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 func BenchmarkParse(b *testing.B) {
@@ -13,18 +15,18 @@ func BenchmarkParse(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := study.Parse(data); err != nil {
+		if _, err := file.Parse(data); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkSpace(b *testing.B) {
-	s, err := study.ParseFile("testdata/good/everything.yaml")
+	s, err := file.ParseFile("testdata/good/everything.yaml")
 	if err != nil {
 		b.Fatal(err)
 	}
-	space, err := s.Space()
+	space, err := space.Of(s)
 	if err != nil {
 		b.Fatal(err)
 	}

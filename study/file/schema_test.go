@@ -1,4 +1,4 @@
-package study_test
+package file_test
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/study.schema.json anew")
@@ -27,7 +28,7 @@ const schemaFile = "testdata/study.schema.json"
 // to what the program prints.
 func TestSchemaFile(t *testing.T) {
 	if *rewrite {
-		if err := os.WriteFile(schemaFile, study.JSONSchema(), 0o600); err != nil {
+		if err := os.WriteFile(schemaFile, studyfile.JSONSchema(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +36,7 @@ func TestSchemaFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), string(study.JSONSchema())); diff != "" {
+	if diff := cmp.Diff(string(want), string(studyfile.JSONSchema())); diff != "" {
 		t.Errorf("run go test ./study -run TestSchemaFile -rewrite (-file +schema):\n%s", diff)
 	}
 }
@@ -51,7 +52,7 @@ func TestSchemaFields(t *testing.T) {
 			AdditionalProperties *bool
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(study.JSONSchema(), &schema); err != nil {
+	if err := json.Unmarshal(studyfile.JSONSchema(), &schema); err != nil {
 		t.Fatal(err)
 	}
 	types := []reflect.Type{
@@ -133,7 +134,7 @@ func TestSchemaTakesCanonicalJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		s, err := study.ParseFile(file)
+		s, err := studyfile.ParseFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +154,7 @@ func TestSchemaTakesCanonicalJSON(t *testing.T) {
 
 func compileSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(study.JSONSchema()))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(studyfile.JSONSchema()))
 	if err != nil {
 		t.Fatal(err)
 	}

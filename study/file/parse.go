@@ -1,4 +1,6 @@
-package study
+// Package file reads study files, in YAML or JSON: it fills the defaults in, and
+// says of everything that is wrong where it is and what would be accepted.
+package file
 
 import (
 	"bytes"
@@ -10,6 +12,9 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
 // MaxSize bounds a study file in bytes.
@@ -38,7 +43,7 @@ func (e *SettingError) message() string {
 	case len(e.Known) == 0:
 		return fmt.Sprintf("unknown setting %q: this algorithm has none", e.Name)
 	default:
-		return fmt.Sprintf("unknown setting %q%s; known are %s", e.Name, didYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
+		return fmt.Sprintf("unknown setting %q%s; known are %s", e.Name, check.DidYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
 	}
 }
 
@@ -68,29 +73,29 @@ func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algo
 func WithFile(name string) Option { return func(o *options) { o.file = name } }
 
 // Parse reads a study file, YAML or JSON, and fills in the defaults. Its error
-// is a *Problems that holds everything that is wrong, each with its place.
-func Parse(data []byte, opts ...Option) (*Study, error) {
+// is a *study.Problems that holds everything that is wrong, each with its place.
+func Parse(data []byte, opts ...Option) (*study.Study, error) {
 	o := options{algorithm: DefaultAlgorithm}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	d := &decoder{report: &report{places: make(map[string]place), keys: make(map[string]place)}}
-	study := &Study{}
+	d := &decoder{Report: check.NewReport()}
+	s := &study.Study{}
 	if root := d.load(data); root != nil {
-		d.decode(root, reflect.ValueOf(study).Elem(), "")
-		d.breakFields()
+		d.decode(root, reflect.ValueOf(s).Elem(), "")
+		d.BreakFields()
 		if root.Kind == yaml.MappingNode && !d.exhausted {
-			study.complete(d.report, &o)
+			complete(s, d.Report, &o)
 		}
 	}
-	if err := d.err(o.file); err != nil {
+	if err := d.Err(o.file); err != nil {
 		return nil, err
 	}
-	return study, nil
+	return s, nil
 }
 
 // ParseFile reads the study file at path, as Parse does.
-func ParseFile(path string, opts ...Option) (*Study, error) {
+func ParseFile(path string, opts ...Option) (*study.Study, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read a study file: %w", err)
@@ -105,9 +110,9 @@ func ParseFile(path string, opts ...Option) (*Study, error) {
 
 // load returns the root of the only document in data, nil after a problem.
 func (d *decoder) load(data []byte) *yaml.Node {
-	start := place{1, 1}
+	start := check.At(1, 1)
 	if len(data) > MaxSize {
-		d.addAt(start, "", "the study file is larger than %d bytes, the most that is read", MaxSize)
+		d.AddAt(start, "", "the study file is larger than %d bytes, the most that is read", MaxSize)
 		return nil
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
@@ -118,7 +123,7 @@ func (d *decoder) load(data []byte) *yaml.Node {
 	var document, next yaml.Node
 	switch err := loader.Load(&document); {
 	case errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0:
-		d.addAt(start, "", "the study file is empty: start with apiVersion: %s and kind: %s", APIVersion, Kind)
+		d.AddAt(start, "", "the study file is empty: start with apiVersion: %s and kind: %s", study.APIVersion, study.Kind)
 		return nil
 	case err != nil:
 		d.syntax(err)
@@ -126,7 +131,7 @@ func (d *decoder) load(data []byte) *yaml.Node {
 	}
 	switch err := loader.Load(&next); {
 	case err == nil:
-		d.addAt(place{next.Line, next.Column}, "", "a second document starts here: a study file holds one study")
+		d.AddAt(check.At(next.Line, next.Column), "", "a second document starts here: a study file holds one study")
 		return nil
 	case !errors.Is(err, io.EOF):
 		d.syntax(err)
@@ -137,13 +142,13 @@ func (d *decoder) load(data []byte) *yaml.Node {
 
 // syntax reports text that is no YAML.
 func (d *decoder) syntax(err error) {
-	at, message := place{1, 1}, err.Error()
+	at, message := check.At(1, 1), err.Error()
 	var located *yaml.LoadError
 	if errors.As(err, &located) {
 		message = located.Message
 		if located.Mark.Line > 0 {
-			at = place{located.Mark.Line, max(located.Mark.Column, 1)}
+			at = check.At(located.Mark.Line, max(located.Mark.Column, 1))
 		}
 	}
-	d.addAt(at, "", "not YAML: %s", message)
+	d.AddAt(at, "", "not YAML: %s", message)
 }

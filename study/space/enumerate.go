@@ -1,6 +1,10 @@
-package study
+package space
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
 
 // maxVisits bounds how many partial points an enumeration looks at.
 const maxVisits = 1 << 20
@@ -10,14 +14,14 @@ const maxVisits = 1 << 20
 // the last parameter's changing fastest. It returns false where there are more,
 // where a float without a step is active somewhere, and where more than a
 // million partial points would have to be looked at.
-func (s *Space) Enumerate(limit int) ([]Point, bool) {
+func (s *Space) Enumerate(limit int) ([]study.Point, bool) {
 	all := make([]int, len(s.params))
 	for i := range all {
 		all[i] = i
 	}
-	var points []Point
+	var points []study.Point
 	w := s.newWalk(all, s.checks, maxVisits)
-	w.visit = func(p Point) bool {
+	w.visit = func(p study.Point) bool {
 		points = append(points, maps.Clone(p))
 		return len(points) <= limit
 	}
@@ -37,13 +41,13 @@ type walk struct {
 	due    [][]*constraint
 	// budget is how many values may still be tried, less for long constraints.
 	budget int
-	point  Point
+	point  study.Point
 	// visit is called with each point, the walk's own, and says whether to go on.
-	visit func(Point) bool
+	visit func(study.Point) bool
 }
 
 func (s *Space) newWalk(params []int, checks []*constraint, budget int) *walk {
-	w := &walk{space: s, params: params, budget: budget, point: make(Point), due: make([][]*constraint, len(params))}
+	w := &walk{space: s, params: params, budget: budget, point: make(study.Point), due: make([][]*constraint, len(params))}
 	for _, c := range checks {
 		last := 0
 		for k, i := range params {

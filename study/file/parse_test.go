@@ -1,4 +1,4 @@
-package study_test
+package file_test
 
 import (
 	"encoding/json"
@@ -12,23 +12,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // knownAlgorithms stands for the registry of optimisers.
-func knownAlgorithms() map[string]study.AlgorithmCheck {
-	return map[string]study.AlgorithmCheck{
+func knownAlgorithms() map[string]file.AlgorithmCheck {
+	return map[string]file.AlgorithmCheck{
 		"random": nil,
 		"hebo":   func(map[string]any) error { return nil },
 		"gp": func(settings map[string]any) error {
 			var errs []error
 			if n, ok := settings["draws"].(int64); ok && n < 1 {
-				errs = append(errs, &study.SettingError{Name: "draws", Message: fmt.Sprintf("%d is not accepted; want at least 1", n)})
+				errs = append(errs, &file.SettingError{Name: "draws", Message: fmt.Sprintf("%d is not accepted; want at least 1", n)})
 			}
 			if f, ok := settings["fantasies"].(string); ok && f != "believer" {
-				errs = append(errs, &study.SettingError{Name: "fantasies", Message: fmt.Sprintf("%q is not accepted; want believer, draws, none", f)})
+				errs = append(errs, &file.SettingError{Name: "fantasies", Message: fmt.Sprintf("%q is not accepted; want believer, draws, none", f)})
 			}
 			if _, ok := settings["fantasis"]; ok {
-				errs = append(errs, &study.SettingError{Name: "fantasis", Known: []string{"draws", "fantasies"}})
+				errs = append(errs, &file.SettingError{Name: "fantasis", Known: []string{"draws", "fantasies"}})
 			}
 			if len(errs) == 0 {
 				return nil
@@ -44,13 +46,13 @@ func TestBadFiles(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no bad files: %v", err)
 	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			want, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".want")
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			want, err := os.ReadFile(strings.TrimSuffix(path, ".yaml") + ".want")
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = study.ParseFile(file, study.WithAlgorithms(knownAlgorithms()), study.WithFile(""))
+			_, err = file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()), file.WithFile(""))
 			var problems *study.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("error %v, want *Problems", err)
@@ -69,9 +71,9 @@ func TestGoodFiles(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no good files: %v", err)
 	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			s, err := study.ParseFile(file, study.WithAlgorithms(knownAlgorithms()))
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			s, err := file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +93,7 @@ func mustRoundTrip(t interface {
 	if err != nil {
 		t.Fatalf("marshal: %v", err)
 	}
-	parsed, err := study.Parse(text)
+	parsed, err := file.Parse(text)
 	if err != nil {
 		t.Fatalf("canonical JSON is refused: %v\n%s", err, text)
 	}
@@ -119,7 +121,7 @@ spec:
 
 // TestDefaults holds what a study file that says no more than it must becomes.
 func TestDefaults(t *testing.T) {
-	got, err := study.Parse([]byte(minimal))
+	got, err := file.Parse([]byte(minimal))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +146,7 @@ func TestDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	other, err := study.Parse([]byte(minimal), study.WithDefaultAlgorithm("random"))
+	other, err := file.Parse([]byte(minimal), file.WithDefaultAlgorithm("random"))
 	if err != nil || other.Spec.Algorithm.Name != "random" {
 		t.Errorf("with another default: %v, %v", other, err)
 	}
@@ -181,7 +183,7 @@ func TestHostileInput(t *testing.T) {
 			"at most 1048576 bytes, aliases included"},
 		"alias circle": {settings("&a [*a]"), "nested at most 100 deep"},
 		"deep":         {settings(strings.Repeat("[", 5000) + strings.Repeat("]", 5000)), "nested at most 100 deep"},
-		"large":        {minimal + strings.Repeat("#", study.MaxSize), "larger than 1048576 bytes"},
+		"large":        {minimal + strings.Repeat("#", file.MaxSize), "larger than 1048576 bytes"},
 		"control":      {"\x00\x01", "not YAML"},
 		"alias key":    {minimal + "? [a]\n: b\n", "a list as a key"},
 		"nothing":      {"", "empty"},
@@ -190,7 +192,7 @@ func TestHostileInput(t *testing.T) {
 		"unknown name": {"a: *b", "unknown anchor"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := study.Parse([]byte(test.input))
+			_, err := file.Parse([]byte(test.input))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
@@ -202,14 +204,14 @@ func TestHostileInput(t *testing.T) {
 // file is an error of its own.
 func TestParseFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "study.yaml")
-	if _, err := study.ParseFile(path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := file.ParseFile(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v, want os.ErrNotExist", err)
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(minimal, "max: 1", "max: -1", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	want := path + ":6:52: spec.parameters[0].max: -1 is below min, 0: the range is empty"
-	if _, err := study.ParseFile(path); err == nil || err.Error() != want {
+	if _, err := file.ParseFile(path); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
@@ -222,8 +224,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
+		for _, path := range files {
+			data, err := os.ReadFile(path)
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -231,13 +233,22 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := study.Parse(data)
+		s, err := file.Parse(data)
 		if err != nil {
 			return
 		}
 		mustRoundTrip(t, s)
-		if _, err := s.Space(); err != nil {
+		if _, err := space.Of(s); err != nil {
 			t.Fatalf("the space of an accepted study does not compile: %v", err)
 		}
 	})
+}
+
+func mustParse(t *testing.T, text string) *study.Study {
+	t.Helper()
+	s, err := file.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

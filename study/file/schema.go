@@ -1,4 +1,4 @@
-package study
+package file
 
 import (
 	"encoding/json"
@@ -8,6 +8,9 @@ import (
 	"strconv"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // durationPattern is what time.ParseDuration reads, without negative ones.
@@ -23,7 +26,7 @@ func JSONSchema() []byte {
 		Mapper:        mapType,
 		LookupComment: func(t reflect.Type, field string) string { return texts[t.Name()+"."+field] },
 	}
-	schema := reflector.Reflect(&Study{})
+	schema := reflector.Reflect(&study.Study{})
 	schema.Title = "Fantasia study"
 	constrain(schema.Definitions)
 	text, err := json.MarshalIndent(schema, "", "  ")
@@ -37,18 +40,18 @@ func JSONSchema() []byte {
 // the rest.
 func mapType(t reflect.Type) *jsonschema.Schema {
 	switch t {
-	case reflect.TypeFor[Duration]():
+	case reflect.TypeFor[study.Duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
-	case reflect.TypeFor[Direction]():
-		return oneOf(Minimize, Maximize)
-	case reflect.TypeFor[Take]():
-		return oneOf(TakeLast, TakeBest)
-	case reflect.TypeFor[Mode]():
-		return oneOf(ModeProcess, ModeStream)
-	case reflect.TypeFor[Type]():
-		return oneOf(Float, Int, Categorical, Ordinal, Bool, Fixed)
-	case reflect.TypeFor[Scale]():
-		return oneOf(Linear, Log, Logit)
+	case reflect.TypeFor[study.Direction]():
+		return oneOf(study.Minimize, study.Maximize)
+	case reflect.TypeFor[study.Take]():
+		return oneOf(study.TakeLast, study.TakeBest)
+	case reflect.TypeFor[study.Mode]():
+		return oneOf(study.ModeProcess, study.ModeStream)
+	case reflect.TypeFor[study.Type]():
+		return oneOf(study.Float, study.Int, study.Categorical, study.Ordinal, study.Bool, study.Fixed)
+	case reflect.TypeFor[study.Scale]():
+		return oneOf(study.Linear, study.Log, study.Logit)
 	default:
 		return nil
 	}
@@ -72,28 +75,28 @@ func constrain(defs jsonschema.Definitions) {
 		}
 		return schema
 	}
-	property("Study", "apiVersion").Const = APIVersion
-	property("Study", "kind").Const = Kind
+	property("Study", "apiVersion").Const = study.APIVersion
+	property("Study", "kind").Const = study.Kind
 	property("Metadata", "name").Pattern = `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`
 	property("Objective", "metric").Pattern = `^[^\s\x00-\x1f\x7f]+$`
-	property("Objective", "take").Default = DefaultTake
+	property("Objective", "take").Default = study.DefaultTake
 	property("Spec", "parameters").MinItems = count(1)
-	property("Spec", "parameters").MaxItems = count(maxParameters)
-	property("Spec", "constraints").MaxItems = count(maxConstraints)
+	property("Spec", "parameters").MaxItems = count(space.MaxParameters)
+	property("Spec", "constraints").MaxItems = count(space.MaxConstraints)
 	property("Spec", "pool").Pattern = `^[A-Za-z0-9_-]{1,63}$`
-	property("Spec", "pool").Default = DefaultPool
-	bound(property("Spec", "parallelism"), 1, maxParallelism).Default = DefaultParallelism
+	property("Spec", "pool").Default = study.DefaultPool
+	bound(property("Spec", "parallelism"), 1, maxParallelism).Default = study.DefaultParallelism
 	property("Algorithm", "name").Default = DefaultAlgorithm
 	property("Algorithm", "seed").Minimum = "0"
-	property("Algorithm", "wait").Default = DefaultWait.String()
-	property("Algorithm", "fallbackAfter").Default = DefaultFallbackAfter.String()
+	property("Algorithm", "wait").Default = study.DefaultWait.String()
+	property("Algorithm", "fallbackAfter").Default = study.DefaultFallbackAfter.String()
 	bound(property("Budget", "maxTrials"), 1, maxTrials)
 	bound(property("Budget", "maxFailedTrials"), 0, maxTrials)
 	property("Trial", "command").MinItems = count(1)
-	property("Trial", "mode").Default = DefaultMode
-	property("Trial", "grace").Default = DefaultGrace.String()
+	property("Trial", "mode").Default = study.DefaultMode
+	property("Trial", "grace").Default = study.DefaultGrace.String()
 	property("Trial", "env").PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}
-	bound(property("Retries", "lost"), 0, maxRetries).Default = DefaultRetriesLost
+	bound(property("Retries", "lost"), 0, maxRetries).Default = study.DefaultRetriesLost
 	bound(property("Retries", "timeout"), 0, maxRetries).Default = 0
 	bound(property("Retries", "failed"), 0, maxRetries).Default = 0
 	defs["Metrics"].OneOf = []*jsonschema.Schema{{Required: []string{"pattern"}}, {Required: []string{"file"}}}
@@ -107,15 +110,15 @@ func constrainParameter(parameter *jsonschema.Schema, property func(of, name str
 	property("Prior", "sd").ExclusiveMinimum = "0"
 	property("Prior", "weights").Items = &jsonschema.Schema{Type: "number", ExclusiveMinimum: "0"}
 	property("Prior", "weights").MinItems = count(2)
-	property("Prior", "weights").MaxItems = count(maxListed)
+	property("Prior", "weights").MaxItems = count(space.MaxListed)
 	property("Parameter", "values").Items = anyScalar()
 	property("Parameter", "values").MinItems = count(2)
-	property("Parameter", "values").MaxItems = count(maxListed)
+	property("Parameter", "values").MaxItems = count(space.MaxListed)
 	property("Parameter", "value").AnyOf = anyScalar().AnyOf
 	property("Parameter", "when").AdditionalProperties = &jsonschema.Schema{
-		Type: "array", Items: anyScalar(), MinItems: count(1), MaxItems: count(maxListed),
+		Type: "array", Items: anyScalar(), MinItems: count(1), MaxItems: count(space.MaxListed),
 	}
-	when := func(required, allowed []string, types ...Type) *jsonschema.Schema {
+	when := func(required, allowed []string, types ...study.Type) *jsonschema.Schema {
 		fields := jsonschema.NewProperties()
 		fields.Set("type", oneOf(types...))
 		then := &jsonschema.Schema{Required: required, Properties: jsonschema.NewProperties()}
@@ -127,10 +130,10 @@ func constrainParameter(parameter *jsonschema.Schema, property func(of, name str
 		return &jsonschema.Schema{If: &jsonschema.Schema{Required: []string{"type"}, Properties: fields}, Then: then}
 	}
 	parameter.AllOf = []*jsonschema.Schema{
-		when([]string{"min", "max"}, []string{"min", "max", "step", "scale", "prior"}, Float, Int),
-		when([]string{"values"}, []string{"values", "prior"}, Categorical, Ordinal),
-		when([]string{"value"}, []string{"value"}, Fixed),
-		when(nil, []string{"prior"}, Bool),
+		when([]string{"min", "max"}, []string{"min", "max", "step", "scale", "prior"}, study.Float, study.Int),
+		when([]string{"values"}, []string{"values", "prior"}, study.Categorical, study.Ordinal),
+		when([]string{"value"}, []string{"value"}, study.Fixed),
+		when(nil, []string{"prior"}, study.Bool),
 	}
 }
 

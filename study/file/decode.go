@@ -1,4 +1,4 @@
-package study
+package file
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
 // Bounds on a study file that aliases cannot get round.
@@ -24,19 +27,19 @@ const (
 // decoder reads nodes of YAML into Go values, by their json tags, and reports
 // whatever does not fit together with its place.
 type decoder struct {
-	*report
+	*check.Report
 	values, depth int
 	bytes, paths  int
 	exhausted     bool
 }
 
 // durationType is the one scalar that is not a kind of its own.
-var durationType = reflect.TypeFor[Duration]()
+var durationType = reflect.TypeFor[study.Duration]()
 
 // decode reads n into v, which holds the field at path.
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
-	at := place{n.Line, n.Column}
-	d.places[path] = at
+	at := check.At(n.Line, n.Column)
+	d.Places[path] = at
 	d.depth++
 	defer func() { d.depth-- }()
 	for n.Kind == yaml.AliasNode {
@@ -61,7 +64,7 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 
 // spend counts the text of a scalar, which is its own or an alias', and of the
 // path that leads to it.
-func (d *decoder) spend(at place, path string, scalar *yaml.Node) {
+func (d *decoder) spend(at check.Place, path string, scalar *yaml.Node) {
 	d.bytes += len(scalar.Value)
 	d.paths += len(path)
 	if d.bytes > maxText || d.paths > maxPaths {
@@ -70,9 +73,9 @@ func (d *decoder) spend(at place, path string, scalar *yaml.Node) {
 }
 
 // exhaust ends the decoding: nothing more is read.
-func (d *decoder) exhaust(at place, path, format string, args ...any) {
+func (d *decoder) exhaust(at check.Place, path, format string, args ...any) {
 	if !d.exhausted {
-		d.addAt(at, path, format, args...)
+		d.AddAt(at, path, format, args...)
 	}
 	d.exhausted = true
 }
@@ -129,7 +132,7 @@ func (d *decoder) is(n *yaml.Node, kind yaml.Kind, path, want string) bool {
 	if n.Kind == kind {
 		return true
 	}
-	d.add(path, "%s where %s must be", describe(n), want)
+	d.Add(path, "%s where %s must be", describe(n), want)
 	return false
 }
 
@@ -157,17 +160,17 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 
 // unknownField reports a key that the struct has no field for.
 func (d *decoder) unknownField(key *yaml.Node, path string, in reflect.Type, names []string) {
-	at := place{key.Line, key.Column}
-	if in == reflect.TypeFor[Spec]() && key.Value == "objectives" {
-		d.addAt(at, path, "objectives is reserved for studies with several objectives, which this version does not have: "+
+	at := check.At(key.Line, key.Column)
+	if in == reflect.TypeFor[study.Spec]() && key.Value == "objectives" {
+		d.AddAt(at, path, "objectives is reserved for studies with several objectives, which this version does not have: "+
 			"write objective, with one metric")
 		return
 	}
 	if key.ShortTag() == "!!merge" {
-		d.addAt(at, path, "merge keys are not supported: write the fields out")
+		d.AddAt(at, path, "merge keys are not supported: write the fields out")
 		return
 	}
-	d.addAt(at, path, "unknown field %q%s; known are %s", key.Value, didYouMean(key.Value, names), strings.Join(names, ", "))
+	d.AddAt(at, path, "unknown field %q%s; known are %s", key.Value, check.DidYouMean(key.Value, names), strings.Join(names, ", "))
 }
 
 // pairs calls each for the pairs of a mapping, and reports keys that come twice
@@ -176,24 +179,24 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 	seen := make(map[string]int)
 	for i := 0; i+1 < len(n.Content) && !d.exhausted; i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		at := place{key.Line, key.Column}
+		at := check.At(key.Line, key.Column)
 		for key.Kind == yaml.AliasNode {
 			key = key.Alias
 		}
 		if key.Kind != yaml.ScalarNode {
-			d.addAt(at, path, "%s as a key: a key is text", describe(key))
+			d.AddAt(at, path, "%s as a key: a key is text", describe(key))
 			continue
 		}
 		if d.spend(at, path, key); d.exhausted {
 			return
 		}
-		field := strings.TrimPrefix(path+quoteKey(key.Value), ".")
+		field := strings.TrimPrefix(path+check.Key(key.Value), ".")
 		if line, ok := seen[key.Value]; ok {
-			d.addAt(at, field, "the key %q is here a second time, after line %d: keep one of them", key.Value, line)
+			d.AddAt(at, field, "the key %q is here a second time, after line %d: keep one of them", key.Value, line)
 			continue
 		}
-		seen[key.Value] = at.line
-		d.keys[field] = at
+		seen[key.Value] = at.Line
+		d.Keys[field] = at
 		each(key, value, field)
 	}
 }
@@ -232,7 +235,7 @@ func (d *decoder) decodeAny(n *yaml.Node, path string) any {
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {
-			d.add(path, "%s is no boolean: write true or false", n.Value)
+			d.Add(path, "%s is no boolean: write true or false", n.Value)
 		}
 		return b
 	case "!!int":

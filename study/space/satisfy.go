@@ -1,4 +1,4 @@
-package study
+package space
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
 // Bounds on the search for a point that meets constraints: of the values that an
@@ -30,19 +33,19 @@ const (
 
 // checkSatisfiable reports constraints that no point meets: each by itself, over
 // points that have all the parameters that it mentions, then all together.
-func (s *Space) checkSatisfiable(r *report, prefix string) {
+func (s *Space) checkSatisfiable(r *check.Report, prefix string) {
 	effort := maxEffort
-	before := r.failed
+	before := r.Failed
 	for i, c := range s.checks {
 		if v := s.search([]*constraint{c}, true, &effort); v > unknown {
-			r.add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: no point meets it%s", c.source, v.evidence(c.names))
+			r.Add(fmt.Sprintf("%sconstraints[%d]", prefix, i), "%q: no point meets it%s", c.source, v.evidence(c.names))
 		}
 	}
-	if len(s.checks) < 2 || r.failed > before {
+	if len(s.checks) < 2 || r.Failed > before {
 		return
 	}
 	if v := s.search(s.checks, false, &effort); v > unknown {
-		r.add(prefix+"constraints", "no point meets all of them together%s", v.evidence(mentioned(s.checks)))
+		r.Add(prefix+"constraints", "no point meets all of them together%s", v.evidence(mentioned(s.checks)))
 	}
 }
 
@@ -74,7 +77,7 @@ func (s *Space) search(checks []*constraint, applied bool, effort *int) verdict 
 	q := &query{space: s, places: places, checks: checks, applied: applied, effort: effort}
 	w := s.newWalk(places, checks, min(maxTried, *effort))
 	hit := false
-	w.visit = func(p Point) bool {
+	w.visit = func(p study.Point) bool {
 		hit = q.score(p) == len(checks)
 		return !hit
 	}
@@ -130,7 +133,7 @@ type query struct {
 }
 
 // score is how many of the constraints the point meets.
-func (q *query) score(p Point) int {
+func (q *query) score(p study.Point) int {
 	n := 0
 	for _, c := range q.checks {
 		*q.effort -= 1 + len(c.source)/100
@@ -142,7 +145,7 @@ func (q *query) score(p Point) int {
 }
 
 // covers reports whether an initial point decides all the query's parameters.
-func (q *query) covers(p Point) bool {
+func (q *query) covers(p study.Point) bool {
 	for _, i := range q.places {
 		if _, ok := p[q.space.params[i].Name]; !ok && q.space.active(p, i) {
 			return false
@@ -152,8 +155,8 @@ func (q *query) covers(p Point) bool {
 }
 
 // point is the point at a place in the unit cube.
-func (q *query) point(u []float64) Point {
-	p := make(Point, len(q.places))
+func (q *query) point(u []float64) study.Point {
+	p := make(study.Point, len(q.places))
 	for k, i := range q.places {
 		if q.space.active(p, i) {
 			p[q.space.params[i].Name] = q.space.params[i].FromUnit(u[k])

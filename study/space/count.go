@@ -1,4 +1,8 @@
-package study
+package space
+
+import (
+	"github.com/fantasia-hpo/fantasia/study"
+)
 
 // maxBranches bounds how many combinations of values count goes through.
 const maxBranches = 1 << 17
@@ -6,7 +10,7 @@ const maxBranches = 1 << 17
 // count returns Size. Parameters that no condition connects multiply; those that
 // conditions connect are counted together, branch by branch.
 func (s *Space) count() (n int, finite bool) {
-	c := counter{space: s, point: make(Point), branches: maxBranches, listed: s.listed()}
+	c := counter{space: s, point: make(study.Point), branches: maxBranches, listed: s.listed()}
 	total := 1.0
 	for _, group := range s.groups() {
 		c.parents, c.leaves = c.parents[:0], c.leaves[:0]
@@ -18,7 +22,7 @@ func (s *Space) count() (n int, finite bool) {
 			}
 		}
 		total *= c.from(0)
-		if !(total <= maxExact) || c.branches < 0 {
+		if !(total <= study.MaxExact) || c.branches < 0 {
 			return 0, false
 		}
 	}
@@ -61,7 +65,7 @@ type counter struct {
 	// parents are the group's parameters that conditions look at, leaves the rest.
 	parents, leaves []int
 	listed          [][]any
-	point           Point
+	point           study.Point
 	branches        int
 }
 
@@ -71,7 +75,7 @@ func (s *Space) listed() [][]any {
 	for _, conds := range s.conds {
 		for _, c := range conds {
 			for _, v := range c.values {
-				if !contains(listed[c.parent], v) {
+				if !study.Contains(listed[c.parent], v) {
 					listed[c.parent] = append(listed[c.parent], v)
 				}
 			}
@@ -119,7 +123,7 @@ func (c *counter) leafProduct() float64 {
 		}
 		n, finite := c.space.params[i].Cardinality()
 		if !finite {
-			return 2 * maxExact
+			return 2 * study.MaxExact
 		}
 		total *= float64(n)
 	}

@@ -1,17 +1,20 @@
-package study
+package space
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
 // arrange checks the conditions, as far as the parameters that they look at are
 // sound, and puts the parameters into an order in which each comes after those
 // that its When names.
-func (s *Space) arrange(r *report, path string, params []Parameter, sound []bool) {
-	if len(params) > maxParameters {
+func (s *Space) arrange(r *check.Report, path string, params []study.Parameter, sound []bool) {
+	if len(params) > MaxParameters {
 		return
 	}
 	files := make(map[string]int, len(params))
@@ -19,17 +22,17 @@ func (s *Space) arrange(r *report, path string, params []Parameter, sound []bool
 	for i, p := range params {
 		files[p.Name], names[i] = i, p.Name
 	}
-	before := r.failed
+	before := r.Failed
 	if slices.Contains(names, "") {
 		return // it may be any that a condition looks at
 	}
 	for i := range params {
 		checkWhen(r, fmt.Sprintf("%s[%d].when", path, i), &params[i], params, sound, files, names)
 	}
-	if r.failed > before {
+	if r.Failed > before {
 		return
 	}
-	a := arranger{report: r, path: path, params: params, files: files, state: make([]visitState, len(params))}
+	a := arranger{Report: r, path: path, params: params, files: files, state: make([]visitState, len(params))}
 	for i := range params {
 		if a.state[i] == unvisited {
 			a.visit(i)
@@ -50,33 +53,33 @@ func (s *Space) arrange(r *report, path string, params []Parameter, sound []bool
 
 // checkWhen checks that a parameter's conditions name other parameters and
 // values that these take, and brings the values to their types.
-func checkWhen(r *report, path string, p *Parameter, params []Parameter, sound []bool, files map[string]int, names []string) {
+func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.Parameter, sound []bool, files map[string]int, names []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
-		at := path + quoteKey(name)
+		at := path + check.Key(name)
 		i, ok := files[name]
 		switch {
 		case !ok:
-			r.addKey(at, "there is no parameter %q%s", name, didYouMean(name, names))
+			r.AddKey(at, "there is no parameter %q%s", name, check.DidYouMean(name, names))
 			continue
 		case name == p.Name:
-			r.addKey(at, "%q cannot depend on itself", name)
+			r.AddKey(at, "%q cannot depend on itself", name)
 			continue
-		case params[i].Type == Float:
-			r.addKey(at, "%q is a float: a condition looks at an int, categorical, ordinal, bool or fixed parameter", name)
+		case params[i].Type == study.Float:
+			r.AddKey(at, "%q is a float: a condition looks at an int, categorical, ordinal, bool or fixed parameter", name)
 			continue
 		case len(p.When[name]) == 0:
-			r.add(at, "there is no value: list those of %s for which %s is active", name, p.Name)
+			r.Add(at, "there is no value: list those of %s for which %s is active", name, p.Name)
 			continue
-		case len(p.When[name]) > maxListed:
-			r.add(at, "%d values are more than the most that are accepted, %d", len(p.When[name]), maxListed)
+		case len(p.When[name]) > MaxListed:
+			r.Add(at, "%d values are more than the most that are accepted, %d", len(p.When[name]), MaxListed)
 			continue
 		case !sound[i]:
 			continue
 		}
 		for j, v := range p.When[name] {
-			value, err := params[i].convert(v)
+			value, err := params[i].Convert(v)
 			if err != nil {
-				r.add(fmt.Sprintf("%s[%d]", at, j), "%s is no value of %s: %s", show(v), name, params[i].accepts())
+				r.Add(fmt.Sprintf("%s[%d]", at, j), "%s is no value of %s: %s", study.Quote(v), name, params[i].Accepts())
 				continue
 			}
 			p.When[name][j] = value
@@ -86,9 +89,9 @@ func checkWhen(r *report, path string, p *Parameter, params []Parameter, sound [
 
 // arranger walks the parameters depth first.
 type arranger struct {
-	*report
+	*check.Report
 	path   string
-	params []Parameter
+	params []study.Parameter
 	files  map[string]int
 	state  []visitState
 	trail  []int
@@ -132,6 +135,6 @@ func (a *arranger) reportCycle(i, parent int) {
 		names = append(names, a.params[on].Name)
 	}
 	names = append(names, a.params[parent].Name)
-	a.add(fmt.Sprintf("%s[%d].when%s", a.path, i, quoteKey(a.params[parent].Name)),
+	a.Add(fmt.Sprintf("%s[%d].when%s", a.path, i, check.Key(a.params[parent].Name)),
 		"the conditions go in a circle: %s", strings.Join(names, " needs "))
 }

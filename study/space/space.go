@@ -1,20 +1,25 @@
-package study
+// Package space compiles the search space of a study: which parameters are active
+// at a point, which points meet the constraints, and how many points there are.
+package space
 
 import (
 	"maps"
 	"slices"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
 // Space is a compiled search space: parameters in dependency order, conditions
 // and constraints ready to evaluate. It is immutable and safe for concurrent use.
 type Space struct {
-	params []Parameter
+	params []study.Parameter
 	// order is the names of params, index their places, conds their conditions.
 	order   []string
 	index   map[string]int
 	conds   [][]condition
 	checks  []*constraint
-	initial []Point
+	initial []study.Point
 	size    int
 	finite  bool
 }
@@ -26,29 +31,29 @@ type condition struct {
 	values []any
 }
 
-// NewSpace compiles a search space, as a study file gives it. Its error is a
-// *Problems that holds all that is wrong, with paths from "parameters",
+// New compiles a search space, as a study file gives it. Its error is a
+// *study.Problems that holds all that is wrong, with paths from "parameters",
 // "constraints" and "initial" on.
-func NewSpace(params []Parameter, constraints []string, initial []map[string]any) (*Space, error) {
-	r := &report{}
-	space := compileSpace(r, "", &Spec{
+func New(params []study.Parameter, constraints []string, initial []map[string]any) (*Space, error) {
+	r := &check.Report{}
+	space := Compile(r, "", &study.Spec{
 		Parameters:  cloneParameters(params),
 		Constraints: constraints,
 		Initial:     slices.Clone(initial),
 	})
-	if err := r.err(""); err != nil {
+	if err := r.Err(""); err != nil {
 		return nil, err
 	}
 	return space, nil
 }
 
-// Space compiles the study's search space.
-func (s *Study) Space() (*Space, error) {
-	return NewSpace(s.Spec.Parameters, s.Spec.Constraints, s.Spec.Initial)
+// Of compiles the study's search space.
+func Of(s *study.Study) (*Space, error) {
+	return New(s.Spec.Parameters, s.Spec.Constraints, s.Spec.Initial)
 }
 
-// cloneParameters copies all of the parameters that compileSpace fills in.
-func cloneParameters(params []Parameter) []Parameter {
+// cloneParameters copies all of the parameters that Compile fills in.
+func cloneParameters(params []study.Parameter) []study.Parameter {
 	params = slices.Clone(params)
 	for i := range params {
 		p := &params[i]
@@ -60,22 +65,22 @@ func cloneParameters(params []Parameter) []Parameter {
 	return params
 }
 
-// compileSpace checks the space of spec and compiles it, nil if a problem stands
+// Compile checks the space of spec and compiles it, nil if a problem stands
 // in the way. It fills the defaults in to the spec's parameters and brings the
 // values of parameters and initial points to their types. Paths of problems
 // start with prefix.
-func compileSpace(r *report, prefix string, spec *Spec) *Space {
-	before := r.failed
+func Compile(r *check.Report, prefix string, spec *study.Spec) *Space {
+	before := r.Failed
 	sound := checkParameters(r, prefix+"parameters", spec.Parameters)
 	s := &Space{index: make(map[string]int)}
 	s.arrange(r, prefix+"parameters", spec.Parameters, sound)
 	s.compileConstraints(r, prefix+"constraints", spec.Constraints, spec.Parameters, sound)
-	if r.failed > before {
+	if r.Failed > before {
 		return nil
 	}
 	s.size, s.finite = s.count()
 	s.compileInitial(r, prefix+"initial", spec.Initial)
-	if r.failed == before {
+	if r.Failed == before {
 		s.checkSatisfiable(r, prefix)
 	}
 	return s
@@ -84,13 +89,13 @@ func compileSpace(r *report, prefix string, spec *Spec) *Space {
 // Parameters returns the parameters with their defaults filled in, each after
 // those that its When names, otherwise in the study file's order. The slice is
 // the space's own: do not change it.
-func (s *Space) Parameters() []Parameter { return s.params }
+func (s *Space) Parameters() []study.Parameter { return s.params }
 
 // Parameter returns the parameter of that name.
-func (s *Space) Parameter(name string) (Parameter, bool) {
+func (s *Space) Parameter(name string) (study.Parameter, bool) {
 	i, ok := s.index[name]
 	if !ok {
-		return Parameter{}, false
+		return study.Parameter{}, false
 	}
 	return s.params[i], true
 }
@@ -99,21 +104,21 @@ func (s *Space) Parameter(name string) (Parameter, bool) {
 // partial: what is missing is for the optimiser to sample. Fixed parameters that
 // are sure to be active are filled in. The points are the space's own: do not
 // change them.
-func (s *Space) Initial() []Point { return s.initial }
+func (s *Space) Initial() []study.Point { return s.initial }
 
 // Active reports whether the parameter of that name is active, given the point's
 // other values: whether each parameter that its When names is active and has one
 // of the listed values. It is false for a name that the space does not have.
-func (s *Space) Active(p Point, name string) bool {
+func (s *Space) Active(p study.Point, name string) bool {
 	i, ok := s.index[name]
 	return ok && s.active(p, i)
 }
 
 // active is Active by place. It ends because no When leads back to itself.
-func (s *Space) active(p Point, i int) bool {
+func (s *Space) active(p study.Point, i int) bool {
 	for _, c := range s.conds[i] {
 		value, ok := p[s.params[c.parent].Name]
-		if !ok || !contains(c.values, value) || !s.active(p, c.parent) {
+		if !ok || !study.Contains(c.values, value) || !s.active(p, c.parent) {
 			return false
 		}
 	}
@@ -123,7 +128,7 @@ func (s *Space) active(p Point, i int) bool {
 // Feasible reports whether the point satisfies every constraint. A constraint
 // that names a parameter without a value in the point (an inactive one, or one
 // that a partial point leaves open) holds.
-func (s *Space) Feasible(p Point) bool {
+func (s *Space) Feasible(p study.Point) bool {
 	for _, c := range s.checks {
 		if !c.holds(p) {
 			return false

@@ -1,13 +1,15 @@
-package study
+// Package check collects what is wrong with a study, with the place of each
+// problem in its file, and has the small helpers of whoever checks a part of it.
+package check
 
 import (
 	"fmt"
 	"strings"
 )
 
-// didYouMean is ` (did you mean "x"?)` for the candidate that is nearest to the
+// DidYouMean is ` (did you mean "x"?)` for the candidate that is nearest to the
 // word, and nothing where none is near.
-func didYouMean(word string, candidates []string) string {
+func DidYouMean(word string, candidates []string) string {
 	best, distance := "", len(word)/3+2
 	for _, candidate := range candidates {
 		if d := editDistance(strings.ToLower(word), strings.ToLower(candidate)); d < distance {
@@ -43,3 +45,9 @@ func editDistance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// IsLetter reports whether c is one of a to z and A to Z.
+func IsLetter(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// IsDigit reports whether c is one of 0 to 9.
+func IsDigit(c rune) bool { return c >= '0' && c <= '9' }

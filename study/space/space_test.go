@@ -1,4 +1,4 @@
-package study_test
+package space_test
 
 import (
 	"encoding/json"
@@ -14,12 +14,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/studytest"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
+var ptr, numeric, drawNumeric = studytest.Ptr, studytest.Numeric, studytest.DrawNumeric
+
 // tree is a space with conditions two deep, and a constraint.
-func tree(t *testing.T) *study.Space {
+func tree(t *testing.T) *space.Space {
 	t.Helper()
-	space, err := study.NewSpace([]study.Parameter{
+	compiled, err := space.New([]study.Parameter{
 		{Name: "pad", Type: study.Bool, When: map[string][]any{"crop": {3, 4}}}, // before what it needs
 		{Name: "augment", Type: study.Bool},
 		{Name: "crop", Type: study.Int, Min: ptr(1), Max: ptr(4), When: map[string][]any{"augment": {true}}},
@@ -29,29 +33,29 @@ func tree(t *testing.T) *study.Space {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return space
+	return compiled
 }
 
 func TestParametersOrder(t *testing.T) {
-	space := tree(t)
+	compiled := tree(t)
 	var names []string
-	for _, p := range space.Parameters() {
+	for _, p := range compiled.Parameters() {
 		names = append(names, p.Name)
 	}
 	if diff := cmp.Diff([]string{"augment", "crop", "pad", "width", "epochs"}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	crop, ok := space.Parameter("crop")
+	crop, ok := compiled.Parameter("crop")
 	if !ok || crop.Scale != study.Linear {
 		t.Errorf("crop is %v, %v", crop, ok)
 	}
-	if _, ok := space.Parameter("none"); ok {
+	if _, ok := compiled.Parameter("none"); ok {
 		t.Error("there is a parameter none")
 	}
 }
 
 func TestActive(t *testing.T) {
-	space := tree(t)
+	compiled := tree(t)
 	for _, test := range []struct {
 		point study.Point
 		name  string
@@ -66,14 +70,14 @@ func TestActive(t *testing.T) {
 		{study.Point{"augment": false, "crop": int64(3)}, "pad", false},
 		{study.Point{}, "none", false},
 	} {
-		if got := space.Active(test.point, test.name); got != test.want {
+		if got := compiled.Active(test.point, test.name); got != test.want {
 			t.Errorf("Active(%v, %s) = %v", test.point, test.name, got)
 		}
 	}
 }
 
 func TestCheck(t *testing.T) {
-	space := tree(t)
+	compiled := tree(t)
 	point := func(changes study.Point) study.Point {
 		p := study.Point{"augment": true, "crop": int64(3), "pad": true, "width": int64(32), "epochs": int64(10)}
 		for name, value := range changes {
@@ -103,7 +107,7 @@ func TestCheck(t *testing.T) {
 		"constraint":        {point(study.Point{"width": 64.0}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := space.Check(test.point); (err == nil) != test.ok || err != nil && !errors.Is(err, study.ErrNotInSpace) {
+			if err := compiled.Check(test.point); (err == nil) != test.ok || err != nil && !errors.Is(err, space.ErrNotInSpace) {
 				t.Errorf("Check(%v) = %v", test.point, err)
 			}
 		})
@@ -111,7 +115,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestNormalize(t *testing.T) {
-	space, err := study.NewSpace([]study.Parameter{
+	compiled, err := space.New([]study.Parameter{
 		{Name: "x", Type: study.Float, Min: ptr(0), Max: ptr(2)},
 		{Name: "s", Type: study.Float, Min: ptr(0), Max: ptr(1), Step: ptr(0.1)},
 		{Name: "n", Type: study.Int, Min: ptr(0), Max: ptr(9)},
@@ -143,8 +147,8 @@ func TestNormalize(t *testing.T) {
 		"list":          {map[string]any{"x": []any{}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := space.Normalize(test.raw)
-			if (err == nil) != (test.want != nil) || err != nil && !errors.Is(err, study.ErrNotInSpace) {
+			got, err := compiled.Normalize(test.raw)
+			if (err == nil) != (test.want != nil) || err != nil && !errors.Is(err, space.ErrNotInSpace) {
 				t.Fatalf("error %v", err)
 			}
 			if diff := cmp.Diff(study.Point(test.want), got); diff != "" {
@@ -160,23 +164,23 @@ func TestNormalize(t *testing.T) {
 // TestKey holds that keys tell points apart, and are the same whatever the order
 // in which a point was made.
 func TestKey(t *testing.T) {
-	space := tree(t)
+	compiled := tree(t)
 	a := study.Point{"width": 64.0, "augment": false, "epochs": int64(10)}
-	if got, want := space.Key(a), `{"augment":false,"width":64.0,"epochs":10}`; got != want {
+	if got, want := compiled.Key(a), `{"augment":false,"width":64.0,"epochs":10}`; got != want {
 		t.Errorf("Key = %s, want %s", got, want)
 	}
-	points, ok := space.Enumerate(1000)
+	points, ok := compiled.Enumerate(1000)
 	if !ok {
 		t.Fatal("the tree is not enumerated")
 	}
 	keys := make(map[string]bool)
 	for _, p := range points {
-		keys[space.Key(p)] = true
+		keys[compiled.Key(p)] = true
 	}
 	if len(keys) != len(points) {
 		t.Errorf("%d keys of %d points", len(keys), len(points))
 	}
-	if space.Key(study.Point{"width": math.NaN()}) == "" {
+	if compiled.Key(study.Point{"width": math.NaN()}) == "" {
 		t.Error("no key for what is no point")
 	}
 }
@@ -186,20 +190,20 @@ func TestKey(t *testing.T) {
 // 12 = 21. crop*width <= 128 leaves 3 without; with crop 1 all 3, 2 of crop 2,
 // 1 width times 2 pads of crop 3 and of crop 4: 3 + 3 + 2 + 2 + 2 = 12.
 func TestSizeAndEnumerate(t *testing.T) {
-	space := tree(t)
-	if n, finite := space.Size(); n != 21 || !finite {
+	compiled := tree(t)
+	if n, finite := compiled.Size(); n != 21 || !finite {
 		t.Errorf("Size() = %d, %v, want 21", n, finite)
 	}
-	points, ok := space.Enumerate(12)
+	points, ok := compiled.Enumerate(12)
 	if !ok || len(points) != 12 {
 		t.Fatalf("Enumerate(12) = %d points, %v", len(points), ok)
 	}
 	for _, p := range points {
-		if err := space.Check(p); err != nil {
+		if err := compiled.Check(p); err != nil {
 			t.Errorf("%v: %v", p, err)
 		}
 	}
-	if _, ok := space.Enumerate(11); ok {
+	if _, ok := compiled.Enumerate(11); ok {
 		t.Error("Enumerate(11) holds 12 points")
 	}
 }
@@ -222,21 +226,21 @@ func TestSizeOfLargeSpaces(t *testing.T) {
 		"wide":      wide,
 		"entangled": entangled,
 	} {
-		space, err := study.NewSpace(params, nil, nil)
+		compiled, err := space.New(params, nil, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if n, finite := space.Size(); finite {
+		if n, finite := compiled.Size(); finite {
 			t.Errorf("%s: Size() = %d", name, n)
 		}
-		if _, ok := space.Enumerate(1000); ok {
+		if _, ok := compiled.Enumerate(1000); ok {
 			t.Errorf("%s is enumerated", name)
 		}
 	}
 }
 
 // drawSpace draws a small finite space with conditions on earlier parameters.
-func drawSpace(t *rapid.T) *study.Space {
+func drawSpace(t *rapid.T) *space.Space {
 	n := rapid.IntRange(1, 5).Draw(t, "parameters")
 	params := make([]study.Parameter, n)
 	for i := range params {
@@ -271,11 +275,11 @@ func drawSpace(t *rapid.T) *study.Space {
 		}
 		params[i] = p
 	}
-	space, err := study.NewSpace(params, nil, nil)
+	compiled, err := space.New(params, nil, nil)
 	if err != nil {
 		t.Fatalf("%v: %v", params, err)
 	}
-	return space
+	return compiled
 }
 
 func cardinality(p study.Parameter) int {
@@ -283,21 +287,21 @@ func cardinality(p study.Parameter) int {
 	return n
 }
 
-// TestSpaceProperties holds, for any small space, Enumerate and Size to all
+// TestSpaceProperties holds, for any small compiled, Enumerate and Size to all
 // assignments of values that Check takes, and Normalize to the identity on them.
 func TestSpaceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		space := drawSpace(t)
+		compiled := drawSpace(t)
 		var want []string
 		var try func(i int, p study.Point)
 		try = func(i int, p study.Point) {
-			if i == len(space.Parameters()) {
-				if space.Check(p) == nil {
-					want = append(want, space.Key(p))
+			if i == len(compiled.Parameters()) {
+				if compiled.Check(p) == nil {
+					want = append(want, compiled.Key(p))
 				}
 				return
 			}
-			param := space.Parameters()[i]
+			param := compiled.Parameters()[i]
 			try(i+1, p)
 			for k := range cardinality(param) {
 				q := maps.Clone(p)
@@ -306,15 +310,15 @@ func TestSpaceProperties(t *testing.T) {
 			}
 		}
 		try(0, study.Point{})
-		points, ok := space.Enumerate(len(want))
+		points, ok := compiled.Enumerate(len(want))
 		if !ok {
 			t.Fatalf("%d points are not enumerated", len(want))
 		}
 		var got []string
 		for _, p := range points {
-			got = append(got, space.Key(p))
-			again, err := space.Normalize(p)
-			if err != nil || space.Key(again) != space.Key(p) {
+			got = append(got, compiled.Key(p))
+			again, err := compiled.Normalize(p)
+			if err != nil || compiled.Key(again) != compiled.Key(p) {
 				t.Fatalf("Normalize(%v) = %v, %v", p, again, err)
 			}
 		}
@@ -323,7 +327,7 @@ func TestSpaceProperties(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("points (-want +got):\n%s", diff)
 		}
-		if n, finite := space.Size(); !finite || n != len(want) {
+		if n, finite := compiled.Size(); !finite || n != len(want) {
 			t.Fatalf("Size() = %d, %v, want %d", n, finite, len(want))
 		}
 	})
@@ -357,12 +361,12 @@ func TestConstraints(t *testing.T) {
 		"m > 0.9 && x > 9":                     true,
 		"(x - 2.5) / (x - 2.5) <= 1 || x == 1": false, // 0/0 is not met
 	} {
-		space, err := study.NewSpace(params, []string{source}, nil)
+		compiled, err := space.New(params, []string{source}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		if got := space.Feasible(point); got != want {
+		if got := compiled.Feasible(point); got != want {
 			t.Errorf("%s: %v at %v", source, got, point)
 		}
 	}
@@ -394,7 +398,7 @@ func TestSatisfiable(t *testing.T) {
 		"three in a circle": {[]string{"a < b", "b < c", "c < a + 1"}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := study.NewSpace(params, test.constraints, test.initial); (err == nil) != test.ok {
+			if _, err := space.New(params, test.constraints, test.initial); (err == nil) != test.ok {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -410,7 +414,7 @@ func TestNewSpaceLeavesItsInput(t *testing.T) {
 		}, []map[string]any{{"c": 1.0}}
 	}
 	params, initial := make()
-	space, err := study.NewSpace(params, nil, initial)
+	compiled, err := space.New(params, nil, initial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,15 +425,15 @@ func TestNewSpaceLeavesItsInput(t *testing.T) {
 	if diff := cmp.Diff(wantInitial, initial); diff != "" {
 		t.Errorf("initial (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]study.Point{{"c": int64(1)}}, space.Initial()); diff != "" {
+	if diff := cmp.Diff([]study.Point{{"c": int64(1)}}, compiled.Initial()); diff != "" {
 		t.Errorf("Initial() (-want +got):\n%s", diff)
 	}
 }
 
 // TestNewSpaceProblems holds that a space without a file has paths but no places.
 func TestNewSpaceProblems(t *testing.T) {
-	_, err := study.NewSpace(nil, nil, nil)
-	_, taken := study.NewSpace([]study.Parameter{{Name: "int", Type: study.Int, Min: ptr(0), Max: ptr(5)}}, []string{"int > 3"}, nil)
+	_, err := space.New(nil, nil, nil)
+	_, taken := space.New([]study.Parameter{{Name: "int", Type: study.Int, Min: ptr(0), Max: ptr(5)}}, []string{"int > 3"}, nil)
 	if taken == nil || !strings.Contains(taken.Error(), "type(int)") {
 		t.Errorf("a parameter that CEL takes for a type: %v", taken)
 	}
