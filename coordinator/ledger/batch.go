@@ -90,7 +90,7 @@ func (b *Batch) PutCurve(id string, c *curve.Change) {
 	}
 }
 
-// cut has nothing left of a curve from a key on, but for what is put later.
+// cut deletes a curve from a key on, except for what is put later.
 func (b *Batch) cut(dir, from string) {
 	if b.ends == nil {
 		b.ends = map[string]string{}
@@ -123,7 +123,7 @@ func (b *Batch) Forget(id string) {
 // larger than a transaction.
 func (b *Batch) Err() error { return b.err }
 
-// Add adds the records and cursors of another batch, which deletes no study.
+// Add adds the records and cursors of another batch, which must not delete a study.
 func (b *Batch) Add(other *Batch) {
 	for dir, from := range other.ends {
 		if !b.deleted[studyOf(dir)] {
@@ -155,7 +155,7 @@ func studyOf(key string) string {
 // Len returns the number of operations in the batch.
 func (b *Batch) Len() int { return len(b.ops) + len(b.ends) + len(b.cursors) }
 
-// Bytes returns about how much the batch stores.
+// Bytes returns about how many bytes the batch stores.
 func (b *Batch) Bytes() int { return b.bytes }
 
 // Full reports whether the batch fills a transaction and should be committed. A batch
