@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -488,7 +487,7 @@ func TestMeasurementsArriveInOrder(t *testing.T) {
 
 // Of what waits, the last report of each metric is never dropped.
 func TestThinningKeepsEachMetricsLast(t *testing.T) {
-	m := newMeasurer(t.Context(), &sync.WaitGroup{}, nil, slog.New(slog.DiscardHandler))
+	m := newMeasurer(&run{measuring: t.Context(), options: Options{Logger: slog.New(slog.DiscardHandler)}})
 	m.done = make(chan struct{}) // nothing is published
 	for step := range int64(1000) {
 		metrics := map[string]float64{"often": 1}
