@@ -10,6 +10,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -69,6 +70,12 @@ type LogPart struct {
 	Data    []byte
 }
 
+// Measurements are what one attempt of a trial has reported, by metric and step.
+type Measurements struct {
+	Trial, Attempt int
+	Series         []curve.Series
+}
+
 // Backend is what the API serves. A study is given by its name or its id. The
 // methods are safe for concurrent use and return when their context ends; the
 // records that they return are the caller's to read, not to change.
@@ -105,6 +112,15 @@ type Backend interface {
 	// TailLogs yields the end of what a trial's program wrote: ErrNotFound where there
 	// is no log, ErrUnavailable where its worker does not answer.
 	TailLogs(ctx context.Context, study string, number int, o LogTail) iter.Seq2[LogPart, error]
+
+	// Measurements returns the curve of a trial; without any series where its
+	// program has reported nothing.
+	Measurements(ctx context.Context, study string, number int) (Measurements, error)
+	// WatchMeasurements yields measurements as they are stored, after those that are
+	// stored already where existing is set. Some can come again. It ends once ended
+	// is closed and what is stored by then has been delivered, with an error, or when
+	// ctx ends.
+	WatchMeasurements(ctx context.Context, study string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error]
 
 	// Workers returns the workers that the leader knows, in any order. Only the
 	// leader is asked, where there are several replicas.

@@ -85,6 +85,7 @@ func readOnly(procedure string) bool {
 		fantasiav1connect.StudyServiceListTrialsProcedure,
 		fantasiav1connect.StudyServiceWatchTrialsProcedure,
 		fantasiav1connect.StudyServiceTailTrialLogsProcedure,
+		fantasiav1connect.StudyServiceListMeasurementsProcedure,
 		fantasiav1connect.StudyServiceListWorkersProcedure:
 		return true
 	default:
@@ -234,6 +235,22 @@ func (b guarded) TailLogs(ctx context.Context, nameOrID string, number int, o Lo
 		return fails[LogPart](err)
 	}
 	return b.Backend.TailLogs(ctx, nameOrID, number, o)
+}
+
+// Measurements implements Backend.
+func (b guarded) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Measurements{}, err
+	}
+	return b.Backend.Measurements(ctx, nameOrID, number)
+}
+
+// WatchMeasurements implements Backend.
+func (b guarded) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return fails[Measurements](err)
+	}
+	return b.Backend.WatchMeasurements(ctx, nameOrID, existing, ended)
 }
 
 // fails is a sequence of nothing but an error.

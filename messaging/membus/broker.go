@@ -93,14 +93,13 @@ type Broker struct {
 	queue   []*queued
 	claims  *journal
 	results *journal
-	metrics map[string][]message
+	metrics *journal
 	claimed map[string]time.Time // the ids of stored claims, and since when
 	dead    []DeadLetter
 
-	heartbeats   map[*subscription[messaging.Heartbeat]]bool
-	measurements map[*subscription[messaging.Measurement]]bool
-	controls     map[*subscription[messaging.Control]]string // of which worker
-	logs         map[*subscription[messaging.LogPart]]string // of which worker
+	heartbeats map[*subscription[messaging.Heartbeat]]bool
+	controls   map[*subscription[messaging.Control]]string // of which worker
+	logs       map[*subscription[messaging.LogPart]]string // of which worker
 }
 
 // New returns an empty broker.
@@ -112,17 +111,16 @@ func New(o Options) *Broker {
 		o.MaxDeliver = 20
 	}
 	return &Broker{
-		opts:         o,
-		changed:      make(chan struct{}),
-		pools:        map[string]bool{},
-		claims:       newJournal(time.Time{}),
-		results:      newJournal(time.Time{}),
-		metrics:      map[string][]message{},
-		claimed:      map[string]time.Time{},
-		heartbeats:   map[*subscription[messaging.Heartbeat]]bool{},
-		measurements: map[*subscription[messaging.Measurement]]bool{},
-		controls:     map[*subscription[messaging.Control]]string{},
-		logs:         map[*subscription[messaging.LogPart]]string{},
+		opts:       o,
+		changed:    make(chan struct{}),
+		pools:      map[string]bool{},
+		claims:     newJournal(time.Time{}),
+		results:    newJournal(time.Time{}),
+		metrics:    newJournal(time.Time{}),
+		claimed:    map[string]time.Time{},
+		heartbeats: map[*subscription[messaging.Heartbeat]]bool{},
+		controls:   map[*subscription[messaging.Control]]string{},
+		logs:       map[*subscription[messaging.LogPart]]string{},
 	}
 }
 
@@ -142,6 +140,8 @@ func (b *Broker) Recreate(s messaging.Stream) {
 		b.claimed = map[string]time.Time{}
 	case messaging.StreamResult:
 		b.results = newJournal(b.results.created)
+	case messaging.StreamMetric:
+		b.metrics = newJournal(b.metrics.created)
 	}
 	b.wake()
 }
@@ -186,7 +186,7 @@ func (b *Broker) Inject(subject string, raw []byte) bool {
 	case messaging.KindResult:
 		b.results.replace(m)
 	case messaging.KindMetric:
-		b.measure(m)
+		b.metrics.append(m)
 	default:
 		return false
 	}
@@ -220,6 +220,8 @@ func (b *Broker) journal(s messaging.Stream) *journal {
 		return b.claims
 	case messaging.StreamResult:
 		return b.results
+	case messaging.StreamMetric:
+		return b.metrics
 	default:
 		return nil
 	}
