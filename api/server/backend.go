@@ -51,6 +51,12 @@ type Worker struct {
 	Seen      time.Time
 }
 
+// Measurements are what one attempt of a trial has reported, by metric and step.
+type Measurements struct {
+	Trial, Attempt int
+	Series         []curve.Series
+}
+
 // LogTail says what to read of a trial's log.
 type LogTail struct {
 	// Attempt is the attempt's number; 0 is the last one that a worker took.
@@ -68,12 +74,6 @@ type LogPart struct {
 	Attempt int
 	Stream  messaging.LogStream
 	Data    []byte
-}
-
-// Measurements are what one attempt of a trial has reported, by metric and step.
-type Measurements struct {
-	Trial, Attempt int
-	Series         []curve.Series
 }
 
 // Backend is what the API serves. A study is given by its name or its id. The
@@ -109,10 +109,6 @@ type Backend interface {
 	// last change, when the study is deleted, with an error, or when ctx ends.
 	WatchTrials(ctx context.Context, study string, existing bool) iter.Seq2[record.Trial, error]
 
-	// TailLogs yields the end of what a trial's program wrote: ErrNotFound where there
-	// is no log, ErrUnavailable where its worker does not answer.
-	TailLogs(ctx context.Context, study string, number int, o LogTail) iter.Seq2[LogPart, error]
-
 	// Measurements returns the curve of a trial; without any series where its
 	// program has reported nothing.
 	Measurements(ctx context.Context, study string, number int) (Measurements, error)
@@ -121,6 +117,10 @@ type Backend interface {
 	// is closed and what is stored by then has been delivered, with an error, or when
 	// ctx ends.
 	WatchMeasurements(ctx context.Context, study string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error]
+
+	// TailLogs yields the end of what a trial's program wrote: ErrNotFound where there
+	// is no log, ErrUnavailable where its worker does not answer.
+	TailLogs(ctx context.Context, study string, number int, o LogTail) iter.Seq2[LogPart, error]
 
 	// Workers returns the workers that the leader knows, in any order. Only the
 	// leader is asked, where there are several replicas.

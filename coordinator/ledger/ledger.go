@@ -107,7 +107,7 @@ func New(client *clientv3.Client, o Options) *Ledger {
 	return &Ledger{client: client, o: o}
 }
 
-// Endpoints are the addresses of etcd.
+// Endpoints returns the addresses of etcd.
 func (l *Ledger) Endpoints() []string { return l.client.Endpoints() }
 
 // LeaderKey returns the key for which a shard's candidates compete.

@@ -102,7 +102,7 @@ func (c *capture) finish() error {
 	return errors.Join(c.stdout.close(), c.stderr.close())
 }
 
-// ends is where the logs end now.
+// ends returns where the logs end now.
 func (c *capture) ends() map[messaging.LogStream]int64 {
 	return map[messaging.LogStream]int64{messaging.LogStdout: c.stdout.at.Load(), messaging.LogStderr: c.stderr.at.Load()}
 }

@@ -41,7 +41,8 @@ var _ server.Backend = (*Memory)(nil)
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, logs: map[string][]server.LogPart{}, curves: map[string][]server.Measurements{}, changed: make(chan struct{})}
+	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]server.Measurements{},
+		logs: map[string][]server.LogPart{}, changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
@@ -295,34 +296,6 @@ func (m *Memory) watchTrials(ctx context.Context, name string, existing bool, yi
 	}
 }
 
-// TailLogs implements server.Backend. It sends whole parts, whatever the number of
-// lines, and follows nothing.
-func (m *Memory) TailLogs(ctx context.Context, name string, number int, o server.LogTail) iter.Seq2[server.LogPart, error] {
-	return func(yield func(server.LogPart, error) bool) {
-		found, err := m.Study(ctx, name)
-		if err == nil {
-			_, err = m.Trial(ctx, name, number)
-		}
-		m.mu.Lock()
-		parts := slices.Clone(m.logs[logKey(found.Spec.Study.Metadata.Name, number)])
-		m.mu.Unlock()
-		if err == nil && len(parts) == 0 {
-			err = fmt.Errorf("%w: no worker has taken trial %d yet", server.ErrNotFound, number)
-		}
-		if err != nil {
-			yield(server.LogPart{}, err)
-			return
-		}
-		last := parts[len(parts)-1].Attempt
-		for _, p := range parts {
-			wanted := p.Attempt == o.Attempt || o.Attempt == 0 && p.Attempt == last
-			if wanted && slices.Contains(o.Streams, p.Stream) && !yield(p, nil) {
-				return
-			}
-		}
-	}
-}
-
 // Measurements implements server.Backend.
 func (m *Memory) Measurements(ctx context.Context, name string, number int) (server.Measurements, error) {
 	if _, err := m.Trial(ctx, name, number); err != nil {
@@ -367,6 +340,34 @@ func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bo
 			case <-ended:
 				last = true
 			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// TailLogs implements server.Backend. It sends whole parts, whatever the number of
+// lines, and follows nothing.
+func (m *Memory) TailLogs(ctx context.Context, name string, number int, o server.LogTail) iter.Seq2[server.LogPart, error] {
+	return func(yield func(server.LogPart, error) bool) {
+		found, err := m.Study(ctx, name)
+		if err == nil {
+			_, err = m.Trial(ctx, name, number)
+		}
+		m.mu.Lock()
+		parts := slices.Clone(m.logs[logKey(found.Spec.Study.Metadata.Name, number)])
+		m.mu.Unlock()
+		if err == nil && len(parts) == 0 {
+			err = fmt.Errorf("%w: no worker has taken trial %d yet", server.ErrNotFound, number)
+		}
+		if err != nil {
+			yield(server.LogPart{}, err)
+			return
+		}
+		last := parts[len(parts)-1].Attempt
+		for _, p := range parts {
+			wanted := p.Attempt == o.Attempt || o.Attempt == 0 && p.Attempt == last
+			if wanted && slices.Contains(o.Streams, p.Stream) && !yield(p, nil) {
 				return
 			}
 		}
