@@ -96,7 +96,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code and its dependenc
 .PHONY: generate
 generate: ## Generate the API's code, the JSON Schema and the CustomResourceDefinition
 	api/buf.sh generate
-	$(GO) run ./cmd/fantasia schema > study/testdata/study.schema.json
+	$(GO) run ./cmd/fantasia schema > study/file/testdata/study.schema.json
 	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/files/study-crd.yaml
 
 .PHONY: manifests

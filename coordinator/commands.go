@@ -80,7 +80,7 @@ func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 // several times as long as its file.
 func checkSize(s *study.Study) error {
 	var b ledger.Batch
-	b.PutStudy(&record.Study{ID: study.NewID(rand.Reader, time.Now()), Study: *s, Created: time.Now()})
+	b.PutStudy(&record.Study{ID: record.NewID(rand.Reader, time.Now()), Study: *s, Created: time.Now()})
 	err := b.Err()
 	if errors.Is(err, ledger.ErrTooLarge) {
 		return &study.Problems{List: []study.Problem{{
@@ -91,10 +91,10 @@ func checkSize(s *study.Study) error {
 }
 
 // Create starts a study and returns its record. The study has been checked (see
-// study.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader, or is a
+// file.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader, or is a
 // *study.Problems where the study is too large for the ledger.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
-	return c.create(ctx, s, func(now time.Time) string { return study.NewID(rand.Reader, now) })
+	return c.create(ctx, s, func(now time.Time) string { return record.NewID(rand.Reader, now) })
 }
 
 // create starts a study under the id that it is given in the leader's loop.

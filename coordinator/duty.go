@@ -37,7 +37,7 @@ func (l *leader) fulfil(ctx context.Context, d Duty) {
 }
 
 // CreateWithID starts a study under an id that the caller has derived from
-// something that names it for good; the id has the form of study.NewID. It may
+// something that names it for good; the id has the form of record.NewID. It may
 // be called again: a study that has the id already is returned as it is. The
 // error wraps ledger.ErrNameTaken or ErrNotLeader.
 func (c *Coordinator) CreateWithID(ctx context.Context, id string, s *study.Study) (*record.Study, error) {

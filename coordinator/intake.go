@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -35,6 +36,7 @@ type intake struct {
 	studies *studies
 	journal *journal
 	trial   func(ctx context.Context, study string, number int) (record.Trial, error) // from the ledger
+	curve   func(ctx context.Context, study string, trial int) (*curve.Curve, error)  // from the ledger
 	readers []messaging.Reader
 }
 
@@ -43,11 +45,10 @@ type intake struct {
 // the reader says where it stands, which is before the first message of a stream
 // that was made anew.
 func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.Cursor, commit func(context.Context) error) error {
-	r, err := i.bus.Read(ctx, s, from)
+	r, err := i.open(ctx, s, from)
 	if err != nil {
-		return fmt.Errorf("read stream %s: %w", s, err)
+		return err
 	}
-	i.readers = append(i.readers, r)
 	last, err := i.last(ctx, s)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.C
 			if err := i.entry(ctx, &entry, heard); err != nil {
 				return err
 			}
-			if i.journal.batch.Full() {
+			if i.journal.full() {
 				if err := commit(ctx); err != nil {
 					return err
 				}
@@ -76,6 +77,16 @@ func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.C
 		}
 	}
 	return commit(ctx)
+}
+
+// open makes a reader that goes on from a stream's cursor.
+func (i *intake) open(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
+	r, err := i.bus.Read(ctx, s, from)
+	if err != nil {
+		return nil, fmt.Errorf("read stream %s: %w", s, err)
+	}
+	i.readers = append(i.readers, r)
+	return r, nil
 }
 
 func (i *intake) last(ctx context.Context, s messaging.Stream) (uint64, error) {
@@ -120,11 +131,13 @@ func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 		err = i.claim(ctx, e.Claim, now)
 	case e.Result != nil:
 		err = i.result(ctx, e, now)
+	case e.Measurement != nil:
+		err = i.measurement(ctx, e.Measurement, now)
 	}
 	if err != nil {
 		return err
 	}
-	i.journal.batch.PutCursor(e.Stream, e.Cursor)
+	i.journal.read(e.Stream, e.Cursor)
 	return nil
 }
 
@@ -136,7 +149,7 @@ func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 	switch e.Stream {
 	case messaging.StreamResult:
 		if e.Worker != "" {
-			i.journal.receipt(ctx, e.Worker, e.ID, messaging.Poison)
+			i.journal.receipt(e.Worker, e.ID, messaging.Poison)
 		}
 	case messaging.StreamClaim:
 		r := i.studies.runs[e.ID.Study]
@@ -182,7 +195,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	res := e.Result
 	r := i.studies.runs[res.Study]
 	if r == nil {
-		i.settle(ctx, e, messaging.Unknown, noSuchStudy)
+		i.settle(e, messaging.Unknown, noSuchStudy)
 		return nil
 	}
 	if r.atRest() { // a large study is not loaded to learn that it takes nothing
@@ -190,9 +203,9 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		case err != nil:
 			return err
 		case repeated:
-			i.journal.receipt(ctx, res.Worker, res.AttemptID, messaging.Duplicate)
+			i.journal.receipt(res.Worker, res.AttemptID, messaging.Duplicate)
 		default:
-			i.settle(ctx, e, messaging.Late, r.ending())
+			i.settle(e, messaging.Late, r.ending())
 		}
 		return nil
 	}
@@ -206,6 +219,39 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		i.journal.keep(e, a.Reason)
 	}
 	return nil
+}
+
+// measurement passes a report on, with the curve that it goes on where the engine
+// does not have that. Reports of a study that cannot be loaded are dropped.
+func (i *intake) measurement(ctx context.Context, m *messaging.Measurement, now time.Time) error {
+	r := i.studies.runs[m.Study]
+	if r == nil {
+		return nil
+	}
+	if ready, err := i.ready(ctx, r, now); !ready {
+		return err
+	}
+	if r.engine.Forgotten(m.AttemptID) {
+		stored, err := i.recall(ctx, m.AttemptID)
+		if err != nil {
+			return err
+		}
+		i.studies.step(r, engine.Recalled{At: now, Trial: m.Trial, Curve: stored})
+	}
+	i.studies.step(r, engine.Measured{At: now, Measurement: m})
+	return nil
+}
+
+// recall reads a trial's curve from the ledger; one that cannot be read is begun anew.
+func (i *intake) recall(ctx context.Context, id messaging.AttemptID) (*curve.Curve, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stored, err := i.curve(ctx, id.Study, id.Trial)
+	if errors.Is(err, ledger.ErrCorrupt) {
+		i.log.Warn("a trial's measurements cannot be read and are replaced by new ones", telemetry.LogTrial, id.Trial, telemetry.LogError, err)
+		return nil, nil
+	}
+	return stored, err
 }
 
 // ready loads a study's engine where it is not, and reports whether it has one;
@@ -233,7 +279,7 @@ func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (b
 }
 
 // settle archives and receipts a result that no study takes.
-func (i *intake) settle(ctx context.Context, e *messaging.Entry, d messaging.Disposition, reason string) {
+func (i *intake) settle(e *messaging.Entry, d messaging.Disposition, reason string) {
 	i.journal.keep(e, reason)
-	i.journal.receipt(ctx, e.Result.Worker, e.Result.AttemptID, d)
+	i.journal.receipt(e.Result.Worker, e.Result.AttemptID, d)
 }

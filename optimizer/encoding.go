@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // inactivePlace is the coordinate of an inactive conditional parameter. It is the same
@@ -28,7 +29,7 @@ func (c Column) Categorical() bool { return c.Parameter.Type == study.Categorica
 // none. The column of an inactive parameter holds a fixed value. An Encoding is
 // immutable and safe for concurrent use.
 type Encoding struct {
-	space      *study.Space
+	space      *space.Space
 	parameters []study.Parameter
 	columns    []Column
 	column     map[string]int // of each parameter that has one
@@ -36,7 +37,7 @@ type Encoding struct {
 
 // NewEncoding returns the encoding of a space, its columns in the space's order
 // of parameters.
-func NewEncoding(space *study.Space) *Encoding {
+func NewEncoding(space *space.Space) *Encoding {
 	e := &Encoding{space: space, parameters: space.Parameters(), column: map[string]int{}}
 	for _, p := range e.parameters {
 		levels, finite := p.Cardinality()
@@ -59,7 +60,7 @@ func (e *Encoding) Columns() []Column { return e.columns }
 func (e *Encoding) Dim() int { return len(e.columns) }
 
 // Discrete reports whether no column is continuous. The space is then finite, even if
-// it has more points than study.Space's Size can count.
+// it has more points than space.Space's Size can count.
 func (e *Encoding) Discrete() bool {
 	return !slices.ContainsFunc(e.columns, func(c Column) bool { return c.Levels == 0 })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 func at(v float64) *float64 { return &v }
@@ -40,7 +41,7 @@ func drawParameter(t *rapid.T, name string, parent *study.Parameter) study.Param
 	return p
 }
 
-func drawSpace(t *rapid.T) *study.Space {
+func drawSpace(t *rapid.T) *space.Space {
 	var parameters []study.Parameter
 	var parent *study.Parameter
 	for i := range rapid.IntRange(1, 6).Draw(t, "parameters") {
@@ -50,7 +51,7 @@ func drawSpace(t *rapid.T) *study.Space {
 			parent = &p
 		}
 	}
-	space, err := study.NewSpace(parameters, nil, nil)
+	space, err := space.New(parameters, nil, nil)
 	if err != nil {
 		t.Fatalf("%+v: %v", parameters, err)
 	}

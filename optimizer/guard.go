@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // MaxEnumerated is the largest number of points for which a finite space is handled as
@@ -55,8 +56,7 @@ type Proposer interface {
 // with ErrExhausted, unless evaluations are known to be noisy, because two evaluations
 // of a point differed or because the algorithm's method Noisy reports so; then
 // suggestions marked Repeat pass. If ctx ends while the algorithm works, the answer is
-// what it has proposed by then.
-// The optimiser is a Recommender if the algorithm is one.
+// what it has proposed by then. The result is a Recommender if the algorithm is one.
 func Guard(p Proposer) Optimizer {
 	g := &guard{algorithm: p}
 	if r, ok := p.(Recommender); ok {
@@ -68,8 +68,8 @@ func Guard(p Proposer) Optimizer {
 	return g
 }
 
-// GuardBlind is Guard for an algorithm whose suggestions do not depend on what was
-// observed: the Optimizer is a Blind.
+// GuardBlind is Guard for an algorithm whose suggestions do not depend on
+// observations; the result is a Blind.
 func GuardBlind(p Proposer) Optimizer { return blindGuard{&guard{algorithm: p}} }
 
 type blindGuard struct{ *guard }
@@ -85,7 +85,7 @@ type guard struct {
 
 // compiled is what the guard derives from a space.
 type compiled struct {
-	space    *study.Space
+	space    *space.Space
 	encoding *Encoding
 	all      []study.Point // all feasible points, nil if there are too many
 	keys     []string      // of all, in the same order
@@ -93,7 +93,7 @@ type compiled struct {
 
 var _ Optimizer = (*guard)(nil)
 
-func (g *guard) compile(space *study.Space) *compiled {
+func (g *guard) compile(space *space.Space) *compiled {
 	if c := g.last.Load(); c != nil && c.space == space {
 		return c
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // MaxStateSize is the largest state, in bytes, that an optimiser may return. The state
@@ -50,7 +51,7 @@ type Pending struct {
 // Problem is everything that an optimiser knows. Neither the caller nor the optimiser
 // may change a Problem, its slices or its points after the call.
 type Problem struct {
-	Space     *study.Space
+	Space     *space.Space
 	Direction study.Direction
 	// MaxTrials is the study's budget of ended trials, Parallelism the largest number
 	// of trials that run at once.

@@ -56,6 +56,28 @@ func splitElement(element string) ([]piece, error) {
 	return pieces, nil
 }
 
+// ReservedWord reports whether ${word} has a meaning of its own in a command, so
+// that no parameter can have that name.
+func ReservedWord(word string) bool {
+	return word == wordArgs || word == wordOverrides || word == wordFile
+}
+
+// CommandWords returns the words of the ${words} in an element of a command. The
+// error says what is wrong with the element.
+func CommandWords(element string) ([]string, error) {
+	pieces, err := splitElement(element)
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for _, p := range pieces {
+		if p.word != "" {
+			words = append(words, p.word)
+		}
+	}
+	return words, nil
+}
+
 // wordsOf tells which words the texts name.
 func wordsOf(texts []string) (map[string]bool, error) {
 	named := make(map[string]bool)

@@ -8,11 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // TestCompatible changes one thing of a study file at a time.
 func TestCompatible(t *testing.T) {
-	text, err := os.ReadFile("testdata/good/digits.yaml")
+	text, err := os.ReadFile("file/testdata/good/digits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +78,19 @@ func TestCompatibleOrder(t *testing.T) {
 	}
 }
 
+const minimal = `apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: minimal}
+spec:
+  objective: {metric: loss, direction: minimize}
+  parameters: [{name: x, type: float, min: 0, max: 1}]
+  budget: {maxTrials: 10}
+  trial: {command: [train]}
+`
+
 func mustParse(t *testing.T, text string) *study.Study {
 	t.Helper()
-	s, err := study.Parse([]byte(text))
+	s, err := file.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func Format(value any) string {
 // as EnvironmentName says. Entries are "key=value", in the order of the names
 // given; names without a value in the point are left out.
 func Environment(order []string, point Point) ([]string, error) {
-	object, err := objectOf(order, point)
+	object, err := Object(order, point)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,8 @@ func EnvironmentName(name string) string {
 	}, name)
 }
 
-// objectOf is the point as a JSON object whose keys come in the order given.
-func objectOf(order []string, point Point) ([]byte, error) {
+// Object is the point as a JSON object whose keys come in the order given.
+func Object(order []string, point Point) ([]byte, error) {
 	b := []byte{'{'}
 	for _, name := range order {
 		value, ok := point[name]

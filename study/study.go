@@ -1,6 +1,6 @@
 // Package study is the vocabulary of Fantasia: what a study is, what its search
-// space holds, and which states a trial passes through. It reads and validates
-// study files and imports nothing else of the project.
+// space holds, and which states a trial passes through. It imports the standard
+// library only.
 package study
 
 import "time"

@@ -10,9 +10,9 @@ import (
 // Bounds that keep arithmetic on the values exact, or at least finite: each
 // integer up to 2^53 is a float64; steps are told apart up to 1e12 of them.
 const (
-	maxExact = 1 << 53
-	maxFloat = 1e300
-	maxSteps = 1e12
+	MaxExact = 1 << 53
+	MaxFloat = 1e300
+	MaxSteps = 1e12
 )
 
 // Cardinality returns the number of values that the parameter can take; ok is
@@ -102,7 +102,7 @@ func (p Parameter) Index(value any) (k int, ok bool) {
 	}
 	switch p.Type {
 	case Int, Float:
-		x, ok := toFloat(value)
+		x, ok := Number(value)
 		if !ok || x < *p.Min || x > *p.Max {
 			return 0, false
 		}
@@ -113,9 +113,9 @@ func (p Parameter) Index(value any) (k int, ok bool) {
 		}
 	case Fixed:
 	default:
-		k = max(slices.IndexFunc(p.Values, func(v any) bool { return equal(v, value) }), 0)
+		k = max(slices.IndexFunc(p.Values, func(v any) bool { return Equal(v, value) }), 0)
 	}
-	return k, equal(p.At(k), value)
+	return k, Equal(p.At(k), value)
 }
 
 // nearest is the number of the value of a stepped parameter that is nearest to x.
@@ -142,7 +142,7 @@ func (p Parameter) ToUnit(value any) float64 {
 		n, _ := p.Cardinality()
 		return (float64(k) + 0.5) / float64(n)
 	}
-	x, ok := toFloat(value)
+	x, ok := Number(value)
 	if !ok {
 		return 0
 	}

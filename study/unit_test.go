@@ -9,18 +9,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/studytest"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-func ptr(x float64) *float64 { return &x }
-
-// numeric is a parameter of type float or int; step 0 means none.
-func numeric(t study.Type, lo, hi, step float64, scale study.Scale) study.Parameter {
-	p := study.Parameter{Name: "x", Type: t, Min: &lo, Max: &hi, Scale: scale}
-	if step != 0 {
-		p.Step = &step
-	}
-	return p
-}
+var ptr, numeric, drawNumeric = studytest.Ptr, studytest.Numeric, studytest.DrawNumeric
 
 // values lists all values of a parameter with a cardinality.
 func values(t *testing.T, p study.Parameter) []any {
@@ -105,50 +98,13 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// drawNumeric draws a valid float or int parameter of any scale and step.
-func drawNumeric(t *rapid.T) study.Parameter {
-	scale := rapid.SampledFrom([]study.Scale{study.Linear, study.Log, study.Logit}).Draw(t, "scale")
-	kind := rapid.SampledFrom([]study.Type{study.Float, study.Int}).Draw(t, "type")
-	low, high := -1e6, 1e6
-	switch {
-	case scale == study.Log && kind == study.Int:
-		low = 1
-	case scale == study.Log:
-		low = 1e-9
-	case scale == study.Logit && kind == study.Float:
-		low, high = 1e-9, 1-1e-9
-	}
-	a, b := rapid.Float64Range(low, high).Draw(t, "a"), rapid.Float64Range(low, high).Draw(t, "b")
-	if kind == study.Int {
-		a, b = math.Round(a), math.Round(b)
-	}
-	lo, hi := min(a, b), max(a, b)
-	if lo == hi {
-		t.Skip("an empty range")
-	}
-	step := 0.0
-	if rapid.Bool().Draw(t, "stepped") {
-		n := rapid.IntRange(1, 1000).Draw(t, "n")
-		step = (hi - lo) / float64(n)
-		if kind == study.Int {
-			step = max(1, math.Round(step))
-		}
-	}
-	p := numeric(kind, lo, hi, step, scale)
-	space, err := study.NewSpace([]study.Parameter{p}, nil, nil)
-	if err != nil {
-		t.Skip(err)
-	}
-	return space.Parameters()[0]
-}
-
 // TestUnitProperties holds, for any numeric parameter: FromUnit gives a value of
 // the parameter for any u, and grows with u; where there are steps, it undoes
 // ToUnit exactly, for every value.
 func TestUnitProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawNumeric(t)
-		space, err := study.NewSpace([]study.Parameter{p}, nil, nil)
+		space, err := space.New([]study.Parameter{p}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

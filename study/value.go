@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
 )
 
-// scalar returns v as one of the types that values of parameters have: string,
+// Scalar returns v as one of the types that values of parameters have: string,
 // bool, int64 or a finite float64 (with -0 as 0).
-func scalar(v any) (any, bool) {
+func Scalar(v any) (any, bool) {
 	switch v := v.(type) {
 	case string, bool, int64:
 		return v, true
@@ -22,7 +23,7 @@ func scalar(v any) (any, bool) {
 		}
 		return int64(v), true
 	case float32:
-		return scalar(float64(v))
+		return Scalar(float64(v))
 	case float64:
 		return v + 0, !math.IsNaN(v) && !math.IsInf(v, 0)
 	case json.Number:
@@ -30,15 +31,15 @@ func scalar(v any) (any, bool) {
 		if err != nil {
 			return nil, false
 		}
-		return scalar(n)
+		return Scalar(n)
 	default:
 		return nil, false
 	}
 }
 
-// equal reports whether two scalars are the same value; an int64 and a float64
+// Equal reports whether two scalars are the same value; an int64 and a float64
 // are if they are the same number.
-func equal(a, b any) bool {
+func Equal(a, b any) bool {
 	if a == b {
 		return true
 	}
@@ -54,13 +55,13 @@ func equal(a, b any) bool {
 	}
 }
 
-// contains reports whether list holds a value equal to v.
-func contains(list []any, v any) bool {
-	return slices.ContainsFunc(list, func(w any) bool { return equal(w, v) })
+// Contains reports whether list holds a value equal to v.
+func Contains(list []any, v any) bool {
+	return slices.ContainsFunc(list, func(w any) bool { return Equal(w, v) })
 }
 
-// toFloat is a number as a float64.
-func toFloat(v any) (float64, bool) {
+// Number is a number as a float64.
+func Number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
 		return v, !math.IsNaN(v)
@@ -70,5 +71,17 @@ func toFloat(v any) (float64, bool) {
 		return float64(v), true
 	default:
 		return 0, false
+	}
+}
+
+// Quote is a value as a message quotes it.
+func Quote(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
+	case nil:
+		return "null"
+	default:
+		return Format(v)
 	}
 }

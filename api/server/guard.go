@@ -13,7 +13,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -84,6 +84,7 @@ func readOnly(procedure string) bool {
 		fantasiav1connect.StudyServiceGetTrialProcedure,
 		fantasiav1connect.StudyServiceListTrialsProcedure,
 		fantasiav1connect.StudyServiceWatchTrialsProcedure,
+		fantasiav1connect.StudyServiceListMeasurementsProcedure,
 		fantasiav1connect.StudyServiceListWorkersProcedure:
 		return true
 	default:
@@ -165,9 +166,9 @@ func (b guarded) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Stud
 }
 
 // Create implements Backend.
-func (b guarded) Create(ctx context.Context, file []byte) (Study, error) {
+func (b guarded) Create(ctx context.Context, text []byte) (Study, error) {
 	if g := granted(ctx); len(g.Prefixes) > 0 {
-		s, err := study.Parse(file)
+		s, err := file.Parse(text)
 		if err != nil {
 			return Study{}, err
 		}
@@ -176,7 +177,7 @@ func (b guarded) Create(ctx context.Context, file []byte) (Study, error) {
 				fmt.Errorf("study %q: the token %s is for studies whose names begin with %s", name, g.Name, strings.Join(g.Prefixes, " or ")))
 		}
 	}
-	return b.Backend.Create(ctx, file)
+	return b.Backend.Create(ctx, text)
 }
 
 // Update implements Backend. A study's name cannot be changed.
@@ -225,6 +226,22 @@ func (b guarded) WatchTrials(ctx context.Context, nameOrID string, existing bool
 		return fails[record.Trial](err)
 	}
 	return b.Backend.WatchTrials(ctx, nameOrID, existing)
+}
+
+// Measurements implements Backend.
+func (b guarded) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Measurements{}, err
+	}
+	return b.Backend.Measurements(ctx, nameOrID, number)
+}
+
+// WatchMeasurements implements Backend.
+func (b guarded) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return fails[Measurements](err)
+	}
+	return b.Backend.WatchMeasurements(ctx, nameOrID, existing, ended)
 }
 
 // fails is a sequence of nothing but an error.

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// file is a study file; %s is its name.
-const file = `apiVersion: fantasia.dev/v1
+// template is a study file; %s is its name.
+const template = `apiVersion: fantasia.dev/v1
 kind: Study
 metadata: {name: NAME}
 spec:
@@ -39,7 +39,7 @@ spec:
   trial: {command: [python, train.py, "${args}"]}
 `
 
-func named(name string) string { return strings.Replace(file, "NAME", name, 1) }
+func named(name string) string { return strings.Replace(template, "NAME", name, 1) }
 
 // client is a client of the API, with a transport that ends with the test.
 type client = fantasiav1connect.StudyServiceClient

@@ -23,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // TestLife takes a study through its life over every protocol.
@@ -44,7 +45,7 @@ func TestLife(t *testing.T) {
 				t.Errorf("created %v", s)
 			}
 			// The file that comes back is a study file again.
-			if again, err := study.Parse([]byte(s.GetStudyFile())); err != nil || again.Metadata.Name != "digits" {
+			if again, err := file.Parse([]byte(s.GetStudyFile())); err != nil || again.Metadata.Name != "digits" {
 				t.Errorf("the study's file reads back as %v, %v", again, err)
 			}
 			if _, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/ID1"})); err != nil {
@@ -233,7 +234,7 @@ func TestWords(t *testing.T) {
 func TestBadFile(t *testing.T) {
 	bad := strings.Replace(named("digits"), "max: 256", "max: 0", 1)
 	bad = strings.Replace(bad, "maxTrials: 64", "maxTrials: 0", 1)
-	_, parseErr := study.Parse([]byte(bad))
+	_, parseErr := file.Parse([]byte(bad))
 	for _, protocol := range []string{"connect", "grpc", "grpc-web"} {
 		c := dial(t, serve(t, servertest.NewMemory(), server.Options{}), protocol)
 		_, err := c.CreateStudy(within(t), connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: bad}))

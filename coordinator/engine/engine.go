@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // IDs makes the ids that the engine needs, so that tests make them predictable.
@@ -29,7 +30,7 @@ type IDs interface {
 // Engine is one study. Not safe for concurrent use.
 type Engine struct {
 	spec     record.Study
-	space    *study.Space
+	space    *space.Space
 	finite   bool // the space has a finite number of points
 	ids      IDs
 	settings Settings
@@ -45,6 +46,7 @@ type Engine struct {
 	observations []optimizer.Observation // append-only: snapshots share it
 	taken        map[string]int64        // ledger positions of the observed and pending points, by key
 	best         *trial
+	cooling      []*trial  // ended lately: their curves are still in memory
 	evaluations  durations // of the evaluations that gave an answer
 
 	outbox  outbox
@@ -82,7 +84,7 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 
 // setSpec compiles a specification and takes it over.
 func (e *Engine) setSpec(spec record.Study) error {
-	space, err := spec.Study.Space()
+	space, err := space.Of(&spec.Study)
 	if err != nil {
 		return fmt.Errorf("study %s (%s): %w", spec.Study.Metadata.Name, spec.ID, err)
 	}
@@ -116,6 +118,12 @@ func (e *Engine) Step(ev Event) Output {
 	case Finished:
 		e.advance(ev.At)
 		e.finished(ev.Result)
+	case Measured:
+		e.advance(ev.At)
+		e.measured(ev.Measurement)
+	case Recalled:
+		e.advance(ev.At)
+		e.recalled(ev.Trial, ev.Curve)
 	case Suggested:
 		e.advance(ev.At)
 		e.suggested(ev)
@@ -154,6 +162,7 @@ func (e *Engine) advance(at time.Time) {
 func (e *Engine) finish() Output {
 	e.settle()
 	e.refill()
+	e.cool()
 	return e.flush()
 }
 

@@ -67,7 +67,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	}
 	r.Point = point
 	r.Attempts = slices.Clone(r.Attempts)
-	t := &trial{rec: r, claimed: e.now}
+	t := &trial{rec: r, claimed: e.now, curveOf: curveOf{forgotten: len(r.Attempts) > 0}}
 	*counter++
 	e.status.Position = max(e.status.Position, r.Created, r.Ended)
 	e.trials = append(e.trials, t)

@@ -273,6 +273,34 @@ func (c *checker) verdict(w *world) {
 	}
 }
 
+// curves: when all is over, the ledger has of each trial every step that was
+// reported by the attempt that answered, or by the last one that reported anything.
+func (c *checker) curves(w *world) {
+	for number, data := range w.led.trials {
+		var t record.Trial
+		decode(data, &t)
+		var want messaging.AttemptID // whose reports are to be there
+		answered := false
+		for _, a := range t.Attempts {
+			id := messaging.AttemptID{Study: studyID, Trial: number, Attempt: a.Number, Nonce: a.Nonce}
+			if a.State == study.AttemptSucceeded {
+				answered, want = true, id
+			} else if !answered && len(w.measured[id]) > 0 {
+				want = id
+			}
+		}
+		stored := w.led.curve(number)
+		switch {
+		case len(w.measured[want]) == 0: // what an earlier attempt reported may be there
+		case stored == nil || stored.Attempt < want.Attempt:
+			c.fail("the curve of %s is not stored, though it reported %d steps", name(want), len(w.measured[want]))
+		case stored.Attempt > want.Attempt || w.measurers[want] == "?": // it was replaced, or several evaluated it
+		case !slices.Equal(stored.Series()[0].Points, w.measured[want]):
+			c.fail("the curve of %s holds\n%v, but reported was\n%v", name(want), stored.Series()[0].Points, w.measured[want])
+		}
+	}
+}
+
 // reload: an engine made of the ledger's records is the live one.
 func (c *checker) reload(w *world) {
 	e, out, err := w.led.load(&counterIDs{}, w.set, w.now)

@@ -109,6 +109,7 @@ func (e *Engine) flush() Output {
 		spec := e.spec
 		e.out.Study = &spec
 	}
+	e.out.Curves = e.curves()
 	e.out.Wake = e.wake()
 	out := e.out
 	e.out, e.dirty = Output{}, changes{}

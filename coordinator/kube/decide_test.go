@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
@@ -45,7 +46,7 @@ func resource(t *testing.T, replace ...string) *Resource {
 
 func rules() *Rules {
 	return &Rules{
-		Parse: func(file []byte) (*study.Study, error) { return study.Parse(file) },
+		Parse: func(text []byte) (*study.Study, error) { return file.Parse(text) },
 		Pools: Pools{"team-a": {"default", "gpu"}, Any: {"shared"}},
 		Began: began,
 	}
@@ -86,16 +87,16 @@ func TestDecide(t *testing.T) {
 		{name: "invalid", change: []string{`"max": 1}`, `"max": -1}`}, want: Show, reason: ReasonInvalid,
 			says: "spec.parameters[0].max: -1 is below min, 0"},
 		{name: "invalid while it runs", change: []string{`"max": 1}`, `"max": -1}`}, ledger: true, want: Show, reason: ReasonInvalid,
-			says: "before this change"},
+			says: "continues with its previous spec"},
 		{name: "unknown field", change: []string{`"pool"`, `"poool"`}, want: Show, reason: ReasonInvalid, says: `did you mean "pool"`},
-		{name: "denied", change: []string{`"default"`, `"tpu"`}, want: Show, reason: ReasonDenied, says: `"tpu" is not for namespace team-a: it may use default, gpu`},
+		{name: "denied", change: []string{`"default"`, `"tpu"`}, want: Show, reason: ReasonDenied, says: `namespace team-a may not use pool "tpu"; it may use default, gpu`},
 		{name: "denied by another namespace's pools", change: []string{`"default"`, `"shared"`}, want: Show, reason: ReasonDenied, says: "team-a"},
 		{name: "a larger budget", change: []string{"10", "20"}, ledger: true, want: Update, reason: ReasonAccepted},
 		{name: "another allowed pool", change: []string{`"default"`, `"gpu"`}, ledger: true, want: Update, reason: ReasonAccepted},
 		{name: "changed through the API", change: []string{"10", "20"}, ledger: true, with: accepted, want: Show, reason: ReasonAccepted, says: "through the API"},
 		{name: "incompatible", change: []string{`"loss"`, `"error"`}, ledger: true, want: Show, reason: ReasonIncompatible,
 			says: `spec.objective.metric was "loss" and is "error"`},
-		{name: "deleted through the API", with: accepted, want: Show, reason: ReasonDeleted, says: "was deleted there"},
+		{name: "deleted through the API", with: accepted, want: Show, reason: ReasonDeleted, says: "was deleted from the ledger"},
 		{name: "status of another resource", with: func(r *Resource) { r.Status.ID = "01k0000000000000000000000a" }, want: Create, reason: ReasonAccepted},
 		{name: "being deleted", with: func(r *Resource) { r.Deleting = true }, ledger: true, want: Delete},
 		{name: "being deleted, without a study", with: func(r *Resource) { r.Deleting = true }, want: Delete},
@@ -187,7 +188,7 @@ func TestReasons(t *testing.T) {
 
 func TestIDs(t *testing.T) {
 	a, b := resource(t), resource(t)
-	if a.ID() != b.ID() || len(a.ID()) != len(study.NewID(strings.NewReader("0123456789"), began)) {
+	if a.ID() != b.ID() || len(a.ID()) != len(record.NewID(strings.NewReader("0123456789"), began)) {
 		t.Errorf("one resource has the ids %q and %q", a.ID(), b.ID())
 	}
 	b.UID = "8d6b7e0f-4ad6-4a2f-8f43-5d6d4b2f7c12"

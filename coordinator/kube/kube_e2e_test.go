@@ -183,7 +183,7 @@ func testDenied(t *testing.T, r *rig) {
 	if err := r.apply(r.study("denied", 5, "parallelism: 4", "pool: gpu")); err != nil {
 		t.Fatal(err)
 	}
-	r.await("denied", condition(kube.ConditionAccepted, kube.ReasonDenied, `"gpu" is not for namespace `+r.namespace+": it may use default"))
+	r.await("denied", condition(kube.ConditionAccepted, kube.ReasonDenied, "namespace "+r.namespace+` may not use pool "gpu"; it may use default`))
 	if _, err := r.Ledger.Study(t.Context(), r.namespace+".denied"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("the ledger: %v", err)
 	}
@@ -219,7 +219,7 @@ func testDeletedOtherwise(t *testing.T, r *rig) {
 	if _, err := client.DeleteStudy(t.Context(), connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: true})); err != nil {
 		t.Fatal(err)
 	}
-	r.await("elsewhere", condition(kube.ConditionAccepted, kube.ReasonDeleted, "was deleted there"))
+	r.await("elsewhere", condition(kube.ConditionAccepted, kube.ReasonDeleted, "was deleted from the ledger"))
 }
 
 // erase deletes a resource, and waits until it and its study are gone.
@@ -328,7 +328,7 @@ func testReleased(t *testing.T, r *rig) {
 // testSamples holds that the repository's study files are resources as they are.
 func testSamples(t *testing.T, r *rig) {
 	found := 0
-	for _, pattern := range []string{"../../deploy/samples/*.yaml", "../../examples/*/*.yaml", "../../study/testdata/good/*"} {
+	for _, pattern := range []string{"../../deploy/samples/*.yaml", "../../examples/*/*.yaml", "../../study/file/testdata/good/*"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // The limits of a request.
@@ -72,7 +73,7 @@ func end(err error) error {
 // session is the state of one conversation.
 type session struct {
 	study     *study.Study
-	space     *study.Space
+	space     *space.Space
 	optimizer optimizer.Optimizer
 	state     optimizer.State
 	asked     int // trials handed out
@@ -81,7 +82,7 @@ type session struct {
 }
 
 func newSession(s *study.Study) (*session, error) {
-	space, err := s.Space()
+	space, err := space.Of(s)
 	if err != nil {
 		return nil, err
 	}

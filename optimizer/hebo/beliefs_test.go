@@ -13,13 +13,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 func number(v float64) *float64 { return &v }
 
 // believing returns the space of a function whose parameters have priors around
 // a point, with a standard deviation that is a share of the range.
-func believing(t testing.TB, f function, around []float64, sd float64) *study.Space {
+func believing(t testing.TB, f function, around []float64, sd float64) *space.Space {
 	t.Helper()
 	var parameters []study.Parameter
 	for i, mean := range around {
@@ -31,7 +32,7 @@ func believing(t testing.TB, f function, around []float64, sd float64) *study.Sp
 	return optimizertest.Space(t, parameters, nil)
 }
 
-func mixedBeliefs(t testing.TB) (*study.Space, *beliefs) {
+func mixedBeliefs(t testing.TB) (*space.Space, *beliefs) {
 	space := optimizertest.Space(t, []study.Parameter{
 		{Name: "a", Type: study.Float, Min: number(1e-4), Max: number(1), Scale: study.Log, Prior: &study.Prior{Mean: number(1e-3), SD: number(0.4)}},
 		{Name: "b", Type: study.Categorical, Values: []any{"x", "y", "z"}, Prior: &study.Prior{Weights: []float64{1, 4, 5}}},
@@ -115,7 +116,7 @@ func TestQuantileOfNarrowPriors(t *testing.T) {
 }
 
 // regretOf is the median regret of the defaults over a space, at a trial each.
-func regretOf(t testing.TB, f function, space *study.Space, trials, seeds int) float64 {
+func regretOf(t testing.TB, f function, space *space.Space, trials, seeds int) float64 {
 	t.Helper()
 	regrets := make([]float64, seeds)
 	for seed := range seeds {

@@ -17,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // options returns the defaults with a change.
@@ -298,7 +299,7 @@ func TestFiniteSpaceIsSearchedExactly(t *testing.T) {
 }
 
 // coins is a finite space of 25 points.
-func coins(t *testing.T) *study.Space {
+func coins(t *testing.T) *space.Space {
 	return optimizertest.Space(t, []study.Parameter{
 		{Name: "i", Type: study.Int, Min: number(0), Max: number(4)}, {Name: "j", Type: study.Int, Min: number(0), Max: number(4)},
 	}, nil)

@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // line returns a study of one float whose trials have the values at the places.
@@ -29,7 +30,7 @@ func line(t *testing.T, places, values []float64) *optimizer.Problem {
 }
 
 // completed returns a study whose trials have the values at the points.
-func completed(space *study.Space, points []study.Point, values []float64) *optimizer.Problem {
+func completed(space *space.Space, points []study.Point, values []float64) *optimizer.Problem {
 	p := &optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: 100, First: len(values) + 1}
 	for i, v := range values {
 		p.Observations = append(p.Observations, optimizer.Observation{

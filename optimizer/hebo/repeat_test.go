@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // corner has its minimum at bounds of its continuous parameters, where a search that
@@ -22,8 +23,8 @@ func corner(p study.Point) float64 {
 }
 
 // corners are spaces of corner.
-func corners(t *testing.T) map[string]*study.Space {
-	return map[string]*study.Space{
+func corners(t *testing.T) map[string]*space.Space {
+	return map[string]*space.Space{
 		"continuous": optimizertest.Cube(t, 2, 0, 1),
 		"mixed": optimizertest.Space(t, []study.Parameter{
 			{Name: "x1", Type: study.Float, Min: number(0), Max: number(1)},

@@ -17,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // variants are the defaults with each other value of each setting that has few,
@@ -70,7 +71,7 @@ func degenerate() map[string][]float64 {
 // suggestAfter asks for a few points after a history at random points, of which
 // every third is at an earlier one, and fails the test where one is not of the
 // space or a reason is no number.
-func suggestAfter(t testing.TB, o Options, space *study.Space, outcomes []float64, n int) []optimizer.Suggestion {
+func suggestAfter(t testing.TB, o Options, space *space.Space, outcomes []float64, n int) []optimizer.Suggestion {
 	t.Helper()
 	s := optimizertest.NewSession(t, New(o), space, 7)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -112,7 +113,7 @@ func TestDegenerateDataUnderAllSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for what, outcomes := range degenerate() {
-				for _, space := range []*study.Space{cube, mixed} {
+				for _, space := range []*space.Space{cube, mixed} {
 					if suggestAfter(t, o, space, outcomes, 2); t.Failed() {
 						t.Fatalf("with %s over %d columns", what, len(space.Parameters()))
 					}
@@ -137,7 +138,7 @@ func TestThreeHundredDimensions(t *testing.T) {
 func FuzzDegenerateData(f *testing.F) {
 	all := variants(f)
 	names := slices.Sorted(maps.Keys(all))
-	spaces := []*study.Space{
+	spaces := []*space.Space{
 		optimizertest.Cube(f, 1, 0, 1), optimizertest.Cube(f, 2, -1e9, 1e9), optimizertest.Cube(f, 9, 0, 1e-9),
 		optimizertest.Mixed(f), optimizertest.Cube(f, 300, 0, 1),
 	}

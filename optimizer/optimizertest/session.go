@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // Session is a study in memory: it asks an optimiser for points and tells it outcomes
@@ -27,7 +28,7 @@ type Session struct {
 }
 
 // NewSession starts a study that minimises over the space.
-func NewSession(t testing.TB, o optimizer.Optimizer, space *study.Space, seed uint64) *Session {
+func NewSession(t testing.TB, o optimizer.Optimizer, space *space.Space, seed uint64) *Session {
 	return &Session{t: t, optimizer: o, Problem: optimizer.Problem{
 		Space: space, Direction: study.Minimize, MaxTrials: 100, Parallelism: 1, Seed: seed, First: 1,
 	}}
@@ -135,9 +136,9 @@ func (s *Session) Best() float64 {
 }
 
 // Space compiles a space and fails the test on an error.
-func Space(t testing.TB, parameters []study.Parameter, constraints []string, initial ...map[string]any) *study.Space {
+func Space(t testing.TB, parameters []study.Parameter, constraints []string, initial ...map[string]any) *space.Space {
 	t.Helper()
-	space, err := study.NewSpace(parameters, constraints, initial)
+	space, err := space.New(parameters, constraints, initial)
 	if err != nil {
 		t.Fatalf("compile the space: %v", err)
 	}
@@ -145,7 +146,7 @@ func Space(t testing.TB, parameters []study.Parameter, constraints []string, ini
 }
 
 // Cube is the space of d floats x1…xd, each between lo and hi.
-func Cube(t testing.TB, d int, lo, hi float64) *study.Space {
+func Cube(t testing.TB, d int, lo, hi float64) *space.Space {
 	t.Helper()
 	parameters := make([]study.Parameter, d)
 	for i := range parameters {

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // Mixed returns a space with each type and scale of parameter, conditions
 // within conditions, and a constraint.
-func Mixed(t testing.TB, initial ...map[string]any) *study.Space {
+func Mixed(t testing.TB, initial ...map[string]any) *space.Space {
 	t.Helper()
 	return Space(t, []study.Parameter{
 		{Name: "lr", Type: study.Float, Min: at(1e-5), Max: at(1), Scale: study.Log},
@@ -29,7 +30,7 @@ func Mixed(t testing.TB, initial ...map[string]any) *study.Space {
 const SmallSize = 2 * 2 * 3
 
 // Small returns a finite space with a condition and a constraint.
-func Small(t testing.TB) *study.Space {
+func Small(t testing.TB) *space.Space {
 	t.Helper()
 	return Space(t, []study.Parameter{
 		{Name: "a", Type: study.Int, Min: at(1), Max: at(3)},

@@ -1,6 +1,6 @@
-// Package kubepod keeps the deletion cost of a worker's own pod current, so that
-// Kubernetes, where it scales a Deployment down, takes idle workers first, and
-// then those that lose the least.
+// Package kubepod keeps the deletion cost of a worker's own pod current. When
+// Kubernetes scales a Deployment down, it then removes idle workers first, followed by
+// those that lose the least.
 package kubepod
 
 import (
@@ -23,40 +23,40 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// Annotation is where Kubernetes looks for a pod's deletion cost. See
+// Annotation is the annotation of a pod's deletion cost. See
 // https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost.
 const Annotation = "controller.kubernetes.io/pod-deletion-cost"
 
 const (
-	// patchEvery is how often, at most, the pod is patched.
+	// patchEvery is the least time between patches of the pod.
 	patchEvery = 10 * time.Second
-	// callTimeout bounds one patch.
+	// callTimeout limits one patch.
 	callTimeout = 5 * time.Second
 )
 
-// Pod is the pod that a worker runs in. Safe for concurrent use.
+// Pod is the pod that a worker runs in. It is safe for concurrent use.
 type Pod struct {
 	patch func(ctx context.Context, cost int32) error
 	log   *slog.Logger
 
 	mu sync.Mutex
-	// since is when each running attempt was first heard of.
+	// since holds when each running attempt was first reported.
 	since map[messaging.AttemptID]time.Time
 }
 
-// New is the pod of a name in a namespace, reached with the pod's own service
-// account, which must be allowed to patch pods.
+// New returns the pod of a name in a namespace. It uses the pod's own service account,
+// which must be allowed to patch pods.
 func New(namespace, name string, log *slog.Logger) (*Pod, error) {
 	if namespace == "" || name == "" {
 		return nil, fmt.Errorf("the pod's namespace is %q and its name %q: set POD_NAMESPACE and POD_NAME from the pod's fields", namespace, name)
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the cluster that the pod is in: %w", err)
+		return nil, fmt.Errorf("locate the pod's cluster: %w", err)
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of Kubernetes: %w", err)
+		return nil, fmt.Errorf("create a Kubernetes client: %w", err)
 	}
 	return newPod(patcher(client, namespace, name), log), nil
 }
@@ -65,7 +65,7 @@ func newPod(patch func(context.Context, int32) error, log *slog.Logger) *Pod {
 	return &Pod{patch: patch, log: log, since: map[messaging.AttemptID]time.Time{}}
 }
 
-// patcher sets the annotation of one pod.
+// patcher returns a function that sets the annotation of one pod.
 func patcher(client dynamic.Interface, namespace, name string) func(context.Context, int32) error {
 	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
 	return func(ctx context.Context, cost int32) error {
@@ -82,7 +82,7 @@ func patcher(client dynamic.Interface, namespace, name string) func(context.Cont
 	}
 }
 
-// Watch returns the bus, from whose heartbeats the pod learns what runs.
+// Watch wraps the bus, from whose heartbeats the pod learns what runs.
 func (p *Pod) Watch(bus messaging.Worker) messaging.Worker { return &watched{bus, p} }
 
 type watched struct {
@@ -96,7 +96,7 @@ func (w *watched) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
 	return w.Worker.Heartbeat(ctx, h)
 }
 
-// hear takes in what runs now.
+// hear records what runs now.
 func (p *Pod) hear(running []messaging.AttemptID, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *Pod) Run(ctx context.Context) {
 			if err == nil {
 				last, known = cost, true
 			} else if ctx.Err() == nil {
-				p.log.Warn("the pod's deletion cost is not current", telemetry.LogError, err)
+				p.log.Warn("cannot update the pod's deletion cost", telemetry.LogError, err)
 			}
 		}
 		select {
@@ -144,9 +144,9 @@ func (p *Pod) cost(now time.Time) int32 {
 	return Cost(invested)
 }
 
-// Cost is the deletion cost of a pod whose running attempts have taken so long:
-// the sum of their seconds, each rounded down to a power of two and at least 1,
-// so that it changes ever more rarely. An idle pod costs 0.
+// Cost returns the deletion cost of a pod from the running times of its attempts: the
+// sum of their seconds, each rounded down to a power of two and at least 1, so that it
+// changes less and less often. An idle pod costs 0.
 func Cost(invested []time.Duration) int32 {
 	sum := 0.0
 	for _, d := range invested {

@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // Epoch is when every study was created and started.
@@ -29,6 +30,7 @@ type Memory struct {
 	mu      sync.Mutex
 	studies map[string]*server.Study // by name
 	trials  map[string][]record.Trial
+	curves  map[string][]server.Measurements
 	changed chan struct{} // closed and replaced at each change
 	workers []server.Worker
 	made    int
@@ -38,7 +40,7 @@ var _ server.Backend = (*Memory)(nil)
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, changed: make(chan struct{})}
+	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]server.Measurements{}, changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
@@ -64,6 +66,14 @@ func (m *Memory) Put(study string, t record.Trial) {
 		m.trials[study] = slices.DeleteFunc(m.trials[study], func(o record.Trial) bool { return o.Number == t.Number })
 		m.trials[study] = append(m.trials[study], t)
 		slices.SortFunc(m.trials[study], func(a, b record.Trial) int { return a.Number - b.Number })
+	})
+}
+
+// Measure adds or replaces the measurements of a trial.
+func (m *Memory) Measure(study string, measured server.Measurements) {
+	m.change(func() {
+		m.curves[study] = slices.DeleteFunc(m.curves[study], func(o server.Measurements) bool { return o.Trial == measured.Trial })
+		m.curves[study] = append(m.curves[study], measured)
 	})
 }
 
@@ -127,8 +137,8 @@ func (m *Memory) WatchStudy(ctx context.Context, name string) iter.Seq2[server.S
 }
 
 // Create implements server.Backend.
-func (m *Memory) Create(_ context.Context, file []byte) (server.Study, error) {
-	parsed, err := study.Parse(file)
+func (m *Memory) Create(_ context.Context, text []byte) (server.Study, error) {
+	parsed, err := file.Parse(text)
 	if err != nil {
 		return server.Study{}, err
 	}
@@ -152,8 +162,8 @@ func (m *Memory) Create(_ context.Context, file []byte) (server.Study, error) {
 }
 
 // Update implements server.Backend.
-func (m *Memory) Update(ctx context.Context, name string, file []byte) (server.Study, error) {
-	parsed, err := study.Parse(file)
+func (m *Memory) Update(ctx context.Context, name string, text []byte) (server.Study, error) {
+	parsed, err := file.Parse(text)
 	if err != nil {
 		return server.Study{}, err
 	}
@@ -196,6 +206,7 @@ func (m *Memory) Delete(ctx context.Context, name string, force bool) error {
 	m.change(func() {
 		delete(m.studies, name)
 		delete(m.trials, name)
+		delete(m.curves, name)
 	})
 	return nil
 }
@@ -272,6 +283,56 @@ func (m *Memory) watchTrials(ctx context.Context, name string, existing bool, yi
 		case <-changed:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// Measurements implements server.Backend.
+func (m *Memory) Measurements(ctx context.Context, name string, number int) (server.Measurements, error) {
+	if _, err := m.Trial(ctx, name, number); err != nil {
+		return server.Measurements{}, err
+	}
+	for _, measured := range m.measured(name) {
+		if measured.Trial == number {
+			return measured, nil
+		}
+	}
+	return server.Measurements{Trial: number}, nil
+}
+
+// measured are all measurements of a study.
+func (m *Memory) measured(name string) []server.Measurements {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, err := m.find(name)
+	if err != nil {
+		return nil
+	}
+	return slices.Clone(m.curves[s.Spec.Study.Metadata.Name])
+}
+
+// WatchMeasurements implements server.Backend: everything comes again with each change.
+func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
+	return func(yield func(server.Measurements, error) bool) {
+		for last, first := false, true; ; first = false {
+			m.mu.Lock()
+			changed := m.changed
+			m.mu.Unlock()
+			for _, measured := range m.measured(name) {
+				if (existing || !first) && !yield(measured, nil) {
+					return
+				}
+			}
+			if last {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ended:
+				last = true
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // The quantiles of each law, from its definition; that at ½ is the median: of the
@@ -95,7 +96,7 @@ func TestLawsThatAreRefused(t *testing.T) {
 
 func TestPointFactor(t *testing.T) {
 	low, high := 10.0, 20.0
-	space, err := study.NewSpace([]study.Parameter{
+	space, err := space.New([]study.Parameter{
 		{Name: "size", Type: study.Float, Min: &low, Max: &high}, {Name: "flag", Type: study.Bool},
 	}, nil, nil)
 	if err != nil {

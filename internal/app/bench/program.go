@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
@@ -25,7 +26,7 @@ import (
 // study's file. What programs write is kept below dir while they run, and where
 // an evaluation fails. logger gets warnings about programs.
 func NewProgram(s *study.Study, content []byte, dir string, logger *slog.Logger) (*Objective, error) {
-	space, err := s.Space()
+	space, err := space.Of(s)
 	if err != nil {
 		return nil, err
 	}

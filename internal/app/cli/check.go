@@ -17,10 +17,12 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
@@ -106,7 +108,7 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 // firstTrial returns the first trial that a study's optimiser suggests.
 func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, error) {
 	spec := &s.Spec
-	space, err := s.Space()
+	space, err := space.Of(s)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +132,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 	}
 	return &messaging.Assignment{
 		Version:   messaging.SchemaVersion,
-		AttemptID: messaging.AttemptID{Study: study.NewID(rand.Reader, time.Now()), Trial: 1, Attempt: 1, Nonce: "check"},
+		AttemptID: messaging.AttemptID{Study: record.NewID(rand.Reader, time.Now()), Trial: 1, Attempt: 1, Nonce: "check"},
 		Pool:      spec.Pool, StudyName: s.Metadata.Name, Seed: engine.TrialSeed(spec.Algorithm.Seed, 1),
 		Parameters: point, Objective: spec.Objective, Run: spec.Trial, ParameterOrder: order,
 	}, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
+	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
 const diagnoseLong = `Analyses the trials of a study and reports one finding a topic, with its evidence:
@@ -118,7 +119,7 @@ func (r *remote) studyAndTrials(cmd *cobra.Command, nameOrID string) (*study.Stu
 		return nil, nil, err
 	}
 	// Any algorithm is accepted, as the server may know others.
-	s, err := study.Parse([]byte(file))
+	s, err := studyfile.Parse([]byte(file))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the server's study file: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/crd"
-	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 func newSchemaCommand(a *app) *cobra.Command {
@@ -21,7 +21,7 @@ func newSchemaCommand(a *app) *cobra.Command {
 		Args: arguments,
 		RunE: func(*cobra.Command, []string) error {
 			if !definition {
-				return say(a.Stdout, "%s", study.JSONSchema())
+				return say(a.Stdout, "%s", file.JSONSchema())
 			}
 			text, err := crd.YAML()
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/study"
+	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // pageSize is the number of results in a page.
@@ -86,7 +86,7 @@ study that had completed.`,
 			if err != nil {
 				return err
 			}
-			parsed, err := study.Parse([]byte(text), study.WithFile(file))
+			parsed, err := studyfile.Parse([]byte(text), studyfile.WithFile(file))
 			if err != nil {
 				return err
 			}
@@ -250,14 +250,14 @@ func (a *app) readStudyFile(cmd *cobra.Command, file string) (string, error) {
 		from = opened
 	}
 	// One byte more than allowed detects a file that is too large.
-	text, err := io.ReadAll(io.LimitReader(from, study.MaxSize+1))
+	text, err := io.ReadAll(io.LimitReader(from, studyfile.MaxSize+1))
 	switch {
 	case err != nil:
 		return "", exitWith(ExitUsage, fmt.Errorf("read the study file: %w", err))
 	case len(text) == 0:
 		return "", exitWith(ExitUsage, fmt.Errorf("%s is empty; want a study file", file))
-	case len(text) > study.MaxSize:
-		return "", exitWith(ExitUsage, fmt.Errorf("%s is larger than %d bytes", file, study.MaxSize))
+	case len(text) > studyfile.MaxSize:
+		return "", exitWith(ExitUsage, fmt.Errorf("%s is larger than %d bytes", file, studyfile.MaxSize))
 	case !utf8.Valid(text):
 		return "", exitWith(ExitUsage, fmt.Errorf("%s is not UTF-8 text", file))
 	}

@@ -32,7 +32,7 @@ func fixed(field string) rule {
 	}
 }
 
-// rules hold what study.Parse checks over several fields, as far as CEL sees
+// rules hold what file.Parse checks over several fields, as far as CEL sees
 // them: it does not see values, value, when, initial and settings, whose types
 // the study file decides. By definition.
 var rules = map[string][]rule{

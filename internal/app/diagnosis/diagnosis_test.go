@@ -20,12 +20,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // evaluated returns a problem whose observations are n points of a space by the
 // Sobol sequence, evaluated by f of the coordinates in the unit cube, each
 // repeated so many times.
-func evaluated(t *testing.T, space *study.Space, n, repeats int, f func(x []float64, rng *rand.Rand) float64) *optimizer.Problem {
+func evaluated(t *testing.T, space *space.Space, n, repeats int, f func(x []float64, rng *rand.Rand) float64) *optimizer.Problem {
 	t.Helper()
 	p := &optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: n * repeats, Parallelism: 4, Seed: 1, First: 1}
 	suggestions, _, err := sobol.New().Suggest(t.Context(), p, nil, n, optimizer.NewRand(1, 1))

@@ -8,12 +8,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // Problem returns a study's ended trials as an optimiser sees them, in the order in
 // which they ended. It fails if a trial's point is not in the study's space.
 func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
-	space, err := s.Space()
+	space, err := space.Of(s)
 	if err != nil {
 		return nil, err
 	}

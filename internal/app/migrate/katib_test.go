@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -26,7 +27,7 @@ func imported(t *testing.T, text string) (*Result, *study.Study) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := study.Parse(r.Study)
+	s, err := file.Parse(r.Study)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, r.Study)
 	}
@@ -174,7 +175,7 @@ func FuzzKatib(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := study.Parse(r.Study); err != nil {
+		if _, err := file.Parse(r.Study); err != nil {
 			t.Error(err)
 		}
 	})

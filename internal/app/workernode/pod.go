@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/kubepod"
 )
 
-// price has the cost of the worker's pod kept current, where that is asked for;
-// run does so until its context ends.
+// price keeps the deletion cost of the worker's pod current, if requested; run does so
+// until its context ends.
 func (o *Options) price(w *worker.Options) (run func(context.Context), err error) {
 	if !o.PodDeletionCost {
 		return func(context.Context) {}, nil

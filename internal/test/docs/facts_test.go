@@ -23,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
 // table returns the cells of the table that follows a comment which begins with
@@ -174,7 +175,7 @@ func accepted(s setting.Setting) string {
 // TestFieldsAreListed holds that every field of a study file is documented.
 func TestFieldsAreListed(t *testing.T) {
 	var schema any
-	if err := json.Unmarshal(study.JSONSchema(), &schema); err != nil {
+	if err := json.Unmarshal(file.JSONSchema(), &schema); err != nil {
 		t.Fatal(err)
 	}
 	fields := map[string]bool{}

@@ -1,0 +1,84 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Has reports whether value is one of the parameter's, in its type.
+func (p Parameter) Has(value any) bool {
+	if p.Type == Float && p.Step == nil {
+		x, ok := value.(float64)
+		return ok && x >= *p.Min && x <= *p.Max
+	}
+	k, ok := p.Index(value)
+	return ok && p.At(k) == value
+}
+
+// Convert brings a decoded value to a value of the parameter.
+func (p Parameter) Convert(raw any) (any, error) {
+	value, ok := Scalar(raw)
+	if !ok {
+		return nil, fmt.Errorf("%s is no string, finite number or boolean", Quote(raw))
+	}
+	refused := fmt.Errorf("%s is not accepted; want %s", Quote(raw), p.Accepts())
+	if p.Type == Float || p.Type == Int {
+		x, ok := Number(value)
+		if !ok || x < *p.Min || x > *p.Max {
+			return nil, refused
+		}
+		n, stepped := p.Cardinality()
+		if !stepped {
+			return x, nil
+		}
+		at := p.At(p.nearest(x, n))
+		grid, _ := Number(at)
+		step := p.step()
+		if math.Abs(x-grid) > 1e-9*step {
+			return nil, refused
+		}
+		return at, nil
+	}
+	k, ok := p.Index(value)
+	if !ok {
+		return nil, refused
+	}
+	return p.At(k), nil
+}
+
+// Accepts says in a message what values the parameter takes.
+func (p Parameter) Accepts() string {
+	switch p.Type {
+	case Float, Int:
+		kind := "a number"
+		if p.Type == Int {
+			kind = "a whole number"
+		}
+		text := fmt.Sprintf("%s from %s to %s", kind, Format(*p.Min), Format(*p.Max))
+		if p.Step != nil {
+			text += " in steps of " + Format(*p.Step)
+		}
+		return text
+	case Bool:
+		return "true or false"
+	case Fixed:
+		return Format(p.Value)
+	default:
+		return List(p.Values)
+	}
+}
+
+// List is a short list for a message.
+func List(values []any) string {
+	const most = 12
+	var texts []string
+	for i, v := range values {
+		if i == most {
+			texts = append(texts, "…")
+			break
+		}
+		texts = append(texts, Format(v))
+	}
+	return strings.Join(texts, ", ")
+}

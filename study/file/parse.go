@@ -1,0 +1,154 @@
+// Package file reads study files, in YAML or JSON: it fills the defaults in, and
+// says of everything that is wrong where it is and what would be accepted.
+package file
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// MaxSize bounds a study file in bytes.
+const MaxSize = 1 << 20
+
+// AlgorithmCheck judges the settings of one algorithm. Its error may hold
+// several *SettingError (see errors.Join), each reported where that setting is.
+type AlgorithmCheck func(settings map[string]any) error
+
+// SettingError is what is wrong with one setting of an algorithm.
+type SettingError struct {
+	Name    string
+	Message string
+	// Known are the names of all settings where Name is none of them, which needs
+	// no Message.
+	Known []string
+}
+
+// Error is "name: message".
+func (e *SettingError) Error() string { return e.Name + ": " + e.message() }
+
+func (e *SettingError) message() string {
+	switch {
+	case e.Known == nil:
+		return e.Message
+	case len(e.Known) == 0:
+		return fmt.Sprintf("unknown setting %q: this algorithm has none", e.Name)
+	default:
+		return fmt.Sprintf("unknown setting %q%s; known are %s", e.Name, check.DidYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
+	}
+}
+
+// Option changes how a study file is read.
+type Option func(*options)
+
+type options struct {
+	file       string
+	algorithms map[string]AlgorithmCheck
+	algorithm  string
+}
+
+// DefaultAlgorithm is the algorithm of a study file that names none.
+const DefaultAlgorithm = "hebo"
+
+// WithAlgorithms says which algorithms there are, and how the settings of each
+// are checked; a nil check takes any settings. Without this option every name
+// is taken.
+func WithAlgorithms(known map[string]AlgorithmCheck) Option {
+	return func(o *options) { o.algorithms = known }
+}
+
+// WithDefaultAlgorithm replaces DefaultAlgorithm.
+func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }
+
+// WithFile names the file that problems are printed with.
+func WithFile(name string) Option { return func(o *options) { o.file = name } }
+
+// Parse reads a study file, YAML or JSON, and fills in the defaults. Its error
+// is a *study.Problems that holds everything that is wrong, each with its place.
+func Parse(data []byte, opts ...Option) (*study.Study, error) {
+	o := options{algorithm: DefaultAlgorithm}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	d := &decoder{Report: check.NewReport()}
+	s := &study.Study{}
+	if root := d.load(data); root != nil {
+		d.decode(root, reflect.ValueOf(s).Elem(), "")
+		d.BreakFields()
+		if root.Kind == yaml.MappingNode && !d.exhausted {
+			complete(s, d.Report, &o)
+		}
+	}
+	if err := d.Err(o.file); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ParseFile reads the study file at path, as Parse does.
+func ParseFile(path string, opts ...Option) (*study.Study, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read a study file: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read from
+	data, err := io.ReadAll(io.LimitReader(file, MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read a study file: %w", err)
+	}
+	return Parse(data, append([]Option{WithFile(path)}, opts...)...)
+}
+
+// load returns the root of the only document in data, nil after a problem.
+func (d *decoder) load(data []byte) *yaml.Node {
+	start := check.At(1, 1)
+	if len(data) > MaxSize {
+		d.AddAt(start, "", "the study file is larger than %d bytes, the most that is read", MaxSize)
+		return nil
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	if err != nil {
+		d.syntax(err)
+		return nil
+	}
+	var document, next yaml.Node
+	switch err := loader.Load(&document); {
+	case errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0:
+		d.AddAt(start, "", "the study file is empty: start with apiVersion: %s and kind: %s", study.APIVersion, study.Kind)
+		return nil
+	case err != nil:
+		d.syntax(err)
+		return nil
+	}
+	switch err := loader.Load(&next); {
+	case err == nil:
+		d.AddAt(check.At(next.Line, next.Column), "", "a second document starts here: a study file holds one study")
+		return nil
+	case !errors.Is(err, io.EOF):
+		d.syntax(err)
+		return nil
+	}
+	return document.Content[0]
+}
+
+// syntax reports text that is no YAML.
+func (d *decoder) syntax(err error) {
+	at, message := check.At(1, 1), err.Error()
+	var located *yaml.LoadError
+	if errors.As(err, &located) {
+		message = located.Message
+		if located.Mark.Line > 0 {
+			at = check.At(located.Mark.Line, max(located.Mark.Column, 1))
+		}
+	}
+	d.AddAt(at, "", "not YAML: %s", message)
+}

@@ -1,0 +1,254 @@
+package file_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/file"
+	"github.com/fantasia-hpo/fantasia/study/space"
+)
+
+// knownAlgorithms stands for the registry of optimisers.
+func knownAlgorithms() map[string]file.AlgorithmCheck {
+	return map[string]file.AlgorithmCheck{
+		"random": nil,
+		"hebo":   func(map[string]any) error { return nil },
+		"gp": func(settings map[string]any) error {
+			var errs []error
+			if n, ok := settings["draws"].(int64); ok && n < 1 {
+				errs = append(errs, &file.SettingError{Name: "draws", Message: fmt.Sprintf("%d is not accepted; want at least 1", n)})
+			}
+			if f, ok := settings["fantasies"].(string); ok && f != "believer" {
+				errs = append(errs, &file.SettingError{Name: "fantasies", Message: fmt.Sprintf("%q is not accepted; want believer, draws, none", f)})
+			}
+			if _, ok := settings["fantasis"]; ok {
+				errs = append(errs, &file.SettingError{Name: "fantasis", Known: []string{"draws", "fantasies"}})
+			}
+			if len(errs) == 0 {
+				return nil
+			}
+			return fmt.Errorf("algorithm gp: %w", errors.Join(errs...))
+		},
+	}
+}
+
+// TestBadFiles holds every file of testdata/bad to the problems listed beside it.
+func TestBadFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no bad files: %v", err)
+	}
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			want, err := os.ReadFile(strings.TrimSuffix(path, ".yaml") + ".want")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()), file.WithFile(""))
+			var problems *study.Problems
+			if !errors.As(err, &problems) {
+				t.Fatalf("error %v, want *Problems", err)
+			}
+			if diff := cmp.Diff(string(want), problems.Error()+"\n"); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGoodFiles holds that every file of testdata/good is read, and read back
+// equal from its canonical JSON.
+func TestGoodFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/good/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no good files: %v", err)
+	}
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			s, err := file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustRoundTrip(t, s)
+		})
+	}
+}
+
+// mustRoundTrip holds that canonical JSON says all of a study, to Parse and to
+// encoding/json alike.
+func mustRoundTrip(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, s *study.Study) {
+	t.Helper()
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatalf("marshal: %v", err)
+	}
+	parsed, err := file.Parse(text)
+	if err != nil {
+		t.Fatalf("canonical JSON is refused: %v\n%s", err, text)
+	}
+	if diff := cmp.Diff(s, parsed); diff != "" {
+		t.Fatalf("Parse of canonical JSON (-want +got):\n%s", diff)
+	}
+	var decoded study.Study
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		t.Fatalf("unmarshal: %v", err)
+	}
+	if diff := cmp.Diff(s, &decoded); diff != "" {
+		t.Fatalf("json.Unmarshal of canonical JSON (-want +got):\n%s", diff)
+	}
+}
+
+const minimal = `apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: minimal}
+spec:
+  objective: {metric: loss, direction: minimize}
+  parameters: [{name: x, type: float, min: 0, max: 1}]
+  budget: {maxTrials: 10}
+  trial: {command: [train]}
+`
+
+// TestDefaults holds what a study file that says no more than it must becomes.
+func TestDefaults(t *testing.T) {
+	got, err := file.Parse([]byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero, one, lost, none := 0.0, 1.0, 2, 0
+	want := &study.Study{
+		APIVersion: study.APIVersion,
+		Kind:       study.Kind,
+		Metadata:   study.Metadata{Name: "minimal"},
+		Spec: study.Spec{
+			Objective:   study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
+			Parameters:  []study.Parameter{{Name: "x", Type: study.Float, Min: &zero, Max: &one, Scale: study.Linear}},
+			Algorithm:   study.Algorithm{Name: "hebo", Wait: new(study.DefaultWait), FallbackAfter: new(study.DefaultFallbackAfter)},
+			Budget:      study.Budget{MaxTrials: 10},
+			Parallelism: 1,
+			Pool:        "default",
+			Trial: study.Trial{
+				Command: []string{"train"}, Mode: study.ModeProcess, Grace: study.DefaultGrace,
+				Retries: study.Retries{Lost: &lost, Timeout: &none, Failed: &none},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	other, err := file.Parse([]byte(minimal), file.WithDefaultAlgorithm("random"))
+	if err != nil || other.Spec.Algorithm.Name != "random" {
+		t.Errorf("with another default: %v, %v", other, err)
+	}
+}
+
+// TestDatesAreText holds that what YAML 1.1 took for a date or a boolean is the
+// text that was written.
+func TestDatesAreText(t *testing.T) {
+	s := mustParse(t, strings.Replace(minimal, "command: [train]", "command: [train, 2026-01-01, yes], env: {D: 2026-01-01}", 1))
+	if diff := cmp.Diff([]string{"train", "2026-01-01", "yes"}, s.Spec.Trial.Command); diff != "" {
+		t.Errorf("command (-want +got):\n%s", diff)
+	}
+	if got := s.Spec.Trial.Env["D"]; got != "2026-01-01" {
+		t.Errorf("env D = %s", got)
+	}
+}
+
+// TestHostileInput holds that input made to hurt is refused with a message.
+func TestHostileInput(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 10), ","))
+	}
+	settings := func(value string) string {
+		return strings.Replace(minimal, "  budget", "  algorithm: {settings: {a: "+value+"}}\n  budget", 1)
+	}
+	for name, test := range map[string]struct{ input, want string }{
+		"alias bomb": {strings.Replace(settings("*j"), "apiVersion", bomb+"apiVersion", 1), "at most 131072 values"},
+		"alias of a text": {strings.Replace(settings("["+strings.Repeat("*t,", 4000)+"]"), "apiVersion",
+			"t: &t "+strings.Repeat("x", 500_000)+"\napiVersion", 1), "at most 1048576 bytes, aliases included"},
+		"alias of a key": {strings.Replace(settings("["+strings.Repeat("{*t : 1},", 4000)+"]"), "apiVersion",
+			"t: &t "+strings.Repeat("x", 500_000)+"\napiVersion", 1), "at most 1048576 bytes, aliases included"},
+		"long key": {settings("{" + strings.Repeat("x", 500_000) + ": [" + strings.Repeat("1,", 1000) + "]}"),
+			"at most 1048576 bytes, aliases included"},
+		"alias circle": {settings("&a [*a]"), "nested at most 100 deep"},
+		"deep":         {settings(strings.Repeat("[", 5000) + strings.Repeat("]", 5000)), "nested at most 100 deep"},
+		"large":        {minimal + strings.Repeat("#", file.MaxSize), "larger than 1048576 bytes"},
+		"control":      {"\x00\x01", "not YAML"},
+		"alias key":    {minimal + "? [a]\n: b\n", "a list as a key"},
+		"nothing":      {"", "empty"},
+		"null":         {"~", "nothing (null) where fields must be"},
+		"text":         {"hello", `the text "hello" where fields must be`},
+		"unknown name": {"a: *b", "unknown anchor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := file.Parse([]byte(test.input))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestParseFile holds how problems of a file are printed, and that a missing
+// file is an error of its own.
+func TestParseFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "study.yaml")
+	if _, err := file.ParseFile(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v, want os.ErrNotExist", err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(minimal, "max: 1", "max: -1", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := path + ":6:52: spec.parameters[0].max: -1 is below min, 0: the range is empty"
+	if _, err := file.ParseFile(path); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// FuzzParse holds that no input makes Parse panic, and that what it accepts is
+// read back equal from canonical JSON and compiles to a space.
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, path := range files {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := file.Parse(data)
+		if err != nil {
+			return
+		}
+		mustRoundTrip(t, s)
+		if _, err := space.Of(s); err != nil {
+			t.Fatalf("the space of an accepted study does not compile: %v", err)
+		}
+	})
+}
+
+func mustParse(t *testing.T, text string) *study.Study {
+	t.Helper()
+	s, err := file.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

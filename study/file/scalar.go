@@ -1,0 +1,109 @@
+package file
+
+import (
+	"math"
+	"reflect"
+	"strconv"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// describe says what a node is, for a message about what it is not.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "fields (a mapping)"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return "nothing (null)"
+	case "!!bool":
+		return "the boolean " + n.Value
+	case "!!int", "!!float":
+		return "the number " + n.Value
+	default:
+		return "the text " + strconv.Quote(n.Value)
+	}
+}
+
+// text reads a string; a date is one, since study files have no dates.
+func (d *decoder) text(n *yaml.Node, path string) (string, bool) {
+	if n.Kind == yaml.ScalarNode {
+		switch n.ShortTag() {
+		case "!!str", "!!timestamp", "!!merge":
+			return n.Value, true
+		case "!!bool", "!!int", "!!float":
+			d.Add(path, "%s where text must be: put it in quotes, %q", describe(n), n.Value)
+			return "", false
+		case "!!null":
+		default:
+			d.Add(path, "the tag %s is not known here: leave it out", n.ShortTag())
+			return "", false
+		}
+	}
+	d.Add(path, "%s where text must be", describe(n))
+	return "", false
+}
+
+// float reads a finite number.
+func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
+	if tag := n.ShortTag(); n.Kind != yaml.ScalarNode || tag != "!!int" && tag != "!!float" {
+		d.Add(path, "%s where a number must be", describe(n))
+		return 0, false
+	}
+	var f float64
+	if err := n.Decode(&f); err != nil {
+		d.Add(path, "%s is no number that a 64-bit float can hold", n.Value)
+		return 0, false
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		d.Add(path, "%s is not finite: write a finite number", n.Value)
+		return 0, false
+	}
+	return f + 0, true
+}
+
+// integer reads a whole number between low and high; 1e3 is one.
+func (d *decoder) integer(n *yaml.Node, path string, low, high float64) (float64, bool) {
+	f, ok := d.float(n, path)
+	if !ok {
+		return 0, false
+	}
+	if f != math.Trunc(f) {
+		d.Add(path, "%s is no whole number: write one such as 8", n.Value)
+		return 0, false
+	}
+	if f < low || f >= high {
+		d.Add(path, "%s is too far from 0: write one such as 8", n.Value)
+		return 0, false
+	}
+	return f, true
+}
+
+// unsigned reads a whole number from 0 to 2^64-1, exactly.
+func (d *decoder) unsigned(n *yaml.Node, v reflect.Value, path string) {
+	var u uint64
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Decode(&u) == nil {
+		v.SetUint(u)
+		return
+	}
+	d.Add(path, "%s where a whole number from 0 to %d must be", describe(n), uint64(math.MaxUint64))
+}
+
+// duration reads numbers with units.
+func (d *decoder) duration(n *yaml.Node, v reflect.Value, path string) {
+	var parsed study.Duration
+	if n.Kind != yaml.ScalarNode {
+		d.Add(path, "%s where a duration such as 90s, 10m or 1h30m must be", describe(n))
+		return
+	}
+	if err := parsed.UnmarshalText([]byte(n.Value)); err != nil {
+		d.Add(path, "%s", err)
+		return
+	}
+	v.SetInt(int64(parsed))
+}

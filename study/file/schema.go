@@ -1,0 +1,150 @@
+package file
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
+)
+
+// durationPattern is what time.ParseDuration reads, without negative ones.
+const durationPattern = `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|[uµμ]s|ms|s|m|h))+)$`
+
+// JSONSchema returns the JSON Schema (2020-12) of a study file, for editors: the
+// form of the fields, their types and bounds. What depends on several fields at
+// once is for Parse to check.
+func JSONSchema() []byte {
+	texts := descriptions()
+	reflector := jsonschema.Reflector{
+		Anonymous:     true,
+		Mapper:        mapType,
+		LookupComment: func(t reflect.Type, field string) string { return texts[t.Name()+"."+field] },
+	}
+	schema := reflector.Reflect(&study.Study{})
+	schema.Title = "Fantasia study"
+	constrain(schema.Definitions)
+	text, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("study: the schema has no form in JSON: %v", err)) // it holds no values from outside
+	}
+	return append(text, '\n')
+}
+
+// mapType gives the schemas of the types that Go's kinds do not tell, nil for
+// the rest.
+func mapType(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[study.Duration]():
+		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
+	case reflect.TypeFor[study.Direction]():
+		return oneOf(study.Minimize, study.Maximize)
+	case reflect.TypeFor[study.Take]():
+		return oneOf(study.TakeLast, study.TakeBest)
+	case reflect.TypeFor[study.Mode]():
+		return oneOf(study.ModeProcess, study.ModeStream)
+	case reflect.TypeFor[study.Type]():
+		return oneOf(study.Float, study.Int, study.Categorical, study.Ordinal, study.Bool, study.Fixed)
+	case reflect.TypeFor[study.Scale]():
+		return oneOf(study.Linear, study.Log, study.Logit)
+	default:
+		return nil
+	}
+}
+
+// oneOf is the schema of a string with few values.
+func oneOf[S ~string](values ...S) *jsonschema.Schema {
+	schema := &jsonschema.Schema{Type: "string"}
+	for _, v := range values {
+		schema.Enum = append(schema.Enum, string(v))
+	}
+	return schema
+}
+
+// constrain adds the bounds that Go's types do not tell, and the defaults.
+func constrain(defs jsonschema.Definitions) {
+	property := func(of, name string) *jsonschema.Schema {
+		schema, ok := defs[of].Properties.Get(name)
+		if !ok {
+			panic("study: the schema has no " + of + "." + name)
+		}
+		return schema
+	}
+	property("Study", "apiVersion").Const = study.APIVersion
+	property("Study", "kind").Const = study.Kind
+	property("Metadata", "name").Pattern = `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`
+	property("Objective", "metric").Pattern = `^[^\s\x00-\x1f\x7f]+$`
+	property("Objective", "take").Default = study.DefaultTake
+	property("Spec", "parameters").MinItems = count(1)
+	property("Spec", "parameters").MaxItems = count(space.MaxParameters)
+	property("Spec", "constraints").MaxItems = count(space.MaxConstraints)
+	property("Spec", "pool").Pattern = `^[A-Za-z0-9_-]{1,63}$`
+	property("Spec", "pool").Default = study.DefaultPool
+	bound(property("Spec", "parallelism"), 1, maxParallelism).Default = study.DefaultParallelism
+	property("Algorithm", "name").Default = DefaultAlgorithm
+	property("Algorithm", "seed").Minimum = "0"
+	property("Algorithm", "wait").Default = study.DefaultWait.String()
+	property("Algorithm", "fallbackAfter").Default = study.DefaultFallbackAfter.String()
+	bound(property("Budget", "maxTrials"), 1, maxTrials)
+	bound(property("Budget", "maxFailedTrials"), 0, maxTrials)
+	property("Trial", "command").MinItems = count(1)
+	property("Trial", "mode").Default = study.DefaultMode
+	property("Trial", "grace").Default = study.DefaultGrace.String()
+	property("Trial", "env").PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}
+	bound(property("Retries", "lost"), 0, maxRetries).Default = study.DefaultRetriesLost
+	bound(property("Retries", "timeout"), 0, maxRetries).Default = 0
+	bound(property("Retries", "failed"), 0, maxRetries).Default = 0
+	defs["Metrics"].OneOf = []*jsonschema.Schema{{Required: []string{"pattern"}}, {Required: []string{"file"}}}
+	constrainParameter(defs["Parameter"], property)
+}
+
+// constrainParameter says which fields go with which type.
+func constrainParameter(parameter *jsonschema.Schema, property func(of, name string) *jsonschema.Schema) {
+	property("Parameter", "name").Pattern = `^[A-Za-z][A-Za-z0-9_.-]{0,63}$`
+	property("Parameter", "step").ExclusiveMinimum = "0"
+	property("Prior", "sd").ExclusiveMinimum = "0"
+	property("Prior", "weights").Items = &jsonschema.Schema{Type: "number", ExclusiveMinimum: "0"}
+	property("Prior", "weights").MinItems = count(2)
+	property("Prior", "weights").MaxItems = count(space.MaxListed)
+	property("Parameter", "values").Items = anyScalar()
+	property("Parameter", "values").MinItems = count(2)
+	property("Parameter", "values").MaxItems = count(space.MaxListed)
+	property("Parameter", "value").AnyOf = anyScalar().AnyOf
+	property("Parameter", "when").AdditionalProperties = &jsonschema.Schema{
+		Type: "array", Items: anyScalar(), MinItems: count(1), MaxItems: count(space.MaxListed),
+	}
+	when := func(required, allowed []string, types ...study.Type) *jsonschema.Schema {
+		fields := jsonschema.NewProperties()
+		fields.Set("type", oneOf(types...))
+		then := &jsonschema.Schema{Required: required, Properties: jsonschema.NewProperties()}
+		for _, name := range []string{"min", "max", "step", "scale", "values", "value", "prior"} {
+			if !slices.Contains(allowed, name) {
+				then.Properties.Set(name, jsonschema.FalseSchema)
+			}
+		}
+		return &jsonschema.Schema{If: &jsonschema.Schema{Required: []string{"type"}, Properties: fields}, Then: then}
+	}
+	parameter.AllOf = []*jsonschema.Schema{
+		when([]string{"min", "max"}, []string{"min", "max", "step", "scale", "prior"}, study.Float, study.Int),
+		when([]string{"values"}, []string{"values", "prior"}, study.Categorical, study.Ordinal),
+		when([]string{"value"}, []string{"value"}, study.Fixed),
+		when(nil, []string{"prior"}, study.Bool),
+	}
+}
+
+// anyScalar is the schema of a value of a parameter.
+func anyScalar() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
+}
+
+func bound(schema *jsonschema.Schema, low, high int) *jsonschema.Schema {
+	schema.Minimum, schema.Maximum = json.Number(strconv.Itoa(low)), json.Number(strconv.Itoa(high))
+	return schema
+}
+
+func count(n uint64) *uint64 { return &n }

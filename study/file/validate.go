@@ -1,0 +1,307 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+	"github.com/fantasia-hpo/fantasia/study/space"
+)
+
+// Bounds on what a study may ask for.
+const (
+	maxLabel       = 63
+	maxParallelism = 100_000
+	maxRetries     = 1000
+	maxTrials      = 1_000_000
+	maxWait        = study.Duration(time.Hour) // of Algorithm.Wait and FallbackAfter
+)
+
+// complete fills the defaults in and reports all that is wrong with the study.
+func complete(s *study.Study, r *check.Report, o *options) {
+	if s.APIVersion != study.APIVersion {
+		r.Add("apiVersion", "%s: write %s", given(s.APIVersion), study.APIVersion)
+	}
+	if s.Kind != study.Kind {
+		r.Add("kind", "%s: write %s", given(s.Kind), study.Kind)
+	}
+	if !isLabel(s.Metadata.Name) {
+		r.Add("metadata.name", "%s: a name is lower-case letters, digits and dashes, at most %d, with no dash at its ends",
+			given(s.Metadata.Name), maxLabel)
+	}
+	spec := &s.Spec
+	completeObjective(&spec.Objective, r)
+	space.Compile(r, "spec.", spec)
+	completeAlgorithm(&spec.Algorithm, r, o)
+	checkBudget(&spec.Budget, r)
+	if spec.Parallelism == 0 && r.Places["spec.parallelism"] == (check.Place{}) {
+		spec.Parallelism = study.DefaultParallelism
+	}
+	checkRange(r, "spec.parallelism", spec.Parallelism, 1, maxParallelism)
+	if spec.Pool == "" {
+		spec.Pool = study.DefaultPool
+	}
+	if len(spec.Pool) > maxLabel || strings.ContainsFunc(spec.Pool, func(c rune) bool {
+		return !check.IsLetter(c) && !check.IsDigit(c) && c != '-' && c != '_'
+	}) {
+		r.Add("spec.pool", "%q: a pool is letters, digits, dashes and underscores, at most %d", spec.Pool, maxLabel)
+	}
+	completeTrial(&spec.Trial, r, spec.Objective.Metric)
+	checkCommand(&spec.Trial, r, spec.Parameters)
+}
+
+// given says in a message what is there instead of what is wanted.
+func given(text string) string {
+	if text == "" {
+		return "is missing"
+	}
+	return fmt.Sprintf("%q is not accepted", text)
+}
+
+// isLabel reports whether the text is a DNS label (RFC 1123).
+func isLabel(text string) bool {
+	return text != "" && len(text) <= maxLabel && text[0] != '-' && text[len(text)-1] != '-' &&
+		!strings.ContainsFunc(text, func(c rune) bool { return (c < 'a' || c > 'z') && !check.IsDigit(c) && c != '-' })
+}
+
+// checkRange reports a number outside of what is accepted.
+func checkRange(r *check.Report, path string, value, low, high int) {
+	if value < low || value > high {
+		r.Add(path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
+	}
+}
+
+func completeObjective(o *study.Objective, r *check.Report) {
+	const path = "spec.objective"
+	if o.Metric == "" {
+		r.Add(path+".metric", "is missing: name the metric that the program reports")
+	} else if len(o.Metric) > space.MaxName || strings.ContainsFunc(o.Metric, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+		r.Add(path+".metric", "%q: a metric's name has no spaces and at most %d bytes", o.Metric, space.MaxName)
+	}
+	switch o.Direction {
+	case study.Minimize, study.Maximize:
+	case "":
+		r.Add(path+".direction", "is missing: minimize or maximize")
+	default:
+		r.Add(path+".direction", "%q is no direction%s: minimize or maximize", o.Direction,
+			check.DidYouMean(string(o.Direction), []string{"minimize", "maximize"}))
+	}
+	switch o.Take {
+	case study.TakeLast, study.TakeBest:
+	case "":
+		o.Take = study.DefaultTake
+	default:
+		r.Add(path+".take", "%q is not accepted; want last or best", o.Take)
+	}
+	if o.Goal != nil && (math.IsNaN(*o.Goal) || math.IsInf(*o.Goal, 0)) {
+		r.Add(path+".goal", "%v is not finite: write a finite number", *o.Goal)
+	}
+}
+
+func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
+	const path = "spec.algorithm"
+	if a.Name == "" {
+		a.Name = o.algorithm
+	}
+	completeWait(r, path+".wait", &a.Wait, study.DefaultWait)
+	completeWait(r, path+".fallbackAfter", &a.FallbackAfter, study.DefaultFallbackAfter)
+	if o.algorithms == nil {
+		return
+	}
+	settings, ok := o.algorithms[a.Name]
+	if !ok {
+		known := slices.Sorted(maps.Keys(o.algorithms))
+		r.Add(path+".name", "%q is no algorithm%s: %s", a.Name, check.DidYouMean(a.Name, known), strings.Join(known, ", "))
+		return
+	}
+	if settings == nil {
+		return
+	}
+	for _, err := range unjoin(settings(a.Settings)) {
+		var setting *SettingError
+		if errors.As(err, &setting) {
+			r.Add(path+".settings"+check.Key(setting.Name), "%s", setting.message())
+		} else {
+			r.Add(path+".settings", "%s", err)
+		}
+	}
+}
+
+// completeWait fills in the default of a wait and checks it.
+func completeWait(r *check.Report, path string, d **study.Duration, normal study.Duration) {
+	if *d == nil {
+		*d = &normal
+	}
+	if **d < 0 || **d > maxWait {
+		r.Add(path, "%s is not accepted; want a duration from 0s to %s", **d, maxWait)
+	}
+}
+
+// unjoin is the errors that errors.Join put together, also where one error wraps
+// them all; none for nil.
+func unjoin(err error) []error {
+	if err == nil {
+		return nil
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if joined, ok := e.(interface{ Unwrap() []error }); ok {
+			var all []error
+			for _, one := range joined.Unwrap() {
+				all = append(all, unjoin(one)...)
+			}
+			return all
+		}
+	}
+	return []error{err}
+}
+
+func checkBudget(b *study.Budget, r *check.Report) {
+	const path = "spec.budget"
+	if b.MaxTrials == 0 && r.Places[path+".maxTrials"] == (check.Place{}) {
+		r.Add(path+".maxTrials", "is missing: how many trials to run")
+	} else {
+		checkRange(r, path+".maxTrials", b.MaxTrials, 1, maxTrials)
+	}
+	checkRange(r, path+".maxFailedTrials", b.MaxFailedTrials, 0, maxTrials)
+	if b.MaxDuration < 0 {
+		r.Add(path+".maxDuration", "%s is negative: write how long the study may take", b.MaxDuration)
+	}
+}
+
+// completeTrial checks all of the trial but its command's parameters.
+func completeTrial(t *study.Trial, r *check.Report, metric string) {
+	const path = "spec.trial"
+	switch t.Mode {
+	case study.ModeProcess, study.ModeStream:
+	case "":
+		t.Mode = study.DefaultMode
+	default:
+		r.Add(path+".mode", "%q is no mode%s: process or stream", t.Mode, check.DidYouMean(string(t.Mode), []string{"process", "stream"}))
+	}
+	if t.Metrics != nil {
+		checkMetrics(t.Metrics, r, metric)
+		if t.Mode == study.ModeStream && t.Metrics.File != "" {
+			r.Add(path+".metrics.file", "%q is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports",
+				t.Metrics.File)
+		}
+	}
+	checkEnv(r, path+".env", t.Env)
+	if strings.ContainsRune(t.Workdir, 0) {
+		r.Add(path+".workdir", "%q holds a NUL character", t.Workdir)
+	}
+	if t.Timeout < 0 {
+		r.Add(path+".timeout", "%s is negative: write how long an attempt may take", t.Timeout)
+	}
+	if t.Grace == 0 && r.Places[path+".grace"] == (check.Place{}) {
+		t.Grace = study.DefaultGrace
+	}
+	if t.Grace <= 0 {
+		r.Add(path+".grace", "%s is not positive: write how long a program has to end by itself", t.Grace)
+	}
+	for _, kind := range []struct {
+		name    string
+		retries **int
+		normal  int
+	}{{"lost", &t.Retries.Lost, study.DefaultRetriesLost}, {"timeout", &t.Retries.Timeout, 0}, {"failed", &t.Retries.Failed, 0}} {
+		if *kind.retries == nil {
+			*kind.retries = &kind.normal
+		}
+		checkRange(r, path+".retries."+kind.name, **kind.retries, 0, maxRetries)
+	}
+}
+
+// checkMetrics checks how metrics are read, and that the objective's is among them.
+func checkMetrics(m *study.Metrics, r *check.Report, metric string) {
+	const path = "spec.trial.metrics"
+	switch {
+	case (m.Pattern == "") == (m.File == ""):
+		r.Add(path, "must have one of pattern and file: leave metrics out if the program reports them itself")
+	case m.File != "" && !filepath.IsLocal(m.File):
+		r.Add(path+".file", "%q: write a path inside of the trial's directory, such as metrics.json", m.File)
+	case m.Pattern != "":
+		pattern, err := regexp.Compile(m.Pattern)
+		if err != nil {
+			r.Add(path+".pattern", "%q is no regular expression (RE2): %s", m.Pattern, err)
+		} else if metric != "" && pattern.SubexpIndex(metric) < 0 {
+			r.Add(path+".pattern", "%q has no group named %q, the objective's metric: write (?P<%s>…) around its number",
+				m.Pattern, metric, metric)
+		}
+	}
+}
+
+// checkEnv checks the names and values of environment variables.
+func checkEnv(r *check.Report, path string, env map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		at := path + check.Key(name)
+		switch {
+		case name == "" || check.IsDigit(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool {
+			return !check.IsLetter(c) && !check.IsDigit(c) && c != '_'
+		}):
+			r.AddKey(at, "%q is no name of a variable: letters, digits and underscores, with no digit first", name)
+		case strings.HasPrefix(name, "FANTASIA_"):
+			r.AddKey(at, "%q is reserved, as every name that starts with FANTASIA_: choose another", name)
+		case strings.ContainsRune(env[name], 0):
+			r.Add(at, "the value holds a NUL character")
+		}
+	}
+}
+
+// checkCommand checks each element of the command.
+func checkCommand(t *study.Trial, r *check.Report, params []study.Parameter) {
+	const path = "spec.trial.command"
+	if len(t.Command) == 0 {
+		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"]")
+		return
+	}
+	if t.Command[0] == "" {
+		r.Add(path+"[0]", "is empty: give the program's name or path")
+	}
+	for i, element := range t.Command {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if strings.ContainsRune(element, 0) {
+			r.Add(at, "%q holds a NUL character", element)
+		}
+		words, err := study.CommandWords(element)
+		if err != nil {
+			r.Add(at, "%s", err)
+		}
+		for _, word := range words {
+			if t.Mode == study.ModeStream {
+				r.Add(at, "${%s} is in a command of mode stream, whose program gets each trial's parameters as a line of input: leave it out", word)
+				break
+			}
+			checkWord(r, at, word, params)
+		}
+	}
+}
+
+// checkWord checks that a ${word} is known. A parameter whose name could not be
+// read may be any.
+func checkWord(r *check.Report, path, word string, params []study.Parameter) {
+	if study.ReservedWord(word) {
+		return
+	}
+	var names []string
+	for _, p := range params {
+		switch {
+		case p.Name == "":
+			return
+		case p.Name != word:
+			names = append(names, p.Name)
+		case len(p.When) > 0:
+			r.Add(path, "${%s} names a conditional parameter, which has no value in some trials: use ${args} or ${overrides}", word)
+			return
+		default:
+			return
+		}
+	}
+	r.Add(path, "${%s} names no parameter%s: %s, or args, overrides, file", word, check.DidYouMean(word, names), strings.Join(names, ", "))
+}

@@ -1,0 +1,251 @@
+package space
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/ext"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// maxConstraint bounds the text of a constraint, in characters.
+const maxConstraint = 1000
+
+// modulo is the function that % becomes: CEL has it for integers only.
+const modulo = "mod"
+
+// constraint is a compiled constraint, safe for concurrent use. In it every
+// number is a double, so that parameters and literals mix freely.
+type constraint struct {
+	source  string
+	program cel.Program
+	// names are the parameters that it mentions, sorted; variables maps what it
+	// calls them to their names.
+	names     []string
+	variables map[string]string
+}
+
+// activation gives a constraint the values of a point.
+type activation struct {
+	variables map[string]string
+	point     study.Point
+}
+
+// ResolveName returns the value of a variable as a double.
+func (a activation) ResolveName(variable string) (any, bool) {
+	name, ok := a.variables[variable]
+	if !ok {
+		return nil, false
+	}
+	value, ok := study.Number(a.point[name])
+	return types.Double(value), ok
+}
+
+// Parent is nil: there is nothing beyond the point.
+func (a activation) Parent() cel.Activation { return nil }
+
+// applies reports whether the point has a value for every parameter that the
+// constraint mentions.
+func (c *constraint) applies(p study.Point) bool {
+	for _, name := range c.names {
+		if _, ok := p[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether the point meets the constraint, or lacks a parameter
+// that it mentions. What cannot be evaluated (0/0 < 1) is not met.
+func (c *constraint) holds(p study.Point) bool {
+	if !c.applies(p) {
+		return true
+	}
+	result, _, err := c.program.Eval(activation{c.variables, p})
+	return err == nil && result == types.True
+}
+
+// variableName is what a constraint calls a parameter: CEL would read a dash as
+// a minus.
+func variableName(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// numeric reports whether every value of the parameter is a number.
+func numeric(p study.Parameter) bool {
+	values := p.Values
+	switch p.Type {
+	case study.Float, study.Int:
+		return true
+	case study.Fixed:
+		values = []any{p.Value}
+	case study.Categorical, study.Ordinal:
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(values, func(v any) bool {
+		_, ok := study.Number(v)
+		return !ok
+	})
+}
+
+// compileConstraints compiles the constraints into s.checks. A parameter that is
+// not sound gets the benefit of the doubt: any constraint may name it.
+func (s *Space) compileConstraints(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) {
+	if len(sources) == 0 || len(params) > MaxParameters || slices.Contains(names(params), "") {
+		return
+	}
+	if len(sources) > MaxConstraints {
+		r.Add(path, "%d constraints are more than the most that a study can have, %d: join some with &&", len(sources), MaxConstraints)
+		return
+	}
+	compiler, err := newCompiler(params, sound)
+	if err != nil {
+		r.Add(path, "constraints over these parameters cannot be compiled: %s", err)
+		return
+	}
+	for i, source := range sources {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if r.IsBroken(at) {
+			continue
+		}
+		c, err := compiler.compile(source)
+		if err != nil {
+			r.Add(at, "%q: %s", source, err)
+			continue
+		}
+		s.checks = append(s.checks, c)
+	}
+}
+
+// compiler compiles constraints over the numeric parameters of a space.
+type compiler struct {
+	env       *cel.Env
+	variables map[string]string
+	others    map[string]study.Type
+}
+
+func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
+	c := &compiler{variables: make(map[string]string), others: make(map[string]study.Type)}
+	options := []cel.EnvOption{
+		cel.ClearMacros(), // no loops: the time of an evaluation is bounded by the text
+		ext.Math(),
+		cel.CrossTypeNumericComparisons(true),
+		cel.ParserExpressionSizeLimit(maxConstraint),
+		cel.ParserRecursionLimit(50),
+		cel.Function(modulo, cel.Overload("mod_double_double", []*cel.Type{cel.DoubleType, cel.DoubleType},
+			cel.DoubleType, cel.BinaryBinding(func(a, b ref.Val) ref.Val {
+				return types.Double(math.Mod(float64(a.(types.Double)), float64(b.(types.Double))))
+			}))),
+	}
+	for i, p := range params {
+		variable := variableName(p.Name)
+		if sound[i] && !numeric(p) {
+			c.others[variable] = p.Type
+			continue
+		}
+		if isTypeName(variable) {
+			continue // CEL takes it for the type, and says so
+		}
+		if _, ok := c.variables[variable]; ok {
+			continue // a second one of that name
+		}
+		c.variables[variable] = p.Name
+		options = append(options, cel.Variable(variable, cel.DoubleType))
+	}
+	var err error
+	c.env, err = cel.NewEnv(options...)
+	return c, err
+}
+
+// isTypeName reports whether CEL has a type of that name: a variable would be
+// hidden by it.
+func isTypeName(variable string) bool {
+	return slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}, variable)
+}
+
+// compile compiles one constraint.
+func (c *compiler) compile(source string) (*constraint, error) {
+	parsed, issues := c.env.Parse(source)
+	if issues.Err() != nil {
+		return nil, c.explain(issues)
+	}
+	allDoubles(parsed.NativeRep().Expr())
+	checked, issues := c.env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, c.explain(issues)
+	}
+	if checked.OutputType() != cel.BoolType {
+		return nil, fmt.Errorf("its value is a %s: a constraint is true or false, as in a <= b", checked.OutputType())
+	}
+	names := make(map[string]bool)
+	for _, reference := range checked.NativeRep().ReferenceMap() {
+		if name, ok := c.variables[reference.Name]; ok {
+			names[name] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("it names no parameter, so it is the same for every point: name at least one")
+	}
+	program, err := c.env.Program(checked)
+	if err != nil {
+		return nil, err
+	}
+	return &constraint{
+		source: source, program: program, variables: c.variables,
+		names: slices.Sorted(maps.Keys(names)),
+	}, nil
+}
+
+// allDoubles makes every integer literal a double, and every % a mod.
+func allDoubles(e ast.Expr) {
+	factory := ast.NewExprFactory()
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.LiteralKind:
+			switch literal := e.AsLiteral().(type) {
+			case types.Int:
+				e.SetKindCase(factory.NewLiteral(e.ID(), types.Double(literal)))
+			case types.Uint:
+				e.SetKindCase(factory.NewLiteral(e.ID(), types.Double(literal)))
+			}
+		case ast.CallKind:
+			if call := e.AsCall(); call.FunctionName() == operators.Modulo {
+				e.SetKindCase(factory.NewCall(e.ID(), modulo, call.Args()...))
+			}
+		}
+	}))
+}
+
+// explain is the compiler's issues in one line, with a hint where a parameter is
+// named that a constraint cannot use.
+func (c *compiler) explain(issues *cel.Issues) error {
+	var texts []string
+	for _, e := range issues.Errors() {
+		message, _, _ := strings.Cut(e.Message, "\n")
+		if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
+			name, _, _ := strings.Cut(rest, "'")
+			if kind, ok := c.others[name]; ok {
+				message = fmt.Sprintf("%s is a %s parameter whose values are not all numbers: a constraint names numeric parameters only", name, kind)
+			}
+		}
+		texts = append(texts, fmt.Sprintf("character %d: %s", e.Location.Column()+1, message))
+	}
+	return fmt.Errorf("%s", strings.Join(texts, "; "))
+}
+
+func names(params []study.Parameter) []string {
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.Name
+	}
+	return names
+}

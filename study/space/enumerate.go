@@ -1,0 +1,100 @@
+package space
+
+import (
+	"maps"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// maxVisits bounds how many partial points an enumeration looks at.
+const maxVisits = 1 << 20
+
+// Enumerate returns all the points that meet the constraints, if there are at
+// most limit: in ascending order of the parameters' values (see Parameter.At),
+// the last parameter's changing fastest. It returns false where there are more,
+// where a float without a step is active somewhere, and where more than a
+// million partial points would have to be looked at.
+func (s *Space) Enumerate(limit int) ([]study.Point, bool) {
+	all := make([]int, len(s.params))
+	for i := range all {
+		all[i] = i
+	}
+	var points []study.Point
+	w := s.newWalk(all, s.checks, maxVisits)
+	w.visit = func(p study.Point) bool {
+		points = append(points, maps.Clone(p))
+		return len(points) <= limit
+	}
+	if !w.from(0) {
+		return nil, false
+	}
+	return points, true
+}
+
+// walk goes through all the points of a subset of the parameters that meet some
+// constraints, depth first.
+type walk struct {
+	space *Space
+	// params are the parameters' places, ascending, each with all that it
+	// depends on; due[k] are the constraints decided once the k-th has a value.
+	params []int
+	due    [][]*constraint
+	// budget is how many values may still be tried, less for long constraints.
+	budget int
+	point  study.Point
+	// visit is called with each point, the walk's own, and says whether to go on.
+	visit func(study.Point) bool
+}
+
+func (s *Space) newWalk(params []int, checks []*constraint, budget int) *walk {
+	w := &walk{space: s, params: params, budget: budget, point: make(study.Point), due: make([][]*constraint, len(params))}
+	for _, c := range checks {
+		last := 0
+		for k, i := range params {
+			for _, name := range c.names {
+				if s.params[i].Name == name {
+					last = k
+				}
+			}
+		}
+		w.due[last] = append(w.due[last], c)
+	}
+	return w
+}
+
+// from walks from the k-th parameter on, and reports whether it went all the way.
+func (w *walk) from(k int) bool {
+	if k == len(w.params) {
+		return w.visit(w.point)
+	}
+	p := &w.space.params[w.params[k]]
+	if !w.space.active(w.point, w.params[k]) {
+		return w.from(k + 1)
+	}
+	n, finite := p.Cardinality()
+	if !finite {
+		return false
+	}
+	defer delete(w.point, p.Name)
+	for i := range n {
+		if w.budget--; w.budget < 0 {
+			return false
+		}
+		w.point[p.Name] = p.At(i)
+		if w.met(k) && !w.from(k+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// met reports whether the constraints hold that the k-th parameter decides.
+func (w *walk) met(k int) bool {
+	for _, c := range w.due[k] {
+		w.budget -= len(c.source) / 100 // long ones take longer
+		if !c.holds(w.point) {
+			return false
+		}
+	}
+	return true
+}

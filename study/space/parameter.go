@@ -1,0 +1,211 @@
+package space
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// Bounds on the size of a space. MaxName bounds the bytes of a parameter's name,
+// MaxListed the values of a list.
+const (
+	MaxParameters  = 1000
+	MaxName        = 64
+	MaxConstraints = 64
+	MaxListed      = 1000
+)
+
+// checkParameters checks each parameter by itself and their names together, and
+// fills in defaults. It tells which parameters are sound.
+func checkParameters(r *check.Report, path string, params []study.Parameter) (sound []bool) {
+	sound = make([]bool, len(params))
+	if len(params) == 0 {
+		r.Add(path, "there are none: give at least one parameter to tune")
+	}
+	if len(params) > MaxParameters {
+		r.Add(path, "%d parameters are more than the most that a study can have, %d", len(params), MaxParameters)
+		return sound
+	}
+	places := make(map[string]int)
+	variables := make(map[string]string)
+	for i := range params {
+		p, at, before := &params[i], fmt.Sprintf("%s[%d]", path, i), r.Failed
+		checkParameterName(r, at+".name", p.Name)
+		variable := study.EnvironmentName(p.Name)
+		if first, ok := places[p.Name]; ok && p.Name != "" {
+			r.Add(at+".name", "%q is already the name of parameters[%d]: names are unique", p.Name, first)
+		} else if other, ok := variables[variable]; ok {
+			r.Add(at+".name", "%q and %q would both be %s in a program's environment: rename one", p.Name, other, variable)
+		} else {
+			places[p.Name] = i
+			variables[variable] = p.Name
+		}
+		checkParameter(r, at, p)
+		if r.Failed == before {
+			checkPrior(r, at+".prior", p)
+		}
+		sound[i] = r.Failed == before
+	}
+	return sound
+}
+
+func checkParameterName(r *check.Report, path, name string) {
+	switch {
+	case name == "":
+		r.Add(path, "is missing: give the parameter a name")
+	case !check.IsLetter(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool {
+		return !check.IsLetter(c) && !check.IsDigit(c) && !strings.ContainsRune("_.-", c)
+	}):
+		r.Add(path, "%q is no name: it starts with a letter and goes on with letters, digits, and the characters _ . -", name)
+	case len(name) > MaxName:
+		r.Add(path, "%q is longer than %d characters", name, MaxName)
+	case study.ReservedWord(name):
+		r.Add(path, "%q is what ${%s} means in a command: choose another name", name, name)
+	}
+}
+
+// checkParameter checks what does not depend on other parameters.
+func checkParameter(r *check.Report, path string, p *study.Parameter) {
+	switch p.Type {
+	case study.Float, study.Int:
+		if p.Scale == "" {
+			p.Scale = study.Linear
+		}
+		rejectFields(r, path, p, "values", "value")
+		checkNumeric(r, path, p)
+	case study.Categorical, study.Ordinal:
+		rejectFields(r, path, p, "min", "max", "step", "scale", "value")
+		checkValues(r, path, p)
+	case study.Bool:
+		rejectFields(r, path, p, "min", "max", "step", "scale", "values", "value")
+	case study.Fixed:
+		rejectFields(r, path, p, "min", "max", "step", "scale", "values")
+		if p.Value == nil {
+			r.Add(path+".value", "is missing: a fixed parameter has one, a string, a number or a boolean")
+		} else if value, ok := study.Scalar(p.Value); ok {
+			p.Value = value
+		} else {
+			r.Add(path+".value", "%s is no string, finite number or boolean", study.Quote(p.Value))
+		}
+	case "":
+		r.Add(path+".type", "is missing: %s", typeNames)
+	default:
+		r.Add(path+".type", "%q is no type of a parameter%s: %s", p.Type,
+			check.DidYouMean(string(p.Type), strings.Split(typeNames, ", ")), typeNames)
+	}
+}
+
+const typeNames = "float, int, categorical, ordinal, bool, fixed"
+
+// rejectFields reports those of the named fields that are set.
+func rejectFields(r *check.Report, path string, p *study.Parameter, names ...string) {
+	set := map[string]bool{
+		"min": p.Min != nil, "max": p.Max != nil, "step": p.Step != nil, "scale": p.Scale != "",
+		"values": p.Values != nil, "value": p.Value != nil,
+	}
+	for _, name := range names {
+		if set[name] {
+			r.Add(path+"."+name, "is not for type %s: leave it out", p.Type)
+		}
+	}
+}
+
+// checkNumeric checks the range, the scale and the step of a float or an int.
+func checkNumeric(r *check.Report, path string, p *study.Parameter) {
+	before := r.Failed
+	for _, bound := range []struct {
+		name  string
+		value **float64
+	}{{"min", &p.Min}, {"max", &p.Max}} {
+		if *bound.value == nil {
+			r.Add(path+"."+bound.name, "is missing: type %s needs min and max", p.Type)
+			continue
+		}
+		value := **bound.value + 0
+		*bound.value = &value
+		checkBound(r, path+"."+bound.name, p, value)
+	}
+	if !slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale) {
+		r.Add(path+".scale", "%q is no scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
+	}
+	if p.Min == nil || p.Max == nil || r.Failed > before || r.IsBroken(path+".min") || r.IsBroken(path+".max") {
+		return
+	}
+	switch {
+	case *p.Min > *p.Max:
+		r.Add(path+".max", "%s is below min, %s: the range is empty", study.Format(*p.Max), study.Format(*p.Min))
+	case *p.Min == *p.Max:
+		r.Add(path+".max", "%[1]s is min as well: a range has more than one value; to keep one, use type: fixed with value: %[1]s",
+			study.Format(*p.Max))
+	case p.Type == study.Int && *p.Max-*p.Min >= study.MaxExact:
+		r.Add(path+".max", "%s is 2^53 or more above min: an int has fewer values", study.Format(*p.Max))
+	default:
+		checkStep(r, path+".step", p)
+	}
+}
+
+// checkBound checks min or max by itself.
+func checkBound(r *check.Report, path string, p *study.Parameter, value float64) {
+	switch {
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		r.Add(path, "%v is not finite: write a finite number", value)
+	case p.Type == study.Int && value != math.Trunc(value):
+		r.Add(path, "%s is no whole number: an int has whole bounds", study.Format(value))
+	case p.Type == study.Int && math.Abs(value) > study.MaxExact:
+		r.Add(path, "%s is beyond ±2^53, the bounds of an int", study.Format(value))
+	case math.Abs(value) > study.MaxFloat:
+		r.Add(path, "%s is beyond ±1e300, the bounds of a float", study.Format(value))
+	case p.Scale == study.Log && value <= 0:
+		r.Add(path, "%s is not positive: scale log needs a range above 0", study.Format(value))
+	case p.Scale == study.Logit && p.Type == study.Float && (value <= 0 || value >= 1):
+		r.Add(path, "%s is not between 0 and 1: scale logit needs a range inside of (0, 1), ends excluded", study.Format(value))
+	}
+}
+
+func checkStep(r *check.Report, path string, p *study.Parameter) {
+	if p.Step == nil || r.IsBroken(path) {
+		return
+	}
+	span := *p.Max - *p.Min
+	switch step := *p.Step; {
+	case !(step > 0) || math.IsInf(step, 0):
+		r.Add(path, "%s is not positive: write a positive step, or none", study.Format(step))
+	case p.Type == study.Int && step != math.Trunc(step):
+		r.Add(path, "%s is no whole number: an int has whole steps", study.Format(step))
+	case step > span:
+		r.Add(path, "%s is more than the whole range, %s", study.Format(step), study.Format(span))
+	case p.Type == study.Float && span/step > study.MaxSteps:
+		r.Add(path, "%s makes more than 1e12 values of the range: write a larger step, or none", study.Format(step))
+	}
+}
+
+// checkValues checks the values of a categorical or an ordinal. Two that are
+// written alike in a command would be one to the program.
+func checkValues(r *check.Report, path string, p *study.Parameter) {
+	if len(p.Values) < 2 {
+		r.Add(path+".values", "%d values: type %s needs at least two", len(p.Values), p.Type)
+	}
+	if len(p.Values) > MaxListed {
+		r.Add(path+".values", "%d values are more than the most that are accepted, %d", len(p.Values), MaxListed)
+		return
+	}
+	seen := make(map[string]int)
+	for i, v := range p.Values {
+		at := fmt.Sprintf("%s.values[%d]", path, i)
+		value, ok := study.Scalar(v)
+		if !ok {
+			r.Add(at, "%s is no string, finite number or boolean", study.Quote(v))
+			continue
+		}
+		p.Values[i] = value
+		if first, ok := seen[study.Format(value)]; ok {
+			r.Add(at, "%s is already values[%d]: values are unique, as they are written in a command", study.Format(value), first)
+			continue
+		}
+		seen[study.Format(value)] = i
+	}
+}

@@ -1,0 +1,74 @@
+package space
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// checkPrior checks the prior of a parameter that is sound otherwise.
+func checkPrior(r *check.Report, path string, p *study.Parameter) {
+	if p.Prior == nil {
+		return
+	}
+	switch p.Type {
+	case study.Float, study.Int:
+		checkNormal(r, path, p)
+	case study.Categorical, study.Ordinal, study.Bool:
+		checkWeights(r, path, p)
+	default:
+		r.Add(path, "is not for type %s: leave it out", p.Type)
+	}
+}
+
+func checkNormal(r *check.Report, path string, p *study.Parameter) {
+	if p.Prior.Weights != nil {
+		r.Add(path+".weights", "is not for type %s: write mean and sd", p.Type)
+	}
+	switch mean := p.Prior.Mean; {
+	case mean == nil:
+		r.Add(path+".mean", "is missing: a prior of type %s has mean and sd", p.Type)
+	case !(*mean >= *p.Min && *mean <= *p.Max):
+		r.Add(path+".mean", "%s is outside of the range, %s to %s", study.Format(*mean), study.Format(*p.Min), study.Format(*p.Max))
+	}
+	switch sd := p.Prior.SD; {
+	case sd == nil:
+		r.Add(path+".sd", "is missing: a prior of type %s has mean and sd", p.Type)
+	case !(*sd > 0) || math.IsInf(*sd, 0):
+		r.Add(path+".sd", "%s is no positive number: write a standard deviation %s", study.Format(*sd), unit(p.Scale))
+	}
+}
+
+// unit says in a message what distances on the scale are counted in.
+func unit(s study.Scale) string {
+	switch s {
+	case study.Log:
+		return "in powers of ten, as the scale is log"
+	case study.Logit:
+		return "in logits, as the scale is logit"
+	default:
+		return "in the parameter's unit"
+	}
+}
+
+func checkWeights(r *check.Report, path string, p *study.Parameter) {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{{"mean", p.Prior.Mean != nil}, {"sd", p.Prior.SD != nil}} {
+		if field.set {
+			r.Add(path+"."+field.name, "is not for type %s: write weights", p.Type)
+		}
+	}
+	n, _ := p.Cardinality()
+	if len(p.Prior.Weights) != n {
+		r.Add(path+".weights", "%d weights for %d values: write one for each value, in their order", len(p.Prior.Weights), n)
+		return
+	}
+	if i := slices.IndexFunc(p.Prior.Weights, func(w float64) bool { return !(w > 0) || math.IsInf(w, 0) }); i >= 0 {
+		r.Add(path+".weights", "%s, the weight of %s, is no positive number: to exclude a value, leave it out of the study",
+			study.Format(p.Prior.Weights[i]), study.Format(p.At(i)))
+	}
+}

@@ -1,0 +1,144 @@
+// Package space compiles the search space of a study: which parameters are active
+// at a point, which points meet the constraints, and how many points there are.
+package space
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// Space is a compiled search space: parameters in dependency order, conditions
+// and constraints ready to evaluate. It is immutable and safe for concurrent use.
+type Space struct {
+	params []study.Parameter
+	// order is the names of params, index their places, conds their conditions.
+	order   []string
+	index   map[string]int
+	conds   [][]condition
+	checks  []*constraint
+	initial []study.Point
+	size    int
+	finite  bool
+}
+
+// condition is one entry of a parameter's When: the place of the parameter that
+// it looks at, and the values that fulfil it.
+type condition struct {
+	parent int
+	values []any
+}
+
+// New compiles a search space, as a study file gives it. Its error is a
+// *study.Problems that holds all that is wrong, with paths from "parameters",
+// "constraints" and "initial" on.
+func New(params []study.Parameter, constraints []string, initial []map[string]any) (*Space, error) {
+	r := &check.Report{}
+	space := Compile(r, "", &study.Spec{
+		Parameters:  cloneParameters(params),
+		Constraints: constraints,
+		Initial:     slices.Clone(initial),
+	})
+	if err := r.Err(""); err != nil {
+		return nil, err
+	}
+	return space, nil
+}
+
+// Of compiles the study's search space.
+func Of(s *study.Study) (*Space, error) {
+	return New(s.Spec.Parameters, s.Spec.Constraints, s.Spec.Initial)
+}
+
+// cloneParameters copies all of the parameters that Compile fills in.
+func cloneParameters(params []study.Parameter) []study.Parameter {
+	params = slices.Clone(params)
+	for i := range params {
+		p := &params[i]
+		p.Values, p.When = slices.Clone(p.Values), maps.Clone(p.When)
+		for name, values := range p.When {
+			p.When[name] = slices.Clone(values)
+		}
+	}
+	return params
+}
+
+// Compile checks the space of spec and compiles it, nil if a problem stands
+// in the way. It fills the defaults in to the spec's parameters and brings the
+// values of parameters and initial points to their types. Paths of problems
+// start with prefix.
+func Compile(r *check.Report, prefix string, spec *study.Spec) *Space {
+	before := r.Failed
+	sound := checkParameters(r, prefix+"parameters", spec.Parameters)
+	s := &Space{index: make(map[string]int)}
+	s.arrange(r, prefix+"parameters", spec.Parameters, sound)
+	s.compileConstraints(r, prefix+"constraints", spec.Constraints, spec.Parameters, sound)
+	if r.Failed > before {
+		return nil
+	}
+	s.size, s.finite = s.count()
+	s.compileInitial(r, prefix+"initial", spec.Initial)
+	if r.Failed == before {
+		s.checkSatisfiable(r, prefix)
+	}
+	return s
+}
+
+// Parameters returns the parameters with their defaults filled in, each after
+// those that its When names, otherwise in the study file's order. The slice is
+// the space's own: do not change it.
+func (s *Space) Parameters() []study.Parameter { return s.params }
+
+// Parameter returns the parameter of that name.
+func (s *Space) Parameter(name string) (study.Parameter, bool) {
+	i, ok := s.index[name]
+	if !ok {
+		return study.Parameter{}, false
+	}
+	return s.params[i], true
+}
+
+// Initial returns the initial points, in the study file's order. A point may be
+// partial: what is missing is for the optimiser to sample. Fixed parameters that
+// are sure to be active are filled in. The points are the space's own: do not
+// change them.
+func (s *Space) Initial() []study.Point { return s.initial }
+
+// Active reports whether the parameter of that name is active, given the point's
+// other values: whether each parameter that its When names is active and has one
+// of the listed values. It is false for a name that the space does not have.
+func (s *Space) Active(p study.Point, name string) bool {
+	i, ok := s.index[name]
+	return ok && s.active(p, i)
+}
+
+// active is Active by place. It ends because no When leads back to itself.
+func (s *Space) active(p study.Point, i int) bool {
+	for _, c := range s.conds[i] {
+		value, ok := p[s.params[c.parent].Name]
+		if !ok || !study.Contains(c.values, value) || !s.active(p, c.parent) {
+			return false
+		}
+	}
+	return true
+}
+
+// Feasible reports whether the point satisfies every constraint. A constraint
+// that names a parameter without a value in the point (an inactive one, or one
+// that a partial point leaves open) holds.
+func (s *Space) Feasible(p study.Point) bool {
+	for _, c := range s.checks {
+		if !c.holds(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// Size returns the number of points, constraints ignored. It is not finite where
+// a float has no step, nor where there are too many points to count: more than
+// 2^53, or conditions so entangled that 2^17 combinations of the values that they
+// look at do not cover them.
+func (s *Space) Size() (n int, finite bool) { return s.size, s.finite }
