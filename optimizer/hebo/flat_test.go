@@ -8,6 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // Without noise, the objective is taken for flat where the nearest comparable point has
@@ -20,7 +21,7 @@ func TestFlatAround(t *testing.T) {
 		{Name: "n", Type: study.Int, Min: number(1), Max: number(4)},
 		{Name: "m", Type: study.Int, Min: number(1), Max: number(40)},
 	}
-	space := optimizertest.Space(t, parameters, nil)
+	searched := optimizertest.Space(t, parameters, nil)
 	type evaluation struct {
 		a     float64
 		c     string
@@ -40,7 +41,7 @@ func TestFlatAround(t *testing.T) {
 		"three of six":          {[]evaluation{{0.51, "x", 1}, {0.5, "x", 1}, {0.54, "x", 1}, {0.52, "x", 2}, {0.53, "x", 3}, {0.49, "x", 4}}, true, true},
 		"three of seven":        {[]evaluation{{0.51, "x", 1}, {0.5, "x", 1}, {0.54, "x", 1}, {0.52, "x", 2}, {0.53, "x", 3}, {0.49, "x", 4}, {0.48, "x", 5}}, true, false},
 	} {
-		r := &optimizer.Request{Encoding: optimizer.NewEncoding(space), Problem: &optimizer.Problem{}}
+		r := &optimizer.Request{Encoding: optimizer.NewEncoding(searched), Problem: &optimizer.Problem{}}
 		point := func(a float64, c string) study.Point {
 			return study.Point{"a": a, "c": c, "n": int64(1), "m": int64(1)}
 		}
@@ -128,7 +129,7 @@ func TestTiesOfOneCategory(t *testing.T) {
 
 // machine is a space of the same structure as that of a support vector machine with the
 // kernels rbf and poly: gamma and C on a logarithmic scale, moved to the unit interval.
-func machine(t *testing.T) *study.Space {
+func machine(t *testing.T) *space.Space {
 	return optimizertest.Space(t, []study.Parameter{
 		{Name: "C", Type: study.Float, Min: number(0), Max: number(1)},
 		{Name: "gamma", Type: study.Float, Min: number(0), Max: number(1)},
