@@ -22,10 +22,11 @@ const (
 // flats holds the evaluated points and their values, each pair once. The nil *flats
 // is that of an objective without two equal values.
 type flats struct {
-	columns []optimizer.Column
-	points  [][]float64
-	values  []float64
-	noisy   bool
+	points [][]float64
+	values []float64
+	noisy  bool
+	// categorical and few are those columns of categories and of few values.
+	categorical, few []bool
 }
 
 // newFlats returns nil where no two points have the same value, where the search
@@ -39,7 +40,11 @@ func (s *search) newFlats(noise surrogate.Noise) *flats {
 		at    string
 		value float64
 	}
-	f := &flats{columns: s.r.Encoding.Columns(), noisy: noise == surrogate.Noisy}
+	f := &flats{noisy: noise == surrogate.Noisy}
+	for _, c := range s.r.Encoding.Columns() {
+		f.categorical = append(f.categorical, c.Categorical())
+		f.few = append(f.few, c.Categorical() || c.Levels > 0 && c.Levels <= fewLevels)
+	}
 	seen, values := map[evaluation]bool{}, map[float64]bool{}
 	for _, o := range s.r.Observations {
 		if o.Outcome != optimizer.OutcomeCompleted {
@@ -93,8 +98,8 @@ func (f *flats) nearest(x []float64) int {
 
 // comparable reports whether two points agree in the parameters of few values.
 func (f *flats) comparable(x, y []float64) bool {
-	for i, c := range f.columns {
-		if (c.Categorical() || c.Levels > 0 && c.Levels <= fewLevels) && x[i] != y[i] {
+	for i, few := range f.few {
+		if few && x[i] != y[i] {
 			return false
 		}
 	}
@@ -130,23 +135,20 @@ func (f *flats) tiedBeside(x []float64) bool {
 
 // beside reports whether two points are practically the same.
 func (f *flats) beside(x, y []float64) bool {
-	for i, c := range f.columns {
-		if math.Abs(x[i]-y[i]) > samePoint || c.Categorical() && x[i] != y[i] {
+	for i, categorical := range f.categorical {
+		if math.Abs(x[i]-y[i]) > samePoint || categorical && x[i] != y[i] {
 			return false
 		}
 	}
 	return true
 }
 
-// avoid returns the values with −Inf for those of flat places, unchanged where no
-// other place is left.
-func (f *flats) avoid(values []float64, flat []bool) []float64 {
-	if f == nil {
-		return values
-	}
+// avoid returns the places' values with −Inf for those where the objective is flat,
+// unchanged where no other place is left.
+func (f *flats) avoid(values []float64, places []place) []float64 {
 	kept, left := append([]float64(nil), values...), false
 	for i := range kept {
-		if flat[i] {
+		if f.around(places[i].x) {
 			kept[i] = math.Inf(-1)
 		}
 		left = left || !math.IsInf(kept[i], -1)
@@ -166,7 +168,7 @@ func (s *search) spread(values []float64) (elsewhere spot, ok bool) {
 		return elsewhere, false
 	}
 	for i, p := range s.places[:len(s.places)/2] {
-		if !s.flat[i] && !math.IsInf(values[i], -1) {
+		if !math.IsInf(values[i], -1) && !s.flats.around(p.x) {
 			s.memory.Escapes++
 			return spot{place: p, value: values[i], why: leftPlateau}, true
 		}

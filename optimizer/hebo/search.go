@@ -61,7 +61,6 @@ type search struct {
 	seen     map[string]bool
 	repeated int      // completed evaluations of a point that had completed before
 	flats    *flats   // nil where the objective is flat nowhere
-	flat     []bool   // of the places, whether it is around them
 	trail    *trail   // nil where no point is drawn at random
 	sampled  *sampled // nil where no function was drawn
 	memory   *memory
@@ -118,12 +117,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	}
 	s.prior = s.believed(s.places)
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
-	if s.flats = s.newFlats(noise); s.flats != nil {
-		s.flat = make([]bool, len(s.places))
-		for i, p := range s.places {
-			s.flat[i] = s.flats.around(p.x)
-		}
-	}
+	s.flats = s.newFlats(noise)
 	s.evaluated = len(known)
 	s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
 	mean, _ := s.at.Posterior()
@@ -235,7 +229,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	best, ok := s.fresh(ctx, mean, variance, starts, nil)
 	if ok && s.flats.around(best.x) {
 		if best, ok = s.spread(values); !ok {
-			best, ok = s.fresh(ctx, mean, variance, s.starts(s.flats.avoid(values, s.flat)), s.flats)
+			best, ok = s.fresh(ctx, mean, variance, s.starts(s.flats.avoid(values, s.places)), s.flats)
 		}
 	}
 	if again, found := s.again(true); found && (!ok || s.replicas.probe || again.value > s.promise(best)-indifference) {
