@@ -18,10 +18,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// maxConstraint bounds the text of a constraint, in characters.
+// maxConstraint is the largest length of a constraint, in characters.
 const maxConstraint = 1000
 
-// modulo is the function that % becomes: CEL has it for integers only.
+// modulo is the function that replaces %, which CEL has only for integers.
 const modulo = "mod"
 
 // constraint is a compiled constraint, safe for concurrent use. In it every
@@ -30,13 +30,13 @@ const modulo = "mod"
 type constraint struct {
 	source  string
 	program cel.Program
-	// names are the parameters that it mentions, sorted; variables maps what it
-	// calls them to their names.
+	// names are the parameters that it mentions, sorted; variables maps their names in
+	// the constraint to their own.
 	names     []string
 	variables map[string]string
 }
 
-// activation gives a constraint the values of a point.
+// activation provides the values of a point to a constraint.
 type activation struct {
 	variables map[string]string
 	point     study.Point
@@ -55,7 +55,7 @@ func (a activation) ResolveName(variable string) (any, bool) {
 	return types.Double(value), ok
 }
 
-// Parent is nil: there is nothing beyond the point.
+// Parent returns nil, as there is nothing besides the point.
 func (a activation) Parent() cel.Activation { return nil }
 
 // applies reports whether the point has a value for every parameter that the
@@ -69,8 +69,8 @@ func (c *constraint) applies(p study.Point) bool {
 	return true
 }
 
-// holds reports whether the point meets the constraint, or lacks a parameter
-// that it mentions. What cannot be evaluated (0/0 < 1) is not met.
+// holds reports whether the point meets the constraint, or lacks a parameter that it
+// mentions. A constraint that cannot be evaluated (0/0 < 1) is not met.
 func (c *constraint) holds(p study.Point) bool {
 	if !c.applies(p) {
 		return true
@@ -79,8 +79,8 @@ func (c *constraint) holds(p study.Point) bool {
 	return err == nil && result == types.True
 }
 
-// variableName is what a constraint calls a parameter: CEL would read a dash as
-// a minus.
+// variableName returns the name of a parameter in a constraint: CEL would parse a dash
+// as a minus.
 func variableName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // numeric reports whether every value of the parameter is a number.
@@ -158,7 +158,7 @@ type compiler struct {
 func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 	c := &compiler{variables: make(map[string]string), others: make(map[string]study.Type)}
 	options := []cel.EnvOption{
-		cel.ClearMacros(), // no loops: the time of an evaluation is bounded by the text
+		cel.ClearMacros(), // without loops, the time of an evaluation is bounded by the text
 		ext.Math(),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(maxConstraint),
@@ -186,7 +186,7 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 			continue
 		}
 		if isTypeName(variable) {
-			continue // CEL takes it for the type, and says so
+			continue // CEL takes it for the type, and reports that
 		}
 		if _, ok := c.variables[variable]; ok {
 			continue // a second one of that name
@@ -199,8 +199,7 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 	return c, err
 }
 
-// isTypeName reports whether CEL has a type of that name: a variable would be
-// hidden by it.
+// isTypeName reports whether CEL has a type of that name, which would hide a variable.
 func isTypeName(variable string) bool {
 	return slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}, variable)
 }
@@ -238,7 +237,7 @@ func (c *compiler) compile(source string) (*constraint, error) {
 	}, nil
 }
 
-// allDoubles makes every integer literal a double, and every % a mod.
+// allDoubles converts every integer literal to a double, and every % to a mod.
 func allDoubles(e ast.Expr) {
 	factory := ast.NewExprFactory()
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {

@@ -1,86 +1,116 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
+	"strconv"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/view"
 )
 
-// mostLog is how much of the end of a stream is shown, in bytes.
-const mostLog = 256 << 10
+// maxLines is the largest number of lines that trial logs shows at first.
+const maxLines = 100_000
 
-// localLog is the log of an attempt of fantasia run, for scripts.
-type localLog struct {
-	attemptLog
-	// Stdout and Stderr are the ends of the streams.
-	Stdout string `json:"stdout"`
-	Stderr string `json:"stderr"`
+// logFlags are the flags of trial logs.
+type logFlags struct {
+	lines, attempt int32
+	follow         bool
+	stream         string
 }
 
-// readLogs reads the logs of a trial's attempts from a state directory.
-func readLogs(state string, t *fantasiav1.Trial) ([]localLog, error) {
-	var logs []localLog
-	for _, a := range attemptLogs(t) {
-		l := localLog{attemptLog: a}
-		dir := a.Logs
-		// The state may have been moved since, or lie elsewhere on this machine.
-		if _, below, ok := strings.Cut(filepath.ToSlash(dir), "/worker/trials/"); ok {
-			dir = filepath.Join(state, "worker", "trials", filepath.FromSlash(below))
-		}
-		for name, text := range map[string]*string{"stdout.log": &l.Stdout, "stderr.log": &l.Stderr} {
-			var err error
-			if *text, err = endOf(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
+func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
+	var f logFlags
+	c := &cobra.Command{
+		Use:   "logs STUDY TRIAL",
+		Short: "Print the log of a trial",
+		Long: `Logs prints the last lines that a trial's program wrote: its standard output to
+standard output, its standard error to standard error. The worker that ran the trial
+sends them. They are the last attempt's, unless --attempt names an earlier one.`,
+		Example: `  fantasia trial logs digits 7 --follow
+  fantasia trial logs digits 7 --attempt 1 --stream stderr --lines 1000`,
+		Args:              r.argumentsOrState,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if r.state != "" {
+				return f.printLocal(cmd, a, r, args)
 			}
-		}
-		logs = append(logs, l)
-	}
-	return logs, nil
-}
-
-// endOf is the end of a file, from the beginning of a line.
-func endOf(path string) (text string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("read a log: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return "", fmt.Errorf("read a log: %w", err)
-	}
-	skipped := max(0, info.Size()-mostLog)
-	content, err := io.ReadAll(io.NewSectionReader(f, skipped, mostLog))
-	if err != nil {
-		return "", fmt.Errorf("read a log: %w", err)
-	}
-	text = strings.ToValidUTF8(string(content), "\ufffd")
-	if _, rest, ok := strings.Cut(text, "\n"); ok && skipped > 0 {
-		text = fmt.Sprintf("… %d bytes before this line\n", info.Size()-int64(len(rest))) + rest
-	}
-	return text, nil
-}
-
-// printLogs writes what became of each attempt and what its program wrote.
-func printLogs(w io.Writer, t *fantasiav1.Trial, logs []localLog) error {
-	if err := trialLogs(w, t); err != nil {
-		return err
-	}
-	for _, l := range logs {
-		for _, stream := range []struct{ name, text string }{{"stdout", l.Stdout}, {"stderr", l.Stderr}} {
-			if stream.text == "" {
-				continue
-			}
-			if err := say(w, "\n==> attempt %d, %s <==\n%s", l.Attempt, stream.name, strings.TrimRight(stream.text, "\n")); err != nil {
+			request, err := f.request(cmd, args)
+			if err != nil {
 				return err
 			}
-		}
+			return r.printLog(cmd, a, request)
+		},
 	}
-	return nil
+	r.stateFlag(c)
+	flags := c.Flags()
+	flags.Int32Var(&f.lines, "lines", 100, "how many of the last lines to print of each stream, 1 to 100000")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what the program writes, until the attempt has ended")
+	flags.StringVar(&f.stream, "stream", "", "`stdout` or stderr alone (default both)")
+	flags.Int32Var(&f.attempt, "attempt", 0, "the attempt's number (default the last one)")
+	if err := c.RegisterFlagCompletionFunc("stream", cobra.FixedCompletions([]string{"stdout", "stderr"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag was added above
+	}
+	return c
+}
+
+// request is what the arguments STUDY TRIAL and the flags ask for.
+func (f *logFlags) request(cmd *cobra.Command, args []string) (*fantasiav1.TailTrialLogsRequest, error) {
+	if _, err := studyName(cmd, args[0]); err != nil {
+		return nil, err
+	}
+	number, err := trialNumber(cmd, args[1])
+	if err != nil {
+		return nil, err
+	}
+	stream, ok := map[string]fantasiav1.LogStream{
+		"": fantasiav1.LogStream_LOG_STREAM_UNSPECIFIED, "stdout": fantasiav1.LogStream_LOG_STREAM_STDOUT, "stderr": fantasiav1.LogStream_LOG_STREAM_STDERR,
+	}[f.stream]
+	switch {
+	case !ok:
+		return nil, usagef(cmd, "--stream is %q; want stdout or stderr", f.stream)
+	case f.lines < 1 || f.lines > maxLines:
+		return nil, usagef(cmd, "--lines is %d; want 1 to %d", f.lines, maxLines)
+	case f.attempt < 0 || f.attempt == 0 && cmd.Flags().Changed("attempt"):
+		return nil, usagef(cmd, "--attempt is %d; want a number, 1 or more", f.attempt)
+	}
+	return &fantasiav1.TailTrialLogsRequest{
+		Name: view.TrialName(args[0], number), Attempt: f.attempt, Stream: stream, Lines: f.lines, Follow: f.follow,
+	}, nil
+}
+
+// trialNumber reads the number of a trial.
+func trialNumber(cmd *cobra.Command, text string) (int, error) {
+	number, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || number < 1 {
+		return 0, usagef(cmd, "trial is %q; want a number, 1 or more", text)
+	}
+	return int(number), nil
+}
+
+// printLog prints what the server sends of a log. A log whose server goes away is not
+// taken up again: its lines would be printed twice.
+func (r *remote) printLog(cmd *cobra.Command, a *app, request *fantasiav1.TailTrialLogsRequest) error {
+	client, done, err := r.client(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	stream, err := client.TailTrialLogs(ctx, connect.NewRequest(request))
+	if err == nil {
+		err = follow(stream, func(p *fantasiav1.TailTrialLogsResponse) error {
+			var w io.Writer = a.Stdout
+			if p.GetStream() == fantasiav1.LogStream_LOG_STREAM_STDERR {
+				w = a.Stderr
+			}
+			_, err := w.Write(p.GetData())
+			return err
+		})
+	}
+	return r.explain(err)
 }

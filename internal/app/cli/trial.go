@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -26,7 +25,7 @@ func newTrialCommand(a *app) *cobra.Command {
 		Example: `  fantasia trial list digits --status failed
   fantasia trial list --state .fantasia/digits   # of fantasia run
   fantasia trial get digits 7
-  fantasia trial logs digits 7
+  fantasia trial logs digits 7 --follow
   fantasia trial watch digits --status completed -o json`,
 	}
 	r.flags(c)
@@ -113,35 +112,6 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 	return c
 }
 
-func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
-	var output format
-	c := &cobra.Command{
-		Use:   "logs STUDY TRIAL",
-		Short: "Show where a trial's logs are, and its program's last words",
-		Long: `Logs shows, for each attempt of a trial, what went wrong and the place of its log.
-The logs themselves stay on the disk of the worker that wrote them.`,
-		Args:              r.argumentsOrState,
-		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := r.trial(cmd, args)
-			if err != nil {
-				return err
-			}
-			if r.state != "" {
-				logs, err := readLogs(r.state, t)
-				if err != nil {
-					return err
-				}
-				return output.write(a.Stdout, logs, func(w io.Writer) error { return printLogs(w, t, logs) })
-			}
-			return output.write(a.Stdout, attemptLogs(t), func(w io.Writer) error { return trialLogs(w, t) })
-		},
-	}
-	r.stateFlag(c)
-	addOutput(c, &output)
-	return c
-}
-
 func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	var only []string
@@ -193,13 +163,13 @@ func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, er
 	if _, err := studyName(cmd, name); err != nil {
 		return nil, err
 	}
-	number, err := strconv.ParseInt(args[0], 10, 32)
-	if err != nil || number < 1 {
-		return nil, usagef(cmd, "trial is %q; want a number, 1 or more", args[0])
+	number, err := trialNumber(cmd, args[0])
+	if err != nil {
+		return nil, err
 	}
 	var t *fantasiav1.Trial
 	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(name, int(number))}))
+		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(name, number)}))
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // trialTable prints a list of trials.
@@ -123,39 +122,6 @@ func attempt(a *fantasiav1.Attempt) string {
 
 func attemptState(a *fantasiav1.Attempt) string {
 	return strings.ReplaceAll(strings.ToLower(view.EnumName(a.GetState())), "_", " ")
-}
-
-// attemptLog is where an attempt's log is, for scripts.
-type attemptLog struct {
-	Attempt int                `json:"attempt"`
-	State   string             `json:"state"`
-	Worker  string             `json:"worker"`
-	Logs    string             `json:"logs"`
-	Failure *messaging.Failure `json:"failure"`
-}
-
-// attemptLogs says of each attempt of a trial where its log is.
-func attemptLogs(m *fantasiav1.Trial) []attemptLog {
-	logs := make([]attemptLog, len(m.GetAttempts()))
-	for i, a := range m.GetAttempts() {
-		logs[i] = attemptLog{
-			Attempt: int(a.GetNumber()), State: strings.ReplaceAll(attemptState(a), " ", "-"),
-			Worker: a.GetWorker(), Logs: a.GetLogs(), Failure: view.FromFailure(a.GetFailure()),
-		}
-	}
-	return logs
-}
-
-// trialLogs is what is known of a trial's logs, as text.
-func trialLogs(w io.Writer, m *fantasiav1.Trial) error {
-	if len(m.GetAttempts()) == 0 {
-		return say(w, "trial %d has not been handed out yet: there are no logs", m.GetNumber())
-	}
-	var fields []field
-	for _, a := range m.GetAttempts() {
-		fields = append(fields, field{fmt.Sprintf("Attempt %d", a.GetNumber()), attempt(a)})
-	}
-	return block(w, fields)
 }
 
 func at(t *timestamppb.Timestamp) time.Time {

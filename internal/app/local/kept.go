@@ -153,3 +153,8 @@ func (k *kept) WatchMeasurements(context.Context, string, bool, <-chan struct{})
 func noTrial(study string, r *Result, number int) error {
 	return fmt.Errorf("%w: study %q has %d trials, and no trial %d", server.ErrNotFound, study, len(r.Trials), number)
 }
+
+// TailLogs implements server.Backend: commands read the files of a local study.
+func (k *kept) TailLogs(context.Context, string, int, server.LogTail) iter.Seq2[server.LogPart, error] {
+	return func(yield func(server.LogPart, error) bool) { yield(server.LogPart{}, errReadOnly) }
+}
