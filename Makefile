@@ -17,7 +17,7 @@ run: build examples/digits/digits ## Tune a network on handwritten digits, eight
 	bin/fantasia run examples/digits/study.yaml
 
 .PHONY: build
-build: ## Build bin/fantasia, bin/coordinator and bin/worker as static programs
+build: ## Build bin/fantasia, bin/coordinator, bin/worker and bin/kubeworker as static programs
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
 
 .PHONY: examples/digits/digits

@@ -6,19 +6,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 var version = "dev"
@@ -38,7 +34,7 @@ func run(stderr io.Writer) int {
 }
 
 func newCommand(stderr io.Writer) *cobra.Command {
-	o := newOptions(stderr)
+	o := workernode.NewOptions(version, stderr)
 	w := &o.Worker
 	cmd := &cobra.Command{
 		Use:   "worker --nats URL,… [flags] [-- COMMAND …]",
@@ -58,7 +54,7 @@ environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.
 			if err := envflag.Apply(cmd); err != nil {
 				return err
 			}
-			return check(cmd.Flags())
+			return workernode.CheckFlags(cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
@@ -72,50 +68,10 @@ environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.
 		},
 	}
 	f := cmd.Flags()
-	sharedFlags(f, o)
+	workernode.Flags(f, o)
 	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to share out among the slots: auto, none, or a list such as 0,1")
 	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies bring")
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(stderr), jobSidecarCommand(stderr), installCommand())
+	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(), jobSidecarCommand(stderr), installCommand())
 	return cmd
-}
-
-// check checks the flags that every worker has.
-func check(f *pflag.FlagSet) error {
-	if n, err := f.GetInt("slots"); err == nil && n < 1 {
-		return fmt.Errorf("--slots is %d; want 1 or more", n)
-	}
-	if dir, err := f.GetString("state"); err == nil {
-		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			return fmt.Errorf("--state is %q, which is a file; want a directory", dir)
-		}
-	}
-	return nil
-}
-
-func newOptions(stderr io.Writer) *workernode.Options {
-	return &workernode.Options{Version: version, Logs: stderr, Worker: worker.DefaultOptions()}
-}
-
-// sharedFlags are those of every worker, whatever evaluates its trials.
-func sharedFlags(f *pflag.FlagSet, o *workernode.Options) {
-	w := &o.Worker
-	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
-	o.Access.Flags(f)
-	f.StringVar(&w.Name, "name", "", "the worker's name (default: drawn once and kept in its state directory)")
-	f.StringVar(&w.Pool, "pool", w.Pool, "the pool whose trials it takes")
-	f.IntVar(&w.Slots, "slots", w.Slots, "how many trials it runs at once")
-	f.StringVar(&w.StateDir, "state", w.StateDir, "directory of its own: results that wait for a receipt, logs")
-	f.StringVar(&w.Checkpoints, "checkpoints", w.Checkpoints, "directory of the trials' checkpoints, best on shared storage (default: in --state)")
-	f.DurationVar(&w.Drain, "drain", w.Drain, "how long running trials may take to end after SIGTERM")
-	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; well below the coordinator's --worker-lease")
-	f.StringVar(&o.Listen, "listen", "", "where to serve /metrics, /healthz and /readyz; nowhere by default")
-	f.BoolVar(&o.PodDeletionCost, "pod-deletion-cost", false, "tell Kubernetes what is lost with this worker's pod, which POD_NAMESPACE and POD_NAME name")
-	f.BoolFuncP("verbose", "v", "log more", func(text string) error {
-		verbose, err := strconv.ParseBool(text)
-		if verbose {
-			o.Level = slog.LevelDebug
-		}
-		return err
-	})
 }

@@ -19,7 +19,7 @@ import (
 const handBackTimeout = 10 * time.Second
 
 func sidecarCommand(stderr io.Writer) *cobra.Command {
-	o := newOptions(stderr)
+	o := workernode.NewOptions(version, stderr)
 	address, timeout := sidecar.DefaultAddress, sidecar.DefaultClientTimeout
 	cmd := &cobra.Command{
 		Use:   "sidecar --nats URL,… [flags]",
@@ -34,7 +34,7 @@ tells the training code to stop and hands its trials back, free of charge.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSidecar(cmd.Context(), *o, address, timeout) },
 	}
 	f := cmd.Flags()
-	sharedFlags(f, o)
+	workernode.Flags(f, o)
 	f.Lookup("checkpoints").Usage = "directory below which training code keeps its trials' checkpoints, best on shared storage (default: trials name none)"
 	f.DurationVar(&timeout, "client-timeout", timeout, "how long training code may say nothing about its trial before the attempt fails; 0: for ever")
 	cmd.PersistentFlags().StringVar(&address, "http", address, "where training code asks: HOST:PORT or unix:PATH")

@@ -25,7 +25,7 @@ func newImportKatibCommand(a *app) *cobra.Command {
 		Use:   "katib EXPERIMENT.yaml",
 		Short: "Make a study file of an Experiment of Katib",
 		Long: `Prints a study file that searches the same space for the same objective. With
---template it also writes the trial's template as worker kubejob takes it. What has
+--template it also writes the trial's template as kubeworker takes it. What has
 no counterpart is said on stderr and in comments. A file called - is read from
 standard input.`,
 		Example: `  fantasia import katib experiment.yaml > study.yaml
@@ -44,12 +44,12 @@ standard input.`,
 				if err := renameio.WriteFile(template, r.Template, 0o644); err != nil {
 					return fmt.Errorf("write the template: %w", err)
 				}
-				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: worker kubejob --template %s --container %s", template, template, r.Container))
+				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: kubeworker --template %s --container %s", template, template, r.Container))
 			}
 			return a.showImport(r)
 		},
 	}
-	c.Flags().StringVar(&template, "template", "", "file to write the trial's template to, for worker kubejob")
+	c.Flags().StringVar(&template, "template", "", "file to write the trial's template to, for kubeworker")
 	return c
 }
 

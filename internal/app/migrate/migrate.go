@@ -23,7 +23,7 @@ var ErrSource = errors.New("cannot be imported")
 type Result struct {
 	// Study is a study file in YAML that has been checked.
 	Study []byte
-	// Template is a manifest for `worker kubejob --template`; nil where the
+	// Template is a manifest for `kubeworker --template`; nil where the
 	// source has none.
 	Template []byte
 	// Container is the program's container in Template.

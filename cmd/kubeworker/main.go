@@ -1,3 +1,5 @@
+// Command kubeworker evaluates trials in a Kubernetes cluster: each by a Job, or by
+// another resource that a template makes.
 package main
 
 import (
@@ -5,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
-	"github.com/fantasia-hpo/fantasia/worker"
-	"github.com/fantasia-hpo/fantasia/worker/kubejob"
-	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -19,6 +19,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob"
 )
 
 // clusterQPS and clusterBurst bound the calls of the cluster's API, which has its
@@ -28,20 +33,46 @@ const (
 	clusterBurst = 100
 )
 
-func kubejobCommand(stderr io.Writer) *cobra.Command {
-	o, k := newOptions(stderr), kubejob.DefaultOptions()
+var version = "dev"
+
+func main() { os.Exit(run(os.Stderr)) }
+
+func run(stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	if err := newCommand(stderr).ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(stderr, "kubeworker:", strings.TrimPrefix(err.Error(), "worker: "))
+		return 1
+	}
+	return 0
+}
+
+func newCommand(stderr io.Writer) *cobra.Command {
+	o, k := workernode.NewOptions(version, stderr), kubejob.DefaultOptions()
 	var template, kubeconfig string
 	cmd := &cobra.Command{
-		Use:   "kubejob --template FILE [flags]",
+		Use:   "kubeworker --nats URL,… --template FILE [flags]",
 		Short: "Evaluate each trial by a Kubernetes Job, or by whatever a template makes",
 		Long: `Takes trials of a pool and evaluates each by a Job, or by another resource that the
 template makes. The program's container gets the variables that a program of a
 worker gets; in the template ${name} and ${args} stand for parameters. Reports are
 read from the container's log, and with --sidecar from a file and over HTTP too.
-It speaks to the cluster that it runs in, or to that of --kubeconfig.`,
-		Example: `  worker kubejob --nats nats://nats:4222 --template job.yaml --slots 20
-  worker kubejob --template pytorchjob.yaml --container pytorch --namespace training`,
-		Args: cobra.NoArgs,
+It uses the cluster that it runs in, or the one of --kubeconfig. Every flag can also be
+set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
+		Example: `  kubeworker --nats nats://nats:4222 --template job.yaml --slots 20
+  kubeworker --template pytorchjob.yaml --container pytorch --namespace training`,
+		Args:          cobra.NoArgs,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := envflag.Apply(cmd); err != nil {
+				return err
+			}
+			return workernode.CheckFlags(cmd.Flags())
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if k.Template, err = os.ReadFile(template); err != nil {
@@ -51,13 +82,14 @@ It speaks to the cluster that it runs in, or to that of --kubeconfig.`,
 		},
 	}
 	f := cmd.Flags()
-	sharedFlags(f, o)
+	workernode.Flags(f, o)
 	kubejobFlags(f, &k)
 	f.StringVar(&template, "template", "", "file of the manifest, in YAML")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "file that says how to reach the cluster (default: from inside of it, $KUBECONFIG, or ~/.kube/config)")
 	if err := cmd.MarkFlagRequired("template"); err != nil {
 		panic(err) // a flag that is not there
 	}
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }
 
@@ -67,7 +99,7 @@ func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 	f.StringVar(&k.Success, "success", "", "condition of success, in CEL over self and status (default: that of the template's kind)")
 	f.StringVar(&k.Failure, "failure", "", "condition of failure, in CEL over self and status (default: that of the template's kind)")
 	f.StringVar(&k.Owner, "owner", "", "what owns the resources: TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")
-	f.StringVar(&k.Sidecar, "sidecar", "", "image of this program for a sidecar that takes reports from a file and over HTTP; none by default")
+	f.StringVar(&k.Sidecar, "sidecar", "", "image of worker for a sidecar that takes reports from a file and over HTTP; none by default")
 	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
 	f.BoolVar(&k.Keep, "keep", false, "leave Jobs running on SIGTERM, for this worker's next process, in place of handing them back")
 	f.DurationVar(&k.TTL, "ttl", k.TTL, "how long an ended Job is kept")
@@ -121,36 +153,4 @@ func reach(k *kubejob.Options, kubeconfig string) error {
 	k.Pods = core
 	k.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(core.Discovery()))
 	return nil
-}
-
-func jobSidecarCommand(stderr io.Writer) *cobra.Command {
-	var attempt string
-	var prepare bool
-	o := jobsidecar.Options{Listen: jobsidecar.Address, Message: "/dev/termination-log", Log: os.Stdout}
-	cmd := &cobra.Command{
-		Use:    "job-sidecar --dir DIR",
-		Short:  "Take the reports of a program beside it in the pod of a Job",
-		Long:   "What `worker kubejob --sidecar` adds to pods; there is no need to run it oneself.",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if prepare {
-				return jobsidecar.Prepare(o.Dir)
-			}
-			parsed, err := jobsidecar.ParseAttempt(attempt)
-			if err != nil {
-				return err
-			}
-			o.Attempt = *parsed
-			o.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-			return jobsidecar.Run(cmd.Context(), o)
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&o.Dir, "dir", "", "folder that the program shares")
-	f.StringVar(&o.Listen, "http", o.Listen, "where the program may speak HTTP")
-	f.StringVar(&o.Message, "message", o.Message, "file of the termination message")
-	f.StringVar(&attempt, "attempt-json", "", "the attempt")
-	f.BoolVar(&prepare, "prepare", false, "make the file for reports, and end")
-	return cmd
 }
