@@ -57,7 +57,7 @@ func TestCarrierPublishesAllButTheBadOne(t *testing.T) {
 	var sent []int
 	o := DefaultOptions()
 	o.Etcd, o.Bus = r.etcd, refusing{bad: 7, sent: &sent}
-	o.NewOptimizer, o.Recommend = newSampler, noAdvice
+	o.NewOptimizer = newSampler
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func (fencing) Assign(context.Context, []*messaging.Assignment) error { return m
 func TestCarrierEndsTheTermOfAFencedLeader(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	o := DefaultOptions()
-	o.Etcd, o.Bus, o.NewOptimizer, o.Recommend = r.etcd, fencing{}, newSampler, noAdvice
+	o.Etcd, o.Bus, o.NewOptimizer = r.etcd, fencing{}, newSampler
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)

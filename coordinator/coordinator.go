@@ -5,7 +5,6 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,8 +29,8 @@ import (
 // leader, whose address Leader tells.
 var ErrNotLeader = errors.New("this replica is not the leader")
 
-// Options are what a coordinator needs. Etcd, Bus, NewOptimizer and Recommend are
-// required; the rest has defaults.
+// Options are what a coordinator needs. Etcd, Bus and NewOptimizer are required; the
+// rest has defaults.
 type Options struct {
 	// Name is this replica's name in logs and in the leader's key.
 	Name string
@@ -45,8 +44,6 @@ type Options struct {
 	NewOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
 	// Fallback suggests points where the optimiser is too slow.
 	Fallback func(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error)
-	// Recommend finds the evaluated point of a study whose posterior mean is best.
-	Recommend func(context.Context, study.Algorithm, *optimizer.Problem) (*optimizer.Recommendation, error)
 
 	// LeaseTTL is that of the leader's lease, WorkerLease how long a worker may
 	// be silent before its attempts are lost.
@@ -86,7 +83,6 @@ func (o *Options) Validate() error {
 	require(o.Etcd != nil, "Etcd is nil")
 	require(o.Bus != nil, "Bus is nil")
 	require(o.NewOptimizer != nil, "NewOptimizer is nil")
-	require(o.Recommend != nil, "Recommend is nil")
 	require(election.ValidTTL(o.LeaseTTL),
 		fmt.Sprintf("LeaseTTL is %v; want whole seconds, at least %v", o.LeaseTTL, election.MinTTL))
 	require(o.WorkerLease > 0, fmt.Sprintf("WorkerLease is %v; want a positive duration", o.WorkerLease))
@@ -95,11 +91,11 @@ func (o *Options) Validate() error {
 
 // Coordinator is one replica. Safe for concurrent use.
 type Coordinator struct {
-	o       Options
-	ledger  *ledger.Ledger
-	metrics *metrics
-	roster  *roster
-	advice  *advice
+	o               Options
+	ledger          *ledger.Ledger
+	metrics         *metrics
+	roster          *roster
+	recommendations *recommendations
 
 	// term is the loop of the current term; nil while this replica does not lead.
 	term       atomic.Pointer[leader]
@@ -127,7 +123,10 @@ func New(o Options) (*Coordinator, error) {
 	if o.Engine.Fallback == nil {
 		o.Engine.Fallback = o.Fallback
 	}
-	c := &Coordinator{o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease), advice: newAdvice(), leading: make(chan struct{})}
+	c := &Coordinator{
+		o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease),
+		recommendations: newRecommendations(), leading: make(chan struct{}),
+	}
 	var err error
 	if c.metrics, err = newMetrics(o.Meter, c); err != nil {
 		return nil, fmt.Errorf("make the coordinator's metrics: %w", err)

@@ -43,16 +43,16 @@ type leader struct {
 	inbox chan input    // safe for concurrent use
 	over  chan struct{} // closed when nothing in the inbox is answered any more
 
-	studies *studies // the engines
-	journal *journal // what they changed since the last commit
-	intake  *intake  // what workers publish
-	watch   *watch   // whether workers live
-	carrier *carrier // messages to workers; safe for concurrent use
-	asks    *asks    // requests to the optimisers; safe for concurrent use
-	adviser *adviser // recommendations
-	traces  *traces  // spans of what has ended
-	lookout *lookout // gauges
-	workers sync.WaitGroup
+	studies     *studies // the engines
+	journal     *journal // what they changed since the last commit
+	intake      *intake  // what workers publish
+	watch       *watch   // whether workers live
+	carrier     *carrier // messages to workers; safe for concurrent use
+	asks        *asks    // requests to the optimisers; safe for concurrent use
+	recommender *recommender
+	traces      *traces  // spans of what has ended
+	lookout     *lookout // gauges
+	workers     sync.WaitGroup
 }
 
 // newLeader prepares a term; nothing runs yet.
@@ -78,7 +78,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	l.carrier = newCarrier(l.log, c.o.Bus, l.studies, l.send)
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, epoch: term.Epoch, metrics: c.metrics}
 	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
-	l.adviser = &adviser{log: l.log, studies: l.studies, advise: c.adviseAt, post: l.send, spawn: l.workers.Go}
+	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, post: l.send, spawn: l.workers.Go}
 	l.lookout = &lookout{metrics: c.metrics, studies: l.studies, fleet: fleet}
 	return l
 }
@@ -180,7 +180,7 @@ func (l *leader) loop(ctx context.Context) error {
 		if err := l.commit(ctx); err != nil {
 			return err
 		}
-		l.adviser.next(ctx, time.Now())
+		l.recommender.next(ctx, time.Now())
 		timer.Reset(max(0, min(time.Until(next), tickEvery)))
 	}
 }

@@ -105,7 +105,7 @@ func (r *rig) replica(change ...func(*Options)) *replica {
 	bus := r.broker.Leader()
 	o.Etcd, o.Bus = r.client(), bus
 	o.LeaseTTL, o.WorkerLease = 2*time.Second, 2*time.Second
-	o.NewOptimizer, o.Recommend = newSampler, noAdvice
+	o.NewOptimizer = newSampler
 	o.Logger = slog.New(slog.NewTextHandler(logTo{r.t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	for _, f := range change {
 		f(&o)
@@ -274,8 +274,29 @@ func (sampler) Suggest(_ context.Context, _ *optimizer.Problem, state optimizer.
 
 func newSampler(study.Algorithm) (optimizer.Optimizer, error) { return sampler{}, nil }
 
-func noAdvice(context.Context, study.Algorithm, *optimizer.Problem) (*optimizer.Recommendation, error) {
-	return nil, nil
+// stateful is a sampler with a state.
+type stateful struct{ sampler }
+
+func (s stateful) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+	suggestions, _, err := s.sampler.Suggest(ctx, p, state, n, rng)
+	return suggestions, optimizer.State("fitted"), err
+}
+
+// modelled is a sampler that recommends.
+type modelled struct {
+	stateful
+	recommend func(*optimizer.Problem, optimizer.State) (*optimizer.Recommendation, error)
+}
+
+func (m modelled) Recommend(_ context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
+	return m.recommend(p, state)
+}
+
+// recommending makes every study's optimiser a modelled one.
+func recommending(recommend func(*optimizer.Problem, optimizer.State) (*optimizer.Recommendation, error)) func(*Options) {
+	return func(o *Options) {
+		o.NewOptimizer = func(study.Algorithm) (optimizer.Optimizer, error) { return modelled{recommend: recommend}, nil }
+	}
 }
 
 // contains says which of the wanted parts a text does not have.

@@ -35,10 +35,10 @@ type run struct {
 	told int64
 	// fitted is the ledger position of the last request to the optimiser.
 	fitted int64
-	// advised is the ledger position of the last recommendation that was begun, at
-	// advisedAt.
-	advised   int64
-	advisedAt time.Time
+	// recommending is the ledger position of the last recommendation that was begun,
+	// at recommendingAt.
+	recommending   int64
+	recommendingAt time.Time
 	// avoided says which workers get no more of the study, and why.
 	avoided map[string]string
 	// asking ends the request to the optimiser that is under way; nil if none is.

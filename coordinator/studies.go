@@ -77,7 +77,7 @@ func (s *studies) create(ctx context.Context, spec record.Study, now time.Time) 
 	if err := r.prepare(s.newOptimizer); err != nil {
 		return err
 	}
-	e, out, err := engine.New(spec, ids{}, s.settings, now)
+	e, out, err := engine.New(spec, ids{}, s.settingsOf(r), now)
 	if err != nil {
 		return fmt.Errorf("create study %s: %w", r.name(), err)
 	}
@@ -131,7 +131,7 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 		s.breaks(r, err)
 		return
 	}
-	e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, s.settings, now)
+	e, out, err := engine.Load(stored.Study, stored.Status, stored.Model, stored.Trials, ids{}, s.settingsOf(r), now)
 	if err != nil {
 		s.breaks(r, err)
 		return
@@ -139,10 +139,17 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 	s.attach(r, e, &out, now)
 }
 
+// settingsOf are the settings of a study's engine; the study has its optimiser.
+func (s *studies) settingsOf(r *run) engine.Settings {
+	settings := s.settings
+	_, settings.Blind = r.optimizer.(optimizer.Blind)
+	return settings
+}
+
 // attach gives a study its engine.
 func (s *studies) attach(r *run, e *engine.Engine, out *engine.Output, now time.Time) {
 	r.engine, r.wake, r.used, r.told, r.fitted = e, out.Wake, now, 0, fittedBefore(e)
-	r.advised = e.Status().Recommended.Position
+	r.recommending = e.Status().Recommended.Position
 	s.loaded[r.spec.ID] = r
 	s.take(r, out)
 }

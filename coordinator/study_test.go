@@ -3,18 +3,13 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestStudyRunsToItsEnd(t *testing.T) {
@@ -79,75 +74,6 @@ func TestCommandsAndTheirErrors(t *testing.T) {
 	}
 	if _, err := r.ledger.Study(ctx, "taken"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("a deleted study: %v", err)
-	}
-}
-
-// A panic where a recommendation is made is the caller's error, and the next
-// caller's turn comes.
-func TestRecommendThatPanics(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, membus.Options{})
-	c := r.leader(func(o *Options) {
-		o.Recommend = func(context.Context, study.Algorithm, *optimizer.Problem) (*optimizer.Recommendation, error) {
-			panic("no such row")
-		}
-	})
-	r.hand("w", 1, nil)
-	s := r.create(c, "panics", 1, 1)
-	ended := r.ends(s.ID)
-	for range 2 {
-		if _, err := c.Recommend(r.ctx(), ended); err == nil || !strings.Contains(err.Error(), "no such row") {
-			t.Errorf("a recommendation that panics: %v", err)
-		}
-	}
-}
-
-// The leader recommends a point while a study runs and once more at its end, and
-// whoever asks then gets the same without another fit.
-func TestRecommendationsAreKept(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, membus.Options{})
-	var made atomic.Int64
-	c := r.leader(func(o *Options) {
-		o.Recommend = func(_ context.Context, _ study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, error) {
-			made.Add(1)
-			last := p.Observations[len(p.Observations)-1]
-			return &optimizer.Recommendation{Trial: last.Trial, Mean: last.Values.First() + 1, SD: 0.5, Point: last.Point}, nil
-		}
-	})
-	hold := make(chan struct{})
-	r.hand("w", 1, func(a *messaging.Assignment) *messaging.Result {
-		if a.Trial > 1 {
-			<-hold
-		}
-		return completes(a)
-	})
-	release := sync.OnceFunc(func() { close(hold) })
-	t.Cleanup(release)
-	s := r.create(c, "advised", 3, 1)
-	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Recommended.Trial == 1 })
-	r.eventually(func() error {
-		p, err := c.Progress(r.ctx(), s.ID)
-		if err == nil && p.Status.Recommended.Trial != 1 {
-			err = fmt.Errorf("progress has %+v", p.Status)
-		}
-		return err
-	})
-	release()
-	r.ends(s.ID)
-	ended := r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Recommended.Position == s.Status.Position })
-	before := made.Load()
-	given, err := c.Recommend(r.ctx(), ended)
-	if err != nil {
-		t.Fatal(err)
-	}
-	third, err := r.ledger.Trial(r.ctx(), s.ID, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &optimizer.Recommendation{Trial: 3, Mean: third.Values.First() + 1, SD: 0.5, Point: third.Point}
-	if diff := cmp.Diff(want, given); diff != "" || made.Load() != before {
-		t.Errorf("%d more were made for one that is known; it is (-want +got):\n%s", made.Load()-before, diff)
 	}
 }
 

@@ -7,51 +7,52 @@ import (
 )
 
 var (
-	// ErrClaimed says that another claim of the attempt was first.
-	ErrClaimed = errors.New("the attempt is claimed already")
-	// ErrFenced says that a newer leader has taken the shard over: step down.
+	// ErrClaimed means that another claim of the attempt came first.
+	ErrClaimed = errors.New("the attempt is already claimed")
+	// ErrFenced means that a newer leader has taken over the shard; the caller must
+	// step down.
 	ErrFenced = errors.New("a newer leader has fenced this one")
-	// ErrClosed says that the bus was closed.
+	// ErrClosed means that the bus was closed.
 	ErrClosed = errors.New("the bus is closed")
 )
 
-// Worker is what one worker needs of a bus. Its methods are safe for concurrent
+// Worker is the part of a bus that a worker uses. Its methods are safe for concurrent
 // use and return when their context ends.
 type Worker interface {
 	// Fetch waits for one assignment of the worker's pool.
 	Fetch(ctx context.Context) (Delivery, error)
-	// Claim takes an attempt; ErrClaimed where somebody else was first. id is
-	// fresh for each fetched delivery and kept over retries of one claim, so
-	// that a retry whose first try was stored succeeds.
+	// Claim takes an attempt, or returns ErrClaimed if another claim came first. id
+	// MUST be new for each fetched delivery and the same for retries of one claim, so
+	// that a retry succeeds if the first try was stored.
 	Claim(ctx context.Context, id string, c *Claim) error
-	// Publish stores a result; sending one again replaces it and makes the
-	// leader read it again.
+	// PublishResult stores a result. Sending it again replaces it and makes the leader
+	// read it again.
 	PublishResult(ctx context.Context, r *Result) error
 	PublishMeasurement(ctx context.Context, m *Measurement) error
-	// Heartbeat is sent without acknowledgement.
+	// Heartbeat sends a heartbeat without waiting for an acknowledgement.
 	Heartbeat(ctx context.Context, h *Heartbeat) error
-	// Controls delivers the leader's messages to this worker until ctx ends.
-	// Messages sent while nobody listens are lost: senders repeat.
+	// Controls delivers the leader's messages to this worker until ctx ends. Messages
+	// sent while nobody listens are lost, so senders repeat them.
 	Controls(ctx context.Context) (<-chan Control, error)
 	Close() error
 }
 
 // Delivery is one fetched assignment.
 type Delivery interface {
-	// Assignment is valid where Err is nil.
+	// Assignment returns the assignment; it is valid if Err is nil.
 	Assignment() *Assignment
-	// Err says why the message could not be decoded; it is then a poison
-	// message, to be terminated.
+	// Err returns the error if the message cannot be decoded. It is then a poison
+	// message, and the caller must call Term.
 	Err() error
 	// Ack removes the assignment from the queue.
 	Ack(ctx context.Context) error
-	// Nak gives it back, to be delivered again after the delay.
+	// Nak returns the assignment to the queue, to be delivered again after the delay.
 	Nak(ctx context.Context, delay time.Duration) error
-	// Term removes a message that nobody can read, to the dead-letter queue.
+	// Term moves a message that cannot be read to the dead-letter queue.
 	Term(ctx context.Context, reason string) error
 }
 
-// Stream names what the leader reads from a cursor.
+// Stream names a stream that the leader reads from a cursor.
 type Stream string
 
 // The streams that the leader reads in order.
@@ -60,11 +61,11 @@ const (
 	StreamResult Stream = "RESULT"
 )
 
-// Cursor is a place in a stream: everything up to and including Sequence has
-// been committed to the ledger. The zero Cursor is before the first message.
+// Cursor is a position in a stream: everything up to and including Sequence is
+// committed to the ledger. The zero Cursor is before the first message.
 type Cursor struct {
-	// Created is the stream's creation time. A stream that was deleted and made
-	// anew has another, and must be read from its first message.
+	// Created is the stream's creation time. A stream that was deleted and created
+	// again has another one, and is read from its first message.
 	Created time.Time `json:"created"`
 	// Sequence and Timestamp are those of the last message read. A message at
 	// Sequence with another timestamp means that the store went back in time.
@@ -76,41 +77,43 @@ type Cursor struct {
 // Result and Err is set.
 type Entry struct {
 	Stream Stream
-	// Cursor is the place after this entry: commit it with what the entry changed.
+	// Cursor is the position after this entry. Commit it together with the entry's
+	// effects.
 	Cursor Cursor
 	Claim  *Claim
 	Result *Result
-	// Raw and Subject are the message as it came, for the dead-letter queue.
+	// Raw and Subject are the message as it arrived, for the dead-letter queue.
 	Raw     []byte
 	Subject string
-	// Err says why the message could not be decoded; ID and Worker are then what
-	// the subject says of it (no nonce).
+	// Err is the error if the message cannot be decoded. ID and Worker are then taken
+	// from the subject, without a nonce.
 	Err    error
 	ID     AttemptID
 	Worker string
 }
 
-// Leader is what a shard's leader needs of a bus. Its methods are safe for
+// Leader is the part of a bus that a shard's leader uses. Its methods are safe for
 // concurrent use and return when their context ends.
 type Leader interface {
-	// Setup creates or updates the streams and the pools' consumers. Safe to repeat.
+	// Setup creates or updates the streams and the pools' consumers. It can be
+	// repeated.
 	Setup(ctx context.Context, pools []string) error
-	// Fence takes the shard over for epoch: every publish of an older leader
-	// fails from now on. ErrFenced where a newer epoch holds it.
+	// Fence takes over the shard for epoch: from now on, every publish of an older
+	// leader fails. It returns ErrFenced if a newer epoch holds the shard.
 	Fence(ctx context.Context, epoch int64) error
-	// Assign publishes assignments; ErrFenced after a newer Fence, after which
-	// none is stored. After another error it is not known which were stored:
-	// publishing them again is harmless.
+	// Assign publishes assignments. It returns ErrFenced after a newer Fence, and none
+	// is stored then. After another error, some may have been stored; publishing them
+	// again is safe.
 	Assign(ctx context.Context, as []*Assignment) error
-	// Withdraw claims a queued attempt for the leader itself, so that no worker
-	// can; ErrClaimed where a worker was first.
+	// Withdraw claims a queued attempt for the leader itself, so that no worker can. It
+	// returns ErrClaimed if a worker came first.
 	Withdraw(ctx context.Context, a *Assignment) error
-	// Last is the sequence of the stream's last message now, 0 if none.
+	// Last returns the sequence of the stream's last message, or 0 if it is empty.
 	Last(ctx context.Context, s Stream) (uint64, error)
-	// Read delivers entries after the cursor, in order, until ctx ends or the
-	// reader is broken. Where the stream is not the one that the cursor was
-	// taken from, it delivers from the first message. It notices, within its
-	// check interval, a stream that was deleted and created again under it.
+	// Read delivers the entries after the cursor, in order, until ctx ends or the
+	// reader is broken. If the cursor was taken from another stream, it starts at the
+	// first message. Within its check interval it notices that the stream was deleted
+	// and created again.
 	Read(ctx context.Context, s Stream, from Cursor) (Reader, error)
 	// Measurements delivers every measurement published from now on; where the
 	// reader is too slow, the oldest are dropped.
@@ -121,13 +124,13 @@ type Leader interface {
 	Heartbeats(ctx context.Context) (<-chan Heartbeat, error)
 	// Control sends a message to a worker; it is not stored.
 	Control(ctx context.Context, c *Control) error
-	// Archive puts a message into the dead-letter queue, which has room for
-	// whatever a stream has carried; ErrTooLarge where it does not take more.
+	// Archive adds a message to the dead-letter queue, which has room for every message
+	// that a stream can carry. It returns ErrTooLarge for a larger one.
 	Archive(ctx context.Context, subject string, reason string, raw []byte) error
-	// Purge forgets a study's messages: assignments first; claims and
-	// measurements where all is set (the study is deleted).
+	// Purge deletes a study's messages: assignments first, and with all (the study is
+	// deleted) also claims and measurements.
 	Purge(ctx context.Context, study string, all bool) error
-	// Healthy reports whether the broker answers now.
+	// Healthy returns an error unless the broker answers now.
 	Healthy(ctx context.Context) error
 	Close() error
 }
@@ -136,9 +139,9 @@ type Leader interface {
 type Reader interface {
 	// Next waits for the next entry.
 	Next(ctx context.Context) (Entry, error)
-	// Cursor is the place after the last entry. Before the first one it is what
-	// Read was given or, where that is of another stream, before the stream's
-	// first message: how much is left to read is to be told from it.
+	// Cursor returns the position after the last entry. Before the first entry it is
+	// the cursor passed to Read or, if that belongs to another stream, the position
+	// before the stream's first message. It tells how much is left to read.
 	Cursor() Cursor
 	Close() error
 }

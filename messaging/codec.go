@@ -7,40 +7,39 @@ import (
 	"unicode/utf8"
 )
 
-// MaxEnvelope bounds an encoded envelope in bytes. The streams refuse messages
-// over 256 KiB, headers included; 4 KiB are left for those.
+// MaxEnvelope is the largest size of an encoded envelope in bytes. The streams refuse
+// messages over 256 KiB including headers, which get 4 KiB.
 const MaxEnvelope = 252 << 10
 
 var (
-	// ErrVersion says that an envelope has a schema version other than
-	// SchemaVersion.
+	// ErrVersion means that an envelope has a schema version other than SchemaVersion.
 	ErrVersion = errors.New("unknown schema version")
-	// ErrInvalid says that an envelope breaks a rule; the message names the
-	// field, its value, and what would be accepted.
+	// ErrInvalid means that an envelope breaks a rule. The message names the field, its
+	// value, and what would be accepted.
 	ErrInvalid = errors.New("invalid envelope")
-	// ErrTooLarge says that an envelope is longer than MaxEnvelope, or a message
-	// longer than its stream takes.
+	// ErrTooLarge means that an envelope is longer than MaxEnvelope, or a message
+	// longer than its stream accepts.
 	ErrTooLarge = errors.New("envelope too large")
 )
 
 // Envelope is one of *Assignment, *Claim, *Result, *Measurement, *Heartbeat and
 // *Control.
 type Envelope interface {
-	// Validate checks every rule but the size; ErrVersion or ErrInvalid.
+	// Validate checks every rule except the size; it returns ErrVersion or ErrInvalid.
 	Validate() error
-	// Subject is where the envelope is published.
+	// Subject returns the subject on which the envelope is published.
 	Subject(shard string) string
 
-	// stamped is a copy to encode, with the schema version set.
+	// stamped returns a copy to encode, with the schema version set.
 	stamped() Envelope
-	// received makes what was read fit its bounds before it is checked.
+	// received shortens what was read to its bounds before it is checked.
 	received()
 }
 
-// Encode writes an envelope as JSON, with the current schema version whatever
-// its Version says. A failure's message over MaxMessage is cut, so that a long
-// last word never keeps a result from being published; everything else out of
-// bounds is an error: ErrInvalid or ErrTooLarge.
+// Encode encodes an envelope as JSON with the current schema version, ignoring its
+// Version. It truncates a failure's message to MaxMessage, so that a long message never
+// prevents a result from being published. Anything else out of bounds is an error:
+// ErrInvalid or ErrTooLarge.
 func Encode(e Envelope) ([]byte, error) {
 	v := e.stamped()
 	if err := v.Validate(); err != nil {
@@ -56,9 +55,8 @@ func Encode(e Envelope) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads an envelope from JSON into e, which must be zero. It never
-// panics, whatever the bytes. Fields that it does not know are ignored, so that
-// a newer sender can add some within a schema version.
+// Decode decodes an envelope from JSON into e, which must be zero. It never panics. It
+// ignores unknown fields, so that a newer sender can add some within a schema version.
 func Decode(data []byte, e Envelope) error {
 	if len(data) > MaxEnvelope {
 		return fmt.Errorf("decode %T: %w: %d bytes, at most %d", e, ErrTooLarge, len(data), MaxEnvelope)
@@ -76,9 +74,9 @@ func Decode(data []byte, e Envelope) error {
 	return nil
 }
 
-// DecodeFrom is Decode of a message that came on a subject. An envelope that
-// belongs on another subject is refused: its sender may publish on its own
-// subjects only, so the subject is the truth about who it is.
+// DecodeFrom is Decode for a message that arrived on a subject. It refuses an envelope
+// that belongs to another subject: brokers let senders publish only on their own
+// subjects, so the subject identifies the sender.
 func DecodeFrom(subject string, data []byte, e Envelope) error {
 	s, err := ParseSubject(subject)
 	if err != nil {
@@ -93,8 +91,8 @@ func DecodeFrom(subject string, data []byte, e Envelope) error {
 	return nil
 }
 
-// peekVersion is the version's error where the data has a version that is not
-// ours: a later version may have changed the other fields' types.
+// peekVersion returns ErrVersion if the data has another version, in which the types of
+// other fields may have changed.
 func peekVersion(data []byte) error {
 	var head struct {
 		Version int `json:"version"`
@@ -102,7 +100,7 @@ func peekVersion(data []byte) error {
 	if json.Unmarshal(data, &head) == nil {
 		return checkVersion(head.Version)
 	}
-	return nil // without a version to read, Decode says what is wrong
+	return nil // Decode reports what is wrong
 }
 
 func (a *Assignment) stamped() Envelope {
@@ -148,8 +146,8 @@ func (*Measurement) received() {}
 func (*Heartbeat) received()   {}
 func (*Control) received()     {}
 
-// received cuts the failure's message; the failure is copied, since it may be
-// the caller's.
+// received truncates the failure's message in a copy, as the failure may belong to the
+// caller.
 func (r *Result) received() {
 	if r.Failure == nil || len(r.Failure.Message) <= MaxMessage {
 		return

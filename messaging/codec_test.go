@@ -100,8 +100,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What a worker in another language could write: numbers without a point, other
-// time zones, fields of a newer version.
+// A worker in another language may write numbers without a point, other time zones, and
+// fields of a newer version.
 func TestDecodeForeign(t *testing.T) {
 	data := `{"version":1,"study":"01J","trial":7,"attempt":2,"nonce":"n-1","worker":"w-1","outcome":"completed",
 		"value":3,"metrics":{"error":3},"started":"2026-01-02T04:04:05.5+01:00","added later":{"x":[1]}}`
@@ -195,7 +195,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// named is n metrics whose names have so many bytes each.
+// named returns n metrics with names of the given number of bytes.
 func named(n, bytes int) map[string]float64 {
 	metrics := make(map[string]float64, n)
 	for i := range n {
@@ -204,7 +204,7 @@ func named(n, bytes int) map[string]float64 {
 	return metrics
 }
 
-// What is as long as it may be is sent and read.
+// Values at their bounds are sent and read.
 func TestBoundsAreIncluded(t *testing.T) {
 	r := result()
 	r.Outcome, r.Values = messaging.OutcomeFailed, nil
@@ -240,7 +240,7 @@ func TestControlKinds(t *testing.T) {
 	}
 }
 
-// A message that is too long is cut between characters, in a copy.
+// A message that is too long is truncated between characters, in a copy.
 func TestMessageIsCut(t *testing.T) {
 	long := "x" + strings.Repeat("é", messaging.MaxMessage)
 	r := result()
@@ -263,7 +263,7 @@ func TestMessageIsCut(t *testing.T) {
 }
 
 func TestTraceContext(t *testing.T) {
-	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" // the specification's example
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" // the example of the specification
 	tests := []struct{ in, want messaging.TraceContext }{
 		{messaging.TraceContext{Traceparent: parent, Tracestate: "a=1"}, messaging.TraceContext{Traceparent: parent, Tracestate: "a=1"}},
 		{messaging.TraceContext{Tracestate: "a=1"}, messaging.TraceContext{}},

@@ -33,18 +33,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// SchemaVersion is the version of every envelope here. A reader refuses a
-// version that it does not know: the message goes to the dead-letter queue.
+// SchemaVersion is the version of every envelope in this package. A reader refuses an
+// unknown version and moves the message to the dead-letter queue.
 const SchemaVersion = 1
 
 // AttemptID names one attempt of one trial.
 type AttemptID struct {
-	// Study is the study's id, never its name: a recreated name must not meet
-	// the claims of the study that it replaces.
+	// Study is the study's id, not its name: a study created again under the same name
+	// must not see its predecessor's claims.
 	Study   string `json:"study"`
 	Trial   int    `json:"trial"`
 	Attempt int    `json:"attempt"`
-	// Nonce is drawn when the attempt is opened; whatever carries another is
+	// Nonce is drawn when the attempt is opened. Messages with another nonce are
 	// archived.
 	Nonce string `json:"nonce"`
 }
@@ -56,21 +56,21 @@ type TraceContext struct {
 	Tracestate  string `json:"-"`
 }
 
-// Assignment hands one attempt to whichever worker of the pool claims it.
+// Assignment offers one attempt to the workers of a pool; the first that claims it runs
+// it.
 type Assignment struct {
 	Version int `json:"version"`
 	AttemptID
 	Pool      string `json:"pool"`
 	StudyName string `json:"studyName"`
-	// Seed is the trial's own, the same in every attempt.
+	// Seed is the trial's seed, the same in every attempt.
 	Seed uint64 `json:"seed"`
-	// Parameters are the values of the active parameters. In JSON a float always
-	// has a decimal point or an exponent, and a number without either is an
-	// integer, so that 3.0 and 3 stay apart; programs that read plain JSON
-	// numbers need not care.
+	// Parameters are the values of the active parameters. In JSON a float always has a
+	// decimal point or an exponent, and an integer has neither, which distinguishes 3.0
+	// from 3. Programs that read plain JSON numbers can ignore this.
 	Parameters study.Point     `json:"parameters"`
 	Objective  study.Objective `json:"objective"`
-	// Run says how to evaluate; its retries are the leader's business.
+	// Run describes how to evaluate; the leader handles its retries.
 	Run study.Trial `json:"run"`
 	// ParameterOrder lists the active parameters in the study file's order.
 	ParameterOrder []string `json:"parameterOrder"`
@@ -78,7 +78,7 @@ type Assignment struct {
 	TraceContext
 }
 
-// Claim says that a worker takes an attempt.
+// Claim announces that a worker takes an attempt.
 type Claim struct {
 	Version int `json:"version"`
 	AttemptID
@@ -109,37 +109,36 @@ type Result struct {
 	AttemptID
 	Worker  string  `json:"worker"`
 	Outcome Outcome `json:"outcome"`
-	// Values are the objectives' values after Objective.Take, in their order; none
-	// unless completed. A result with a single one carries it as "value" too, and
-	// one that has only that is read as well: so it is with results of workers,
-	// and leaders, of before there were values.
+	// Values are the objectives' values after Objective.Take, in order; empty unless
+	// completed. A single value is also sent as "value", and a result with only
+	// "value" is accepted: older workers and leaders know no "values".
 	Values study.Values `json:"values,omitempty"`
 	// Metrics are the final values of every finite metric that was reported.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
-	// Failure says what went wrong; nil where nothing did.
+	// Failure describes what went wrong; nil if nothing did.
 	Failure *Failure `json:"failure,omitempty"`
 	// Checkpoint is the last reference that the program reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Logs       string `json:"logs,omitempty"`
-	// Claimed is when the worker claimed the attempt, where it says so: the leader
-	// may read a quick result before its claim.
+	// Claimed is the time when the worker claimed the attempt, if the worker sends it:
+	// the leader may read a quick result before its claim.
 	Claimed time.Time `json:"claimed,omitzero"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 	TraceContext
 }
 
-// Failure says why an attempt did not complete.
+// Failure describes why an attempt did not complete.
 type Failure struct {
 	Reason   string `json:"reason"`
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Signal   string `json:"signal,omitempty"`
-	// Message is for people: what was seen, the program's last words, where
-	// its log is. At most MaxMessage bytes.
+	// Message is for people: what was observed, the program's last output, where its
+	// log is. At most MaxMessage bytes.
 	Message string `json:"message,omitempty"`
 }
 
-// MaxMessage bounds Failure.Message in bytes.
+// MaxMessage is the largest size of Failure.Message in bytes.
 const MaxMessage = 4 << 10
 
 // Measurement is a report while an attempt runs.
@@ -153,7 +152,7 @@ type Measurement struct {
 	TraceContext
 }
 
-// Heartbeat renews all of a worker's leases at once.
+// Heartbeat renews all leases of a worker at once.
 type Heartbeat struct {
 	Version int    `json:"version"`
 	Worker  string `json:"worker"`
@@ -162,42 +161,43 @@ type Heartbeat struct {
 	Instance string `json:"instance"`
 	Slots    int    `json:"slots"`
 	Free     int    `json:"free"`
-	// Running are the attempts that it evaluates, Spooled those whose result
-	// waits for a receipt.
+	// Running are the attempts that the worker evaluates, Spooled those whose result is
+	// not yet acknowledged.
 	Running []AttemptID `json:"running,omitempty"`
 	Spooled []AttemptID `json:"spooled,omitempty"`
-	// Leaving says that the worker takes no more and hands back what it runs.
+	// Leaving means that the worker takes no more attempts and hands back those that it
+	// runs.
 	Leaving  bool      `json:"leaving,omitempty"`
 	At       time.Time `json:"at"`
 	Host     string    `json:"host,omitempty"`
 	Software string    `json:"software,omitempty"`
-	// OwnCommand says whether it evaluates every study with a program of its own;
-	// StudyCommands whether it runs the commands that studies bring.
+	// OwnCommand means that the worker evaluates every study with its own program,
+	// StudyCommands that it runs the commands that studies contain.
 	OwnCommand    bool `json:"ownCommand,omitempty"`
 	StudyCommands bool `json:"studyCommands"`
 }
 
-// ControlKind is what a control message tells a worker.
+// ControlKind is the kind of a control message.
 type ControlKind string
 
 // The kinds of control messages.
 const (
-	// ControlReceipt says that the leader has committed (or archived) a result.
+	// ControlReceipt confirms that the leader has committed (or archived) a result.
 	ControlReceipt ControlKind = "receipt"
-	// ControlCancel ends an attempt: its result is wanted no more.
+	// ControlCancel ends an attempt, whose result is no longer needed.
 	ControlCancel ControlKind = "cancel"
 	// ControlAvoid asks a worker to take no more attempts of a study.
 	ControlAvoid ControlKind = "avoid"
 )
 
-// Control is a message of the leader to one worker.
+// Control is a message from the leader to one worker.
 type Control struct {
 	Version int         `json:"version"`
 	Kind    ControlKind `json:"kind"`
 	Worker  string      `json:"worker"`
 	AttemptID
-	// Disposition says, in a receipt, what became of the result: folded,
-	// duplicate, late, unknown, poison.
+	// Disposition is, in a receipt, what was done with the result: folded, duplicate,
+	// late, unknown, poison.
 	Disposition Disposition `json:"disposition,omitempty"`
 	Reason      string      `json:"reason,omitempty"`
 }

@@ -34,8 +34,8 @@ func FuzzControl(f *testing.F) {
 	fuzz(f, func() messaging.Envelope { return new(messaging.Control) }, control())
 }
 
-// fuzz checks that the decoder never panics, and that what it accepts is valid,
-// can be encoded, and is read back equal.
+// fuzz checks that the decoder never panics, and that whatever it accepts is valid, can
+// be encoded, and decodes to an equal value.
 func fuzz(f *testing.F, zero func() messaging.Envelope, seed messaging.Envelope) {
 	data, err := messaging.Encode(seed)
 	if err != nil {

@@ -8,25 +8,25 @@ const (
 	HeaderTracestate  = "tracestate"
 )
 
-// The headers of a message in the dead-letter queue: the subject that it came on
-// and why nobody could use it.
+// The headers of a message in the dead-letter queue: its original subject and why it
+// could not be used.
 const (
 	HeaderSubject = "Fantasia-Subject"
 	HeaderReason  = "Fantasia-Reason"
 )
 
-// Bounds on the headers: a traceparent of version 00 is 55 bytes long, and
-// senders need not keep more than 512 bytes of tracestate.
+// Limits of the headers. A traceparent of version 00 has 55 bytes, and senders need not
+// keep more than 512 bytes of tracestate.
 const (
 	lenTraceparent = 55
 	maxTracestate  = 512
 )
 
-// Trace is the envelope's trace context, for buses to fill in and to read.
+// Trace returns the envelope's trace context, for buses to set and read.
 func (t *TraceContext) Trace() *TraceContext { return t }
 
-// Sane is the trace context without what is malformed: a trace is worth less
-// than the message that it came with. A tracestate goes with its traceparent.
+// Sane returns the trace context without malformed parts, since a trace is worth less
+// than its message. A tracestate is dropped with its traceparent.
 func (t TraceContext) Sane() TraceContext {
 	if !validTraceparent(t.Traceparent) {
 		return TraceContext{}

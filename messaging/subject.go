@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Shard is the one shard of today. Subjects carry it so that studies can be
-// spread over several leaders later.
+// Shard is today's only shard. Subjects contain it so that studies can be divided among
+// several leaders later.
 const Shard = "0"
 
-// LeaderName is the worker name under which a leader claims an attempt for
-// itself. No worker may take it.
+// LeaderName is the worker name under which a leader claims an attempt for itself. No
+// worker may use it.
 const LeaderName = "leader"
 
-// MaxToken bounds the length, in bytes, of every name that is part of a subject.
+// MaxToken is the largest length, in bytes, of a name in a subject.
 const MaxToken = 128
 
-// Kind is what a subject carries.
+// Kind is the kind of message that a subject carries.
 type Kind string
 
 // The kinds of subjects.
@@ -33,7 +33,7 @@ const (
 	KindDeadLetter Kind = "dlq"
 )
 
-// ErrSubject says that a subject is not one of Fantasia's.
+// ErrSubject means that a subject is not one of Fantasia's.
 var ErrSubject = errors.New("not a subject of Fantasia")
 
 // Subject is a parsed subject. Which fields are set depends on its Kind:
@@ -59,13 +59,13 @@ type Subject struct {
 	Shard  string
 	Pool   string
 	Worker string
-	// ID has no nonce: subjects do not carry it.
+	// ID has no nonce, as subjects do not contain it.
 	ID AttemptID
 }
 
 const root = "fantasia"
 
-// String builds the subject.
+// String formats the subject.
 func (s Subject) String() string {
 	b := make([]byte, 0, 96)
 	b = append(b, root...)
@@ -95,8 +95,8 @@ func appendAttempt(b []byte, id AttemptID) []byte {
 	return strconv.AppendInt(append(b, '.'), int64(id.Attempt), 10)
 }
 
-// ParseSubject takes a subject apart. It accepts exactly what String builds from
-// valid names and numbers; anything else is ErrSubject.
+// ParseSubject parses a subject. It accepts exactly what String formats from valid
+// names and numbers; anything else is ErrSubject.
 func ParseSubject(subject string) (Subject, error) {
 	parts := strings.Split(subject, ".")
 	if len(parts) < 3 || parts[0] != root {
@@ -125,13 +125,13 @@ func ParseSubject(subject string) (Subject, error) {
 	return s, nil
 }
 
-// parseWorker reads a worker's name.
+// parseWorker parses a worker's name.
 func parseWorker(parts []string, name *string) bool {
 	*name = strings.Join(parts, ".")
 	return ValidWorker(*name)
 }
 
-// parseAttempt reads study, trial and attempt.
+// parseAttempt parses study, trial and attempt.
 func parseAttempt(parts []string, id *AttemptID) bool {
 	var okTrial, okAttempt bool
 	id.Study = parts[0]
@@ -140,14 +140,14 @@ func parseAttempt(parts []string, id *AttemptID) bool {
 	return ValidToken(id.Study) && okTrial && okAttempt
 }
 
-// parseNumber reads a positive decimal in its one canonical form, so that two
-// subjects never mean the same attempt.
+// parseNumber parses a positive decimal in its canonical form, so that no two subjects
+// name the same attempt.
 func parseNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && n >= 1 && strconv.Itoa(n) == s
 }
 
-// Filter matches every subject of a kind in a shard.
+// Filter returns a filter for all subjects of a kind in a shard.
 func Filter(kind Kind, shard string) string {
 	if kind == KindFence {
 		return root + ".fence." + shard
@@ -155,13 +155,13 @@ func Filter(kind Kind, shard string) string {
 	return root + "." + string(kind) + "." + shard + ".>"
 }
 
-// PoolFilter matches a pool's assignments.
+// PoolFilter returns a filter for a pool's assignments.
 func PoolFilter(shard, pool string) string {
 	return root + ".assign." + shard + "." + pool + ".>"
 }
 
-// StudyFilters match, together, a study's assignments, claims, results or
-// measurements; other kinds do not belong to a study, and match nothing.
+// StudyFilters returns filters that together match a study's assignments, claims,
+// results or measurements. Other kinds do not belong to a study and have none.
 func StudyFilters(kind Kind, shard, studyID string) []string {
 	head := root + "." + string(kind) + "." + shard + "."
 	tail := studyID + ".>"
@@ -175,32 +175,32 @@ func StudyFilters(kind Kind, shard, studyID string) []string {
 	}
 }
 
-// Subject is where an assignment is published.
+// Subject returns the subject of an assignment.
 func (a *Assignment) Subject(shard string) string {
 	return Subject{Kind: KindAssign, Shard: shard, Pool: a.Pool, ID: a.AttemptID}.String()
 }
 
-// Subject is where a claim is published.
+// Subject returns the subject of a claim.
 func (c *Claim) Subject(shard string) string {
 	return Subject{Kind: KindClaim, Shard: shard, Pool: c.Pool, ID: c.AttemptID}.String()
 }
 
-// Subject is where a result is published.
+// Subject returns the subject of a result.
 func (r *Result) Subject(shard string) string {
 	return Subject{Kind: KindResult, Shard: shard, Worker: r.Worker, ID: r.AttemptID}.String()
 }
 
-// Subject is where a measurement is published.
+// Subject returns the subject of a measurement.
 func (m *Measurement) Subject(shard string) string {
 	return Subject{Kind: KindMetric, Shard: shard, ID: m.AttemptID}.String()
 }
 
-// Subject is where a heartbeat is published.
+// Subject returns the subject of a heartbeat.
 func (h *Heartbeat) Subject(shard string) string {
 	return Subject{Kind: KindHeartbeat, Shard: shard, Worker: h.Worker}.String()
 }
 
-// Subject is where a control message is published.
+// Subject returns the subject of a control message.
 func (c *Control) Subject(shard string) string {
 	return Subject{Kind: KindControl, Shard: shard, Worker: c.Worker}.String()
 }
@@ -226,17 +226,17 @@ func ValidWorker(s string) bool {
 	return ValidToken(pool) && (!qualified || ValidToken(name))
 }
 
-// WorkerName is the name on the wire of a pool's worker: pool.name, two tokens
-// of a subject, so that a broker can tell one pool's workers from another's.
+// WorkerName returns a worker's name on the wire, pool.name: two tokens of a subject,
+// so that a broker can distinguish the workers of different pools.
 func WorkerName(pool, name string) string { return pool + "." + name }
 
 func tokenByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// Token makes a valid name of any string, for names that come from elsewhere,
-// such as a host's: what is not allowed becomes a dash, and the name is cut at
-// MaxToken. Two strings can become one name.
+// Token turns any string into a valid name, for names that come from elsewhere, such as
+// a host's. It replaces invalid characters by dashes and truncates the name to
+// MaxToken. Different strings can give the same name.
 func Token(s string) string {
 	if s == "" {
 		return "-"

@@ -55,7 +55,7 @@ func TestParseSubjectRefuses(t *testing.T) {
 	}
 }
 
-// What String builds ParseSubject reads back, for every kind.
+// ParseSubject reads back what String formats, for every kind.
 func TestSubjectRoundTrip(t *testing.T) {
 	kinds := []messaging.Kind{messaging.KindAssign, messaging.KindFence, messaging.KindClaim, messaging.KindResult,
 		messaging.KindMetric, messaging.KindHeartbeat, messaging.KindControl, messaging.KindDeadLetter}

@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// Bounds on what workers write into the ledger, so that a trial's record, which
-// keeps texts of several attempts, always fits there.
+// Limits on what workers write into the ledger, so that a trial's record, which keeps
+// texts of several attempts, always fits.
 const (
-	// MaxMetrics bounds how many metrics a result or a measurement has,
-	// MaxMetricName the bytes of each name, MaxMetricNames those of all together.
+	// MaxMetrics is the largest number of metrics in a result or a measurement,
+	// MaxMetricName the largest length of a name in bytes, MaxMetricNames that of all
+	// names together.
 	MaxMetrics     = 1000
 	MaxMetricName  = 256
 	MaxMetricNames = 32 << 10
-	// MaxValues bounds how many values a result has.
+	// MaxValues is the largest number of values in a result.
 	MaxValues = 64
-	// MaxReason bounds Failure.Reason and Failure.Signal in bytes.
+	// MaxReason is the largest length of Failure.Reason and Failure.Signal in bytes.
 	MaxReason = 256
-	// MaxReference bounds, in bytes each, what says where something is: a
-	// checkpoint, logs, a host and its software.
+	// MaxReference is the largest length, in bytes, of a reference: to a checkpoint,
+	// logs, a host or its software.
 	MaxReference = 4 << 10
 )
 
@@ -36,7 +37,7 @@ func (a *Assignment) Validate() error {
 	)
 }
 
-// checkOrder holds ParameterOrder to the parameters: each once, and no other.
+// checkOrder checks that ParameterOrder lists each parameter exactly once.
 func (a *Assignment) checkOrder() error {
 	if len(a.ParameterOrder) != len(a.Parameters) {
 		return fmt.Errorf("%w: parameterOrder has %d names, must list each of the %d parameters once",
@@ -77,8 +78,8 @@ func (r *Result) Validate() error {
 	)
 }
 
-// checkOutcome holds the values to the outcome: a completed attempt has finite
-// ones, any other has none.
+// checkOutcome checks the values: a completed attempt has finite ones, any other
+// has none.
 func (r *Result) checkOutcome() error {
 	switch r.Outcome {
 	case OutcomeCompleted:
@@ -200,8 +201,8 @@ func checkToken(field, s string) error {
 	return nil
 }
 
-// checkWorker refuses what is no worker's name, also that under which only
-// leaders claim.
+// checkWorker refuses invalid worker names, including the one under which only leaders
+// claim.
 func checkWorker(s string) error {
 	if s == LeaderName {
 		return fmt.Errorf("%w: worker %q, the name is reserved", ErrInvalid, s)
@@ -213,7 +214,7 @@ func checkWorker(s string) error {
 	return nil
 }
 
-// checkClaimant is checkWorker of who may claim in the pool: also a leader.
+// checkClaimant is checkWorker for claims in the pool, which a leader may make too.
 func checkClaimant(pool, worker string) error {
 	if worker == LeaderName {
 		return nil
@@ -221,14 +222,14 @@ func checkClaimant(pool, worker string) error {
 	return CheckWorker(pool, worker)
 }
 
-// CheckWorker says what is wrong with the name of a pool's worker; its error
-// wraps ErrInvalid.
+// CheckWorker returns what is wrong with the name of a pool's worker; its error wraps
+// ErrInvalid.
 func CheckWorker(pool, worker string) error {
 	return firstError(checkToken("pool", pool), checkWorker(worker), checkPool(pool, worker))
 }
 
-// checkPool holds a name with a pool in it to that pool: the name is what the
-// broker has checked.
+// checkPool checks that a name with a pool in it belongs to that pool: the broker has
+// only checked the name.
 func checkPool(pool, worker string) error {
 	if named, _, ok := strings.Cut(worker, "."); ok && named != pool {
 		return fmt.Errorf("%w: worker %q of pool %q, its name is of another", ErrInvalid, clip(worker), clip(pool))
@@ -286,7 +287,7 @@ func checkMetrics(metrics map[string]float64) error {
 	return nil
 }
 
-// clip keeps error messages short, whatever was sent.
+// clip shortens a value for error messages.
 func clip(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -41,7 +41,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a measurement, with the same care as a result.
+// UnmarshalJSON decodes a measurement with the same checks as a result.
 func (m *Measurement) UnmarshalJSON(data []byte) error {
 	type plain Measurement
 	var v struct {
@@ -76,7 +76,7 @@ func (m *metrics) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// checkPoint holds a point to the types that study.Point allows.
+// checkPoint checks that a point has only the types that study.Point allows.
 func checkPoint(p study.Point) error {
 	for name, v := range p {
 		if name == "" {

@@ -8,26 +8,26 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// inactivePlace is where the column of an inactive conditional parameter is
-// put: the same place for every point, so that it makes no two of them differ.
+// inactivePlace is the coordinate of an inactive conditional parameter. It is the same
+// for every point, so that it does not make points differ.
 const inactivePlace = 0.5
 
-// Column is one coordinate of an Encoding: a parameter that has a choice.
+// Column is one coordinate of an Encoding: a parameter with more than one value.
 type Column struct {
 	Parameter study.Parameter
-	// Levels is the number of values that the parameter can take, 0 where it is
-	// a continuum. The values lie at (i+½)/Levels, i = 0…Levels−1, for a
-	// parameter without a scale of its own (categorical, ordinal, bool).
+	// Levels is the number of values that the parameter can take, or 0 if it is
+	// continuous. For a parameter without a scale of its own (categorical, ordinal,
+	// bool), the values lie at (i+½)/Levels, i = 0…Levels−1.
 	Levels int
 }
 
 // Categorical reports whether the column's values have no order.
 func (c Column) Categorical() bool { return c.Parameter.Type == study.Categorical }
 
-// Encoding maps the points of a space to the unit cube and back. A numeric, an
-// ordinal, a bool and a categorical have one column each; a parameter with a
-// single value has none. The column of an inactive parameter holds a fixed
-// place. An Encoding is immutable and safe for concurrent use.
+// Encoding maps the points of a space to the unit cube and back. Each numeric, ordinal,
+// bool and categorical parameter has one column; a parameter with a single value has
+// none. The column of an inactive parameter holds a fixed value. An Encoding is
+// immutable and safe for concurrent use.
 type Encoding struct {
 	space      *space.Space
 	parameters []study.Parameter
@@ -53,14 +53,14 @@ func NewEncoding(space *space.Space) *Encoding {
 	return e
 }
 
-// Columns returns the columns; the caller does not change them.
+// Columns returns the columns, which the caller MUST NOT change.
 func (e *Encoding) Columns() []Column { return e.columns }
 
 // Dim returns the number of columns.
 func (e *Encoding) Dim() int { return len(e.columns) }
 
-// Discrete reports whether no column is a continuum: the space is finite, even
-// where it has more points than space.Space's Size counts.
+// Discrete reports whether no column is continuous. The space is then finite, even if
+// it has more points than space.Space's Size can count.
 func (e *Encoding) Discrete() bool {
 	return !slices.ContainsFunc(e.columns, func(c Column) bool { return c.Levels == 0 })
 }
@@ -83,7 +83,7 @@ func (e *Encoding) Encode(p study.Point) []float64 {
 // NaN as ½.
 func (e *Encoding) Decode(x []float64) study.Point { return e.decode(x, nil) }
 
-// decode is Decode with some values given: those of fixed that are active.
+// decode is Decode with the given values for the active parameters of fixed.
 func (e *Encoding) decode(x []float64, fixed study.Point) study.Point {
 	p := make(study.Point, len(e.parameters))
 	for _, parameter := range e.parameters {

@@ -58,8 +58,9 @@ func drawSpace(t *rapid.T) *space.Space {
 	return space
 }
 
-// Every place of the cube is a point of the space, and a point comes back from
-// its place: exactly where it is discrete, up to rounding where it is a float.
+// Each point of the cube decodes to a point of the space, and encoding it and decoding
+// it again gives the same point: exactly for discrete parameters, up to rounding for
+// floats.
 func TestEncodingRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		space := drawSpace(t)

@@ -12,55 +12,75 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// MaxEnumerated is the number of points up to which a finite space is handled
-// as the list of its feasible points.
+// MaxEnumerated is the largest number of points for which a finite space is handled as
+// the list of its feasible points.
 const MaxEnumerated = 10_000
 
-// maxSize is the number of points, constraints ignored, beyond which a space is
-// taken for one with more feasible points than MaxEnumerated.
+// maxSize is the number of points, ignoring constraints, beyond which a space is
+// assumed to have more than MaxEnumerated feasible points.
 const maxSize = 1 << 20
 
-// Request is a call of Suggest as an algorithm sees it, behind the guard.
+// Request is a call of Suggest as the algorithm behind the guard sees it.
 type Request struct {
-	// Problem's First and Pending already count the initial points that the
-	// guard put into the batch.
+	// Problem's First and Pending already include the initial points that the guard
+	// added to the batch.
 	*Problem
 	State    State
 	N        int // at least 1
 	Rand     *rand.Rand
 	Encoding *Encoding
-	// Sampler draws feasible points; what it takes is forgotten after the request.
+	// Sampler draws feasible points. The points that it has taken are forgotten after
+	// the request.
 	Sampler *Sampler
-	// Repeats says that observed points may be suggested again: in a continuum,
+	// Repeats reports whether observed points may be suggested again: in a continuum,
 	// and in a finite space whose evaluations are known to be noisy.
 	Repeats bool
-	// Remaining are all the points that can still be suggested, in the space's
-	// order, where the space is finite and small enough to be enumerated; else nil.
+	// Remaining lists the points that can still be suggested, in the space's order, if
+	// the space is finite and small enough to be enumerated; otherwise it is nil.
 	Remaining []study.Point
 }
 
-// Proposer is the part of an optimiser that is its own: it picks points. What
-// every optimiser owes a study is in Guard.
+// Proposer is the algorithm of an optimiser: it picks points. Guard adds what every
+// optimiser must ensure.
 type Proposer interface {
-	// Propose returns up to r.N suggestions and the next state, under the
-	// conditions of Optimizer.Suggest. The guard replaces a point that may not
-	// be suggested, and adds those that are missing.
+	// Propose returns up to r.N suggestions and the next state, under the conditions of
+	// Optimizer.Suggest. The guard replaces points that may not be suggested and adds
+	// missing ones.
 	Propose(ctx context.Context, r *Request) ([]Suggestion, State, error)
 }
 
-// Guard makes an optimiser of an algorithm. It holds what is promised of every
-// suggestion: the study file's initial points come first, one for each of the
-// first trials, completed where they are partial; a point belongs to the space
-// and satisfies the constraints; it is no duplicate of a pending one; a finite
-// space never repeats a point, and ends with ErrExhausted, unless evaluations are
-// known to be noisy: two of one point differed, or the algorithm has a method
-// Noisy that says so. Then suggestions that are marked Repeat pass. Where ctx ends while the
-// algorithm is at work, what it has proposed by then is the answer.
-func Guard(p Proposer) Optimizer { return &guard{algorithm: p} }
+// Guard turns an algorithm into an optimiser. It ensures for every suggestion: the
+// study file's initial points come first, one for each of the first trials, with
+// partial ones completed; a point belongs to the space and satisfies the constraints;
+// it does not duplicate a pending one. A finite space never repeats a point and ends
+// with ErrExhausted, unless evaluations are known to be noisy, because two evaluations
+// of a point differed or because the algorithm's method Noisy reports so; then
+// suggestions marked Repeat pass. If ctx ends while the algorithm works, the answer is
+// what it has proposed by then.
+// The optimiser is a Recommender if the algorithm is one.
+func Guard(p Proposer) Optimizer {
+	g := &guard{algorithm: p}
+	if r, ok := p.(Recommender); ok {
+		return struct {
+			*guard
+			Recommender
+		}{g, r}
+	}
+	return g
+}
+
+// GuardBlind is Guard for an algorithm whose suggestions do not depend on what was
+// observed: the Optimizer is a Blind.
+func GuardBlind(p Proposer) Optimizer { return blindGuard{&guard{algorithm: p}} }
+
+type blindGuard struct{ *guard }
+
+// Blind marks the type: see the interface.
+func (blindGuard) Blind() {}
 
 type guard struct {
 	algorithm Proposer
-	// last is what was computed from the last space alone; a space is immutable.
+	// last caches what was computed from the latest space; a space is immutable.
 	last atomic.Pointer[compiled]
 }
 
@@ -68,7 +88,7 @@ type guard struct {
 type compiled struct {
 	space    *space.Space
 	encoding *Encoding
-	all      []study.Point // all feasible points, nil where they are too many
+	all      []study.Point // all feasible points, nil if there are too many
 	keys     []string      // of all, in the same order
 }
 
@@ -142,23 +162,23 @@ func (g *guard) noisy(p *Problem, encoding *Encoding) bool {
 	return false
 }
 
-// sameValue is how far, relative to their size, two evaluations of a
-// deterministic program may lie apart: sums in another order differ in the last bits.
+// sameValue is the relative difference that two evaluations of a deterministic program
+// may have: sums in another order differ in the last bits.
 const sameValue = 1e-10
 
-// Differ reports whether two values of one point are further apart than those of
-// a deterministic program can be.
+// Differ reports whether two values of one point differ by more than a deterministic
+// program's can.
 func Differ(a, b float64) bool {
-	return math.Abs(a/2-b/2) > sameValue/2*max(1, math.Abs(a), math.Abs(b)) // halved against overflow
+	return math.Abs(a/2-b/2) > sameValue/2*max(1, math.Abs(a), math.Abs(b)) // halved to avoid overflow
 }
 
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
-// isEnd reports whether err says that there are no further points, which is no
-// error for those that were found.
+// isEnd reports whether err means that there are no further points. It is not an error
+// for the points that were found.
 func isEnd(err error) bool { return errors.Is(err, ErrExhausted) || errors.Is(err, ErrNoFeasible) }
 
-// fill returns the initial points that are due and lets the algorithm add the rest.
+// fill returns the initial points that are due and lets the algorithm add the others.
 func (g *guard) fill(ctx context.Context, r *Request) ([]Suggestion, State, error) {
 	batch := r.initial()
 	if len(batch) == r.N {
@@ -167,8 +187,8 @@ func (g *guard) fill(ctx context.Context, r *Request) ([]Suggestion, State, erro
 	return g.propose(ctx, r, batch)
 }
 
-// propose lets the algorithm extend the batch to r.N points, and mends what it
-// may not suggest.
+// propose lets the algorithm extend the batch to r.N points, and replaces those that
+// may not be suggested.
 func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]Suggestion, State, error) {
 	wanted, before := r.N, r.Sampler.taken
 	problem := *r.Problem
@@ -187,12 +207,12 @@ func (g *guard) propose(ctx context.Context, r *Request, batch []Suggestion) ([]
 		return batch, r.State, err
 	}
 	if len(state) > MaxStateSize {
-		return nil, r.State, fmt.Errorf("the optimiser's state of %d bytes is larger than %d", len(state), MaxStateSize)
+		return nil, r.State, fmt.Errorf("the optimiser's state has %d bytes, more than %d", len(state), MaxStateSize)
 	}
 	r.Sampler.taken = before
 	for i := 0; len(batch) < wanted; i++ {
 		if i >= len(proposed) && len(batch) > 0 && ended(ctx) {
-			break // so few do
+			break // the points of a batch are few
 		}
 		if i < len(proposed) && r.Space.Check(proposed[i].Point) == nil && (proposed[i].Repeat && r.Repeats || !before.has(proposed[i].Point)) {
 			before.add(proposed[i].Point)
@@ -228,9 +248,9 @@ func (r *Request) initial() []Suggestion {
 	return batch
 }
 
-// initialPoint makes a suggestion of the k-th listed point. A point that is not
-// to be had, because it was evaluated already or nothing completes it, is
-// replaced by a random one that says so: trial k is never left out.
+// initialPoint makes a suggestion of the k-th listed point. If the point was evaluated
+// already or cannot be completed, it suggests a random point and notes so: trial k
+// always gets a point.
 func (r *Request) initialPoint(listed study.Point, k int) (Suggestion, error) {
 	s := Suggestion{Point: listed, Source: SourceInitial}
 	s.Reasons.Note = fmt.Sprintf("initial point %d of the study", k)
@@ -244,7 +264,7 @@ func (r *Request) initialPoint(listed study.Point, k int) (Suggestion, error) {
 	}
 	if err != nil {
 		s.Source = SourceRandom
-		s.Reasons.Note = fmt.Sprintf("drawn at random: initial point %d of the study is evaluated already or cannot be completed", k)
+		s.Reasons.Note = fmt.Sprintf("drawn at random: initial point %d of the study was evaluated already or cannot be completed", k)
 		s.Point, err = r.Sampler.Draw(Uniform(r.Rand))
 	}
 	return s, err

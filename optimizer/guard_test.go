@@ -13,14 +13,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// propose makes a Proposer of a function.
+// propose makes a function a Proposer.
 type propose func(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error)
 
 func (f propose) Propose(_ context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	return f(r)
 }
 
-// byChance draws all that is asked for.
+// byChance draws all requested points.
 func byChance(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	var batch []optimizer.Suggestion
 	for range r.N {
@@ -34,8 +34,8 @@ func byChance(r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, er
 	return batch, nil, nil
 }
 
-// The conformance suite holds the guard's promises over an algorithm that keeps
-// to the rules; the tests below, over some that do not.
+// The conformance suite checks the guard's promises for a well-behaved algorithm; the
+// tests below check them for algorithms that break the rules.
 func TestGuardConformance(t *testing.T) {
 	optimizertest.Run(t, func() optimizer.Optimizer { return optimizer.Guard(propose(byChance)) })
 }
@@ -96,8 +96,8 @@ func TestGuardPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// When the context ends while an algorithm works, what it has is the answer; the
-// guard adds nothing to it, but for a point where it would be none.
+// When the context ends while an algorithm works, its points are the answer. The guard
+// adds only a single point if there is none.
 func TestGuardWhenTheContextEnds(t *testing.T) {
 	for _, c := range []struct{ initial, proposed, want int }{{0, 3, 3}, {0, 0, 1}, {2, 0, 2}, {1, 2, 3}} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -115,12 +115,12 @@ func TestGuardWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-// certain says beforehand that evaluations are noisy.
+// certain declares beforehand that evaluations are noisy.
 type certain struct{ propose }
 
 func (certain) Noisy() bool { return true }
 
-// A repeat of an observed point passes only where evaluations are known to be noisy.
+// A repetition of an observed point passes only if evaluations are known to be noisy.
 func TestGuardPassesRepeatsOnPurpose(t *testing.T) {
 	space := optimizertest.Small(t)
 	points, _ := space.Enumerate(100)
@@ -209,7 +209,7 @@ func TestSamplerSaysThatItFoundNothing(t *testing.T) {
 	}
 }
 
-// A finite space of many points, of which constraints leave few.
+// A finite space of many points, few of which satisfy the constraints.
 func TestSamplerExhaustsALargeSpaceWithFewFeasiblePoints(t *testing.T) {
 	var parameters []study.Parameter
 	for _, name := range []string{"a", "b", "c", "d"} {

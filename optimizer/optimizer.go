@@ -1,7 +1,6 @@
-// Package optimizer is the contract between a study and the algorithm that
-// chooses its points. An optimiser is a pure function of its problem, its state
-// and its random source; the packages below hold the algorithms and their
-// mathematics.
+// Package optimizer defines the contract between a study and the algorithm that chooses
+// its points. An optimiser is a pure function of its problem, its state and its random
+// source. The packages below hold the algorithms and their mathematics.
 package optimizer
 
 import (
@@ -13,12 +12,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// MaxStateSize is the largest state, in bytes, that an optimiser may return: it
-// is committed together with the suggestions that it made.
+// MaxStateSize is the largest state, in bytes, that an optimiser may return. The state
+// is committed together with its suggestions.
 const MaxStateSize = 64 << 10
 
-// ErrExhausted says that a finite space has no point left that is neither
-// observed nor pending. Suggest returns it only together with no suggestions.
+// ErrExhausted means that every point of a finite space is observed or pending. Suggest
+// returns it only without suggestions.
 var ErrExhausted = errors.New("the search space is exhausted: every point has been evaluated or is being evaluated")
 
 // Outcome is how the evaluation of an observed point ended.
@@ -31,10 +30,10 @@ const (
 	OutcomeInfeasible Outcome = "infeasible"
 )
 
-// Observation is an ended evaluation that the optimiser is told.
+// Observation is an ended evaluation that the optimiser is told about.
 type Observation struct {
-	// Trial is the trial's number, counted from 1; 0 for a point that was told
-	// without having been asked for.
+	// Trial is the trial's number, counted from 1; 0 for a point that was told without
+	// being asked for.
 	Trial   int
 	Point   study.Point
 	Outcome Outcome
@@ -49,26 +48,25 @@ type Pending struct {
 	Point study.Point
 }
 
-// Problem is everything that an optimiser may know. The caller does not change
-// a Problem, its slices or its points after passing it, and neither does the
-// optimiser.
+// Problem is everything that an optimiser knows. Neither the caller nor the optimiser
+// may change a Problem, its slices or its points after the call.
 type Problem struct {
 	Space     *space.Space
 	Direction study.Direction
-	// MaxTrials is the study's budget of ended trials, Parallelism its bound on
-	// trials that run at once.
+	// MaxTrials is the study's budget of ended trials, Parallelism the largest number
+	// of trials that run at once.
 	MaxTrials   int
 	Parallelism int
-	// Seed is the study's seed: for sequences that run through a whole study.
-	// Draws for one suggestion come from Suggest's rng.
+	// Seed is the study's seed, for sequences that run through a whole study. Draws for
+	// a single suggestion come from Suggest's rng.
 	Seed uint64
-	// First is the number of the first trial that this request may become: the
-	// count of all trials so far, plus 1.
+	// First is the number of the first trial of this request: the count of all trials
+	// so far, plus 1.
 	First int
-	// Observations are all the ended trials in ledger order.
+	// Observations are all ended trials in ledger order.
 	Observations []Observation
-	// Pending are all the points handed out or queued without an observation,
-	// by trial number.
+	// Pending are all points that are queued or handed out and have no observation, by
+	// trial number.
 	Pending []Pending
 }
 
@@ -85,20 +83,21 @@ const (
 	SourceRequested Source = "requested" // told by a person or a program
 )
 
-// Reasons say why a point was suggested. Fields that do not apply are nil.
+// Reasons explain why a point was suggested. Fields that do not apply are nil.
 type Reasons struct {
 	// Mean and SD are the model's posterior mean and standard deviation at the
 	// point, in the objective's own units and direction.
 	Mean *float64 `json:"mean,omitempty"`
 	SD   *float64 `json:"sd,omitempty"`
-	// Acquisition holds the acquisition functions' values by name, larger is better,
-	// of Thompson sampling what the drawn function promises, and where failures are modelled "feasible", the probability that the
-	// evaluation completes.
+	// Acquisition holds the values of the acquisition functions by name; larger is
+	// better. For Thompson sampling it is the value of the drawn function. Where
+	// failures are modelled, "feasible" is the probability that the evaluation
+	// completes.
 	Acquisition map[string]float64 `json:"acquisition,omitempty"`
-	// Pending is how many points were pending when the suggestion was made,
-	// earlier members of its own batch included.
+	// Pending is the number of pending points when the suggestion was made, including
+	// earlier members of its batch.
 	Pending int `json:"pending"`
-	// Note says in a few words why the point was picked.
+	// Note explains in a few words why the point was chosen.
 	Note string `json:"note,omitempty"`
 }
 
@@ -107,26 +106,51 @@ type Suggestion struct {
 	Point   study.Point
 	Source  Source
 	Reasons Reasons
-	// Repeat says that the point was evaluated before and is to be evaluated
-	// again, to average out noise. It is only set where evaluations are noisy.
+	// Repeat marks a point that was evaluated before and is evaluated again to average
+	// out noise. It is only set if evaluations are noisy.
 	Repeat bool
 }
 
-// State is an optimiser's memory between calls, opaque to everybody else and at
-// most MaxStateSize bytes; nil is the state of a study that has none yet. An
-// optimiser that cannot read a state (another version's, say) starts afresh.
+// State is an optimiser's memory between calls, at most MaxStateSize bytes and opaque
+// to others. It is nil for a new study. An optimiser that cannot read a state, for
+// example of another version, starts afresh.
 type State []byte
 
 // Optimizer chooses points.
 type Optimizer interface {
-	// Suggest returns up to n points, fewer only where a finite space is nearly
-	// exhausted, and the state to pass to the next call. It reads no clock,
-	// global or map order: the same arguments give the same answer, bit for
-	// bit. Where ctx has ended before, it returns the context's error. When ctx
-	// ends meanwhile, it answers soon with what it has: points found with less
-	// effort, perhaps fewer than n but at least one. That answer depends on when
-	// ctx ended. It is safe for concurrent use.
+	// Suggest returns up to n points, fewer only if a finite space is nearly exhausted,
+	// and the state to pass to the next call. It reads no clock, global variable or map
+	// order: the same arguments give the same answer, bit for bit. If ctx has ended
+	// before the call, it returns the context's error. If ctx ends during the call, it
+	// answers soon with what it has: points found with less effort, possibly fewer than
+	// n but at least one. That answer depends on when ctx ended. Suggest is safe for
+	// concurrent use.
 	Suggest(ctx context.Context, p *Problem, state State, n int, rng *rand.Rand) ([]Suggestion, State, error)
+}
+
+// Recommender is implemented by an Optimizer that has a model of the objective.
+type Recommender interface {
+	// Recommend returns the completed evaluation whose posterior mean is best: of a
+	// noisy objective, what to take instead of the luckiest value. It returns nil
+	// while nothing has completed. State is the study's last one, as for Suggest.
+	// The error is that of a context that has ended. It is safe for concurrent use.
+	Recommend(ctx context.Context, p *Problem, state State) (*Recommendation, error)
+}
+
+// Recommend asks an optimiser for its recommendation; nil if it is no Recommender.
+func Recommend(ctx context.Context, o Optimizer, p *Problem, state State) (*Recommendation, error) {
+	if r, ok := o.(Recommender); ok {
+		return r.Recommend(ctx, p, state)
+	}
+	return nil, nil
+}
+
+// Blind is an Optimizer whose suggestions do not depend on what was observed: results
+// that arrive after a request do not make its answer any worse.
+type Blind interface {
+	Optimizer
+	// Blind does nothing: it marks the type.
+	Blind()
 }
 
 // Recommendation is the evaluated point whose posterior mean is best. Mean and SD
@@ -138,9 +162,9 @@ type Recommendation struct {
 	Point study.Point `json:"parameters"`
 }
 
-// NewRand returns the random source of the suggestion request whose first trial
-// is numbered first, in a study seeded with seed: PCG, so that it depends on
-// nothing else.
+// NewRand returns the random source for the suggestion request whose first trial has
+// the number first, in a study with the given seed. It is PCG and depends on nothing
+// else.
 func NewRand(seed uint64, first int) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, uint64(first)))
 }

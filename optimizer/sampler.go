@@ -10,21 +10,21 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// The bounds on the work of one draw: points taken from the stream, points
-// around known feasible ones, and points drawn where none is known.
+// The limits on the work of one draw: points taken from the stream, points around known
+// feasible ones, and points drawn if none is known.
 const (
 	streamTries = 1000
 	repairTries = 2000
 	blindTries  = 20000
-	// repairSeeds is how many of the latest points a repair starts from.
+	// repairSeeds is the number of latest points that a repair starts from.
 	repairSeeds = 256
 )
 
-// ErrNoFeasible says that no point was found that satisfies the constraints and
-// is neither observed nor pending, within a bounded number of tries.
+// ErrNoFeasible means that no point was found, within a limited number of tries, that
+// satisfies the constraints and is neither observed nor pending.
 var ErrNoFeasible = errors.New("no feasible point was found")
 
-// Stream fills x with its next point of the unit cube.
+// Stream sets x to its next point of the unit cube.
 type Stream func(x []float64)
 
 // Uniform is the stream of independent, uniformly distributed points.
@@ -36,19 +36,19 @@ func Uniform(rng *rand.Rand) Stream {
 	}
 }
 
-// Sampler draws points that satisfy a space's constraints and are not taken. It
-// is not safe for concurrent use.
+// Sampler draws points that satisfy a space's constraints and are not yet taken. It is
+// not safe for concurrent use.
 type Sampler struct {
 	encoding *Encoding
 	taken    *taken
-	all      []study.Point // every feasible point, where they were enumerated
+	all      []study.Point // every feasible point, if enumerated
 	keys     []string      // of all, in the same order
 	seeds    []study.Point // some feasible points
 	rng      *rand.Rand
 }
 
-// Taken reports whether p must not be suggested: it is pending or was taken, or,
-// in a finite space, observed.
+// Taken reports whether p must not be suggested: it is pending, was taken, or, in a
+// finite space, was observed.
 func (s *Sampler) Taken(p study.Point) bool { return s.taken.has(p) }
 
 // TakenAt is Taken for the coordinates of a point, as Encode returns them.
@@ -60,17 +60,16 @@ func (s *Sampler) BusyAt(x []float64) bool {
 	return s.taken.pending[key] || s.taken.added[key]
 }
 
-// Take keeps later draws from repeating p.
+// Take prevents later draws from repeating p.
 func (s *Sampler) Take(p study.Point) { s.taken.add(p) }
 
-// Draw returns the first acceptable point of the stream. Where the stream has
-// none within a bounded number of tries it looks elsewhere: among all points of
-// a small finite space, and around known feasible points. It does not take the
-// point. The error is ErrNoFeasible, or ErrExhausted where the space is finite
-// and points of it have been evaluated.
+// Draw returns the first acceptable point of the stream. If the stream has none within
+// a limited number of tries, it looks among all points of a small finite space, or
+// around known feasible points. It does not take the point. The error is ErrNoFeasible,
+// or ErrExhausted if the space is finite and has been evaluated.
 func (s *Sampler) Draw(next Stream) (study.Point, error) { return s.complete(next, nil) }
 
-// complete is Draw for points that agree with fixed.
+// complete is Draw for points that have the values of fixed.
 func (s *Sampler) complete(next Stream, fixed study.Point) (study.Point, error) {
 	x := make([]float64, s.encoding.Dim())
 	for range streamTries {
@@ -97,9 +96,9 @@ func (s *Sampler) complete(next Stream, fixed study.Point) (study.Point, error) 
 		ErrNoFeasible, streamTries+repairTries+blindTries)
 }
 
-// seek looks for a feasible point, taken or not, to repair from, and reports
-// whether it found one. Every second try has about half of its coordinates at a
-// bound, since that is where narrow constraints leave room.
+// seek looks for a feasible point to start a repair from, taken or not, and reports
+// whether it found one. In every second try about half of the coordinates are at a
+// bound, where narrow constraints leave room.
 func (s *Sampler) seek(x []float64, fixed study.Point) bool {
 	uniform := Uniform(s.rng)
 	for try := range blindTries {
@@ -133,8 +132,8 @@ func agrees(p, fixed study.Point) bool {
 	return true
 }
 
-// remaining returns the enumerated points that are not taken, nil where the
-// points were not enumerated.
+// remaining returns the enumerated points that are not taken, or nil if the points were
+// not enumerated.
 func (s *Sampler) remaining() []study.Point {
 	if s.all == nil {
 		return nil
@@ -148,7 +147,7 @@ func (s *Sampler) remaining() []study.Point {
 	return left
 }
 
-// choose picks one of the enumerated points at random.
+// choose picks an enumerated point at random.
 func (s *Sampler) choose(fixed study.Point) (study.Point, error) {
 	left := slices.DeleteFunc(s.remaining(), func(p study.Point) bool { return !agrees(p, fixed) })
 	if len(left) == 0 {
@@ -157,8 +156,8 @@ func (s *Sampler) choose(fixed study.Point) (study.Point, error) {
 	return left[s.rng.IntN(len(left))], nil
 }
 
-// repair looks around known feasible points: on the way from one of them to a
-// random place, halving the distance at each step, and along one column.
+// repair searches around known feasible points: on the line from one of them to a
+// random point, halving the distance at each step, and along one column.
 func (s *Sampler) repair(x []float64, fixed study.Point) (study.Point, bool) {
 	if len(s.seeds) == 0 || len(x) == 0 {
 		return nil, false

@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// taken knows which points a suggestion must not repeat, by their places in the
-// unit cube: that is quicker to compare than Space.Key, and as good.
+// taken records the points that a suggestion must not repeat, by their coordinates in
+// the unit cube, which are quicker to compare than Space.Key and equivalent.
 type taken struct {
 	encoding *Encoding
 	base     map[string]bool // shared with other views; never changed
@@ -17,9 +17,9 @@ type taken struct {
 	added    map[string]bool
 }
 
-// newTaken holds the pending points of a problem and, where the space is finite,
-// the observed ones. In a continuum an observed point may come again: two
-// measurements of a noisy objective say more than one.
+// newTaken holds the pending points of a problem and, if the space is finite, the
+// observed ones. In a continuum an observed point may be evaluated again: two
+// measurements of a noisy objective tell more than one.
 func newTaken(p *Problem, encoding *Encoding) *taken {
 	t := &taken{encoding: encoding, base: make(map[string]bool, len(p.Pending)), added: map[string]bool{}}
 	for _, pending := range p.Pending {
@@ -34,7 +34,7 @@ func newTaken(p *Problem, encoding *Encoding) *taken {
 	return t
 }
 
-// place is the key of a point's coordinates.
+// place returns the key of a point's coordinates.
 func place(x []float64) string {
 	key := make([]byte, 0, 8*len(x))
 	for _, u := range x {
@@ -53,7 +53,7 @@ func (t *taken) key(key string) bool { return t.base[key] || t.added[key] }
 
 func (t *taken) add(p study.Point) { t.added[place(t.encoding.Encode(p))] = true }
 
-// fork returns a view that starts like t and grows by itself.
+// fork returns a view that starts as a copy of t and grows by itself.
 func (t *taken) fork() *taken {
 	return &taken{encoding: t.encoding, base: t.base, pending: t.pending, added: maps.Clone(t.added)}
 }

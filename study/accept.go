@@ -22,7 +22,7 @@ func (p Parameter) Convert(raw any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is no string, finite number or boolean", Quote(raw))
 	}
-	refused := fmt.Errorf("%s is not accepted: %s", Quote(raw), p.Accepts())
+	refused := fmt.Errorf("%s is not accepted; want %s", Quote(raw), p.Accepts())
 	if p.Type == Float || p.Type == Int {
 		x, ok := Number(value)
 		if !ok || x < *p.Min || x > *p.Max {

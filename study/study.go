@@ -73,13 +73,19 @@ type Algorithm struct {
 	Name string `json:"name,omitempty"`
 	// Seed makes every suggestion reproducible.
 	Seed uint64 `json:"seed,omitempty"`
+	// Wait is how long a free slot waits for a suggestion that knows every result, at
+	// least; FallbackAfter how long it waits for any suggestion of the optimiser before
+	// it takes a fallback. Parse sets both; nil is no wait.
+	Wait          *Duration `json:"wait,omitempty"`
+	FallbackAfter *Duration `json:"fallbackAfter,omitempty"`
 	// Settings are the optimiser's own; each optimiser documents and checks its settings.
 	Settings map[string]any `json:"settings,omitempty"`
 }
 
 // Budget bounds a study. A study ends at the first bound that it reaches.
 type Budget struct {
-	// MaxTrials is the exact number of ended trials, in whichever terminal state.
+	// MaxTrials is how many trials to evaluate: completed, failed, infeasible and
+	// pruned ones count, cancelled ones do not.
 	MaxTrials int `json:"maxTrials"`
 	// MaxFailedTrials fails the study once that many trials have failed; 0 means no bound.
 	MaxFailedTrials int      `json:"maxFailedTrials,omitempty"`

@@ -1,5 +1,5 @@
-// Command coordinator is a replica of Fantasia's coordinator: it campaigns for
-// the leadership, leads studies while it has it, and serves the API.
+// Command coordinator is a replica of Fantasia's coordinator. It campaigns for
+// leadership, leads the studies while it is the leader, and serves the API.
 package main
 
 import (
@@ -39,11 +39,11 @@ func command() *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "coordinator --etcd URL,… --nats URL,…",
-		Short: "Lead studies: suggest trials, publish them to workers, fold their results",
-		Long: `A replica of the coordinator. Run one or more against the same etcd and NATS:
-one leads, the others stand by and answer reads, and one of them takes over when
-the leader dies. Every flag can also be set in the environment: --lease-ttl as
-FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
+		Short: "Run a replica of the coordinator, which leads studies and serves the API",
+		Long: `Runs a replica of the coordinator. Run one or more against the same etcd and NATS:
+one leads; the others stand by, answer reads, and take over if the leader dies.
+Every flag can also be set in the environment: --lease-ttl as FANTASIA_LEASE_TTL,
+and so on. The OTEL_* variables say where traces go.`,
 		Example: `  coordinator --etcd http://localhost:2379 --nats nats://localhost:4222
   fantasia --server http://localhost:8080 study create -f study.yaml`,
 		Args:          cobra.NoArgs,
@@ -68,16 +68,16 @@ FANTASIA_LEASE_TTL, and so on. Traces go where the OTEL_* variables say.`,
 	o.NATSAccess.Flags(f)
 	o.API.Flags(f)
 	f.StringVar(&o.Listen, "listen", ":8080", "where to serve the API, /metrics, /healthz and /readyz")
-	f.StringVar(&o.Advertise, "advertise", "", "how other replicas reach this one (default: the listening address)")
-	f.StringVar(&o.Name, "name", host, "this replica's name")
-	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, fmt.Sprintf("how long a dead leader is waited for, in whole seconds, at least %v", election.MinTTL))
-	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "how long a silent worker keeps its trials")
-	f.IntVar(&o.Replicas, "replicas", 1, "NATS servers that keep each stream: 1, or 3 in a cluster")
-	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run the Study resources of the Kubernetes cluster that KUBECONFIG names or that this runs in")
+	f.StringVar(&o.Advertise, "advertise", "", "address at which other replicas reach this one (default: --listen)")
+	f.StringVar(&o.Name, "name", host, "name of this replica")
+	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, fmt.Sprintf("time until a dead leader is replaced, in whole seconds, at least %v", election.MinTTL))
+	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "time after which the trials of a silent worker are lost")
+	f.IntVar(&o.Replicas, "replicas", 1, "number of NATS servers that store each stream: 1, or 3 in a cluster")
+	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run Study resources of Kubernetes, in the cluster of KUBECONFIG or of this pod")
 	namespaceFlag(f, &o.Kubernetes.StudyNamespaces)
-	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that the studies of each namespace may use; none without one")
-	f.StringVar(&o.Kubernetes.Scale, "scale", "", "YAML `file` of the Deployments and StatefulSets of pools, whose scale the leader sets; none without one")
-	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; workers are named after their pods in POD_NAMESPACE")
+	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that each namespace's studies may use (default: none)")
+	f.StringVar(&o.Kubernetes.Scale, "scale", "", "YAML `file` of the Deployments and StatefulSets that the leader scales (default: none)")
+	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.AddCommand(releaseCommand(), natsConfigCommand())
 	return cmd

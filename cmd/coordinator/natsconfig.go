@@ -17,17 +17,19 @@ func natsConfigCommand() *cobra.Command {
 	var accountsOnly bool
 	cmd := &cobra.Command{
 		Use:   "nats-config --pool NAME…",
-		Short: "Print the configuration of a NATS that confines workers",
-		Long: `Prints what nats-server's configuration file needs for Fantasia: JetStream that
-writes to the disk before it acknowledges, and two accounts. The coordinators'
-account holds the streams; the workers' imports only what a worker may call, for
-its own pool. The users are "coordinator", "pool-NAME" for each --pool, whose
-workers share a password, and "worker-POOL.NAME" for each --worker, whose password
-is good for that worker's name only. A user's password, or its bcrypt hash, comes
-from a variable of nats-server's environment, $PASSWORD_COORDINATOR,
-$PASSWORD_POOL_NAME and so on, which nats-server reads as a value of its
-configuration: put it in double quotes within the variable. --identity puts a
-bcrypt hash, a public NKey or another variable in its place.`,
+		Short: "Print a NATS configuration that confines workers",
+		Long: `Prints the configuration that nats-server needs for Fantasia: JetStream that syncs
+to disk before it acknowledges, and two accounts. The coordinators' account holds
+the streams. The workers' account imports only what a worker may call, for its own
+pool.
+
+The users are "coordinator", "pool-NAME" for each --pool, whose workers share a
+password, and "worker-POOL.NAME" for each --worker, whose password works only for
+that worker's name. A user's password, or its bcrypt hash, comes from a variable in
+nats-server's environment: $PASSWORD_COORDINATOR, $PASSWORD_POOL_NAME and so on.
+nats-server parses the variable as a configuration value, so the variable must
+contain double quotes around the password. --identity uses a bcrypt hash, a public
+NKey or another variable instead.`,
 		Example: `  coordinator nats-config --pool default --pool gpu > nats.conf
   PASSWORD_COORDINATOR='"…"' PASSWORD_POOL_DEFAULT='"…"' PASSWORD_POOL_GPU='"…"' nats-server -c nats.conf`,
 		Args:    cobra.NoArgs,
@@ -36,7 +38,7 @@ bcrypt hash, a public NKey or another variable in its place.`,
 			for _, w := range workers {
 				pool, name, ok := strings.Cut(w, "/")
 				if !ok {
-					return fmt.Errorf("--worker %q: must be POOL/NAME", w)
+					return fmt.Errorf("--worker is %q; want POOL/NAME", w)
 				}
 				a.Workers = append(a.Workers, messaging.WorkerName(pool, name))
 			}
@@ -55,8 +57,8 @@ bcrypt hash, a public NKey or another variable in its place.`,
 	f.StringSliceVar(&a.Pools, "pool", nil, "a pool whose workers share a password; may be repeated")
 	f.StringSliceVar(&workers, "worker", nil, "POOL/NAME of a worker with a password of its own; may be repeated")
 	f.StringToStringVar(&a.Identity, "identity", nil, "USER=IDENTITY: a bcrypt hash, a public NKey or a $VARIABLE; may be repeated")
-	f.Int64Var(&a.MaxStore, "max-store", 0, "bound on what the streams keep on disk, in bytes; 0 is none")
-	f.StringVar(&store, "store", "nats", "directory of JetStream's files")
-	f.BoolVar(&accountsOnly, "accounts-only", false, "print the accounts alone, for a file to be included")
+	f.Int64Var(&a.MaxStore, "max-store", 0, "limit of the streams' data on disk, in bytes; 0 is no limit")
+	f.StringVar(&store, "store", "nats", "directory of JetStream's data")
+	f.BoolVar(&accountsOnly, "accounts-only", false, "print only the accounts, to be included in another configuration")
 	return cmd
 }

@@ -31,8 +31,8 @@ func config(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// The chart's accounts are, but for the passwords, those of the command, and
-// each user's Secret has the password that the accounts have.
+// The chart's accounts are those of the command, except for the passwords, and each
+// user's Secret has the password of the accounts.
 func TestChartHasTheSameAccounts(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=mod")
 	root := filepath.Join("..", "..")
@@ -88,7 +88,7 @@ func TestChartHasTheSameAccounts(t *testing.T) {
 	}
 }
 
-// nats-server takes what the command prints, as it is.
+// nats-server accepts the output of the command as it is.
 func TestServerTakesTheConfiguration(t *testing.T) {
 	for _, user := range []string{"coordinator", "pool-default", "worker-gpu.one"} {
 		t.Setenv(natsbus.PasswordVariable(user), `"password of `+user+`"`)

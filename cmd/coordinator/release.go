@@ -12,18 +12,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 )
 
-// releaseTimeout bounds what precedes an uninstall.
+// releaseTimeout limits the step before an uninstall.
 const releaseTimeout = 2 * time.Minute
 
 func releaseCommand() *cobra.Command {
 	var namespaces []string
 	cmd := &cobra.Command{
 		Use:   "release-studies",
-		Short: "Take the finalizers off all Study resources, before an uninstall",
-		Long: `Takes the finalizer fantasia.dev/study off the Study resources of all namespaces:
-it would keep them from being deleted once no coordinator runs. Coordinators that
-run leave these resources alone from then on; one that is started later takes
-them up again. What the ledger has of their studies stays there.`,
+		Short: "Remove the finalizers of all Study resources before an uninstall",
+		Long: `Removes the finalizer fantasia.dev/study from the Study resources of all namespaces.
+Without a running coordinator it would keep them from being deleted. Running
+coordinators ignore these resources from then on; one that starts later manages
+them again. The ledger keeps their studies.`,
 		Args:    cobra.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,10 +34,10 @@ them up again. What the ledger has of their studies stays there.`,
 			config.Timeout = releaseTimeout
 			client, err := dynamic.NewForConfig(config)
 			if err != nil {
-				return fmt.Errorf("make a client of Kubernetes: %w", err)
+				return fmt.Errorf("create a Kubernetes client: %w", err)
 			}
 			released, err := kube.Release(cmd.Context(), client, namespaces, time.Now())
-			fmt.Fprintf(cmd.OutOrStdout(), "%d studies released\n", released)
+			fmt.Fprintf(cmd.OutOrStdout(), "finalizer removed from %d studies\n", released)
 			return err
 		},
 	}
@@ -46,5 +46,5 @@ them up again. What the ledger has of their studies stays there.`,
 }
 
 func namespaceFlag(f *pflag.FlagSet, to *[]string) {
-	f.StringSliceVar(to, "study-namespaces", nil, "namespaces whose Study resources are run (default: all)")
+	f.StringSliceVar(to, "study-namespaces", nil, "namespaces of the Study resources that are run (default: all)")
 }

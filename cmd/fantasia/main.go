@@ -1,4 +1,4 @@
-// Command fantasia tunes programs: on this machine, or on a server.
+// Command fantasia tunes programs, on this machine or on a server.
 package main
 
 import (
@@ -18,8 +18,8 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// The first signal ends the work in good order; after it signals have their
-	// usual effect again, so that a second one ends the program at once.
+	// The first signal ends the work cleanly. Signals then have their usual effect
+	// again, so a second one ends the program at once.
 	context.AfterFunc(ctx, stop)
 	return cli.Main(ctx, os.Args[1:], cli.Options{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version,

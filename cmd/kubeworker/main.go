@@ -26,8 +26,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/kubejob"
 )
 
-// clusterQPS and clusterBurst bound the calls of the cluster's API, which has its
-// own means against too many.
+// clusterQPS and clusterBurst limit the calls of the cluster's API, which has its own
+// protection against overload.
 const (
 	clusterQPS   = 50
 	clusterBurst = 100
@@ -54,13 +54,13 @@ func newCommand(stderr io.Writer) *cobra.Command {
 	var template, kubeconfig string
 	cmd := &cobra.Command{
 		Use:   "kubeworker --nats URL,… --template FILE [flags]",
-		Short: "Evaluate each trial by a Kubernetes Job, or by whatever a template makes",
-		Long: `Takes trials of a pool and evaluates each by a Job, or by another resource that the
-template makes. The program's container gets the variables that a program of a
-worker gets; in the template ${name} and ${args} stand for parameters. Reports are
-read from the container's log, and with --sidecar from a file and over HTTP too.
-It uses the cluster that it runs in, or the one of --kubeconfig. Every flag can also be
-set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
+		Short: "Evaluate each trial by a Kubernetes Job or another resource",
+		Long: `Takes trials of a pool and evaluates each by a Job, or by another resource of the
+template. The program's container gets the same environment variables as a program
+of a worker; in the template ${name} and ${args} stand for parameters. Reports are
+read from the container's log and, with --sidecar, also from a file and over HTTP.
+It uses the cluster that it runs in, or the one of --kubeconfig. Every flag can also
+be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
 		Example: `  kubeworker --nats nats://nats:4222 --template job.yaml --slots 20
   kubeworker --template pytorchjob.yaml --container pytorch --namespace training`,
 		Args:          cobra.NoArgs,
@@ -84,29 +84,29 @@ set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
 	f := cmd.Flags()
 	workernode.Flags(f, o)
 	kubejobFlags(f, &k)
-	f.StringVar(&template, "template", "", "file of the manifest, in YAML")
-	f.StringVar(&kubeconfig, "kubeconfig", "", "file that says how to reach the cluster (default: from inside of it, $KUBECONFIG, or ~/.kube/config)")
+	f.StringVar(&template, "template", "", "YAML file of the manifest")
+	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")
 	if err := cmd.MarkFlagRequired("template"); err != nil {
-		panic(err) // a flag that is not there
+		panic(err) // the flag exists
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }
 
 func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
-	f.StringVar(&k.Namespace, "namespace", "", "where resources are made, unless the template says so (default: the pod's own, or kubeconfig's)")
-	f.StringVar(&k.Container, "container", "", "the program's container (default: the first of a pod)")
-	f.StringVar(&k.Success, "success", "", "condition of success, in CEL over self and status (default: that of the template's kind)")
-	f.StringVar(&k.Failure, "failure", "", "condition of failure, in CEL over self and status (default: that of the template's kind)")
-	f.StringVar(&k.Owner, "owner", "", "what owns the resources: TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")
-	f.StringVar(&k.Sidecar, "sidecar", "", "image of worker for a sidecar that takes reports from a file and over HTTP; none by default")
+	f.StringVar(&k.Namespace, "namespace", "", "namespace of the resources, unless the template sets it (default: the pod's or kubeconfig's)")
+	f.StringVar(&k.Container, "container", "", "container of the program (default: the first of the pod)")
+	f.StringVar(&k.Success, "success", "", "CEL condition of success, over self and status (default: by the template's kind)")
+	f.StringVar(&k.Failure, "failure", "", "CEL condition of failure, over self and status (default: by the template's kind)")
+	f.StringVar(&k.Owner, "owner", "", "owner of the resources, as TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")
+	f.StringVar(&k.Sidecar, "sidecar", "", "image of worker, for a sidecar that takes reports from a file and over HTTP (default: no sidecar)")
 	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
-	f.BoolVar(&k.Keep, "keep", false, "leave Jobs running on SIGTERM, for this worker's next process, in place of handing them back")
-	f.DurationVar(&k.TTL, "ttl", k.TTL, "how long an ended Job is kept")
-	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "how long a pod may fail to start before its attempt fails")
+	f.BoolVar(&k.Keep, "keep", false, "on SIGTERM, leave Jobs running for this worker's next process instead of handing them back")
+	f.DurationVar(&k.TTL, "ttl", k.TTL, "time that an ended Job is kept")
+	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "time that a pod may take to start before its attempt fails")
 }
 
-// runKubejob evaluates trials by the cluster until ctx ends.
+// runKubejob evaluates trials on the cluster until ctx ends.
 func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, kubeconfig string) error {
 	if err := reach(&k, kubeconfig); err != nil {
 		return err
@@ -128,7 +128,7 @@ func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, ku
 	return err
 }
 
-// reach makes the clients of the cluster.
+// reach creates the clients of the cluster.
 func reach(k *kubejob.Options, kubeconfig string) error {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -140,7 +140,7 @@ func reach(k *kubejob.Options, kubeconfig string) error {
 	config.QPS, config.Burst = clusterQPS, clusterBurst
 	if k.Namespace == "" {
 		if k.Namespace, _, err = loader.Namespace(); err != nil {
-			return fmt.Errorf("find the namespace: %w", err)
+			return fmt.Errorf("determine the namespace: %w", err)
 		}
 	}
 	core, err := kubernetes.NewForConfig(config)

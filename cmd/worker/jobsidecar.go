@@ -17,8 +17,8 @@ func jobSidecarCommand(stderr io.Writer) *cobra.Command {
 	o := jobsidecar.Options{Listen: jobsidecar.Address, Message: "/dev/termination-log", Log: os.Stdout}
 	cmd := &cobra.Command{
 		Use:    "job-sidecar --dir DIR",
-		Short:  "Take the reports of a program beside it in the pod of a Job",
-		Long:   "What `kubeworker --sidecar` adds to pods; there is no need to run it oneself.",
+		Short:  "Take a program's reports in the pod of its Job",
+		Long:   "kubeworker --sidecar adds this to pods; it is not meant to be run by hand.",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,11 +35,11 @@ func jobSidecarCommand(stderr io.Writer) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Dir, "dir", "", "folder that the program shares")
-	f.StringVar(&o.Listen, "http", o.Listen, "where the program may speak HTTP")
-	f.StringVar(&o.Message, "message", o.Message, "file of the termination message")
-	f.StringVar(&attempt, "attempt-json", "", "the attempt")
-	f.BoolVar(&prepare, "prepare", false, "make the file for reports, and end")
+	f.StringVar(&o.Dir, "dir", "", "directory shared with the program")
+	f.StringVar(&o.Listen, "http", o.Listen, "address at which the program may report over HTTP")
+	f.StringVar(&o.Message, "message", o.Message, "termination message file")
+	f.StringVar(&attempt, "attempt-json", "", "the attempt, as JSON")
+	f.BoolVar(&prepare, "prepare", false, "create the file for reports, and exit")
 	return cmd
 }
 

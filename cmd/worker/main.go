@@ -1,5 +1,5 @@
-// Command worker evaluates trials: it takes assignments of its pool, runs the
-// program that they are for, and reports what it says.
+// Command worker evaluates trials: it takes assignments of its pool, runs their
+// program, and reports the results.
 package main
 
 import (
@@ -38,12 +38,13 @@ func newCommand(stderr io.Writer) *cobra.Command {
 	w := &o.Worker
 	cmd := &cobra.Command{
 		Use:   "worker --nats URL,… [flags] [-- COMMAND …]",
-		Short: "Evaluate trials",
-		Long: `Takes trials of a pool and evaluates them. The program that it runs is COMMAND,
-where ${name}, ${args} and the like stand for a trial's parameters; without one it
-is the study's own, which the worker's operator must allow. SIGTERM hands running
-trials back to be run elsewhere, free of charge. Every flag can also be set in the
-environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
+		Short: "Evaluate the trials of a pool",
+		Long: `Takes trials of a pool and evaluates them. It runs COMMAND, in which ${name},
+${args} and the like stand for a trial's parameters. Without COMMAND it runs the
+study's own command, which --allow-study-commands must permit. SIGTERM hands
+running trials back to run elsewhere, at no cost to their retries. Every flag can
+also be set in the environment: --allow-study-commands as
+FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 		Example: `  worker --nats nats://localhost:4222 --slots 4 -- python train.py '${args}'
   worker --nats nats://localhost:4222 --pool gpus --gpus auto --allow-study-commands`,
 		Version:       version,
@@ -69,8 +70,8 @@ environment: --allow-study-commands as FANTASIA_ALLOW_STUDY_COMMANDS, and so on.
 	}
 	f := cmd.Flags()
 	workernode.Flags(f, o)
-	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to share out among the slots: auto, none, or a list such as 0,1")
-	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies bring")
+	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to divide among the slots: auto, none, or a list such as 0,1")
+	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies contain")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(), jobSidecarCommand(stderr), installCommand())
 	return cmd

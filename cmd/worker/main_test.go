@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is wrong with a command line is said before anything starts, by its flag.
+// A wrong command line is refused before anything starts, with the flag's name.
 func TestWrongFlags(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -18,7 +18,7 @@ func TestWrongFlags(t *testing.T) {
 		"start it with --allow-study-commands, or with a command of its own after --": {"--nats", "nats://localhost:1"},
 		"--slots is 0; want 1 or more":        {"--slots", "0", "--", "true"},
 		"--slots is -1; want 1 or more":       {"sidecar", "--slots", "-1"},
-		"which is a file":                     {"--state", file, "--", "true"},
+		"which is not a directory":            {"--state", file, "--", "true"},
 		"run kubeworker, with the same flags": {"kubejob", "--template", "job.yaml"},
 	} {
 		cmd := newCommand(io.Discard)

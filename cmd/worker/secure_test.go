@@ -17,9 +17,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 
-// A worker over TLS, with a password and certificates that the environment names,
-// in an account of its own, evaluates a trial; of how it got in, its program
-// learns nothing.
+// A worker connects over TLS, with a password and certificates from the environment, in
+// an account of its own, and evaluates a trial. Its program sees none of these
+// credentials.
 func TestCredentialsStayWithTheWorker(t *testing.T) {
 	const secret = "not for programs"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -113,7 +113,7 @@ func evaluate(ctx context.Context, t *testing.T, leader *natsbus.Leader) <-chan 
 	out := make(chan outcome, 1)
 	go func() {
 		e, err := r.Next(ctx)
-		if err == nil && e.Result != nil { // as a coordinator that has committed it would
+		if err == nil && e.Result != nil { // as a coordinator does after its commit
 			err = leader.Control(ctx, &messaging.Control{Kind: messaging.ControlReceipt, Worker: e.Result.Worker, AttemptID: e.Result.AttemptID, Disposition: "folded"})
 		}
 		out <- outcome{e.Result, err}

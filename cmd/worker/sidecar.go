@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// handBackTimeout bounds the request of `sidecar hand-back`.
+// handBackTimeout limits the request of `sidecar hand-back`.
 const handBackTimeout = 10 * time.Second
 
 func sidecarCommand(stderr io.Writer) *cobra.Command {
@@ -23,11 +23,12 @@ func sidecarCommand(stderr io.Writer) *cobra.Command {
 	address, timeout := sidecar.DefaultAddress, sidecar.DefaultClientTimeout
 	cmd := &cobra.Command{
 		Use:   "sidecar --nats URL,… [flags]",
-		Short: "Give trials over HTTP to training code that keeps its own loop",
-		Long: `Serves the trials of a pool over HTTP on this machine to training code that asks
-for them: POST /v1/next, POST /v1/report, GET /v1/should-stop, POST /v1/complete.
-It takes a trial only while training code waits for one. SIGTERM, or hand-back,
-tells the training code to stop and hands its trials back, free of charge.`,
+		Short: "Serve trials over HTTP to training code that has its own loop",
+		Long: `Serves the trials of a pool over HTTP on this machine. Training code asks for them
+with POST /v1/next, POST /v1/report, GET /v1/should-stop and POST /v1/complete. The
+sidecar takes a trial only while training code waits for one. SIGTERM or hand-back
+tells the training code to stop and hands its trials back, at no cost to their
+retries.`,
 		Example: `  worker sidecar --nats nats://localhost:4222 --pool gpus
   worker sidecar hand-back`,
 		Args: cobra.NoArgs,
@@ -35,15 +36,15 @@ tells the training code to stop and hands its trials back, free of charge.`,
 	}
 	f := cmd.Flags()
 	workernode.Flags(f, o)
-	f.Lookup("checkpoints").Usage = "directory below which training code keeps its trials' checkpoints, best on shared storage (default: trials name none)"
-	f.DurationVar(&timeout, "client-timeout", timeout, "how long training code may say nothing about its trial before the attempt fails; 0: for ever")
-	cmd.PersistentFlags().StringVar(&address, "http", address, "where training code asks: HOST:PORT or unix:PATH")
+	f.Lookup("checkpoints").Usage = "directory of checkpoints, best on shared storage (default: none)"
+	f.DurationVar(&timeout, "client-timeout", timeout, "time after which an attempt fails if training code is silent; 0 is no limit")
+	cmd.PersistentFlags().StringVar(&address, "http", address, "address for training code: HOST:PORT or unix:PATH")
 	cmd.AddCommand(&cobra.Command{
 		Use:   "hand-back",
 		Short: "Ask the sidecar on this machine to hand its trials back",
-		Long: `Tells the training code to stop, and hands its trials back. For the preStop hook of
-a sidecar container of Kubernetes, which gets SIGTERM only when the training
-container has ended. The sidecar gives no more trials until it is started again.`,
+		Long: `Tells the training code to stop, and hands its trials back. Use it in the preStop
+hook of a Kubernetes sidecar container, which gets SIGTERM only after the training
+container has ended. The sidecar gives out no more trials until it is restarted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), handBackTimeout)
@@ -58,8 +59,8 @@ container has ended. The sidecar gives no more trials until it is started again.
 	return cmd
 }
 
-// runSidecar works until ctx ends. After a hand-back it goes on to answer its
-// clients until then.
+// runSidecar works until ctx ends. After a hand-back it keeps answering
+// its clients until then.
 func runSidecar(ctx context.Context, o workernode.Options, address string, timeout time.Duration) error {
 	listener, err := sidecar.Listen(ctx, address)
 	if err != nil {
@@ -82,7 +83,7 @@ func runSidecar(ctx context.Context, o workernode.Options, address string, timeo
 		served = true
 		context.AfterFunc(ctx, s.Terminate)
 		g.Go(func() error {
-			defer stopServing() // where it fails, the worker ends as well
+			defer stopServing() // if it fails, the worker ends as well
 			defer leave()
 			return s.Serve(serving, listener)
 		})
@@ -92,7 +93,7 @@ func runSidecar(ctx context.Context, o workernode.Options, address string, timeo
 	if !served {
 		return errors.Join(err, closed(listener))
 	}
-	if err == nil { // it was told to leave, perhaps by a hand-back
+	if err == nil { // it was told to leave, for example by a hand-back
 		select {
 		case <-ctx.Done():
 		case <-serving.Done():

@@ -20,20 +20,22 @@ import (
 // # Where points come from
 //
 // At most one request is under way. A suggestion is fresh while no observation
-// arrived after the problem that it was made from. A free slot takes, in this
-// order,
+// arrived after the problem that it was made from; that of a blind optimiser always
+// is. A free slot takes, in this order,
 //
 //  1. a fresh suggestion, at once;
-//  2. after patience, a share of the mean evaluation time, a ready one that is
-//     no longer fresh: a slot idles for as long as a better point is worth;
-//  3. after patience, or fallbackAfter where that is longer, or at once while
-//     the optimiser is failing, a fallback.
+//  2. after patience, a ready one that is no longer fresh: a slot idles for as long
+//     as a better point is worth, which is the study's algorithm.wait or, where that
+//     is longer, a share of the mean evaluation time;
+//  3. after the study's algorithm.fallbackAfter, or patience where that is longer,
+//     or at once while the optimiser is failing, a fallback.
 //
 // Where requests take so long that a fresh suggestion would mostly come too
 // late, suggestions are asked for ahead: as many as evaluations end during one
 // request, and enough for slots that come free together. So cheap programs keep
-// every slot busy with points that are a little stale, and expensive ones wait a
-// moment for points that know everything. An answer replaces whatever was left
+// every slot busy with points that are a little stale where their study's wait is
+// shorter than a request takes, and expensive ones wait a moment for points that know
+// everything. An answer replaces whatever was left
 // of the one before.
 type demand struct {
 	slots, free int
@@ -144,17 +146,33 @@ func (e *Engine) want(n int) {
 
 // patience is how long a slot waits for a fresh suggestion.
 func (e *Engine) patience() time.Duration {
-	mean, known := e.evaluations.mean()
-	if !known {
-		return patienceMax
+	share := patienceMax
+	if mean, known := e.evaluations.mean(); known {
+		share = min(patienceMax, time.Duration(patienceShare*float64(mean)))
 	}
-	return min(patienceMax, time.Duration(patienceShare*float64(mean)))
+	if e.settings.Blind {
+		return share
+	}
+	return max(share, duration(e.spec.Study.Spec.Algorithm.Wait))
 }
 
-// fresh reports whether the ready suggestions know every observation.
+// fallbackAfter is how long a slot waits before it takes a fallback.
+func (e *Engine) fallbackAfter() time.Duration {
+	return max(e.patience(), fallbackMin, duration(e.spec.Study.Spec.Algorithm.FallbackAfter))
+}
+
+// duration is a duration that a study may leave out.
+func duration(d *study.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return time.Duration(*d)
+}
+
+// fresh reports whether the ready suggestions know all that they could.
 func (e *Engine) fresh() bool {
 	a := e.demand.answer
-	return a != nil && len(a.ask.Problem.Observations) == len(e.observations)
+	return a != nil && (e.settings.Blind || len(a.ask.Problem.Observations) == len(e.observations))
 }
 
 // takeFresh serves needs with fresh suggestions.
@@ -172,8 +190,8 @@ func (e *Engine) takeLate() {
 	for len(d.needs) > 0 && (failing || e.waited(0) >= patience) && e.takeReady() {
 		d.needs = d.needs[1:]
 	}
-	n := 0
-	for n < len(d.needs) && (failing || e.waited(n) >= max(patience, fallbackAfter)) {
+	n, after := 0, e.fallbackAfter()
+	for n < len(d.needs) && (failing || e.waited(n) >= after) {
 		n++
 	}
 	if n > 0 && e.settings.Fallback != nil && !e.now.Before(d.fallbackAfter) {
@@ -241,7 +259,7 @@ func (e *Engine) wake() time.Time {
 		wake = earliest(wake, since.Add(patience))
 	}
 	if e.settings.Fallback != nil {
-		at := since.Add(max(patience, fallbackAfter))
+		at := since.Add(e.fallbackAfter())
 		if at.Before(d.fallbackAfter) {
 			at = d.fallbackAfter
 		}

@@ -129,7 +129,7 @@ func (e *Engine) Step(ev Event) Output {
 		// first is told so when that claim is read.
 	case Recommended:
 		e.advance(ev.At)
-		e.recommended(ev.Recommended)
+		e.recommended(ev.Recommendation)
 	case Stop:
 		e.advance(ev.At)
 		e.stop(ev.Reason)

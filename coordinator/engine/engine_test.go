@@ -489,7 +489,7 @@ func TestRecommended(t *testing.T) {
 	r.complete("w", 1, 1, 3)
 	r.suggest(0.5)
 	recommend := func(trial int, mean float64, position int64) {
-		r.step(Recommended{At: r.now, Recommended: record.Recommended{Trial: trial, Mean: mean, SD: 0.5, Position: position}})
+		r.step(Recommended{At: r.now, Recommendation: record.Recommendation{Trial: trial, Mean: mean, SD: 0.5, Position: position}})
 	}
 	want := func(trial int, position int64) {
 		t.Helper()
@@ -498,11 +498,11 @@ func TestRecommended(t *testing.T) {
 		}
 	}
 	at := r.e.Status().Position
-	for _, refused := range []record.Recommended{
+	for _, refused := range []record.Recommendation{
 		{Trial: 0, Position: at}, {Trial: 2, Position: at}, {Trial: 9, Position: at}, {Trial: -1, Position: at},
 		{Trial: 1, Position: at + 1}, {Trial: 1, Mean: math.NaN(), Position: at}, {Trial: 1, Mean: math.Inf(1), Position: at},
 	} {
-		r.step(Recommended{At: r.now, Recommended: refused})
+		r.step(Recommended{At: r.now, Recommendation: refused})
 		want(0, 0)
 	}
 	recommend(1, 2.5, at)

@@ -83,7 +83,7 @@ type (
 	// was observed at a ledger position. It may come after the study has ended.
 	Recommended struct {
 		At time.Time
-		record.Recommended
+		record.Recommendation
 	}
 	// Stop ends the study at a person's wish.
 	Stop struct {

@@ -29,10 +29,14 @@ type pool struct {
 
 // played runs a study of n trials on slots and returns what it measured, and
 // for how long it ran.
-func played(t *testing.T, n, slots int, evaluate, ask time.Duration) (*pool, time.Duration) {
+func played(t *testing.T, n, slots int, evaluate, ask time.Duration, change ...func(*study.Algorithm, *Settings)) (*pool, time.Duration) {
 	t.Helper()
 	p := &pool{evaluate: evaluate, ask: ask, free: slots, sources: map[optimizer.Source]int{}}
-	p.r = newRig(t, newSpec(0, n, slots), Settings{Fallback: gridFallback})
+	spec, set := newSpec(0, n, slots), Settings{Fallback: gridFallback}
+	for _, f := range change {
+		f(&spec.Study.Spec.Algorithm, &set)
+	}
+	p.r = newRig(t, spec, set)
 	p.took(p.r.out)
 	p.step(Capacity{At: epoch, Slots: slots, Free: slots})
 	for p.r.e.running() && len(p.agenda) > 0 {
@@ -129,5 +133,44 @@ func TestSlotsStayBusy(t *testing.T) {
 				t.Errorf("a point did not know %.2f observations, want at most %.2f", stale, test.stale)
 			}
 		})
+	}
+}
+
+// TestSlotsWaitForPointsThatKnowEverything: with the waits of a study file, points
+// come from the model and know every result, also where evaluations take no time,
+// as long as three requests fit into the wait: the one under way when a slot comes
+// free; the next one, meanwhile trials end that the first one's answer had started;
+// and one that knows their results too.
+func TestSlotsWaitForPointsThatKnowEverything(t *testing.T) {
+	waits := func(a *study.Algorithm, _ *Settings) {
+		a.Wait, a.FallbackAfter = new(study.DefaultWait), new(study.DefaultFallbackAfter)
+	}
+	for _, evaluate := range []time.Duration{0, time.Millisecond, 300 * time.Millisecond} {
+		for _, ask := range []time.Duration{time.Millisecond, 30 * time.Millisecond, 80 * time.Millisecond} {
+			const n, slots = 100, 4
+			p, took := played(t, n, slots, evaluate, ask, waits)
+			if p.stale != 0 || p.sources[optimizer.SourceModel] != n {
+				t.Errorf("%v evaluation, %v request: %d observations were not known, sources %v", evaluate, ask, p.stale, p.sources)
+			}
+			// Each trial waits for at most three requests, one after the other.
+			if most := n * (evaluate + 3*ask); took > most {
+				t.Errorf("%v evaluation, %v request: took %v, want at most %v", evaluate, ask, took, most)
+			}
+		}
+	}
+}
+
+// TestBlindOptimisersNeverWait: what does not depend on results is never stale, so
+// that no slot waits for it, whatever the study says.
+func TestBlindOptimisersNeverWait(t *testing.T) {
+	const n, slots = 400, 8
+	p, took := played(t, n, slots, 2*time.Millisecond, 100*time.Microsecond, func(a *study.Algorithm, s *Settings) {
+		a.Wait, a.FallbackAfter, s.Blind = new(study.DefaultWait), new(study.DefaultFallbackAfter), true
+	})
+	if utilisation := float64(p.busy) / float64(slots*took); utilisation < 0.9 {
+		t.Errorf("slots were busy for %.3f of the time, want at least 0.9", utilisation)
+	}
+	if p.sources[optimizer.SourceModel] != n {
+		t.Errorf("sources %v, want the optimiser's alone", p.sources)
 	}
 }

@@ -274,6 +274,15 @@ func (p *player) configure(spec *record.Study, set *Settings, args []string) {
 		case "retry-failed":
 			n := p.number(value)
 			s.Trial.Retries.Failed = &n
+		case "wait", "fallback-after":
+			d := study.Duration(p.duration(value))
+			if key == "wait" {
+				s.Algorithm.Wait = &d
+			} else {
+				s.Algorithm.FallbackAfter = &d
+			}
+		case "blind":
+			set.Blind = true
 		case "fallback":
 			set.Fallback = gridFallback
 		default:

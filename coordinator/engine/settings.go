@@ -11,6 +11,9 @@ type Settings struct {
 	// Republish is how long a published, unclaimed attempt waits before it is
 	// published again. Default 60 s.
 	Republish time.Duration
+	// Blind says that the optimiser's suggestions do not depend on results, as those
+	// of an optimizer.Blind: they are always fresh, and no slot waits for others.
+	Blind bool
 	// Fallback suggests up to n points where the optimiser is too slow or
 	// fails. It is called within a step, so it must be quick, and deterministic
 	// in its arguments. Nil means that slots wait for the optimiser.
@@ -22,14 +25,14 @@ const (
 	defaultRepublish = 60 * time.Second
 
 	// patienceShare is the share of the mean evaluation time that a free slot waits
-	// for a fresh suggestion before it takes a ready, staler one or a fallback;
-	// patienceMax bounds the wait.
+	// for a fresh suggestion before it takes a ready, staler one or a fallback, where
+	// that is longer than the study's algorithm.wait; patienceMax bounds the share.
 	patienceShare = 0.05
 	patienceMax   = 2 * time.Second
-	// fallbackAfter is the least time that a free slot waits before it takes a fallback,
+	// fallbackMin is the least time that a free slot waits before it takes a fallback,
 	// whatever the study says, so that an optimiser which answers at once is never
 	// passed over, however short the evaluations.
-	fallbackAfter = 5 * time.Millisecond
+	fallbackMin = 5 * time.Millisecond
 	// lookAheadBelow is the mean evaluation time below which trials are queued ahead
 	// of free slots: for longer evaluations the wait for a commit is nothing and a
 	// suggestion made later is a better one.

@@ -65,10 +65,7 @@ func (c *checker) output(w *world, out *Output) {
 	e := w.e
 	budget, parallelism := e.spec.Study.Spec.Budget.MaxTrials, e.parallelism()
 	s := e.Status()
-	if n := s.Counts.Ended() + s.Counts.Open(); n > budget {
-		c.fail("%d trials ended or open, the budget is %d", n, budget)
-	}
-	if n := s.Counts.Ended() + s.Counts.Open(); n != s.Trials || n != len(e.trials) {
+	if n := s.Counts.Ended() + s.Counts.Cancelled + s.Counts.Open(); n != s.Trials || n != len(e.trials) {
 		c.fail("%d trials made, %d counted", s.Trials, n)
 	}
 	created := false
@@ -82,6 +79,9 @@ func (c *checker) output(w *world, out *Output) {
 		c.positions(t)
 		c.attempts(w, t)
 		c.trials[t.Number] = *t
+	}
+	if n := evaluated(c.trials); created && n+s.Counts.Open() > budget {
+		c.fail("%d trials evaluated and %d open, the budget is %d", n, s.Counts.Open(), budget)
 	}
 	if created && s.Counts.Open() > parallelism {
 		c.fail("%d trials open, parallelism is %d", s.Counts.Open(), parallelism)
@@ -102,6 +102,18 @@ func (c *checker) output(w *world, out *Output) {
 			c.fail("publishes %s, which is %s", name(a.AttemptID), t.State)
 		}
 	}
+}
+
+// evaluated is how many trials use the budget up: those that were evaluated to an end
+// of their own.
+func evaluated(trials map[int]record.Trial) (n int) {
+	for _, t := range trials {
+		switch t.State {
+		case study.TrialCompleted, study.TrialFailed, study.TrialInfeasible, study.TrialPruned:
+			n++
+		}
+	}
+	return n
 }
 
 // change checks one trial's step: what has ended does not change.
@@ -243,7 +255,7 @@ func (c *checker) verdict(w *world) {
 	}
 	best, ok := w.e.Best()
 	goal := ok && spec.Objective.Goal != nil && best.Values.First() <= *spec.Objective.Goal
-	budget := s.Counts.Ended() >= spec.Budget.MaxTrials
+	budget := evaluated(c.trials) >= spec.Budget.MaxTrials
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.space.Size()
 	exhausted := finite && s.Counts.Completed+s.Counts.Failed+s.Counts.Infeasible == points

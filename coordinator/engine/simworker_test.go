@@ -331,7 +331,7 @@ func (w *world) forge() {
 	w.arrived()
 }
 
-// update gives the study more trials, or another parallelism.
+// update gives the study more trials or fewer, or another parallelism.
 func (w *world) update() {
 	if w.e == nil {
 		return
@@ -339,7 +339,7 @@ func (w *world) update() {
 	spec := record.Study{}
 	decode(encode(w.e.Spec()), &spec)
 	if w.chance(2) {
-		spec.Study.Spec.Budget.MaxTrials += w.rng.IntN(5)
+		spec.Study.Spec.Budget.MaxTrials = max(1, spec.Study.Spec.Budget.MaxTrials+w.rng.IntN(9)-4)
 	} else {
 		spec.Study.Spec.Parallelism = 1 + w.rng.IntN(6)
 	}

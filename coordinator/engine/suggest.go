@@ -85,7 +85,7 @@ func (e *Engine) optimizerFailed(err error) {
 }
 
 // recommended keeps a recommendation that is newer than the one before.
-func (e *Engine) recommended(r record.Recommended) {
+func (e *Engine) recommended(r record.Recommendation) {
 	known := r.Trial > 0 && r.Trial <= len(e.trials) && e.trials[r.Trial-1].rec.State == study.TrialCompleted
 	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
 		return

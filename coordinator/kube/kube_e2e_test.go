@@ -161,7 +161,7 @@ func testRefused(t *testing.T, r *rig) {
 // testRejected holds what only the coordinator sees: the condition has the texts
 // of the command line.
 func testRejected(t *testing.T, r *rig) {
-	const old, new = "algorithm: {name: random", "constraints: ['y <= 1']\n  algorithm: {name: magic"
+	const old, new = "algorithm: {name: gp", "constraints: ['y <= 1']\n  algorithm: {name: magic"
 	if err := r.apply(r.study("rejected", 5, old, new)); err != nil {
 		t.Fatal(err)
 	}

@@ -150,19 +150,19 @@ func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.S
 // recommended adds the recommendation that the ledger has to what is shown, if it
 // is of all trials or the study goes on.
 func (t *term) recommended(ctx context.Context, r *Resource, known *ledger.Summary, shown *view) error {
-	given := known.Status.Recommended
-	if given.Trial == 0 || known.Status.State.Terminal() && !known.Status.RecommendedOfAll() {
+	stored := known.Status.Recommended
+	if stored.Trial == 0 || known.Status.State.Terminal() && !known.Status.RecommendedOfAll() {
 		return nil
 	}
-	if was := r.Status.Recommended; was != nil && was.Trial == given.Trial {
-		shown.recommended = given.At(was.Parameters)
+	if was := r.Status.Recommended; was != nil && was.Trial == stored.Trial {
+		shown.recommended = stored.At(was.Parameters)
 		return nil
 	}
-	trial, err := t.Ledger.Trial(ctx, known.Study.ID, given.Trial)
+	trial, err := t.Ledger.Trial(ctx, known.Study.ID, stored.Trial)
 	if err != nil {
 		return err
 	}
-	shown.recommended = given.At(trial.Point)
+	shown.recommended = stored.At(trial.Point)
 	return nil
 }
 

@@ -197,7 +197,7 @@ metadata: {name: %s}
 spec:
   objective: {metric: loss, direction: minimize}
   parameters: [{name: x, type: float, min: 0, max: 1}]
-  algorithm: {name: random, seed: 1}
+  algorithm: {name: gp, settings: {noise: "no"}, seed: 1}
   budget: {maxTrials: %d}
   parallelism: 4
   trial: {command: [unused], retries: {lost: 10}}

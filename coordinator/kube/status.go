@@ -61,7 +61,7 @@ type Status struct {
 	Done               int                `json:"done"`
 	Counts             *record.Counts     `json:"counts,omitempty"`
 	Best               *Best              `json:"best,omitempty"`
-	Recommended        *Recommended       `json:"recommended,omitempty"`
+	Recommended        *Recommendation    `json:"recommended,omitempty"`
 	StartTime          *metav1.Time       `json:"startTime,omitempty"`
 	CompletionTime     *metav1.Time       `json:"completionTime,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
@@ -74,8 +74,8 @@ type Best struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// Recommended is the evaluated point whose posterior mean is best.
-type Recommended struct {
+// Recommendation is the evaluated point whose posterior mean is best.
+type Recommendation struct {
 	Trial      int            `json:"trial"`
 	Mean       float64        `json:"mean"`
 	SD         float64        `json:"sd"`
@@ -158,8 +158,8 @@ func (s *Status) tell(ledger view) {
 	case ledger.best != nil && len(ledger.best.Values) > 0:
 		s.Best = &Best{Trial: ledger.best.Number, Value: ledger.best.Values.First(), Parameters: ledger.best.Point}
 	}
-	if given := ledger.recommended; given != nil {
-		s.Recommended = &Recommended{Trial: given.Trial, Mean: given.Mean, SD: given.SD, Parameters: given.Point}
+	if r := ledger.recommended; r != nil {
+		s.Recommended = &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: r.Point}
 	}
 }
 

@@ -33,9 +33,9 @@ type Status struct {
 	Best int `json:"best,omitempty"`
 	// Recommended is made now and then while the study runs, and once more when it
 	// has ended.
-	Recommended Recommended `json:"recommended,omitzero"`
-	Started     time.Time   `json:"started"`
-	Ended       time.Time   `json:"ended,omitzero"`
+	Recommended Recommendation `json:"recommended,omitzero"`
+	Started     time.Time      `json:"started"`
+	Ended       time.Time      `json:"ended,omitzero"`
 	// Idle is how long the study lay ended before an update let it go on: it
 	// does not count against the budget's duration.
 	Idle   time.Duration `json:"idle,omitempty"`
@@ -46,9 +46,9 @@ type Status struct {
 	Occupied map[int]int `json:"occupied,omitempty"`
 }
 
-// Recommended is the completed trial whose posterior mean was best at a ledger
+// Recommendation is the completed trial whose posterior mean was best at a ledger
 // position.
-type Recommended struct {
+type Recommendation struct {
 	// Trial is its number, 0 where nothing was recommended yet.
 	Trial int `json:"trial"`
 	// Mean and SD are the posterior's, in the objective's units.
@@ -59,7 +59,7 @@ type Recommended struct {
 }
 
 // At is the recommendation with its trial's point.
-func (r Recommended) At(point study.Point) *optimizer.Recommendation {
+func (r Recommendation) At(point study.Point) *optimizer.Recommendation {
 	return &optimizer.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Point: point}
 }
 
@@ -80,9 +80,10 @@ type Counts struct {
 	Cancelled  int `json:"cancelled"`
 }
 
-// Ended is the number of trials in a terminal state.
+// Ended is the number of trials whose evaluation has ended: those that use the
+// budget up. A cancelled trial was not evaluated to its end and does not count.
 func (c Counts) Ended() int {
-	return c.Completed + c.Failed + c.Infeasible + c.Pruned + c.Cancelled
+	return c.Completed + c.Failed + c.Infeasible + c.Pruned
 }
 
 // Open is the number of trials in no terminal state.

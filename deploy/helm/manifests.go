@@ -17,7 +17,7 @@ var (
 	userLine     = regexp.MustCompile(`(?m)^  user: "([^"]+)"\n  password: "([^"]+)"$`)
 	trailing     = regexp.MustCompile(`(?m)[ \t]+$`)
 	blankLines   = regexp.MustCompile(`\n{2,}`)
-	manifestHead = "# Made from the chart by `make manifests`; values.yaml beside it is what it was made with.\n"
+	manifestHead = "# Generated from the chart, with the values in values.yaml, by `make manifests`.\n"
 )
 
 // Manifests renders the chart in a repository's root as plain manifests for the

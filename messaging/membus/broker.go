@@ -16,11 +16,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// ErrLost is what the sender sees where a fault took a message, or its
-// acknowledgement: as after a time-out, it cannot know which.
+// ErrLost is what a sender gets if a fault took its message or the acknowledgement. As
+// after a timeout, it cannot know which.
 var ErrLost = errors.New("the broker did not answer")
 
-// Op names what a caller of the bus does.
+// Op names an operation on the bus.
 type Op string
 
 // The operations that faults can hit.
@@ -39,25 +39,25 @@ const (
 	OpHealthy   Op = "healthy"
 )
 
-// Event is one operation, before it happens.
+// Event is an operation before it happens.
 type Event struct {
 	Op Op
 	// Actor is the worker's name, or messaging.LeaderName.
 	Actor string
-	// Subject is the message's; for OpAssign the first one's.
+	// Subject is the message's subject; for OpAssign, that of the first message.
 	Subject string
 }
 
-// Fault is what goes wrong with one operation; the zero Fault is nothing.
+// Fault describes what goes wrong with an operation; the zero Fault is no fault.
 type Fault struct {
-	// Lost keeps it from the broker. Of an OpFetch: the assignment is delivered
-	// to nobody, and again after AckWait.
+	// Lost keeps the message from the broker. For an OpFetch, the assignment is
+	// delivered to nobody, and again after AckWait.
 	Lost bool
-	// Unanswered lets it happen, but its sender sees ErrLost.
+	// Unanswered performs the operation, but its sender gets ErrLost.
 	Unanswered bool
-	// Copies is how many more times it happens, at once.
+	// Copies is the number of additional times that the operation happens, at once.
 	Copies int
-	// Delay is how long it is under way; its sender waits.
+	// Delay is the time that the operation takes; its sender waits.
 	Delay time.Duration
 }
 
@@ -65,10 +65,10 @@ type Fault struct {
 type Options struct {
 	// AckWait is how long a fetched assignment is hidden; 30 s by default.
 	AckWait time.Duration
-	// MaxDeliver bounds how often one is handed out; 20 by default.
+	// MaxDeliver is the largest number of deliveries of an assignment; 20 by default.
 	MaxDeliver int
-	// Fault decides what goes wrong; nothing by default. It is called without
-	// locks, by whichever goroutine acts: it must be safe for concurrent use.
+	// Fault chooses what goes wrong; nothing by default. It is called without locks by
+	// the acting goroutine, so it must be safe for concurrent use.
 	Fault func(Event) Fault
 }
 
@@ -80,12 +80,12 @@ type DeadLetter struct {
 	Raw     []byte
 }
 
-// Broker is what leaders and workers share. It is safe for concurrent use.
+// Broker is shared by leaders and workers. It is safe for concurrent use.
 type Broker struct {
 	opts Options
 
 	mu sync.Mutex
-	// changed is closed, and made anew, whenever a waiter should look again.
+	// changed is closed and replaced whenever waiters should look again.
 	changed chan struct{}
 	epoch   int64 // the fence; 0 is none
 	pools   map[string]bool
@@ -101,7 +101,7 @@ type Broker struct {
 	controls     map[*subscription[messaging.Control]]string // of which worker
 }
 
-// New makes an empty broker.
+// New returns an empty broker.
 func New(o Options) *Broker {
 	if o.AckWait == 0 {
 		o.AckWait = 30 * time.Second
@@ -123,13 +123,13 @@ func New(o Options) *Broker {
 	}
 }
 
-// wake lets every waiter look again. The caller holds mu.
+// wake makes every waiter look again. The caller MUST hold mu.
 func (b *Broker) wake() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
-// Recreate deletes a stream and makes it anew, empty, as an administrator can.
+// Recreate deletes a stream and creates it again, empty, as an administrator can.
 func (b *Broker) Recreate(s messaging.Stream) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,8 +143,8 @@ func (b *Broker) Recreate(s messaging.Stream) {
 	b.wake()
 }
 
-// Rewind takes a stream back to when its last message was the one at sequence,
-// as starting the broker on an older copy of its store does.
+// Rewind restores a stream to the state when sequence was its last message, as a broker
+// does that starts on an older copy of its store.
 func (b *Broker) Rewind(s messaging.Stream, sequence uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,16 +154,15 @@ func (b *Broker) Rewind(s messaging.Stream, sequence uint64) {
 	b.wake()
 }
 
-// WipeAssignments forgets every queued assignment, and the fence.
+// WipeAssignments deletes every queued assignment and the fence.
 func (b *Broker) WipeAssignments() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.queue, b.epoch = nil, 0
 }
 
-// Inject stores a message as it is, past every check but the streams' own: for
-// what a broken or hostile sender could publish. It returns false where nothing
-// takes the subject.
+// Inject stores a message unchanged, with no checks but the streams' own, as a broken
+// or hostile sender could. It returns false if no stream takes the subject.
 func (b *Broker) Inject(subject string, raw []byte) bool {
 	s, err := messaging.ParseSubject(subject)
 	if err != nil {
@@ -191,15 +190,15 @@ func (b *Broker) Inject(subject string, raw []byte) bool {
 	return true
 }
 
-// DeadLetters is a copy of the dead-letter queue, oldest first.
+// DeadLetters returns a copy of the dead-letter queue, oldest first.
 func (b *Broker) DeadLetters() []DeadLetter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]DeadLetter(nil), b.dead...)
 }
 
-// Queued is how many assignments of a pool are queued or fetched and not yet
-// acknowledged.
+// Queued returns the number of a pool's assignments that are queued or fetched and not
+// yet acknowledged.
 func (b *Broker) Queued(pool string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

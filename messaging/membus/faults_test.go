@@ -13,7 +13,7 @@ import (
 
 const pool = "default"
 
-// faults fails the operations of one kind, in turn.
+// faults makes the operations of one kind fail, one after another.
 type faults struct {
 	op   membus.Op
 	list []membus.Fault
@@ -127,7 +127,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// An assignment that reaches nobody comes again after AckWait, a nak exactly
+// An assignment that reaches nobody is delivered again after AckWait, a nak exactly
 // after its delay.
 func TestDeliveryTimes(t *testing.T) {
 	bubble(t, membus.OpFetch, []membus.Fault{{Lost: true}}, func(t *testing.T, b *membus.Broker, l *membus.Leader, w *membus.Worker) {
@@ -171,7 +171,7 @@ func TestHeartbeatLost(t *testing.T) {
 	})
 }
 
-// Of what a slow reader of a subscription leaves, the oldest are dropped.
+// A slow reader of a subscription loses the oldest messages.
 func TestSlowReader(t *testing.T) {
 	bubble(t, "", nil, func(t *testing.T, _ *membus.Broker, l *membus.Leader, w *membus.Worker) {
 		const room, sent = 1024, 1030
@@ -216,7 +216,7 @@ func TestRewind(t *testing.T) {
 	})
 }
 
-// A leader whose fence was wiped raises it again; an older one stays out.
+// A leader whose fence was wiped raises it again; an older one stays fenced out.
 func TestWipe(t *testing.T) {
 	bubble(t, "", nil, func(t *testing.T, b *membus.Broker, older *membus.Leader, w *membus.Worker) {
 		ctx := t.Context()

@@ -15,7 +15,7 @@ var (
 	_ messaging.Reader = (*reader)(nil)
 )
 
-// maxAssign is how many assignments one Assign takes, as on JetStream.
+// maxAssign is the largest number of assignments in one Assign, as on JetStream.
 const maxAssign = 1000
 
 // Leader is a leader's bus. It implements messaging.Leader.
@@ -83,7 +83,7 @@ func (l *Leader) Fence(ctx context.Context, epoch int64) error {
 	return err
 }
 
-// raise sets the fence. The caller holds mu.
+// raise sets the fence. The caller MUST hold mu.
 func (b *Broker) raise(epoch int64) error {
 	if b.epoch > epoch {
 		return fmt.Errorf("%w: epoch %d, own %d", messaging.ErrFenced, b.epoch, epoch)
@@ -113,7 +113,7 @@ func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 	}
 	defer l.give()
 	if l.epoch == 0 {
-		return errors.New("assign: no fence was raised yet")
+		return errors.New("assign: call Fence first")
 	}
 	return l.act(ctx, OpAssign, msgs[0].subject, func() error {
 		if err := l.b.raise(l.epoch); err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// subscribed bounds what waits for a slow reader of a subscription, in messages.
+// subscribed is the number of messages that wait for a slow reader of a subscription.
 const subscribed = 1024
 
-// party is what a leader and a worker share: the broker, a name, a lifetime.
+// party is the common part of a leader and a worker: the broker, a name, a lifetime.
 type party struct {
 	b    *Broker
 	name string
@@ -30,7 +30,7 @@ func newParty(b *Broker, name string) *party {
 	return p
 }
 
-// Close ends every call and subscription. Safe to repeat.
+// Close ends every call and subscription. It can be repeated.
 func (p *party) Close() error {
 	p.end(messaging.ErrClosed)
 	p.mu.Lock()
@@ -43,7 +43,7 @@ func (p *party) Close() error {
 	return nil
 }
 
-// alive is why the call cannot go on, if it cannot.
+// alive returns the error that stops a call, if any.
 func (p *party) alive(ctx context.Context) error {
 	if p.life.Err() != nil {
 		return messaging.ErrClosed
@@ -51,8 +51,8 @@ func (p *party) alive(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// act does one operation, with the fault that the broker's owner chose for it.
-// f runs with the broker locked, once for each copy.
+// act performs an operation with the fault that the broker's owner chose for it. It
+// calls f with the broker locked, once for each copy.
 func (p *party) act(ctx context.Context, op Op, subject string, f func() error) error {
 	if err := p.alive(ctx); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (p *party) act(ctx context.Context, op Op, subject string, f func() error) 
 	return err
 }
 
-// tell is act for what nobody acknowledges: a loss goes unnoticed.
+// tell is act for operations without an acknowledgement: a loss goes unnoticed.
 func (p *party) tell(ctx context.Context, op Op, subject string, f func()) error {
 	err := p.act(ctx, op, subject, func() error {
 		f()
@@ -107,7 +107,7 @@ func (p *party) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// wait waits until the broker has changed, or until a time if it is not zero.
+// wait waits until the broker has changed or, if it is not zero, until a time.
 func (p *party) wait(ctx context.Context, changed <-chan struct{}, until time.Time) error {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -130,8 +130,8 @@ func (p *party) wait(ctx context.Context, changed <-chan struct{}, until time.Ti
 // subscription is a channel that the broker sends on while it is locked.
 type subscription[T any] struct{ out chan T }
 
-// offer sends v, and drops the oldest where the channel is full. The caller
-// holds the broker's mu, and so is the channel's one sender.
+// offer sends v, and drops the oldest message if the channel is full. The caller MUST
+// hold the broker's mu, which makes it the channel's only sender.
 func (s *subscription[T]) offer(v T) {
 	for {
 		select {
@@ -146,8 +146,8 @@ func (s *subscription[T]) offer(v T) {
 	}
 }
 
-// subscribe opens a subscription until ctx ends or the party is closed. add and
-// remove run with the broker locked; remove runs once.
+// subscribe opens a subscription until ctx ends or the party is closed. It calls add
+// and remove with the broker locked, and remove once.
 func subscribe[T any](ctx context.Context, p *party, add, remove func(*subscription[T])) (<-chan T, error) {
 	if err := p.alive(ctx); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func subscribe[T any](ctx context.Context, p *party, add, remove func(*subscript
 		stop()
 	})
 	p.mu.Unlock()
-	if p.life.Err() != nil { // closed meanwhile, perhaps before it knew of this one
+	if p.life.Err() != nil { // closed in the meantime, perhaps before it knew this subscription
 		forget()
 		stop()
 		return nil, messaging.ErrClosed

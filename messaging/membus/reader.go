@@ -6,7 +6,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// reader implements messaging.Reader. It notices another stream at once.
+// reader implements messaging.Reader. It notices a replaced stream at once.
 type reader struct {
 	l      *Leader
 	stream messaging.Stream
@@ -59,7 +59,7 @@ func (r *reader) Next(ctx context.Context) (messaging.Entry, error) {
 	}
 }
 
-// poll reads one entry; where there is none it returns what to wait for.
+// poll reads one entry; if there is none, it returns what to wait for.
 func (r *reader) poll() (messaging.Entry, bool, <-chan struct{}) {
 	b := r.l.b
 	b.mu.Lock()
@@ -74,15 +74,15 @@ func (r *reader) poll() (messaging.Entry, bool, <-chan struct{}) {
 	return r.entry(next.message), true, nil
 }
 
-// locate sets the cursor before the first message where it is of another stream.
-// The caller holds the broker's mu.
+// locate moves a cursor of another stream before the first message. The caller MUST
+// hold the broker's mu.
 func (r *reader) locate(j *journal) {
 	if !r.belongs(j) {
 		r.cursor = messaging.Cursor{Created: j.created}
 	}
 }
 
-// belongs reports whether the cursor was taken from this stream, as it is now.
+// belongs reports whether the cursor was taken from this stream in its present state.
 func (r *reader) belongs(j *journal) bool {
 	if !r.cursor.Created.Equal(j.created) || r.cursor.Sequence > j.last {
 		return false
@@ -91,7 +91,7 @@ func (r *reader) belongs(j *journal) bool {
 	return at == nil || at.at.Equal(r.cursor.Timestamp)
 }
 
-// entry decodes a message; the cursor stands after it already.
+// entry decodes a message; the cursor is already after it.
 func (r *reader) entry(m message) messaging.Entry {
 	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor, Raw: m.data, Subject: m.subject}
 	switch r.stream {

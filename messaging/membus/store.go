@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// dedupe is how long a claim's id is remembered.
+	// dedupe is the time for which a claim's id is remembered.
 	dedupe = 2 * time.Minute
-	// maxMetrics bounds the stored measurements of one attempt.
+	// maxMetrics is the largest number of stored measurements of one attempt.
 	maxMetrics = 10_000
-	// maxDead bounds a dead letter in bytes, as on JetStream.
+	// maxDead is the largest size of a dead letter in bytes, as on JetStream.
 	maxDead = 264 << 10
 )
 
-// message is what travels: bytes, and the headers that the buses use.
+// message is what is sent: bytes, and the headers that the buses use.
 type message struct {
 	subject string
 	data    []byte
@@ -66,8 +66,8 @@ type record struct {
 	at       time.Time
 }
 
-// newJournal makes an empty one, created later than the one that it replaces
-// even where the clock stands still.
+// newJournal returns an empty journal, created later than the one that it replaces even
+// if the clock stands still.
 func newJournal(before time.Time) *journal {
 	created := time.Now().UTC()
 	if !created.After(before) {
@@ -86,7 +86,7 @@ func (j *journal) append(m message) {
 	j.records = append(j.records, record{message: m, sequence: j.last, at: at})
 }
 
-// replace appends a message that takes the place of the one on its subject.
+// replace appends a message that replaces the one on its subject.
 func (j *journal) replace(m message) {
 	j.records = slices.DeleteFunc(j.records, func(r record) bool { return r.subject == m.subject })
 	j.append(m)
@@ -96,7 +96,7 @@ func (j *journal) has(subject string) bool {
 	return slices.ContainsFunc(j.records, func(r record) bool { return r.subject == subject })
 }
 
-// after is the first record past the sequence, nil if there is none.
+// after returns the first record after the sequence, or nil.
 func (j *journal) after(sequence uint64) *record {
 	i, _ := slices.BinarySearchFunc(j.records, sequence+1, bySequence)
 	if i == len(j.records) {
@@ -105,7 +105,7 @@ func (j *journal) after(sequence uint64) *record {
 	return &j.records[i]
 }
 
-// at is the record at the sequence, nil if it is gone.
+// at returns the record at the sequence, or nil if it is gone.
 func (j *journal) at(sequence uint64) *record {
 	i, ok := slices.BinarySearchFunc(j.records, sequence, bySequence)
 	if !ok {
@@ -130,7 +130,7 @@ func (j *journal) rewind(sequence uint64) {
 	j.last = min(j.last, sequence)
 }
 
-// purge forgets a study's records; sequences are not used again.
+// purge deletes a study's records; sequences are not reused.
 func (j *journal) purge(study string) {
 	j.records = slices.DeleteFunc(j.records, func(r record) bool { return ofStudy(r.subject, study) })
 }
@@ -140,24 +140,24 @@ func ofStudy(subject, study string) bool {
 	return err == nil && s.ID.Study == study
 }
 
-// queued is an assignment that nobody has acknowledged.
+// queued is an assignment that is not yet acknowledged.
 type queued struct {
 	message
 	pool       string
 	hidden     time.Time // until when no other worker gets it
 	deliveries int
-	spent      bool // delivered too often: it stays, for nobody
+	spent      bool // delivered too often: it stays, but is not delivered
 }
 
-// enqueue adds an assignment, in place of one on its subject. The caller holds mu.
+// enqueue adds an assignment and replaces one on its subject. The caller MUST hold mu.
 func (b *Broker) enqueue(pool string, m message) {
 	b.queue = slices.DeleteFunc(b.queue, func(q *queued) bool { return q.subject == m.subject })
 	b.queue = append(b.queue, &queued{message: m, pool: pool})
 }
 
-// dequeue hands out the pool's first visible assignment. Where there is none it
-// says when the next one becomes visible, zero if none does by itself. The
-// caller holds mu.
+// dequeue returns the pool's first visible assignment. If there is none, it returns the
+// time when the next one becomes visible, or zero if none will by itself. The caller
+// MUST hold mu.
 func (b *Broker) dequeue(pool string) (q *queued, next time.Time) {
 	now := time.Now()
 	for _, q := range b.queue {
@@ -182,24 +182,25 @@ func (b *Broker) dequeue(pool string) (q *queued, next time.Time) {
 	return nil, next
 }
 
-// remove takes an assignment off the queue, whoever holds it. The caller holds mu.
+// remove deletes an assignment from the queue, even if a worker holds it. The caller
+// MUST hold mu.
 func (b *Broker) remove(q *queued) {
 	b.queue = slices.DeleteFunc(b.queue, func(other *queued) bool { return other == q })
 }
 
-// remembers reports whether a claim's id was stored lately. The caller holds mu.
+// remembers reports whether a claim's id was stored recently. The caller MUST hold mu.
 func (b *Broker) remembers(id string) bool {
 	at, ok := b.claimed[id]
 	return ok && time.Since(at) < dedupe
 }
 
-// measure stores a measurement, within the attempt's bound. The caller holds mu.
+// measure stores a measurement, within the attempt's limit. The caller MUST hold mu.
 func (b *Broker) measure(m message) {
 	of := append(b.metrics[m.subject], m)
 	b.metrics[m.subject] = of[max(0, len(of)-maxMetrics):]
 }
 
-// bury stores a dead letter. The caller holds mu.
+// bury stores a dead letter. The caller MUST hold mu.
 func (b *Broker) bury(by, subject, reason string, raw []byte) {
 	b.dead = append(b.dead, DeadLetter{By: by, Subject: subject, Reason: strings.Clone(reason), Raw: raw})
 }

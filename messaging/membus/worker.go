@@ -14,7 +14,7 @@ var (
 	_ messaging.Delivery = (*delivery)(nil)
 )
 
-// noTime waits for a change alone.
+// noTime means to wait only for a change.
 var noTime time.Time
 
 // Worker is a worker's bus. It implements messaging.Worker.
@@ -60,7 +60,7 @@ func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 	}
 }
 
-// poll takes an assignment; where there is none it returns what to wait for.
+// poll takes an assignment; if there is none, it returns what to wait for.
 func (w *Worker) poll() (*queued, message, <-chan struct{}, time.Time) {
 	w.b.mu.Lock()
 	defer w.b.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *Worker) Claim(ctx context.Context, id string, c *messaging.Claim) error
 	})
 }
 
-// own refuses what is said in another worker's name.
+// own refuses a message in another worker's name.
 func (w *Worker) own(name string) error {
 	if name != w.name {
 		return fmt.Errorf("%w: worker %q on the bus of %q", messaging.ErrInvalid, name, w.name)
@@ -182,8 +182,8 @@ type delivery struct {
 func (d *delivery) Assignment() *messaging.Assignment { return d.assignment }
 func (d *delivery) Err() error                        { return d.err }
 
-// Ack removes the message even where it has been delivered to another worker
-// since: an ack is not ownership.
+// Ack removes the message even if it has been delivered to another worker since: an ack
+// is not ownership.
 func (d *delivery) Ack(ctx context.Context) error {
 	return d.w.act(ctx, OpAck, d.m.subject, func() error {
 		d.w.b.remove(d.q)

@@ -46,8 +46,8 @@ func oneWinner(f *fixture) {
 	f.end(r)
 }
 
-// claimRetry: a claim whose answer was lost can be sent again under its id, and
-// only under its id.
+// claimRetry: a claim whose answer was lost can be repeated under its id, and only
+// under its id.
 func claimRetry(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
@@ -69,7 +69,7 @@ func claimRetry(f *fixture) {
 	f.end(r)
 }
 
-// withdrawRace: of a leader's withdrawal and a worker's claim one is first.
+// withdrawRace: either a leader's withdrawal or a worker's claim comes first.
 func withdrawRace(f *fixture) {
 	const rounds = 20
 	l := f.leader(1)
@@ -108,8 +108,8 @@ func withdrawAgain(f *fixture) {
 	f.want(l.Withdraw(f.ctx, assignment("s", 2)), messaging.ErrClaimed, "withdraw what is claimed")
 }
 
-// recreatedStudyName: claims go by the study's id, so that a study created again
-// under its old name does not meet its predecessor's.
+// recreatedStudyName: claims are keyed by the study's id, so a study created again
+// under its old name does not see its predecessor's.
 func recreatedStudyName(f *fixture) {
 	f.leader(1)
 	w := f.Worker("w", Pool)

@@ -10,8 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// ackIsNotOwnership: the late ack of a first delivery removes the message while
-// a second worker has it; it is the claim that decides who runs it.
+// ackIsNotOwnership: the late ack of a first delivery removes the message while a
+// second worker holds it. The claim decides who runs it.
 func ackIsNotOwnership(f *fixture) {
 	l := f.leader(1)
 	slow, quick := f.Worker("slow", Pool), f.Worker("quick", Pool)
@@ -64,8 +64,8 @@ func nakDelays(f *fixture) {
 	f.ok(last.Ack(f.ctx), "ack")
 }
 
-// deliveredTooOften: an assignment that no worker ever acknowledges stops going
-// round, and is on record; publishing it again gives it a new start.
+// deliveredTooOften: an assignment that is never acknowledged is no longer delivered,
+// and is recorded; publishing it again starts anew.
 func deliveredTooOften(f *fixture) {
 	const maxDeliver = 20
 	l := f.leader(1)
@@ -83,8 +83,8 @@ func deliveredTooOften(f *fixture) {
 	f.nothing(w)
 }
 
-// assignedAgain: what is published again takes the place of what is queued, and
-// comes back after it was acknowledged: then the claim stands in its way.
+// assignedAgain: publishing again replaces what is queued, and queues it again after it
+// was acknowledged; its claim then prevents a second run.
 func assignedAgain(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
@@ -165,8 +165,8 @@ func assignNeedsFence(f *fixture) {
 	f.nothing(f.Worker("w", Pool))
 }
 
-// olderLeaderIsFenced: after a newer leader's fence nothing of an older one gets
-// through, not even in part.
+// olderLeaderIsFenced: after a newer leader's fence, an older leader cannot publish
+// anything, not even part of a batch.
 func olderLeaderIsFenced(f *fixture) {
 	older, newer := f.leader(10), f.leader(20)
 	w := f.Worker("w", Pool)

@@ -12,8 +12,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// resultAgain: a result that is sent again, because its receipt was lost, is
-// read again, by a live reader and by one that comes later.
+// resultAgain: a result that is sent again, because its receipt was lost, is read again
+// by a live reader and by a later one.
 func resultAgain(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
@@ -87,8 +87,8 @@ func (f *fixture) readClaims(r messaging.Reader, study string, first, last int) 
 	return end
 }
 
-// recreatedUnderReader: a live reader notices that its stream was deleted and
-// made anew, and skips nothing of the new one, though its sequences start anew.
+// recreatedUnderReader: a live reader notices that its stream was deleted and created
+// again, and skips nothing of the new one, although its sequences start over.
 func recreatedUnderReader(f *fixture) {
 	const before, after = 20, 40
 	l := f.leader(1)
@@ -104,8 +104,8 @@ func recreatedUnderReader(f *fixture) {
 	f.end(r)
 }
 
-// claims claims the trials from 1 to n, in order. A stream that is just being
-// made anew can swallow a message: it is sent again, as a worker would.
+// claims claims the trials from 1 to n, in order. A stream that is just being recreated
+// can lose a message, so it is sent again, as a worker does.
 func (f *fixture) claims(w messaging.Worker, study string, n int) {
 	f.Helper()
 	for i := range n {
@@ -121,8 +121,8 @@ func (f *fixture) claims(w messaging.Worker, study string, n int) {
 	}
 }
 
-// recreatedWhileAway: a cursor of a stream that is gone reads the new one from
-// its first message, whether it has passed the old sequence or not.
+// recreatedWhileAway: with a cursor of a deleted stream, the new one is read from its
+// first message, whether or not it has passed the old sequence.
 func recreatedWhileAway(f *fixture) {
 	for _, n := range []int{2, 30} {
 		l := f.leader(1)
@@ -138,8 +138,8 @@ func recreatedWhileAway(f *fixture) {
 	}
 }
 
-// recreatedAndReplaced: nothing but its creation tells a new stream from the old
-// one, where it has passed the cursor's sequence and has no message there.
+// recreatedAndReplaced: if the new stream has passed the cursor's sequence and has no
+// message there, only its creation time distinguishes it from the old one.
 func recreatedAndReplaced(f *fixture) {
 	const before, after = 10, 15
 	l := f.leader(1)
@@ -158,7 +158,7 @@ func recreatedAndReplaced(f *fixture) {
 	for trial := range after {
 		publish(trial + 1)
 	}
-	publish(before) // takes its message away from the cursor's sequence
+	publish(before) // moves the message away from the cursor's sequence
 	r := f.read(l, messaging.StreamResult, cursor)
 	seen := map[int]bool{}
 	for len(seen) < after {
@@ -198,8 +198,8 @@ func (f *fixture) buried(raw []byte) {
 	}
 }
 
-// poisonEntries: what cannot be read reaches the leader as an entry that says
-// what its subject says, and does not stop what comes after it.
+// poisonEntries: a message that cannot be read reaches the leader as an entry with what
+// its subject says, and does not block later ones.
 func poisonEntries(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
@@ -252,8 +252,8 @@ func (f *fixture) last(l messaging.Leader, r messaging.Reader, s messaging.Strea
 	}
 }
 
-// foreignName: a worker's bus speaks in that worker's name only, and never in
-// the leader's.
+// foreignName: a worker's bus can only speak in that worker's name, and never in the
+// leader's.
 func foreignName(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
@@ -266,7 +266,7 @@ func foreignName(f *fixture) {
 	f.end(f.read(l, messaging.StreamClaim, messaging.Cursor{}))
 }
 
-// otherPoolsName: a name that has a pool in it is of no other pool.
+// otherPoolsName: a name that contains a pool belongs to that pool only.
 func otherPoolsName(f *fixture) {
 	f.leader(1)
 	w := f.Worker("w", Pool)
@@ -289,7 +289,7 @@ func archive(f *fixture) {
 	}
 }
 
-// rawEntry: an entry that can be read holds the bytes that came, too, since
+// rawEntry: an entry that can be read also holds the bytes as they arrived, since
 // encoding it again can give more.
 func rawEntry(f *fixture) {
 	l := f.leader(1)
@@ -304,7 +304,7 @@ func rawEntry(f *fixture) {
 	}
 }
 
-// purge: without all, a study's assignments go and its claims stand.
+// purge: without all, a study's assignments are deleted and its claims stay.
 func purge(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
@@ -322,7 +322,7 @@ func purge(f *fixture) {
 	}
 }
 
-// purgeAll: nothing of the study is left, and a reader goes on.
+// purgeAll: nothing of the study is left, and a reader continues.
 func purgeAll(f *fixture) {
 	l := f.leader(1)
 	w := f.Worker("w", Pool)

@@ -1,5 +1,5 @@
-// Package messagingtest is the conformance suite of the message buses: what a
-// leader and its workers may rely on, whichever bus carries their messages.
+// Package messagingtest is the conformance suite of the message buses: what a leader
+// and its workers may rely on with any bus.
 package messagingtest
 
 import (
@@ -13,30 +13,30 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Pool is the pool that the suite works in.
+// Pool is the pool that the suite uses.
 const Pool = study.DefaultPool
 
-// patience bounds every wait of the suite that should succeed, quiet every wait
-// for something that should not come.
+// patience limits every wait that should succeed, quiet every wait for something that
+// should not come.
 const (
 	patience = 30 * time.Second
 	quiet    = 150 * time.Millisecond
 )
 
-// Bus is one broker under test. Its functions fail the test themselves; what
-// they attach is closed by the end of the test.
+// Bus is a broker under test. Its functions fail the test on errors; what they attach
+// is closed when the test ends.
 type Bus struct {
 	// Leader attaches another leader; it is not set up.
 	Leader func() messaging.Leader
-	// Worker attaches another worker, whose name is as messaging.WorkerName has it.
+	// Worker attaches another worker, named in the form of messaging.WorkerName.
 	Worker func(name, pool string) messaging.Worker
 	// Inject publishes bytes on a subject, as a broken sender would.
 	Inject func(subject string, raw []byte)
-	// Recreate deletes a stream and makes it anew, empty.
+	// Recreate deletes a stream and creates it again, empty.
 	Recreate func(s messaging.Stream)
-	// DeadLetters are the raw messages in the dead-letter queue.
+	// DeadLetters returns the raw messages in the dead-letter queue.
 	DeadLetters func() [][]byte
-	// AckWait is how long a fetched assignment is hidden; short.
+	// AckWait is the time for which a fetched assignment is hidden; it is short.
 	AckWait time.Duration
 }
 
@@ -112,7 +112,7 @@ func (f *fixture) ok(err error, doing string, args ...any) {
 	}
 }
 
-// want fails the test where err is not the wanted one.
+// want fails the test unless err is the wanted error.
 func (f *fixture) want(err, wanted error, doing string, args ...any) {
 	f.Helper()
 	if !errors.Is(err, wanted) {
@@ -143,7 +143,7 @@ func (f *fixture) fetch(w messaging.Worker) messaging.Delivery {
 	return d
 }
 
-// nothing checks that a worker is offered nothing.
+// nothing checks that a worker is offered no assignment.
 func (f *fixture) nothing(w messaging.Worker) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.ctx, quiet)
@@ -227,7 +227,7 @@ func assignments(studyID string, n int) []*messaging.Assignment {
 	return as
 }
 
-// worker is the name on the wire of a worker of Pool; a leader's is its own.
+// worker returns the wire name of a worker of Pool; the leader's name stays unchanged.
 func worker(name string) string {
 	if name == messaging.LeaderName {
 		return name

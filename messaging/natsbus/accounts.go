@@ -10,43 +10,43 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// The accounts of a NATS that is configured by Accounts, and the coordinators' user.
+// The accounts of a NATS configured by Accounts, and the coordinators' user.
 const (
 	AccountCoordinators = "COORDINATORS"
 	AccountWorkers      = "WORKERS"
 	UserCoordinator     = "coordinator"
 )
 
-// Accounts describes the two accounts of an installation: the coordinators',
-// which holds the streams, and the workers', which imports as services what a
-// worker may call and nothing else. The users of the workers' account are pools,
-// whose workers share a password, and single workers.
+// Accounts describes the two accounts of an installation. The coordinators' account
+// holds the streams. The workers' account imports as services what a worker may call,
+// and nothing else. The users of the workers' account are pools, whose workers share a
+// password, and single workers.
 type Accounts struct {
-	// Shard is the one that the workers work for; messaging.Shard by default.
+	// Shard is the shard of the workers; messaging.Shard by default.
 	Shard string
 	// Pools are the pools whose workers share a user, PoolUser.
 	Pools []string
-	// Workers are the workers, as messaging.WorkerName has them, with a user of
-	// their own, WorkerUser: it may speak in that worker's name only. Their pools
+	// Workers are the workers, in the form of messaging.WorkerName, that have a user of
+	// their own, WorkerUser, which may only speak in that worker's name. Their pools
 	// need not be among Pools.
 	Workers []string
-	// MaxStore bounds what the streams keep on disk, in bytes; 0 is no bound.
+	// MaxStore limits the streams' data on disk, in bytes; 0 is no limit.
 	MaxStore int64
-	// Identity tells how a user shows who it is: a public NKey, a bcrypt hash, or
-	// a variable ($NAME) of nats-server's environment that holds a password or
-	// hash. Where it has no entry it is PasswordVariable of the user.
+	// Identity is, by user, a public NKey, a bcrypt hash, or a variable ($NAME) of
+	// nats-server's environment that holds a password or hash. The default is the
+	// user's PasswordVariable.
 	Identity map[string]string
 }
 
-// PoolUser is the user of a pool's workers.
+// PoolUser returns the user of a pool's workers.
 func PoolUser(pool string) string { return "pool-" + pool }
 
-// WorkerUser is the user of one worker of a pool: name is as
-// messaging.WorkerName has it.
+// WorkerUser returns the user of one worker, whose name has the form of
+// messaging.WorkerName.
 func WorkerUser(name string) string { return "worker-" + name }
 
-// PasswordVariable is the variable of nats-server's environment that a user's
-// password is taken from unless Accounts.Identity says otherwise.
+// PasswordVariable returns the variable of nats-server's environment that holds a
+// user's password, unless Accounts.Identity sets another.
 func PasswordVariable(user string) string {
 	return "PASSWORD_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(user))
 }
@@ -54,7 +54,7 @@ func PasswordVariable(user string) string {
 // accountUser is one user in the template.
 type accountUser struct {
 	Name, Identity string
-	// Pool is the pool's name, Worker the worker's within it or the wildcard.
+	// Pool is the pool's name; Worker is the worker's name in it, or the wildcard.
 	Pool, Worker string
 }
 
@@ -116,7 +116,7 @@ var accountsText = template.Must(template.New("accounts").Parse(`accounts {
 {{- define "identity"}}{{if .NKey}}nkey: {{.Identity}}{{else}}user: "{{.Name}}", password: {{.Identity}}{{end}}{{end}}
 `))
 
-// NKey reports whether the user shows who it is with a key pair.
+// NKey reports whether the user is identified by a key pair.
 func (u accountUser) NKey() bool { return isNKey(u.Identity) }
 
 func isNKey(identity string) bool {
@@ -124,8 +124,8 @@ func isNKey(identity string) bool {
 		strings.Trim(identity, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// Config is the accounts block of nats-server's configuration file. The error
-// says what is wrong with a name or an identity.
+// Config returns the accounts block of nats-server's configuration file. The error
+// names a wrong name or identity.
 func (a Accounts) Config() (string, error) {
 	if a.Shard == "" {
 		a.Shard = messaging.Shard
@@ -152,13 +152,13 @@ func (a Accounts) Config() (string, error) {
 	return b.String(), nil
 }
 
-// users are all users, the coordinators' first, and the names of all pools.
+// users returns all users, the coordinators' first, and the names of all pools.
 func (a Accounts) users() (users []accountUser, pools []string, err error) {
 	if !messaging.ValidToken(a.Shard) {
 		return nil, nil, fmt.Errorf("shard %q: not a valid token", a.Shard)
 	}
 	if len(a.Pools)+len(a.Workers) == 0 {
-		return nil, nil, errors.New("no pool: name at least one")
+		return nil, nil, errors.New("no pool; want at least one")
 	}
 	if a.MaxStore < 0 {
 		return nil, nil, fmt.Errorf("store of %d bytes: must be at least 0", a.MaxStore)
@@ -183,7 +183,7 @@ func (a Accounts) users() (users []accountUser, pools []string, err error) {
 	return users, slices.Compact(pools), nil
 }
 
-// identities checks how each user shows who it is.
+// identities checks and returns the identity of each user.
 func (a Accounts) identities(users []accountUser) (map[string]string, error) {
 	all, of := map[string]string{}, map[string]string{}
 	for _, u := range users {

@@ -10,8 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 
-// accounts is the configuration with passwords in place of the variables that it
-// names: "password of USER".
+// accounts returns the configuration with its variables replaced by passwords:
+// "password of USER".
 func accounts(t *testing.T, a natsbus.Accounts) string {
 	t.Helper()
 	text, err := a.Config()
@@ -60,8 +60,8 @@ func TestAccountsRefuse(t *testing.T) {
 	}
 }
 
-// A user can show who it is with a password whose hash the server has (the hash
-// is a test vector of crypt_blowfish, of a low cost), or with a key.
+// A user can be identified by a password whose hash the server has (the hash is a test
+// vector of crypt_blowfish, of a low cost), or by a key.
 func TestIdentities(t *testing.T) {
 	const password, hash = "U*U", "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
 	key, err := nkeys.CreateUser()

@@ -34,7 +34,7 @@ func (l *Leader) Fence(ctx context.Context, epoch int64) error {
 	return l.explain(l.raise(ctx, epoch))
 }
 
-// take waits for the turn to publish under the fence.
+// take waits for its turn to publish under the fence.
 func (l *Leader) take(ctx context.Context) error {
 	select {
 	case <-l.turn:
@@ -46,8 +46,8 @@ func (l *Leader) take(ctx context.Context) error {
 
 func (l *Leader) give() { l.turn <- struct{}{} }
 
-// raise writes the epoch into the fence's message, by compare-and-set. An epoch
-// belongs to one leader, so a fence that holds it already is this leader's own.
+// raise writes the epoch into the fence's message, by compare-and-set. An epoch belongs
+// to one leader, so a fence that already holds it is this leader's own.
 func (l *Leader) raise(ctx context.Context, epoch int64) error {
 	pause := newContention()
 	subject := messaging.Subject{Kind: messaging.KindFence, Shard: l.shard}.String()
@@ -80,8 +80,8 @@ func (l *Leader) raise(ctx context.Context, epoch int64) error {
 	}
 }
 
-// readFence is the fence's message: its sequence and the epoch in it, both 0
-// where there is none.
+// readFence returns the sequence and the epoch of the fence's message, both 0 if there
+// is none.
 func (l *Leader) readFence(ctx context.Context) (sequence uint64, epoch int64, err error) {
 	raw, err := l.last(ctx, streamAssign, messaging.Filter(messaging.KindFence, l.shard))
 	if err != nil || raw == nil {
@@ -94,14 +94,14 @@ func (l *Leader) readFence(ctx context.Context) (sequence uint64, epoch int64, e
 	return raw.Sequence, epoch, nil
 }
 
-// MaxAssign is how many assignments one Assign takes: the server's bound on an
-// atomic batch.
+// MaxAssign is the largest number of assignments in one Assign: the server's limit of
+// an atomic batch.
 const MaxAssign = 1000
 
 // Assign implements messaging.Leader. It needs a Fence first and takes at most
-// MaxAssign assignments. Where the stream was wiped, and the fence with it, it
-// raises the fence again and goes on. After an error some may be published, and
-// publishing them again is harmless.
+// MaxAssign assignments. If the stream was wiped, and the fence with it, it raises the
+// fence again and continues. After an error some may have been published; publishing
+// them again is safe.
 func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 	if len(as) == 0 {
 		return nil
@@ -126,11 +126,11 @@ func (l *Leader) Assign(ctx context.Context, as []*messaging.Assignment) error {
 	return l.explain(l.assign(ctx, msgs))
 }
 
-// assign publishes under the fence, and tries again, within the time of one
-// request, what the server refuses for a reason that passes.
+// assign publishes under the fence. For the time of one request, it retries what the
+// server refuses for a temporary reason.
 func (l *Leader) assign(ctx context.Context, msgs []*nats.Msg) error {
 	if l.epoch == 0 {
-		return errors.New("assign: no fence was raised yet")
+		return errors.New("assign: call Fence first")
 	}
 	ctx, cancel := l.request(ctx)
 	defer cancel()
@@ -141,7 +141,7 @@ func (l *Leader) assign(ctx context.Context, msgs []*nats.Msg) error {
 		case err == nil:
 			return nil
 		case hasCode(err, codeWrongSequence):
-			// A newer leader, or a stream that was made anew: the fence says.
+			// The cause is a newer leader or a recreated stream; the fence tells which.
 			if err := l.raise(ctx, l.epoch); err != nil {
 				return err
 			}
@@ -159,14 +159,14 @@ func (l *Leader) assign(ctx context.Context, msgs []*nats.Msg) error {
 	}
 }
 
-// oneByOne is up to how many assignments are published one after another where
-// there is one server: that takes about 40 µs each, and an atomic batch about
-// 2.6 ms and the server a directory of files (BenchmarkAssign). In a cluster each
-// publish is a round of replication, and a batch always pays.
+// oneByOne is the largest number of assignments that are published one by one on a
+// single server. Each takes about 40 µs; an atomic batch takes about 2.6 ms and costs
+// the server a directory of files (BenchmarkAssign). In a cluster each publish is a
+// round of replication, so a batch is always faster.
 const oneByOne = 32
 
-// publish publishes the messages, each expecting the fence to be as this leader
-// left it, so that none is stored after a newer leader's fence.
+// publish publishes the messages. Each expects the fence as this leader left it, so
+// that none is stored after a newer leader's fence.
 func (l *Leader) publish(ctx context.Context, msgs []*nats.Msg) error {
 	fence := messaging.Filter(messaging.KindFence, l.shard)
 	expected := strconv.FormatUint(l.fence, 10)
@@ -177,7 +177,7 @@ func (l *Leader) publish(ctx context.Context, msgs []*nats.Msg) error {
 	if n := len(msgs); n > 1 && (n > oneByOne || l.opts.Replicas > 1) {
 		return l.publishBatch(ctx, msgs)
 	}
-	// Two in flight with one expectation would refuse each other.
+	// Two messages in flight with the same expectation would refuse each other.
 	for _, m := range msgs {
 		if _, err := l.store(ctx, m); err != nil {
 			return err
@@ -194,7 +194,7 @@ func (l *Leader) publishBatch(ctx context.Context, msgs []*nats.Msg) error {
 		m.Header.Set(headerBatchSequence, strconv.Itoa(i+1))
 	}
 	msgs[last].Header.Set(headerBatchCommit, "1")
-	// Only the commit is answered; it fails where any before it was lost.
+	// Only the commit is answered; it fails if any earlier message was lost.
 	for _, m := range msgs[:last] {
 		if err := l.send(ctx, m); err != nil {
 			return err

@@ -11,9 +11,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 
-// BenchmarkTrial is what the messages of one trial cost, one after another on one
-// goroutine: assign, fetch, claim, acknowledge, read the claim, publish the
-// result, read it.
+// BenchmarkTrial measures the messages of one trial, one after another on one
+// goroutine: assign, fetch, claim, acknowledge, read the claim, publish the result,
+// read it.
 func BenchmarkTrial(b *testing.B) {
 	ctx := b.Context()
 	broker := startBroker(b)
@@ -53,7 +53,7 @@ func evaluate(ctx context.Context, w *natsbus.Worker, name string) error {
 	return w.PublishResult(ctx, result(trial, name))
 }
 
-// BenchmarkTrials is the same with 8 slots that never wait for the leader, which
+// BenchmarkTrials measures the same with 8 slots that never wait for the leader, which
 // assigns 16 at a time and reads both streams.
 func BenchmarkTrials(b *testing.B) {
 	const slots, batch = 8, 16
@@ -70,7 +70,7 @@ func BenchmarkTrials(b *testing.B) {
 	defer claims.Close()
 	b.ResetTimer()
 	var wg sync.WaitGroup
-	// run ends all the others where one of them fails.
+	// run stops all others if one of them fails.
 	run := func(f func() error) {
 		wg.Go(func() {
 			if err := f(); err != nil {
@@ -115,8 +115,8 @@ func BenchmarkTrials(b *testing.B) {
 	must(b, context.Cause(ctx))
 }
 
-// BenchmarkAssign is one Assign of several assignments under the fence: more than
-// one go as an atomic batch.
+// BenchmarkAssign measures one Assign of several assignments under the fence; more than
+// one use an atomic batch.
 func BenchmarkAssign(b *testing.B) {
 	for _, n := range []int{1, 2, 8, 100, 1000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

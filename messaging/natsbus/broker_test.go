@@ -20,8 +20,8 @@ type broker struct {
 	tb      testing.TB
 	running atomic.Pointer[server.Server]
 	dir     string
-	// accounts is what its configuration file says of accounts; empty for one
-	// account that everybody is in.
+	// accounts is the accounts part of its configuration file; empty for a single
+	// account for everyone.
 	accounts string
 }
 
@@ -34,7 +34,7 @@ func startBrokerWith(tb testing.TB, accounts string) *broker {
 	return b
 }
 
-// options are the server's, those of its configuration file among them.
+// options returns the server's options, including those of its configuration file.
 func (b *broker) options() *server.Options {
 	b.tb.Helper()
 	file := filepath.Join(b.dir, "accounts.conf")
@@ -64,7 +64,7 @@ func (b *broker) stop() {
 	s.WaitForShutdown()
 }
 
-// InProcessConn lets connections find the server that runs now.
+// InProcessConn connects to the server that is running.
 func (b *broker) InProcessConn() (net.Conn, error) { return b.running.Load().InProcessConn() }
 
 func (b *broker) connect(name string) *nats.Conn {
@@ -72,7 +72,7 @@ func (b *broker) connect(name string) *nats.Conn {
 	return b.connectWith(b.credentials(natsbus.UserCoordinator, natsbus.ConnectOptions(name)))
 }
 
-// credentials adds a user's password where there are accounts: its own name.
+// credentials adds a user's password if there are accounts: its own name.
 func (b *broker) credentials(user string, o []nats.Option) []nats.Option {
 	if b.accounts == "" {
 		return o
@@ -90,7 +90,7 @@ func (b *broker) connectWith(o []nats.Option) *nats.Conn {
 	return nc
 }
 
-// js is an administrator's connection.
+// js returns an administrator's connection.
 func (b *broker) js() jetstream.JetStream {
 	b.tb.Helper()
 	js, err := jetstream.New(b.connect("administrator"))

@@ -27,7 +27,7 @@ type installation struct {
 	l   *natsbus.Leader
 }
 
-// install starts it, one server; change may alter its configuration.
+// install starts an installation of one server; change may alter its configuration.
 func install(ctx context.Context, t *testing.T, change func(string) string) *installation {
 	t.Helper()
 	return installCluster(ctx, t, 1, change)
@@ -68,8 +68,8 @@ func (i *installation) connect(user string, o ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// subjects are the subjects of a stream's messages, and how often each is there;
-// none where there is no such stream.
+// subjects returns the subjects of a stream's messages with their counts; nil if there
+// is no such stream.
 func (i *installation) subjects(ctx context.Context, stream string) map[string]uint64 {
 	i.t.Helper()
 	s, err := i.js.Stream(ctx, stream)
@@ -82,7 +82,7 @@ func (i *installation) subjects(ctx context.Context, stream string) map[string]u
 	return info.State.Subjects
 }
 
-// What a pool's password allows besides its own pool's work: nothing.
+// A pool's password permits only its own pool's work.
 func TestWorkersAreConfined(t *testing.T) {
 	t.Parallel()
 	ctx := patient(t)
@@ -140,7 +140,7 @@ func TestWorkersAreConfined(t *testing.T) {
 	}
 }
 
-// open takes the users' permissions away, and leaves what the accounts allow.
+// open removes the users' permissions, which leaves what the accounts permit.
 func open(text string) string {
 	var lines []string
 	inside := false

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Error codes of the server that a bus acts on (server/errors.json of nats-server).
+// Error codes of the server that a bus handles (server/errors.json of nats-server).
 const (
 	codeTooLarge        jetstream.ErrorCode = 10054 // the message is larger than the stream takes
 	codeWrongSequence   jetstream.ErrorCode = 10071 // the expected sequence is not the last one
@@ -20,8 +20,8 @@ const (
 	codeBatchTooMany    jetstream.ErrorCode = 10210 // too many batches in flight
 )
 
-// second is how the server words that a subject has its one message already;
-// the code alone also stands for a full disk.
+// second is the server's text for a subject that already has its one message; the code
+// alone also means a full disk.
 const second = "maximum messages per subject exceeded"
 
 func hasCode(err error, codes ...jetstream.ErrorCode) bool {
@@ -29,27 +29,27 @@ func hasCode(err error, codes ...jetstream.ErrorCode) bool {
 	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode)
 }
 
-// isSecond reports whether a message was refused because its subject has one.
+// isSecond reports whether a message was refused because its subject already has one.
 func isSecond(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeStoreFailed && strings.Contains(api.Description, second)
 }
 
-// backoff waits between tries: twice as long each time, up to a bound.
+// backoff waits between tries, twice as long each time, up to a limit.
 type backoff struct{ next, most time.Duration }
 
-// newBackoff is for an outage.
+// newBackoff returns the backoff for an outage.
 func newBackoff() *backoff {
 	return &backoff{next: 25 * time.Millisecond, most: 2 * time.Second}
 }
 
-// newContention is for what another message in flight stands in the way of: a
-// new leader's fence must get in between an old leader's batches.
+// newContention returns the backoff for conflicts with another message in flight: a new
+// leader's fence must get in between an old leader's batches.
 func newContention() *backoff {
 	return &backoff{next: time.Millisecond, most: 30 * time.Millisecond}
 }
 
-// wait returns false where ctx ended first.
+// wait returns false if ctx ended first.
 func (b *backoff) wait(ctx context.Context) bool {
 	t := time.NewTimer(b.next)
 	defer t.Stop()

@@ -16,7 +16,7 @@ import (
 
 const pool = "default"
 
-// quick looks after its streams often.
+// quick checks its streams often.
 var quick = natsbus.LeaderOptions{CheckInterval: 50 * time.Millisecond}
 
 func patient(t *testing.T) context.Context {
@@ -33,7 +33,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// lead attaches a leader that is set up and has fenced.
+// lead attaches a leader that is set up and has raised its fence.
 func lead(ctx context.Context, t testing.TB, b *broker, epoch int64) *natsbus.Leader {
 	t.Helper()
 	l := b.leader(quick)
@@ -61,7 +61,7 @@ func result(trial int, worker string) *messaging.Result {
 	return &messaging.Result{AttemptID: attempt(trial), Worker: worker, Outcome: messaging.OutcomeCompleted, Values: []float64{value}}
 }
 
-// eventually repeats what an outage can refuse, as its callers do.
+// eventually retries what an outage can refuse, as callers do.
 func eventually(ctx context.Context, t *testing.T, what string, f func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -119,8 +119,8 @@ func read(ctx context.Context, t *testing.T, r messaging.Reader, trials ...int) 
 	return at
 }
 
-// A worker that waits, and one that comes later, survive that an administrator
-// deletes their pool's consumer.
+// Workers, waiting and new ones, survive an administrator deleting their pool's
+// consumer.
 func TestConsumerDeleted(t *testing.T) {
 	t.Parallel()
 	ctx := patient(t)
@@ -140,8 +140,8 @@ func TestConsumerDeleted(t *testing.T) {
 	fetch(ctx, t, b.worker("v", pool), 3)
 }
 
-// Every stream is made anew where an administrator deletes it; a leader fences
-// again and goes on, an older one stays out.
+// Streams that an administrator deletes are created again. The leader raises its fence
+// again and continues; an older one stays fenced out.
 func TestStreamsDeleted(t *testing.T) {
 	t.Parallel()
 	ctx := patient(t)
@@ -171,8 +171,8 @@ func TestStreamsDeleted(t *testing.T) {
 	read(ctx, t, r, 2)
 }
 
-// A server that is killed and started again has what it acknowledged; workers and
-// readers go on by themselves.
+// A server that is killed and restarted has everything that it acknowledged; workers
+// and readers continue by themselves.
 func TestServerRestarted(t *testing.T) {
 	t.Parallel()
 	ctx := patient(t)
@@ -207,8 +207,8 @@ func TestServerRestarted(t *testing.T) {
 	}
 }
 
-// A server that is started on an older copy of its store is noticed, also where
-// new messages have passed the old cursor meanwhile.
+// A server that starts on an older copy of its store is noticed, even if new messages
+// have passed the old cursor in the meantime.
 func TestStoreFromThePast(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int{1, 20} {
@@ -249,9 +249,9 @@ func TestStoreFromThePast(t *testing.T) {
 	}
 }
 
-// No assignment of an older leader is stored after a newer one's fence, however
-// the two race, be they published one by one or as atomic batches, which are
-// stored whole.
+// No assignment of an older leader is stored after a newer one's fence, however the two
+// race. It does not matter whether they are published one by one or as atomic batches,
+// which are stored whole.
 func TestFenceRace(t *testing.T) {
 	for _, size := range []int{5, 50} {
 		t.Run(strconv.Itoa(size), func(t *testing.T) { fenceRace(t, size) })
@@ -298,8 +298,8 @@ func fenceRace(t *testing.T, size int) {
 	}
 }
 
-// What cannot be sent while disconnected is refused at once, and never sent
-// later: an old leader's words must not arrive when a partition heals.
+// Messages are refused at once while disconnected and never sent later: an old leader's
+// messages must not arrive when a partition heals.
 func TestNothingIsReplayed(t *testing.T) {
 	t.Parallel()
 	ctx := patient(t)
@@ -342,7 +342,7 @@ func TestNothingIsReplayed(t *testing.T) {
 	}
 }
 
-// A connection that is closed for good ends the calls, instead of retrying.
+// A connection that is closed for good ends the calls instead of making them retry.
 func TestConnectionClosed(t *testing.T) {
 	ctx := patient(t)
 	b := startBroker(t)

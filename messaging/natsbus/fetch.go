@@ -13,8 +13,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// fetchExpiry is how long the server holds one request for an assignment. While
-// it holds a request of more than 10 s, it says every 5 s that it is still there.
+// fetchExpiry is the time for which the server holds a request for an assignment. For
+// requests of more than 10 s, the server sends a heartbeat every 5 s.
 const fetchExpiry = 30 * time.Second
 
 var (
@@ -22,9 +22,9 @@ var (
 	errSilent       = errors.New("the server has been silent for too long")
 )
 
-// Fetch implements messaging.Worker. It asks for one assignment at a time, so
-// that none waits in a worker that cannot run it. Where the pool has no consumer
-// (yet, or any more), or the broker is gone, it goes on trying.
+// Fetch implements messaging.Worker. It requests one assignment at a time, so that none
+// waits in a worker that cannot run it. It keeps trying if the pool's consumer does not
+// exist or the broker is unreachable.
 func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 	ctx, cancel := w.during(ctx)
 	defer cancel()
@@ -103,12 +103,12 @@ func (w *Worker) fetch(ctx context.Context) (*delivery, error) {
 	}
 }
 
-// nextSubject is where a pool's workers ask for assignments.
+// nextSubject returns the subject on which a pool's workers request assignments.
 func nextSubject(shard, pool string) string {
 	return "$JS.API.CONSUMER.MSG.NEXT." + streamAssign + "." + consumerName(shard, pool)
 }
 
-// The statuses with which a server answers a pull.
+// The statuses with which a server answers a pull request.
 const (
 	statusHeartbeat    = "100"
 	statusNone         = "404"
@@ -116,7 +116,8 @@ const (
 	statusNoResponders = "503"
 )
 
-// statusOf is a message's status, empty where it is an assignment, and its reason.
+// statusOf returns a message's status and its reason; the status of an assignment is
+// empty.
 func statusOf(m *nats.Msg) (status, reason string) {
 	if len(m.Data) > 0 {
 		return "", ""
@@ -124,9 +125,9 @@ func statusOf(m *nats.Msg) (status, reason string) {
 	return m.Header.Get("Status"), m.Header.Get("Description")
 }
 
-// pull is a request for one message until a moment before ctx ends, so that none
-// is sent to a worker that waits no more, and how long the server is silent at
-// most while it holds the request, 0 where nothing is said of that.
+// pull returns a request for one message that expires a moment before ctx ends, so that
+// none is sent to a worker that no longer waits. silence is the longest time between
+// the server's heartbeats while it holds the request, or 0 if it sends none.
 func pull(ctx context.Context) (request []byte, silence time.Duration, err error) {
 	const beat = 5 * time.Second
 	r := struct {
@@ -145,7 +146,8 @@ func pull(ctx context.Context) (request []byte, silence time.Duration, err error
 	return request, silence, err
 }
 
-// next waits for a message of the server, or until it has been silent for too long.
+// next waits for a message of the server, and fails if the server is silent for too
+// long.
 func next(ctx context.Context, sub *nats.Subscription, silence time.Duration) (*nats.Msg, error) {
 	if silence == 0 {
 		return sub.NextMsgWithContext(ctx)
@@ -165,7 +167,7 @@ type delivery struct {
 	m          *nats.Msg
 	assignment *messaging.Assignment
 	err        error
-	answered   atomic.Bool // the server has, or will get, an answer
+	answered   atomic.Bool // an answer was or will be sent
 }
 
 func (w *Worker) delivery(m *nats.Msg) *delivery {
@@ -190,7 +192,7 @@ const (
 	answerTerm = "+TERM"
 )
 
-// Ack implements messaging.Delivery. It waits until the server has it.
+// Ack implements messaging.Delivery. It waits for the server's confirmation.
 func (d *delivery) Ack(ctx context.Context) error {
 	if d.answered.Load() {
 		return nil
@@ -212,8 +214,8 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	return d.answer(ctx, fmt.Sprintf("%s {\"delay\": %d}", answerNak, delay.Nanoseconds()))
 }
 
-// Term implements messaging.Delivery. The dead letter is stored first: a message
-// is never lost between the two.
+// Term implements messaging.Delivery. It stores the dead letter first, so that the
+// message is never lost in between.
 func (d *delivery) Term(ctx context.Context, reason string) error {
 	if err := d.w.bury(ctx, d.w.opts.Name, d.m.Subject, reason, d.m.Data); err != nil {
 		return err
@@ -221,7 +223,7 @@ func (d *delivery) Term(ctx context.Context, reason string) error {
 	return d.answer(ctx, answerTerm+" "+oneLine(reason))
 }
 
-// answer sends an answer that nobody confirms, unless there was one before.
+// answer sends an unconfirmed answer, unless one was sent before.
 func (d *delivery) answer(ctx context.Context, text string) error {
 	if d.answered.Load() {
 		return nil

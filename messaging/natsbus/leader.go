@@ -17,27 +17,28 @@ import (
 
 var _ messaging.Leader = (*Leader)(nil)
 
-// LeaderOptions configure a Leader; the zero value is fit for one server.
+// LeaderOptions configure a Leader. The zero value suits a single server.
 type LeaderOptions struct {
-	// Shard is the leader's; messaging.Shard by default.
+	// Shard is the leader's shard; messaging.Shard by default.
 	Shard string
-	// Replicas of every stream: 1 (the default) on one server, 3 in a cluster.
+	// Replicas is the number of servers that store each stream: 1 (the default) for one
+	// server, 3 in a cluster.
 	Replicas int
-	// MaxQueueBytes bounds the queue of assignments; 256 MiB by default. A full
-	// queue refuses assignments, which are published again later.
+	// MaxQueueBytes limits the queue of assignments; 256 MiB by default. A full queue
+	// refuses assignments, which are published again later.
 	MaxQueueBytes int64
-	// AckWait is how long a fetched assignment is hidden from other workers; 30 s
-	// by default.
+	// AckWait is the time for which a fetched assignment is hidden from other workers;
+	// 30 s by default.
 	AckWait time.Duration
-	// MaxAckPending bounds, in each pool, the assignments that are fetched and
-	// not yet acknowledged: at least twice the pool's slots. 20,000 by default.
+	// MaxAckPending limits, for each pool, the assignments that are fetched and not yet
+	// acknowledged. It should be at least twice the pool's slots; 20,000 by default.
 	MaxAckPending int
-	// CheckInterval is how often readers check that their stream is still the
-	// one that they read, and that streams and consumers exist; 10 s by default.
+	// CheckInterval is the time between checks that readers still read the same stream,
+	// and that streams and consumers exist; 10 s by default.
 	CheckInterval time.Duration
-	// Timeout bounds one request to the broker; 5 s by default.
+	// Timeout limits one request to the broker; 5 s by default.
 	Timeout time.Duration
-	// Logger is silent by default.
+	// Logger receives the logs; none by default.
 	Logger *slog.Logger
 }
 
@@ -49,15 +50,15 @@ type Leader struct {
 	pools      sync.Map // names of the pools whose consumers exist
 	maintained sync.Once
 
-	// turn holds one token: whoever has it publishes under the fence. Publishes
-	// that share a fence and overlap would be refused.
+	// turn holds one token, whose holder may publish under the fence. Overlapping
+	// publishes with the same fence would be refused.
 	turn  chan struct{}
 	epoch int64  // of the last successful Fence; 0 before it. Guarded by turn.
 	fence uint64 // the sequence of the fence's message. Guarded by turn.
 }
 
-// NewLeader makes a leader's bus on a connection, which stays the caller's. It
-// sends nothing: candidates may hold one and ask it whether the broker is Healthy.
+// NewLeader returns a leader's bus on a connection that the caller keeps owning. It
+// sends nothing: candidates may hold one to ask whether the broker is Healthy.
 func NewLeader(nc *nats.Conn, o LeaderOptions) (*Leader, error) {
 	if o.Shard == "" {
 		o.Shard = messaging.Shard
@@ -83,8 +84,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Withdraw implements messaging.Leader. Withdrawing again what is withdrawn
-// succeeds.
+// Withdraw implements messaging.Leader. Repeating a withdrawal succeeds.
 func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
 	c := &messaging.Claim{
 		AttemptID:    a.AttemptID,
@@ -113,20 +113,19 @@ func (l *Leader) Withdraw(ctx context.Context, a *messaging.Assignment) error {
 	}
 }
 
-// withdrawn reports whether the stored claim is an earlier withdrawal.
+// withdrawn reports whether the stored claim is an earlier withdrawal by this leader.
 func (l *Leader) withdrawn(ctx context.Context, subject, nonce string) (bool, error) {
 	raw, err := l.last(ctx, streamClaim, subject)
 	if err != nil || raw == nil {
 		return false, err
 	}
 	var c messaging.Claim
-	// What cannot be read is no withdrawal of ours either, and in the way.
+	// An unreadable claim is not our withdrawal, and blocks one.
 	readable := decode(raw.Subject, raw.Header, raw.Data, &c) == nil
 	return readable && c.Worker == messaging.LeaderName && c.Nonce == nonce, nil
 }
 
-// last is the last message of a stream on a subject, which may have wildcards;
-// nil if there is none.
+// last returns a stream's last message on a subject, which may have wildcards, or nil.
 func (l *Leader) last(ctx context.Context, stream, subject string) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := l.request(ctx)
 	defer cancel()
@@ -144,9 +143,8 @@ func (l *Leader) last(ctx context.Context, stream, subject string) (*jetstream.R
 	return raw, nil
 }
 
-// Last implements messaging.Leader. It counts the shard's messages that exist:
-// a reader reaches the sequence, or a later one where that message was replaced
-// meanwhile.
+// Last implements messaging.Leader. It counts the shard's messages that exist: a reader
+// reaches the sequence, or a later one if that message was replaced in the meantime.
 func (l *Leader) Last(ctx context.Context, s messaging.Stream) (uint64, error) {
 	name, filter, err := l.stream(s)
 	if err != nil {
@@ -159,7 +157,7 @@ func (l *Leader) Last(ctx context.Context, s messaging.Stream) (uint64, error) {
 	return raw.Sequence, nil
 }
 
-// stream is the name of a stream and the filter of the shard's messages in it.
+// stream returns the name of a stream and the filter of the shard's messages in it.
 func (l *Leader) stream(s messaging.Stream) (name, filter string, err error) {
 	switch s {
 	case messaging.StreamClaim:
@@ -185,7 +183,7 @@ func (l *Leader) Archive(ctx context.Context, subject, reason string, raw []byte
 	return l.bury(ctx, messaging.LeaderName, subject, reason, raw)
 }
 
-// bury stores a dead letter under the name of whoever found it.
+// bury stores a dead letter, signed by the one who found it.
 func (c *client) bury(ctx context.Context, by, subject, reason string, raw []byte) error {
 	m := nats.NewMsg(messaging.Subject{Kind: messaging.KindDeadLetter, Shard: c.shard, Worker: by}.String())
 	m.Data = raw
@@ -195,7 +193,7 @@ func (c *client) bury(ctx context.Context, by, subject, reason string, raw []byt
 	return err
 }
 
-// oneLine makes a header's value of any text.
+// oneLine makes any text usable as a header's value.
 func oneLine(s string) string {
 	const most = 1 << 10
 	s = strings.Map(func(r rune) rune {
@@ -207,8 +205,8 @@ func oneLine(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
-// Purge implements messaging.Leader. Assignments go first: once a study's claims
-// are gone, an assignment that is still queued could be claimed anew.
+// Purge implements messaging.Leader. It deletes assignments first: once a study's
+// claims are gone, a queued assignment could be claimed again.
 func (l *Leader) Purge(ctx context.Context, study string, all bool) error {
 	if !messaging.ValidToken(study) {
 		return fmt.Errorf("study %q: not a valid token", study)
@@ -244,7 +242,7 @@ func (l *Leader) purge(ctx context.Context, stream, filter string) error {
 	return s.Purge(ctx, jetstream.WithPurgeSubject(filter))
 }
 
-// Healthy implements messaging.Leader: it asks JetStream, not only the server.
+// Healthy implements messaging.Leader. It asks JetStream, not only the server.
 func (l *Leader) Healthy(ctx context.Context) error {
 	ctx, cancel := l.request(ctx)
 	defer cancel()

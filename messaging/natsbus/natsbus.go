@@ -23,15 +23,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// defaultTimeout bounds one request to the broker where the caller's context
-// does not bound it more.
+// defaultTimeout limits one request to the broker if the caller's context does not
+// limit it further.
 const defaultTimeout = 5 * time.Second
 
-// ConnectOptions are the options for a connection that a bus uses. It keeps
-// reconnecting for ever, notices a dead peer within 10 s, and never replays what
-// was published while disconnected: an old leader's words must not arrive late.
-// name is a valid token, unique to the process; replies come to an inbox of its
-// own, so that nobody sees another's assignments.
+// ConnectOptions returns the options for a bus's connection. It keeps reconnecting
+// forever, notices a dead peer within 10 s, and never replays what was published while
+// disconnected: an old leader's messages must not arrive late. name must be a valid
+// token, unique to the process. Replies come to an inbox of its own, so nobody sees
+// another's assignments.
 func ConnectOptions(name string) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),
@@ -45,7 +45,7 @@ func ConnectOptions(name string) []nats.Option {
 	}
 }
 
-// WorkerConnectOptions are ConnectOptions for a worker of a pool. Its inbox is a
+// WorkerConnectOptions returns ConnectOptions for a worker of a pool. Its inbox is a
 // subject of its pool and name, which Accounts lets nobody else read.
 func WorkerConnectOptions(pool, name string) []nats.Option {
 	if own, ok := strings.CutPrefix(name, pool+"."); ok {
@@ -54,7 +54,8 @@ func WorkerConnectOptions(pool, name string) []nats.Option {
 	return append(ConnectOptions(name), nats.CustomInboxPrefix("_INBOX."+messaging.Token(pool)+"."+messaging.Token(name)))
 }
 
-// client is what a leader and a worker share: a JetStream context and a lifetime.
+// client is the common part of a leader and a worker: a JetStream context and a
+// lifetime.
 type client struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -93,7 +94,7 @@ func newClient(nc *nats.Conn, shard string, timeout time.Duration, log *slog.Log
 	return c, nil
 }
 
-// Close ends every call and waits for the bus's goroutines. Safe to repeat.
+// Close ends every call and waits for the bus's goroutines. It can be repeated.
 func (c *client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -103,7 +104,7 @@ func (c *client) Close() error {
 	return nil
 }
 
-// spawn runs f until it returns; Close waits for it. ErrClosed after Close.
+// spawn runs f in a goroutine for which Close waits. It returns ErrClosed after Close.
 func (c *client) spawn(f func()) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,8 +115,8 @@ func (c *client) spawn(f func()) error {
 	return nil
 }
 
-// during derives a context that also ends when the bus is closed; of a closed
-// one it has ended already, since AfterFunc would let a quick call win.
+// during derives a context that also ends when the bus is closed. For a closed bus it
+// has already ended, as AfterFunc would let a quick call succeed.
 func (c *client) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if c.life.Err() != nil {
@@ -138,8 +139,8 @@ func (c *client) request(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// explain turns an error of a call into what its caller should see: ErrClosed
-// once the bus or its connection is closed.
+// explain replaces the error of a call by ErrClosed if the bus or its connection is
+// closed.
 func (c *client) explain(err error) error {
 	if err == nil || errors.Is(err, messaging.ErrClosed) {
 		return err
@@ -167,7 +168,7 @@ func (c *client) store(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, err
 	return ack, nil
 }
 
-// send publishes a message over core NATS, where nobody acknowledges it.
+// send publishes a message over core NATS, without an acknowledgement.
 func (c *client) send(ctx context.Context, m *nats.Msg) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (c *client) send(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// message encodes an envelope, its trace context into headers.
+// message encodes an envelope, with its trace context in the headers.
 func (c *client) message(e messaging.Envelope) (*nats.Msg, error) {
 	data, err := messaging.Encode(e)
 	if err != nil {
@@ -200,7 +201,7 @@ func (c *client) message(e messaging.Envelope) (*nats.Msg, error) {
 	return m, nil
 }
 
-// decode reads an envelope from a message, its trace context from the headers.
+// decode decodes a message, with its trace context from the headers.
 func decode(subject string, header nats.Header, data []byte, e messaging.Envelope) error {
 	if err := messaging.DecodeFrom(subject, data, e); err != nil {
 		return err

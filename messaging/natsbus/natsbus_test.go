@@ -23,7 +23,7 @@ var names = map[messaging.Stream]string{
 
 func TestConformance(t *testing.T) { conform(t, "") }
 
-// The buses are the same where workers have an account of their own.
+// The buses behave the same if workers have their own account.
 func TestConformanceAcrossAccounts(t *testing.T) {
 	conform(t, accounts(t, natsbus.Accounts{Pools: []string{pool, "gpu"}}))
 }

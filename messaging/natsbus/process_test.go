@@ -19,8 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 
-// dial connects as a coordinator or a worker would, to servers of their own
-// process.
+// dial connects to servers in other processes, as a coordinator or a worker would.
 func dial(t *testing.T, name string, urls ...string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(strings.Join(urls, ","), natsbus.ConnectOptions(name)...)
@@ -45,9 +44,9 @@ func newWorker(t *testing.T, name string, urls ...string) *natsbus.Worker {
 	return w
 }
 
-// tally publishes results from several workers until n are acknowledged, and
-// reports after each acknowledgement how many there are. Nothing is sent again
-// after its acknowledgement.
+// tally publishes results from several workers until n are acknowledged, and reports
+// the count after each acknowledgement. It sends no result again after its
+// acknowledgement.
 func tally(ctx context.Context, t *testing.T, n int, workers []*natsbus.Worker, acked func(int)) {
 	t.Helper()
 	var next, done atomic.Int64
@@ -84,8 +83,8 @@ func all(ctx context.Context, t *testing.T, r messaging.Reader, n int) {
 	}
 }
 
-// A server that is killed and started again three times, under publishers and a
-// reader that go on by themselves, loses nothing that it acknowledged.
+// A server that is killed and restarted three times, under publishers and a reader that
+// continue by themselves, loses nothing that it acknowledged.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	const n = 400
@@ -126,8 +125,8 @@ func TestServerKilled(t *testing.T) {
 	fetch(ctx, t, workers[0], 1)
 }
 
-// A claim whose acknowledgement is lost on the way is the worker's all the same:
-// a retry under its id says so, and nobody else gets the attempt.
+// A claim whose acknowledgement is lost still belongs to the worker: a retry under its
+// id confirms it, and nobody else gets the attempt.
 func TestAcknowledgementLost(t *testing.T) {
 	t.Parallel()
 	ctx := patient(t)
@@ -155,8 +154,8 @@ func TestAcknowledgementLost(t *testing.T) {
 	}
 }
 
-// On three servers: one winner a claim, a fence that holds while leaders race,
-// and nothing lost when the server that leads the streams is killed.
+// With three servers there is one winner a claim, the fence holds while leaders race,
+// and nothing is lost when the server that leads the streams is killed.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -180,7 +179,7 @@ func TestCluster(t *testing.T) {
 	r, err := l.Read(ctx, messaging.StreamResult, messaging.Cursor{})
 	must(t, err)
 	defer r.Close()
-	// These reach the servers that live on.
+	// These connect to the surviving servers.
 	stream := streamLeader(ctx, t, dial(t, "administrator", urls...))
 	urls = slices.Delete(urls, stream, stream+1)
 	for i := range workers {

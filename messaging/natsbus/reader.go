@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// readAhead is how many messages a reader asks for in advance.
+	// readAhead is the number of messages that a reader requests in advance.
 	readAhead = 256
-	// readHeartbeat is how often the server says that it is still there while a
-	// stream is silent; a reader that hears nothing for twice as long starts
-	// anew. The client library takes no less.
+	// readHeartbeat is the interval of the server's heartbeats while a stream is
+	// silent. A reader that hears nothing for twice as long starts over. The client
+	// library accepts no shorter interval.
 	readHeartbeat = 500 * time.Millisecond
-	// readExpiry is how long the server holds one of the reader's requests.
+	// readExpiry is the time for which the server holds one of the reader's requests.
 	readExpiry = 30 * time.Second
-	// readerIdle is when the server forgets a reader that is gone.
+	// readerIdle is the time after which the server forgets an idle reader.
 	readerIdle = time.Minute
 )
 
-// reader reads a stream in order through consumers that it throws away whenever
-// anything is odd: the cursor alone says where it is. Before it trusts a consumer
-// it makes sure that the stream is the one that the cursor was taken from. (The
-// client library's ordered consumer does not: in a stream that was deleted and
-// made anew it goes on from the old sequence, and skips what is before it.)
+// reader reads a stream in order through consumers that it discards on any
+// irregularity; only the cursor records its position. Before it trusts a consumer, it
+// checks that the stream is the one from which the cursor was taken. (The client
+// library's ordered consumer does not: in a recreated stream it continues from the old
+// sequence and skips what comes before.)
 type reader struct {
 	l      *Leader
 	name   string
@@ -72,8 +72,8 @@ func (r *reader) Close() error {
 	return nil
 }
 
-// Next implements messaging.Reader. It rides out whatever the broker does, and
-// fails only when a context ends or the bus is closed.
+// Next implements messaging.Reader. It survives faults of the broker and fails only if
+// a context ends or the bus is closed.
 func (r *reader) Next(ctx context.Context) (messaging.Entry, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
@@ -99,15 +99,15 @@ func (r *reader) Next(ctx context.Context) (messaging.Entry, error) {
 	}
 }
 
-// forget drops the consumer if the reader itself has ended.
+// forget drops the consumer if the reader has ended.
 func (r *reader) forget() {
 	if r.life.Err() != nil {
 		r.drop()
 	}
 }
 
-// step waits for one entry, until the next check is due. An error means that
-// the consumer is of no more use.
+// step waits for one entry, until the next check is due. After an error the consumer
+// must be discarded.
 func (r *reader) step(ctx context.Context) (entry messaging.Entry, ok bool, err error) {
 	if r.messages == nil {
 		if err := r.open(ctx); err != nil {
@@ -141,7 +141,7 @@ func (r *reader) step(ctx context.Context) (entry messaging.Entry, ok bool, err 
 	return r.entry(m), true, nil
 }
 
-// entry decodes a message; the cursor stands after it already.
+// entry decodes a message; the cursor is already after it.
 func (r *reader) entry(m jetstream.Msg) messaging.Entry {
 	e := messaging.Entry{Stream: r.stream, Cursor: r.cursor, Raw: m.Data(), Subject: m.Subject()}
 	switch r.stream {
@@ -164,8 +164,8 @@ func (r *reader) entry(m jetstream.Msg) messaging.Entry {
 	return e
 }
 
-// open makes a consumer that goes on after the cursor, or from the first message
-// where the stream is not the cursor's.
+// open creates a consumer that continues after the cursor, or from the first message if
+// the cursor belongs to another stream.
 func (r *reader) open(ctx context.Context) error {
 	before, err := r.identify(ctx)
 	if err != nil {
@@ -175,14 +175,14 @@ func (r *reader) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The stream could have been made anew between the look and the consumer;
-	// with the same stream before and after, the consumer is in that one.
+	// The stream could have been recreated between the check and the creation of the
+	// consumer. If the stream is the same before and after, the consumer reads it.
 	after, err := r.info(ctx)
 	if err != nil {
 		return err
 	}
 	if !after.Created.Equal(before.Created) {
-		return errors.New("the stream was made anew meanwhile")
+		return errors.New("the stream was recreated in the meantime")
 	}
 	messages, err := consumer.Messages(
 		jetstream.PullMaxMessages(readAhead),
@@ -211,14 +211,14 @@ func (r *reader) consume(ctx context.Context) (jetstream.Consumer, error) {
 	})
 }
 
-// verify makes sure that stream and consumer are still what they were.
+// verify checks that the stream and the consumer are unchanged.
 func (r *reader) verify(ctx context.Context) error {
 	created, sequence := r.cursor.Created, r.cursor.Sequence
 	if _, err := r.identify(ctx); err != nil {
 		return err
 	}
 	if !r.cursor.Created.Equal(created) || r.cursor.Sequence != sequence {
-		return errors.New("the stream is another one now")
+		return errors.New("the stream was replaced")
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.l.timeout)
 	defer cancel()
@@ -226,18 +226,18 @@ func (r *reader) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A request can be lost on its way, where a server of a cluster does not know
-	// the consumer yet, and the client library waits on.
+	// In a cluster, a request can be lost if a server does not know the consumer yet;
+	// the client library would wait forever.
 	if info.NumWaiting == 0 && r.position == r.checked {
-		return errors.New("no request of the reader waits at the server")
+		return errors.New("the server holds no request of the reader")
 	}
 	r.checked = r.position
 	r.check = time.Now().Add(r.l.opts.CheckInterval)
 	return nil
 }
 
-// identify compares the stream with the cursor, and sets the cursor before the
-// stream's first message where they do not belong together.
+// identify compares the stream with the cursor, and moves a cursor of another stream
+// before the first message.
 func (r *reader) identify(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.l.timeout)
 	defer cancel()
@@ -252,7 +252,8 @@ func (r *reader) identify(ctx context.Context) (*jetstream.StreamInfo, error) {
 		raw, err := s.GetMsg(ctx, r.cursor.Sequence)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			// Replaced by a newer one, or purged: nothing to compare.
+			// The message was replaced by a newer one, or purged: there is nothing to
+			// compare.
 		case err != nil:
 			return nil, err
 		default:
@@ -260,7 +261,7 @@ func (r *reader) identify(ctx context.Context) (*jetstream.StreamInfo, error) {
 		}
 	}
 	if !same {
-		r.l.log.Warn("the stream is not the one that was read before: reading it from its first message",
+		r.l.log.Warn("the stream was replaced: reading it from its first message",
 			"stream", r.name, "sequence", r.cursor.Sequence)
 	}
 	if fresh || !same {
@@ -281,7 +282,7 @@ func (r *reader) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return s.CachedInfo(), nil
 }
 
-// drop leaves the consumer; the server forgets it when it has been idle.
+// drop abandons the consumer; the server deletes it when it has been idle.
 func (r *reader) drop() {
 	if r.messages != nil {
 		r.messages.Stop()

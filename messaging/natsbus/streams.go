@@ -21,20 +21,20 @@ const (
 )
 
 const (
-	// maxMessage bounds a message, headers included, in bytes.
+	// maxMessage is the largest size of a message in bytes, including headers.
 	maxMessage = 256 << 10
 	// maxDead leaves room for the headers that a dead letter gets.
 	maxDead = maxMessage + 8<<10
-	// maxWaiting bounds the fetches that wait at a pool's consumer. The server
-	// refuses to raise it later.
+	// maxWaiting is the largest number of fetches that wait at a pool's consumer. The
+	// server refuses to raise it later.
 	maxWaiting = 16384
-	// maxDeliver bounds how often an assignment is handed out without an ack.
+	// maxDeliver is the largest number of deliveries of an unacknowledged assignment.
 	maxDeliver = 20
-	// dedupe is how long a claim's id is remembered.
+	// dedupe is the time for which a claim's id is remembered.
 	dedupe = 2 * time.Minute
 )
 
-// streams are the configurations of all streams. One set serves every shard.
+// streams returns the configurations of all streams. One set serves all shards.
 func streams(o LeaderOptions) []jetstream.StreamConfig {
 	common := jetstream.StreamConfig{
 		Storage:    jetstream.FileStorage,
@@ -47,19 +47,19 @@ func streams(o LeaderOptions) []jetstream.StreamConfig {
 	assign, claim, result, metric, dead := common, common, common, common, common
 
 	assign.Name = streamAssign
-	assign.Description = "Fantasia: attempts that wait for a worker, and each shard's fence"
+	assign.Description = "Fantasia: attempts that wait for a worker, and the fence of each shard"
 	assign.Subjects = []string{"fantasia.assign.>", "fantasia.fence.*"}
 	assign.Retention = jetstream.WorkQueuePolicy
 	assign.Discard = jetstream.DiscardNew
 	assign.MaxBytes = o.MaxQueueBytes
-	// An attempt that is published again replaces its message: a pool without
-	// workers does not fill up, and the count of deliveries starts anew.
+	// Publishing an attempt again replaces its message: a pool without workers does not
+	// fill up, and the count of deliveries starts over.
 	assign.MaxMsgsPerSubject = 1
 	assign.AllowAtomicPublish = true
-	// A fence is known by its sequence. In a stream that is made anew another
-	// leader's fence must not get the sequence of an old one, by which an old
-	// leader would still be let in: so sequences start at the time, in
-	// microseconds, which they cannot catch up with.
+	// A fence is identified by its sequence. In a recreated stream, another leader's
+	// fence must not get the sequence of an old one, which would let the old leader in.
+	// Sequences therefore start at the time in microseconds, which no stream can catch
+	// up with.
 	assign.FirstSeq = uint64(time.Now().UnixMicro())
 
 	claim.Name = streamClaim
@@ -69,8 +69,8 @@ func streams(o LeaderOptions) []jetstream.StreamConfig {
 	claim.Discard = jetstream.DiscardNew
 	claim.DiscardNewPerSubject = true
 
-	// A result that is sent again replaces the first and gets a new sequence,
-	// so that the leader reads it again and its receipt is sent again.
+	// Sending a result again replaces the first one and assigns a new sequence, so that
+	// the leader reads it again and repeats its receipt.
 	result.Name = streamResult
 	result.Description = "Fantasia: the last result of each attempt and worker"
 	result.Subjects = []string{"fantasia.result.>"}
@@ -85,7 +85,7 @@ func streams(o LeaderOptions) []jetstream.StreamConfig {
 	metric.MaxMsgsPerSubject = 10_000
 
 	dead.Name = streamDead
-	dead.Description = "Fantasia: messages that nobody could use, and assignments that nobody took"
+	dead.Description = "Fantasia: unusable messages, and assignments that no worker took"
 	dead.Subjects = []string{
 		"fantasia.dlq.>",
 		"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES." + streamAssign + ".>",
@@ -100,7 +100,7 @@ func streams(o LeaderOptions) []jetstream.StreamConfig {
 // consumerName is the name of a pool's consumer.
 func consumerName(shard, pool string) string { return "pool_" + shard + "_" + pool }
 
-// poolConsumer is the consumer from which a pool's workers fetch.
+// poolConsumer returns the consumer from which a pool's workers fetch.
 func poolConsumer(o LeaderOptions, pool string) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable:       consumerName(o.Shard, pool),
@@ -114,8 +114,8 @@ func poolConsumer(o LeaderOptions, pool string) jetstream.ConsumerConfig {
 	}
 }
 
-// Setup implements messaging.Leader. From the first call on, until Close, what
-// an administrator deletes is also created again, within the check interval.
+// Setup implements messaging.Leader. From the first call until Close, it also restores
+// what an administrator deletes, within the check interval.
 func (l *Leader) Setup(ctx context.Context, pools []string) error {
 	for _, pool := range pools {
 		if !messaging.ValidToken(pool) {
@@ -140,7 +140,7 @@ func (l *Leader) Setup(ctx context.Context, pools []string) error {
 	return err
 }
 
-// createStream creates the stream, or brings one that exists up to date.
+// createStream creates the stream, or updates an existing one.
 func (l *Leader) createStream(ctx context.Context, cfg jetstream.StreamConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -173,7 +173,7 @@ func (l *Leader) createConsumer(ctx context.Context, pool string) error {
 	return nil
 }
 
-// maintain creates again what is gone, until the bus is closed.
+// maintain restores what is missing, until the bus is closed.
 func (l *Leader) maintain() {
 	t := time.NewTicker(l.opts.CheckInterval)
 	defer t.Stop()
@@ -184,13 +184,12 @@ func (l *Leader) maintain() {
 		case <-t.C:
 		}
 		if err := l.repair(l.life); err != nil && l.life.Err() == nil {
-			l.log.Warn("cannot look after the streams", "error", err)
+			l.log.Warn("cannot check the streams", "error", err)
 		}
 	}
 }
 
-// repair creates the streams and consumers that do not exist; it leaves those
-// that do as they are.
+// repair creates missing streams and consumers; it does not change existing ones.
 func (l *Leader) repair(ctx context.Context) error {
 	for _, cfg := range streams(l.opts) {
 		err := l.exists(ctx, func(ctx context.Context) error {
@@ -198,7 +197,7 @@ func (l *Leader) repair(ctx context.Context) error {
 			return err
 		})
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			l.log.Warn("a stream is gone: creating it again", "stream", cfg.Name)
+			l.log.Warn("restoring a missing stream", "stream", cfg.Name)
 			err = l.createStream(ctx, cfg)
 		}
 		if err != nil {
@@ -213,7 +212,7 @@ func (l *Leader) repair(ctx context.Context) error {
 			return err
 		})
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			l.log.Warn("a pool's consumer is gone: creating it again", "pool", pool)
+			l.log.Warn("restoring a missing consumer", "pool", pool)
 			err = l.createConsumer(ctx, pool)
 		}
 		failed = err

@@ -11,19 +11,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// subscribed bounds what waits for a slow reader of a subscription, in messages.
+// subscribed is the number of messages that wait for a slow reader of a subscription.
 const subscribed = 1024
 
-// subscribe delivers what is decoded from a subject over core NATS, until ctx
-// ends or the bus is closed; then the channel is closed. Where the reader is
-// slow, the oldest are dropped. What cannot be decoded is logged and dropped.
+// subscribe delivers the messages of a subject over core NATS, decoded, until ctx ends
+// or the bus is closed; then it closes the channel. A slow reader loses the oldest
+// messages. Messages that cannot be decoded are logged and dropped.
 func subscribe[T any](ctx context.Context, c *client, subject string, read func(*nats.Msg) (T, error)) (<-chan T, error) {
 	in := make(chan *nats.Msg, subscribed)
 	sub, err := c.nc.ChanSubscribe(subject, in)
 	if err != nil {
 		return nil, c.explain(fmt.Errorf("subscribe %s: %w", subject, err))
 	}
-	// The server must know of the subscription before the caller acts on it.
+	// The server must know the subscription before the caller acts on it.
 	if err := c.flush(ctx); err != nil {
 		return nil, errors.Join(err, ignoreClosed(sub.Unsubscribe()))
 	}
@@ -47,7 +47,7 @@ func subscribe[T any](ctx context.Context, c *client, subject string, read func(
 				}
 				v, err := read(m)
 				if err != nil {
-					c.log.Warn("dropped a message that cannot be read", "subject", m.Subject, "error", err)
+					c.log.Warn("dropped an unreadable message", "subject", m.Subject, "error", err)
 					continue
 				}
 				offer(out, v)
@@ -61,7 +61,7 @@ func subscribe[T any](ctx context.Context, c *client, subject string, read func(
 	return out, nil
 }
 
-// offer sends v, and drops the oldest where the channel is full. The channel has
+// offer sends v, and drops the oldest message if the channel is full. The channel has
 // one sender.
 func offer[T any](out chan T, v T) {
 	for {
@@ -86,8 +86,8 @@ func (c *client) flush(ctx context.Context) error {
 	return nil
 }
 
-// ignoreClosed drops the error of giving up what a closed connection has given
-// up already.
+// ignoreClosed ignores the error of unsubscribing on a connection that is already
+// closed.
 func ignoreClosed(err error) error {
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubscription) {
 		return nil
@@ -139,7 +139,7 @@ func (l *Leader) History(ctx context.Context, study string, trial, attempt int) 
 	}
 	defer func() {
 		if err := l.js.DeleteConsumer(ctx, streamMetric, consumer.CachedInfo().Name); err != nil {
-			l.log.Debug("left a consumer to expire", "stream", streamMetric, "error", err)
+			l.log.Debug("cannot delete a consumer: it will expire", "stream", streamMetric, "error", err)
 		}
 	}()
 	return l.collect(ctx, consumer)
@@ -177,7 +177,7 @@ func (l *Leader) fetchStored(ctx context.Context, consumer jetstream.Consumer, n
 		got++
 		var v messaging.Measurement
 		if err := decode(m.Subject(), m.Headers(), m.Data(), &v); err != nil {
-			l.log.Warn("left out a measurement that cannot be read", "subject", m.Subject(), "error", err)
+			l.log.Warn("skipped an unreadable measurement", "subject", m.Subject(), "error", err)
 			continue
 		}
 		*all = append(*all, v)

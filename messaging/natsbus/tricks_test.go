@@ -17,8 +17,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 
-// tricks publishes all that a pool's worker may publish, with every subject as
-// the reply that its answer could do harm on.
+// tricks publishes everything that a pool's worker may publish, with every harmful
+// subject as the reply subject.
 func tricks(ctx context.Context, i *installation) {
 	i.t.Helper()
 	replies := []string{
@@ -54,8 +54,8 @@ func tricks(ctx context.Context, i *installation) {
 	}
 }
 
-// foreign are the subjects of all streams that tricks has no right to, and the
-// number of their messages.
+// foreign returns the subjects of all streams that tricks has no right to, with the
+// numbers of their messages.
 func (i *installation) foreign(ctx context.Context) map[string]uint64 {
 	i.t.Helper()
 	found := map[string]uint64{}
@@ -69,8 +69,8 @@ func (i *installation) foreign(ctx context.Context) map[string]uint64 {
 	return found
 }
 
-// arrange queues assignments for the attacker and leaves one with a worker of the
-// other pool. It returns what is in the streams then.
+// arrange queues assignments for the attacker and leaves one with a worker of the other
+// pool. It returns the resulting contents of the streams.
 func (i *installation) arrange(ctx context.Context) map[string]uint64 {
 	i.t.Helper()
 	var as []*messaging.Assignment
@@ -90,8 +90,8 @@ func (i *installation) arrange(ctx context.Context) map[string]uint64 {
 	return i.foreign(ctx)
 }
 
-// No reply subject makes an answer reach a stream, another pool's assignment or
-// another worker's name.
+// No reply subject makes an answer reach a stream, another pool's assignment or another
+// worker's name.
 func TestRepliesReachNothing(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(string) string{"with permissions": nil, "without permissions": open} {
@@ -124,8 +124,8 @@ func TestRepliesReachNothing(t *testing.T) {
 	}
 }
 
-// settle waits until the server has done what it was asked to: what the attacker
-// asks after it all is answered.
+// settle waits until the server has done what it was asked to: the attacker's last
+// request is answered.
 func (i *installation) settle(ctx context.Context) error {
 	i.t.Helper()
 	nc := i.attacker()
@@ -140,7 +140,7 @@ func (i *installation) settle(ctx context.Context) error {
 	return nil
 }
 
-// attacker connects with the pool's password; it knows that much is refused.
+// attacker connects with the pool's password. It expects that much is refused.
 func (i *installation) attacker() *nats.Conn {
 	i.t.Helper()
 	return i.connect(natsbus.PoolUser(pool), append(natsbus.WorkerConnectOptions(pool, "attacker"),
@@ -207,8 +207,8 @@ func TestAccountsInACluster(t *testing.T) {
 	}
 }
 
-// oneAccount puts everybody into the coordinators' account, with nothing but the
-// users' permissions.
+// oneAccount puts everybody into the coordinators' account, with only the users'
+// permissions.
 func oneAccount(text string) string {
 	head, rest, _ := strings.Cut(text, "    ]\n    exports [")
 	_, rest, _ = strings.Cut(rest, "users [\n")
@@ -236,9 +236,8 @@ func severalExports(text string) string {
 	return importLiteral(strings.Replace(text, oneExport, several.String(), 1))
 }
 
-// What the tricks reach in other configurations: permissions alone do not stop
-// them; in two accounts it is the single export that stops them also where an
-// import has no wildcard.
+// What the tricks reach in other configurations. Permissions alone do not stop them.
+// With two accounts, the single export stops them even if an import has no wildcard.
 func TestRepliesReachStreamsOtherwise(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

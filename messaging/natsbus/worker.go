@@ -17,28 +17,29 @@ var _ messaging.Worker = (*Worker)(nil)
 
 // WorkerOptions configure a Worker.
 type WorkerOptions struct {
-	// Name and Pool are the worker's; both are needed (see messaging.CheckWorker).
+	// Name and Pool are the worker's name and pool; both are required (see
+	// messaging.CheckWorker).
 	Name, Pool string
-	// Instance tells one run of the worker's process from the next. It keeps
-	// the ids of their claims apart.
+	// Instance distinguishes one run of the worker's process from the next, and so the
+	// ids of their claims.
 	Instance string
-	// Shard is the one that it works for; messaging.Shard by default.
+	// Shard is the shard that the worker works for; messaging.Shard by default.
 	Shard string
-	// Timeout bounds one request to the broker; 5 s by default.
+	// Timeout limits one request to the broker; 5 s by default.
 	Timeout time.Duration
-	// Logger is silent by default.
+	// Logger receives the logs; none by default.
 	Logger *slog.Logger
 }
 
-// Worker is the JetStream side of a worker. It implements messaging.Worker. An
-// error of a publish that is none of messaging's leaves open whether the message
-// was stored: publish it again.
+// Worker is the JetStream side of a worker. It implements messaging.Worker. If a
+// publish fails with an error other than messaging's, the message may or may not have
+// been stored: publish it again.
 type Worker struct {
 	*client
 	opts WorkerOptions
 }
 
-// NewWorker makes a worker's bus on a connection, which stays the caller's.
+// NewWorker returns a worker's bus on a connection that the caller keeps owning.
 func NewWorker(nc *nats.Conn, o WorkerOptions) (*Worker, error) {
 	if err := messaging.CheckWorker(o.Pool, o.Name); err != nil {
 		return nil, err
@@ -63,8 +64,9 @@ func (w *Worker) Claim(ctx context.Context, id string, c *messaging.Claim) error
 	if err != nil {
 		return err
 	}
-	// With subject, worker and instance in it, no two claims share an id even
-	// where callers are careless: the server would take the second for a retry.
+	// The id includes the subject, the worker and the instance, so that no two claims
+	// share an id even if callers are careless: the server would take the second for a
+	// retry.
 	m.Header.Set(jetstream.MsgIDHeader, m.Subject+"/"+w.opts.Name+"/"+w.opts.Instance+"/"+id)
 	_, err = w.store(ctx, m)
 	if isSecond(err) {
@@ -73,7 +75,7 @@ func (w *Worker) Claim(ctx context.Context, id string, c *messaging.Claim) error
 	return err
 }
 
-// own refuses what is said in another worker's name.
+// own refuses a message in another worker's name.
 func (w *Worker) own(name string) error {
 	if name != w.opts.Name {
 		return fmt.Errorf("%w: worker %q on the bus of %q", messaging.ErrInvalid, name, w.opts.Name)

@@ -1,7 +1,6 @@
-// Package acquisition holds the functions that say how much a point is worth
+// Package acquisition holds acquisition functions: they rate how much a point is worth
 // evaluating, given the mean and standard deviation of the objective there. The
-// objective is minimised; larger acquisition values are better. All functions
-// are pure.
+// objective is minimised; larger acquisition values are better. All functions are pure.
 package acquisition
 
 import (
@@ -61,7 +60,7 @@ func LCB(mean, sd, kappa float64) float64 { return kappa*sd - mean }
 // for values that are all −Inf, and panics for none.
 func LogMeanExp(v []float64) float64 {
 	if len(v) == 0 {
-		panic("acquisition: the mean of no values")
+		panic("acquisition: LogMeanExp of no values")
 	}
 	largest := slices.Max(v)
 	if math.IsInf(largest, 0) {

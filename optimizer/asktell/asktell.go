@@ -1,5 +1,5 @@
-// Package asktell is an optimiser alone, behind a protocol of JSON lines: a
-// program asks for points, evaluates them as it likes and tells the outcomes.
+// Package asktell serves an optimiser over JSON lines: a program asks for points,
+// evaluates them as it likes, and tells the outcomes.
 package asktell
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// The bounds on a request.
+// The limits of a request.
 const (
 	// MaxLine is the longest line that is read, in bytes, without its newline.
 	MaxLine = 1 << 20
@@ -62,7 +62,7 @@ func Serve(ctx context.Context, s *study.Study, in io.Reader, out io.Writer) err
 	}
 }
 
-// end is the outcome of Serve for the error that ended the input.
+// end returns Serve's error for the error that ended the input.
 func end(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -93,7 +93,7 @@ func newSession(s *study.Study) (*session, error) {
 	return &session{study: s, space: space, optimizer: algorithm}, nil
 }
 
-// answer carries out a line.
+// answer handles one line.
 func (s *session) answer(ctx context.Context, l line) answer {
 	reply, err := s.serve(ctx, l)
 	if err != nil {
@@ -115,13 +115,13 @@ func (s *session) serve(ctx context.Context, l line) (answer, error) {
 	case r.Tell != nil:
 		return s.tell(*r.Tell)
 	case !*r.Recommend:
-		return answer{}, errors.New(`"recommend" takes true`)
+		return answer{}, errors.New(`"recommend" must be true`)
 	default:
 		return s.recommend(ctx)
 	}
 }
 
-// problem is a snapshot that later requests do not change.
+// problem returns a snapshot that later requests do not change.
 func (s *session) problem() *optimizer.Problem {
 	spec := s.study.Spec
 	return &optimizer.Problem{
@@ -157,7 +157,7 @@ func (s *session) ask(ctx context.Context, n int) (answer, error) {
 	return answer{Suggestions: &suggestions}, nil
 }
 
-// tell applies all of the list, or nothing where an element is wrong.
+// tell applies the whole list, or nothing if an element is wrong.
 func (s *session) tell(list []tell) (answer, error) {
 	open := make(map[int]study.Point, len(s.pending))
 	for _, p := range s.pending {
@@ -184,7 +184,7 @@ func (s *session) tell(list []tell) (answer, error) {
 	return answer{Told: &n}, nil
 }
 
-// check makes an observation of t; open are the trials that can be told.
+// check converts t to an observation; open holds the trials that can be told.
 func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation, error) {
 	o, err := t.observation(s.study.Spec.Objective.Metric)
 	if err != nil {
@@ -206,17 +206,17 @@ func (s *session) check(t tell, open map[int]study.Point) (optimizer.Observation
 	var ok bool
 	if o.Point, ok = open[o.Trial]; !ok {
 		if o.Trial >= 1 && o.Trial <= s.asked {
-			return o, fmt.Errorf("trial %d has been told before", o.Trial)
+			return o, fmt.Errorf("trial %d has already been told", o.Trial)
 		}
-		return o, fmt.Errorf("trial %d was never asked for: %d were", o.Trial, s.asked)
+		return o, fmt.Errorf("trial %d was never asked for: the last one is %d", o.Trial, s.asked)
 	}
 	return o, nil
 }
 
 func (s *session) recommend(ctx context.Context) (answer, error) {
-	best, err := registry.Recommend(ctx, s.study.Spec.Algorithm, s.problem(), s.state)
+	best, err := optimizer.Recommend(ctx, s.optimizer, s.problem(), s.state)
 	if err != nil {
 		return answer{}, fmt.Errorf("recommend: %w", err)
 	}
-	return answer{Recommended: &recommended{best}}, nil
+	return answer{Recommended: &best}, nil
 }

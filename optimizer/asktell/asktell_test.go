@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func at(v float64) *float64 { return &v }
 
-// grid is a study of 3 × 2 points.
+// grid returns a study with a space of 3 × 2 points.
 func grid(algorithm string) *study.Study {
 	return &study.Study{Spec: study.Spec{
 		Objective: study.Objective{Metric: "loss", Direction: study.Minimize},
@@ -33,7 +33,7 @@ func grid(algorithm string) *study.Study {
 	}}
 }
 
-// line is what the tests look at in an answer.
+// reply holds the parts of an answer that the tests check.
 type reply struct {
 	Suggestions []struct {
 		Trial      int            `json:"trial"`
@@ -96,17 +96,33 @@ func TestConversation(t *testing.T) {
 	if a, b := replies[3].Told, replies[4].Told; a == nil || *a != 2 || b == nil || *b != 1 {
 		t.Errorf("told %v and %v, want 2 and 1", a, b)
 	}
-	var best struct {
-		Trial      int            `json:"trial"`
-		Mean       *float64       `json:"mean"`
-		SD         *float64       `json:"sd"`
-		Parameters map[string]any `json:"parameters"`
+	if got := string(replies[5].Recommended); got != "null" {
+		t.Errorf("recommended without a model: %s, want null", got)
 	}
-	if err := json.Unmarshal(replies[5].Recommended, &best); err != nil {
+}
+
+func TestRecommend(t *testing.T) {
+	replies := converse(t, grid("gp"),
+		`{"recommend": true}`,
+		`{"ask": 2}`,
+		`{"tell": [{"trial": 1, "failed": true}, {"trial": 2, "metrics": {"loss": 0.25}}]}`,
+		`{"recommend": true}`,
+	)
+	if got := string(replies[0].Recommended); got != "null" {
+		t.Errorf("recommended before anything completed: %s, want null", got)
+	}
+	got := map[string]any{}
+	if err := json.Unmarshal(replies[3].Recommended, &got); err != nil {
 		t.Fatal(err)
 	}
-	if best.Trial != 2 || best.Mean == nil || best.SD == nil || len(best.Parameters) != 2 {
-		t.Errorf("recommended %s, want trial 2 with its mean, sd and parameters", replies[5].Recommended)
+	parameters := map[string]any{}
+	for name, value := range replies[1].Suggestions[1].Parameters {
+		parameters[name] = value
+	}
+	// One evaluation allows no model: the recommendation is its value.
+	want := map[string]any{"trial": 2.0, "mean": 0.25, "sd": 0.0, "parameters": parameters}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recommended (-want +got):\n%s", diff)
 	}
 }
 
@@ -136,25 +152,25 @@ func TestBadLinesChangeNothing(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{`ask`, "not a request"},
 		{`[1]`, "not a request"},
-		{`{"ask": 1} {}`, "more after the JSON object"},
+		{`{"ask": 1} {}`, "text after the JSON object"},
 		{`{"ask": 1, "recommend": true}`, "exactly one of"},
 		{`{}`, "exactly one of"},
 		{`null`, "exactly one of"},
 		{`{"asks": 1}`, `unknown field "asks"`},
 		{`{"ask": 0}`, "want 1 to 1000"},
 		{`{"ask": 1001}`, "want 1 to 1000"},
-		{`{"ask": 1.5}`, "ask: number 1.5 is not accepted: a whole number such as 8"},
-		{`{"recommend": false}`, "takes true"},
+		{`{"ask": 1.5}`, "ask: number 1.5 is not accepted; want a whole number such as 8"},
+		{`{"recommend": false}`, "must be true"},
 		{long, "longer than 1048576 bytes"},
-		{`{"tell": [{"trial": 9, "metrics": {"loss": 1}}]}`, "tell[0]: trial 9 was never asked for: 2 were"},
+		{`{"tell": [{"trial": 9, "metrics": {"loss": 1}}]}`, "tell[0]: trial 9 was never asked for: the last one is 2"},
 		{`{"tell": [{"trial": 0, "failed": true}]}`, "tell[0]: trial 0 was never asked for"},
-		{`{"tell": [{"trial": 1, "metrics": {"loss": 1}}, {"trial": 1, "failed": true}]}`, "tell[1]: trial 1 has been told before"},
-		{`{"tell": [{"trial": 1, "metrics": {"loss": 1}}, {"trial": 2, "metrics": {"los": 1, "b": 2}}]}`, `tell[1]: metrics lack "loss": saw "b", "los"`},
-		{`{"tell": [{"trial": 1, "metrics": {}}]}`, `metrics lack "loss": saw none`},
+		{`{"tell": [{"trial": 1, "metrics": {"loss": 1}}, {"trial": 1, "failed": true}]}`, "tell[1]: trial 1 has already been told"},
+		{`{"tell": [{"trial": 1, "metrics": {"loss": 1}}, {"trial": 2, "metrics": {"los": 1, "b": 2}}]}`, `tell[1]: metric "loss" is missing: got "b", "los"`},
+		{`{"tell": [{"trial": 1, "metrics": {}}]}`, `metric "loss" is missing: got none`},
 		{`{"tell": [{"trial": 1, "metrics": {"loss": null}}]}`, `"infeasible": true`},
 		{`{"tell": [{"trial": 1, "metrics": {"loss": NaN}}]}`, "not a request"},
 		{`{"tell": [{"trial": 1, "metrics": {"loss": 1e999}}]}`, "not a request"},
-		{`{"tell": [{"trial": 1, "metrics": {"loss": "1"}}]}`, "tell.metrics: string is not accepted: a number"},
+		{`{"tell": [{"trial": 1, "metrics": {"loss": "1"}}]}`, "tell.metrics: string is not accepted; want a number"},
 		{`{"tell": [{"trial": 1}]}`, "exactly one of"},
 		{`{"tell": [{"trial": 1, "failed": true, "infeasible": true}]}`, "exactly one of"},
 		{`{"tell": [{"metrics": {"loss": 1}}]}`, `either "trial" or "parameters"`},
@@ -220,7 +236,7 @@ func TestUnknownAlgorithmAndSettings(t *testing.T) {
 		algorithm study.Algorithm
 		want      string
 	}{
-		{study.Algorithm{Name: "gpp"}, `algorithm "gpp" is unknown`},
+		{study.Algorithm{Name: "gpp"}, `unknown algorithm "gpp"`},
 		{study.Algorithm{Settings: map[string]any{"draws": -1}}, `setting "draws": -1 is not accepted`},
 	} {
 		s := grid("")
@@ -270,8 +286,8 @@ func TestBrokenReaderAndWriter(t *testing.T) {
 	}
 }
 
-// FuzzServe holds that each line but empty ones has one answer, that no input
-// ends Serve with an error, and that trial numbers count up from 1.
+// FuzzServe checks that each non-empty line gets one answer, that no input ends Serve
+// with an error, and that trial numbers count up from 1.
 func FuzzServe(f *testing.F) {
 	f.Add([]byte(`{"ask": 2}` + "\n" + `{"tell": [{"trial": 1, "metrics": {"loss": 0.5}}]}` + "\n" + `{"recommend": true}`))
 	f.Add([]byte(`{"tell": [{"parameters": {"n": 1, "fast": true}, "metrics": {"loss": 1e300}}]}` + "\n\n" + `{"ask": 9}`))

@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// errLong is a line that is too long; it was skipped to its end.
+// errLong is the error for a line that is too long; the rest of the line is skipped.
 var errLong = fmt.Errorf("the line is longer than %d bytes", MaxLine)
 
-// line is a line of input without its newline, or why there is none.
+// line is a line of input without its newline, or the error in its place.
 type line struct {
 	text []byte
 	err  error
@@ -33,7 +33,7 @@ func read(ctx context.Context, in io.Reader, lines chan<- line) {
 	}
 }
 
-// next reads one line, empty ones skipped. It keeps at most MaxLine bytes.
+// next reads one line, skipping empty ones. It keeps at most MaxLine bytes.
 func next(in *bufio.Reader) line {
 	for {
 		text, err := whole(in)
@@ -43,7 +43,7 @@ func next(in *bufio.Reader) line {
 	}
 }
 
-// whole reads to the next newline. A last line without one counts.
+// whole reads up to the next newline. The last line needs none.
 func whole(in *bufio.Reader) ([]byte, error) {
 	var text []byte
 	long := false
@@ -69,7 +69,7 @@ func whole(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// trim takes the carriage return off a line of a Windows program.
+// trim removes the carriage return that a Windows program adds to a line.
 func trim(text []byte) []byte {
 	if n := len(text); n > 0 && text[n-1] == '\r' {
 		return text[:n-1]

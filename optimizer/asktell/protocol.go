@@ -21,7 +21,7 @@ type request struct {
 	Recommend *bool   `json:"recommend"`
 }
 
-// tell is the outcome of an evaluation: of a trial that was asked for, or of a
+// tell is the outcome of an evaluation, either of a trial that was asked for or of a
 // point of the caller's own.
 type tell struct {
 	Trial      *int                `json:"trial"`
@@ -35,15 +35,10 @@ type tell struct {
 type answer struct {
 	Suggestions *[]suggestion `json:"suggestions,omitempty"`
 	Told        *int          `json:"told,omitempty"`
-	Recommended *recommended  `json:"recommended,omitempty"`
-	Error       string        `json:"error,omitempty"`
+	// Recommended is written as null if it points to nil.
+	Recommended **optimizer.Recommendation `json:"recommended,omitempty"`
+	Error       string                     `json:"error,omitempty"`
 }
-
-// recommended is written as null where nothing has completed.
-type recommended struct{ of *optimizer.Recommendation }
-
-// MarshalJSON implements json.Marshaler.
-func (r recommended) MarshalJSON() ([]byte, error) { return json.Marshal(r.of) }
 
 type suggestion struct {
 	Trial      int         `json:"trial"`
@@ -64,12 +59,12 @@ func parse(line []byte) (request, error) {
 	decoder.UseNumber()
 	if err := decoder.Decode(&r); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return r, fmt.Errorf("not a request: %s: %s is not accepted: %s", wrong.Field, wrong.Value, accepted(wrong.Type))
+			return r, fmt.Errorf("not a request: %s: %s is not accepted; want %s", wrong.Field, wrong.Value, accepted(wrong.Type))
 		}
 		return r, fmt.Errorf("not a request: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return r, errors.New("not a request: there is more after the JSON object")
+		return r, errors.New("not a request: text after the JSON object")
 	}
 	set := 0
 	for _, given := range []bool{r.Ask != nil, r.Tell != nil, r.Recommend != nil} {
@@ -78,12 +73,12 @@ func parse(line []byte) (request, error) {
 		}
 	}
 	if set != 1 {
-		return r, errors.New(`a request has exactly one of "ask", "tell" and "recommend"`)
+		return r, errors.New(`a request must have exactly one of "ask", "tell" and "recommend"`)
 	}
 	return r, nil
 }
 
-// accepted says what a field of a Go type takes.
+// accepted describes what a field of a Go type accepts.
 func accepted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int:
@@ -93,7 +88,7 @@ func accepted(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.String:
-		return "a text in quotes"
+		return "a string in quotes"
 	case reflect.Slice:
 		return "a list in brackets"
 	case reflect.Pointer:
@@ -103,7 +98,7 @@ func accepted(t reflect.Type) string {
 	}
 }
 
-// observation checks what t says of the point; Trial and Point are left to the caller.
+// observation checks t's outcome; the caller sets Trial and Point.
 func (t tell) observation(metric string) (optimizer.Observation, error) {
 	said := 0
 	for _, given := range []bool{t.Metrics != nil, t.Failed, t.Infeasible} {
@@ -121,10 +116,10 @@ func (t tell) observation(metric string) (optimizer.Observation, error) {
 	}
 	value, present := t.Metrics[metric]
 	if !present {
-		return optimizer.Observation{}, fmt.Errorf("metrics lack %q: saw %s", metric, names(t.Metrics))
+		return optimizer.Observation{}, fmt.Errorf("metric %q is missing: got %s", metric, names(t.Metrics))
 	}
 	if value == nil {
-		return optimizer.Observation{}, fmt.Errorf(`metric %q is null: a finite number is wanted, or "infeasible": true for an evaluation that diverged`, metric)
+		return optimizer.Observation{}, fmt.Errorf(`metric %q is null: want a finite number, or "infeasible": true if the evaluation diverged`, metric)
 	}
 	return optimizer.Observation{Outcome: optimizer.OutcomeCompleted, Values: []float64{*value}}, nil
 }

@@ -1,15 +1,15 @@
 package design
 
-// scramble returns the coordinate with the given leading 32 binary digits after
-// Owen's nested uniform scrambling: each digit is flipped or not by a random
-// bit that belongs to the digits before it. The 20 digits that follow, which
-// are 0 in the sequence, become uniformly random.
+// scramble returns the coordinate with the given leading 32 binary digits after Owen's
+// nested uniform scrambling: a random bit, determined by the digits before it, decides
+// whether each digit is flipped. The next 20 digits, which are 0 in the sequence,
+// become uniformly random.
 func scramble(x uint32, seed, dimension uint64) float64 {
 	key := mix(seed ^ mix(dimension+1))
 	var flips uint32
 	for k := range 32 {
-		// prefix is digits 1..k with a leading 1, so that prefixes of
-		// different lengths differ.
+		// prefix is digits 1..k with a leading 1, which keeps prefixes of different
+		// lengths apart.
 		prefix := uint64(1)<<k | uint64(x)>>(32-k)
 		flips = flips<<1 | uint32(mix(key^prefix)>>63)
 	}

@@ -9,8 +9,7 @@ import (
 // MaxDim is the largest dimension of a Sobol sequence here.
 const MaxDim = 1111
 
-// ErrDimension says that a sequence was asked for in a dimension that it does
-// not have.
+// ErrDimension is the error for a dimension that a sequence does not support.
 var ErrDimension = errors.New("dimension out of range")
 
 // Sobol is a Sobol sequence with the direction numbers of Joe and Kuo (2008,
@@ -23,8 +22,8 @@ type Sobol struct {
 	directions []uint32 // 32 for each dimension
 }
 
-// NewSobol returns the sequence of dim dimensions, 1 to MaxDim, as it is: point
-// 0 is the origin. The error wraps ErrDimension.
+// NewSobol returns the unscrambled sequence of dim dimensions, 1 to MaxDim; point 0 is
+// the origin. The error wraps ErrDimension.
 func NewSobol(dim int) (*Sobol, error) {
 	if dim < 1 || dim > MaxDim {
 		return nil, fmt.Errorf("a Sobol sequence of %d dimensions: %w, want 1 to %d", dim, ErrDimension, MaxDim)
@@ -32,9 +31,9 @@ func NewSobol(dim int) (*Sobol, error) {
 	return &Sobol{dim: dim, directions: directions(dim)}, nil
 }
 
-// NewScrambledSobol returns the sequence with Owen's nested uniform scrambling
-// (Owen 1995), drawn from seed: points stay as evenly spread, each becomes
-// uniformly distributed over seeds, and the origin is none of them.
+// NewScrambledSobol returns the sequence with Owen's nested uniform scrambling (Owen
+// 1995), drawn from seed. Points stay as evenly spread, each is uniformly distributed
+// over seeds, and the origin is not a point.
 func NewScrambledSobol(dim int, seed uint64) (*Sobol, error) {
 	s, err := NewSobol(dim)
 	if err != nil {

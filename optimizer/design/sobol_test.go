@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/design"
 )
 
-// scipyCase holds points that testdata/sobol.py took from SciPy, in units of 2^-32.
+// scipyCase holds points that testdata/sobol.py computed with SciPy, in units of 2^-32.
 type scipyCase struct {
 	Dim    int        `json:"dim"`
 	Start  uint32     `json:"start"`
@@ -46,7 +46,7 @@ func TestUnscrambledAgainstSciPy(t *testing.T) {
 	}
 }
 
-// set returns the points start, …, start+n−1.
+// set returns the points from start to start+n−1.
 func set(t testing.TB, dim int, seed uint64, scrambled bool, start, n int) [][]float64 {
 	t.Helper()
 	s, err := design.NewSobol(dim)
@@ -83,9 +83,8 @@ func counts(points [][]float64, levels []int) []int {
 	return out
 }
 
-// Scrambling permutes the elementary intervals of each shape among themselves,
-// so it keeps the multiset of their counts: whatever (t, m, s)-net the points
-// were, they still are (Owen 1995, section 3).
+// Scrambling permutes the elementary intervals of each shape among themselves, so it
+// keeps the multiset of their counts: a (t, m, s)-net stays one (Owen 1995, section 3).
 func TestScramblingKeepsTheNet(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dim := rapid.IntRange(1, 6).Draw(r, "dim")
@@ -106,8 +105,8 @@ func TestScramblingKeepsTheNet(t *testing.T) {
 	})
 }
 
-// The first two coordinates are a (0, m, 2)-net: one point in every elementary
-// interval of volume 2^-m, whatever its shape.
+// The first two coordinates are a (0, m, 2)-net: one point in each elementary interval
+// of volume 2^-m, of any shape.
 func TestScrambledPairIsAZeroNet(t *testing.T) {
 	const m = 7
 	for seed := range uint64(5) {
@@ -170,9 +169,9 @@ func TestPointsAreUniformOverSeeds(t *testing.T) {
 	}
 }
 
-// Two points of a net whose first digits agree must have their next digits
-// decided by one coin, and by independent coins where they differ; so the pair's
-// difference is not the same for all seeds (as it is with a digital shift).
+// For two points whose first digits agree, one coin decides their next digits; after
+// they differ, independent coins do. So their difference varies over seeds, unlike with
+// a digital shift.
 func TestScramblingIsNotAShift(t *testing.T) {
 	distances := map[float64]bool{}
 	for seed := range uint64(50) {

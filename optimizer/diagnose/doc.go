@@ -1,5 +1,4 @@
-// Package diagnose holds the statistics by which a study is looked at: tests of
-// whether groups have the same variance, rank correlations, and variance-based
-// sensitivity indices. All of it is plain mathematics, pure, and safe for
-// concurrent use.
+// Package diagnose holds the statistics for analysing a study: tests of equal
+// variances, rank correlations, and variance-based sensitivity indices. Its functions
+// are pure and safe for concurrent use.
 package diagnose

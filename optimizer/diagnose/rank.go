@@ -31,9 +31,9 @@ func Ranks(v []float64) []float64 {
 	return ranks
 }
 
-// Spearman returns the rank correlation ρ of two samples: the correlation of
-// their ranks, from −1 to 1; NaN where one of them does not vary. It panics for
-// samples of different lengths.
+// Spearman returns the rank correlation ρ of two samples, from −1 to 1: the correlation
+// of their ranks. It is NaN if one of them does not vary. It panics for samples of
+// different lengths.
 func Spearman(x, y []float64) float64 {
 	sameLength(x, y)
 	if len(x) < 2 {
@@ -42,10 +42,10 @@ func Spearman(x, y []float64) float64 {
 	return stat.Correlation(Ranks(x), Ranks(y), nil)
 }
 
-// Kendall returns the rank correlation τ-b of two samples (Kendall 1945): the
-// pairs that both order alike less those that they order otherwise, as a share
-// of those that either orders, from −1 to 1; NaN where one of them does not
-// vary. It takes n² steps, and panics for samples of different lengths.
+// Kendall returns the rank correlation τ-b of two samples, from −1 to 1 (Kendall 1945):
+// the number of pairs that both order alike minus that of pairs that they order
+// oppositely, normalised for ties. It is NaN if one of them does not vary. It takes n²
+// steps, and panics for samples of different lengths.
 func Kendall(x, y []float64) float64 {
 	sameLength(x, y)
 	var agree, inX, inY float64

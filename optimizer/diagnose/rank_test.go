@@ -19,7 +19,7 @@ func TestRankCorrelationsAgainstSciPy(t *testing.T) {
 	}
 }
 
-// Samples that put nothing in an order have no correlation.
+// Constant samples have no correlation.
 func TestRankCorrelationWithoutOrder(t *testing.T) {
 	for _, pair := range [][2][]float64{{{}, {}}, {{1}, {2}}, {{1, 1, 1}, {1, 2, 3}}} {
 		if rho, tau := diagnose.Spearman(pair[0], pair[1]), diagnose.Kendall(pair[0], pair[1]); !math.IsNaN(rho) || !math.IsNaN(tau) {

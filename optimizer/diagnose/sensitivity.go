@@ -10,29 +10,27 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/design"
 )
 
-// Sensitivity says how much of a function's variance each of its inputs
-// accounts for (Sobol' 1993), with all inputs independent and uniform over
-// [0, 1].
+// Sensitivity holds the share of a function's variance that each of its inputs accounts
+// for (Sobol' 1993), with all inputs independent and uniform over [0, 1].
 type Sensitivity struct {
 	// First are the first-order indices, V[E(f | xᵢ)]/V[f]: the share of an input
 	// by itself. They sum to 1 for a sum of functions of one input each, and to
 	// less where inputs interact.
 	First []float64
 	// Total are the total indices, E[V(f | all but xᵢ)]/V[f]: the share of an input
-	// with all interactions that it has a part in. What an input has no part in
-	// leaves 0.
+	// with all its interactions. It is 0 for an input without effect.
 	Total []float64
-	// Mean and Variance are those of the function.
+	// Mean and Variance are the function's.
 	Mean, Variance float64
 }
 
-// Sobol estimates the indices of f on [0, 1)^dim from n·(dim + 2) of its values:
-// the first-order ones as Saltelli et al. (2010, Computer Physics Communications
-// 181, table 2b) do, the total ones as Jansen (1999), over a scrambled Sobol
-// sequence that seed draws. n is best a power of two; the error falls about like
-// 1/n for smooth functions. f gets dim+2 batches of n rows, and returns a finite
-// value for each. Of a function that does not vary all indices are 0. The error
-// wraps design.ErrDimension where 2·dim is more than design.MaxDim.
+// Sobol estimates the indices of f on [0, 1)^dim from n·(dim + 2) of its values, over a
+// scrambled Sobol sequence drawn from seed: the first-order ones as in Saltelli et al.
+// (2010, Computer Physics Communications 181, table 2b), the total ones as in Jansen
+// (1999). n should be a power of two; the error falls about like 1/n for smooth
+// functions. f is called with dim+2 batches of n rows and must return a finite value
+// for each row. All indices of a constant function are 0. The error wraps
+// design.ErrDimension if 2·dim is more than design.MaxDim.
 func Sobol(f func(x *mat.Dense) []float64, dim, n int, seed uint64) (*Sensitivity, error) {
 	if n < 2 {
 		panic(fmt.Sprintf("diagnose: sensitivity from %d points", n))
@@ -54,7 +52,8 @@ func Sobol(f func(x *mat.Dense) []float64, dim, n int, seed uint64) (*Sensitivit
 		fm := f(mixed)
 		mixed.SetCol(i, mat.Col(column, i, a))
 		for j, v := range fm {
-			// Without the mean, whose square would drown what is summed up.
+			// Subtracting the mean avoids cancellation: its square would dominate the
+			// sum.
 			s.First[i] += (fb[j] - s.Mean) * (v - fa[j])
 			s.Total[i] += (fa[j] - v) * (fa[j] - v) / 2
 		}
@@ -64,7 +63,7 @@ func Sobol(f func(x *mat.Dense) []float64, dim, n int, seed uint64) (*Sensitivit
 	return s, nil
 }
 
-// tiny is the variance below which values differ by rounding only.
+// tiny is the variance below which values differ only by rounding.
 func tiny(fa, fb []float64) float64 {
 	var largest float64
 	for i := range fa {
@@ -73,8 +72,8 @@ func tiny(fa, fb []float64) float64 {
 	return 1e-26 * largest * largest
 }
 
-// pair returns two independent samples of n points: the halves of the points of
-// a sequence of twice the dimensions.
+// pair returns two independent samples of n points: the two halves of the points of a
+// sequence of twice the dimensions.
 func pair(dim, n int, seed uint64) (a, b *mat.Dense, err error) {
 	sequence, err := design.NewScrambledSobol(2*dim, seed)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/diagnose"
 )
 
-// each makes a function of rows of one of points.
+// each applies f to each row.
 func each(f func(x []float64) float64) func(*mat.Dense) []float64 {
 	return func(x *mat.Dense) []float64 {
 		rows, _ := x.Dims()
@@ -23,9 +23,9 @@ func each(f func(x []float64) float64) func(*mat.Dense) []float64 {
 	}
 }
 
-// The function of Ishigami and Homma (1990) with a = 7 and b = 0.1, whose
-// indices Saltelli et al. (2000, Sensitivity Analysis, section 2.9) derive, and a
-// fourth input that it does not look at.
+// The function of Ishigami and Homma (1990) with a = 7 and b = 0.1, whose indices
+// Saltelli et al. (2000, Sensitivity Analysis, section 2.9) derive, and a fourth input
+// without effect.
 func TestSobolOfIshigami(t *testing.T) {
 	const a, b, n = 7.0, 0.1, 1 << 13
 	f := each(func(u []float64) float64 {
@@ -72,7 +72,7 @@ func TestSobolOfG(t *testing.T) {
 	check(t, s, first, total, all-1, 0.01)
 }
 
-// check holds indices against parts of a variance.
+// check compares indices with parts of a variance.
 func check(t *testing.T, s *diagnose.Sensitivity, first, total []float64, variance, tolerance float64) {
 	t.Helper()
 	for i := range first {

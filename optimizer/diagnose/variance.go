@@ -10,29 +10,28 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// ErrGroups says that groups allow no test: there are fewer than two, one of
-// them has fewer than two values, a value is not finite, or what is compared
-// does not vary at all.
+// ErrGroups is the error for groups that cannot be tested: there are fewer than two,
+// one of them has fewer than two values, a value is not finite, or the compared values
+// do not vary.
 var ErrGroups = errors.New("the groups allow no test of their variances")
 
 // Test is the outcome of a test of the hypothesis that all groups have the same
 // variance.
 type Test struct {
 	Statistic float64
-	// P is the probability of a statistic at least as large where the hypothesis
-	// holds.
+	// P is the probability of a statistic at least as large if the hypothesis holds.
 	P float64
 }
 
-// Center is what Levene's test measures the distance of values from.
+// Center is the centre from which Levene's test measures distances.
 type Center int
 
 // The centres of Levene's test.
 const (
-	// Median makes it the test of Brown and Forsythe (1974), which holds its
-	// level for skewed and heavy-tailed values too.
+	// Median gives the test of Brown and Forsythe (1974), which keeps its level for
+	// skewed and heavy-tailed values.
 	Median Center = iota
-	// Mean is Levene's own (1960), for symmetric values with light tails.
+	// Mean gives Levene's original test (1960), for symmetric values with light tails.
 	Mean
 )
 
@@ -72,7 +71,8 @@ func Levene(groups [][]float64, center Center) (Test, error) {
 	}
 	d1, d2 := float64(len(groups)-1), float64(n-len(groups))
 	w := d2 / d1 * (between / within)
-	// The upper tail itself: 1 minus the distribution function loses its digits.
+	// The tail is computed directly, as 1 minus the distribution function would lose
+	// digits.
 	return Test{Statistic: w, P: mathext.RegIncBeta(d2/2, d1/2, d2/(d2+d1*w))}, nil
 }
 
@@ -115,7 +115,7 @@ func FlignerKilleen(groups [][]float64) (Test, error) {
 	return Test{Statistic: chi, P: mathext.GammaIncRegComp(float64(len(groups)-1)/2, chi/2)}, nil
 }
 
-// count returns how many values the groups have, and checks them.
+// count returns the total number of values, and checks the groups.
 func count(groups [][]float64) (n int, err error) {
 	if len(groups) < 2 {
 		return 0, fmt.Errorf("%w: %d of them, want 2 or more", ErrGroups, len(groups))
@@ -134,7 +134,7 @@ func count(groups [][]float64) (n int, err error) {
 	return n, nil
 }
 
-// median returns the mean of the two middle values where their number is even.
+// median returns the middle value, or the mean of the two middle values.
 func median(v []float64) float64 {
 	sorted := slices.Sorted(slices.Values(v))
 	n := len(sorted)

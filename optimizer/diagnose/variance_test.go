@@ -41,7 +41,7 @@ func readReference(t *testing.T) reference {
 	return r
 }
 
-// near fails where got is not want to a relative tolerance.
+// near fails unless got equals want to a relative tolerance.
 func near(t *testing.T, what string, got, want, tolerance float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= tolerance*math.Abs(want)) {
@@ -92,8 +92,8 @@ func TestGroupsWithoutATest(t *testing.T) {
 	}
 }
 
-// A test depends on neither the groups' places nor their common scale, and its P
-// is a probability.
+// A test depends on neither the groups' locations nor their common scale, and its P is
+// a probability.
 func TestTestsAreInvariant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.IntRange(-1000, 1000)

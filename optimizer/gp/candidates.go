@@ -9,23 +9,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// Candidates are worked on in blocks: small enough for n rows of one to stay in
-// the cache and for all cores to have some, large enough to be matrix products.
+// Candidates are processed in blocks: small enough that n rows of one stay in the cache
+// and that all cores have work, large enough to be matrix products.
 const (
 	smallestBlock = 8
 	largestBlock  = 64
 	manyBlocks    = 4
 )
 
-// blockSize returns how many of m candidates make a block.
+// blockSize returns the number of candidates in a block, of m in all.
 func blockSize(m int) int {
 	share := linalg.Chunks(m, manyBlocks*smallestBlock) * smallestBlock
 	return min(share, largestBlock)
 }
 
-// Candidates are points whose share of the posterior is kept, so that their
-// posterior after another point was added to the fantasies costs O(n) a
-// candidate instead of O(n²). It is not safe for concurrent use.
+// Candidates are points whose part of the posterior is cached: after a point is added
+// to the fantasies, their posterior costs O(n) a candidate instead of O(n²). It is not
+// safe for concurrent use.
 type Candidates struct {
 	fantasies *Fantasies
 	x         *mat.Dense // m×d, transformed
@@ -111,7 +111,7 @@ func (c *Candidates) Posterior() (mean *mat.Dense, variance []float64) {
 func (b *candidateBlock) extend(m *Model, p fantasy) {
 	row := make([]float64, b.width)
 	p.points.Cross(mat.NewDense(1, len(row), row), b.points)
-	// The covariance less what is explained, with its sign turned meanwhile.
+	// The covariance minus what is explained, with its sign flipped temporarily.
 	floats.Scale(-1, row)
 	n := m.Len()
 	linalg.AddRows(row, p.row[:n], b.data)
@@ -122,8 +122,8 @@ func (b *candidateBlock) extend(m *Model, p fantasy) {
 	b.more = append(b.more, row)
 }
 
-// variances sets dst to the prior variances less what the observations explain
-// and less the squares of the fantasies' rows.
+// variances sets dst to the prior variances minus what the observations explain and
+// minus the squares of the fantasies' rows.
 func (b *candidateBlock) variances(dst, prior, explained []float64) {
 	copy(dst, explained)
 	for _, row := range b.more {

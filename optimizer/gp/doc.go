@@ -1,8 +1,8 @@
-// Package gp is exact Gaussian process regression: hyperparameters by maximum a
-// posteriori, posteriors of many points as matrix products, and fantasies,
-// models conditioned further on points whose values are simulated.
+// Package gp is exact Gaussian process regression: maximum a posteriori
+// hyperparameters, posteriors of many points as matrix products, and fantasies, which
+// condition a model further on points whose values are simulated.
 //
-// A model has a constant mean of zero: give it outcomes that Standardize
-// returned. Nothing here reads a clock or a global source of randomness; the
-// same arguments give the same results, bit for bit, on any number of cores.
+// A model has a constant mean of zero: outcomes must come from Standardize. The package
+// reads no clock and no global source of randomness; the same arguments give the same
+// results, bit for bit, on any number of cores.
 package gp

@@ -14,8 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// The next point to evaluate, of those on a grid, while another is still being
-// evaluated.
+// Choose the next point of a grid to evaluate while another is still being evaluated.
 func Example() {
 	x, y := mat.NewDense(8, 1, nil), make([]float64, 8)
 	for i := range y {

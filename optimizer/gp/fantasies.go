@@ -30,7 +30,7 @@ type Fantasies struct {
 	alpha  blas64.General // (n+q)×S weights of the posterior means; no data when stale
 }
 
-// fantasy is one added point.
+// fantasy is an added point.
 type fantasy struct {
 	serial int
 	x      *mat.Dense     // 1×d, transformed
@@ -41,11 +41,11 @@ type fantasy struct {
 	mean   []float64 // for each draw, the posterior mean before the point was added
 }
 
-// Fantasies returns the model with no point added, for the given number of
-// draws, at least 1. Points that are told or believed are the same in each.
+// Fantasies returns the model without added points, for the given number of draws, at
+// least 1. Points added by Tell and Believe have the same value in each draw.
 func (m *Model) Fantasies(draws int) *Fantasies {
 	if draws < 1 {
-		panic(fmt.Sprintf("gp: %d draws of fantasies", draws))
+		panic(fmt.Sprintf("gp: fantasies with %d draws", draws))
 	}
 	return &Fantasies{model: m, draws: draws}
 }
@@ -98,7 +98,7 @@ func (f *Fantasies) Tell(x mat.Matrix, y []float64) {
 	}
 }
 
-// Truncate drops all points but the first n that were added, 0 ≤ n ≤ Len.
+// Truncate keeps the first n added points and drops the others, 0 ≤ n ≤ Len.
 func (f *Fantasies) Truncate(n int) {
 	f.points = f.points[:n]
 	f.alpha = blas64.General{}

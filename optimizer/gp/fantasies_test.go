@@ -35,8 +35,7 @@ func normals(rows, cols int, seed uint64) *mat.Dense {
 	return z
 }
 
-// With the values that they drew, the fantasies are the model conditioned on
-// those values from scratch.
+// Conditioning the model from scratch on the drawn values gives the same posterior.
 func TestFantasiesEqualARefit(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, q := rapid.IntRange(1, 80).Draw(r, "n"), rapid.IntRange(1, 9).Draw(r, "q")
@@ -151,8 +150,8 @@ func TestDrawnValuesHaveTheJointPosterior(t *testing.T) {
 	}
 }
 
-// Points that are the same have the same value in a drawn function, and an observed
-// one without noise its outcome.
+// Equal points have the same value in a drawn function, and an observed point without
+// noise has its outcome.
 func TestSampleOfKnownPoints(t *testing.T) {
 	x, y := sample(15, 2, 1)
 	m, err := gp.Condition(kernel.NewMatern52(kernel.Continuous(2)), hyper(1, 1e-8, 0.3, 0.6), x, y)
@@ -190,7 +189,7 @@ func TestBelieverKeepsTheMeanAndShrinksTheVariance(t *testing.T) {
 	}
 }
 
-// Candidates follow points that are dropped and others that take their place.
+// Candidates follow points that are dropped and replaced.
 func TestCandidatesFollowTruncation(t *testing.T) {
 	x, y := sample(30, 2, 1)
 	pending, told := sample(6, 2, 2)

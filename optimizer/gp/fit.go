@@ -11,59 +11,59 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// Param says how a fit treats one positive hyperparameter.
+// Param describes how a fit treats one positive hyperparameter.
 type Param struct {
 	Prior Prior
-	// Start is the value, in log space, of the first start without a warm one;
+	// Start is the value, in log space, of the first start if there is no warm one;
 	// random starts scatter around it. A Fixed hyperparameter stays there.
 	Start float64
 	Fixed bool
-	// Min and Max bound the value in log space, softly: beyond them the
-	// likelihood stays as it is at the bound and a steep penalty is added.
+	// Min and Max are soft bounds of the value in log space: beyond them the likelihood
+	// keeps its value at the bound and a steep penalty is added.
 	Min, Max float64
 }
 
-// Config says what a fit may choose and how long it may search.
+// Config describes what a fit may choose and how long it may search.
 type Config struct {
 	// Kernel has one element for each of the kernel's hyperparameters.
 	Kernel []Param
-	// Noise is the noise variance above NoiseFloor.
+	// Noise is the part of the noise variance above NoiseFloor.
 	Noise      Param
 	NoiseFloor float64
-	// Warm, if not nil, is an earlier fit's result to start from, beside
-	// the other starts.
+	// Warm, if not nil, is the result of an earlier fit, from which the search also
+	// starts.
 	Warm *Hyperparameters
-	// Starts is how many points the search starts from: Warm if there is one,
-	// the Params' Start, and random ones. At least 1.
+	// Starts is the number of starting points, at least 1: Warm if set, the Params'
+	// Start, and random ones.
 	Starts int
-	// Explore bounds the iterations from each start, Polish those that carry
-	// on from the best of them.
+	// Explore limits the iterations from each start, Polish those that continue from
+	// the best of them.
 	Explore, Polish int
-	// Subset is how many observations the starts are explored with when there
-	// are more; Polish always sees all of them.
+	// Subset is the number of observations with which the starts are explored if there
+	// are more; Polish always uses all.
 	Subset int
 }
 
-// Result is a fitted model and how it was found.
+// Result is a fitted model with details of the search.
 type Result struct {
 	Model *Model
-	// LogPosterior is the log marginal likelihood plus the priors' log
-	// densities, as far as they are known, at Model's hyperparameters.
+	// LogPosterior is the log marginal likelihood plus the priors' log densities, up to
+	// a constant, at Model's hyperparameters.
 	LogPosterior float64
 	// Evaluations counts gradient evaluations with all observations.
 	Evaluations int
 }
 
-// Fit returns the model whose hyperparameters maximise the posterior density of
-// config, searched by L-BFGS in log space. y, finite, should be standardised;
-// starts are drawn from rng. When ctx ends, it returns the context's error together
-// with the best model so far: that of the first start where there was no time at all.
+// Fit returns the model whose hyperparameters maximise the posterior density of config,
+// searched by L-BFGS in log space. y must be finite and should be standardised; starts
+// are drawn from rng. If ctx ends, Fit returns the context's error together with the
+// best model so far, which is that of the first start if there was no time at all.
 func Fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config Config, rng *rand.Rand) (*Result, error) {
 	if n, d := x.Dims(); n != len(y) || d != k.Dim() {
 		panic(fmt.Sprintf("gp: %d×%d points and %d outcomes for a kernel of %d columns", n, d, len(y), k.Dim()))
 	}
 	if len(config.Kernel) != k.NumParams() || config.Warm != nil && len(config.Warm.Kernel) != k.NumParams() {
-		panic(fmt.Sprintf("gp: a configuration or a warm start that is none of a kernel of %d hyperparameters", k.NumParams()))
+		panic(fmt.Sprintf("gp: configuration or warm start must have %d kernel hyperparameters", k.NumParams()))
 	}
 	if config.Starts < 1 {
 		panic(fmt.Sprintf("gp: %d starts", config.Starts))

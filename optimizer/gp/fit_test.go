@@ -25,8 +25,8 @@ func flat(d int) gp.Config {
 	return c
 }
 
-// Without priors a fit reaches the likelihood that scikit-learn's L-BFGS-B with
-// twenty restarts does.
+// Without priors, a fit reaches the likelihood of scikit-learn's L-BFGS-B with twenty
+// restarts.
 func TestFitAgainstScikitLearn(t *testing.T) {
 	for _, c := range sklearnCases(t) {
 		if len(c.Y) < 10 {
@@ -151,7 +151,7 @@ func TestFitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// ending is a context that ends when it is looked at for the n-th time.
+// ending is a context that ends when it is checked for the n-th time.
 type ending struct {
 	context.Context
 	left int
@@ -164,7 +164,7 @@ func (c *ending) Err() error {
 	return nil
 }
 
-// The longer a fit may last, the better is what it has when its time runs out.
+// The longer a fit lasts, the better its result when its time runs out.
 func TestFitReturnsWhatItHas(t *testing.T) {
 	x, y := sample(60, 3, 1)
 	c := gp.DefaultConfig(3)
@@ -174,7 +174,7 @@ func TestFitReturnsWhatItHas(t *testing.T) {
 		if r == nil || !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("ended at look %d: the result %v and %v, want a model and %v", looks, r, err, context.DeadlineExceeded)
 		}
-		// Of the same observations the posterior density only grows.
+		// For the same observations, the posterior density only grows.
 		density := r.Model.LogMarginalLikelihood()
 		for i, p := range c.Kernel {
 			value, _ := p.Prior.LogDensity(r.Model.Hyperparameters().Kernel[i])
@@ -197,7 +197,7 @@ func TestFitReturnsWhatItHas(t *testing.T) {
 	}
 }
 
-// Whatever the data, a fit gives a finite posterior.
+// Any data give a finite posterior.
 func TestDegenerateData(t *testing.T) {
 	const d = 2
 	same := func(n int) *mat.Dense { return mat.NewDense(n, d, repeat(0.5, n*d)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// What is left out is predicted as by a model without it.
+// A left-out observation is predicted as by a model without it.
 func TestLeaveOneOut(t *testing.T) {
 	const n, d, noise = 25, 3, 0.02
 	x, y := sample(n, d, 1)

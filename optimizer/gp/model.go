@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// Hyperparameters are all that a fit chooses.
+// Hyperparameters are everything that a fit chooses.
 type Hyperparameters struct {
 	// Kernel holds the kernel's hyperparameters, in its order, in log space.
 	Kernel []float64 `json:"kernel"`
@@ -84,8 +84,8 @@ func logLikelihood(beta []float64, logDet float64) float64 {
 }
 
 // Posterior returns the posterior mean and variance of the function, without
-// observation noise, at the rows of x. Variances are positive: those that
-// rounding made smaller are 1e-12 of the prior variance, or 1e-150.
+// observation noise, at the rows of x. Variances are positive: those that rounding
+// makes smaller are set to 1e-12 of the prior variance, or 1e-150.
 func (m *Model) Posterior(x mat.Matrix) (mean, variance []float64) {
 	f := m.Fantasies(1)
 	all, variance := f.Posterior(x)

@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// sklearnCase is a posterior that testdata/reference.py took from scikit-learn.
+// sklearnCase is a posterior computed by scikit-learn in testdata/reference.py.
 type sklearnCase struct {
 	Name          string      `json:"name"`
 	X             [][]float64 `json:"x"`
@@ -26,7 +26,7 @@ type sklearnCase struct {
 	Mean          []float64   `json:"mean"`
 	Variance      []float64   `json:"variance"`
 	LogLikelihood float64     `json:"log_likelihood"`
-	// BestLogLikelihood is the largest that scikit-learn's optimiser found.
+	// BestLogLikelihood is the largest value that scikit-learn's optimiser found.
 	BestLogLikelihood float64 `json:"best_log_likelihood"`
 }
 

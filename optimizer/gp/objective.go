@@ -16,8 +16,8 @@ import (
 // wall is the weight of the squared distance beyond a bound, in nats.
 const wall = 100
 
-// objective is the negative log posterior density of the free hyperparameters,
-// with the memory that its evaluations share.
+// objective is the negative log posterior density of the free hyperparameters, with the
+// memory shared by its evaluations.
 type objective struct {
 	kernel kernel.Kernel
 	config *Config
@@ -45,7 +45,7 @@ func newObjective(k kernel.Kernel, x *mat.Dense, y []float64, config *Config) *o
 	}
 }
 
-// hyperparameters returns all hyperparameters, within their bounds, at the free
+// hyperparameters returns all hyperparameters, limited to their bounds, for the free
 // ones v.
 func (o *objective) hyperparameters(v []float64) Hyperparameters {
 	take := func(p Param) float64 {
@@ -63,8 +63,7 @@ func (o *objective) hyperparameters(v []float64) Hyperparameters {
 	return h
 }
 
-// value returns the objective; +Inf where the covariance matrix cannot be
-// factored.
+// value returns the objective, or +Inf if the covariance matrix cannot be factored.
 func (o *objective) value(v []float64) float64 {
 	if o.at != nil && slices.Equal(o.at, v) {
 		return o.atValue
@@ -132,8 +131,8 @@ func (o *objective) gradient(grad, v []float64) {
 	}
 }
 
-// model returns the model at the free hyperparameters v. It takes over the
-// objective's memory, which is of no use afterwards.
+// model returns the model with the free hyperparameters v. It takes over the
+// objective's memory; the objective MUST NOT be used afterwards.
 func (o *objective) model(v []float64) (*Model, error) {
 	if o.value(v); o.err != nil {
 		return nil, fmt.Errorf("fit to %d observations: %w", len(o.y), o.err)

@@ -5,13 +5,13 @@ import "math"
 // Prior is a probability density of a positive hyperparameter v.
 type Prior interface {
 	// LogDensity returns log p(v) at v = exp(logV), up to a constant, and its
-	// derivative with respect to logV. p is the density of v itself, not that
-	// of log v: a maximum of it is the mode of v.
+	// derivative with respect to logV. p is the density of v itself, not of log v: its
+	// maximum is the mode of v.
 	LogDensity(logV float64) (value, derivative float64)
 }
 
-// LogNormal is the density of v where log v is normal with mean Mu and standard
-// deviation Sigma; its mode is exp(Mu − Sigma²).
+// LogNormal is the density of v if log v is normal with mean Mu and standard deviation
+// Sigma; its mode is exp(Mu − Sigma²).
 type LogNormal struct{ Mu, Sigma float64 }
 
 // LogDensity implements Prior.
@@ -30,7 +30,7 @@ func (p Gamma) LogDensity(logV float64) (value, derivative float64) {
 	return (p.Shape-1)*logV - v, p.Shape - 1 - v
 }
 
-// Flat prefers nothing.
+// Flat is the improper uniform prior.
 type Flat struct{}
 
 // LogDensity implements Prior.

@@ -9,15 +9,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// Sample returns the values at the m rows of x of S functions that are drawn from
-// the posterior, m×S and without observation noise; z, m×S, holds independent
-// standard normal numbers. It takes O(mn² + m²n + m³) steps. The error wraps
-// linalg.ErrNotPositiveDefinite.
+// Sample draws S functions from the posterior and returns their values at the m rows of
+// x, m×S, without observation noise; z, m×S, holds independent standard normal numbers.
+// It takes O(mn² + m²n + m³) steps. The error wraps linalg.ErrNotPositiveDefinite.
 func (m *Model) Sample(x, z mat.Matrix) (*mat.Dense, error) {
 	at := m.kernel.Transform(x)
 	rows, _ := at.Dims()
 	if r, _ := z.Dims(); r != rows {
-		panic(fmt.Sprintf("gp: normals for %d points, not %d", r, rows))
+		panic(fmt.Sprintf("gp: normals for %d points, want %d", r, rows))
 	}
 	points := m.kernel.Prepare(m.hyper.Kernel, at, false)
 	explained := linalg.NewColumns(m.Len(), rows)

@@ -37,7 +37,7 @@ func fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config
 			best, bestValue = v, f
 		}
 		if ctx.Err() != nil {
-			break // the other starts would not get anywhere
+			break // there is no time for the other starts
 		}
 	}
 	full.evaluations = 0
@@ -56,7 +56,7 @@ func fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config
 	return result, nil
 }
 
-// subset returns count of the observations, in their order, drawn by rng.
+// subset returns count observations drawn by rng, in their original order.
 func subset(x *mat.Dense, y []float64, count int, rng *rand.Rand) (*mat.Dense, []float64) {
 	n, d := x.Dims()
 	px, py := mat.NewDense(count, d, nil), make([]float64, 0, count)
@@ -114,22 +114,21 @@ func (c *Config) free() []Param {
 	return out
 }
 
-// ended reports whether there is no more time, which is no error of a search that
-// has something to show.
+// ended reports whether the time is up. That is not an error if a search has a result.
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
-// minimize returns the lowest point found within the given number of iterations
-// and before ctx ends: start, unless there was time for more.
+// minimize returns the lowest point found within the given number of iterations and
+// before ctx ends, or start if there is no time.
 func (o *objective) minimize(ctx context.Context, start []float64, iterations int) ([]float64, float64, error) {
 	if ended(ctx) {
 		return start, math.Inf(1), nil
 	}
-	// A search cannot start where the covariance matrix cannot be factored.
+	// A search cannot start at a point where the covariance matrix cannot be factored.
 	value := o.value(start)
 	if len(start) == 0 || iterations < 1 || math.IsInf(value, 1) {
 		return start, value, nil
 	}
-	reached, least := start, value // gonum's own account of a search that is stopped misses steps
+	reached, least := start, value // gonum's own record misses the last steps of a stopped search
 	problem := optimize.Problem{
 		Func: func(v []float64) float64 {
 			f := o.value(v)
@@ -158,7 +157,7 @@ func (o *objective) minimize(ctx context.Context, start []float64, iterations in
 	if result == nil {
 		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", err)
 	}
-	// err may say that a line search found no better point; what was found
-	// before it is still good.
+	// err may mean that a line search found no better point; earlier results are still
+	// valid.
 	return result.X, result.F, nil
 }

@@ -9,11 +9,11 @@ type Scale struct {
 	SD float64
 }
 
-// Standardize returns the outcomes with their mean removed, divided by their
-// standard deviation (with n−1 degrees of freedom), and the scale that does it.
-// Outcomes without spread (one outcome, all equal, or differing by no more than
-// rounding) give zeros and SD 1, so that a posterior still has a sensible
-// width. Any finite outcomes are allowed; intermediate sums do not overflow.
+// Standardize returns the outcomes minus their mean, divided by their standard
+// deviation (with n−1 degrees of freedom), and the scale that does it. Outcomes without
+// spread (one outcome, all equal, or differing only by rounding) give zeros and SD 1,
+// so that a posterior still has a sensible width. Any finite outcomes are allowed;
+// intermediate sums do not overflow.
 func Standardize(y []float64) ([]float64, Scale) {
 	z := make([]float64, len(y))
 	if len(y) == 0 {
@@ -25,8 +25,7 @@ func Standardize(y []float64) ([]float64, Scale) {
 	}
 	unit := 1.0
 	if largest > 0 {
-		// A power of two, so that dividing by it rounds nothing; halved, since
-		// 2^1024 is too large for a float64.
+		// A power of two makes the division exact; it is halved, as 2^1024 overflows.
 		_, exponent := math.Frexp(largest)
 		unit = math.Ldexp(1, exponent-1)
 	}
@@ -40,7 +39,7 @@ func Standardize(y []float64) ([]float64, Scale) {
 	}
 	sd := math.Sqrt(squares / float64(max(len(y)-1, 1)))
 	sd = min(sd, math.MaxFloat64/unit) // the outcomes ±MaxFloat64 have a larger one
-	// The values in z are at most 2, so spread below 1e-14 is rounding error.
+	// The values in z are at most 2, so a spread below 1e-14 is rounding error.
 	if sd <= 1e-14 || sd*unit == 0 {
 		clear(z)
 		return z, Scale{Mean: mean * unit, SD: 1}

@@ -93,7 +93,7 @@ func TestWarpedProcessAgainstMpmath(t *testing.T) {
 	}
 }
 
-// openConfig has neither priors nor bounds that matter.
+// openConfig has no priors, and bounds wide enough not to matter.
 func openConfig(params int) Config {
 	open := Param{Prior: Flat{}, Min: -20, Max: 20}
 	c := Config{Noise: open, Starts: 1}
@@ -156,7 +156,7 @@ func TestGradientsOfANonStationaryPosterior(t *testing.T) {
 	}
 }
 
-// A linear kernel alone knows the value in the middle of the cube: 0.
+// A linear kernel alone fixes the value in the middle of the cube: 0.
 func TestPosteriorWhereThePriorVarianceIsZero(t *testing.T) {
 	k := kernel.NewLinear(kernel.Continuous(2))
 	x := mat.NewDense(3, 2, []float64{0, 0, 1, 0.2, 0.5, 0.5})

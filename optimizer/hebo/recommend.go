@@ -11,17 +11,17 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// Recommend returns the completed evaluation whose posterior mean is best: of a
-// noisy objective, what to take instead of the luckiest value. It serves studies
-// of any algorithm; state is the study's, and helps where the algorithm is gp.
-// It is nil where nothing has completed. Where a model cannot be fitted, it is
-// the best value, with a standard deviation of 0. Of more than surrogate.MaxPoints
-// observations it considers some, as the optimiser does; the best are among
-// them. Where noise says that there is none, or repeated evaluations do, it is the
-// best value. In a finite space, where the optimiser repeats none and nothing else
-// has, it is the point whose value and posterior mean are best together. The error
-// is that of a context that ended.
-func Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State, noise Noise) (*optimizer.Recommendation, error) {
+var _ optimizer.Recommender = proposer{}
+
+// Recommend implements optimizer.Recommender, by the model with the default options.
+// If no model can be fitted, the recommendation is the best value, with a standard
+// deviation of 0. So it is if evaluations are known to be free of noise, by the
+// setting or because repeated ones agree. In a finite space, where this optimiser
+// repeats no point and nobody else has, it is the point whose value and posterior mean
+// are best together. Of more than surrogate.MaxPoints observations it considers some,
+// as suggestions do; the best are among them.
+func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
+	noise := a.options.Noise
 	best := bestValue(p)
 	if best == nil || noise == NoiseNo { // which takes no look at the data
 		return best, nil

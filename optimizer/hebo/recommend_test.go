@@ -40,16 +40,19 @@ func completed(space *space.Space, points []study.Point, values []float64) *opti
 	return p
 }
 
+// with is the optimiser with a setting of noise.
+func with(noise Noise) optimizer.Recommender { return proposer{Options{Noise: noise}} }
+
 func TestRecommendNothing(t *testing.T) {
 	p := line(t, nil, nil)
 	p.Observations = []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeFailed}}
-	if got, err := Recommend(t.Context(), p, nil, NoiseAuto); got != nil || err != nil {
+	if got, err := with(NoiseAuto).Recommend(t.Context(), p, nil); got != nil || err != nil {
 		t.Errorf("nothing completed: %v, %v", got, err)
 	}
 }
 
 func TestRecommendOne(t *testing.T) {
-	got, err := Recommend(t.Context(), line(t, []float64{0.5}, []float64{7}), nil, NoiseAuto)
+	got, err := with(NoiseAuto).Recommend(t.Context(), line(t, []float64{0.5}, []float64{7}), nil)
 	if err != nil || got == nil || got.Trial != 1 || got.Mean != 7 || got.SD != 0 {
 		t.Errorf("one observation of 7: %+v, %v", got, err)
 	}
@@ -73,7 +76,7 @@ func TestRecommendIsNotFooledByLuck(t *testing.T) {
 				p.Observations[i].Values[0] *= -1
 			}
 		}
-		got, err := Recommend(t.Context(), p, []byte("of another algorithm"), NoiseAuto)
+		got, err := with(NoiseAuto).Recommend(t.Context(), p, []byte("of another algorithm"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,14 +102,14 @@ func TestRecommendWithoutNoise(t *testing.T) {
 	values[30] = -0.01 // a pit of its own
 	p := line(t, places, values)
 	for noise, best := range map[Noise]bool{NoiseNo: true, NoiseAuto: false, NoiseYes: false} {
-		got, err := Recommend(t.Context(), p, nil, noise)
+		got, err := with(noise).Recommend(t.Context(), p, nil)
 		if err != nil || got == nil || (got.Trial == 31) != best {
 			t.Errorf("noise: %s: recommended %+v, %v; trial 31 is the best: %t", noise, got, err, best)
 		}
 	}
 	again := *p
 	again.Observations = append(slices.Clone(p.Observations), p.Observations[30])
-	if got, err := Recommend(t.Context(), &again, nil, NoiseAuto); err != nil || got == nil || got.Trial != 31 {
+	if got, err := with(NoiseAuto).Recommend(t.Context(), &again, nil); err != nil || got == nil || got.Trial != 31 {
 		t.Errorf("a point with the same value twice: recommended %+v, %v; want trial 31", got, err)
 	}
 }
@@ -114,7 +117,7 @@ func TestRecommendWithoutNoise(t *testing.T) {
 func TestRecommendKeepsToCompletedTrials(t *testing.T) {
 	p := line(t, []float64{0.1, 0.2, 0.3, 0.4}, []float64{4, 3, 2, 1})
 	p.Observations[3].Outcome = optimizer.OutcomeInfeasible
-	got, err := Recommend(t.Context(), p, nil, NoiseAuto)
+	got, err := with(NoiseAuto).Recommend(t.Context(), p, nil)
 	if err != nil || got == nil || got.Trial == 4 {
 		t.Errorf("recommended %+v, %v; trial 4 was infeasible", got, err)
 	}
@@ -122,7 +125,7 @@ func TestRecommendKeepsToCompletedTrials(t *testing.T) {
 
 func TestRecommendFromManyObservations(t *testing.T) {
 	s := observed(t, 3*surrogate.MaxPoints) // with a request of the optimiser's, which answers too
-	got, err := Recommend(t.Context(), &s.Problem, s.State, NoiseAuto)
+	got, err := with(NoiseAuto).Recommend(t.Context(), &s.Problem, s.State)
 	if err != nil || got == nil {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -141,7 +144,7 @@ func TestRecommendEndsWithItsContext(t *testing.T) {
 	s := observed(t, 30)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Recommend(ctx, &s.Problem, s.State, NoiseAuto); !errors.Is(err, context.Canceled) {
+	if _, err := with(NoiseAuto).Recommend(ctx, &s.Problem, s.State); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
@@ -191,7 +194,7 @@ func TestRecommendUnknownNoise(t *testing.T) {
 			NoiseNo:   {&detail.best, &noise.best},
 			NoiseYes:  {&detail.mean, &noise.mean},
 		} {
-			got, err := Recommend(t.Context(), p, nil, setting)
+			got, err := with(setting).Recommend(t.Context(), p, nil)
 			if err != nil || got == nil {
 				t.Fatalf("noise: %s: %v, %v", setting, got, err)
 			}

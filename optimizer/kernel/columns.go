@@ -6,25 +6,24 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Column says what a column of a point holds.
+// Column describes a column of points.
 type Column struct {
-	// Categorical columns hold the code of a category. Two points differ there
-	// by 1 or not at all (the Hamming distance), divided by the column's
-	// lengthscale like any other; which codes are used does not matter.
+	// Categorical columns hold the code of a category. Two points differ there by 1 or
+	// not at all (the Hamming distance), divided by the column's lengthscale like any
+	// other; the codes themselves do not matter.
 	Categorical bool
-	// Snap maps any value of the column to the nearest one that can be
-	// evaluated: the unit coordinate of the nearest integer or step, or the
-	// code of a category. Snapping twice must be the same as once. Nil for
-	// columns that are continuous, and for categorical ones whose codes are
-	// always exact.
+	// Snap maps any value of the column to the nearest one that can be evaluated: the
+	// unit coordinate of the nearest integer or step, or the code of a category. It
+	// must be idempotent. It is nil for continuous columns, and for categorical ones
+	// whose codes are always exact.
 	Snap func(float64) float64
 }
 
 // Continuous returns d columns without steps.
 func Continuous(d int) []Column { return make([]Column, d) }
 
-// WithoutSnap returns the columns as a kernel inside Warped sees them, which has
-// snapped the points already.
+// WithoutSnap returns the columns for a kernel inside Warped, which has already snapped
+// the points.
 func WithoutSnap(columns []Column) []Column {
 	out := make([]Column, len(columns))
 	for c, column := range columns {
@@ -33,7 +32,7 @@ func WithoutSnap(columns []Column) []Column {
 	return out
 }
 
-// layout is the columns of a kernel's points.
+// layout describes the columns of a kernel's points.
 type layout struct {
 	columns     []Column
 	numeric     []int // indices of the numeric columns
@@ -77,7 +76,7 @@ func (l *layout) checkDim(d int) {
 	}
 }
 
-// hold clears a point's derivatives by the columns that are snapped.
+// hold clears a point's derivatives with respect to snapped columns.
 func (l *layout) hold(gradient []float64) {
 	for c, column := range l.columns {
 		if column.Snap != nil {

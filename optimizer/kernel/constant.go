@@ -7,10 +7,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Constant is the covariance of an unknown constant, k(x, y) = v: in a sum, the
-// process has a mean that is learnt from the data as generalised least squares
-// would. Observations that lie close together, as a search leaves them near its
-// best ones, count little more than one. The hyperparameter is log v.
+// Constant is the covariance of an unknown constant, k(x, y) = v. In a sum it gives the
+// process a mean that is learnt from the data, as in generalised least squares:
+// observations close together, as a search leaves them near its best ones, count little
+// more than one. The hyperparameter is log v.
 type Constant struct{ driver }
 
 var _ Kernel = (*Constant)(nil)

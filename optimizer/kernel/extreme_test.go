@@ -12,8 +12,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// Corners, duplicates and hyperparameters at the ends of any sensible range give
-// finite matrices and gradients.
+// Corners, duplicates and extreme but plausible hyperparameters give finite matrices
+// and gradients.
 func TestExtremesStayFinite(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {

@@ -50,14 +50,14 @@ func TestParamGradientAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-// Snapped columns have derivatives here, categorical ones have none.
+// Snapped columns have derivatives here; categorical ones do not.
 func TestPairGradientAgainstFiniteDifferences(t *testing.T) {
 	const n = 20
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(4, 0))
 			x, w := s.points(n, rng), symmetric(n, rng)
-			x.SetRow(3, x.RawRowView(7)) // at no distance Matérn-3/2 has a kink
+			x.SetRow(3, x.RawRowView(7)) // Matérn-3/2 has a kink at distance 0
 			x.Set(3, 0, x.At(3, 0)+0.2)
 			got := mat.NewDense(n, 3, nil)
 			s.kernel.PairGradient(got, s.theta, x, w)

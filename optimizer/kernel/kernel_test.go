@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// scatter returns the hyperparameters with normal noise.
+// scatter adds normal noise to the hyperparameters.
 func scatter(theta []float64, rng *rand.Rand) []float64 {
 	out := slices.Clone(theta)
 	for p := range out {
@@ -38,7 +38,7 @@ func TestKernelsAgainstTheirDefinitions(t *testing.T) {
 				s.kernel.Diag(diag, theta, x)
 				check := func(got float64, a, b []float64) {
 					want, largest := s.definition(theta, a, b), math.Sqrt(s.definition(theta, a, a)*s.definition(theta, b, b))
-					if !(math.Abs(got-want) <= 1e-12*(1+largest)) { // its terms may cancel
+					if !(math.Abs(got-want) <= 1e-12*(1+largest)) { // the terms may cancel
 						t.Errorf("k(%v, %v) = %v, want %v", a, b, got, want)
 					}
 				}
@@ -56,7 +56,7 @@ func TestKernelsAgainstTheirDefinitions(t *testing.T) {
 	}
 }
 
-// Σ_ij c_i c_j k(x_i, x_j) is a variance, whatever the points and the c.
+// Σ_ij c_i c_j k(x_i, x_j) is a variance for any points and any c.
 func TestPositiveSemiDefinite(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestPositiveSemiDefinite(t *testing.T) {
 				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 				n := rapid.IntRange(1, 30).Draw(t, "n")
 				x := s.kernel.Transform(s.points(n, rng))
-				for range n / 4 { // some more than once
+				for range n / 4 { // some repeatedly
 					x.SetRow(rng.IntN(n), x.RawRowView(rng.IntN(n)))
 				}
 				gram := mat.NewSymDense(n, nil)
@@ -120,7 +120,7 @@ func TestTransformSnapsOnceAndLeavesItsArgument(t *testing.T) {
 	}
 }
 
-// With a = b = 1 only the distance from the ends that package warp keeps is left.
+// With a = b = 1, only the margin that package warp keeps from the bounds remains.
 func TestUnitShapesDoNotWarp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	plain := kernel.WithoutSnap(mixed())

@@ -32,7 +32,7 @@ type linear struct {
 	doubled []float64 // 2 for each numeric column
 }
 
-// centred is points whose numeric coordinates are z.
+// centred is points whose numeric coordinates are replaced by z.
 type centred struct {
 	table
 	variance float64

@@ -44,7 +44,7 @@ func newMatern(columns []Column, r radial) driver {
 	return driver{l, &matern{l, r}}
 }
 
-// matern is the covariance of both.
+// matern is the covariance of both kernels.
 type matern struct {
 	layout
 	radial radial

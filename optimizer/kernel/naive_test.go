@@ -9,10 +9,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// covariance is a kernel as its definition reads, of points that are snapped.
+// covariance is a kernel written as its definition reads, for snapped points.
 type covariance func(theta, x, y []float64) float64
 
-// subject is a kernel with its definition, columns and some hyperparameters.
+// subject is a kernel with its definition, columns and hyperparameters.
 type subject struct {
 	name       string
 	kernel     kernel.Kernel
@@ -21,7 +21,7 @@ type subject struct {
 	theta      []float64
 }
 
-// subjects are all kinds of kernels over the columns of mixed.
+// subjects returns kernels of all kinds over the columns of mixed.
 func subjects() []subject {
 	plain := kernel.WithoutSnap(mixed())
 	sum := kernel.NewSum(kernel.NewMatern32(plain), kernel.NewLinear(plain))
@@ -44,7 +44,7 @@ func subjects() []subject {
 	}
 }
 
-// mixed is three columns: continuous, a grid of five values, categorical.
+// mixed returns three columns: continuous, a grid of five values, categorical.
 func mixed() []kernel.Column {
 	return []kernel.Column{{}, {Snap: grid(5)}, {Categorical: true}}
 }
@@ -89,7 +89,7 @@ func linearDefinition(columns []kernel.Column) covariance {
 
 func constantDefinition(theta, _, _ []float64) float64 { return math.Exp(theta[0]) }
 
-// addition is a + b, where a has the first of the hyperparameters.
+// addition is a + b, where a has the first hyperparameters.
 func addition(first int, a, b covariance) covariance {
 	return func(theta, x, y []float64) float64 { return a(theta[:first], x, y) + b(theta[first:], x, y) }
 }
@@ -112,7 +112,7 @@ func warpedDefinition(first int, columns []kernel.Column, inner covariance) cova
 	}
 }
 
-// points are n points of the subject's columns, neither snapped nor on the
+// points returns n points of the subject's columns, neither snapped nor on the
 // boundary, with codes 0, 1, 2 in categorical columns.
 func (s *subject) points(n int, rng *rand.Rand) *mat.Dense {
 	x := uniform(n, len(s.columns), rng)

@@ -8,13 +8,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// rowGrain is how many rows a goroutine takes at a time: enough work to pay for
-// the hand-over, few enough to balance triangular loops.
+// rowGrain is the number of rows that a goroutine takes at a time: enough work to
+// outweigh the hand-over, and few enough to balance triangular loops.
 const rowGrain = 16
 
-// Points are points that Kernel.Prepare returned, with the kernel and its
-// hyperparameters. They are immutable and safe for concurrent use. Points of
-// different kernels or hyperparameters do not go together.
+// Points are points that Kernel.Prepare returned, with their kernel and
+// hyperparameters. They are immutable and safe for concurrent use. Points of different
+// kernels or hyperparameters MUST NOT be combined.
 type Points struct {
 	kernel *driver
 	n      int
@@ -55,9 +55,8 @@ func (p *Points) Cross(dst *mat.Dense, y *Points) {
 	})
 }
 
-// wholeVectors is the covariance's row, computed from the start to the end of
-// vectors of four, since the elements of a part of one would be computed one by
-// one.
+// wholeVectors is the covariance's row, extended at both ends to whole vectors of four:
+// the elements of a partial vector would be computed one by one.
 func (k *driver) wholeVectors(dst []float64, work *workspace, x prepared, i int, y prepared, from int) {
 	start, end := from/4*4, (from+len(dst)+3)/4*4
 	if end-start == len(dst) {
@@ -79,12 +78,12 @@ func (p *Points) Diag(dst []float64) {
 
 func (p *Points) check(other *Points) {
 	if p.kernel != other.kernel {
-		panic("kernel: points of two kernels")
+		panic("kernel: points of different kernels")
 	}
 }
 
 func (p *Points) checkSlopes() {
 	if !p.slopes {
-		panic("kernel: gradients of points that were prepared without slopes")
+		panic("kernel: gradients of points prepared without slopes")
 	}
 }

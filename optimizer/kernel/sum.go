@@ -7,17 +7,17 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Sum is the sum of kernels over the same columns. Its hyperparameters are its
-// terms', one after the other.
+// Sum is the sum of kernels over the same columns. Its hyperparameters are those of its
+// terms, concatenated.
 type Sum struct{ driver }
 
 var _ Kernel = (*Sum)(nil)
 
-// NewSum returns the sum of at least one kernel. All must have been made with
-// the same columns: points are transformed by the first.
+// NewSum returns the sum of at least one kernel. All MUST have been made with the same
+// columns; the first transforms the points.
 func NewSum(terms ...Kernel) *Sum {
 	if len(terms) == 0 {
-		panic("kernel: a sum of nothing")
+		panic("kernel: a sum of no kernels")
 	}
 	s := &sum{}
 	for _, t := range terms {
@@ -39,7 +39,7 @@ type sum struct {
 	rows   int   // of the terms' working memory
 }
 
-// own returns what belongs to the i-th term of one value a hyperparameter.
+// own returns the i-th term's part of v, which has one value a hyperparameter.
 func (k *sum) own(i int, v []float64) []float64 {
 	return v[k.starts[i] : k.starts[i]+k.terms[i].params()]
 }

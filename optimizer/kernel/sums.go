@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// ParamGradient is Kernel.ParamGradient of points that were prepared with slopes.
+// ParamGradient is Kernel.ParamGradient for points prepared with slopes.
 func (p *Points) ParamGradient(dst []float64, w *mat.SymDense) {
 	if len(dst) != p.kernel.NumParams() {
 		panic(fmt.Sprintf("kernel: gradient of %d hyperparameters into %d values", p.kernel.NumParams(), len(dst)))
@@ -17,13 +17,13 @@ func (p *Points) ParamGradient(dst []float64, w *mat.SymDense) {
 	p.gradients(dst, nil, w)
 }
 
-// PairGradient is Kernel.PairGradient of points that were prepared with slopes.
+// PairGradient is Kernel.PairGradient for points prepared with slopes.
 func (p *Points) PairGradient(dst *mat.Dense, w *mat.SymDense) {
 	p.checkGradient(dst)
 	p.gradients(nil, dst, w)
 }
 
-// gradients is ParamGradient and PairGradient in one pass over the pairs; either
+// gradients computes ParamGradient and PairGradient in one pass over the pairs; either
 // destination may be nil.
 func (p *Points) gradients(params []float64, points *mat.Dense, w *mat.SymDense) {
 	p.checkSlopes()
@@ -54,10 +54,10 @@ func (p *Points) gradients(params []float64, points *mat.Dense, w *mat.SymDense)
 	}
 }
 
-// WeightedGradient sets dst, m×Dim, to Σ_i w_ji ∂k(y_j, p_i)/∂(y_j)_c for the m
-// points y, which were prepared with slopes. weights has a row for each of y, or
-// one for all of them. Derivatives are 0 in columns that the kernel snaps, where
-// k is a step function, and in categorical ones.
+// WeightedGradient sets dst, m×Dim, to Σ_i w_ji ∂k(y_j, p_i)/∂(y_j)_c for the m points
+// y, which were prepared with slopes. weights has a row for each point of y, or one for
+// all of them. Derivatives are 0 in categorical columns and in columns that the kernel
+// snaps, where k is a step function.
 func (p *Points) WeightedGradient(dst *mat.Dense, y *Points, weights *mat.Dense) {
 	k := p.kernel
 	p.check(y)
@@ -70,7 +70,7 @@ func (p *Points) WeightedGradient(dst *mat.Dense, y *Points, weights *mat.Dense)
 	linalg.Parallel(y.n, rowGrain, func(_, lo, hi int) {
 		work := spaces.take()
 		defer spaces.give(work)
-		params := make([]float64, k.NumParams()) // of no use here
+		params := make([]float64, k.NumParams()) // not used here
 		for j := lo; j < hi; j++ {
 			clear(work.row)
 			copy(work.row, weights.RawRowView(j%rows))

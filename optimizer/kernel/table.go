@@ -6,15 +6,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// padding is what the length of a table's columns is a multiple of: four vectors
-// of four.
+// padding is the multiple to which the columns of a table are padded: four vectors of
+// four.
 const padding = 16
 
 func padded(n int) int { return (n + padding - 1) / padding * padding }
 
-// table holds n points column after column, so that the inner loops run along
-// contiguous memory: first the numeric columns, then the categorical ones, each
-// filled up with zeros.
+// table holds n points column by column, so that the inner loops run over contiguous
+// memory: first the numeric columns, then the categorical ones, each padded with zeros.
 type table struct {
 	n, stride            int
 	numeric, categorical int

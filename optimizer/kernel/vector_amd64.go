@@ -4,8 +4,8 @@ import "golang.org/x/sys/cpu"
 
 func vectors() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA }
 
-// distancesVector is distances for as many of the first elements as fill vectors
-// of four, and returns how many those are.
+// distancesVector computes distances for the first elements that fill vectors of four,
+// and returns how many those are.
 func distancesVector(dst []float64, x *table, i int, y *table, from int, weights []float64, factor float64) int {
 	n := checkPairs(dst, x, i, y, from)
 	if n == 0 || len(weights) != x.categorical {
@@ -15,7 +15,7 @@ func distancesVector(dst []float64, x *table, i int, y *table, from int, weights
 	return n
 }
 
-// productsVector is products as distancesVector is distances.
+// productsVector computes products for the elements that distancesVector would.
 func productsVector(dst []float64, x *table, i int, y *table, from int, factor float64) int {
 	n := checkPairs(dst, x, i, y, from)
 	if n == 0 {
@@ -25,8 +25,8 @@ func productsVector(dst []float64, x *table, i int, y *table, from int, factor f
 	return n
 }
 
-// checkPairs returns how many of the first elements fill vectors, having checked
-// the bounds that the assembly does not.
+// checkPairs returns how many of the first elements fill vectors, after checking the
+// bounds that the assembly does not check.
 func checkPairs(dst []float64, x *table, i int, y *table, from int) int {
 	n := len(dst) / 4 * 4
 	if n == 0 || !vectors() {

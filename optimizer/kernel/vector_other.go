@@ -2,7 +2,7 @@
 
 package kernel
 
-// The vector functions return what they have done: here, nothing.
+// The vector functions return how many elements they computed: here, none.
 
 func distancesVector(_ []float64, _ *table, _ int, _ *table, _ int, _ []float64, _ float64) int {
 	return 0

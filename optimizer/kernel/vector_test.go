@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tables are points of the given numbers of columns, the categories from 0 to 2.
+// tables returns points of the given numbers of columns, with categories from 0 to 2.
 func tables(t *rapid.T) (x, y table, rng *rand.Rand) {
 	rng = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	numeric, categorical := rapid.IntRange(0, 6).Draw(t, "numeric"), rapid.IntRange(0, 3).Draw(t, "categorical")

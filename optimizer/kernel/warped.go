@@ -26,18 +26,18 @@ type Warped struct{ driver }
 
 var _ Kernel = (*Warped)(nil)
 
-// NewWarped returns the kernel over points of the columns. inner must have been
-// made with WithoutSnap(columns): the coordinates that it sees are warped ones.
+// NewWarped returns the kernel over points of the columns. inner MUST have been made
+// with WithoutSnap(columns), as it sees warped coordinates.
 func NewWarped(inner Kernel, columns []Column) *Warped {
 	if inner.Dim() != len(columns) {
-		panic(fmt.Sprintf("kernel: a kernel over %d columns inside one over %d", inner.Dim(), len(columns)))
+		panic(fmt.Sprintf("kernel: inner kernel of %d columns in a kernel of %d", inner.Dim(), len(columns)))
 	}
 	l := newLayout(columns)
 	return &Warped{driver{l, &warped{l, inner.covariance()}}}
 }
 
-// NumericColumns returns the columns that are warped, in the order of their
-// shapes among the hyperparameters.
+// NumericColumns returns the columns that are warped, in the order of their shapes
+// among the hyperparameters.
 func (k *Warped) NumericColumns() []int { return append([]int(nil), k.numeric...) }
 
 type warped struct {

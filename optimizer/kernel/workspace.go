@@ -13,8 +13,8 @@ type workspace struct {
 	weights []float64   // of symmetricRows
 }
 
-// workspaces hands workspaces for rows of n points out to goroutines, each as
-// often as it can.
+// workspaces gives goroutines workspaces for rows of n points, and reuses returned
+// ones.
 type workspaces struct {
 	rows, width int
 	mutex       sync.Mutex
@@ -47,9 +47,9 @@ func (w *workspaces) give(work *workspace) {
 	w.free = append(w.free, work)
 }
 
-// symmetricRows returns rows lo … hi−1 of w, filled up with zeros, until the next
-// call, and the distance between them, at which they do not fall into the same
-// cache sets.
+// symmetricRows returns rows lo … hi−1 of w, padded with zeros, and the distance
+// between them, which keeps them in different cache sets. They are valid until the next
+// call.
 func (s *workspace) symmetricRows(w *mat.SymDense, lo, hi int) (rows []float64, stride int) {
 	raw := w.RawSymmetric() // the upper triangle
 	n := raw.N

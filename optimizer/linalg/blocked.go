@@ -6,18 +6,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/vecmath"
 )
 
-// block is how many rows of the factor are worked on at once: strip by strip,
+// block is the number of rows of the factor that are processed at once, strip by strip,
 // so that nearly all work is in products.
 const block = 128
 
-// grain is how many columns a goroutine takes at a time, a divisor of block.
+// grain is the number of columns that a goroutine takes at a time; it divides block.
 const grain = 64
 
-// padded returns n filled up to whole strips.
+// padded rounds n up to whole strips.
 func padded(n int) int { return (n + strip - 1) / strip * strip }
 
-// paddedStride returns a row length of at least n, of whole strips, at which
-// successive rows do not fall into the same cache sets.
+// paddedStride returns a row length of at least n, in whole strips, at which successive
+// rows fall into different cache sets.
 func paddedStride(n int) int {
 	s := padded(n)
 	if s%64 == 0 {
@@ -26,8 +26,8 @@ func paddedStride(n int) int {
 	return s
 }
 
-// factor is a triangular matrix L: upper is Lᵀ, of whole strips; forward and
-// backward have the factors of each strip of L and Lᵀ.
+// factor is a triangular matrix L: upper is Lᵀ, padded to whole strips; forward and
+// backward hold the factors of each strip of L and Lᵀ.
 type factor struct {
 	upper             matrix
 	forward, backward []stripFactors
@@ -39,9 +39,9 @@ func (f factor) block(i, n int) factor {
 	return factor{f.upper.from(i, i), f.forward[lo:hi], f.backward[lo:hi]}
 }
 
-// factorize replaces the upper triangle of f, n×n, by U with Uᵀ·U = f, and
-// reports whether f is positive definite. n must be of whole strips. What is
-// below the diagonal is lost.
+// factorize replaces the upper triangle of f, n×n, by U with Uᵀ·U = f, and reports
+// whether f is positive definite. n MUST be a multiple of strip. What is below the
+// diagonal is lost.
 func (f factor) factorize(n int) bool {
 	for j := 0; j < n; j += block {
 		size := min(block, n-j)
@@ -94,8 +94,8 @@ func factorizeStrip(a matrix) bool {
 	return true
 }
 
-// logDiagonal returns the sum of the logarithms of the first n diagonal elements.
-// n must be of whole strips.
+// logDiagonal returns the sum of the logarithms of the first n diagonal elements. n
+// MUST be a multiple of strip.
 func (f factor) logDiagonal(n int) (sum float64) {
 	for i := 0; i < n; i += strip {
 		var diagonal [strip]float64
@@ -113,8 +113,8 @@ func (f factor) logDiagonal(n int) (sum float64) {
 // solveL replaces b, n×cols, by L⁻¹·b.
 func (f factor) solveL(b matrix, n, cols int) { f.solveBelow(b, 0, 0, n, cols) }
 
-// solveBelow is solveL from row lo on, where the rows before are solved, and
-// zero before row from. Both are multiples of strip.
+// solveBelow is solveL from row lo on, where earlier rows are solved, and rows before
+// from are zero. Both are multiples of strip.
 func (f factor) solveBelow(b matrix, from, lo, n, cols int) {
 	for i := lo; i < n; i += block {
 		size := min(block, n-i)
@@ -155,9 +155,9 @@ func (f factor) solveBlockLT(b matrix, n, cols int) {
 	}
 }
 
-// invert sets the lower triangle of inverse, n×n, to that of L⁻¹. Of what is
-// above, it sets the squares of grain columns on the diagonal to zero. n must be of
-// whole strips.
+// invert sets the lower triangle of inverse, n×n, to that of L⁻¹. Above the diagonal it
+// only zeroes the squares of grain columns on the diagonal. n MUST be a multiple of
+// strip.
 func (f factor) invert(inverse matrix, n int) {
 	Parallel(n, grain, func(_, lo, hi int) {
 		for i := lo; i < n; i++ {

@@ -9,32 +9,31 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrNotPositiveDefinite says that a matrix has no Cholesky factorisation even
-// with the largest jitter on its diagonal.
+// ErrNotPositiveDefinite means that a matrix has no Cholesky factorisation even with
+// the largest jitter on its diagonal.
 var ErrNotPositiveDefinite = errors.New("the matrix is not positive definite")
 
 const (
-	// The jitter starts a little above the rounding error of a sum of a
-	// thousand terms and ends where it would change a model visibly.
+	// The jitter starts a little above the rounding error of a sum of a thousand terms
+	// and stops where it would change a model visibly.
 	firstJitter = 1e-12
 	lastJitter  = 1e-3
 )
 
-// Cholesky is the factor L of A + jitter·I = L·Lᵀ with what is derived from it.
-// It is safe for concurrent use but for Factorize and Inverse.
+// Cholesky is the factor L of A + jitter·I = L·Lᵀ, with values derived from it. It is
+// safe for concurrent use except for Factorize and Inverse.
 type Cholesky struct {
 	n       int
-	factor  factor // filled up to whole strips by ones on the diagonal
+	factor  factor // padded to whole strips by ones on the diagonal
 	logDet  float64
 	jitter  float64
 	scratch matrix // Inverse's L⁻¹
 }
 
-// Factorize sets c to the factor of a, n×n, which it does not change, reusing
-// c's memory where it suffices. Where rounding has left a not quite positive
-// definite, it adds to the diagonal the smallest of a rising series of
-// multiples of the mean diagonal element, 1e-12, 1e-11, …, 1e-3, that lets the
-// factorisation end; Jitter returns it. The error wraps ErrNotPositiveDefinite.
+// Factorize sets c to the factor of a, n×n, which it does not change, and reuses c's
+// memory if it suffices. If rounding has made a not quite positive definite, Factorize
+// adds the smallest sufficient jitter to the diagonal: 1e-12, 1e-11, …, or 1e-3 times
+// the mean diagonal element; Jitter returns it. The error wraps ErrNotPositiveDefinite.
 func (c *Cholesky) Factorize(a *mat.SymDense) error {
 	raw := a.RawSymmetric()
 	n := raw.N
@@ -63,7 +62,7 @@ func (f factor) reuse(n int) factor {
 	return f
 }
 
-// reuse returns a matrix with at least n rows and columns, of whole strips, in
+// reuse returns a matrix with at least n rows and columns, padded to whole strips, in
 // m's memory if it suffices.
 func reuse(m matrix, n int) matrix {
 	stride := paddedStride(n)
@@ -97,12 +96,12 @@ func (c *Cholesky) try(a blas64.Symmetric, jitter float64) bool {
 // LogDet returns log |A + jitter·I|.
 func (c *Cholesky) LogDet() float64 { return c.logDet }
 
-// Jitter returns what was added to the diagonal.
+// Jitter returns the value that was added to the diagonal.
 func (c *Cholesky) Jitter() float64 { return c.jitter }
 
-// NewColumns returns a zero matrix of at least the given number of columns, laid
-// out as SolveL and SolveLT are fastest on: the columns are filled up to a
-// multiple of 8, and rows do not compete for places in the cache.
+// NewColumns returns a zero matrix of at least the given number of columns, in the
+// layout that is fastest for SolveL and SolveLT: the columns are padded to a multiple
+// of 8, and rows do not compete for cache sets.
 func NewColumns(rows, cols int) blas64.General {
 	stride := paddedStride(cols)
 	return blas64.General{Rows: rows, Cols: padded(cols), Stride: stride, Data: make([]float64, rows*stride)}
@@ -148,7 +147,7 @@ func (c *Cholesky) MulL(z []float64) []float64 {
 
 func (c *Cholesky) checkRows(n int) {
 	if n != c.n {
-		panic(fmt.Sprintf("linalg: a factor of size %d and %d rows", c.n, n))
+		panic(fmt.Sprintf("linalg: factor of size %d, but %d rows", c.n, n))
 	}
 }
 

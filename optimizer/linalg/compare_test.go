@@ -15,8 +15,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// BenchmarkCompare does what scripts/bench-linalg compares, here (ours) and
-// with gonum: on the same problems as its Python half, and like that with the
+// BenchmarkCompare measures what scripts/bench-linalg compares, for this package (ours)
+// and for gonum. It uses the problems of the script's Python half and, like it, the
 // time of the fastest run, which other programs disturb least.
 func BenchmarkCompare(b *testing.B) {
 	const rightSides, columns = 100, 8
@@ -74,8 +74,7 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-// plainMatern52 is the kernel with unit lengthscales and variance, as one would
-// write it down.
+// plainMatern52 is a straightforward kernel with unit lengthscales and variance.
 func plainMatern52(dst *mat.SymDense, x *mat.Dense) {
 	n, _ := x.Dims()
 	for i := range n {

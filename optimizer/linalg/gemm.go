@@ -2,13 +2,13 @@ package linalg
 
 import "math"
 
-// The products here are sums of fused multiply-adds in a fixed order: element
-// (i, j) of a product adds its terms in the order of k, in runs of depth terms,
-// whatever the tile it falls in, the core that computes it, and whether that
-// has vector instructions. Their bits depend on the matrices alone.
+// The products here are sums of fused multiply-adds in a fixed order: element (i, j) of
+// a product adds its terms in the order of k, in runs of depth terms. Neither the tile,
+// the core nor vector instructions change that order, so the bits depend only on the
+// matrices.
 const (
-	// A tile is tileRows×tileCols, or the left half of that. Its sums fill half
-	// of the registers of processors with AVX-512.
+	// A tile is tileRows×tileCols, or its left half. Its sums fill half of the
+	// registers of processors with AVX-512.
 	tileRows = 8
 	tileCols = 16
 	halfCols = tileCols / 2
@@ -31,8 +31,8 @@ func (m matrix) from(i, j int) matrix {
 // row returns the first n elements of row i.
 func (m matrix) row(i, n int) []float64 { return m.data[i*m.stride:][:n] }
 
-// leftFactor is the left factor of a product: element (i, k) is
-// data[i*byRow+k*byTerm], so that it may be transposed.
+// leftFactor is the left factor of a product. Element (i, k) is data[i*byRow+k*byTerm],
+// so it may be transposed.
 type leftFactor struct {
 	data          []float64
 	byRow, byTerm int
@@ -41,8 +41,8 @@ type leftFactor struct {
 func (m matrix) plain() leftFactor      { return leftFactor{m.data, m.stride, 1} }
 func (m matrix) transposed() leftFactor { return leftFactor{m.data, 1, m.stride} }
 
-// product is sign·a·b, where a is rows×terms, b is terms×cols, and sign is 1 or
-// −1. Where upper is set, what is below the diagonal need not be right.
+// product is sign·a·b, where a is rows×terms, b is terms×cols, and sign is 1 or −1.
+// With upper, elements below the diagonal need not be correct.
 type product struct {
 	sign              float64
 	a                 leftFactor
@@ -74,8 +74,8 @@ func (p product) addTo(c matrix) {
 	}
 }
 
-// addPackedTo is addPanelTo with a copy of b, whose rows follow each other and
-// are filled up to a tile's.
+// addPackedTo is addPanelTo with a copy of b whose rows are contiguous and padded to a
+// tile's width.
 func (p product) addPackedTo(c matrix) {
 	var packed [depth * tileCols]float64
 	if p.cols == tileCols {
@@ -91,8 +91,8 @@ func (p product) addPackedTo(c matrix) {
 	p.addPanelTo(c)
 }
 
-// addPanelTo is addTo for at most tileCols columns and depth terms, if b has
-// that many columns, or tileCols/2 where that is enough.
+// addPanelTo is addTo for at most tileCols columns and depth terms. b must have
+// tileCols columns, or tileCols/2 if that is enough.
 func (p product) addPanelTo(c matrix) {
 	width := halfCols
 	if p.cols > halfCols {

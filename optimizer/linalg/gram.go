@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// SubtractGram subtracts vᵀ·v from dst, n×n. v has the rows of any number of
-// terms and at least n columns, and is laid out as NewColumns does it.
+// SubtractGram subtracts vᵀ·v from dst, n×n. v has a row for each term and at least n
+// columns, in the layout of NewColumns.
 func SubtractGram(dst *mat.SymDense, v blas64.General) {
 	to := dst.RawSymmetric()
 	if v.Cols < to.N {

@@ -15,12 +15,12 @@ func Chunks(n, grain int) int {
 	return (n + grain - 1) / grain
 }
 
-// Parallel calls f(chunk, lo, hi) for each of the Chunks(n, grain) half-open
-// ranges [lo, hi) that cover 0..n-1, on up to GOMAXPROCS goroutines, and
-// returns when all calls have. The ranges depend on n and grain alone, so that
-// an f which keeps its partial sums by chunk, to be added in their order
-// afterwards, gives the same result bit for bit on any number of cores. f must
-// be safe for concurrent calls with different chunks.
+// Parallel calls f(chunk, lo, hi) for each of the Chunks(n, grain) half-open ranges
+// [lo, hi) that cover 0..n-1, on up to GOMAXPROCS goroutines, and returns when all
+// calls have returned. The ranges depend only on n and grain. An f that keeps its
+// partial sums by chunk, to be added in order afterwards, therefore gives the same
+// result bit for bit on any number of cores. f must be safe for concurrent calls with
+// different chunks.
 func Parallel(n, grain int, f func(chunk, lo, hi int)) {
 	chunks := Chunks(n, grain)
 	workers := min(runtime.GOMAXPROCS(0), chunks)

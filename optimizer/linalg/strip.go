@@ -2,21 +2,20 @@ package linalg
 
 import "math"
 
-// A strip is a handful of successive rows, which are solved together: once the
-// rows before them have been subtracted, each of their columns is a triangular
-// system of its own.
+// A strip is a few successive rows that are solved together: once the rows before them
+// have been subtracted, each of their columns is a separate triangular system.
 const (
 	strip = 8
-	// lanes is how many columns are worked on at once.
+	// lanes is the number of columns that are processed at once.
 	lanes = 4
 )
 
-// stripFactors are a strip's part of a triangular matrix: for each row, in the
-// order in which they are solved, what the rows before it are to be multiplied
-// with, and the inverse of its diagonal element.
+// stripFactors are a strip's part of a triangular matrix: for each row, in the order in
+// which they are solved, the factors of the rows before it, and the inverse of its
+// diagonal element.
 type stripFactors [strip * (strip + 1) / 2]float64
 
-// forward sets f for eight rows of L, whose transposed is u.
+// forward sets f for eight rows of L, whose transpose is u.
 func (f *stripFactors) forward(u matrix) {
 	i := 0
 	for row := range strip {

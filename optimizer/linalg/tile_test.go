@@ -86,8 +86,8 @@ func TestVectorGroupsAreGo(t *testing.T) {
 	}
 }
 
-// Each element has the bits of its own product of a row and a column, wherever
-// it lies; and it is what gonum computes but for rounding.
+// Each element has the bits of its own product of a row and a column, at any position,
+// and agrees with gonum's up to rounding.
 func TestProduct(t *testing.T) {
 	sizes := rapid.OneOf(rapid.IntRange(0, 40), rapid.SampledFrom([]int{8, 16, 24, 32}))
 	rapid.Check(t, func(r *rapid.T) {

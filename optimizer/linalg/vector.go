@@ -63,9 +63,9 @@ func subtractGroupsGo(dst, factors []float64, rows matrix, groups int) {
 	}
 }
 
-// subtractDots subtracts from each element of dst the product of v and a strip's
-// row. The terms of such a product are added up in lanes sums, the k-th to the
-// (k mod lanes)-th, and these by twos.
+// subtractDots subtracts from each element of dst the product of v and a strip's row.
+// The k-th term of a product is added to the (k mod lanes)-th of lanes sums, which are
+// then added in pairs.
 func subtractDots(dst, v []float64, rows matrix) {
 	var sums [strip * lanes]float64
 	done := len(v) / lanes * lanes

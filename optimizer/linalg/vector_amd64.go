@@ -2,8 +2,9 @@ package linalg
 
 import "golang.org/x/sys/cpu"
 
-// These are what their names with Go are, with vector instructions where the
-// processor has them. The assembly checks no bounds: they do.
+// These functions do the same as those with Go in their names, using vector
+// instructions if the processor has them. The assembly does not check bounds, so they
+// do.
 
 func vectors() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA }
 

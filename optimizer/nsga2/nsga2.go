@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The defaults of Options: those of HEBO (Cowen-Rivers et al. 2022) and of Deb
-// et al. 2002, but for the distribution index 15 of the crossover.
+// The defaults of Options: those of HEBO (Cowen-Rivers et al. 2022) and of Deb et al.
+// 2002, except for the crossover's distribution index 15.
 const (
 	DefaultPopulation           = 100
 	DefaultGenerations          = 100
@@ -20,42 +20,42 @@ const (
 )
 
 var (
-	// ErrInvalid says that a problem or options make no sense; the error that
-	// wraps it names the field.
+	// ErrInvalid means that a problem or options are invalid; the error that wraps it
+	// names the field.
 	ErrInvalid = errors.New("invalid search")
-	// ErrInfeasible says that Repair discarded every point that was drawn.
+	// ErrInfeasible means that Repair discarded every drawn point.
 	ErrInfeasible = errors.New("no feasible point found")
 )
 
 // Variable is a column of the unit cube.
 type Variable struct {
-	// Levels is the number of places that the column takes, 0 for a continuum.
-	// Level i lies at (i+½)/Levels, unless Repair moves a numeric one elsewhere.
+	// Levels is the number of values that the column takes, or 0 for a continuum. Level
+	// i lies at (i+½)/Levels, unless Repair moves a numeric one.
 	Levels int
-	// Categorical says that the levels, two or more, have no order.
+	// Categorical means that the levels, two or more, have no order.
 	Categorical bool
 }
 
-// Problem is what is minimised.
+// Problem describes what to minimise.
 type Problem struct {
 	// Variables are the columns, at least one.
 	Variables []Variable
 	// Objectives is the number of objectives, at least one.
 	Objectives int
-	// Evaluate writes the objectives of each row of x, smaller is better, to the
-	// same row of dst. NaN counts as the worst, and infinities as large numbers. It neither changes x nor keeps
-	// either matrix: both are used again.
+	// Evaluate writes the objectives of each row of x to the same row of dst; smaller
+	// is better. NaN counts as the worst value, infinities as large numbers. It must
+	// not change x or keep either matrix, as both are reused.
 	Evaluate func(dst, x *mat.Dense)
-	// Features, where positive, splits an evaluation in two, so that drawing the
-	// noise of survivors anew does not repeat what was costly: Describe writes
-	// that many features of each new point to dst, once for each, and Score, in
-	// place of Evaluate, the objectives of each row of features to dst. The rules
-	// for Evaluate hold for both.
+	// Features, if positive, splits an evaluation in two, so that redrawing the noise
+	// of survivors does not repeat costly work. Describe writes that many features of
+	// each new point to dst, once for each point. Score replaces Evaluate and writes
+	// the objectives of each row of features to dst. The rules for Evaluate apply to
+	// both.
 	Features        int
 	Describe, Score func(dst, from *mat.Dense)
-	// Repair moves a point of [0, 1]^d to the feasible one that it stands for,
-	// or returns false, and the point is discarded. It may be nil; it is a
-	// function of its argument, and leaves a point alone that it has repaired.
+	// Repair moves a point of [0, 1]^d to the feasible point that it stands for, or
+	// returns false to discard it. It may be nil. It must be a function of its
+	// argument, and idempotent.
 	Repair func(x []float64) bool
 }
 
@@ -63,29 +63,29 @@ type Problem struct {
 type Options struct {
 	// Population is the size of a generation, 2 or more (default 100).
 	Population int
-	// Generations counts the first population too: the search makes at most
-	// Population × Generations new points (default 100).
+	// Generations includes the first population: the search makes at most Population ×
+	// Generations new points (default 100).
 	Generations int
-	// CrossoverEta and MutationEta are the distribution indices: the larger, the
-	// nearer children are to their parents (defaults 15 and 20).
+	// CrossoverEta and MutationEta are the distribution indices: the larger they are,
+	// the closer children are to their parents (defaults 15 and 20).
 	CrossoverEta, MutationEta float64
-	// CrossoverProbability is that of a pair of parents (default 0.9), and
-	// MutationProbability that of a column (default 1/d).
+	// CrossoverProbability applies to a pair of parents (default 0.9),
+	// MutationProbability to a column (default 1/d).
 	CrossoverProbability, MutationProbability float64
-	// Initial, of d columns, is the beginning of the first population, which
-	// uniformly random points fill up. Rows that equal others, that Repair
-	// discards or that find no room are left out.
+	// Initial, of d columns, starts the first population; uniformly random points
+	// complete it. Rows that are duplicates, that Repair discards or that exceed the
+	// population are skipped.
 	Initial *mat.Dense
-	// Reevaluate evaluates the survivors anew in each generation, together with
-	// their children, for objectives that are noisy: a lucky draw does not last.
+	// Reevaluate evaluates the survivors again in each generation, together with their
+	// children. Use it for noisy objectives, so that a lucky draw does not last.
 	Reevaluate bool
 }
 
-// Population is a set of points and what they are worth.
+// Population is a set of points with their objectives.
 type Population struct {
 	// X holds the points, one a row, and F their objectives.
 	X, F *mat.Dense
-	// Features are the points' features, nil for a problem without.
+	// Features are the points' features; nil if the problem has none.
 	Features *mat.Dense
 	// Rank is the number of the non-dominated front that a point belongs to,
 	// from 0, and Crowding its crowding distance in it, +Inf at the ends; both
@@ -94,7 +94,7 @@ type Population struct {
 	Crowding []float64
 }
 
-// Front returns the rows that no other dominates.
+// Front returns the rows that no other row dominates.
 func (p *Population) Front() []int {
 	var front []int
 	for i, rank := range p.Rank {
@@ -105,11 +105,11 @@ func (p *Population) Front() []int {
 	return front
 }
 
-// Minimize searches for the Pareto front. It returns the last population, which
-// is smaller than asked for where fewer distinct feasible points were found, and
-// ends early where no new point is left. When ctx ends, it returns the context's
-// error together with the population so far, nil before the first. Other errors
-// wrap ErrInvalid or ErrInfeasible.
+// Minimize searches for the Pareto front. It returns the last population, which is
+// smaller than requested if fewer distinct feasible points were found; it ends early if
+// no new point is left. If ctx ends, it returns the context's error together with the
+// population so far, or nil before the first. Other errors wrap ErrInvalid or
+// ErrInfeasible.
 func Minimize(ctx context.Context, p Problem, o Options, rng *rand.Rand) (*Population, error) {
 	o = o.withDefaults(len(p.Variables))
 	if err := errors.Join(p.validate(), o.validate(len(p.Variables))); err != nil {
@@ -168,9 +168,9 @@ func (p Problem) validate() error {
 	bad(p.Objectives > 0, "objectives %d, want at least 1", p.Objectives)
 	bad(p.Features >= 0, "features %d, want 0 or more", p.Features)
 	if p.Features > 0 {
-		bad(p.Describe != nil && p.Score != nil, "%d features, but no function that describes or none that scores", p.Features)
+		bad(p.Describe != nil && p.Score != nil, "%d features need both Describe and Score", p.Features)
 	} else {
-		bad(p.Evaluate != nil, "no function to evaluate with")
+		bad(p.Evaluate != nil, "Evaluate is nil")
 	}
 	return errors.Join(all...)
 }

@@ -132,8 +132,8 @@ func TestSameSeedSameBits(t *testing.T) {
 	}
 }
 
-// The first objective wants category 3 and the second category 6 of 8; columns
-// agree with them only in those two, so that two points are the Pareto front.
+// The first objective prefers category 3 and the second category 6 of 8. The columns
+// agree only in those two, so two points form the Pareto front.
 func TestCategoricalColumns(t *testing.T) {
 	const levels, columns = 8, 6
 	variables := slices.Repeat([]nsga2.Variable{{Levels: levels, Categorical: true}}, columns)
@@ -207,7 +207,7 @@ func TestRepairedPointsAreFeasible(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, _ := found.X.Dims()
-	if rows != 66 { // 11·12/2: all there are
+	if rows != 66 { // 11·12/2, all there are
 		t.Errorf("%d points, want all 66", rows)
 	}
 	if got := len(found.Front()); got != 11 {
@@ -245,8 +245,8 @@ func TestInitialPointsAreKeptWhileTheyAreGood(t *testing.T) {
 	}
 }
 
-// Pure noise: without another evaluation, the survivors' luck of all draws is
-// kept; with one, only that of the last.
+// With pure noise and no re-evaluation, the survivors keep the luck of all draws; with
+// it, only that of the last.
 func TestReevaluateForgetsLuck(t *testing.T) {
 	mean := func(again bool) float64 {
 		noise := source(6)

@@ -11,8 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/nsga2"
 )
 
-// Whatever the problem: points are in the cube, at their levels, evaluated and
-// distinct, and the front is what its definition says.
+// For any problem, points are in the cube, at their levels, evaluated and distinct, and
+// the front follows its definition.
 func TestPopulationsAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var variables []nsga2.Variable

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// tries is how many points are made for each that is wanted, before those
-	// that were found must do: others were duplicates or infeasible.
+	// tries is the number of points made for each wanted one before the search makes do
+	// with what it found; the others were duplicates or infeasible.
 	tries = 20
-	// worst stands for infinite objectives and NaN: differences do not overflow.
+	// worst replaces infinite objectives and NaN, so that differences do not overflow.
 	worst = math.MaxFloat64 / 4
 )
 
-// table is a matrix of which some rows survive.
+// table is a matrix, some of whose rows survive.
 type table struct {
 	columns    int
 	data, next []float64 // next is what the survivors are copied to
@@ -32,7 +32,7 @@ func newTable(rows, columns int) table {
 
 func (t *table) row(i int) []float64 { return t.data[i*t.columns : (i+1)*t.columns] }
 
-// rows returns a view of rows from…to−1, until the next call.
+// rows returns a view of rows from…to−1, valid until the next call.
 func (t *table) rows(from, to int) *mat.Dense {
 	t.view.SetRawMatrix(blas64.General{
 		Rows: to - from, Cols: t.columns, Stride: t.columns, Data: t.data[from*t.columns : to*t.columns],
@@ -40,7 +40,7 @@ func (t *table) rows(from, to int) *mat.Dense {
 	return &t.view
 }
 
-// keep makes a table of some of its rows.
+// keep reduces the table to some of its rows.
 func (t *table) keep(rows []int) {
 	for to, from := range rows {
 		copy(t.next[to*t.columns:(to+1)*t.columns], t.row(from))
@@ -53,9 +53,9 @@ func (t *table) clone(n int) *mat.Dense {
 	return mat.NewDense(n, t.columns, slices.Clone(t.data[:n*t.columns]))
 }
 
-// search is the state and the memory of one search. Rows of x and f up to size
-// are the population; those behind it, up to twice the options' Population, are
-// the children.
+// search is the state and the memory of one search. The first size rows of x and f are
+// the population; the rows behind them, up to twice the options' Population, are the
+// children.
 type search struct {
 	problem   Problem
 	options   Options
@@ -111,7 +111,7 @@ func (s *search) begin() error {
 	return nil
 }
 
-// step makes one more generation; false says that no new point was found.
+// step makes another generation; it returns false if no new point was found.
 func (s *search) step() bool {
 	n := s.breed()
 	if n == s.size {
@@ -126,8 +126,8 @@ func (s *search) step() bool {
 	return true
 }
 
-// fill adds random points from row n on up to row end, and returns how many rows
-// there are then.
+// fill adds random points from row n up to row end, and returns the resulting number of
+// rows.
 func (s *search) fill(n, end int) int {
 	for tried := 0; n < end && tried < tries*s.options.Population; tried++ {
 		for i := range s.x.columns {
@@ -140,9 +140,8 @@ func (s *search) fill(n, end int) int {
 	return n
 }
 
-// breed adds a population's worth of children behind the population, random
-// points where the parents have no new ones to give, and returns how many rows
-// there are then.
+// breed adds a population's worth of children behind the population, with random points
+// if the parents produce no new ones, and returns the resulting number of rows.
 func (s *search) breed() int {
 	s.seen.clear()
 	for i := range s.size {
@@ -167,7 +166,7 @@ func (s *search) breed() int {
 	return s.fill(n, end)
 }
 
-// accept puts row n in its place, and reports whether it is feasible and new.
+// accept adds row n and reports whether it is feasible and new.
 func (s *search) accept(n int) bool {
 	x := s.x.row(n)
 	for i, v := range s.problem.Variables {
@@ -182,10 +181,10 @@ func (s *search) accept(n int) bool {
 	return s.seen.add(s.x.data, n)
 }
 
-// tournament returns the better of two members: the one that dominates, or else
-// the less crowded. All members take part before one does again. Deb's program
-// and pymoo compare so; by front instead of dominance, as the paper has it, the
-// search converges on an end of ZDT2's front before it has found the rest.
+// tournament returns the better of two members: the one that dominates, otherwise the
+// less crowded. All members take part before one does again. Deb's program and pymoo
+// compare the same way; by front instead of dominance, as in the paper, the search
+// converges on an end of ZDT2's front before it has found the rest.
 func (s *search) tournament() int {
 	if s.size == 1 {
 		return 0
@@ -212,7 +211,7 @@ func (s *search) tournament() int {
 	return a
 }
 
-// dominance is 1 where a dominates b, −1 the other way around, else 0.
+// dominance returns 1 if a dominates b, −1 if b dominates a, and 0 otherwise.
 func (s *search) dominance(a, b int) int {
 	better, worse := false, false
 	other := s.f.row(b)
@@ -230,8 +229,8 @@ func (s *search) dominance(a, b int) int {
 	return 0
 }
 
-// evaluate sets the objectives of rows from…to−1, of which those from born on
-// are new points.
+// evaluate sets the objectives of rows from…to−1, where rows from born on are new
+// points.
 func (s *search) evaluate(from, born, to int) {
 	if s.problem.Features > 0 {
 		s.problem.Describe(s.features.rows(born, to), s.x.rows(born, to))
@@ -248,8 +247,8 @@ func (s *search) evaluate(from, born, to int) {
 	}
 }
 
-// survive ranks n rows and makes a population of the best of them: whole fronts,
-// and of the one that does not fit the least crowded.
+// survive ranks n rows and keeps the best as the population: whole fronts, and the
+// least crowded members of the front that does not fit.
 func (s *search) survive(n int) {
 	s.ranking.sort(s.f.data, n)
 	rank, crowding := s.ranking.rank, s.ranking.crowding

@@ -8,8 +8,8 @@ import (
 
 const wordBits = bits.UintSize
 
-// ranking sorts points into fronts and tells how crowded they are, without
-// allocating: everything has room for a fixed number of points.
+// ranking sorts points into fronts and computes their crowding without allocating:
+// everything has room for a fixed number of points.
 type ranking struct {
 	objectives int
 	words      int // of a set of points
@@ -52,9 +52,8 @@ func (r *ranking) sort(f []float64, n int) int {
 	return fronts
 }
 
-// sortObjectives orders the points by each objective, and where they are equal in
-// that by the next: the first order is lexicographic, so that whatever dominates
-// a point comes before it.
+// sortObjectives orders the points by each objective, breaking ties by the next one.
+// The first order is lexicographic, so every point comes after its dominators.
 func (r *ranking) sortObjectives(f []float64, n int) {
 	m := r.objectives
 	keys, scratch := r.keys[:n], r.scratch[:n]
@@ -78,9 +77,9 @@ type key struct {
 	row   int32
 }
 
-// mergeSort returns the keys in the order of their values, equal ones in the
-// order they had, and the other of the two slices. Sorting is what takes the
-// time here, and this takes a third of that of slices.SortStableFunc.
+// mergeSort returns the keys in the stable order of their values, and the other of the
+// two slices. Sorting dominates the time here; this takes a third of
+// slices.SortStableFunc's.
 func mergeSort(keys, scratch []key) (sorted, other []key) {
 	const run = 8
 	n := len(keys)
@@ -104,7 +103,7 @@ func mergeSort(keys, scratch []key) (sorted, other []key) {
 	return keys, scratch
 }
 
-// merge merges sorted a and b, in this order where they are equal, to dst.
+// merge merges sorted a and b to dst; equal elements of a come first.
 func merge(dst, a, b []key) {
 	if len(b) == 0 || len(a) > 0 && a[len(a)-1].value <= b[0].value {
 		copy(dst[copy(dst, a):], b)
@@ -148,14 +147,13 @@ func (r *ranking) collectDominators(f []float64, n int) {
 	}
 }
 
-// assign gives each point, in lexicographic order, the first front that holds
-// none of its dominators: one that is dominated from a front is dominated from
-// all the fronts before that.
+// assign gives each point, in lexicographic order, the first front that holds none of
+// its dominators: a point dominated from a front is dominated from all earlier fronts.
 func (r *ranking) assign(f []float64, n int) (fronts int) {
 	m, w := r.objectives, r.words
 	for at, i := range r.order[0][:n] {
 		if at > 0 {
-			// Equals are in each other's sets, but dominate nobody.
+			// Equal points are in each other's sets but do not dominate each other.
 			if j := r.order[0][at-1]; slices.Equal(f[i*m:i*m+m], f[j*m:j*m+m]) {
 				r.place(i, r.rank[j])
 				continue
@@ -191,10 +189,10 @@ func intersects(a, b []uint) bool {
 	return false
 }
 
-// crowd sets the crowding distances: over the objectives, the sum of the
-// distances between a point's neighbours in its front as parts of the front's
-// extent; +Inf for the ends (Deb et al. 2002, section III-B). One walk through
-// an objective's order meets the points of all fronts in their orders.
+// crowd sets the crowding distances: the sum over the objectives of the distance
+// between a point's neighbours in its front, divided by the front's extent; +Inf for
+// the ends (Deb et al. 2002, section III-B). One pass through an objective's order
+// visits the points of all fronts in order.
 func (r *ranking) crowd(f []float64, n, fronts int) {
 	m := r.objectives
 	clear(r.crowding[:n])

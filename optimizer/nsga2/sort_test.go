@@ -21,7 +21,7 @@ func dominates(a, b []float64) bool {
 	return better
 }
 
-// fronts peels one front after the other, comparing all with all.
+// fronts peels off one front after another, comparing all points with all.
 func fronts(f [][]float64) []int {
 	rank := make([]int, len(f))
 	for i := range rank {
@@ -46,9 +46,8 @@ func fronts(f [][]float64) []int {
 	return rank
 }
 
-// crowding is the procedure of Deb et al. 2002, section III-B, for one front,
-// those equal in an objective in the order
-// of the next.
+// crowding is the procedure of Deb et al. 2002, section III-B, for one front; ties in
+// an objective are ordered by the next.
 func crowding(f [][]float64, members []int, distance []float64) {
 	for k := range f[0] {
 		sorted := slices.Clone(members)
@@ -69,7 +68,7 @@ func TestSortAgainstBruteForce(t *testing.T) {
 		values := rapid.SampledFrom([]int{2, 5, 40, 1 << 40}).Draw(t, "values") // many ties, or none
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		r := newRanking(160, m)
-		for range 2 { // the second time over the leavings of the first
+		for range 2 { // the second time with leftover state
 			f := make([][]float64, n)
 			var flat []float64
 			for i := range f {

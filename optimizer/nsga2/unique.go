@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// uniques is a set of rows of a matrix, compared bit for bit: open addressing in
-// a table with room for twice as many.
+// uniques is a set of rows of a matrix, compared bit for bit. It is an open-addressing
+// table with room for twice as many rows.
 type uniques struct {
 	d     int
 	table []int32 // row+1, 0 where free
@@ -19,7 +19,7 @@ func newUniques(rows, d int) *uniques {
 
 func (u *uniques) clear() { clear(u.table) }
 
-// add adds a row of x, and reports false where an equal one is there already.
+// add adds a row of x, and returns false if an equal row exists.
 func (u *uniques) add(x []float64, row int) bool {
 	mask := len(u.table) - 1
 	added := x[row*u.d:][:u.d]

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// variation makes children of parents. It owns no memory of theirs.
+// variation makes children of parents.
 type variation struct {
 	variables []Variable
 	options   Options
@@ -14,12 +14,11 @@ type variation struct {
 	mutation  index
 }
 
-// sameParent is the difference of two parents' coordinates that counts as none.
+// sameParent is the difference of coordinates below which two parents count as equal.
 const sameParent = 1e-14
 
-// cross makes two children of two parents: with the crossover probability, each
-// column crosses with probability ½ (Deb's programs, and pymoo), and otherwise
-// stays as it is.
+// cross makes two children of two parents. With the crossover probability, each column
+// crosses with probability ½ (as in Deb's programs and pymoo) and is otherwise copied.
 func (v *variation) cross(a, b, c, d []float64) {
 	copy(c, a)
 	copy(d, b)
@@ -39,9 +38,9 @@ func (v *variation) cross(a, b, c, d []float64) {
 	}
 }
 
-// blend is the simulated binary crossover of low < high within [0, 1]: children
-// on either side of the middle, at a multiple β of the parents' distance whose
-// density is polynomial and cut off where the child would leave the bounds.
+// blend is the simulated binary crossover of low < high within [0, 1]: children on
+// either side of the middle, at a multiple β of the parents' distance. β has a
+// polynomial density, truncated where the child would leave the bounds.
 func (v *variation) blend(low, high float64) (below, above float64) {
 	u := v.rng.Float64()
 	middle, distance := (low+high)/2, high-low
@@ -65,7 +64,7 @@ func (v *variation) mutate(x []float64) {
 		switch {
 		case v.rng.Float64() >= v.options.MutationProbability:
 		case variable.Categorical:
-			// Another level: one of those that follow it, in a circle.
+			// Choose another level, counting on from this one in a circle.
 			level := levelOf(x[i], variable.Levels) + 1 + v.rng.IntN(variable.Levels-1)
 			x[i] = place(level%variable.Levels, variable.Levels)
 		default:
@@ -74,8 +73,8 @@ func (v *variation) mutate(x []float64) {
 	}
 }
 
-// perturb is the polynomial mutation within [0, 1]; a column with levels moves
-// by one level at least.
+// perturb is the polynomial mutation within [0, 1]; a column with levels moves by at
+// least one level.
 func (v *variation) perturb(x float64, levels int) float64 {
 	u := v.rng.Float64()
 	var delta float64
@@ -92,13 +91,13 @@ func (v *variation) perturb(x float64, levels int) float64 {
 	return unit(x + delta)
 }
 
-// levelOf returns the level that x of [0, 1] is in.
+// levelOf returns the level of x in [0, 1].
 func levelOf(x float64, levels int) int { return min(int(x*float64(levels)), levels-1) }
 
-// place returns where a level lies.
+// place returns the coordinate of a level.
 func place(level, levels int) float64 { return (float64(level) + 0.5) / float64(levels) }
 
-// unit returns the nearest number of [0, 1], ½ for NaN.
+// unit returns the nearest number in [0, 1], or ½ for NaN.
 func unit(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0.5
@@ -106,9 +105,9 @@ func unit(x float64) float64 {
 	return min(max(x, 0), 1)
 }
 
-// index is a distribution index plus 1. The powers and roots of a small integer
-// are multiplications and, where it is a power of two, square roots: several
-// times faster than math.Pow.
+// index is a distribution index plus 1. Powers and roots of small integers are computed
+// by multiplications and, for powers of two, by square roots, several times faster than
+// math.Pow.
 type index struct {
 	value    float64
 	integer  int // 0: not a small integer

@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// told returns a session over the unit square whose first trials have the
-// outcomes, in this order.
+// told returns a session over the unit square whose first trials have the given
+// outcomes, in order.
 func told(t *testing.T, o optimizer.Optimizer, outcomes []float64) *Session {
 	t.Helper()
 	s := NewSession(t, o, Cube(t, 2, 0, 1), 1)

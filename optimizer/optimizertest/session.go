@@ -1,6 +1,5 @@
-// Package optimizertest holds what every optimiser is tested with: a conformance
-// suite for the promises of the Optimizer contract, and a study that runs in
-// memory.
+// Package optimizertest provides what every optimiser is tested with: a conformance
+// suite for the Optimizer contract, and a study that runs in memory.
 package optimizertest
 
 import (
@@ -14,15 +13,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// Session is a study in memory: it asks an optimiser and tells it outcomes as
-// the ledger would. It fails its test on any error and on any point that may
-// not be suggested.
+// Session is a study in memory: it asks an optimiser for points and tells it outcomes
+// as the ledger would. It fails its test on any error and on any point that must not be
+// suggested.
 type Session struct {
 	t         testing.TB
 	optimizer optimizer.Optimizer
-	// Problem is the next request's; tests may set its fields before asking.
+	// Problem is the next request's problem; tests may set its fields before asking.
 	Problem optimizer.Problem
-	// State is the one that the last request returned.
+	// State is the state that the last request returned.
 	State optimizer.State
 	// Suggested are all the suggestions so far, by trial number from 1.
 	Suggested []optimizer.Suggestion
@@ -35,7 +34,7 @@ func NewSession(t testing.TB, o optimizer.Optimizer, space *space.Space, seed ui
 	}}
 }
 
-// Ask requests n points, which become pending.
+// Ask requests n points and makes them pending.
 func (s *Session) Ask(n int) []optimizer.Suggestion {
 	s.t.Helper()
 	batch, err := s.TryAsk(context.Background(), n)
@@ -45,7 +44,7 @@ func (s *Session) Ask(n int) []optimizer.Suggestion {
 	return batch
 }
 
-// TryAsk is Ask with the error returned. It checks the points all the same.
+// TryAsk is Ask, but returns the error. It checks the points as well.
 func (s *Session) TryAsk(ctx context.Context, n int) ([]optimizer.Suggestion, error) {
 	s.t.Helper()
 	p := s.Problem
@@ -57,7 +56,7 @@ func (s *Session) TryAsk(ctx context.Context, n int) ([]optimizer.Suggestion, er
 		s.t.Errorf("a state of %d bytes, at most %d are kept", len(state), optimizer.MaxStateSize)
 	}
 	s.State = state
-	// The snapshots that went into earlier requests stay as they were.
+	// Earlier requests keep their snapshots unchanged.
 	pending := append([]optimizer.Pending{}, s.Problem.Pending...)
 	for _, b := range batch {
 		s.check(b)
@@ -69,8 +68,8 @@ func (s *Session) TryAsk(ctx context.Context, n int) ([]optimizer.Suggestion, er
 	return batch, nil
 }
 
-// check fails the test where a suggestion is not of the space or its reasons
-// cannot be written as JSON.
+// check fails the test if a suggestion is not in the space or its reasons cannot be
+// encoded as JSON.
 func (s *Session) check(b optimizer.Suggestion) {
 	s.t.Helper()
 	if err := s.Problem.Space.Check(b.Point); err != nil {
@@ -111,8 +110,8 @@ func (s *Session) End(trial int, outcome optimizer.Outcome, value float64) {
 	s.t.Fatalf("trial %d is not pending", trial)
 }
 
-// Run evaluates f until trials have ended, parallelism at once, oldest first. f
-// is asked for the value of a point.
+// Run evaluates points by f until the given number of trials have ended, parallelism at
+// once, oldest first.
 func (s *Session) Run(trials, parallelism int, f func(study.Point) float64) {
 	s.t.Helper()
 	s.Problem.MaxTrials, s.Problem.Parallelism = trials, parallelism
@@ -136,7 +135,7 @@ func (s *Session) Best() float64 {
 	return best
 }
 
-// Space compiles a space, and fails the test where it does not compile.
+// Space compiles a space and fails the test on an error.
 func Space(t testing.TB, parameters []study.Parameter, constraints []string, initial ...map[string]any) *space.Space {
 	t.Helper()
 	space, err := space.New(parameters, constraints, initial)

@@ -13,8 +13,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Run holds the optimisers that create makes to every promise of the Optimizer
-// contract. create returns a new one with its settings each time.
+// Run checks that the optimisers made by create keep every promise of the Optimizer
+// contract. create returns a new one, with its settings, each time.
 func Run(t *testing.T, create func() optimizer.Optimizer) {
 	for _, c := range []struct {
 		name string
@@ -33,7 +33,7 @@ func Run(t *testing.T, create func() optimizer.Optimizer) {
 		{"no pending point is repeated", testPending},
 		{"nothing asked, nothing answered", testNothing},
 		{"a context that has ended", testContext},
-		{"an unreadable state is none", testState},
+		{"an unreadable state is ignored", testState},
 		{"degenerate outcomes", testOutcomes},
 		{"every evaluation fails", testFailures},
 		{"points told twice", testDuplicates},
@@ -44,7 +44,7 @@ func Run(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
-// history runs a mixed study of 14 trials, 3 at once, with two that fail.
+// history runs a mixed study of 14 trials, 3 at once, two of which fail.
 func history(t *testing.T, o optimizer.Optimizer, seed uint64) *Session {
 	t.Helper()
 	s := NewSession(t, o, Mixed(t), seed)

@@ -1,5 +1,5 @@
-// Package random is the optimiser that draws points independently and uniformly
-// on each parameter's scale: the baseline that every other one has to beat.
+// Package random is the optimiser that draws points independently and uniformly on each
+// parameter's scale: the baseline that other optimisers have to beat.
 package random
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
-// New returns the optimiser. It ignores what was observed and keeps no state.
-func New() optimizer.Optimizer { return optimizer.Guard(proposer{}) }
+// New returns the optimiser. It ignores observations and keeps no state.
+func New() optimizer.Optimizer { return optimizer.GuardBlind(proposer{}) }
 
 type proposer struct{}
 

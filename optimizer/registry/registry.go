@@ -1,8 +1,7 @@
-// Package registry is the table of the optimisers that a study file can name.
+// Package registry lists the optimisers that a study file can name.
 package registry
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -11,23 +10,20 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Default is the optimiser of a study that names none.
+// Default is the optimiser of a study that does not name one.
 const Default = "hebo"
 
-// Entry is an optimiser that can be named.
+// Entry is an optimiser that a study file can name.
 type Entry struct {
 	Name string
-	// Description says in a sentence how the optimiser chooses points.
+	// Description explains in a sentence how the optimiser chooses points.
 	Description string
-	// Settings are what algorithm.settings may hold.
+	// Settings lists the settings that algorithm.settings may hold.
 	Settings setting.Set
 
 	create func(setting.Values) optimizer.Optimizer
-	// modelled says that the settings are hebo's.
-	modelled bool
 }
 
 // Entries returns all the optimisers, the default first.
@@ -38,14 +34,12 @@ func Entries() []Entry {
 			Description: "Bayesian optimisation for noisy objectives of any shape: a Gaussian process over transformed outcomes, aware of pending points and of noise.",
 			Settings:    hebo.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
-			modelled:    true,
 		},
 		{
 			Name:        "gp",
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
 			Settings:    hebo.PlainSettings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
-			modelled:    true,
 		},
 		{
 			Name:        "random",
@@ -69,55 +63,33 @@ func Names() []string {
 	return names
 }
 
-// UnknownError is a name that no optimiser has.
+// UnknownError is an unknown name of an optimiser.
 type UnknownError struct{ Name string }
 
-// Error names the optimisers that there are.
+// Error lists the known optimisers.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("algorithm %q is unknown: want one of %s", e.Name, strings.Join(Names(), ", "))
+	return fmt.Sprintf("unknown algorithm %q: want one of %s", e.Name, strings.Join(Names(), ", "))
 }
 
-// New returns the named optimiser with the settings of a study file; an empty
-// name is the Default's. The error is an *UnknownError, or joins a
-// *setting.Error for each setting that is wrong.
+// New returns the named optimiser with the settings of a study file; an empty name
+// means Default. The error is an *UnknownError, or joins a *setting.Error for each
+// wrong setting.
 func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
-	e, values, err := read(name, settings)
+	e, err := find(name)
 	if err != nil {
 		return nil, err
+	}
+	values, err := e.Settings.Parse(settings)
+	if err != nil {
+		return nil, fmt.Errorf("algorithm %s: %w", e.Name, err)
 	}
 	return e.create(values), nil
 }
 
-// Recommend is hebo.Recommend with what the study's settings say of noise.
-func Recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
-	e, values, err := read(a.Name, a.Settings)
-	if err != nil {
-		return nil, err
-	}
-	noise := hebo.NoiseAuto
-	if e.modelled {
-		noise = hebo.FromSettings(values).Noise
-	}
-	return hebo.Recommend(ctx, p, state, noise)
-}
-
-// Check returns the error that New would.
+// Check returns the error of New.
 func Check(name string, settings map[string]any) error {
 	_, err := New(name, settings)
 	return err
-}
-
-// read returns the named optimiser and its checked settings, or the error of New.
-func read(name string, settings map[string]any) (Entry, setting.Values, error) {
-	e, err := find(name)
-	if err != nil {
-		return e, setting.Values{}, err
-	}
-	values, err := e.Settings.Parse(settings)
-	if err != nil {
-		return e, values, fmt.Errorf("algorithm %s: %w", e.Name, err)
-	}
-	return e, values, nil
 }
 
 func find(name string) (Entry, error) {

@@ -22,8 +22,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Every entry can be made with its defaults written out, works, and is
-// documented.
+// Each entry can be created with its defaults written out, works, and is documented.
 func TestEntries(t *testing.T) {
 	for _, e := range Entries() {
 		settings := map[string]any{}
@@ -46,7 +45,7 @@ func TestEntries(t *testing.T) {
 }
 
 func TestEmptyNameIsTheDefault(t *testing.T) {
-	// draws is no setting of random and sobol.
+	// random and sobol have no setting draws.
 	if err := Check("", map[string]any{"draws": 8}); err != nil {
 		t.Error(err)
 	}
@@ -68,29 +67,65 @@ func TestRecommendReadsTheSettings(t *testing.T) {
 	}{
 		{study.Algorithm{}, false},
 		{study.Algorithm{Name: "gp", Settings: map[string]any{"noise": "no"}}, true},
-		{study.Algorithm{Name: "random"}, false},
 	} {
-		got, err := Recommend(t.Context(), c.algorithm, p, nil)
+		o, err := New(c.algorithm.Name, c.algorithm.Settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := optimizer.Recommend(t.Context(), o, p, nil)
 		if err != nil || got == nil || (got.Trial == 31) != c.best {
 			t.Errorf("%+v: recommended %+v, %v; trial 31 is the best: %t", c.algorithm, got, err, c.best)
 		}
 	}
-	if _, err := Recommend(t.Context(), study.Algorithm{Name: "gp", Settings: map[string]any{"noise": "loud"}}, p, nil); err == nil {
-		t.Error("noise: loud is accepted")
+}
+
+// The optimisers without a model recommend nothing; the others do as soon as an
+// evaluation has completed.
+func TestWhoRecommends(t *testing.T) {
+	p := &optimizer.Problem{
+		Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize, MaxTrials: 40,
+		Observations: []optimizer.Observation{{Trial: 1, Point: study.Point{"x1": 0.5}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{2}}},
 	}
-	if _, err := Recommend(t.Context(), study.Algorithm{Name: "gpp"}, p, nil); err == nil {
-		t.Error("algorithm gpp is accepted")
+	want := map[string]*optimizer.Recommendation{
+		"hebo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "gp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
+		"random": nil, "sobol": nil,
+	}
+	got := map[string]*optimizer.Recommendation{}
+	for _, name := range Names() {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[name], err = optimizer.Recommend(t.Context(), o, p, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recommended (-want +got):\n%s", diff)
 	}
 }
 
 func TestErrors(t *testing.T) {
 	err := Check("gpp", nil)
-	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `algorithm "gpp" is unknown: want one of hebo, gp, random, sobol` {
+	if _, ok := errors.AsType[*UnknownError](err); !ok || err.Error() != `unknown algorithm "gpp": want one of hebo, gp, random, sobol` {
 		t.Errorf("an unknown name: %v", err)
 	}
 	err = Check("random", map[string]any{"draws": 8})
-	want := `algorithm random: setting "draws" is unknown: there are no settings`
+	want := `algorithm random: unknown setting "draws": this algorithm has no settings`
 	if _, ok := errors.AsType[*setting.Error](err); !ok || err.Error() != want {
 		t.Errorf("a setting of another algorithm: %v, want %s", err, want)
+	}
+}
+
+// TestBlind holds that those optimisers are marked as blind that have no model.
+func TestBlind(t *testing.T) {
+	for name, want := range map[string]bool{"hebo": false, "gp": false, "random": true, "sobol": true} {
+		o, err := New(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, blind := o.(optimizer.Blind); blind != want {
+			t.Errorf("%s is marked as blind: %t, want %t", name, blind, want)
+		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package setting describes, checks and reads the settings of an optimiser: the
-// algorithm.settings of a study file. Each optimiser lists its settings once;
-// the list gives the defaults, the help and the errors.
+// Package setting describes, checks and reads the settings of an optimiser, the
+// algorithm.settings of a study file. Each optimiser lists its settings once; the list
+// provides the defaults, the help and the errors.
 package setting
 
 import (
@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Setting is one documented setting of an optimiser. Its type is that of its
-// default: an int, a float64, a string or a bool.
+// Setting is a documented setting of an optimiser. Its type is that of its default:
+// int, float64, string or bool.
 type Setting struct {
 	Name string
-	// Doc says in a sentence what the setting does.
+	// Doc describes the setting in one line.
 	Doc string
-	// Default is the value of a setting that is not given.
+	// Default is the value of a setting that is not set.
 	Default any
-	// Min and Max bound an int or a float64, both included.
+	// Min and Max are the inclusive bounds of an int or a float64.
 	Min, Max float64
 	// Choices are the accepted values of a string.
 	Choices []string
 }
 
-// Accepted says which values the setting takes, as errors and help print it.
+// Accepted describes the accepted values, for errors and help.
 func (s Setting) Accepted() string {
 	switch s.Default.(type) {
 	case int:
@@ -39,34 +39,34 @@ func (s Setting) Accepted() string {
 	}
 }
 
-// Error is a setting that is unknown or has a value that is not accepted.
+// Error is an unknown setting, or one whose value is not accepted.
 type Error struct {
-	// Name is the setting, as it was written.
+	// Name is the setting's name as it was written.
 	Name string
-	// Value is what was given.
+	// Value is the value that was given.
 	Value any
-	// Reason says what would be accepted.
+	// Reason describes what would be accepted.
 	Reason string
-	// Known are the names of all settings where the name is none of them.
+	// Known lists the names of all settings if Name is unknown; otherwise it is nil.
 	Known []string
 }
 
-// Error names the setting, the value and what would be accepted.
+// Error names the setting, its value and what would be accepted.
 func (e *Error) Error() string {
 	if e.Known != nil {
-		return fmt.Sprintf("setting %q is unknown: %s", e.Name, e.Reason)
+		return fmt.Sprintf("unknown setting %q: %s", e.Name, e.Reason)
 	}
-	return fmt.Sprintf("setting %q: %v is not accepted: %s", e.Name, e.Value, e.Reason)
+	return fmt.Sprintf("setting %q: %v is not accepted; want %s", e.Name, e.Value, e.Reason)
 }
 
 // Set lists the settings of an optimiser.
 type Set []Setting
 
-// Values are checked settings, defaults filled in. The zero value is not usable.
+// Values are checked settings with defaults filled in. The zero value is not usable.
 type Values struct{ of map[string]any }
 
-// Parse checks raw, as decoded from YAML or JSON, and fills in the defaults. The
-// error joins an *Error for each setting that is wrong, in the order of names.
+// Parse checks raw, as decoded from YAML or JSON, and fills in the defaults. The error
+// joins an *Error for each wrong setting, in the order of names.
 func (s Set) Parse(raw map[string]any) (Values, error) {
 	values := Values{of: make(map[string]any, len(s))}
 	var problems []error
@@ -96,14 +96,14 @@ func (s Set) unknown(name string, value any) *Error {
 	for i, known := range s {
 		names[i] = known.Name
 	}
-	reason := "there are no settings"
+	reason := "this algorithm has no settings"
 	if len(names) > 0 {
 		reason = "the settings are " + strings.Join(names, ", ")
 	}
 	return &Error{Name: name, Value: value, Reason: reason, Known: names}
 }
 
-// convert reads v as the setting's type, and reports whether it is accepted.
+// convert converts v to the setting's type, and reports whether it is accepted.
 func (s Setting) convert(v any) (any, bool) {
 	switch s.Default.(type) {
 	case int:
@@ -124,8 +124,8 @@ func (s Setting) convert(v any) (any, bool) {
 	}
 }
 
-// affirmed is the word that YAML 1.1, such as kubectl's, reads as a boolean where
-// there are no quotes around it.
+// affirmed returns the word that YAML 1.1, which kubectl uses, reads as a boolean
+// unless it is quoted.
 func affirmed(yes bool) string {
 	if yes {
 		return "yes"
@@ -133,7 +133,7 @@ func affirmed(yes bool) string {
 	return "no"
 }
 
-// number reads the numeric types that YAML and JSON decoders produce.
+// number converts the numeric types that YAML and JSON decoders produce.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:
@@ -158,8 +158,8 @@ func sortedKeys(m map[string]any) []string {
 	return names
 }
 
-// Int returns the value of a setting whose default is an int. It panics, as do
-// the other readers, where there is no such setting of that type.
+// Int returns the value of a setting whose default is an int. Like the other readers,
+// it panics if there is no such setting of that type.
 func (v Values) Int(name string) int { return v.of[name].(int) }
 
 // Float returns the value of a setting whose default is a float64.

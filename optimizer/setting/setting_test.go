@@ -57,12 +57,12 @@ func TestParseNamesSettingValueAndWhatIsAccepted(t *testing.T) {
 		raw  map[string]any
 		want string
 	}{
-		"too small":   {map[string]any{"draws": 0}, `setting "draws": 0 is not accepted: an integer from 1 to 64`},
-		"fraction":    {map[string]any{"draws": 1.5}, `setting "draws": 1.5 is not accepted: an integer from 1 to 64`},
-		"not finite":  {map[string]any{"noise": math.NaN()}, `setting "noise": NaN is not accepted: a number from 0 to 1`},
-		"wrong type":  {map[string]any{"fast": "yes"}, `setting "fast": yes is not accepted: true or false`},
-		"wrong value": {map[string]any{"kind": "c"}, `setting "kind": c is not accepted: one of a, b`},
-		"unknown":     {map[string]any{"drawz": 4}, `setting "drawz" is unknown: the settings are draws, noise, kind, fast`},
+		"too small":   {map[string]any{"draws": 0}, `setting "draws": 0 is not accepted; want an integer from 1 to 64`},
+		"fraction":    {map[string]any{"draws": 1.5}, `setting "draws": 1.5 is not accepted; want an integer from 1 to 64`},
+		"not finite":  {map[string]any{"noise": math.NaN()}, `setting "noise": NaN is not accepted; want a number from 0 to 1`},
+		"wrong type":  {map[string]any{"fast": "yes"}, `setting "fast": yes is not accepted; want true or false`},
+		"wrong value": {map[string]any{"kind": "c"}, `setting "kind": c is not accepted; want one of a, b`},
+		"unknown":     {map[string]any{"drawz": 4}, `unknown setting "drawz": the settings are draws, noise, kind, fast`},
 	} {
 		_, err := settings().Parse(c.raw)
 		if err == nil || err.Error() != c.want {
@@ -73,16 +73,16 @@ func TestParseNamesSettingValueAndWhatIsAccepted(t *testing.T) {
 		}
 	}
 	_, err := Set{}.Parse(map[string]any{"draws": 4})
-	if err == nil || !strings.Contains(err.Error(), "there are no settings") {
+	if err == nil || !strings.Contains(err.Error(), "this algorithm has no settings") {
 		t.Errorf("a set without settings: %v", err)
 	}
 }
 
 func TestParseReportsEveryProblemAtOnce(t *testing.T) {
 	_, err := settings().Parse(map[string]any{"noise": 2.0, "draws": -1, "x": nil})
-	want := "setting \"draws\": -1 is not accepted: an integer from 1 to 64\n" +
-		"setting \"noise\": 2 is not accepted: a number from 0 to 1\n" +
-		"setting \"x\" is unknown: the settings are draws, noise, kind, fast"
+	want := "setting \"draws\": -1 is not accepted; want an integer from 1 to 64\n" +
+		"setting \"noise\": 2 is not accepted; want a number from 0 to 1\n" +
+		"unknown setting \"x\": the settings are draws, noise, kind, fast"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

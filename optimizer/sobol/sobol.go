@@ -1,5 +1,5 @@
-// Package sobol is the optimiser that follows one scrambled Sobol sequence
-// through a whole study: points that fill the space evenly, whoever asks when.
+// Package sobol is the optimiser that follows one scrambled Sobol sequence through a
+// whole study: its points fill the space evenly.
 package sobol
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/design"
 )
 
-// New returns the optimiser. It ignores what was observed. Its state is the
-// place in the sequence, so that a request goes on where the last one ended,
-// beyond the points that broke a constraint.
-func New() optimizer.Optimizer { return optimizer.Guard(proposer{}) }
+// New returns the optimiser. It ignores observations. Its state is the position in the
+// sequence: each request continues where the last one ended, after points that broke a
+// constraint.
+func New() optimizer.Optimizer { return optimizer.GuardBlind(proposer{}) }
 
 type proposer struct{}
 
@@ -29,20 +29,20 @@ func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.
 	return batch, binary.AppendUvarint(nil, sequence.Next), err
 }
 
-// Sequence is a study's scrambled Sobol sequence over an encoding's columns,
-// seeded with the study's seed. It is not safe for concurrent use.
+// Sequence is a study's scrambled Sobol sequence over an encoding's columns, seeded
+// with the study's seed. It is not safe for concurrent use.
 type Sequence struct {
 	// Next is the index of the next point.
 	Next uint64
-	// Map, if not nil, moves each point of the unit cube before it is used.
+	// Map, if not nil, moves each point within the unit cube before it is used.
 	Map    func(x []float64)
 	stream optimizer.Stream
 }
 
-// NewSequence returns the sequence from the index next on, and at least from
-// the place that the number of the request's first trial gives it. Where there
-// is no such sequence (an encoding without columns, or with more than
-// design.MaxDim) points are drawn from r.Rand.
+// NewSequence returns the sequence from the index next on, or from the index that
+// belongs to the request's first trial if that is larger. If there is no such sequence
+// (an encoding without columns, or with more than design.MaxDim), it draws points from
+// r.Rand.
 func NewSequence(r *optimizer.Request, next uint64) *Sequence {
 	s := &Sequence{Next: max(next, uint64(r.First-1))}
 	points, err := design.NewScrambledSobol(r.Encoding.Dim(), r.Seed)
@@ -52,7 +52,7 @@ func NewSequence(r *optimizer.Request, next uint64) *Sequence {
 		return s
 	}
 	s.stream = func(x []float64) {
-		points.At(x, uint32(s.Next)) // 2^32 points are more than any study has
+		points.At(x, uint32(s.Next)) // no study has 2^32 points
 		s.Next++
 	}
 	return s
@@ -66,7 +66,7 @@ func (s *Sequence) next(x []float64) {
 	}
 }
 
-// Propose returns the next n feasible points of the sequence, fewer where ctx ends.
+// Propose returns the next n feasible points of the sequence, or fewer if ctx ends.
 func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
 	batch := make([]optimizer.Suggestion, 0, n)
 	for len(batch) < n {

@@ -44,8 +44,8 @@ func TestRequestsContinueOneSequence(t *testing.T) {
 	}
 }
 
-// Where constraints leave points out, the next request goes on after them, and
-// the batches do not matter.
+// If constraints exclude points, the next request continues after them, and the sizes
+// of batches do not matter.
 func TestInfeasiblePointsAreSkippedOnce(t *testing.T) {
 	space := optimizertest.Space(t, optimizertest.Cube(t, 2, 0, 1).Parameters(), []string{"x1 + x2 <= 0.7"})
 	one, three := optimizertest.NewSession(t, New(), space, 1), optimizertest.NewSession(t, New(), space, 1)
@@ -60,7 +60,7 @@ func TestInfeasiblePointsAreSkippedOnce(t *testing.T) {
 	}
 }
 
-// A lost state loses no more than the places of points that were left out.
+// Losing the state only revisits points that were excluded.
 func TestLostState(t *testing.T) {
 	space := optimizertest.Cube(t, 2, 0, 1)
 	s, lost := optimizertest.NewSession(t, New(), space, 1), optimizertest.NewSession(t, New(), space, 1)

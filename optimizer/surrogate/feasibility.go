@@ -13,44 +13,43 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
 )
 
-// Failures says how failed and infeasible evaluations count.
+// Failures decides how failed and infeasible evaluations count.
 type Failures string
 
 // The ways of handling failures.
 const (
 	// FailuresWorst gives them the worst value of the completed evaluations.
 	FailuresWorst Failures = "worst"
-	// FailuresModel keeps them out of the objective's model, and models instead
+	// FailuresModel excludes them from the objective's model, and models separately
 	// where evaluations complete.
 	FailuresModel Failures = "model"
-	// FailuresIgnore leaves them out.
+	// FailuresIgnore excludes them.
 	FailuresIgnore Failures = "ignore"
 )
 
-// maxLabels is the number of evaluations that a model of one kind of failure is
-// fitted to at most.
+// maxLabels is the largest number of evaluations to which the model of one kind of
+// failure is fitted.
 const maxLabels = 400
 
-// The priors of the noise of whether an evaluation completes. A region that is
-// infeasible has no noise, but its border may be rough; a program that failed may
-// as well have failed by chance.
+// The priors of the label noise. An infeasible region has no noise, but its border may
+// be rough; a failure of a program may just as well be random.
 var labelNoise = map[optimizer.Outcome]gp.LogNormal{
 	optimizer.OutcomeInfeasible: {Mu: -5, Sigma: 1},
 	optimizer.OutcomeFailed:     {Mu: -1, Sigma: 2},
 }
 
-// minReach is the least lengthscale of labels: the step at a border, where
-// completed and failed evaluations lie close, would shorten it until an
-// observation said nothing of its neighbourhood. The step counts as noise instead.
+// minReach is the smallest lengthscale of labels. The step at a border, where completed
+// and failed evaluations lie close together, would shorten it until an observation said
+// nothing about its neighbourhood. The step counts as noise instead.
 const minReach = 0.2
 
-// Feasibility is the model of where evaluations complete: for each kind of
-// failure that there was, a Gaussian process over the labels "completed" and
-// "failed so", standardised, whose value beyond a threshold is a completed
-// evaluation. Far from all observations it gives about the share that completed.
-// Kinds are modelled apart (an infeasible point says nothing of crashes) and
-// taken for independent: the probability is the product, as in Gelbart, Snoek and
-// Adams (2014). It is immutable and safe for concurrent use.
+// Feasibility models where evaluations complete. For each kind of failure that occurred
+// it has a Gaussian process over standardised labels, "completed" and "failed in this
+// way"; a value beyond a threshold means a completed evaluation. Far from all
+// observations it predicts about the share that completed. Kinds are modelled
+// separately (an infeasible point says nothing about crashes) and assumed independent:
+// the probability is their product, as in Gelbart, Snoek and Adams (2014). It is
+// immutable and safe for concurrent use.
 type Feasibility struct{ kinds []boundary }
 
 // boundary is the model of one kind of failure.
@@ -60,10 +59,9 @@ type boundary struct {
 	threshold float64
 }
 
-// FitFeasibility returns the model, nil where nothing has failed or nothing has
-// completed. warm are the hyperparameters of earlier fits, by kind. When ctx ends
-// it returns what was fitted by then. The error wraps
-// linalg.ErrNotPositiveDefinite.
+// FitFeasibility returns the model, or nil if nothing has failed or nothing has
+// completed. warm holds the hyperparameters of earlier fits, by kind. If ctx ends, it
+// returns what was fitted so far. The error wraps linalg.ErrNotPositiveDefinite.
 func FitFeasibility(ctx context.Context, p *optimizer.Problem, encoding *optimizer.Encoding, warm map[optimizer.Outcome]gp.Hyperparameters, rng *rand.Rand) (*Feasibility, error) {
 	f := &Feasibility{}
 	for _, kind := range []optimizer.Outcome{optimizer.OutcomeInfeasible, optimizer.OutcomeFailed} {
@@ -94,8 +92,8 @@ func FitFeasibility(ctx context.Context, p *optimizer.Problem, encoding *optimiz
 	return f, nil
 }
 
-// labelled returns the points that completed, with the label 1, and those that
-// ended in one kind of failure, with −1; nil where one of them is missing.
+// labelled returns the completed points, with the label 1, and those that ended in one
+// kind of failure, with −1; nil if either is missing.
 func labelled(p *optimizer.Problem, encoding *optimizer.Encoding, kind optimizer.Outcome) (*mat.Dense, []float64) {
 	var of []int
 	var all []float64 // labels
@@ -125,8 +123,8 @@ func labelled(p *optimizer.Problem, encoding *optimizer.Encoding, kind optimizer
 	return x, labels
 }
 
-// evenly returns at most limit of the places 0…n−1: the latest half of limit, and
-// an even share of those before.
+// evenly returns at most limit of the indices 0…n−1: the latest for one half of limit,
+// and an even share of the earlier ones.
 func evenly(n, limit int) []int {
 	var chosen []int
 	latest := limit
@@ -143,7 +141,7 @@ func evenly(n, limit int) []int {
 	return chosen
 }
 
-// Hyperparameters returns the fitted ones, by kind of failure.
+// Hyperparameters returns the fitted hyperparameters, by kind of failure.
 func (f *Feasibility) Hyperparameters() map[optimizer.Outcome]gp.Hyperparameters {
 	h := make(map[optimizer.Outcome]gp.Hyperparameters, len(f.kinds))
 	for _, b := range f.kinds {
@@ -166,8 +164,8 @@ func (f *Feasibility) LogProbability(x mat.Matrix) []float64 {
 	return sum
 }
 
-// Gradient returns LogProbability at the rows of x, and its derivatives with
-// respect to their coordinates, 0 in columns that are rounded.
+// Gradient returns LogProbability at the rows of x and its derivatives with respect to
+// their coordinates, which are 0 in rounded columns.
 func (f *Feasibility) Gradient(x mat.Matrix) (value []float64, gradient *mat.Dense) {
 	n, d := x.Dims()
 	value, gradient = make([]float64, n), mat.NewDense(n, d, nil)

@@ -37,7 +37,7 @@ func fitFeasibility(t *testing.T, p *optimizer.Problem) *Feasibility {
 	return f
 }
 
-// A region that cannot be evaluated is learnt, whatever the failures are called.
+// A region that cannot be evaluated is learnt, for any kind of failure.
 func TestFeasibilityLearnsARegion(t *testing.T) {
 	for _, kind := range []optimizer.Outcome{optimizer.OutcomeInfeasible, optimizer.OutcomeFailed} {
 		f := fitFeasibility(t, ended(t, 60, func(x, _ float64, _ *rand.Rand) optimizer.Outcome {
@@ -53,8 +53,8 @@ func TestFeasibilityLearnsARegion(t *testing.T) {
 	}
 }
 
-// Failures by chance say nothing of places: the probability is everywhere about
-// the share of evaluations that completed.
+// Random failures carry no information about places: the probability is everywhere
+// about the share of evaluations that completed.
 func TestFeasibilityOfChance(t *testing.T) {
 	f := fitFeasibility(t, ended(t, 100, func(_, _ float64, rng *rand.Rand) optimizer.Outcome {
 		if rng.Float64() < 1./3 {
@@ -109,7 +109,7 @@ func TestFeasibilityGradient(t *testing.T) {
 	}
 }
 
-// There is no model where there is nothing to tell apart.
+// There is no model if all evaluations ended in the same way.
 func TestNoFeasibility(t *testing.T) {
 	for name, outcome := range map[string]optimizer.Outcome{
 		"all completed": optimizer.OutcomeCompleted, "all failed": optimizer.OutcomeFailed, "all infeasible": optimizer.OutcomeInfeasible,

@@ -9,14 +9,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/warp"
 )
 
-// noisePrior is twice as wide, in log space, as gp.DefaultConfig's, and its mode is
-// e⁻⁸ instead of e⁻⁵: objectives here range from exact functions to validation
-// errors of a few samples. A model that must believe in noise measures the same
-// place again and again.
+// noisePrior is twice as wide, in log space, as gp.DefaultConfig's, and its mode is e⁻⁸
+// instead of e⁻⁵: objectives range from exact functions to validation errors of a few
+// samples. A model that is forced to believe in noise measures the same place again and
+// again.
 var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 
-// kernel returns the covariance function over the columns, and how its
-// hyperparameters are fitted.
+// kernel returns the covariance function over the columns and how to fit its
+// hyperparameters.
 func (o Options) kernel(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior = noisePrior
@@ -55,12 +55,12 @@ func (o Options) kernel(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 }
 
 var (
-	// constantVariance is that of the process's mean: the outcomes of a search
-	// crowd near the best, so that their average says little of the rest.
+	// constantVariance is the variance of the process's mean: a search's outcomes crowd
+	// near the best, so their average says little about the rest.
 	constantVariance = gp.Param{Prior: gp.Flat{}, Start: math.Log(4), Fixed: true, Min: -20, Max: 20}
 	linearVariance   = gp.Param{Prior: gp.Gamma{Shape: 1, Rate: 1}, Start: -2, Min: math.Log(1e-6), Max: math.Log(1e3)}
-	// warpShape has a prior that is normal in log space: LogNormal's density is
-	// that of the shape itself, whose mode lies Sigma² lower.
+	// warpShape has a prior that is normal in log space. LogNormal's density is that of
+	// the shape itself, whose mode lies lower by Sigma².
 	warpShape = gp.Param{
 		Prior: gp.LogNormal{Mu: warp.LogShapeMean + warp.LogShapeSD*warp.LogShapeSD, Sigma: warp.LogShapeSD},
 		Min:   math.Log(warp.MinShape), Max: math.Log(warp.MaxShape),

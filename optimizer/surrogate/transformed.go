@@ -2,12 +2,12 @@ package surrogate
 
 import "github.com/fantasia-hpo/fantasia/optimizer/transform"
 
-// Transform returns what maps outcomes, lower being better, to Y; the zero
-// Transform, which is none, where nothing has completed.
+// Transform returns the transform from outcomes, lower being better, to Y. It is the
+// zero Transform, which changes nothing, if nothing has completed.
 func (d *Data) Transform() transform.Transform { return d.transform }
 
-// Through returns the observations as another transform shows them, and leaves
-// Fit no choice between that and none. No outlier is drawn in.
+// Through returns the observations under another transform, which Fit must then use. It
+// does not clip outliers.
 func (d *Data) Through(t transform.Transform) *Data {
 	other := *d
 	other.plain = nil

@@ -24,10 +24,10 @@ func knownAlgorithms() map[string]file.AlgorithmCheck {
 		"gp": func(settings map[string]any) error {
 			var errs []error
 			if n, ok := settings["draws"].(int64); ok && n < 1 {
-				errs = append(errs, &file.SettingError{Name: "draws", Message: fmt.Sprintf("%d is not accepted: at least 1", n)})
+				errs = append(errs, &file.SettingError{Name: "draws", Message: fmt.Sprintf("%d is not accepted; want at least 1", n)})
 			}
 			if f, ok := settings["fantasies"].(string); ok && f != "believer" {
-				errs = append(errs, &file.SettingError{Name: "fantasies", Message: fmt.Sprintf("%q is not accepted: believer, draws, none", f)})
+				errs = append(errs, &file.SettingError{Name: "fantasies", Message: fmt.Sprintf("%q is not accepted; want believer, draws, none", f)})
 			}
 			if _, ok := settings["fantasis"]; ok {
 				errs = append(errs, &file.SettingError{Name: "fantasis", Known: []string{"draws", "fantasies"}})
@@ -133,7 +133,7 @@ func TestDefaults(t *testing.T) {
 		Spec: study.Spec{
 			Objective:   study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
 			Parameters:  []study.Parameter{{Name: "x", Type: study.Float, Min: &zero, Max: &one, Scale: study.Linear}},
-			Algorithm:   study.Algorithm{Name: "hebo"},
+			Algorithm:   study.Algorithm{Name: "hebo", Wait: new(study.DefaultWait), FallbackAfter: new(study.DefaultFallbackAfter)},
 			Budget:      study.Budget{MaxTrials: 10},
 			Parallelism: 1,
 			Pool:        "default",

@@ -88,6 +88,8 @@ func constrain(defs jsonschema.Definitions) {
 	bound(property("Spec", "parallelism"), 1, maxParallelism).Default = study.DefaultParallelism
 	property("Algorithm", "name").Default = DefaultAlgorithm
 	property("Algorithm", "seed").Minimum = "0"
+	property("Algorithm", "wait").Default = study.DefaultWait.String()
+	property("Algorithm", "fallbackAfter").Default = study.DefaultFallbackAfter.String()
 	bound(property("Budget", "maxTrials"), 1, maxTrials)
 	bound(property("Budget", "maxFailedTrials"), 0, maxTrials)
 	property("Trial", "command").MinItems = count(1)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
@@ -21,6 +22,7 @@ const (
 	maxParallelism = 100_000
 	maxRetries     = 1000
 	maxTrials      = 1_000_000
+	maxWait        = study.Duration(time.Hour) // of Algorithm.Wait and FallbackAfter
 )
 
 // complete fills the defaults in and reports all that is wrong with the study.
@@ -73,7 +75,7 @@ func isLabel(text string) bool {
 // checkRange reports a number outside of what is accepted.
 func checkRange(r *check.Report, path string, value, low, high int) {
 	if value < low || value > high {
-		r.Add(path, "%d is not accepted: a whole number from %d to %d", value, low, high)
+		r.Add(path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
 	}
 }
 
@@ -97,7 +99,7 @@ func completeObjective(o *study.Objective, r *check.Report) {
 	case "":
 		o.Take = study.DefaultTake
 	default:
-		r.Add(path+".take", "%q is not accepted: last or best", o.Take)
+		r.Add(path+".take", "%q is not accepted; want last or best", o.Take)
 	}
 	if o.Goal != nil && (math.IsNaN(*o.Goal) || math.IsInf(*o.Goal, 0)) {
 		r.Add(path+".goal", "%v is not finite: write a finite number", *o.Goal)
@@ -109,6 +111,8 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 	if a.Name == "" {
 		a.Name = o.algorithm
 	}
+	waits(r, path+".wait", &a.Wait, study.DefaultWait)
+	waits(r, path+".fallbackAfter", &a.FallbackAfter, study.DefaultFallbackAfter)
 	if o.algorithms == nil {
 		return
 	}
@@ -128,6 +132,16 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 		} else {
 			r.Add(path+".settings", "%s", err)
 		}
+	}
+}
+
+// waits fills the default of a wait in, and checks it.
+func waits(r *check.Report, path string, d **study.Duration, normal study.Duration) {
+	if *d == nil {
+		*d = &normal
+	}
+	if **d < 0 || **d > maxWait {
+		r.Add(path, "%s is not accepted: a duration from 0s to %s", **d, maxWait)
 	}
 }
 

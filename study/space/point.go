@@ -27,7 +27,7 @@ func (s *Space) Check(p study.Point) error {
 			return fmt.Errorf("%w: parameter %s has the value %s, but is not active here: %s",
 				ErrNotInSpace, param.Name, study.Quote(value), s.activeWhere(i))
 		case active && !param.Has(value):
-			return fmt.Errorf("%w: parameter %s: %s (%T) is not accepted: %s",
+			return fmt.Errorf("%w: parameter %s: %s (%T) is not accepted; want %s",
 				ErrNotInSpace, param.Name, study.Quote(value), value, param.Accepts())
 		}
 	}

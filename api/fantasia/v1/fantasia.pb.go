@@ -376,7 +376,7 @@ type Study struct {
 	StudyFile string `protobuf:"bytes,5,opt,name=study_file,json=studyFile,proto3" json:"study_file,omitempty"`
 	// What the study optimises.
 	Objective *Objective `protobuf:"bytes,6,opt,name=objective,proto3" json:"objective,omitempty"`
-	// The budget of ended trials.
+	// How many trials to evaluate; cancelled trials do not count.
 	MaxTrials int32 `protobuf:"varint,7,opt,name=max_trials,json=maxTrials,proto3" json:"max_trials,omitempty"`
 	// How many trials may run at once.
 	Parallelism int32 `protobuf:"varint,8,opt,name=parallelism,proto3" json:"parallelism,omitempty"`

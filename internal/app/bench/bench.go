@@ -109,7 +109,8 @@ type Result struct {
 	// Idle is the share of the workers' time until End without an evaluation.
 	Idle float64 `json:"idle"`
 	// Recommended is the loss at the point recommended after the first
-	// Spec.Trials observations; nil where none was asked for.
+	// Spec.Trials observations; nil if the objective is free of noise, or the
+	// optimiser recommends nothing.
 	Recommended *float64 `json:"recommended,omitempty"`
 }
 

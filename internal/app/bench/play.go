@@ -18,14 +18,10 @@ var ErrBroken = errors.New("the first three evaluations all failed")
 // brokenAfter is how many failures at the beginning are taken for ErrBroken.
 const brokenAfter = 3
 
-// Recommend finds the evaluated point of an algorithm's study whose posterior mean
-// is best, nil where nothing has completed.
-type Recommend func(context.Context, study.Algorithm, *optimizer.Problem) (*optimizer.Recommendation, error)
-
-// Play plays a run of an optimiser, which the spec names, on an objective. A nil
-// recommend recommends nothing. An evaluation that fails is an observation; the
-// error is of what ends a run: the context, the optimiser, or ErrBroken.
-func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Objective, recommend Recommend) (_ *Run, err error) {
+// Play plays a run of an optimiser, which the spec names, on an objective. An
+// evaluation that fails is an observation; the error is of what ends a run: the
+// context, the optimiser, or ErrBroken.
+func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Objective) (_ *Run, err error) {
 	var law Law
 	if spec.Durations != Measured {
 		if law, err = ParseLaw(spec.Law); err != nil {
@@ -50,8 +46,8 @@ func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Obje
 		return nil, err
 	}
 	run := &Run{Spec: spec, Result: p.result(done), Suggest: p.took}
-	if recommend != nil {
-		if run.Result.Recommended, err = p.recommend(ctx, recommend); err != nil {
+	if objective.Noisy {
+		if run.Result.Recommended, err = p.recommend(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -165,12 +161,13 @@ func (p *player) result(s *schedule) Result {
 }
 
 // recommend returns the loss at the point that is recommended after the first
-// observations, nil where nothing has completed.
-func (p *player) recommend(ctx context.Context, recommend Recommend) (*float64, error) {
+// observations, nil if none is.
+func (p *player) recommend(ctx context.Context) (*float64, error) {
 	problem := p.problem()
 	problem.Observations = problem.Observations[:min(p.spec.Trials, len(problem.Observations))]
 	problem.Pending = nil
-	r, err := recommend(ctx, study.Algorithm{Name: p.spec.Optimizer, Settings: p.spec.Settings}, problem)
+	// The last state may know of observations after those.
+	r, err := optimizer.Recommend(ctx, p.optimizer, problem, nil)
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point: %w", err)
 	}

@@ -99,8 +99,8 @@ func TestStreamProgram(t *testing.T) {
 			if seen[optimizer.OutcomeCompleted] < 7 || seen[optimizer.OutcomeFailed] < 2 {
 				t.Errorf("%s: %v", &run.Spec, seen)
 			}
-			if run.Result.Recommended == nil || *run.Result.Recommended != newTrace(&run.Result, o).after(p.Trials) {
-				t.Errorf("%s: recommended %v, want the best", &run.Spec, run.Result.Recommended)
+			if run.Result.Recommended != nil {
+				t.Errorf("%s: recommended %v without a model", &run.Spec, *run.Result.Recommended)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func TestMeasuredDurations(t *testing.T) {
 	}
 	run, err := Play(t.Context(), Spec{
 		Optimizer: "random", Objective: o.Name, Mode: Sequential, Law: string(Measured), Durations: Measured, Workers: 1, Trials: 4,
-	}, random, o, nil)
+	}, random, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestBrokenProgram(t *testing.T) {
 	}
 	_, err = Play(t.Context(), Spec{
 		Optimizer: "random", Objective: o.Name, Mode: Sequential, Law: "constant", Durations: Drawn, Workers: 1, Trials: 9,
-	}, random, o, nil)
+	}, random, o)
 	if !errors.Is(err, ErrBroken) {
 		t.Errorf("%v, want ErrBroken", err)
 	}

@@ -95,9 +95,6 @@ type Runner struct {
 	Jobs int
 	// NewOptimizer makes an optimiser for a run.
 	NewOptimizer func(name string, settings map[string]any) (optimizer.Optimizer, error)
-	// Recommend finds the recommended point of objectives that are noisy; nil
-	// recommends none.
-	Recommend Recommend
 	// Progress hears of each run that has ended; nil hears nothing. It is called
 	// by one goroutine at a time.
 	Progress func(Progress)
@@ -150,11 +147,7 @@ func (r *Runner) play(ctx context.Context, spec Spec, g *Group) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	recommend := r.Recommend
-	if !g.Objective.Noisy {
-		recommend = nil
-	}
-	run, err := Play(ctx, spec, o, g.Objective, recommend)
+	run, err := Play(ctx, spec, o, g.Objective)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", &spec, err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/testfunc"
-	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -61,7 +60,7 @@ func play(t testing.TB, p *Plan, path string, jobs int) ([]*Group, Progress) {
 	}()
 	var last Progress
 	r := &Runner{
-		Plan: p, Store: store, Jobs: jobs, NewOptimizer: registry.New, Recommend: bestObserved,
+		Plan: p, Store: store, Jobs: jobs, NewOptimizer: registry.New,
 		Progress: func(now Progress) { last = now },
 	}
 	groups, err := r.Play(t.Context())
@@ -69,17 +68,6 @@ func play(t testing.TB, p *Plan, path string, jobs int) ([]*Group, Progress) {
 		t.Fatal(err)
 	}
 	return groups, last
-}
-
-// bestObserved recommends the trial with the least value.
-func bestObserved(_ context.Context, _ study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, error) {
-	var best *optimizer.Recommendation
-	for _, o := range p.Observations {
-		if o.Outcome == optimizer.OutcomeCompleted && (best == nil || o.Values.First() < best.Mean) {
-			best = &optimizer.Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.Point}
-		}
-	}
-	return best, nil
 }
 
 // results are the lines of all runs without measured seconds, by key.
@@ -127,7 +115,8 @@ func TestSameResultsWhateverTheJobs(t *testing.T) {
 }
 
 func TestRunsObeyTheirSpec(t *testing.T) {
-	p := small(t)
+	// noise=no recommends the best value, without a fit.
+	p := small(t, registry.Default+"{candidates=50,noise=no}")
 	groups, _ := play(t, p, filepath.Join(t.TempDir(), "runs.jsonl"), 2)
 	for _, g := range groups {
 		synchronous := g.Runs[Synchronous]
@@ -153,8 +142,13 @@ func TestRunsObeyTheirSpec(t *testing.T) {
 					t.Errorf("%s: trial %d has the loss %v, want %v", &run.Spec, e.Trial, e.Loss, want)
 				}
 			}
-			if noisy := g.Objective.Noise > 0; noisy != (r.Recommended != nil) {
-				t.Errorf("%s: recommended %v", &run.Spec, r.Recommended)
+			switch best := newTrace(r, g.Objective).after(p.Trials); {
+			case g.Objective.Noise == 0 || g.Variant.Optimizer != registry.Default:
+				if r.Recommended != nil {
+					t.Errorf("%s: recommended %v, want nothing", &run.Spec, *r.Recommended)
+				}
+			case r.Recommended == nil || *r.Recommended != best:
+				t.Errorf("%s: recommended %v, want %v", &run.Spec, r.Recommended, best)
 			}
 		}
 		if end := g.Runs[Asynchronous].Result.End; end < synchronous.Result.End {
@@ -336,15 +330,15 @@ func TestVariants(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                 "names no optimiser",
-		"nobody":           `algorithm "nobody" is unknown: want one of`,
+		"nobody":           `unknown algorithm "nobody": want one of`,
 		"a=b=random":       "more than one name",
 		"random{":          "no closing brace",
 		"random{x}":        "want key=value",
-		"random{x=1}":      "there are no settings",
+		"random{x=1}":      "this algorithm has no settings",
 		"random,random":    "is there twice",
 		"random,,sobol":    "names no optimiser",
 		"=random":          "names no optimiser",
-		"random{x=1,y=2}":  "there are no settings",
+		"random{x=1,y=2}":  "this algorithm has no settings",
 		"sobol,random{x=}": "want key=value",
 	} {
 		if _, err := ParseVariants([]string{text}); err == nil || !strings.Contains(err.Error(), want) {

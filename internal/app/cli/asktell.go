@@ -11,10 +11,10 @@ import (
 func newAskTellCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ask-tell STUDY.yaml",
-		Short: "Run an optimiser alone, over JSON lines on standard input and output",
-		Long: `Ask-tell is the optimiser of a study by itself, for benchmarks and for embedding:
-no server, no workers, and the study's budget and program are not used. Each line
-on standard input is a request, and each gets one line on standard output:
+		Short: "Run only an optimiser, driven by JSON lines on standard input",
+		Long: `Runs only the optimiser of a study, for benchmarks and for embedding. There is no
+server and no worker, and the study's budget and program are not used. Each line
+on standard input is a request, which gets one line on standard output:
 
   {"ask": 3}
     → {"suggestions": [{"trial": 1, "parameters": {…}, "why": {…}}, …]}
@@ -23,9 +23,10 @@ on standard input is a request, and each gets one line on standard output:
     → {"told": 4}
   {"recommend": true}
     → {"recommended": {"trial": 1, "parameters": {…}, "mean": …, "sd": …}}
+    → {"recommended": null}, if nothing has completed or the algorithm has no model
 
-What is asked and not told is pending, and is taken into account. A line that is
-no valid request gets {"error": "…"} and changes nothing.`,
+Trials that were asked for and not told are pending, and the optimiser takes them
+into account. An invalid request gets {"error": "…"} and changes nothing.`,
 		Example: `  echo '{"ask": 2}' | fantasia ask-tell digits.yaml`,
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,44 +16,44 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
-	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 )
 
-const benchLong = `Bench compares optimisers, or settings of one, in virtual time: workers evaluate,
-but the durations of their evaluations are drawn from a law instead of waited for,
-so that hours of a cluster take seconds. It runs on functions with known minima,
-or on the program of a study of yours.
+const benchLong = `Compares optimisers, or settings of an optimiser, in virtual time. The durations of
+evaluations are drawn from a distribution instead of waited for, so hours on a
+cluster take seconds. Runs use test functions with known minima, or your study's
+program.
 
 Modes: sequential has one worker; sync asks for a batch of as many points as there
 are workers and waits for the slowest; async asks for one point whenever a worker
-is free. Where both are run, async goes on until the end of sync, and its speed-up
-is how much earlier it reaches the regret that sync has at the checkpoint, 0 where
-it does not. Every optimiser and every mode meets the same durations.
+is free. If both sync and async run, async continues until sync ends. Its speed-up
+is how much earlier it reaches the regret that sync has at the checkpoint, or 0 if
+it does not reach it. All optimisers and modes get the same durations.
 
-Laws, all of mean 1: constant, uniform (from 0 to 2), half-normal, exponential,
-lognormal (σ=1; lognormal:0.5 for another) and pareto (shape 2.5; pareto:1.5 for
-another).
+Distributions (--law), all with mean 1: constant, uniform (from 0 to 2),
+half-normal, exponential, lognormal (σ=1; lognormal:0.5 for another) and pareto
+(shape 2.5; pareto:1.5 for another).
 
-Each run is kept in runs.jsonl below --out as it ends, so that the same command
-goes on where it was interrupted, and further optimisers or seeds only add their
-own runs. Tables and plots are written beside it. Runs of another version or revision
-of Fantasia are not used; after a change that has none, --new plays all runs anew.`
+Each run is saved to runs.jsonl in --out when it ends. The same command therefore
+continues where it was interrupted, and further optimisers or seeds only add their
+own runs. Tables and plots are written beside it. Runs of another version or
+revision of Fantasia are not used; in a build without a version, use --new after
+a change.`
 
 const benchExample = `  fantasia bench --suite standard --workers 8 --law lognormal --seeds 0-4
   fantasia bench --optimizer 'sobol,random' --function branin,hartmann6 --modes sequential
   fantasia bench --study study.yaml --modes async --seeds 0-9 -o json`
 
-// What bench leaves in its directory, beside the plots.
+// The files that bench writes into its directory, besides the plots.
 const (
 	benchRuns   = "runs.jsonl"
 	benchReport = "report.md"
 )
 
-// unversioned is the version of a program that was built without one.
+// unversioned is the version of a program that was built without a version.
 const unversioned = "dev"
 
-// benchFlags are those of bench.
+// benchFlags are the flags of bench.
 type benchFlags struct {
 	optimizers, settings []string
 	functions, suites    []string
@@ -74,7 +74,7 @@ func newBenchCommand(a *app) *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
 		Use:     "bench",
-		Short:   "Compare optimisers in virtual time, on test functions or on your program",
+		Short:   "Compare optimisers in virtual time",
 		Long:    benchLong,
 		Example: benchExample,
 		Args:    arguments,
@@ -87,33 +87,33 @@ func newBenchCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringArrayVar(&f.optimizers, "optimizer", nil, "optimisers, as in gp,random or 'gp,small=gp{key=value}' (default "+registry.Default+",random; with --study the study's)")
-	flags.StringArrayVar(&f.settings, "set", nil, "a setting `key=value` of all the optimisers that have it")
+	flags.StringArrayVar(&f.optimizers, "optimizer", nil, "optimisers to compare, such as gp,random or 'gp,small=gp{key=value}' (default "+registry.Default+",random; with --study the study's)")
+	flags.StringArrayVar(&f.settings, "set", nil, "a setting `key=value` for every optimiser that has it")
 	flags.StringSliceVar(&f.functions, "function", nil, "test functions to minimise (default branin,hartmann6)")
 	flags.StringSliceVar(&f.suites, "suite", nil, "suites of test functions")
 	flags.Float64Var(&f.noise, "noise", 0, "standard deviation of normal noise on the functions' values")
-	flags.Float64Var(&f.failing, "failing", 0, "probability that an evaluation of the functions fails by chance")
-	flags.StringVar(&f.study, "study", "", "study `FILE` whose program to evaluate; one in stream mode starts once a run")
+	flags.Float64Var(&f.failing, "failing", 0, "probability that an evaluation of a test function fails")
+	flags.StringVar(&f.study, "study", "", "study `FILE` whose program to evaluate; in stream mode it starts once a run")
 	flags.StringVar(&f.modes, "modes", "sync,async", "modes: sequential, sync, async")
-	flags.StringVar(&f.laws, "law", "lognormal", "laws of durations: "+strings.Join(bench.LawNames(), ", "))
-	flags.StringVar(&f.durations, "durations", string(bench.Drawn), "durations: drawn from the law; by-point, longer for larger values of the first parameter; or, with --study, measured")
-	flags.StringVar(&f.charge, "charge", "0", "what an answer of the optimiser costs: a number of mean evaluations, or measured")
-	flags.DurationVar(&f.evaluation, "evaluation", time.Minute, "how long the mean evaluation is taken to last, for --charge measured")
-	flags.IntVar(&f.workers, "workers", 8, "workers of sync and async")
-	flags.IntVar(&f.trials, "trials", 64, "evaluations of each run")
-	flags.IntVar(&f.halfway, "checkpoint", 0, "evaluations of sync whose regret async is to reach (default: half of the trials)")
-	flags.StringVar(&f.seeds, "seeds", "0-4", "seeds, as in 0-4 or 1,2,7")
-	flags.IntVar(&f.jobs, "jobs", 0, "how many runs to play at once; 1 where seconds matter (default: the number of cores, or 1 where something is measured)")
-	flags.StringVar(&f.out, "out", filepath.Join(".fantasia", "bench"), "directory for runs, tables and plots")
-	flags.BoolVar(&f.fresh, "new", false, "play all runs anew; the old ones are kept under another name")
+	flags.StringVar(&f.laws, "law", "lognormal", "distributions of durations: "+strings.Join(bench.LawNames(), ", "))
+	flags.StringVar(&f.durations, "durations", string(bench.Drawn), "where durations come from: drawn (from the law), by-point (longer for larger values of the first parameter) or measured (with --study)")
+	flags.StringVar(&f.charge, "charge", "0", "time that a suggestion takes: a number of mean evaluations, or measured")
+	flags.DurationVar(&f.evaluation, "evaluation", time.Minute, "mean duration of an evaluation, for --charge measured")
+	flags.IntVar(&f.workers, "workers", 8, "number of workers of sync and async")
+	flags.IntVar(&f.trials, "trials", 64, "number of evaluations of each run")
+	flags.IntVar(&f.halfway, "checkpoint", 0, "number of evaluations of sync whose regret async must reach (default: half of the trials)")
+	flags.StringVar(&f.seeds, "seeds", "0-4", "seeds, such as 0-4 or 1,2,7")
+	flags.IntVar(&f.jobs, "jobs", 0, "number of runs at once (default: the number of cores, or 1 if something is measured)")
+	flags.StringVar(&f.out, "out", filepath.Join(".fantasia", "bench"), "directory of runs, tables and plots")
+	flags.BoolVar(&f.fresh, "new", false, "start over; old runs are kept under another name")
 	addOutput(c, &f.output)
 	return c
 }
 
-// bench plays a plan's runs and shows what came of them.
+// bench plays a plan's runs and shows the result.
 func (a *app) bench(ctx context.Context, plan *bench.Plan, f benchFlags) (err error) {
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
-		return fmt.Errorf("make the directory for runs: %w", err)
+		return fmt.Errorf("create the directory of runs: %w", err)
 	}
 	path := filepath.Join(f.out, benchRuns)
 	if f.fresh {
@@ -127,11 +127,11 @@ func (a *app) bench(ctx context.Context, plan *bench.Plan, f benchFlags) (err er
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if store.Unreadable > 0 {
-		fmt.Fprintf(a.Stderr, "%s: %s cannot be read and will be played again\n", path, count(store.Unreadable, "run"))
+		fmt.Fprintf(a.Stderr, "%s: %s cannot be read and will be repeated\n", path, count(store.Unreadable, "run"))
 	}
 	progress := newBenchProgress(a.Stderr)
 	runner := &bench.Runner{
-		Plan: plan, Store: store, Jobs: f.jobs, NewOptimizer: registry.New, Recommend: inject.Recommend, Progress: progress.show,
+		Plan: plan, Store: store, Jobs: f.jobs, NewOptimizer: registry.New, Progress: progress.show,
 	}
 	groups, failure := runner.Play(ctx)
 	progress.close()
@@ -147,16 +147,16 @@ func (a *app) bench(ctx context.Context, plan *bench.Plan, f benchFlags) (err er
 	}
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintf(a.Stderr, "interrupted: %d of %s are kept in %s; the same command goes on\n", progress.last.Done, count(plan.Size(), "run"), path)
+		fmt.Fprintf(a.Stderr, "interrupted: %d of %s are kept in %s; run the same command to continue\n", progress.last.Done, count(plan.Size(), "run"), path)
 		return exitWith(ExitInterrupted, nil)
 	case summary.Empty():
-		return exitWith(ExitFailed, errors.New("nothing completed"))
+		return exitWith(ExitFailed, errors.New("no run completed"))
 	}
 	return nil
 }
 
-// benchVersion is the version under which runs are kept: of a build without one,
-// the revision that it was built from, where that is known.
+// benchVersion is the version under which runs are kept. A build without a version uses
+// the revision that it was built from, if known.
 func (a *app) benchVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if a.Version != unversioned || !ok {
@@ -181,14 +181,14 @@ func (a *app) setRunsAside(path string) error {
 			continue
 		}
 		if err := os.Rename(path, old); err != nil {
-			return fmt.Errorf("set the old runs aside: %w", err)
+			return fmt.Errorf("rename the old runs: %w", err)
 		}
 		fmt.Fprintf(a.Stderr, "the old runs are kept in %s\n", old)
 		return nil
 	}
 }
 
-// showBench writes tables and plots into the directory, and the result to stdout.
+// showBench writes tables and plots into the directory and the result to stdout.
 func (a *app) showBench(plan *bench.Plan, groups []*bench.Group, s *bench.Summary, f benchFlags) error {
 	plots, err := bench.WritePlots(f.out, plan, groups)
 	if err != nil {
@@ -218,7 +218,7 @@ func (a *app) showBench(plan *bench.Plan, groups []*bench.Group, s *bench.Summar
 	})
 }
 
-// upper are the heads of a table as the command line has them.
+// upper returns the headings of a table in upper case.
 func upper(heads []string) []string {
 	capitals := make([]string, len(heads))
 	for i, h := range heads {
@@ -227,7 +227,7 @@ func upper(heads []string) []string {
 	return capitals
 }
 
-// benchProgress tells how far a benchmark is.
+// benchProgress shows the progress of a benchmark.
 type benchProgress struct {
 	w     io.Writer
 	live  bool
@@ -236,7 +236,7 @@ type benchProgress struct {
 	last  bench.Progress
 }
 
-// benchProgressEvery is how often progress is told where no terminal shows it live.
+// benchProgressEvery is the time between progress lines if no terminal shows it live.
 const benchProgressEvery = 10 * time.Second
 
 func newBenchProgress(w io.Writer) *benchProgress {

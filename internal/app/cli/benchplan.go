@@ -21,14 +21,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// The bounds on a benchmark.
+// The limits of a benchmark.
 const (
 	maxBenchWorkers = 1000
 	maxBenchTrials  = 100_000
 	maxBenchSeeds   = 10_000
 )
 
-// plan makes a plan of the flags. The error names the flag that is wrong.
+// plan makes a plan from the flags. The error names the wrong flag.
 func (f *benchFlags) plan(cmd *cobra.Command, a *app) (*bench.Plan, error) {
 	if err := f.numbers(); err != nil {
 		return nil, err
@@ -60,13 +60,13 @@ func (f *benchFlags) plan(cmd *cobra.Command, a *app) (*bench.Plan, error) {
 	if f.jobs == 0 {
 		f.jobs = runtime.GOMAXPROCS(0)
 		if p.Durations == bench.Measured || p.Charge.Measured {
-			f.jobs = 1 // runs beside it would be measured too
+			f.jobs = 1 // parallel runs would distort the measurement
 		}
 	}
 	return p, nil
 }
 
-// numbers checks the flags that are numbers.
+// numbers checks the numeric flags.
 func (f *benchFlags) numbers() error {
 	for _, n := range []struct {
 		flag            string
@@ -87,7 +87,7 @@ func (f *benchFlags) numbers() error {
 	return nil
 }
 
-// checkpoint is half of the trials unless somebody says otherwise.
+// checkpoint returns --checkpoint; the default is half of the trials.
 func (f *benchFlags) checkpoint() int {
 	if f.halfway > 0 {
 		return f.halfway
@@ -95,7 +95,7 @@ func (f *benchFlags) checkpoint() int {
 	return max(1, f.trials/2)
 }
 
-// time fills in what the clock needs.
+// time sets what the virtual clock needs.
 func (f *benchFlags) time(p *bench.Plan) (err error) {
 	if p.Durations, err = bench.ParseDurations(f.durations); err != nil {
 		return fmt.Errorf("--durations: %w", err)
@@ -106,9 +106,9 @@ func (f *benchFlags) time(p *bench.Plan) (err error) {
 	unit := f.evaluation
 	if p.Durations == bench.Measured {
 		if f.study == "" {
-			return errors.New("--durations is measured, which needs a program: give one with --study FILE")
+			return errors.New("--durations measured needs a program: add --study FILE")
 		}
-		unit = time.Second // then the clock counts seconds
+		unit = time.Second // the clock then counts seconds
 	}
 	if p.Charge, err = bench.ParseCharge(f.charge, unit); err != nil {
 		return fmt.Errorf("--charge: %w", err)
@@ -132,11 +132,11 @@ func (f *benchFlags) time(p *bench.Plan) (err error) {
 	return nil
 }
 
-// objectives fills in what is optimised, and returns the study if it is one's.
+// objectives sets the objectives, and returns the study if --study gives one.
 func (f *benchFlags) objectives(p *bench.Plan, a *app) (*study.Study, error) {
 	if f.study != "" {
 		if len(f.functions)+len(f.suites) > 0 || f.noise > 0 || f.failing > 0 {
-			return nil, errors.New("--study evaluates a program, and takes no --function, --suite, --noise or --failing")
+			return nil, errors.New("--study cannot be combined with --function, --suite, --noise or --failing")
 		}
 		return f.program(p, a)
 	}
@@ -171,7 +171,7 @@ func (f *benchFlags) objectives(p *bench.Plan, a *app) (*study.Study, error) {
 	return nil, nil
 }
 
-// program makes the objective of a study's file.
+// program makes the objective of a study file.
 func (f *benchFlags) program(p *bench.Plan, a *app) (*study.Study, error) {
 	s, err := readStudy(f.study)
 	if err != nil {
@@ -193,8 +193,8 @@ func (f *benchFlags) program(p *bench.Plan, a *app) (*study.Study, error) {
 	return s, nil
 }
 
-// variants are those of the flags; without any, the study's optimiser with its
-// settings, or where there is no study the default and random.
+// variants returns the optimisers of the flags. The default is the study's optimiser
+// with its settings or, without a study, the default optimiser and random.
 func (f *benchFlags) variants(s *study.Study) ([]bench.Variant, error) {
 	switch {
 	case len(f.optimizers) > 0:
@@ -208,7 +208,7 @@ func (f *benchFlags) variants(s *study.Study) ([]bench.Variant, error) {
 	return []bench.Variant{{Label: of.Name, Optimizer: of.Name, Settings: settings}}, nil
 }
 
-// list are the parts of a list with commas, without those that are empty.
+// list splits a text at commas and drops empty parts.
 func list(text string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -231,12 +231,12 @@ func parseModes(text string) ([]bench.Mode, error) {
 		}
 	}
 	if len(modes) == 0 {
-		return nil, errors.New("no mode is named; want one or more of sequential, sync, async")
+		return nil, errors.New("no mode given; want one or more of sequential, sync, async")
 	}
 	return modes, nil
 }
 
-// parseSeeds reads seeds and ranges of them, as in 0-4,7.
+// parseSeeds reads seeds and ranges of seeds, such as 0-4,7.
 func parseSeeds(text string) ([]uint64, error) {
 	var seeds []uint64
 	for _, part := range list(text) {
@@ -250,7 +250,7 @@ func parseSeeds(text string) ([]uint64, error) {
 			return nil, fmt.Errorf("%q is not accepted; want seeds such as 7, or ranges such as 0-4", part)
 		}
 		if to-from >= maxBenchSeeds || uint64(len(seeds))+to-from >= maxBenchSeeds {
-			return nil, fmt.Errorf("%q are too many; want up to %d seeds", part, maxBenchSeeds)
+			return nil, fmt.Errorf("%q is too many seeds; want up to %d", part, maxBenchSeeds)
 		}
 		for seed := from; ; seed++ {
 			if !slices.Contains(seeds, seed) {
@@ -262,7 +262,7 @@ func parseSeeds(text string) ([]uint64, error) {
 		}
 	}
 	if len(seeds) == 0 {
-		return nil, errors.New("no seed is given; want seeds such as 7, or ranges such as 0-4")
+		return nil, errors.New("no seed given; want seeds such as 7, or ranges such as 0-4")
 	}
 	return seeds, nil
 }

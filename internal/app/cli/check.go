@@ -27,22 +27,22 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// checked is what `fantasia check` finds.
+// checked is the result of `fantasia check`.
 type checked struct {
 	Study      string          `json:"study"`
 	Parameters view.Parameters `json:"parameters"`
 	Command    []string        `json:"command"`
 	Workdir    string          `json:"workdir"`
-	// Try is what became of the trial; nil unless it was run.
+	// Try is the result of the trial; nil unless it was run.
 	Try *tried `json:"try,omitempty"`
 }
 
-// tried is what became of a trial that was run.
+// tried is the result of a trial that was run.
 type tried struct {
 	Outcome messaging.Outcome  `json:"outcome"`
 	Value   *float64           `json:"value"`
 	Metrics map[string]float64 `json:"metrics"`
-	// Reports is how many times the program reported while it ran.
+	// Reports counts the reports of the program while it ran.
 	Reports int64              `json:"reports"`
 	Failure *messaging.Failure `json:"failure"`
 	Logs    string             `json:"logs"`
@@ -55,10 +55,10 @@ func newCheckCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check STUDY.yaml",
 		Short: "Check a study file and show what its first trial runs",
-		Long: `Check reads a study file and shows the program and the arguments of its first
-trial, or every problem of the file with its line and column. With --try it runs
-the program once and shows the metrics that were read from it: try this before
-you spend an afternoon of machines. Nothing is stored.`,
+		Long: `Checks a study file and shows the program and the arguments of its first trial,
+or every problem of the file with its line and column. With --try it runs the
+program once and shows the metrics that it reported: do this before you start a
+long study. Nothing is stored.`,
 		Example: `  fantasia check digits.yaml
   fantasia check digits.yaml --try`,
 		Args: arguments,
@@ -70,7 +70,7 @@ you spend an afternoon of machines. Nothing is stored.`,
 			return a.check(cmd.Context(), s, try, output)
 		},
 	}
-	c.Flags().BoolVar(&try, "try", false, "run the trial and show the metrics that are read")
+	c.Flags().BoolVar(&try, "try", false, "run the first trial and show its metrics")
 	addOutput(c, &output)
 	return c
 }
@@ -105,7 +105,7 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 	return nil
 }
 
-// firstTrial is the first trial of a study, as its optimiser suggests it.
+// firstTrial returns the first trial that a study's optimiser suggests.
 func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, error) {
 	spec := &s.Spec
 	space, err := space.Of(s)
@@ -114,7 +114,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 	}
 	o, err := registry.New(spec.Algorithm.Name, spec.Algorithm.Settings)
 	if err != nil {
-		return nil, fmt.Errorf("make the optimiser: %w", err)
+		return nil, fmt.Errorf("create the optimiser: %w", err)
 	}
 	suggestions, _, err := o.Suggest(ctx, &optimizer.Problem{
 		Space: space, Direction: spec.Objective.Direction, MaxTrials: spec.Budget.MaxTrials,
@@ -138,11 +138,11 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 	}, nil
 }
 
-// try runs a trial in a folder of its own, which is kept where it did not complete.
+// try runs a trial in a directory of its own, which is kept unless the trial completed.
 func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tried, err error) {
 	dir, err := os.MkdirTemp("", "fantasia-check-")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the trial: %w", err)
+		return nil, fmt.Errorf("create a directory for the trial: %w", err)
 	}
 	evaluator, err := command.New(command.Options{
 		Dir: dir, AllowStudyCommands: true, Slots: 1, Logger: slog.New(slog.NewTextHandler(a.Stderr, nil)),
@@ -164,7 +164,7 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 	})
 	took := time.Since(start)
 	if err := evaluator.Close(ctx); err != nil {
-		return nil, fmt.Errorf("end the program: %w", err)
+		return nil, fmt.Errorf("stop the program: %w", err)
 	}
 	result := &tried{
 		Outcome: ending.Outcome, Value: view.First(ending.Values), Metrics: ending.Metrics, Reports: reports.Load(),
@@ -176,13 +176,13 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 	if ending.Outcome == messaging.OutcomeCompleted {
 		result.Logs = ""
 		if err := os.RemoveAll(dir); err != nil {
-			return nil, fmt.Errorf("remove the trial's folder: %w", err)
+			return nil, fmt.Errorf("remove the trial's directory: %w", err)
 		}
 	}
 	return result, nil
 }
 
-// text shows what was found to people.
+// text prints the result.
 func (c *checked) text(w io.Writer, s *study.Study, assignment *messaging.Assignment) error {
 	spec := &s.Spec
 	fields := []field{
@@ -198,7 +198,7 @@ func (c *checked) text(w io.Writer, s *study.Study, assignment *messaging.Assign
 		if err != nil {
 			return fmt.Errorf("write the parameters: %w", err)
 		}
-		fields = append(fields, field{"Sends", "a line a trial, with the parameters " + string(line)})
+		fields = append(fields, field{"Sends", "one line a trial, such as " + string(line)})
 	}
 	if t := c.Try; t != nil {
 		fields = append(fields, t.fields(spec.Objective.Metric)...)
@@ -206,7 +206,7 @@ func (c *checked) text(w io.Writer, s *study.Study, assignment *messaging.Assign
 	return block(w, fields)
 }
 
-// fields show what became of the trial.
+// fields describes the result of the trial.
 func (t *tried) fields(metric string) []field {
 	result := fmt.Sprintf("%s after %s", t.Outcome, human(time.Duration(t.Seconds*float64(time.Second))))
 	if t.Value != nil {
@@ -222,7 +222,7 @@ func (t *tried) fields(metric string) []field {
 	return append(fields, field{"Log", t.Logs})
 }
 
-// count is a number of things.
+// count formats a number of things.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -230,19 +230,19 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// reads says where the objective's metric comes from.
+// reads describes where the objective's metric comes from.
 func reads(spec *study.Spec) string {
 	switch m := spec.Trial.Metrics; {
 	case m != nil && m.Pattern != "":
-		return "the named groups of " + m.Pattern + " in the program's output"
+		return "named groups of " + m.Pattern + " in the program's output"
 	case m != nil && m.File != "":
 		return "the JSON object in " + filepath.Join("$FANTASIA_TRIAL_DIR", m.File)
 	default:
-		return fmt.Sprintf(`reports, as in {"fantasia": {"metrics": {%q: 0.5}}}`, spec.Objective.Metric)
+		return fmt.Sprintf(`reports such as {"fantasia": {"metrics": {%q: 0.5}}}`, spec.Objective.Metric)
 	}
 }
 
-// shell is an argv as a POSIX shell takes it, to copy and paste.
+// shell quotes an argv for a POSIX shell, to copy and paste.
 func shell(argv []string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
 	words := make([]string, len(argv))

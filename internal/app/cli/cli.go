@@ -1,6 +1,6 @@
-// Package cli is the command line of fantasia. Each command is a function
-// newXCommand in a file of its own; New puts them together, Main runs them and
-// turns errors into exit codes.
+// Package cli is the command line of fantasia. Each command is a function newXCommand
+// in a file of its own. New assembles them; Main runs them and turns errors into exit
+// codes.
 package cli
 
 import (
@@ -12,51 +12,50 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 )
 
-// Options are what the command line is run with.
+// Options are the program's arguments from its environment.
 type Options struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Version is the program's own, as in "0.1.0".
+	// Version is the version of the program, such as "0.1.0".
 	Version string
 }
 
-// Main runs the command line and returns the program's exit code; see the
-// constants Exit…. Errors go to Stderr. It ends soon after ctx does.
+// Main runs the command line and returns the program's exit code, one of the constants
+// Exit…. It writes errors to Stderr and returns soon after ctx ends.
 func Main(ctx context.Context, args []string, o Options) int {
 	a := newApp(o)
 	a.root.SetArgs(args)
 	ran, err := a.root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
-		// The command has not begun: its name, flags or arguments are wrong.
+		// The command has not started: its name, flags or arguments are wrong.
 		err = usageError(ran, err)
 	}
 	return a.exit(ctx, err)
 }
 
-// New makes the command line's root, for documentation and completion.
+// New returns the root command, for documentation and completion.
 func New(o Options) *cobra.Command { return newApp(o).root }
 
 // app is one run of the command line.
 type app struct {
 	Options
 	root *cobra.Command
-	// started says that a command has begun: its flags and arguments are right.
+	// started is set once a command has started, so its flags and arguments are valid.
 	started bool
 }
 
-const rootLong = `Fantasia tunes expensive programs over many machines without waiting for
-stragglers: it suggests parameters, runs your program with them, reads the
-metric that it reports, and learns where to look next, with any number of
-evaluations running at once.
+const rootLong = `Fantasia tunes expensive programs. It suggests parameters, runs your program with
+them, reads the metric that it reports, and learns where to look next. It runs any
+number of evaluations at once and never waits for the slowest.
 
-Every flag can also be given by a variable of the environment: --server by
-FANTASIA_SERVER, and so on. --server and the other flags of the commands for a
-server may also come before the command: fantasia --server URL study list.
+Every flag can also be set in the environment: --server as FANTASIA_SERVER, and so
+on. --server and the other flags of the server commands may also come before the
+command: fantasia --server URL study list.
 
-Exit codes: 0 all is well; 2 the command line or a study file is wrong; 3 the
-study failed, or nothing completed; 130 interrupted; 1 anything else.`
+Exit codes: 0 success; 2 wrong command line or study file; 3 the study failed or
+no trial completed; 130 interrupted; 1 any other error.`
 
-const rootExample = `  fantasia check digits.yaml --try     # is the study file right, and is my metric read?
+const rootExample = `  fantasia check digits.yaml --try     # check the study file and the metric
   fantasia run digits.yaml             # tune it on this machine
   fantasia study create -f digits.yaml # tune it on a server's workers
   fantasia study watch digits`
@@ -65,7 +64,7 @@ func newApp(o Options) *app {
 	a := &app{Options: o}
 	a.root = &cobra.Command{
 		Use:           "fantasia",
-		Short:         "Tune expensive programs, on one machine or on many",
+		Short:         "Tune expensive programs on one machine or many",
 		Long:          rootLong,
 		Example:       rootExample,
 		Version:       o.Version,
@@ -92,13 +91,13 @@ func newApp(o Options) *app {
 	return a
 }
 
-// The groups of commands in the help.
+// The groups of commands in the help text.
 const (
 	groupLocal  = "local"
 	groupServer = "server"
 )
 
-// add adds commands to the root, in a group of its help.
+// add adds commands to a group of the root's help.
 func (a *app) add(group string, commands ...*cobra.Command) {
 	for _, c := range commands {
 		c.GroupID = group
@@ -106,8 +105,8 @@ func (a *app) add(group string, commands ...*cobra.Command) {
 	}
 }
 
-// group is a command that only holds others: by itself it shows its help, and
-// anything that is none of them is an error.
+// group makes a command that only holds others. Without a subcommand it shows its help;
+// an unknown subcommand is an error.
 func group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	c.Args = cobra.NoArgs
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -18,11 +18,11 @@ import (
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
-const diagnoseLong = `Diagnose examines the trials of a study and reports one finding a topic, with its
-evidence: how well the model predicts, how noisy the objective is and whether the
-noise is even, whether the output transform and input warping help, whether
-acquisition functions agree, and which parameters matter. A topic without enough
-data says what it needs. At least 20 trials must have completed.
+const diagnoseLong = `Analyses the trials of a study and reports one finding a topic, with its evidence:
+how well the model predicts, how noisy the objective is and whether the noise is
+even, whether the output transform and input warping help, whether acquisition
+functions agree, and which parameters matter. A topic without enough data says
+what it needs. At least 20 trials must have completed.
 
 The study is read from a server or, with --state, from the state directory of
 fantasia run. Nothing is changed.`
@@ -90,7 +90,7 @@ func readState(cmd *cobra.Command, state string) (*study.Study, []view.Trial, er
 	return &kept.Study.Study, trials, nil
 }
 
-// studyAndTrials asks a server for a study and its trials.
+// studyAndTrials fetches a study and its trials from a server.
 func (r *remote) studyAndTrials(cmd *cobra.Command, nameOrID string) (*study.Study, []view.Trial, error) {
 	name, err := studyName(cmd, nameOrID)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *remote) studyAndTrials(cmd *cobra.Command, nameOrID string) (*study.Stu
 	if err != nil {
 		return nil, nil, err
 	}
-	// Any algorithm: the server may know others.
+	// Any algorithm is accepted, as the server may know others.
 	s, err := studyfile.Parse([]byte(file))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the server's study file: %w", err)

@@ -17,19 +17,19 @@ import (
 // The exit codes of every command.
 const (
 	ExitOK          = 0
-	ExitError       = 1   // anything that has no code of its own
+	ExitError       = 1   // any other error
 	ExitUsage       = 2   // the command line or a study file is wrong
 	ExitFailed      = 3   // the study failed, or nothing completed
 	ExitInterrupted = 130 // 128 + SIGINT, as shells have it
 )
 
-// exitError gives an error its exit code. A nil err has been shown already.
+// exitError is an error with an exit code. A nil err has already been shown.
 type exitError struct {
 	code int
 	err  error
 }
 
-// Error is the error's own text.
+// Error returns the error's own text.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.code)
@@ -37,25 +37,25 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap is the error itself.
+// Unwrap returns the error without its exit code.
 func (e *exitError) Unwrap() error { return e.err }
 
-// exitWith ends the program with the code; a nil err says that what there is to
-// say has been said.
+// exitWith ends the program with the code. A nil err means that everything has already
+// been shown.
 func exitWith(code int, err error) error { return &exitError{code: code, err: err} }
 
-// usageError says that the command line is wrong, and where its help is.
+// usageError marks the command line as wrong and points to its help.
 func usageError(cmd *cobra.Command, err error) error {
 	return exitWith(ExitUsage, fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath()))
 }
 
-// usagef is usageError with an error of its own.
+// usagef is usageError with a formatted message.
 func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return usageError(cmd, fmt.Errorf(format, args...))
 }
 
-// arguments takes as many arguments as the command's usage names before its
-// flags; those in brackets may be left out.
+// arguments checks for the arguments that the command's usage names before its flags;
+// those in brackets are optional.
 func arguments(cmd *cobra.Command, args []string) error {
 	words := strings.Fields(cmd.Use)[1:]
 	want := strings.Join(append([]string{cmd.CommandPath()}, words...), " ")
@@ -64,22 +64,22 @@ func arguments(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case len(args) < len(words) && words[len(args)][0] != '[':
-		return fmt.Errorf("%s is missing: want %s", words[len(args)], want)
+		return fmt.Errorf("%s is missing; want %s", words[len(args)], want)
 	case len(args) > len(words):
-		return fmt.Errorf("%q is one argument too many: want %s", args[len(words)], want)
+		return fmt.Errorf("too many arguments: %q; want %s", args[len(words)], want)
 	}
 	return nil
 }
 
-// directory refuses what a flag names where it is there and no directory.
+// directory refuses a flag's path if it exists and is not a directory.
 func directory(cmd *cobra.Command, flag, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return usagef(cmd, "--%s is %q, which is a file; want a directory", flag, path)
+		return usagef(cmd, "--%s is %q, which is not a directory", flag, path)
 	}
 	return nil
 }
 
-// exit shows the error and returns the exit code that it stands for.
+// exit shows the error and returns its exit code.
 func (a *app) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitOK
@@ -91,7 +91,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 	return code
 }
 
-// codeOf is the exit code that an error stands for.
+// codeOf returns the exit code of an error.
 func codeOf(ctx context.Context, err error) int {
 	if exit, ok := errors.AsType[*exitError](err); ok {
 		return exit.code
@@ -108,8 +108,8 @@ func codeOf(ctx context.Context, err error) int {
 	return ExitError
 }
 
-// textOf is what people are shown of an error: the problems of a study file as
-// they are, a line each, so that editors find their places.
+// textOf returns the text of an error for people. The problems of a study file are
+// printed unchanged, one a line, so that editors find their places.
 func textOf(err error) string {
 	if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
 		return ""
@@ -120,7 +120,7 @@ func textOf(err error) string {
 	if bad, ok := errors.AsType[*fileError](err); ok {
 		return bad.Error()
 	}
-	// The status code says nothing to people; what was added to the message does.
+	// The status code tells people nothing; what was added to the message does.
 	if connected, ok := errors.AsType[*connect.Error](err); ok && connected.Error() == err.Error() {
 		return "fantasia: " + connected.Message()
 	}

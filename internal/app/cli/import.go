@@ -15,7 +15,7 @@ import (
 func newImportCommand(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "import",
-		Short: "Make a study file of what another tuner has",
+		Short: "Convert studies of other tuners to study files",
 	}, newImportKatibCommand(a), newImportOptunaCommand(a))
 }
 
@@ -23,11 +23,10 @@ func newImportKatibCommand(a *app) *cobra.Command {
 	var template string
 	c := &cobra.Command{
 		Use:   "katib EXPERIMENT.yaml",
-		Short: "Make a study file of an Experiment of Katib",
-		Long: `Prints a study file that searches the same space for the same objective. With
---template it also writes the trial's template as kubeworker takes it. What has
-no counterpart is said on stderr and in comments. A file called - is read from
-standard input.`,
+		Short: "Convert an Experiment of Katib",
+		Long: `Prints a study file with the same search space and objective. With --template it
+also writes the trial's template for kubeworker. Whatever has no counterpart
+is listed on stderr and in comments. "-" reads standard input.`,
 		Example: `  fantasia import katib experiment.yaml > study.yaml
   kubectl get experiment mnist -o yaml | fantasia import katib - --template job.yaml > study.yaml`,
 		Args: arguments,
@@ -49,7 +48,7 @@ standard input.`,
 			return a.showImport(r)
 		},
 	}
-	c.Flags().StringVar(&template, "template", "", "file to write the trial's template to, for kubeworker")
+	c.Flags().StringVar(&template, "template", "", "write the trial's template to this file, for kubeworker")
 	return c
 }
 
@@ -57,10 +56,10 @@ func newImportOptunaCommand(a *app) *cobra.Command {
 	var o migrate.OptunaOptions
 	c := &cobra.Command{
 		Use:   "optuna STORAGE.db",
-		Short: "Make a study file of a study in Optuna's SQLite storage",
-		Long: `Prints a study file with the search space as the trials saw it, and with the best
-trials as points that are run first. Optuna does not keep the program, nor which
-parameter depends on which: what to add is said on stderr and in comments.`,
+		Short: "Convert a study in Optuna's SQLite storage",
+		Long: `Prints a study file with the search space that the trials used, and with the best
+trials as initial points. Optuna stores neither the program nor the conditions
+between parameters: what to add is listed on stderr and in comments.`,
 		Example: `  fantasia import optuna optuna.db --study mnist --initial 5 > study.yaml`,
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,12 +73,12 @@ parameter depends on which: what to add is said on stderr and in comments.`,
 			return a.showImport(r)
 		},
 	}
-	c.Flags().StringVar(&o.Study, "study", "", "name of the study; needed where the storage has several")
-	c.Flags().IntVar(&o.Initial, "initial", 3, "how many of the best trials are run first again")
+	c.Flags().StringVar(&o.Study, "study", "", "name of the study (required if the storage has several)")
+	c.Flags().IntVar(&o.Initial, "initial", 3, "number of the best trials to evaluate again first")
 	return c
 }
 
-// importError is a usage error where the source is at fault.
+// importError is a usage error if the source is at fault.
 func importError(path string, err error) error {
 	err = fmt.Errorf("%s: %w", path, err)
 	if errors.Is(err, migrate.ErrSource) {
@@ -95,7 +94,7 @@ func (a *app) showImport(r *migrate.Result) error {
 	return say(a.Stdout, "%s", string(r.Study[:len(r.Study)-1]))
 }
 
-// readFile reads a file, or standard input where it is called "-".
+// readFile reads a file; "-" means standard input.
 func (a *app) readFile(path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(a.Stdin, 8<<20))

@@ -12,7 +12,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// format is how results are written: the value of --output.
+// format is the value of --output: how results are written.
 type format string
 
 // The formats of results.
@@ -26,10 +26,10 @@ var _ pflag.Value = (*format)(nil)
 
 func formats() []string { return []string{string(formatText), string(formatJSON), string(formatYAML)} }
 
-// String is the format's name.
+// String returns the format's name.
 func (f *format) String() string { return string(*f) }
 
-// Set takes one of the formats' names.
+// Set accepts the name of a format.
 func (f *format) Set(name string) error {
 	if !slices.Contains(formats(), name) {
 		return fmt.Errorf("want one of %s", strings.Join(formats(), ", "))
@@ -38,20 +38,20 @@ func (f *format) Set(name string) error {
 	return nil
 }
 
-// Type is what help calls the value.
+// Type returns the placeholder of the value in the help.
 func (*format) Type() string { return strings.Join(formats(), "|") }
 
 // addOutput adds --output to a command.
 func addOutput(c *cobra.Command, f *format) {
 	*f = formatText
-	c.Flags().VarP(f, "output", "o", "how to write the result")
+	c.Flags().VarP(f, "output", "o", "output format")
 	complete := cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)
 	if err := c.RegisterFlagCompletionFunc("output", complete); err != nil {
 		panic(err) // the flag was added above
 	}
 }
 
-// write writes a result: as text through the function given, otherwise whole.
+// write writes a result as text, by the given function, or as JSON or YAML.
 func (f format) write(w io.Writer, result any, text func(io.Writer) error) error {
 	switch f {
 	case formatJSON:
@@ -63,8 +63,8 @@ func (f format) write(w io.Writer, result any, text func(io.Writer) error) error
 	}
 }
 
-// stream writes one result of many as it comes: JSON on a line of its own, YAML
-// as a document.
+// stream writes one of many results as it comes: JSON on a line of its own, YAML as a
+// document of its own.
 func (f format) stream(w io.Writer, result any, text func(io.Writer) error) error {
 	switch f {
 	case formatJSON:
@@ -89,8 +89,8 @@ func writeJSON(w io.Writer, result any, indent string) error {
 	return nil
 }
 
-// writeYAML writes what writeJSON does, key for key and in its order: JSON is
-// read as the YAML that it is, and written in block style.
+// writeYAML writes the YAML equivalent of writeJSON, with the same keys in the same
+// order. It parses the JSON as YAML and writes it in block style.
 func writeYAML(w io.Writer, result any) error {
 	text, err := json.Marshal(result)
 	if err != nil {
@@ -111,8 +111,8 @@ func writeYAML(w io.Writer, result any) error {
 	return nil
 }
 
-// unquote takes the style of JSON from a node and all below it; the encoder
-// quotes again what needs it. Empty lists and objects keep theirs.
+// unquote clears the JSON style of a node and its children; the encoder adds quotes
+// where they are needed. Empty lists and objects keep their style.
 func unquote(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode || len(n.Content) > 0 {
 		n.Style = 0

@@ -28,14 +28,14 @@ type remote struct {
 	caller  access.Caller
 }
 
-// flags adds what finds the server to a command and all below it.
+// flags adds the flags that locate the server to a command and its subcommands.
 func (r *remote) flags(c *cobra.Command) {
-	c.PersistentFlags().StringVar(&r.server, "server", "http://localhost:8080", "`URL` of any coordinator")
+	c.PersistentFlags().StringVar(&r.server, "server", "http://localhost:8080", "`URL` of a coordinator")
 	r.caller.Flags(c.PersistentFlags())
-	c.PersistentFlags().DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for an answer; watches wait for as long as it takes")
+	c.PersistentFlags().DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for an answer; watches wait without limit")
 }
 
-// call calls the server with a client, within the time-out.
+// call calls the server with a client, within the timeout.
 func (r *remote) call(cmd *cobra.Command, f func(context.Context, fantasiav1connect.StudyServiceClient) error) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), r.timeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (r *remote) call(cmd *cobra.Command, f func(context.Context, fantasiav1conn
 	return r.explain(f(ctx, client))
 }
 
-// client makes a client of the server; done closes its connections.
+// client returns a client of the server; done closes its connections.
 func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
 	server := r.server
 	if !strings.Contains(server, "://") {
@@ -70,24 +70,24 @@ func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServi
 		connect.WithInterceptors(retry(waiting), bearer(r.caller.Token))), transport.CloseIdleConnections, nil
 }
 
-// explain says who was asked where nobody answered.
+// explain adds the server's address to an error if nothing answered there.
 func (r *remote) explain(err error) error {
 	switch connect.CodeOf(err) {
 	case connect.CodeUnavailable:
 		if connect.IsWireError(err) {
 			return err // the server's own words
 		}
-		return fmt.Errorf("%s: %w (is a coordinator running there? --server or FANTASIA_SERVER says where)", r.server, err)
+		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER)", r.server, err)
 	case connect.CodeUnauthenticated:
-		return fmt.Errorf("%w (FANTASIA_TOKEN or --token shows one)", err)
+		return fmt.Errorf("%w (set a token with --token or FANTASIA_TOKEN)", err)
 	case connect.CodeDeadlineExceeded:
-		return fmt.Errorf("%s gave no answer in %v: %w", r.server, r.timeout, err)
+		return fmt.Errorf("%s did not answer within %v: %w", r.server, r.timeout, err)
 	default:
 		return err
 	}
 }
 
-// bearer shows a token with each request; empty for none.
+// bearer adds a token to each request unless it is empty.
 type bearer string
 
 var _ connect.Interceptor = bearer("")
@@ -120,8 +120,8 @@ func (b bearer) show(h http.Header) {
 	}
 }
 
-// inFile gives a server's problems with a study file the file's name, a line a
-// problem, as a local check prints them.
+// inFile prefixes a server's problems with a study file by the file's name, one a line,
+// as a local check prints them.
 func inFile(name string, err error) error {
 	connected, ok := errors.AsType[*connect.Error](err)
 	if !ok || connected.Code() != connect.CodeInvalidArgument {
@@ -131,7 +131,7 @@ func inFile(name string, err error) error {
 	for _, detail := range connected.Details() {
 		value, err := detail.Value()
 		if err != nil {
-			continue // another version's: its message says the same
+			continue // another version's detail; its message says the same
 		}
 		if bad, ok := value.(*errdetails.BadRequest); ok {
 			for _, v := range bad.GetFieldViolations() {
@@ -145,19 +145,19 @@ func inFile(name string, err error) error {
 	return &fileError{text: strings.Join(lines, "\n"), cause: err}
 }
 
-// fileError is what a server says is wrong with a study file.
+// fileError holds the problems of a study file that a server found.
 type fileError struct {
 	text  string
 	cause error
 }
 
-// Error is a line a problem.
+// Error returns one line a problem.
 func (e *fileError) Error() string { return e.text }
 
-// Unwrap is the server's error.
+// Unwrap returns the server's error.
 func (e *fileError) Unwrap() error { return e.cause }
 
-// place puts a file's name before a problem, "8:5: spec…" or "spec…".
+// place prefixes a problem, "8:5: spec…" or "spec…", by a file's name.
 func place(file, problem string) string {
 	if problem != "" && problem[0] >= '0' && problem[0] <= '9' {
 		return file + ":" + problem
@@ -165,12 +165,12 @@ func place(file, problem string) string {
 	return file + ": " + problem
 }
 
-// studyName is the resource name of a study that is given by its name or id. That
-// of a resource of Kubernetes has its namespace before a dot.
+// studyName returns the resource name of a study given by its name or id. The study of
+// a Kubernetes resource has its namespace before a dot.
 func studyName(cmd *cobra.Command, nameOrID string) (string, error) {
 	parts := strings.Split(nameOrID, ".")
 	if len(parts) > 2 || slices.ContainsFunc(parts, notLabel) {
-		return "", usagef(cmd, "study is %q; want a study's name (letters, digits and dashes), NAMESPACE.NAME of a resource, or its id", nameOrID)
+		return "", usagef(cmd, "study is %q; want a name (letters, digits and dashes), an id, or NAMESPACE.NAME of a Kubernetes resource", nameOrID)
 	}
 	return "studies/" + nameOrID, nil
 }
@@ -183,13 +183,13 @@ func notLabel(s string) bool {
 		})
 }
 
-// completeStudy completes the first argument to the server's studies.
+// completeStudy completes the first argument with the server's studies.
 func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	// Completion does not begin a command: its flags have not been completed yet.
+	// Completion does not run the command, so its flags have not been set yet.
 	if err := envflag.Apply(cmd); err != nil {
 		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
 	}
@@ -210,8 +210,7 @@ func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]s
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// everyPage fetches the pages of a list, each by the token that the one before
-// it names, from the first to the last.
+// everyPage fetches all pages of a list; each page gives the token of the next.
 func everyPage(fetch func(token string) (next string, err error)) error {
 	for token := ""; ; {
 		next, err := fetch(token)

@@ -9,13 +9,12 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 )
 
-// retryEvery is how long to wait before a request is sent again where the server
-// does not say.
+// retryEvery is the time between retries if the server does not set one.
 const retryEvery = 500 * time.Millisecond
 
-// retry sends requests again, until their context ends, while the coordinators
-// elect a leader: those that the server says nothing has been done of, and those
-// that may be done twice. waiting is called before the first wait of each.
+// retry repeats requests, until their context ends, while the coordinators elect a
+// leader. It repeats only requests that the server has not begun and those that are
+// safe to repeat. It calls waiting before the first wait of each request.
 func retry(waiting func()) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
@@ -38,7 +37,7 @@ func retry(waiting func()) connect.UnaryInterceptorFunc {
 	}
 }
 
-// retryable reports whether a request that failed can be sent again, and when.
+// retryable reports whether a failed request can be repeated, and after what time.
 func retryable(spec connect.Spec, err error) (after time.Duration, ok bool) {
 	connected, is := errors.AsType[*connect.Error](err)
 	if !is || connected.Code() != connect.CodeUnavailable || !connect.IsWireError(err) {
@@ -47,7 +46,7 @@ func retryable(spec connect.Spec, err error) (after time.Duration, ok bool) {
 	for _, detail := range connected.Details() {
 		value, err := detail.Value()
 		if err != nil {
-			continue // another version's
+			continue // a detail of another version
 		}
 		if info, ok := value.(*errdetails.RetryInfo); ok {
 			return info.GetRetryDelay().AsDuration(), true

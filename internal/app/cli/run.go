@@ -19,19 +19,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-const runLong = `Runs a study on this machine, in one process: etcd, NATS, a coordinator and a
-worker start inside it, and none of them opens a network port. Everything is kept
-in a state directory, so that the same command goes on where it was interrupted or
-killed, with nothing evaluated twice. Ctrl-C once ends cleanly; a second one at once.
+const runLong = `Runs a study on this machine: etcd, NATS, a coordinator and a worker start in one
+process, and none of them opens a network port. Everything is kept in a state
+directory. If the run is interrupted or killed, the same command continues it and
+evaluates nothing twice. Ctrl-C once ends cleanly; twice ends at once.
 
-A study that has ended goes on when its budget.maxTrials is raised. A change that
-does not fit what has been evaluated (a parameter's range, the command, the
-optimiser) is refused; --new starts anew and keeps the old state beside the new.
+To continue a study that has ended, raise its budget.maxTrials. A change that does
+not fit the evaluated trials (a parameter's range, the command, the optimiser) is
+refused; --new starts over and keeps the old state beside the new one.
 
 With -o json the last line of stdout is one object: the study, its state, the
 numbers of trials, the best and the recommended point. Progress goes to stderr.`
 
-// runFlags are those of run.
+// runFlags are the flags of run.
 type runFlags struct {
 	workers int
 	state   string
@@ -45,14 +45,14 @@ func newRunCommand(a *app) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "run STUDY.yaml",
-		Short: "Run a study on this machine, in one process",
+		Short: "Run a study on this machine",
 		Long:  runLong,
 		Example: `  fantasia run study.yaml
   fantasia run study.yaml --workers 4 -o json | tail -1 | jq .best.parameters`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.workers < 0 || cmd.Flags().Changed("workers") && f.workers == 0 {
-				return usagef(cmd, "--workers is %d, want 1 or more", f.workers)
+				return usagef(cmd, "--workers is %d; want 1 or more", f.workers)
 			}
 			if err := directory(cmd, "state", f.state); err != nil {
 				return err
@@ -60,16 +60,16 @@ func newRunCommand(a *app) *cobra.Command {
 			return a.run(cmd.Context(), args[0], f)
 		},
 	}
-	c.Flags().IntVar(&f.workers, "workers", 0, "how many trials to evaluate at once (default: the study's parallelism)")
-	c.Flags().StringVar(&f.state, "state", "", "directory that keeps everything (default: .fantasia/NAME)")
-	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to share out among the workers: auto, none, or a list such as 0,1")
-	c.Flags().BoolVar(&f.fresh, "new", false, "start anew; the old state is kept under another name")
+	c.Flags().IntVar(&f.workers, "workers", 0, "number of trials to evaluate at once (default: the study's parallelism)")
+	c.Flags().StringVar(&f.state, "state", "", "directory of the study's state (default: .fantasia/NAME)")
+	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to divide among the workers: auto, none, or a list such as 0,1")
+	c.Flags().BoolVar(&f.fresh, "new", false, "start over; the old state is kept under another name")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
 	addOutput(c, &f.output)
 	return c
 }
 
-// readStudy reads a study file; relative working directories are below the file's.
+// readStudy reads a study file. A relative working directory is relative to the file.
 func readStudy(path string) (*study.Study, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	interrupted := errors.Is(err, local.ErrInterrupted)
 	switch {
 	case errors.Is(err, local.ErrIncompatible):
-		return exitWith(ExitUsage, fmt.Errorf("%w\nundo the change, or start anew with --new (the old state is kept)", err))
+		return exitWith(ExitUsage, fmt.Errorf("%w\nundo the change, or start over with --new (the old state is kept)", err))
 	case err != nil && (!interrupted || result == nil):
 		return err
 	}
@@ -137,7 +137,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	return nil
 }
 
-// show writes the result to stdout; with YAML or JSON nothing else goes there.
+// show writes the result to stdout. With YAML or JSON nothing else goes there.
 func (a *app) show(r *local.Result, file string, f runFlags, width int, interrupted bool) error {
 	if f.output == formatText {
 		return display.Summarize(a.Stdout, r, file, f.state, width, interrupted)
@@ -151,7 +151,7 @@ func (a *app) show(r *local.Result, file string, f runFlags, width int, interrup
 	return writeJSON(a.Stdout, display.View(r), "")
 }
 
-// terminal reports whether w is a terminal, and how wide it is (80 if it is none).
+// terminal reports whether w is a terminal, and its width (80 if it is not one).
 func terminal(w io.Writer) (width int, is bool) {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(file.Fd()) {

@@ -16,7 +16,7 @@ func newSchemaCommand(a *app) *cobra.Command {
 		Use:   "schema",
 		Short: "Print the JSON Schema of study files, for editors",
 		Example: `  fantasia schema > study.schema.json
-  # then, first in a study file: # yaml-language-server: $schema=study.schema.json
+  # first line of a study file: # yaml-language-server: $schema=study.schema.json
   fantasia schema --crd | kubectl apply --server-side -f -`,
 		Args: arguments,
 		RunE: func(*cobra.Command, []string) error {
@@ -25,11 +25,11 @@ func newSchemaCommand(a *app) *cobra.Command {
 			}
 			text, err := crd.YAML()
 			if err != nil {
-				return fmt.Errorf("make the CustomResourceDefinition: %w", err)
+				return fmt.Errorf("create the CustomResourceDefinition: %w", err)
 			}
 			return say(a.Stdout, "%s", strings.TrimSuffix(string(text), "\n"))
 		},
 	}
-	cmd.Flags().BoolVar(&definition, "crd", false, "print the CustomResourceDefinition of Study resources instead, for Kubernetes")
+	cmd.Flags().BoolVar(&definition, "crd", false, "print the CustomResourceDefinition of Study resources instead")
 	return cmd
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// The test's binary is fantasia itself when a script runs it.
+// The test's binary acts as fantasia when a script runs it.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"fantasia": func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestScripts runs the command line against a server in memory that holds the
-// study "digits", which evaluates, and "broken", which has failed.
+// TestScripts runs the command line against a server in memory that holds a running
+// study "digits" and a failed study "broken".
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Defer(stop)
-			// The race detector keeps each process for a second after its end.
+			// The race detector delays the exit of each process by a second.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("FANTASIA_SERVER", "http://"+listener.Addr().String())
 			env.Values["backend"], env.Values["election"] = backend, vote
@@ -104,8 +104,8 @@ func complete(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// evaluate STUDY N adds completed trials to a study up to number N: the error is
-// the distance of the log of lr from -3, and width does not matter.
+// evaluate STUDY N adds completed trials to a study, up to number N. The error is the
+// distance of log(lr) from -3; width has no effect.
 func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 	backend, ok := ts.Value("backend").(*servertest.Memory)
 	if neg || !ok || len(args) != 2 {
@@ -127,7 +127,7 @@ func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// election says whether the server's only replica leads.
+// election decides whether the server's only replica leads.
 type election struct {
 	deposed atomic.Bool
 	refused chan struct{} // gets a value for each request that found no leader
@@ -193,7 +193,7 @@ spec:
   trial: {command: [python, train.py, "${args}"]}
 `
 
-// backend holds what the scripts look at.
+// backend returns the studies that the scripts use.
 func backend() (*servertest.Memory, error) {
 	b := servertest.NewMemory()
 	for _, name := range []string{"digits", "broken"} {

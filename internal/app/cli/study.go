@@ -17,14 +17,14 @@ import (
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// pageSize is how many results are asked for at a time.
+// pageSize is the number of results in a page.
 const pageSize = 500
 
 func newStudyCommand(a *app) *cobra.Command {
 	r := &remote{}
 	c := &cobra.Command{
 		Use:   "study",
-		Short: "Create, follow and end studies on a server",
+		Short: "Create, follow and stop studies on a server",
 		Example: `  fantasia study create -f digits.yaml
   fantasia study list --server http://coordinator:8080
   fantasia study watch digits
@@ -41,9 +41,9 @@ func newStudyCreateCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:   "create -f FILE",
-		Short: "Create the study of a study file",
-		Long: `Create sends a study file to the server, which checks it and starts its study.
-Every problem of the file is shown with its line and column.`,
+		Short: "Create a study from a study file",
+		Long: `Sends a study file to the server, which checks it and starts the study. Every
+problem of the file is shown with its line and column.`,
 		Example: `  fantasia study create -f digits.yaml
   sed 's/maxTrials: 64/maxTrials: 128/' digits.yaml | fantasia study create -f -`,
 		Args: arguments,
@@ -74,10 +74,11 @@ func newStudyUpdateCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:   "update -f FILE",
-		Short: "Change a study's budget, goal, parallelism, pool, or how trials are run",
-		Long: `Update replaces a study's file. The budget, the goal, the parallelism, the pool and
-how trials are run (mode, workdir, env, timeout, grace, retries) may change; what the
-results mean may not. A larger budget lets a study that had completed go on.`,
+		Short: "Change a running study",
+		Long: `Replaces the file of a study. The budget, the goal, the parallelism, the pool and
+how trials are run (mode, workdir, env, timeout, grace, retries) may change;
+anything that changes the meaning of results may not. A larger budget continues a
+study that had completed.`,
 		Example: "  fantasia study update -f digits.yaml",
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -102,7 +103,7 @@ results mean may not. A larger budget lets a study that had completed go on.`,
 			})
 		},
 	}
-	c.Flags().StringVarP(&file, "file", "f", "", "the whole study `FILE` with its changes; - is standard input")
+	c.Flags().StringVarP(&file, "file", "f", "", "the complete, changed study `FILE`; - is standard input")
 	addOutput(c, &output)
 	return c
 }
@@ -112,7 +113,7 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the studies",
+		Short:   "List studies",
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var studies []*fantasiav1.Study
@@ -144,7 +145,7 @@ func newStudyGetCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:               "get STUDY",
-		Short:             "Show a study, by name or id: how far it has come, its best and its recommended point",
+		Short:             "Show a study: its progress, its best and its recommended point",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -171,7 +172,7 @@ func newStudyStopCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:               "stop STUDY",
-		Short:             "End a study: running trials are cancelled, results are kept",
+		Short:             "Stop a study; running trials are cancelled, results are kept",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -189,12 +190,12 @@ func newStudyStopCommand(a *app, r *remote) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at the study later")
+	c.Flags().StringVar(&reason, "reason", "", "the reason, which is kept with the study")
 	addOutput(c, &output)
 	return c
 }
 
-// deleted is what `fantasia study delete` prints.
+// deleted is the output of `fantasia study delete`.
 type deleted struct {
 	Study   string `json:"study"`
 	Deleted bool   `json:"deleted"`
@@ -206,7 +207,7 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "delete STUDY",
 		Aliases:           []string{"rm"},
-		Short:             "Forget a study and its trials",
+		Short:             "Delete a study and its trials",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -217,7 +218,7 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 				_, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: force}))
 				if ignore && connect.CodeOf(err) == connect.CodeNotFound {
-					return output.write(a.Stdout, deleted{Study: args[0]}, func(w io.Writer) error { return say(w, "there is no study %s", args[0]) })
+					return output.write(a.Stdout, deleted{Study: args[0]}, func(w io.Writer) error { return say(w, "study %s does not exist", args[0]) })
 				}
 				if err != nil {
 					return err
@@ -228,16 +229,16 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&force, "force", false, "stop the study first where it runs")
-	c.Flags().BoolVar(&ignore, "ignore-not-found", false, "succeed where there is no such study")
+	c.Flags().BoolVar(&force, "force", false, "stop the study first if it is running")
+	c.Flags().BoolVar(&ignore, "ignore-not-found", false, "succeed if the study does not exist")
 	addOutput(c, &output)
 	return c
 }
 
-// readStudyFile reads the file that -f gives.
+// readStudyFile reads the file of -f.
 func (a *app) readStudyFile(cmd *cobra.Command, file string) (string, error) {
 	if file == "" {
-		return "", usagef(cmd, "no study file: give one with -f FILE")
+		return "", usagef(cmd, "no study file; want -f FILE")
 	}
 	from := a.Stdin
 	if file != "-" {
@@ -245,10 +246,10 @@ func (a *app) readStudyFile(cmd *cobra.Command, file string) (string, error) {
 		if err != nil {
 			return "", exitWith(ExitUsage, fmt.Errorf("read the study file: %w", err))
 		}
-		defer func() { _ = opened.Close() }() // only read
+		defer func() { _ = opened.Close() }() // opened for reading only
 		from = opened
 	}
-	// One byte more than is allowed, so that what is too large is seen to be.
+	// One byte more than allowed detects a file that is too large.
 	text, err := io.ReadAll(io.LimitReader(from, studyfile.MaxSize+1))
 	switch {
 	case err != nil:
@@ -263,7 +264,7 @@ func (a *app) readStudyFile(cmd *cobra.Command, file string) (string, error) {
 	return string(text), nil
 }
 
-// say writes a line or several.
+// say writes formatted text.
 func say(w io.Writer, format string, args ...any) error {
 	if _, err := fmt.Fprintf(w, strings.TrimSuffix(format, "\n")+"\n", args...); err != nil {
 		return fmt.Errorf("write: %w", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 )
 
-// studyTable is a list of studies as text.
+// studyTable prints a list of studies.
 func studyTable(w io.Writer, studies []*fantasiav1.Study) error {
 	rows := make([][]string, len(studies))
 	for i, s := range studies {
@@ -24,7 +24,7 @@ func studyTable(w io.Writer, studies []*fantasiav1.Study) error {
 		}
 		state := string(v.State)
 		if s.GetState() == fantasiav1.StudyState_STUDY_STATE_UNSPECIFIED {
-			state = "unreadable" // s.Reason says what is
+			state = "unreadable" // s.Reason has the cause
 		}
 		rows[i] = []string{
 			v.Study, state, fmt.Sprintf("%d/%d", v.Trials.Ended(), s.GetMaxTrials()),
@@ -34,7 +34,7 @@ func studyTable(w io.Writer, studies []*fantasiav1.Study) error {
 	return table(w, []string{"STUDY", "STATE", "DONE", "RUNNING", "FAILED", "BEST", "RECOMMENDED", "POOL", "TIME"}, rows)
 }
 
-// studyBlock is one study as text.
+// studyBlock prints one study.
 func studyBlock(w io.Writer, s *fantasiav1.Study) error {
 	v := view.FromStudy(s)
 	objective := strings.ToLower(view.EnumName(s.GetObjective().GetDirection())) + " " + s.GetObjective().GetMetric()
@@ -55,12 +55,12 @@ func studyBlock(w io.Writer, s *fantasiav1.Study) error {
 		fields = append(fields, field{"Best", fmt.Sprintf("%s in trial %d\n%s", number(b.Value), b.Trial, point(b.Parameters))})
 	}
 	if r := v.Recommended; r != nil {
-		fields = append(fields, field{"Recommended", fmt.Sprintf("trial %d, with a mean of %s ± %s\n%s", r.Trial, number(r.Mean), number(r.SD), point(r.Parameters))})
+		fields = append(fields, field{"Recommended", fmt.Sprintf("trial %d, mean %s ± %s\n%s", r.Trial, number(r.Mean), number(r.SD), point(r.Parameters))})
 	}
 	return block(w, fields)
 }
 
-// studyCounts says how far a study has come.
+// studyCounts describes the progress of a study.
 func studyCounts(s *fantasiav1.Study) string {
 	c := view.FromStudy(s).Trials
 	text := fmt.Sprintf("%d of %d done", c.Ended(), s.GetMaxTrials())
@@ -78,7 +78,7 @@ func studyCounts(s *fantasiav1.Study) string {
 	return text
 }
 
-// studyLine is a study as one line of a watch.
+// studyLine formats a study as one line of a watch.
 func studyLine(s *fantasiav1.Study) string {
 	v := view.FromStudy(s)
 	line := fmt.Sprintf("%8s  %-9s  %s", human(s.GetElapsed().AsDuration()), v.State, studyCounts(s))

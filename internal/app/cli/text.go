@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// table writes rows in aligned columns under their heads.
+// table writes rows in aligned columns below their headings.
 func table(w io.Writer, heads []string, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{heads}, rows...) {
@@ -25,11 +25,11 @@ func table(w io.Writer, heads []string, rows [][]string) error {
 	return nil
 }
 
-// field is a line of a block: a name and what it is.
+// field is a line of a block: a name and its value.
 type field struct{ name, value string }
 
-// block writes fields as "name:  value", aligned; those without a value are left
-// out, and further lines of a value are indented.
+// block writes fields as "name:  value", aligned. It skips fields without a value and
+// indents further lines of a value.
 func block(w io.Writer, fields []field) error {
 	fields = slices.DeleteFunc(fields, func(f field) bool { return f.value == "" })
 	width := 0
@@ -47,7 +47,7 @@ func block(w io.Writer, fields []field) error {
 	return nil
 }
 
-// human is a duration as people read it: three digits or so.
+// human formats a duration for people, with about three digits.
 func human(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -65,7 +65,7 @@ func human(d time.Duration) string {
 	}
 }
 
-// between is how long it took from one time to another; "-" where either is unknown.
+// between formats the time from one moment to another; "-" if either is unknown.
 func between(from, to time.Time) string {
 	if from.IsZero() || to.IsZero() {
 		return "-"
@@ -73,10 +73,10 @@ func between(from, to time.Time) string {
 	return human(to.Sub(from))
 }
 
-// number is a value to six digits.
+// number formats a value with six digits.
 func number(v float64) string { return fmt.Sprintf("%.6g", v) }
 
-// point is a point on one line, by name.
+// point formats a point on one line, sorted by name.
 func point(p view.Parameters) string {
 	names := make([]string, 0, len(p))
 	for name := range p {
@@ -93,7 +93,7 @@ func point(p view.Parameters) string {
 	return strings.Join(names, " ")
 }
 
-// orDash is a text, or "-" where there is none.
+// orDash returns a text, or "-" if it is empty.
 func orDash(text string) string {
 	if text == "" {
 		return "-"

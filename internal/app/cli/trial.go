@@ -20,7 +20,7 @@ func newTrialCommand(a *app) *cobra.Command {
 	r := &remote{}
 	c := &cobra.Command{
 		Use:   "trial",
-		Short: "Look at the trials of a study on a server",
+		Short: "Show the trials of a study on a server",
 		Example: `  fantasia trial list digits --state failed
   fantasia trial get digits 7
   fantasia trial logs digits 7
@@ -76,7 +76,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:               "get STUDY TRIAL",
-		Short:             "Show one trial: its point, why it was suggested, and what became of each attempt",
+		Short:             "Show one trial: its point, why it was suggested, and its attempts",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,7 +118,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:               "watch STUDY",
-		Short:             "Follow the trials of a study until it ends, a line a change",
+		Short:             "Follow the trials of a study until it ends",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -126,7 +126,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// A watch that is taken up again brings what was shown before.
+			// A resumed watch repeats what was shown before.
 			shown := map[int]study.TrialState{}
 			return watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchTrialsResponse], error) {
 				return c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: parent, States: states, IncludeExisting: all}))
@@ -140,20 +140,20 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "show the trials that exist already first")
+	c.Flags().BoolVar(&all, "all", false, "first show the trials that exist already")
 	addStates(c, &only)
 	addOutput(c, &output)
 	return c
 }
 
-// trial asks for the trial that the arguments STUDY TRIAL name.
+// trial fetches the trial that the arguments STUDY TRIAL name.
 func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, error) {
 	if _, err := studyName(cmd, args[0]); err != nil {
 		return nil, err
 	}
 	number, err := strconv.ParseInt(args[1], 10, 32)
 	if err != nil || number < 1 {
-		return nil, usagef(cmd, "trial is %q; want a number from 1 on", args[1])
+		return nil, usagef(cmd, "trial is %q; want a number, 1 or more", args[1])
 	}
 	var t *fantasiav1.Trial
 	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
@@ -167,7 +167,7 @@ func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, er
 	return t, err
 }
 
-// stateNames are the states of trials as --state takes them.
+// stateNames returns the states of trials as --state takes them.
 func stateNames() []string {
 	var names []string
 	for n := int32(1); fantasiav1.TrialState_name[n] != ""; n++ {
@@ -185,7 +185,7 @@ func addStates(c *cobra.Command, only *[]string) {
 	}
 }
 
-// selection is the study and the states that a command is about.
+// selection returns the study and the states that a command applies to.
 func selection(cmd *cobra.Command, nameOrID string, only []string) (parent string, states []fantasiav1.TrialState, err error) {
 	if parent, err = studyName(cmd, nameOrID); err != nil {
 		return "", nil, err

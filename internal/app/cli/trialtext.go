@@ -16,7 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// trialTable is a list of trials as text.
+// trialTable prints a list of trials.
 func trialTable(w io.Writer, trials []view.Trial) error {
 	rows := make([][]string, len(trials))
 	for i, t := range trials {
@@ -28,7 +28,7 @@ func trialTable(w io.Writer, trials []view.Trial) error {
 	return table(w, []string{"TRIAL", "STATE", "VALUE", "ATTEMPTS", "WORKER", "TIME", "SOURCE", "PARAMETERS"}, rows)
 }
 
-// trialValue is a trial's value, or why there is none.
+// trialValue formats a trial's value, or the reason why it has none.
 func trialValue(t view.Trial) string {
 	switch {
 	case t.Value != nil:
@@ -40,7 +40,7 @@ func trialValue(t view.Trial) string {
 	}
 }
 
-// trialLine is a trial as one line of a watch.
+// trialLine formats a trial as one line of a watch.
 func trialLine(t view.Trial) string {
 	line := fmt.Sprintf("trial %-5d  %-10s  %-8s  %s", t.Trial, t.State, trialValue(t), point(t.Parameters))
 	if t.Worker != "" {
@@ -52,7 +52,7 @@ func trialLine(t view.Trial) string {
 	return line
 }
 
-// trialBlock is one trial as text.
+// trialBlock prints one trial.
 func trialBlock(w io.Writer, m *fantasiav1.Trial) error {
 	t := view.FromTrial(m)
 	fields := []field{
@@ -76,7 +76,7 @@ func trialBlock(w io.Writer, m *fantasiav1.Trial) error {
 	return block(w, fields)
 }
 
-// metrics are values by name.
+// metrics formats values by name.
 func metrics(values map[string]float64) string {
 	names := slices.Sorted(maps.Keys(values))
 	for i, name := range names {
@@ -85,7 +85,7 @@ func metrics(values map[string]float64) string {
 	return strings.Join(names, " ")
 }
 
-// reasons say why a point was suggested.
+// reasons describes why a point was suggested.
 func reasons(r *fantasiav1.Reasons) string {
 	var parts []string
 	if r.GetNote() != "" {
@@ -103,7 +103,7 @@ func reasons(r *fantasiav1.Reasons) string {
 	return strings.Join(parts, "; ")
 }
 
-// attempt says what became of an attempt.
+// attempt describes the state of an attempt.
 func attempt(a *fantasiav1.Attempt) string {
 	text := attemptState(a)
 	if a.GetWorker() != "" {
@@ -125,7 +125,7 @@ func attemptState(a *fantasiav1.Attempt) string {
 	return strings.ReplaceAll(strings.ToLower(view.EnumName(a.GetState())), "_", " ")
 }
 
-// failure says why an attempt did not complete.
+// failure describes why an attempt did not complete.
 func failure(f *messaging.Failure) string {
 	text := f.Reason
 	if f.ExitCode != nil {

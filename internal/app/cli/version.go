@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionInfo is what `fantasia version` prints.
+// versionInfo is the output of `fantasia version`.
 type versionInfo struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`

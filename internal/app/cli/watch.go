@@ -15,7 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// A watch that breaks is taken up again: a coordinator may restart.
+// A broken watch is resumed, as a coordinator may restart.
 const (
 	watchRetry    = time.Second
 	watchPatience = time.Minute
@@ -25,10 +25,10 @@ func newStudyWatchCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:   "watch STUDY",
-		Short: "Follow a study until it ends, a line a step",
-		Long: `Watch shows the study as it is, and again whenever trials have ended, until it
-has ended. It exits with 0 where the study completed or was stopped and with 3 where it
-failed or nothing completed, so that scripts can wait for a study.`,
+		Short: "Follow a study until it ends",
+		Long: `Shows a study now and whenever trials have ended, one line each, until the study
+ends. Exits with 0 if the study completed or was stopped, and with 3 if it failed or
+no trial completed, so scripts can wait for a study.`,
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,17 +57,17 @@ failed or nothing completed, so that scripts can wait for a study.`,
 	return c
 }
 
-// news reports whether people want to hear of a change: that a trial waits, or is
-// handed out, is none.
+// news reports whether a change is worth showing. A trial that waits or is handed out
+// is not.
 func news(before, now view.Study) bool {
 	b, n := before.Trials, now.Trials
 	b.Pending, b.Queued, b.Running = n.Pending, n.Queued, n.Running
 	return before.State != now.State || b != n
 }
 
-// watch opens a stream and hands each of its messages to show until the stream
-// ends. Where the server goes away, it opens the stream again, for a minute at
-// most without a message.
+// watch opens a stream and passes each of its messages to show until the stream ends.
+// If the server goes away, it opens the stream again, for up to a minute without a
+// message.
 func watch[M any](cmd *cobra.Command, r *remote,
 	open func(context.Context, fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[M], error), show func(*M) error,
 ) error {
@@ -97,7 +97,7 @@ func watch[M any](cmd *cobra.Command, r *remote,
 	}
 }
 
-// follow hands each message to show until the stream ends.
+// follow passes each message to show until the stream ends.
 func follow[M any](stream *connect.ServerStreamForClient[M], show func(*M) error) (err error) {
 	defer func() { err = errors.Join(err, stream.Close()) }()
 	for stream.Receive() {

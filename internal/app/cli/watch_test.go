@@ -16,7 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// lines is an output that says when it has got a line.
+// lines is an output that signals when it has received a line.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -18,7 +18,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 	r := &remote{}
 	c := &cobra.Command{
 		Use:     "worker",
-		Short:   "Look at the workers of a server",
+		Short:   "Show the workers of a server",
 		Example: "  fantasia worker list --pool gpu",
 	}
 	r.flags(c)
@@ -31,7 +31,7 @@ func newWorkerListCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the workers that the leader knows",
+		Short:   "List workers",
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
@@ -52,7 +52,7 @@ func newWorkerListCommand(a *app, r *remote) *cobra.Command {
 	return c
 }
 
-// workerTable is a list of workers as text, at the time now.
+// workerTable prints a list of workers at the time now.
 func workerTable(w io.Writer, workers []view.Worker, now time.Time) error {
 	rows := make([][]string, len(workers))
 	for i, v := range workers {

@@ -114,7 +114,7 @@ metadata: {name: %s}
 spec:
   objective: {metric: loss, direction: minimize}
   parameters: [{name: x, type: float, min: -1, max: 1}]
-  algorithm: {name: random, seed: 1}
+  algorithm: {name: gp, settings: {noise: "no"}, seed: 1}
   budget: {maxTrials: %d}
   parallelism: 2
   pool: %s

@@ -24,14 +24,14 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 		return out, translate(err)
 	}
 	out.Best = &best
-	if given := s.Status.Recommended; given.Trial != 0 {
+	if stored := s.Status.Recommended; stored.Trial != 0 {
 		trial := best
-		if given.Trial != best.Number {
-			if trial, err = b.l.Trial(ctx, s.Study.ID, given.Trial); err != nil {
+		if stored.Trial != best.Number {
+			if trial, err = b.l.Trial(ctx, s.Study.ID, stored.Trial); err != nil {
 				return out, translate(err)
 			}
 		}
-		out.Recommended = given.At(trial.Point)
+		out.Recommended = stored.At(trial.Point)
 	}
 	return out, nil
 }

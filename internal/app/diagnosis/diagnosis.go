@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -117,7 +116,7 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 	if err := e.fitAll(ctx); err != nil {
 		return nil, err
 	}
-	recommendation, err := registry.Recommend(ctx, a, p, nil)
+	recommendation, err := recommend(ctx, a, p)
 	if err != nil {
 		return nil, err
 	}

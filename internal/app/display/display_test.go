@@ -208,12 +208,12 @@ func TestProgressInLines(t *testing.T) {
 	best := completed(3, 4, 0.25)
 	for _, step := range []struct {
 		best        *record.Trial
-		recommended record.Recommended
+		recommended record.Recommendation
 		want        string
 	}{
-		{nil, record.Recommended{}, "4/8 done, 2 running, 1 failed\n"},
-		{&best, record.Recommended{}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3)\n"},
-		{&best, record.Recommended{Trial: 2, Mean: 0.28, SD: 0.03}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3), recommended trial 2 (0.28 ± 0.03)\n"},
+		{nil, record.Recommendation{}, "4/8 done, 2 running, 1 failed\n"},
+		{&best, record.Recommendation{}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3)\n"},
+		{&best, record.Recommendation{Trial: 2, Mean: 0.28, SD: 0.03}, "4/8 done, 2 running, 1 failed, best loss 0.25 (trial 3), recommended trial 2 (0.28 ± 0.03)\n"},
 	} {
 		var b bytes.Buffer
 		now.Best, now.Status.Recommended = step.best, step.recommended

@@ -86,7 +86,7 @@ func line(p *coordinator.Progress, now time.Time) string {
 }
 
 // recommended says which trial is recommended and what is expected of it.
-func recommended(r record.Recommended) string {
+func recommended(r record.Recommendation) string {
 	return fmt.Sprintf("trial %d (%s ± %s)", r.Trial, short(r.Mean), short(r.SD))
 }
 

@@ -41,7 +41,7 @@ func placed(err error) error {
 		if e.Known != nil {
 			return &file.SettingError{Name: e.Name, Known: e.Known}
 		}
-		return &file.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted: %s", e.Value, e.Reason)}
+		return &file.SettingError{Name: e.Name, Message: fmt.Sprintf("%v is not accepted; want %s", e.Value, e.Reason)}
 	case interface{ Unwrap() []error }:
 		var all []error
 		for _, inner := range e.Unwrap() {
@@ -57,10 +57,14 @@ func placed(err error) error {
 
 // Coordinator completes a coordinator's options with the optimisers.
 func Coordinator(o coordinator.Options) coordinator.Options {
-	o.NewOptimizer = func(a study.Algorithm) (optimizer.Optimizer, error) { return registry.New(a.Name, a.Settings) }
+	o.NewOptimizer = NewOptimizer
 	o.Fallback = Fallback
-	o.Recommend = Recommend
 	return o
+}
+
+// NewOptimizer makes the optimiser of a study.
+func NewOptimizer(a study.Algorithm) (optimizer.Optimizer, error) {
+	return registry.New(a.Name, a.Settings)
 }
 
 // Fallback suggests points where the optimiser is too slow: the next of the
@@ -74,10 +78,4 @@ func Fallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
 		return suggestions, fmt.Errorf("fall back to a Sobol point: %w", err)
 	}
 	return suggestions, nil
-}
-
-// Recommend finds the evaluated point of an algorithm's study whose posterior mean
-// is best; nil where nothing has completed.
-func Recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, error) {
-	return registry.Recommend(ctx, a, p, nil)
 }

@@ -71,8 +71,8 @@ type Result struct {
 	Status record.Status
 	Trials []record.Trial
 	Best   *record.Trial
-	// Recommended is the evaluated point whose posterior mean is best; nil where
-	// nothing has completed.
+	// Recommended is the evaluated point whose posterior mean is best; nil if
+	// nothing has completed, or the study's optimiser recommends nothing.
 	Recommended *optimizer.Recommendation
 	// AlreadyEnded says that the study had ended before this run.
 	AlreadyEnded bool

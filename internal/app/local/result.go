@@ -7,6 +7,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
 // result reads the study back from the ledger.
@@ -17,7 +18,11 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Recommended, err = inject.Recommend(ctx, e.Spec().Study.Spec.Algorithm, e.Problem()); err != nil {
+	o, err := inject.NewOptimizer(e.Spec().Study.Spec.Algorithm)
+	if err == nil {
+		r.Recommended, err = optimizer.Recommend(ctx, o, e.Problem(), e.Model().State)
+	}
+	if err != nil {
 		return r, fmt.Errorf("recommend a point: %w", err)
 	}
 	return r, nil

@@ -1,0 +1,192 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// maxRecommendations is how many studies' recommendations are kept in memory.
+const maxRecommendations = 1000
+
+// recommendations keeps each study's last recommendation until its ledger moves on.
+// Safe for concurrent use.
+type recommendations struct {
+	// making holds one token: recommendations are made one after the other, and
+	// each once, however many ask.
+	making chan struct{}
+
+	mu   sync.Mutex
+	last map[string]recommendation // by the study's id
+}
+
+func newRecommendations() *recommendations {
+	return &recommendations{making: make(chan struct{}, 1), last: map[string]recommendation{}}
+}
+
+// recommendation is what was recommended at a ledger position; nil if nothing was.
+type recommendation struct {
+	position int64
+	*optimizer.Recommendation
+}
+
+func (r *recommendations) known(id string, position int64) (*optimizer.Recommendation, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, ok := r.last[id]
+	return last.Recommendation, ok && last.position == position
+}
+
+func (r *recommendations) keep(id string, position int64, recommended *optimizer.Recommendation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.last) >= maxRecommendations {
+		clear(r.last)
+	}
+	r.last[id] = recommendation{position, recommended}
+}
+
+// at returns the recommendation of a study at a ledger position. It calls recommend
+// if that is not known yet.
+func (r *recommendations) at(ctx context.Context, id string, position int64, recommend func() (*optimizer.Recommendation, error)) (*optimizer.Recommendation, error) {
+	if recommended, ok := r.known(id, position); ok {
+		return recommended, nil
+	}
+	select {
+	case r.making <- struct{}{}:
+		defer func() { <-r.making }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if recommended, ok := r.known(id, position); ok { // made while this call waited
+		return recommended, nil
+	}
+	recommended, err := recommend()
+	if err != nil {
+		return nil, err
+	}
+	r.keep(id, position, recommended)
+	return recommended, nil
+}
+
+// Recommend returns the evaluated point of a study whose posterior mean is best. It
+// returns nil while nothing has completed, and if the study's optimiser recommends
+// nothing. Any replica answers, from the ledger.
+func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimizer.Recommendation, error) {
+	if s.Status.Counts.Completed == 0 {
+		return nil, nil
+	}
+	o, err := c.o.NewOptimizer(s.Study.Study.Spec.Algorithm)
+	if err != nil {
+		return nil, fmt.Errorf("recommend a point of study %s: %w", s.Study.ID, err)
+	}
+	model, ok := o.(optimizer.Recommender)
+	if !ok {
+		return nil, nil
+	}
+	return c.recommendations.at(ctx, s.Study.ID, s.Status.Position, func() (*optimizer.Recommendation, error) {
+		return c.recommendStored(ctx, s.Study.ID, model)
+	})
+}
+
+// recommendStored makes a recommendation from a study's records.
+func (c *Coordinator) recommendStored(ctx context.Context, id string, model optimizer.Recommender) (*optimizer.Recommendation, error) {
+	records, err := c.ledger.LoadStudy(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("load study %s: %w", id, err)
+	}
+	e, _, err := engine.Load(records.Study, records.Status, records.Model, records.Trials, ids{}, c.o.Engine, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("load study %s: %w", id, err)
+	}
+	recommended, err := recommend(ctx, model, e.Problem(), e.Model().State)
+	if err != nil {
+		return nil, fmt.Errorf("recommend a point of study %s: %w", id, err)
+	}
+	return recommended, nil
+}
+
+// recommend calls an optimiser; a panic there fails the request, not the process.
+func recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Problem, state optimizer.State) (recommended *optimizer.Recommendation, err error) {
+	defer caught(&err)
+	return model.Recommend(ctx, p, state)
+}
+
+// recommendRest is how many times as long as a recommendation took the leader waits
+// before the next one, and a second at least: they take a twentieth of its time.
+const recommendRest = 20
+
+// recommender has a recommendation made for each study from time to time, so that
+// lists, progress and metrics have it without a fit of their own. The loop owns it.
+type recommender struct {
+	log     *slog.Logger
+	studies *studies
+	known   *recommendations
+	post    post
+	spawn   func(func()) // starts a goroutine of the term
+
+	busy  bool      // a recommendation is being made
+	after time.Time // when the next one may be
+}
+
+// next begins the next recommendation, of the study that has waited for one for
+// the longest.
+func (m *recommender) next(ctx context.Context, now time.Time) {
+	if m.busy || now.Before(m.after) {
+		return
+	}
+	r, model := m.waiting()
+	if r == nil {
+		return
+	}
+	id, position, p, state := r.spec.ID, r.engine.Status().Position, r.engine.Problem(), r.engine.Model().State
+	m.busy, r.recommending, r.recommendingAt = true, position, now
+	m.spawn(func() {
+		asking, stop := context.WithTimeout(ctx, suggestTime)
+		defer stop()
+		var took time.Duration
+		recommended, err := m.known.at(asking, id, position, func() (*optimizer.Recommendation, error) {
+			start := time.Now()
+			defer func() { took = time.Since(start) }()
+			return recommend(asking, model, p, state)
+		})
+		m.post(ctx, func(_ context.Context, now time.Time) error {
+			m.busy, m.after = false, now.Add(max(tickEvery, recommendRest*took))
+			r := m.studies.runs[id]
+			switch {
+			case r == nil:
+			case err != nil:
+				m.log.Warn("a study gets no recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
+			case recommended != nil:
+				m.studies.step(r, engine.Recommended{At: now, Recommendation: record.Recommendation{
+					Trial: recommended.Trial, Mean: recommended.Mean, SD: recommended.SD, Position: position,
+				}})
+			}
+			return nil
+		})
+	})
+}
+
+// waiting returns the study whose last recommendation is oldest, with its optimiser,
+// of the studies that have moved on since and whose optimiser recommends; nil if
+// there is none.
+func (m *recommender) waiting() (oldest *run, model optimizer.Recommender) {
+	for _, r := range m.studies.loaded {
+		s := &r.status
+		if s.Counts.Completed == 0 || s.Position <= r.recommending || oldest != nil && !r.recommendingAt.Before(oldest.recommendingAt) {
+			continue
+		}
+		if o, ok := r.optimizer.(optimizer.Recommender); ok {
+			oldest, model = r, o
+		}
+	}
+	return oldest, model
+}
