@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
@@ -18,6 +19,8 @@ type effects struct {
 	archives []archived
 	ended    []endedTrial
 	asks     []askOf
+	// republished is how many of publish are published again.
+	republished int64
 	// committed is when the records were durable: since then what is to be
 	// published is.
 	committed time.Time
@@ -43,6 +46,10 @@ type askOf struct {
 func (e *effects) take(r *run, out *engine.Output) {
 	for _, a := range out.Publish {
 		e.publish = append(e.publish, outgoing{Assignment: a})
+		// The record of a trial whose attempt is new is in the same output.
+		if !slices.ContainsFunc(out.Trials, func(t record.Trial) bool { return t.Number == a.Trial }) {
+			e.republished++
+		}
 	}
 	e.withdraw = append(e.withdraw, out.Withdraw...)
 	for _, c := range out.Cancels {

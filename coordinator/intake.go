@@ -136,7 +136,7 @@ func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 	switch e.Stream {
 	case messaging.StreamResult:
 		if e.Worker != "" {
-			i.journal.receipt(ctx, e.Worker, e.ID, messaging.Poison)
+			i.journal.receipt(e.Worker, e.ID, messaging.Poison)
 		}
 	case messaging.StreamClaim:
 		r := i.studies.runs[e.ID.Study]
@@ -182,7 +182,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	res := e.Result
 	r := i.studies.runs[res.Study]
 	if r == nil {
-		i.settle(ctx, e, messaging.Unknown, noSuchStudy)
+		i.settle(e, messaging.Unknown, noSuchStudy)
 		return nil
 	}
 	if r.atRest() { // a large study is not loaded to learn that it takes nothing
@@ -190,9 +190,9 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		case err != nil:
 			return err
 		case repeated:
-			i.journal.receipt(ctx, res.Worker, res.AttemptID, messaging.Duplicate)
+			i.journal.receipt(res.Worker, res.AttemptID, messaging.Duplicate)
 		default:
-			i.settle(ctx, e, messaging.Late, r.ending())
+			i.settle(e, messaging.Late, r.ending())
 		}
 		return nil
 	}
@@ -233,7 +233,7 @@ func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (b
 }
 
 // settle archives and receipts a result that no study takes.
-func (i *intake) settle(ctx context.Context, e *messaging.Entry, d messaging.Disposition, reason string) {
+func (i *intake) settle(e *messaging.Entry, d messaging.Disposition, reason string) {
 	i.journal.keep(e, reason)
-	i.journal.receipt(ctx, e.Result.Worker, e.Result.AttemptID, d)
+	i.journal.receipt(e.Result.Worker, e.Result.AttemptID, d)
 }

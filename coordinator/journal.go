@@ -31,13 +31,11 @@ type journal struct {
 func (j *journal) add(r *run, records *ledger.Batch, out *engine.Output) {
 	j.batch.Add(records)
 	j.held.take(r, out)
-	j.metrics.took(out)
 }
 
 // receipt tells a worker what became of a result that no engine has judged.
-func (j *journal) receipt(ctx context.Context, worker string, id messaging.AttemptID, d messaging.Disposition) {
+func (j *journal) receipt(worker string, id messaging.AttemptID, d messaging.Disposition) {
 	j.held.controls = append(j.held.controls, receipt(worker, id, d))
-	j.metrics.receipted(ctx, d)
 }
 
 // cancel tells a worker that an attempt's result is wanted no more.
@@ -73,6 +71,7 @@ func (j *journal) commit(ctx context.Context) (effects, error) {
 	released := j.held
 	released.committed = time.Now()
 	j.held = effects{}
+	j.metrics.released(ctx, &released)
 	return released, nil
 }
 

@@ -3,11 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -137,22 +135,14 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 		func(g *gauges) map[string]float64 { return g.recommended })
 }
 
-// took counts what a step did with results, and what it publishes again: the
-// record of a trial whose attempt is new is in the same output.
-func (m *metrics) took(out *engine.Output) {
-	for _, p := range out.Receipts {
-		m.receipted(context.Background(), p.Disposition)
-	}
-	for _, a := range out.Publish {
-		if !slices.ContainsFunc(out.Trials, func(t record.Trial) bool { return t.Number == a.Trial }) {
-			m.republished.Add(context.Background(), 1)
+// released counts results by what became of them, and what is published again.
+func (m *metrics) released(ctx context.Context, e *effects) {
+	for i := range e.controls {
+		if c := &e.controls[i]; c.Kind == messaging.ControlReceipt {
+			m.results.Add(ctx, 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(c.Disposition))))
 		}
 	}
-}
-
-// receipted counts a result by what became of it.
-func (m *metrics) receipted(ctx context.Context, d messaging.Disposition) {
-	m.results.Add(ctx, 1, metric.WithAttributes(telemetry.AttrDisposition.String(string(d))))
+	m.republished.Add(ctx, e.republished)
 }
 
 // ended records the metrics of an ended trial.

@@ -56,8 +56,7 @@ type Proposer interface {
 // with ErrExhausted, unless evaluations are known to be noisy, because two evaluations
 // of a point differed or because the algorithm's method Noisy reports so; then
 // suggestions marked Repeat pass. If ctx ends while the algorithm works, the answer is
-// what it has proposed by then.
-// The optimiser is a Recommender if the algorithm is one.
+// what it has proposed by then. The result is a Recommender if the algorithm is one.
 func Guard(p Proposer) Optimizer {
 	g := &guard{algorithm: p}
 	if r, ok := p.(Recommender); ok {
@@ -69,8 +68,8 @@ func Guard(p Proposer) Optimizer {
 	return g
 }
 
-// GuardBlind is Guard for an algorithm whose suggestions do not depend on what was
-// observed: the Optimizer is a Blind.
+// GuardBlind is Guard for an algorithm whose suggestions do not depend on
+// observations; the result is a Blind.
 func GuardBlind(p Proposer) Optimizer { return blindGuard{&guard{algorithm: p}} }
 
 type blindGuard struct{ *guard }

@@ -13,32 +13,32 @@ import (
 
 type spanIDKey struct{}
 
-// WithSpan makes the next span that is started under the returned context the
-// root with exactly this trace id and span id: the ids were drawn when the trial
-// was suggested and handed to others before the span could end.
+// WithSpan makes the next span that is started under the returned context a root span
+// with exactly this trace id and span id. The ids were drawn when the trial was
+// suggested and sent to others before the span could end.
 func WithSpan(ctx context.Context, traceID trace.TraceID, spanID trace.SpanID) context.Context {
 	return context.WithValue(ctx, spanIDKey{}, trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID}))
 }
 
 type childIDKey struct{}
 
-// child is a span id that is meant for a child of one span alone.
+// child is a span id reserved for one child of a span.
 type child struct {
 	parent trace.SpanContext
 	id     trace.SpanID
 }
 
-// WithChild makes the next span that is started under the returned context a child
-// of ctx's span with exactly this span id: see ChildID.
+// WithChild makes the next span that is started under the returned context a child of
+// ctx's span with exactly this span id: see ChildID.
 func WithChild(ctx context.Context, id trace.SpanID) context.Context {
 	return context.WithValue(ctx, childIDKey{}, child{trace.SpanContextFromContext(ctx), id})
 }
 
-// IDGenerator returns the generator that WithSpan and WithChild need of a tracer provider; the
-// one that Setup makes has it.
+// IDGenerator returns the ID generator that a tracer provider needs for WithSpan and
+// WithChild; Setup's provider has it.
 func IDGenerator() sdktrace.IDGenerator { return idGenerator{} }
 
-// idGenerator draws ids at random unless WithSpan or WithChild has set them.
+// idGenerator draws random ids unless WithSpan or WithChild has set them.
 type idGenerator struct{}
 
 // NewIDs is called for root spans.
@@ -61,15 +61,15 @@ func (idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID 
 	return spanID
 }
 
-// RemoteSpan returns a context whose parent is a span of another process.
+// RemoteSpan returns a context with a parent span of another process.
 func RemoteSpan(ctx context.Context, traceID trace.TraceID, spanID trace.SpanID) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: traceID, SpanID: spanID, TraceFlags: trace.FlagsSampled, Remote: true,
 	}))
 }
 
-// ChildID is the span id of a part of a trial's trace: a function of the trace,
-// the part's name and the attempt. Whoever knows the trace can be a child of a
+// ChildID returns the span id of a part of a trial's trace, a function of the trace,
+// the part's name and the attempt. Anyone who knows the trace can start a child of a
 // part before the leader has emitted it, and each leader emits the same ids.
 func ChildID(traceID trace.TraceID, name string, attempt int) (id trace.SpanID) {
 	h := sha256.New()
@@ -80,9 +80,9 @@ func ChildID(traceID trace.TraceID, name string, attempt int) (id trace.SpanID) 
 	return id
 }
 
-// RefitSpan is the span context of a study's refit: a function of the study's id,
-// the request's number and when it was asked for, all of which the ledger keeps
-// with every trial that came of it.
+// RefitSpan returns the span context of a study's refit, a function of the study's id,
+// the request's number and its time, which the ledger keeps with every trial of that
+// request.
 func RefitSpan(studyID string, request int, asked time.Time) trace.SpanContext {
 	h := sha256.New()
 	h.Write([]byte(studyID))

@@ -11,9 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// evaluate runs an attempt that was claimed at a time and is started at another,
-// which is now (or when an earlier process began it), and hands its result to the
-// sender.
+// evaluate runs a claimed attempt and hands its result to the sender. The attempt was
+// claimed and started at the given times; an earlier process may have started it.
 func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, claimed, started time.Time) {
 	log := r.options.Logger.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt)
 	log.Debug("evaluation started", "slot", slot)
@@ -23,23 +22,23 @@ func (r *run) evaluate(ctx context.Context, slot int, ev evaluation.Evaluator, a
 	evaluating, span := r.options.Tracer.Start(ctx, telemetry.SpanEvaluate, trace.WithTimestamp(started), r.spanAttributes(a, slot))
 	e := r.evaluation(evaluating, slot, ev, a, started)
 	if e.Kept {
-		log.Info("an attempt goes on without this process")
-		return // its span is the next process's
+		log.Info("leaving an attempt to the next process")
+		return // the next process ends its span
 	}
 	result.Ended = time.Now()
 	conclude(span, e)
 	span.End(trace.WithTimestamp(result.Ended))
 	fill(result, e)
 	if _, err := messaging.Encode(result); err != nil {
-		// It could never be published, and would be tried for ever.
-		log.Error("an evaluation has a result that cannot be sent", telemetry.LogError, err)
+		// It could never be published, and would be retried forever.
+		log.Error("the result of an evaluation cannot be sent", telemetry.LogError, err)
 		e = evaluation.Failed(messaging.ReasonInvalid, err.Error())
 		fill(result, e)
 	}
 	log.Debug("evaluation ended", "outcome", e.Outcome, "seconds", result.Ended.Sub(result.Started).Seconds())
 	r.metrics.ended(ctx, e.Outcome)
 	if e.Outcome == messaging.OutcomeCancelled {
-		return // the leader wanted no result
+		return // the leader does not want the result
 	}
 	sending, span := r.sendSpan(ctx, slot, a, result)
 	result.TraceContext = traceOf(sending)
@@ -54,8 +53,8 @@ func fill(r *messaging.Result, e evaluation.Ending) {
 
 // evaluation runs the attempt within its timeout; ctx has its span.
 func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator, a *messaging.Assignment, started time.Time) evaluation.Ending {
-	// Nothing has begun where it was stopped while it was claimed; a keeper's
-	// evaluator looks for itself.
+	// An attempt stopped while it was claimed has not started; a keeper's evaluator
+	// checks for itself.
 	if cause := evaluation.Stopped(ctx); cause != nil && r.options.Keeper == nil {
 		e := evaluation.StopEnding(cause)
 		e.Checkpoint = a.Checkpoint

@@ -10,26 +10,27 @@ import (
 	"strings"
 )
 
-// The words of Options.GPUs.
+// The special values of Options.GPUs.
 const (
 	gpusAuto = "auto"
 	gpusNone = "none"
 )
 
-// variableGPUs is what CUDA programs read the list of their devices from.
+// variableGPUs lists the devices that CUDA programs use.
 const variableGPUs = "CUDA_VISIBLE_DEVICES"
 
 var nvidiaDevice = regexp.MustCompile(`^nvidia[0-9]+$`)
 
-// visibleDevices returns the CUDA_VISIBLE_DEVICES of each slot; nil where the
-// slots' programs get what the worker has. dev is /dev outside tests.
+// visibleDevices returns the CUDA_VISIBLE_DEVICES of each slot, or nil if programs
+// inherit the worker's. dev is /dev outside tests.
 func visibleDevices(gpus string, slots int, dev string, getenv func(string) string) ([]string, error) {
 	var devices []string
 	switch gpus {
 	case gpusNone:
 		return make([]string, slots), nil // an empty list hides all
 	case gpusAuto, "":
-		// What an administrator or a batch system gave the worker counts first.
+		// The devices that an administrator or a batch system gave the worker take
+		// precedence.
 		if visible := getenv(variableGPUs); visible != "" {
 			devices = strings.Split(visible, ",")
 			break
@@ -60,8 +61,8 @@ func visibleDevices(gpus string, slots int, dev string, getenv func(string) stri
 	return share(devices, slots), nil
 }
 
-// share gives each slot an equal part of the devices, or one that it shares
-// with other slots where there are too few.
+// share gives each slot an equal part of the devices or, if there are too few, a device
+// that it shares with other slots.
 func share(devices []string, slots int) []string {
 	parts := make([]string, slots)
 	for i := range parts {

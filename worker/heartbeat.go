@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// quickBeat is the least time between heartbeats that changes bring about.
+	// quickBeat is the least time between heartbeats caused by changes.
 	quickBeat = 200 * time.Millisecond
-	// maxSpooled bounds how many spooled attempts a heartbeat lists.
+	// maxSpooled is the largest number of spooled attempts in a heartbeat.
 	maxSpooled = 500
-	// controlPause is the pause before the controls are subscribed to again.
+	// controlPause is the pause before subscribing to the controls again.
 	controlPause = time.Second
 )
 
-// beat sends a heartbeat at every interval, and soon after each change. The
-// last says that the worker leaves.
+// beat sends a heartbeat at every interval and soon after each change. The last one
+// announces that the worker leaves.
 func (r *run) beat(ctx context.Context) {
 	interval := time.NewTicker(r.options.HeartbeatInterval)
 	defer interval.Stop()
@@ -33,7 +33,7 @@ func (r *run) beat(ctx context.Context) {
 		case <-r.registry.changed:
 			sleep(ctx, min(quickBeat, r.options.HeartbeatInterval))
 			select {
-			case <-r.registry.changed: // this heartbeat says it
+			case <-r.registry.changed: // this heartbeat includes the change
 			default:
 			}
 		}
@@ -42,7 +42,7 @@ func (r *run) beat(ctx context.Context) {
 }
 
 func (r *run) heartbeat(ctx context.Context) {
-	// An attempt goes from running to spooled: in this order none is missed.
+	// An attempt moves from running to spooled; reading in this order misses none.
 	running, leaving := r.registry.snapshot()
 	h := &messaging.Heartbeat{
 		Version: messaging.SchemaVersion, Worker: r.options.Name, Pool: r.options.Pool, Instance: r.instance,
@@ -58,25 +58,25 @@ func (r *run) heartbeat(ctx context.Context) {
 	}
 }
 
-// studyCommands says whether the worker runs commands that studies bring.
+// studyCommands reports whether the worker runs commands of studies.
 func (r *run) studyCommands() bool {
 	return r.options.AllowStudyCommands && len(r.options.Command) == 0 && r.options.NewEvaluator == nil
 }
 
-// subscribe receives the leader's messages; nil where that fails now.
+// subscribe subscribes to the leader's messages; it returns nil if that fails.
 func (r *run) subscribe(ctx context.Context) <-chan messaging.Control {
 	controls, err := r.options.Bus.Controls(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.options.Logger.Warn("the leader's messages cannot be received; it will be tried again", telemetry.LogError, err)
+			r.options.Logger.Warn("cannot subscribe to the leader's messages; retrying", telemetry.LogError, err)
 		}
 		return nil
 	}
 	return controls
 }
 
-// listen does what the leader's messages say until ctx ends; it calls ready when
-// it has first tried to subscribe.
+// listen handles the leader's messages until ctx ends. It calls ready after the first
+// try to subscribe.
 func (r *run) listen(ctx context.Context, ready func()) {
 	controls := r.subscribe(ctx)
 	ready()
@@ -97,20 +97,20 @@ func (r *run) obey(c messaging.Control) {
 	case messaging.ControlReceipt:
 		known, err := r.sender.receipt(c.AttemptID)
 		if err != nil {
-			log.Error("a spooled result could not be removed", telemetry.LogError, err)
+			log.Error("cannot remove a spooled result", telemetry.LogError, err)
 		}
 		if known {
 			log.Debug("receipt", "disposition", c.Disposition)
 		}
 	case messaging.ControlCancel:
 		if r.registry.cancel(c.AttemptID, evaluation.ErrCancelled) {
-			log.Info("the leader cancels an attempt")
+			log.Info("an attempt was cancelled by the leader")
 		}
 	case messaging.ControlAvoid:
 		if r.registry.avoid(c.Study) {
-			log.Warn("the leader gives this worker no more trials of a study", "studyId", c.Study)
+			log.Warn("the leader assigns this worker no more trials of a study", "studyId", c.Study)
 		}
 	default:
-		log.Warn("a message of an unknown kind", "kind", c.Kind)
+		log.Warn("ignored a message of an unknown kind", "kind", c.Kind)
 	}
 }

@@ -60,4 +60,4 @@ func (m *metrics) ended(ctx context.Context, o messaging.Outcome) {
 	m.attempts.Add(ctx, 1, metric.WithAttributes(outcomeAttribute(o)))
 }
 
-func (m *metrics) close() { _ = m.registration.Unregister() } // nothing is left to do about it
+func (m *metrics) close() { _ = m.registration.Unregister() } // there is nothing to do about an error

@@ -15,9 +15,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// Name returns the name of the worker whose folder stateDir is, which it keeps
-// there: the receipts for results that an earlier run has spooled are sent to
-// its name. A new one is made of the host, the process id and a random part.
+// Name returns the worker's name that is stored in stateDir: receipts for results that
+// an earlier run spooled go to that name. If there is none, it stores a new one, made
+// of the host, the process id and a random part.
 func Name(stateDir string) (string, error) {
 	path := filepath.Join(stateDir, "name")
 	data, err := os.ReadFile(path)
@@ -33,7 +33,7 @@ func Name(stateDir string) (string, error) {
 	}
 	name := fmt.Sprintf("%.64s-%d-%s", messaging.Token(host), os.Getpid(), randomText())
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
-		return "", fmt.Errorf("make the worker's folder: %w", err)
+		return "", fmt.Errorf("create the worker's state directory: %w", err)
 	}
 	if err := renameio.WriteFile(path, []byte(name+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("write the worker's name: %w", err)
@@ -41,7 +41,7 @@ func Name(stateDir string) (string, error) {
 	return name, nil
 }
 
-// randomText is 8 random hex digits.
+// randomText returns 8 random hex digits.
 func randomText() string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails: see crypto/rand

@@ -19,32 +19,31 @@ import (
 
 // Options configure a Worker. Start from DefaultOptions.
 type Options struct {
-	// Name is the worker's name, a part of its subjects (messaging.ValidWorker).
-	// It must be the name that Bus was made for; Name(StateDir) finds it. Empty
-	// means just that.
+	// Name is the worker's name, a part of its subjects (messaging.ValidWorker). It
+	// MUST be the name that Bus was made for. Empty means Name(StateDir).
 	Name string
-	// Pool is the pool whose assignments it takes.
+	// Pool is the pool whose assignments the worker takes.
 	Pool string
-	// Slots is how many attempts it evaluates at once.
+	// Slots is the number of attempts that it evaluates at once.
 	Slots int
-	// GPUs are shared out among the slots: "auto" takes those that the machine
-	// has, "none" hides them, "0,1" takes these.
+	// GPUs are divided among the slots: "auto" uses all of the machine's, "none" hides
+	// them, "0,1" uses these.
 	GPUs string
-	// StateDir is the worker's own folder: spool, journal of claims, the files
-	// of attempts. Two workers cannot share one.
+	// StateDir is the worker's own directory: spool, journal of claims, the files of
+	// attempts. Workers MUST NOT share one.
 	StateDir string
-	// Checkpoints is where trials keep checkpoints; empty means a folder in
-	// StateDir. Shared storage lets attempts go on where another worker stopped.
+	// Checkpoints is the directory of checkpoints; empty means one in StateDir. On
+	// shared storage, attempts can continue where another worker stopped.
 	Checkpoints string
-	// Command is the program that evaluates every trial, in place of the studies' own.
+	// Command is the program that evaluates every trial; it replaces the studies' own.
 	Command []string
-	// AllowStudyCommands lets studies bring a command, environment and working directory.
+	// AllowStudyCommands permits the command, environment and working directory of
+	// studies.
 	AllowStudyCommands bool
-	// NewEvaluator makes the evaluator of a slot (0 to Slots-1) in place of
-	// programs; nil runs programs.
+	// NewEvaluator returns the evaluator of a slot (0 to Slots-1); nil runs programs.
 	NewEvaluator func(slot int) (evaluation.Evaluator, error)
-	// Keeper knows evaluations that an earlier process of this worker has begun;
-	// nil where they end with it.
+	// Keeper manages evaluations that an earlier process of this worker started; nil if
+	// they end with the process.
 	Keeper evaluation.Keeper
 	// Bus carries the messages. The worker does not close it.
 	Bus messaging.Worker
@@ -52,23 +51,23 @@ type Options struct {
 	Logger *slog.Logger
 	Tracer trace.Tracer
 	Meter  metric.Meter
-	// Software is what heartbeats call the program: its name and version.
+	// Software is the program's name and version in heartbeats.
 	Software string
 
 	// HeartbeatInterval is the time between heartbeats.
 	HeartbeatInterval time.Duration
-	// ResendInterval is how long a result waits for the leader's receipt before
-	// it is sent again, at first; it doubles with each time, up to a minute.
+	// ResendInterval is the time after which a result without a receipt is sent again.
+	// It doubles each time, up to a minute.
 	ResendInterval time.Duration
-	// Drain bounds the time that Run takes to end once its context has ended.
+	// Drain limits the time that Run takes to end after its context has ended.
 	Drain time.Duration
-	// SpoolLimit is how many results may wait for a receipt before the worker
-	// takes no more assignments.
+	// SpoolLimit is the number of unacknowledged results at which the worker stops
+	// taking assignments.
 	SpoolLimit int
 }
 
 // DefaultOptions returns the options of a worker with one slot in the pool
-// study.DefaultPool, which lack a Bus.
+// study.DefaultPool. A Bus must be added.
 func DefaultOptions() Options {
 	return Options{
 		Pool:              study.DefaultPool,
@@ -83,7 +82,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// validate checks the options and fills in what may be left out.
+// validate checks the options and sets defaults.
 func (o *Options) validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -95,7 +94,7 @@ func (o *Options) validate() error {
 	check(o.Name != messaging.LeaderName, "name %q is reserved", o.Name)
 	check(messaging.ValidToken(o.Pool), "pool %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Pool, messaging.MaxToken)
 	check(o.Slots >= 1, "slots %d, must be at least 1", o.Slots)
-	check(o.StateDir != "", "state: the worker needs a folder of its own")
+	check(o.StateDir != "", "state: the worker needs its own directory")
 	check(o.Bus != nil, "the worker needs a bus")
 	check(o.HeartbeatInterval > 0, "heartbeat interval %s, must be positive", o.HeartbeatInterval)
 	check(o.ResendInterval > 0, "resend interval %s, must be positive", o.ResendInterval)

@@ -10,23 +10,22 @@ import (
 )
 
 const (
-	// recoverTimeout bounds the search for what an earlier process has begun:
-	// the attempts' leases end meanwhile.
+	// recoverTimeout limits the search for attempts of an earlier process, whose leases
+	// expire in the meantime.
 	recoverTimeout = 10 * time.Second
-	// settleTimeout bounds the note that a result is on disk.
+	// settleTimeout limits recording that a result is on disk.
 	settleTimeout = 10 * time.Second
 )
 
-// recovered is an attempt that an earlier process has begun, in its registered
-// context.
+// recovered is an attempt that an earlier process started, in its registered context.
 type recovered struct {
 	evaluation.Recovered
 	ctx context.Context
 	end func()
 }
 
-// recover registers the attempts that an earlier process of this worker has
-// begun, so that the first heartbeat renews their leases.
+// recover registers the attempts that an earlier process of this worker started, so
+// that the first heartbeat renews their leases.
 func (r *run) recover(ctx context.Context) {
 	keeper := r.options.Keeper
 	if keeper == nil {
@@ -36,7 +35,7 @@ func (r *run) recover(ctx context.Context) {
 	defer cancel()
 	found, err := keeper.Recover(search)
 	if err != nil {
-		r.options.Logger.Error("what an earlier process has begun cannot be found; it counts as lost", telemetry.LogError, err)
+		r.options.Logger.Error("cannot recover the attempts of a previous process: they are lost", telemetry.LogError, err)
 	}
 	for _, f := range found {
 		a := f.Assignment
@@ -45,20 +44,20 @@ func (r *run) recover(ctx context.Context) {
 			continue
 		}
 		if err := r.journal.Add(a.AttemptID); err != nil {
-			r.options.Logger.Error("a claim is not on disk", telemetry.LogError, err)
+			r.options.Logger.Error("cannot write a claim to disk", telemetry.LogError, err)
 		}
 		work, end, ok := r.registry.begin(remoteContext(context.WithoutCancel(ctx), a.TraceContext), a.AttemptID)
 		if !ok {
 			continue
 		}
-		r.options.Logger.Info("an attempt goes on that an earlier process has begun",
+		r.options.Logger.Info("resuming an attempt started by a previous process",
 			telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt)
 		r.recovered = append(r.recovered, recovered{Recovered: f, ctx: work, end: end})
 	}
 }
 
-// resume goes on with recovered attempts until there are none that no other slot
-// has. Those that the worker leaves before are handed back as all others are.
+// resume evaluates recovered attempts until no unassigned one is left. If the worker
+// leaves before that, the rest is handed back like all others.
 func (r *run) resume(slot int, ev evaluation.Evaluator) {
 	for {
 		r.mu.Lock()
@@ -74,7 +73,7 @@ func (r *run) resume(slot int, ev evaluation.Evaluator) {
 	}
 }
 
-// settle notes that an attempt's result is on disk.
+// settle records that an attempt's result is on disk.
 func (r *run) settle(ctx context.Context, a *messaging.Assignment) {
 	if r.options.Keeper == nil {
 		return
@@ -82,7 +81,7 @@ func (r *run) settle(ctx context.Context, a *messaging.Assignment) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := r.options.Keeper.Settle(ctx, a); err != nil {
-		r.options.Logger.Warn("an ended attempt is not marked as such; another start of this worker would send its result again",
+		r.options.Logger.Warn("cannot mark an attempt as ended: the worker's next start may send its result again",
 			telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt, telemetry.LogError, err)
 	}
 }

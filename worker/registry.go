@@ -11,19 +11,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// maxAvoided bounds how many studies are remembered as avoided.
+// maxAvoided is the number of avoided studies that are remembered.
 const maxAvoided = 1024
 
-// registry knows what the worker does now. Safe for concurrent use.
+// registry records what the worker is doing. It is safe for concurrent use.
 type registry struct {
 	mu      sync.Mutex
 	running map[messaging.AttemptID]context.CancelCauseFunc
 	avoided map[string]struct{}
 	leaving bool
-	// spent is how long attempts have run, all together, until the time since.
+	// spent is the total running time of attempts up to since.
 	spent time.Duration
 	since time.Time
-	// changed has room for one: something changed since the last heartbeat.
+	// changed holds a value if something has changed since the last heartbeat.
 	changed chan struct{}
 }
 
@@ -34,9 +34,9 @@ func newRegistry() *registry {
 	}
 }
 
-// begin registers an attempt, from before its claim to after its result is
-// spooled. The context ends, with the cause, when it is cancelled or the worker
-// leaves; ok is false where the attempt is running already.
+// begin registers an attempt, from before its claim until its result is spooled. The
+// returned context ends, with the cause, if the attempt is cancelled or the worker
+// leaves; ok is false if the attempt is already running.
 func (r *registry) begin(ctx context.Context, id messaging.AttemptID) (_ context.Context, end func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,15 +60,15 @@ func (r *registry) begin(ctx context.Context, id messaging.AttemptID) (_ context
 	}, true
 }
 
-// account adds up the time that attempts have run. The caller holds the lock and
-// calls it before what runs changes.
+// account adds up the running time of attempts. The caller MUST hold the lock, and call
+// it before the set of running attempts changes.
 func (r *registry) account() {
 	now := time.Now()
 	r.spent += time.Duration(len(r.running)) * now.Sub(r.since)
 	r.since = now
 }
 
-// busy is how long attempts have run so far, all together.
+// busy returns the total running time of attempts so far.
 func (r *registry) busy() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *registry) busy() time.Duration {
 	return r.spent
 }
 
-// touch asks for a heartbeat.
+// touch requests a heartbeat.
 func (r *registry) touch() {
 	select {
 	case r.changed <- struct{}{}:
@@ -84,7 +84,7 @@ func (r *registry) touch() {
 	}
 }
 
-// cancel ends an attempt for a cause; false where it does not run.
+// cancel ends an attempt for a cause; it returns false if the attempt is not running.
 func (r *registry) cancel(id messaging.AttemptID, cause error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +95,7 @@ func (r *registry) cancel(id messaging.AttemptID, cause error) bool {
 	return ok
 }
 
-// leave ends every attempt, those of the future too.
+// leave ends every attempt, including future ones.
 func (r *registry) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *registry) leave() {
 	r.touch()
 }
 
-// snapshot returns the attempts that run, in order of their trials.
+// snapshot returns the running attempts, ordered by trial.
 func (r *registry) snapshot() (running []messaging.AttemptID, leaving bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *registry) snapshot() (running []messaging.AttemptID, leaving bool) {
 	return running, r.leaving
 }
 
-// avoid takes no more attempts of a study; false where that is known.
+// avoid stops taking attempts of a study; it returns false if it already had.
 func (r *registry) avoid(study string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

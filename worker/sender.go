@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// publishTimeout bounds one try to publish a result.
+	// publishTimeout limits one try to publish a result.
 	publishTimeout = 10 * time.Second
-	// retryPublish is the first pause after a failed one.
+	// retryPublish is the first pause after a failed try.
 	retryPublish = 200 * time.Millisecond
-	// maxResend bounds the pause before a result is sent again.
+	// maxResend limits the pause before a result is sent again.
 	maxResend = time.Minute
-	// maxSenders bounds how many results are published at once.
+	// maxSenders is the number of results that are published at once.
 	maxSenders = 32
 )
 
-// sender publishes spooled results until the leader's receipt for each.
-// Safe for concurrent use.
+// sender publishes spooled results until the leader's receipt for each. It is safe for
+// concurrent use.
 type sender struct {
 	bus    messaging.Worker
 	spool  *spool.Spool
@@ -42,7 +42,7 @@ type sender struct {
 	stopped bool
 }
 
-// entry is a result on its way.
+// entry is a result to be sent.
 type entry struct {
 	result *messaging.Result
 	span   trace.Span // ends with the first acknowledgement
@@ -56,7 +56,7 @@ func newSender(o Options, s *spool.Spool) *sender {
 	d := &sender{bus: o.Bus, spool: s, log: o.Logger, resend: o.ResendInterval, limit: o.SpoolLimit, entries: map[messaging.AttemptID]*entry{}}
 	d.work.L, d.change.L = &d.mu, &d.mu
 	for _, r := range s.Results() {
-		if r.Worker != o.Name { // receipts come to the name that sends
+		if r.Worker != o.Name { // receipts go to the name of the sender
 			renamed := *r
 			renamed.Worker = o.Name
 			r = &renamed
@@ -66,11 +66,11 @@ func newSender(o Options, s *spool.Spool) *sender {
 	return d
 }
 
-// add spools a result and has it sent.
+// add spools a result and queues it for sending.
 func (d *sender) add(r *messaging.Result, span trace.Span) {
 	if err := d.spool.Put(r); err != nil {
-		// It is sent from memory all the same.
-		d.log.Error("a result is not on disk: it is lost should this worker be killed before it is sent", telemetry.LogError, err)
+		// It is sent from memory anyway.
+		d.log.Error("cannot write a result to disk: it is lost if this worker is killed before sending it", telemetry.LogError, err)
 	}
 	d.enqueue(r, span)
 }
@@ -85,7 +85,7 @@ func (d *sender) enqueue(r *messaging.Result, span trace.Span) {
 	d.work.Signal()
 }
 
-// receipt forgets a result that the leader has; false where it is not known.
+// receipt drops a result that the leader has; it returns false for an unknown one.
 func (d *sender) receipt(id messaging.AttemptID) (bool, error) {
 	d.mu.Lock()
 	for known, e := range d.matching(id) {
@@ -97,8 +97,8 @@ func (d *sender) receipt(id messaging.AttemptID) (bool, error) {
 	return d.spool.Remove(id)
 }
 
-// matching finds the entries that a receipt is for; one without a nonce is for
-// every result of the attempt. The caller holds the lock.
+// matching finds the entries of a receipt. A receipt without a nonce applies to every
+// result of the attempt. The caller MUST hold the lock.
 func (d *sender) matching(id messaging.AttemptID) map[messaging.AttemptID]*entry {
 	found := map[messaging.AttemptID]*entry{}
 	if e, ok := d.entries[id]; ok {
@@ -114,7 +114,8 @@ func (d *sender) matching(id messaging.AttemptID) map[messaging.AttemptID]*entry
 	return found
 }
 
-// settle notes that the bus or the leader has the result. The caller holds the lock.
+// settle records that the bus or the leader has the result. The caller MUST hold the
+// lock.
 func (d *sender) settle(e *entry) {
 	if e.sent {
 		return
@@ -143,7 +144,7 @@ func (d *sender) run(ctx context.Context) {
 	group.Wait()
 }
 
-// publishAll publishes what is ready, one result at a time.
+// publishAll publishes queued results, one at a time.
 func (d *sender) publishAll(ctx context.Context) {
 	for {
 		e := d.take()
@@ -157,7 +158,7 @@ func (d *sender) publishAll(ctx context.Context) {
 	}
 }
 
-// take waits for a result to publish; nil when the sender was stopped.
+// take waits for a result to publish; nil if the sender was stopped.
 func (d *sender) take() *entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,7 +171,7 @@ func (d *sender) take() *entry {
 		}
 		e := d.ready[0]
 		d.ready = d.ready[1:]
-		if d.entries[e.result.AttemptID] == e { // no receipt came meanwhile
+		if d.entries[e.result.AttemptID] == e { // no receipt has arrived
 			return e
 		}
 	}
@@ -184,7 +185,7 @@ func (d *sender) published(e *entry, err error) {
 	case err != nil:
 		e.pause = min(max(2*e.pause, retryPublish), d.resend)
 		if !d.stopped {
-			d.log.Warn("a result could not be published; it will be tried again",
+			d.log.Warn("cannot publish a result; retrying",
 				telemetry.LogTrial, e.result.Trial, telemetry.LogAttempt, e.result.Attempt, telemetry.LogError, err)
 		}
 	case !e.sent:
@@ -197,7 +198,7 @@ func (d *sender) published(e *entry, err error) {
 	d.change.Broadcast()
 }
 
-// schedule has results sent again that wait for a receipt too long.
+// schedule queues results again that have waited too long for a receipt.
 func (d *sender) schedule(ctx context.Context) {
 	tick := time.NewTicker(min(d.resend/4, retryPublish))
 	defer tick.Stop()
@@ -223,7 +224,7 @@ func (d *sender) requeue(now time.Time) {
 	}
 }
 
-// wait waits, until ctx ends, for a condition, which is called with the lock held.
+// wait waits for a condition until ctx ends. It calls condition with the lock held.
 func (d *sender) wait(ctx context.Context, condition func() bool) error {
 	stop := context.AfterFunc(ctx, func() {
 		d.mu.Lock()
@@ -252,7 +253,7 @@ func (d *sender) room(ctx context.Context) error {
 	return d.wait(ctx, func() bool { return len(d.entries) < d.limit })
 }
 
-// waiting returns attempts whose result waits for its receipt, at most n.
+// waiting returns up to n attempts whose results have no receipt yet.
 func (d *sender) waiting(n int) []messaging.AttemptID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,7 +267,7 @@ func (d *sender) waiting(n int) []messaging.AttemptID {
 	return ids
 }
 
-// has reports whether the attempt's result waits for its receipt.
+// has reports whether the attempt's result has no receipt yet.
 func (d *sender) has(id messaging.AttemptID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -274,7 +275,7 @@ func (d *sender) has(id messaging.AttemptID) bool {
 	return ok
 }
 
-// len is the number of results that wait for their receipt.
+// len returns the number of results without a receipt.
 func (d *sender) len() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

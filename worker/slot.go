@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// replyTimeout bounds one answer of the broker to a claim, an ack or a nak.
+	// replyTimeout limits one answer of the broker to a claim, an ack or a nak.
 	replyTimeout = 5 * time.Second
-	// claimTimeout bounds all tries of one claim: below the two minutes for
-	// which JetStream knows a repeated message id.
+	// claimTimeout limits all tries of one claim. It is below the two minutes for which
+	// JetStream recognises a repeated message id.
 	claimTimeout = time.Minute
-	// refuseDelay keeps an assignment that is refused here for other workers.
+	// refuseDelay reserves an assignment refused here for other workers.
 	refuseDelay = 5 * time.Second
-	// minPause and maxPause bound the pauses between failed tries.
+	// minPause and maxPause limit the pauses between failed tries.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// errUnwanted says that a slot's evaluator wants no attempt any more.
+// errUnwanted means that a slot's evaluator no longer wants an attempt.
 var errUnwanted = errors.New("no attempt is wanted any more")
 
 // slot evaluates one assignment after another until ctx ends.
@@ -56,7 +56,7 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 		case errors.Is(err, messaging.ErrClosed):
 			return fmt.Errorf("slot %d: fetch an assignment: %w", n, err)
 		default:
-			r.options.Logger.Warn("no assignment could be fetched; it will be tried again", telemetry.LogError, err)
+			r.options.Logger.Warn("cannot fetch an assignment; retrying", telemetry.LogError, err)
 			sleep(ctx, pause)
 			pause = min(2*pause, maxPause)
 		}
@@ -64,8 +64,8 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 	return nil
 }
 
-// fetch waits for an assignment, while the evaluator wants one; errUnwanted
-// where it wants none any more.
+// fetch waits for an assignment while the evaluator wants one; it returns errUnwanted
+// when the evaluator no longer does.
 func (r *run) fetch(ctx context.Context, ev evaluation.Evaluator) (messaging.Delivery, error) {
 	gate, ok := ev.(evaluation.Gate)
 	if !ok {
@@ -83,10 +83,10 @@ func (r *run) fetch(ctx context.Context, ev evaluation.Evaluator) (messaging.Del
 	return d, err
 }
 
-// handle takes one delivery to its end.
+// handle processes one delivery.
 func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d messaging.Delivery) {
 	if err := d.Err(); err != nil {
-		r.options.Logger.Warn("an assignment cannot be read", telemetry.LogError, err)
+		r.options.Logger.Warn("cannot read an assignment", telemetry.LogError, err)
 		r.answer(ctx, "terminate", func(ctx context.Context) error { return d.Term(ctx, err.Error()) })
 		return
 	}
@@ -97,7 +97,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	ack := func() { r.answer(ctx, "acknowledge", d.Ack) }
 	switch {
 	case r.journal.Has(a.AttemptID):
-		ack() // it was claimed here before: run it never again
+		ack() // it was claimed here before and must not run again
 		return
 	case r.registry.avoids(a.Study):
 		nak(refuseDelay)
@@ -114,7 +114,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	// The attempt outlives ctx: leaving ends it with a cause.
 	work, end, ok := r.registry.begin(remoteContext(context.WithoutCancel(ctx), a.TraceContext), a.AttemptID)
 	if !ok {
-		ack() // another slot runs it
+		ack() // another slot is running it
 		return
 	}
 	defer end()
@@ -125,7 +125,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	switch {
 	case err == nil:
 		ack()
-		started := time.Now() // where the one span ends, the next begins
+		started := time.Now() // one span ends where the next begins
 		span.End(trace.WithTimestamp(started))
 		r.evaluate(work, slot, ev, a, claimed, started)
 	case errors.Is(err, messaging.ErrClaimed):
@@ -133,20 +133,19 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 		ack()
 	default:
 		span.RecordError(err)
-		// Perhaps the claim is stored. Nobody acknowledges the assignment: it
-		// comes again, and the next claim tells.
-		r.options.Logger.Warn("an assignment could not be claimed", telemetry.LogStudy, a.StudyName,
+		// The claim may be stored. The assignment is not acknowledged, so it is
+		// delivered again, and the next claim shows.
+		r.options.Logger.Warn("cannot claim an assignment", telemetry.LogStudy, a.StudyName,
 			telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt, telemetry.LogError, err)
 	}
 }
 
-// answer tells the broker what becomes of a delivery. Where that fails, the
-// assignment comes again.
+// answer answers a delivery. If that fails, the assignment is delivered again.
 func (r *run) answer(ctx context.Context, what string, send func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
 	defer cancel()
 	if err := send(ctx); err != nil {
-		r.options.Logger.Warn("could not "+what+" an assignment: it will come again", telemetry.LogError, err)
+		r.options.Logger.Warn("cannot "+what+" an assignment: it will be delivered again", telemetry.LogError, err)
 	}
 }
 
@@ -161,8 +160,8 @@ func (r *run) refuse(a *messaging.Assignment, err error) {
 	r.options.Logger.Error("this worker takes no trials of the study", telemetry.LogStudy, a.StudyName, telemetry.LogReason, err)
 }
 
-// claim takes an attempt. A try that gets no answer is repeated with the same
-// id, so that a claim that was stored is answered as such.
+// claim claims an attempt. A try without an answer is repeated with the same id, so
+// that a claim that was stored is confirmed.
 func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at time.Time) error {
 	c := &messaging.Claim{
 		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Pool: a.Pool, Worker: r.options.Name, Slot: slot,
@@ -171,14 +170,15 @@ func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at t
 	id, pause := uuid.NewString(), minPause
 	deadline := time.Now().Add(claimTimeout)
 	for {
-		// A try is not cut short by a cancel, which would leave it unknown.
+		// A cancellation does not interrupt a try, which would leave its result
+		// unknown.
 		try, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
 		err := r.options.Bus.Claim(try, id, c)
 		cancel()
 		switch {
 		case err == nil:
 			if err := r.journal.Add(a.AttemptID); err != nil {
-				r.options.Logger.Error("a claim is not on disk", telemetry.LogError, err)
+				r.options.Logger.Error("cannot write a claim to disk", telemetry.LogError, err)
 			}
 			return nil
 		case errors.Is(err, messaging.ErrClaimed), errors.Is(err, messaging.ErrClosed):

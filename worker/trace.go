@@ -22,12 +22,12 @@ const (
 	keyTracestate  = "tracestate"
 )
 
-// remoteContext makes the message's trace the parent of spans.
+// remoteContext makes the message's trace the parent of new spans.
 func remoteContext(ctx context.Context, t messaging.TraceContext) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{keyTraceparent: t.Traceparent, keyTracestate: t.Tracestate})
 }
 
-// traceOf is the trace context of ctx's span.
+// traceOf returns the trace context of ctx's span.
 func traceOf(ctx context.Context) messaging.TraceContext {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
@@ -51,7 +51,7 @@ func outcomeAttribute(o messaging.Outcome) attribute.KeyValue {
 	return telemetry.AttrOutcome.String(string(o))
 }
 
-// sends describes a message of the worker's by the semantic conventions.
+// sends describes a sent message by the semantic conventions.
 func (r *run) sends(kind messaging.Kind, a *messaging.Assignment, operation string) trace.SpanStartEventOption {
 	subject := messaging.Subject{Kind: kind, Shard: messaging.Shard, Pool: a.Pool, Worker: r.options.Name, ID: a.AttemptID}
 	return trace.WithAttributes(
@@ -63,14 +63,14 @@ func (r *run) sends(kind messaging.Kind, a *messaging.Assignment, operation stri
 	)
 }
 
-// claimSpan starts the span of a claim, which begins at a time.
+// claimSpan starts the span of a claim at a given time.
 func (r *run) claimSpan(ctx context.Context, slot int, a *messaging.Assignment, at time.Time) (context.Context, trace.Span) {
 	return r.options.Tracer.Start(ctx, telemetry.SpanClaim, trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindProducer),
 		r.spanAttributes(a, slot), r.sends(messaging.KindClaim, a, telemetry.SpanClaim))
 }
 
-// sendSpan starts the span of a result's way to the broker, below the report's,
-// which the leader emits.
+// sendSpan starts the span of sending a result to the broker. Its parent is the span
+// that the leader emits for the report.
 func (r *run) sendSpan(ctx context.Context, slot int, a *messaging.Assignment, result *messaging.Result) (context.Context, trace.Span) {
 	if root := trace.SpanContextFromContext(ctx); root.IsSampled() {
 		report := telemetry.ChildID(root.TraceID(), telemetry.SpanReport, a.Attempt)
@@ -80,7 +80,7 @@ func (r *run) sendSpan(ctx context.Context, slot int, a *messaging.Assignment, r
 		r.spanAttributes(a, slot), r.sends(messaging.KindResult, a, telemetry.SpanSend), trace.WithAttributes(outcomeAttribute(result.Outcome)))
 }
 
-// conclude says on an evaluation's span how it ended.
+// conclude records on an evaluation's span how it ended.
 func conclude(span trace.Span, e evaluation.Ending) {
 	span.SetAttributes(outcomeAttribute(e.Outcome))
 	if len(e.Values) > 0 {

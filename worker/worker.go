@@ -1,7 +1,7 @@
-// Package worker evaluates trials: it fetches assignments, claims them, runs
-// them in its slots, reports what they say, and keeps each result on its disk
-// until the leader has it. It knows neither coordinator nor optimiser nor
-// broker: all that it needs is a messaging.Worker.
+// Package worker evaluates trials: it fetches assignments, claims them, runs them in
+// its slots, reports their metrics, and keeps each result on disk until the leader has
+// it. It does not depend on a coordinator, an optimiser or a broker, only on a
+// messaging.Worker.
 package worker
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/spool"
 )
 
-// ErrStateLocked says that another process uses the worker's folder.
-var ErrStateLocked = errors.New("another worker uses this folder: give each worker its own with --state")
+// ErrStateLocked means that another process uses the worker's directory.
+var ErrStateLocked = errors.New("another worker uses this directory: give each worker its own with --state")
 
-// reserve is the part of Options.Drain that is kept for publishing results.
+// reserve is the part of Options.Drain reserved for publishing results.
 const reserve = 2 * time.Second
 
 // Worker evaluates the trials of one pool. Make one with New; Run it once.
@@ -34,7 +34,7 @@ type Worker struct {
 	devices []string
 }
 
-// New checks the options and returns a worker, which does nothing yet.
+// New checks the options and returns a worker; Run starts it.
 func New(o Options) (*Worker, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func New(o Options) (*Worker, error) {
 	return &Worker{options: o, devices: devices}, nil
 }
 
-// run is what a Worker has while it runs.
+// run is the state of a running Worker.
 type run struct {
 	options  Options
 	devices  []string
@@ -61,18 +61,18 @@ type run struct {
 	journal  *spool.Journal
 	sender   *sender
 	metrics  *metrics
-	// hard ends when attempts get no more grace.
+	// hard ends when the attempts' grace is over.
 	hard context.Context
 
 	mu        sync.Mutex
 	refused   map[string]struct{} // studies whose refusal was logged
-	recovered []recovered         // that no slot has yet
+	recovered []recovered         // not yet taken by a slot
 }
 
 // Run works until ctx ends, and then leaves: it takes no more assignments, stops
-// what runs and hands it back free of charge, and publishes the results. It
-// returns nil after that, within Options.Drain, and an error where the worker
-// cannot work (ErrStateLocked, a folder that cannot be written, a closed bus).
+// running attempts and hands them back at no cost to their retries, and publishes the
+// results. It then returns nil, within Options.Drain. It returns an error if the worker
+// cannot work (ErrStateLocked, an unwritable directory, a closed bus).
 func (w *Worker) Run(ctx context.Context) (err error) {
 	unlock, err := lockState(w.options.StateDir)
 	if err != nil {
@@ -86,12 +86,12 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.journal.Close()) }()
 	defer r.metrics.close()
 
-	r.recover(ctx) // before a heartbeat says what runs
+	r.recover(ctx) // before a heartbeat reports what runs
 
-	// What serves the slots goes on until they have ended.
+	// What serves the slots continues until they have ended.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	var services sync.WaitGroup
-	// Nothing is sent before its answer can be heard, unless that takes long.
+	// Nothing is sent before its answer can be received, unless that takes long.
 	listening, ready := context.WithTimeout(ctx, replyTimeout)
 	services.Go(func() { r.listen(serving, ready) })
 	<-listening.Done()
@@ -105,23 +105,23 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// lockState makes the folder and takes its lock.
+// lockState creates the directory and locks it.
 func lockState(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the worker's folder: %w", err)
+		return nil, fmt.Errorf("create the worker's directory: %w", err)
 	}
 	lock := flock.New(filepath.Join(dir, "lock"))
 	locked, err := lock.TryLock()
 	if err != nil {
-		return nil, fmt.Errorf("lock the worker's folder: %w", err)
+		return nil, fmt.Errorf("lock the worker's directory: %w", err)
 	}
 	if !locked {
 		return nil, fmt.Errorf("%w: %s", ErrStateLocked, dir)
 	}
-	return func() { _ = lock.Unlock() }, nil // the process's end unlocks as well
+	return func() { _ = lock.Unlock() }, nil // the end of the process unlocks too
 }
 
-// spoolDir is where a worker's results are.
+// spoolDir returns the directory of a worker's results.
 func spoolDir(stateDir string) string { return filepath.Join(stateDir, "spool") }
 
 func (w *Worker) start() (*run, error) {
@@ -131,7 +131,7 @@ func (w *Worker) start() (*run, error) {
 		return nil, err
 	}
 	for _, what := range unreadable {
-		o.Logger.Warn("a file in the spool cannot be read and was set aside", telemetry.LogReason, what)
+		o.Logger.Warn("moved an unreadable file out of the spool", telemetry.LogReason, what)
 	}
 	journal, err := spool.OpenJournal(filepath.Join(o.StateDir, "claims"))
 	if err != nil {
@@ -142,7 +142,7 @@ func (w *Worker) start() (*run, error) {
 		host = ""
 	}
 	if n := command.KillOrphans(o.StateDir); n > 0 {
-		o.Logger.Warn("killed processes that an earlier run had left behind", "processes", n)
+		o.Logger.Warn("killed processes left behind by a previous run", "processes", n)
 	}
 	r := &run{
 		options: o, devices: w.devices, instance: randomText(), host: host,
@@ -157,7 +157,7 @@ func (w *Worker) start() (*run, error) {
 	return r, nil
 }
 
-// work runs the slots until ctx ends or one cannot go on, and leaves.
+// work runs the slots until ctx ends or one cannot continue, and then leaves.
 func (r *run) work(ctx context.Context) error {
 	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
@@ -186,13 +186,13 @@ func (r *run) work(ctx context.Context) error {
 		return failure // nothing can be published
 	}
 	if err := r.sender.flush(deadline); err != nil {
-		r.options.Logger.Warn("some results are not published yet; they are on disk and sent by the next start",
+		r.options.Logger.Warn("some results are not published yet; the next start sends them from disk",
 			"results", r.sender.len(), "state", r.options.StateDir)
 	}
 	return failure
 }
 
-// evaluator makes a slot's evaluator.
+// evaluator returns the evaluator of a slot.
 func (r *run) evaluator(slot int) (evaluation.Evaluator, error) {
 	o := r.options
 	if o.NewEvaluator != nil {
@@ -208,10 +208,10 @@ func (r *run) evaluator(slot int) (evaluation.Evaluator, error) {
 	return command.New(c)
 }
 
-// FlushSpool publishes, once each, the results that a worker has left in its
-// folder, and returns how many; they stay there until their receipts come to a
-// running worker. A process that holds coordinator and worker calls it before
-// its coordinator takes over, so that no result is missed.
+// FlushSpool publishes, once each, the results that a worker left in its directory, and
+// returns their number. They stay there until a running worker gets their receipts. A
+// process that contains a coordinator and a worker calls it before its coordinator
+// takes over, so that no result is missed.
 func FlushSpool(ctx context.Context, bus messaging.Worker, stateDir string) (int, error) {
 	unlock, err := lockState(stateDir)
 	if err != nil {

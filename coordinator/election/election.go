@@ -29,63 +29,62 @@ import (
 )
 
 const (
-	// DefaultTTL is how long a dead leader's key lives.
+	// DefaultTTL is the time to live of a dead leader's key.
 	DefaultTTL = 6 * time.Second
-	// MinTTL is the least time to live: etcd rounds shorter ones up to about
-	// one and a half of its election timeouts, and renewals need some room.
+	// MinTTL is the least time to live: etcd rounds shorter ones up to about one and a
+	// half of its election timeouts, and renewals need some margin.
 	MinTTL = 2 * time.Second
-	// firstPause is how long a candidate waits after a failure before it tries
-	// again; it doubles up to lastPause, and a random share of it is added.
+	// firstPause is the pause of a candidate after a failure; it doubles up to
+	// lastPause, and a random share of it is added.
 	firstPause = 250 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// ValidTTL reports whether a lease can have the time to live: whole seconds, at
+// ValidTTL reports whether ttl is a valid time to live of a lease: whole seconds, at
 // least MinTTL.
 func ValidTTL(ttl time.Duration) bool { return ttl >= MinTTL && ttl%time.Second == 0 }
 
 var (
-	// ErrLost says that the lease or the key is gone.
+	// ErrLost means that the lease or the key is gone.
 	ErrLost = errors.New("leadership was lost: the lease is gone")
-	// ErrSelfFenced says that the lease could not be renewed in time, so that
-	// it may be gone.
+	// ErrSelfFenced means that the lease could not be renewed in time and may be gone.
 	ErrSelfFenced = errors.New("leadership was given up: the lease was not renewed in time")
-	// ErrNoLeader says that nobody leads now.
+	// ErrNoLeader means that there is no leader now.
 	ErrNoLeader = errors.New("there is no leader")
 )
 
 // Candidate takes part in the election of a shard's leader. Client and Key are
-// required. Its fields must not change while it runs.
+// required. Its fields MUST NOT change while it runs.
 type Candidate struct {
 	Client *clientv3.Client
-	// Key is what the candidates compete for.
+	// Key is the key for which the candidates compete.
 	Key string
-	// Value is what the key holds while this candidate leads: how to reach it.
+	// Value is the key's value while this candidate leads: the address at which to
+	// reach it.
 	Value string
 	// TTL is the lease's time to live, in whole seconds; 0 means DefaultTTL.
 	TTL time.Duration
-	// Healthy says why the candidate should not lead now; nil means that it may.
-	// It is asked before each attempt to take the key. Nil asks nobody.
+	// Healthy returns why the candidate should not lead now, or nil. It is called
+	// before each attempt to take the key. It may be nil.
 	Healthy func(ctx context.Context) error
-	// Logger gets the turns of the election. Nil discards them.
+	// Logger receives the events of the election; nil discards them.
 	Logger *slog.Logger
 
 	hooks hooks
 }
 
-// hooks let tests break the rules, or break in between two of them.
+// hooks let tests break the rules, or interrupt the steps between two of them.
 type hooks struct {
 	// noSelfFence keeps leading after two thirds of the time to live.
 	noSelfFence bool
-	// granted and created run after these steps of taking the key.
+	// granted and created are called after these steps of taking the key.
 	granted, created func(clientv3.LeaseID)
 }
 
-// Run competes until ctx ends, and returns its cause. Each time that the
-// candidate wins, it calls lead with the term and a context that ends with the
-// term (context.Cause is then ErrLost or ErrSelfFenced); when lead returns, it
-// resigns, and competes again. An error of lead is logged, and gives the others
-// a head start.
+// Run competes until ctx ends, and returns its cause. Each time the candidate wins, Run
+// calls lead with the term and a context that ends with the term (context.Cause is then
+// ErrLost or ErrSelfFenced). When lead returns, the candidate resigns and competes
+// again. An error of lead is logged, and gives the other candidates a head start.
 func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -97,7 +96,7 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, t *T
 			pause = firstPause
 			continue
 		}
-		c.log().Warn("the election starts over", "key", c.Key, "error", err)
+		c.log().Warn("restarting the election", "key", c.Key, "error", err)
 		wait(ctx, pause+rand.N(pause))
 		pause = min(2*pause, lastPause)
 	}
@@ -107,16 +106,16 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, t *T
 func (c *Candidate) validate() error {
 	switch {
 	case c.Client == nil:
-		return errors.New("candidate: Client is nil; it must be a client of etcd")
+		return errors.New("candidate: Client is nil; want a client of etcd")
 	case c.Key == "":
-		return errors.New("candidate: Key is empty; it must be the shard's leader key")
+		return errors.New("candidate: Key is empty; want the shard's leader key")
 	case c.TTL != 0 && !ValidTTL(c.TTL):
-		return fmt.Errorf("candidate: TTL is %s; it must be whole seconds, at least %s", c.TTL, MinTTL)
+		return fmt.Errorf("candidate: TTL is %s; want whole seconds, at least %s", c.TTL, MinTTL)
 	}
 	return nil
 }
 
-// once waits for the key to be free, tries to take it, and leads if it did.
+// once waits for the key to be free, tries to take it, and leads if it succeeds.
 func (c *Candidate) once(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if err := c.awaitVacancy(ctx); err != nil {
 		return err
@@ -136,7 +135,7 @@ func (c *Candidate) once(ctx context.Context, lead func(ctx context.Context, t *
 	return err
 }
 
-// fit asks Healthy, which may take as long as a lease lives.
+// fit calls Healthy, which may take as long as a lease lives.
 func (c *Candidate) fit(ctx context.Context) error {
 	if c.Healthy == nil {
 		return nil
@@ -199,8 +198,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Leader returns what the leader of a key advertises, and its epoch. The error
-// wraps ErrNoLeader where nobody leads.
+// Leader returns the value of a key's leader and its epoch. The error wraps ErrNoLeader
+// if there is no leader.
 func Leader(ctx context.Context, client *clientv3.Client, key string) (value string, epoch int64, err error) {
 	resp, err := client.Get(ctx, key)
 	if err != nil {
@@ -212,8 +211,8 @@ func Leader(ctx context.Context, client *clientv3.Client, key string) (value str
 	return string(resp.Kvs[0].Value), resp.Kvs[0].CreateRevision, nil
 }
 
-// Clear frees a key whose leader is known to be dead, by revoking its lease.
-// Never call it where another process may be leading.
+// Clear frees the key of a leader that is known to be dead, by revoking its lease.
+// Never call it while another process may be leading.
 func Clear(ctx context.Context, client *clientv3.Client, key string) error {
 	resp, err := client.Get(ctx, key)
 	if err != nil {

@@ -22,24 +22,24 @@ type Term struct {
 	c      *Candidate
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// renewed closes when the renewals have ended.
+	// renewed is closed when the renewals have ended.
 	renewed chan struct{}
 
 	mu sync.Mutex
-	// until is when the leader fences itself.
+	// until is the time at which the leader fences itself.
 	until time.Time
 }
 
-// Held reports whether the term has not ended, by this process's clock. It is
-// for a last look before something that etcd cannot fence.
+// Held reports whether the term lasts, by this process's clock. Check it right before
+// an action that etcd cannot fence.
 func (t *Term) Held() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ctx.Err() == nil && time.Now().Before(t.until)
 }
 
-// take tries to create the key under a lease of its own. It returns nil where
-// somebody else was first.
+// take tries to create the key under a new lease. It returns nil if another candidate
+// was first.
 func (c *Candidate) take(ctx context.Context) (*Term, error) {
 	sent := time.Now()
 	grantCtx, cancel := context.WithTimeout(ctx, c.ttl()/3)
@@ -63,8 +63,8 @@ func (c *Candidate) take(ctx context.Context) (*Term, error) {
 	return t, nil
 }
 
-// create makes the key and reads it back. The answer to the first does not
-// count, since it may be missing; what the second finds does.
+// create creates the key and reads it back. The read decides, as the answer to the
+// creation may be lost.
 func (t *Term) create() (won bool, err error) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.c.ttl()/3)
 	defer cancel()
@@ -88,7 +88,7 @@ func (t *Term) create() (won bool, err error) {
 	return t.ctx.Err() == nil, nil
 }
 
-// renew keeps the lease alive until the term ends, and ends it where it cannot.
+// renew renews the lease until the term ends, and ends the term if it cannot.
 func (t *Term) renew() {
 	defer close(t.renewed)
 	tick := time.NewTicker(t.c.ttl() / 6)
@@ -114,8 +114,8 @@ func (t *Term) renew() {
 	}
 }
 
-// renewOnce renews the lease, and looks whether the key is still the term's own:
-// somebody may have deleted it. Its error wraps ErrLost only where that is sure.
+// renewOnce renews the lease and checks that the key is still the term's own, as
+// someone may have deleted it. Its error wraps ErrLost only if that is certain.
 func (t *Term) renewOnce() error {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(t.ctx, min(time.Until(t.deadline()), t.c.ttl()/6))
@@ -144,7 +144,7 @@ func (t *Term) deadline() time.Time {
 	return t.until
 }
 
-// epoch is Epoch, 0 while the key is not created.
+// epoch returns Epoch, or 0 before the key is created.
 func (t *Term) epoch() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,19 +163,19 @@ func (t *Term) extend(sent time.Time) {
 	}
 }
 
-// resign ends the term and revokes the lease, so that the key is free at once.
-// Where etcd does not answer, the lease ends by itself.
+// resign ends the term and revokes the lease, which frees the key at once. If etcd does
+// not answer, the lease expires.
 func (t *Term) resign() {
 	t.cancel(context.Canceled)
 	<-t.renewed
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.c.ttl()/3)
 	defer cancel()
 	if err := revoke(ctx, t.c.Client, t.Lease); err != nil {
-		t.c.log().Warn("the lease was not revoked; it ends by itself", "key", t.Key, "ttl", t.c.ttl(), "error", err)
+		t.c.log().Warn("cannot revoke the lease: it will expire", "key", t.Key, "ttl", t.c.ttl(), "error", err)
 	}
 }
 
-// revoke ends a lease; one that is gone already is no error.
+// revoke ends a lease; a missing lease is not an error.
 func revoke(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) error {
 	if _, err := client.Revoke(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return fmt.Errorf("revoke lease %x: %w", id, err)

@@ -7,15 +7,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config finds the cluster: the one that KUBECONFIG or the user's own file
-// names, or else the one that the process runs in.
+// Config locates the cluster: the one of KUBECONFIG or of the user's own file, or else
+// the one in which the process runs.
 func Config() (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the cluster (neither KUBECONFIG nor a pod's service account says where): %w", err)
+		return nil, fmt.Errorf("locate the cluster (by KUBECONFIG or a pod's service account): %w", err)
 	}
-	// What a leader of many studies needs; the API server has limits of its own.
+	// These suit a leader of many studies; the API server has its own limits.
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = manager
 	return config, nil

@@ -23,55 +23,55 @@ import (
 )
 
 const (
-	// pollEvery is how often the studies are looked at, and with it the most
-	// that a status is written while its study runs.
+	// pollEvery is the interval at which the studies are checked, and so the least time
+	// between two writes of a running study's status.
 	pollEvery = 2 * time.Second
-	// reconcilers is how many resources are seen to at once.
+	// reconcilers is the number of resources that are reconciled at once.
 	reconcilers = 4
-	// callTimeout bounds what is done for one resource.
+	// callTimeout limits the work for one resource.
 	callTimeout = 30 * time.Second
-	// retryAtFirst and retryAtLast are the pauses before a resource is tried again.
+	// retryAtFirst and retryAtLast limit the pauses before a resource is retried.
 	retryAtFirst, retryAtLast = 200 * time.Millisecond, 30 * time.Second
-	// byID is the index of resources by the ids of their studies.
+	// byID is the index of resources by their studies' ids.
 	byID = "id"
 )
 
-// Controller runs the studies of a cluster while its replica leads. Safe for
-// concurrent use; each of its runs has a state of its own.
+// Controller runs the studies of a cluster while its replica leads. It is safe for
+// concurrent use; each run has its own state.
 type Controller struct {
 	Rules
 	Client dynamic.Interface
-	// Namespaces are those whose studies are run; none means all.
+	// Namespaces are the namespaces whose studies are run; none means all.
 	Namespaces []string
-	// Ledger is read for the trials with the best values.
+	// Ledger provides the trials with the best values.
 	Ledger *ledger.Ledger
 	Logger *slog.Logger
 }
 
-// Duty is the controller as a duty of whoever leads.
+// Duty returns the controller as a duty of the leader.
 func (k *Controller) Duty() coordinator.Duty {
 	return coordinator.Duty{Name: "studies of Kubernetes", Run: k.Run}
 }
 
-// item is something to see to: a resource, by its key in the cache, or the study
-// of a resource that is gone, by its id.
+// item is work to do: a resource, by its key in the cache, or the study of a deleted
+// resource, by its id.
 type item struct{ key, gone string }
 
 // term is one run of a controller.
 type term struct {
 	*Controller
 	c *coordinator.Coordinator
-	// informers are one a namespace, or one for all.
+	// informers has one informer a namespace, or one for all.
 	informers []cache.SharedIndexInformer
 	queue     workqueue.TypedRateLimitingInterface[item]
 
 	mu sync.Mutex
-	// shown are the statuses of the studies of resources, by id, as they were
-	// when their resources were last seen to.
+	// shown holds, by id, the statuses of resources' studies when their resources were
+	// last reconciled.
 	shown map[string]record.Status
 }
 
-// Run watches the resources and sees to each after every change of it or of its
+// Run watches the resources and reconciles each after every change of it or of its
 // study, until ctx ends.
 func (k *Controller) Run(ctx context.Context, c *coordinator.Coordinator) error {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(k.Logger.Handler())))
@@ -97,7 +97,7 @@ func (k *Controller) Run(ctx context.Context, c *coordinator.Coordinator) error 
 	return t.poll(ctx)
 }
 
-// namespaces are those to ask for: the name of all is empty.
+// namespaces returns the namespaces to request; the empty name means all.
 func namespaces(given []string) []string {
 	if len(given) == 0 {
 		return []string{""}
@@ -105,7 +105,7 @@ func namespaces(given []string) []string {
 	return given
 }
 
-// inform makes what keeps the resources of a namespace.
+// inform returns the informer of a namespace's resources.
 func (t *term) inform(namespace string) (cache.SharedIndexInformer, error) {
 	informer := dynamicinformer.NewFilteredDynamicInformer(t.Client, Studies(), namespace, 0, cache.Indexers{byID: indexID}, nil).Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -115,7 +115,7 @@ func (t *term) inform(namespace string) (cache.SharedIndexInformer, error) {
 	return informer, errors.Join(err, informer.SetTransform(slim))
 }
 
-// slim drops what is large and not needed.
+// slim drops large fields that are not needed.
 func slim(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)
@@ -126,25 +126,25 @@ func slim(object any) (any, error) {
 func indexID(object any) ([]string, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
-		return nil, fmt.Errorf("a %T in the cache of studies", object)
+		return nil, fmt.Errorf("unexpected %T in the cache of studies", object)
 	}
 	return []string{bare(u).ID()}, nil
 }
 
-// bare is a resource without its spec and status.
+// bare returns a resource without its spec and status.
 func bare(u *unstructured.Unstructured) *Resource {
 	return &Resource{UID: u.GetUID(), Created: u.GetCreationTimestamp().Time, Annotations: u.GetAnnotations()}
 }
 
-// changed puts a resource into the queue.
+// changed queues a resource.
 func (t *term) changed(object any) {
 	if key, err := cache.MetaNamespaceKeyFunc(object); err == nil {
 		t.queue.Add(item{key: key})
 	}
 }
 
-// deleted has the study of a resource deleted that is gone without having
-// waited for its finalizer; a released one is left alone.
+// deleted deletes the study of a resource that was deleted without waiting for its
+// finalizer. It ignores released ones.
 func (t *term) deleted(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
@@ -154,8 +154,8 @@ func (t *term) deleted(object any) {
 	}
 }
 
-// poll looks at the studies, and puts the resources of those that have changed
-// since they were shown into the queue.
+// poll checks the studies and queues the resources of those that have changed since
+// they were shown.
 func (t *term) poll(ctx context.Context) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -175,7 +175,7 @@ func (t *term) poll(ctx context.Context) error {
 	}
 }
 
-// stale are the ids of the studies that are not as they were shown, or are gone.
+// stale returns the ids of the studies that differ from what was shown, or are gone.
 func (t *term) stale(all []ledger.Summary) (ids []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +195,7 @@ func (t *term) stale(all []ledger.Summary) (ids []string) {
 	return ids
 }
 
-// note remembers what is shown of a study; nil is a study that there is not.
+// note records what is shown of a study; nil means that there is no such study.
 func (t *term) note(id string, known *ledger.Summary) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -206,12 +206,12 @@ func (t *term) note(id string, known *ledger.Summary) {
 	}
 }
 
-// study puts the resource of a study into the queue, if it has one.
+// study queues the resource of a study, if it has one.
 func (t *term) study(id string) {
 	for _, informer := range t.informers {
 		objects, err := informer.GetIndexer().ByIndex(byID, id)
 		if err != nil {
-			t.Logger.Error("the resource of a study is not found", "id", id, telemetry.LogError, err)
+			t.Logger.Error("cannot find the resource of a study", "id", id, telemetry.LogError, err)
 		}
 		for _, o := range objects {
 			t.changed(o)
@@ -219,7 +219,7 @@ func (t *term) study(id string) {
 	}
 }
 
-// work sees to what is in the queue until it is shut down.
+// work processes the queue until it is shut down.
 func (t *term) work(ctx context.Context) {
 	for {
 		next, down := t.queue.Get()
@@ -229,14 +229,14 @@ func (t *term) work(ctx context.Context) {
 		if err := t.see(ctx, next); err == nil || ctx.Err() != nil {
 			t.queue.Forget(next)
 		} else {
-			t.Logger.Warn("a study of Kubernetes is tried again", telemetry.LogStudy, next.key, telemetry.LogError, err)
+			t.Logger.Warn("cannot reconcile a Study resource; retrying", telemetry.LogStudy, next.key, telemetry.LogError, err)
 			t.queue.AddRateLimited(next)
 		}
 		t.queue.Done(next)
 	}
 }
 
-// see sees to one resource, or to the study of one that is gone.
+// see reconciles one resource, or the study of a deleted one.
 func (t *term) see(ctx context.Context, i item) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -254,7 +254,7 @@ func (t *term) see(ctx context.Context, i item) error {
 	return t.reconcile(ctx, r)
 }
 
-// cached is a resource as it was last heard of, nil where it is gone.
+// cached returns the last known state of a resource, or nil if it is gone.
 func (t *term) cached(key string) (*unstructured.Unstructured, error) {
 	for _, informer := range t.informers {
 		object, exists, err := informer.GetIndexer().GetByKey(key)

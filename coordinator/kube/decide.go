@@ -11,45 +11,45 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Action is what is to be done for a resource besides keeping its status.
+// Action is what to do for a resource besides updating its status.
 type Action string
 
 // The actions.
 const (
 	// Leave does nothing, not even to the status.
 	Leave Action = "leave"
-	// Show keeps the status.
+	// Show only updates the status.
 	Show Action = "show"
-	// Hold puts the finalizer on, which changes the resource: nothing is in the
-	// ledger that a deletion of the resource would not take out again.
+	// Hold adds the finalizer, which changes the resource. Nothing is in the ledger yet
+	// that deleting the resource would have to remove.
 	Hold Action = "hold"
 	// Create starts the study.
 	Create Action = "create"
-	// Update gives the study the changed spec.
+	// Update changes the study to the new spec.
 	Update Action = "update"
-	// Delete deletes the study, if there is one, and takes the finalizer off.
+	// Delete deletes the study, if it exists, and removes the finalizer.
 	Delete Action = "delete"
 )
 
-// Decision is what is to be done for a resource. Study is what to create, or to
-// update by; the verdict is on the resource's spec.
+// Decision is what to do for a resource. Study is the study to create or to update to;
+// the verdict is about the resource's spec.
 type Decision struct {
 	Action  Action
 	Study   *study.Study
 	Verdict Verdict
 }
 
-// Rules are what decisions depend on beside the resource and the ledger.
+// Rules are the inputs of decisions besides the resource and the ledger.
 type Rules struct {
-	// Parse reads and checks a study file; its error is a *study.Problems where
-	// the file is wrong.
+	// Parse parses and checks a study file; its error is a *study.Problems if the file
+	// is wrong.
 	Parse func(file []byte) (*study.Study, error)
 	Pools Pools
-	// Began is when this process did.
+	// Began is the time at which this process started.
 	Began time.Time
 }
 
-// Decide says what to do for a resource whose study the ledger has as known, nil
+// Decide returns what to do for a resource whose study is known to the ledger, or nil
 // if it has none.
 func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	if r.Deleting {
@@ -62,7 +62,7 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 		return Decision{Action: Leave}
 	}
 	if known == nil && r.Status.ID == r.ID() {
-		return show(ReasonDeleted, "the ledger has no study "+r.Status.ID+": it was deleted there. Delete this resource, and make it again to run the study again")
+		return show(ReasonDeleted, "study "+r.Status.ID+" was deleted from the ledger. To run it again, delete this resource and create it again")
 	}
 	if known != nil && !r.held() {
 		return Decision{Action: Hold}
@@ -74,7 +74,7 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	if err := rules.Pools.Check(r.Namespace, s.Spec.Pool); err != nil {
 		return show(ReasonDenied, withOld(known, err.Error()))
 	}
-	accepted := Verdict{Accepted: true, Reason: ReasonAccepted, Message: "the study runs by this spec"}
+	accepted := Verdict{Accepted: true, Reason: ReasonAccepted, Message: "the study runs with this spec"}
 	switch {
 	case !r.held():
 		return Decision{Action: Hold}
@@ -86,10 +86,10 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	if differences := study.Compatible(&known.Study.Study, s); len(differences) > 0 {
 		return show(ReasonIncompatible, withOld(known, strings.Join(differences, "\n")))
 	}
-	// Once per change of the resource: a study that was changed through the API
-	// stays so until then.
+	// The spec is applied once per change of the resource: until then, a study that was
+	// changed through the API stays as it is.
 	if r.Status.ObservedGeneration == r.Generation && r.accepted() {
-		accepted.Message = "the study was changed through the API since this spec was taken"
+		accepted.Message = "the study was changed through the API after this spec was applied"
 		return Decision{Action: Show, Verdict: accepted}
 	}
 	return Decision{Action: Update, Study: s, Verdict: accepted}
@@ -100,7 +100,7 @@ func show(reason, message string) Decision {
 	return Decision{Action: Show, Verdict: Verdict{Reason: reason, Message: message}}
 }
 
-// accepted reports whether the last verdict was that the study runs by the spec.
+// accepted reports whether the last verdict was that the study runs with the spec.
 func (r *Resource) accepted() bool {
 	for _, c := range r.Status.Conditions {
 		if c.Type == ConditionAccepted {
@@ -110,15 +110,15 @@ func (r *Resource) accepted() bool {
 	return false
 }
 
-// withOld adds that a study goes on by the spec that it has.
+// withOld adds that a study continues with its previous spec.
 func withOld(known *ledger.Summary, message string) string {
 	if known == nil {
 		return message
 	}
-	return message + "\nThe study goes on by its spec before this change."
+	return message + "\nThe study continues with its previous spec."
 }
 
-// parse reads the resource's study, under its name in the ledger.
+// parse returns the resource's study, under its name in the ledger.
 func (rules *Rules) parse(r *Resource) (*study.Study, error) {
 	file, err := r.File()
 	if err != nil {
@@ -132,8 +132,8 @@ func (rules *Rules) parse(r *Resource) (*study.Study, error) {
 	return s, nil
 }
 
-// reasons are a study file's problems, each on a line with its field: lines and
-// columns are of a text that nobody has seen.
+// reasons returns a study file's problems, one a line, with their fields but without
+// lines and columns: those belong to a text that nobody has seen.
 func reasons(err error) string {
 	problems, ok := errors.AsType[*study.Problems](err)
 	if !ok {

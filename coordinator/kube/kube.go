@@ -1,7 +1,7 @@
-// Package kube runs studies that are resources of Kubernetes: while its replica
-// leads, it takes up the Study resources of all namespaces, keeps their status,
-// and deletes a study with its resource. The ledger stays the record; a resource
-// says what is wanted, and its status repeats what the ledger says.
+// Package kube runs studies that are Kubernetes resources. While its replica leads, it
+// runs the Study resources of all namespaces, updates their status, and deletes a study
+// with its resource. The ledger remains authoritative: a resource states what is
+// wanted, and its status repeats the ledger.
 package kube
 
 import (
@@ -20,29 +20,29 @@ import (
 )
 
 const (
-	// Finalizer keeps a resource until its study is gone from the ledger.
+	// Finalizer keeps a resource until its study is deleted from the ledger.
 	Finalizer = "fantasia.dev/study"
-	// ReleasedAnnotation is when Release took the finalizer off: only a
-	// coordinator that was started later takes the resource up again.
+	// ReleasedAnnotation is the time at which Release removed the finalizer: only a
+	// coordinator that started later manages the resource again.
 	ReleasedAnnotation = "fantasia.dev/released"
 	// manager owns the fields of the status in server-side apply.
 	manager = "fantasia-coordinator"
 )
 
-// Studies is the resource.
+// Studies returns the resource type of studies.
 func Studies() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "fantasia.dev", Version: "v1", Resource: "studies"}
 }
 
-// Resource is a Study resource as the API server has it.
+// Resource is a Study resource as the API server stores it.
 type Resource struct {
 	Namespace, Name string
 	UID             types.UID
-	// Version changes with every change, Generation with those of the spec.
+	// Version changes with every change, Generation only with changes of the spec.
 	Version    string
 	Generation int64
 	Created    time.Time
-	// Deleting says that somebody has deleted it, and finalizers keep it.
+	// Deleting means that the resource was deleted and finalizers keep it.
 	Deleting    bool
 	Finalizers  []string
 	Annotations map[string]string
@@ -50,7 +50,7 @@ type Resource struct {
 	Status      Status
 }
 
-// Read reads a resource as the dynamic client has it.
+// Read converts a resource of the dynamic client.
 func Read(u *unstructured.Unstructured) (*Resource, error) {
 	r := &Resource{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
@@ -68,26 +68,26 @@ func Read(u *unstructured.Unstructured) (*Resource, error) {
 	return r, nil
 }
 
-// ID is the id of the resource's study: that of its time of creation, and of its
-// UID where others have random bits. So a resource has one study, however often
-// and by whomever it is taken up, and one that is made again has another.
+// ID returns the id of the resource's study, made of the resource's creation time and,
+// in place of the random bits, its UID. A resource therefore has one study, however
+// often it is processed, and a recreated resource has another one.
 func (r *Resource) ID() string {
 	bits := sha256.Sum256([]byte(r.UID))
 	return record.NewID(bytes.NewReader(bits[:]), r.Created)
 }
 
-// StudyName is the study's name in the ledger. Its dot keeps it apart from the
-// names of studies that were made otherwise, which are DNS labels.
+// StudyName returns the study's name in the ledger. Its dot distinguishes it from the
+// names of other studies, which are DNS labels.
 func (r *Resource) StudyName() string { return r.Namespace + "." + r.Name }
 
-// File is the study file that the resource is.
+// File returns the resource as a study file.
 func (r *Resource) File() ([]byte, error) {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": study.APIVersion, "kind": study.Kind,
 		"metadata": map[string]any{"name": r.Name}, "spec": r.Spec,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("study %s/%s has no form in JSON: %w", r.Namespace, r.Name, err)
+		return nil, fmt.Errorf("encode study %s/%s as JSON: %w", r.Namespace, r.Name, err)
 	}
 	return text, nil
 }
@@ -95,8 +95,8 @@ func (r *Resource) File() ([]byte, error) {
 // held reports whether the resource has the finalizer.
 func (r *Resource) held() bool { return slices.Contains(r.Finalizers, Finalizer) }
 
-// released reports whether the finalizer was taken off after a process began,
-// so that the process is to leave the resource alone.
+// released reports whether the finalizer was removed after a process started; that
+// process must then ignore the resource.
 func (r *Resource) released(began time.Time) bool {
 	at, err := time.Parse(time.RFC3339, r.Annotations[ReleasedAnnotation])
 	return err == nil && !began.After(at)

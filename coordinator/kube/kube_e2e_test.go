@@ -183,7 +183,7 @@ func testDenied(t *testing.T, r *rig) {
 	if err := r.apply(r.study("denied", 5, "parallelism: 4", "pool: gpu")); err != nil {
 		t.Fatal(err)
 	}
-	r.await("denied", condition(kube.ConditionAccepted, kube.ReasonDenied, `"gpu" is not for namespace `+r.namespace+": it may use default"))
+	r.await("denied", condition(kube.ConditionAccepted, kube.ReasonDenied, "namespace "+r.namespace+` may not use pool "gpu"; it may use default`))
 	if _, err := r.Ledger.Study(t.Context(), r.namespace+".denied"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("the ledger: %v", err)
 	}
@@ -219,7 +219,7 @@ func testDeletedOtherwise(t *testing.T, r *rig) {
 	if _, err := client.DeleteStudy(t.Context(), connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: true})); err != nil {
 		t.Fatal(err)
 	}
-	r.await("elsewhere", condition(kube.ConditionAccepted, kube.ReasonDeleted, "was deleted there"))
+	r.await("elsewhere", condition(kube.ConditionAccepted, kube.ReasonDeleted, "was deleted from the ledger"))
 }
 
 // erase deletes a resource, and waits until it and its study are gone.

@@ -12,15 +12,14 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// Any stands for every namespace without an entry of its own, or every pool.
+// Any stands for every namespace without an entry, or for every pool.
 const Any = "*"
 
-// Pools says which pools the studies of a namespace may use. A namespace without
-// an entry has that of Any; where there is none either, it may use none.
+// Pools lists the pools that the studies of each namespace may use. A namespace without
+// an entry has that of Any; without that, it may use none.
 type Pools map[string][]string
 
-// ReadPools reads the file at path: a map in YAML from namespaces to lists of
-// pools.
+// ReadPools reads a YAML file: a map from namespaces to lists of pools.
 func ReadPools(path string) (Pools, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -33,7 +32,7 @@ func ReadPools(path string) (Pools, error) {
 	return p, nil
 }
 
-// Check says why a namespace may not use a pool; nil where it may.
+// Check returns why a namespace may not use a pool, or nil.
 func (p Pools) Check(namespace, pool string) error {
 	allowed, ok := p[namespace]
 	if !ok {
@@ -43,8 +42,8 @@ func (p Pools) Check(namespace, pool string) error {
 	case slices.Contains(allowed, pool) || slices.Contains(allowed, Any):
 		return nil
 	case len(allowed) == 0:
-		return fmt.Errorf("spec.pool: %q is not for namespace %s, which may use no pool: ask whoever operates Fantasia", pool, namespace)
+		return fmt.Errorf("spec.pool: namespace %[2]s may not use pool %[1]q or any other: ask the operator of Fantasia", pool, namespace)
 	default:
-		return fmt.Errorf("spec.pool: %q is not for namespace %s: it may use %s", pool, namespace, strings.Join(allowed, ", "))
+		return fmt.Errorf("spec.pool: namespace %[2]s may not use pool %[1]q; it may use %[3]s", pool, namespace, strings.Join(allowed, ", "))
 	}
 }

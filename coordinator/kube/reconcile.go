@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// reconcile does what is to be done for a resource now.
+// reconcile does what a resource needs now.
 func (t *term) reconcile(ctx context.Context, r *Resource) error {
 	known, err := t.find(ctx, r.ID())
 	if err != nil {
@@ -57,14 +57,13 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 	return t.show(ctx, r, d.Verdict, known)
 }
 
-// tooLarge reports whether the ledger does not take the study, whose file is
-// without fault otherwise.
+// tooLarge reports whether the ledger refuses the study, although its file is valid.
 func tooLarge(err error) bool {
 	_, ok := errors.AsType[*study.Problems](err)
 	return ok
 }
 
-// find returns the study with an id, nil where there is none, to be shown.
+// find returns the study with an id, or nil, to be shown.
 func (t *term) find(ctx context.Context, id string) (*ledger.Summary, error) {
 	found, err := t.c.Summaries(ctx, id)
 	if err != nil {
@@ -82,9 +81,9 @@ func (t *term) find(ctx context.Context, id string) (*ledger.Summary, error) {
 func (t *term) create(ctx context.Context, r *Resource, s *study.Study) (*ledger.Summary, error) {
 	_, err := t.c.CreateWithID(ctx, r.ID(), s)
 	if errors.Is(err, ledger.ErrNameTaken) {
-		// Only resources have such names: this is of one that was released, and
-		// is gone since another has its name.
-		t.Logger.Warn("the study of an earlier resource is replaced", telemetry.LogStudy, r.StudyName())
+		// Only resources have such names. This is the study of an earlier, released
+		// resource, which is gone as another has its name.
+		t.Logger.Warn("replacing the study of an earlier resource", telemetry.LogStudy, r.StudyName())
 		if err = t.forget(ctx, r.StudyName()); err == nil {
 			_, err = t.c.CreateWithID(ctx, r.ID(), s)
 		}
@@ -95,7 +94,7 @@ func (t *term) create(ctx context.Context, r *Resource, s *study.Study) (*ledger
 	return t.find(ctx, r.ID())
 }
 
-// forget deletes a study, stopping it; one that is gone already is no error.
+// forget stops and deletes a study; a missing study is not an error.
 func (t *term) forget(ctx context.Context, nameOrID string) error {
 	if err := t.c.Delete(ctx, nameOrID, true); err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return fmt.Errorf("delete the study: %w", err)
@@ -104,8 +103,8 @@ func (t *term) forget(ctx context.Context, nameOrID string) error {
 	return nil
 }
 
-// remove deletes the study of a resource that is being deleted, and then lets
-// the resource go.
+// remove deletes the study of a resource that is being deleted, and then releases the
+// resource.
 func (t *term) remove(ctx context.Context, r *Resource) error {
 	if err := t.forget(ctx, r.ID()); err != nil || !r.held() {
 		return err
@@ -117,10 +116,10 @@ func (t *term) remove(ctx context.Context, r *Resource) error {
 	return t.patch(ctx, r, types.MergePatchType, patch)
 }
 
-// show writes the status of a resource where it is not what it should be. Where
-// the ledger has no recommendation of all trials of a study that has ended, it is
-// made, which takes a while, once the status says that it has ended: that changes
-// the resource, and brings it back.
+// show writes the status of a resource if it has changed. If a study has ended and the
+// ledger has no recommendation based on all its trials, it is computed after the status
+// says that the study has ended. That takes a while, changes the resource, and so
+// brings it back.
 func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.Summary) error {
 	if known == nil {
 		return t.apply(ctx, r, r.next(v, view{}, time.Now()))
@@ -147,8 +146,8 @@ func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.S
 	return t.apply(ctx, r, r.next(v, shown, time.Now()))
 }
 
-// recommended adds the recommendation that the ledger has to what is shown, if it
-// is of all trials or the study goes on.
+// recommended adds the ledger's recommendation to what is shown if it is based on all
+// trials, or if the study is running.
 func (t *term) recommended(ctx context.Context, r *Resource, known *ledger.Summary, shown *view) error {
 	stored := known.Status.Recommended
 	if stored.Trial == 0 || known.Status.State.Terminal() && !known.Status.RecommendedOfAll() {
@@ -166,9 +165,9 @@ func (t *term) recommended(ctx context.Context, r *Resource, known *ledger.Summa
 	return nil
 }
 
-// apply writes a status by server-side apply. Where the resource has changed
-// meanwhile, be it by a leader before this one, it fails with a conflict, and
-// the change brings the resource back.
+// apply writes a status by server-side apply. If the resource has changed in the
+// meantime, for example by an earlier leader, it fails with a conflict, and the change
+// brings the resource back.
 func (t *term) apply(ctx context.Context, r *Resource, next Status) error {
 	was, errWas := json.Marshal(r.Status)
 	is, errIs := json.Marshal(next)
@@ -188,8 +187,8 @@ func (t *term) apply(ctx context.Context, r *Resource, next Status) error {
 	return t.patch(ctx, r, types.ApplyPatchType, patch, "status")
 }
 
-// patch sends a patch. A resource that is gone, or has changed since it was
-// read, comes back by its change.
+// patch sends a patch. A resource that is gone or has changed since it was read is
+// queued again by its change.
 func (t *term) patch(ctx context.Context, r *Resource, kind types.PatchType, patch []byte, subresources ...string) error {
 	options := metav1.PatchOptions{FieldManager: manager}
 	if kind == types.ApplyPatchType {

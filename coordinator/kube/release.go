@@ -14,15 +14,14 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// pageSize bounds how many resources are listed at once.
+// pageSize is the number of resources listed at once.
 const pageSize = 500
 
-// Release takes the finalizer off all Study resources of the namespaces, of all
-// where none is given, so that they can be
-// deleted when no coordinator runs any more, and returns how many had it.
-// Coordinators that run already leave them alone from then on; one that is
-// started later takes them up again. Studies in the ledger stay as they are.
-// Where the cluster has no such resource there is nothing to release.
+// Release removes the finalizer of all Study resources of the namespaces (all
+// namespaces if none is given), so that they can be deleted when no coordinator runs
+// any more. It returns how many had the finalizer. Running coordinators ignore these
+// resources from then on; one that starts later manages them again. Studies in the
+// ledger are not changed. A cluster without the resource type is not an error.
 func Release(ctx context.Context, client dynamic.Interface, in []string, now time.Time) (released int, err error) {
 	for _, namespace := range namespaces(in) {
 		n, err := releaseAll(ctx, client, namespace, now)
@@ -34,7 +33,7 @@ func Release(ctx context.Context, client dynamic.Interface, in []string, now tim
 	return released, nil
 }
 
-// releaseAll releases the resources of a namespace, of all if it is empty.
+// releaseAll releases the resources of a namespace; an empty name means all.
 func releaseAll(ctx context.Context, client dynamic.Interface, namespace string, now time.Time) (released int, err error) {
 	for next := ""; ; {
 		list, err := client.Resource(Studies()).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
@@ -59,8 +58,8 @@ func releaseAll(ctx context.Context, client dynamic.Interface, namespace string,
 	}
 }
 
-// release takes the finalizer off one resource, again where it has changed
-// meanwhile.
+// release removes the finalizer of one resource, and retries if the resource has
+// changed in the meantime.
 func release(ctx context.Context, client dynamic.Interface, namespace, name string, now time.Time) (had bool, err error) {
 	resource := client.Resource(Studies()).Namespace(namespace)
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -86,9 +85,9 @@ func release(ctx context.Context, client dynamic.Interface, namespace, name stri
 	return had, err
 }
 
-// finalizers is a merge patch that puts the finalizer on a resource or takes it
-// off, and sets annotations, nil to remove one. It fails with a conflict where
-// the resource has changed since it was read.
+// finalizers returns a merge patch that adds or removes the finalizer and sets
+// annotations (nil removes one). It fails with a conflict if the resource has changed
+// since it was read.
 func (r *Resource) finalizers(on bool, annotations map[string]any) ([]byte, error) {
 	list := slices.DeleteFunc(slices.Clone(r.Finalizers), func(f string) bool { return f == Finalizer })
 	if on {

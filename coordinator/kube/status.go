@@ -11,35 +11,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The states of a resource beside those of a study.
+// The states of a resource besides those of a study.
 const (
-	// StateRejected is that of a resource whose study was never taken up.
+	// StateRejected means that the resource's study was never started.
 	StateRejected study.State = "REJECTED"
-	// StateDeleted is that of a resource whose running study was deleted from
-	// the ledger by somebody else.
+	// StateDeleted means that the resource's running study was deleted from the ledger
+	// by someone else.
 	StateDeleted study.State = "DELETED"
 )
 
 // The conditions of a resource.
 const (
-	// ConditionAccepted says whether the study runs by the resource's spec.
+	// ConditionAccepted tells whether the study runs with the resource's spec.
 	ConditionAccepted = "Accepted"
-	// ConditionProgressing says whether the study is running.
+	// ConditionProgressing tells whether the study is running.
 	ConditionProgressing = "Progressing"
-	// ConditionComplete says whether the study has ended well.
+	// ConditionComplete tells whether the study has completed.
 	ConditionComplete = "Complete"
 )
 
 // The reasons of the conditions.
 const (
 	ReasonAccepted = "Accepted"
-	// ReasonInvalid is of a spec that file.Parse refuses.
+	// ReasonInvalid means that file.Parse refuses the spec.
 	ReasonInvalid = "Invalid"
-	// ReasonDenied is of a pool that is not for the namespace.
+	// ReasonDenied means that the namespace may not use the pool.
 	ReasonDenied = "Denied"
-	// ReasonIncompatible is of a change that does not fit what was evaluated.
+	// ReasonIncompatible means that a change does not fit the evaluated trials.
 	ReasonIncompatible = "Incompatible"
-	// ReasonDeleted is of a study that the ledger has no more.
+	// ReasonDeleted means that the study was deleted from the ledger.
 	ReasonDeleted = "Deleted"
 
 	ReasonRunning   = "Running"
@@ -51,11 +51,11 @@ const (
 
 // Status is the status of a resource.
 type Status struct {
-	// ID is the study's in the ledger, set once it has begun, and Study its name.
+	// ID is the study's id in the ledger, set once it has started, and Study its name.
 	ID    string      `json:"id,omitempty"`
 	Study string      `json:"study,omitempty"`
 	State study.State `json:"state,omitempty"`
-	// Reason says, for people, why the study is in its state.
+	// Reason explains to people why the study is in its state.
 	Reason             string             `json:"reason,omitempty"`
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Done               int                `json:"done"`
@@ -74,7 +74,7 @@ type Best struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// Recommendation is the evaluated point whose posterior mean is best.
+// Recommended is the evaluated point with the best posterior mean.
 type Recommendation struct {
 	Trial      int            `json:"trial"`
 	Mean       float64        `json:"mean"`
@@ -82,14 +82,14 @@ type Recommendation struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// Verdict is whether a resource's spec is the one that its study runs by.
+// Verdict tells whether a resource's study runs with its spec.
 type Verdict struct {
 	Accepted bool
 	Reason   string
 	Message  string
 }
 
-// view is what the ledger says of a study; its parts are nil where there is none.
+// view is what the ledger knows about a study; its parts are nil if unknown.
 type view struct {
 	id          string
 	status      *record.Status
@@ -97,13 +97,13 @@ type view struct {
 	recommended *optimizer.Recommendation
 }
 
-// next is the status of a resource after a verdict on it, from the one that it
-// has and what the ledger says of its study.
+// next returns the status of a resource after a verdict, based on its present status
+// and the ledger.
 func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
 	s := r.Status
 	v.Message = clip(v.Message)
 	s.Conditions = append([]metav1.Condition(nil), s.Conditions...)
-	if s.ID != r.ID() { // of no study yet, or copied from another resource
+	if s.ID != r.ID() { // without a study yet, or copied from another resource
 		s = Status{Conditions: s.Conditions}
 	}
 	s.Study, s.ObservedGeneration = r.StudyName(), r.Generation
@@ -127,11 +127,11 @@ func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
 	return s
 }
 
-// maxMessage bounds a message in bytes: a condition's is at most 32 KiB, and a
-// status has it several times.
+// maxMessage is the largest size of a message in bytes: a condition's is at most 32
+// KiB, and a status contains it several times.
 const maxMessage = 8 << 10
 
-// clip cuts a text that is too long after its last whole line.
+// clip truncates a long text after its last whole line.
 func clip(text string) string {
 	if len(text) <= maxMessage {
 		return text
@@ -143,11 +143,11 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text, "") + "…"
 }
 
-// tell takes over what the ledger says.
+// tell copies what the ledger knows.
 func (s *Status) tell(ledger view) {
 	status := ledger.status
 	if status.State.Terminal() && (!s.State.Terminal() || s.Done != status.Counts.Ended()) {
-		s.Recommended = nil // of fewer trials
+		s.Recommended = nil // based on fewer trials
 	}
 	counts := status.Counts
 	s.State, s.Reason, s.Done, s.Counts = status.State, clip(status.Reason), counts.Ended(), &counts
@@ -163,7 +163,7 @@ func (s *Status) tell(ledger view) {
 	}
 }
 
-// instant is a time as Kubernetes writes it, in whole seconds; nil for none.
+// instant converts a time to Kubernetes' format, in whole seconds; nil for no time.
 func instant(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
@@ -172,7 +172,7 @@ func instant(t time.Time) *metav1.Time {
 	return &at
 }
 
-// progress are the conditions that follow from the state.
+// progress returns the conditions that follow from the state.
 func (s *Status) progress() []metav1.Condition {
 	reason := map[study.State]string{
 		study.Running: ReasonRunning, study.Completed: ReasonCompleted, study.Stopped: ReasonStopped,

@@ -12,13 +12,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// opOverhead is what an operation costs in a request, in bytes, besides its key
-// and its value: a generous estimate of protobuf's framing.
+// opOverhead is the size of an operation in a request, in bytes, besides its key and
+// its value: a generous estimate of protobuf's framing.
 const opOverhead = 64
 
-// Batch collects records to be stored together, the last version of each. The
-// zero Batch is empty and ready for use. A Batch is not safe for concurrent use;
-// records are encoded when they are put, so that later changes do not reach it.
+// Batch collects records to be stored together, keeping the last version of each. The
+// zero Batch is empty and ready for use. It is not safe for concurrent use. Records are
+// encoded when they are put, so later changes to them have no effect.
 type Batch struct {
 	ops     []op
 	index   map[string]int
@@ -28,11 +28,11 @@ type Batch struct {
 	err     error
 }
 
-// op is a put, or a deletion where Value is nil. Keys are relative to the prefix.
+// op is a put, or a deletion if Value is nil. Keys are relative to the prefix.
 type op struct {
 	Key   string          `json:"k"`
 	Value json.RawMessage `json:"v,omitempty"`
-	// End makes a deletion one of the keys from Key up to End.
+	// End extends a deletion to the keys from Key up to End.
 	End string `json:"e,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func (b *Batch) PutTrial(id string, t *record.Trial) {
 	b.put(id, strings.TrimPrefix(trialKey(id, t.Number), studyDir(id)), t)
 }
 
-// PutCursor stores how far the leader has read a stream.
+// PutCursor stores the leader's position in a stream.
 func (b *Batch) PutCursor(s messaging.Stream, c messaging.Cursor) {
 	if b.cursors == nil {
 		b.cursors = map[messaging.Stream]messaging.Cursor{}
@@ -71,9 +71,8 @@ func (b *Batch) PutCursor(s messaging.Stream, c messaging.Cursor) {
 	b.cursors[s] = c
 }
 
-// DeleteStudy deletes all of a study's records and frees its name. What the
-// batch holds of the study, and what is put of it afterwards, is dropped: an id
-// is never used again.
+// DeleteStudy deletes all of a study's records and frees its name. It drops the study's
+// records in the batch, and those put afterwards: an id is never used again.
 func (b *Batch) DeleteStudy(id, name string) {
 	dir := studyDir(id)
 	kept := b.ops[:0]
@@ -94,11 +93,11 @@ func (b *Batch) DeleteStudy(id, name string) {
 	b.set(op{Key: nameKey(name)})
 }
 
-// Err is why the batch cannot be stored: it wraps ErrTooLarge where a record is
+// Err returns why the batch cannot be stored. It wraps ErrTooLarge if a record is
 // larger than a transaction.
 func (b *Batch) Err() error { return b.err }
 
-// Add puts what another batch has put into this one.
+// Add adds the records of another batch.
 func (b *Batch) Add(other *Batch) {
 	for _, o := range other.ops {
 		if id, _, ok := strings.Cut(strings.TrimPrefix(o.Key, studiesDir), "/"); !ok || !b.deleted[id] {
@@ -108,11 +107,11 @@ func (b *Batch) Add(other *Batch) {
 	b.err = errors.Join(b.err, other.err)
 }
 
-// Len is the number of operations that the batch needs.
+// Len returns the number of operations in the batch.
 func (b *Batch) Len() int { return len(b.ops) + len(b.cursors) }
 
-// Full reports whether the batch fills a transaction: it is better committed
-// before more is put into it. A batch may grow further; it is then written twice.
+// Full reports whether the batch fills a transaction and should be committed. A batch
+// may grow further, but is then written twice.
 func (b *Batch) Full() bool { return b.Len() >= MaxOps/2 || b.bytes >= MaxBytes/2 }
 
 // put encodes a record of a study.
@@ -121,7 +120,7 @@ func (b *Batch) put(id, leaf string, v any) {
 		return
 	}
 	if id == "" || strings.Contains(id, "/") {
-		b.err = errors.Join(b.err, fmt.Errorf("study id %q: must be neither empty nor contain a slash", id))
+		b.err = errors.Join(b.err, fmt.Errorf("study id %q must not be empty or contain a slash", id))
 		return
 	}
 	b.encode(studyKey(id, leaf), v)
@@ -134,7 +133,7 @@ func (b *Batch) encode(key string, v any) {
 		return
 	}
 	if len(raw)+len(key)+opOverhead > MaxBytes {
-		b.err = errors.Join(b.err, fmt.Errorf("%w: %s has %d bytes; at most %d fit", ErrTooLarge, key, len(raw), MaxBytes))
+		b.err = errors.Join(b.err, fmt.Errorf("%w: %s has %d bytes, more than %d", ErrTooLarge, key, len(raw), MaxBytes))
 		return
 	}
 	b.set(op{Key: key, Value: raw})
@@ -154,9 +153,9 @@ func (b *Batch) set(o op) {
 	b.bytes += o.size()
 }
 
-// all returns the operations: statuses after everything else of the studies, so
-// that whoever sees a part of a large batch does not see a study's end before its
-// last trials; and the shard's cursors last.
+// all returns the operations. Statuses come after all other records of the studies, so
+// that a reader of a partly written batch does not see a study's end before its last
+// trials; the shard's cursors come last.
 func (b *Batch) all(shard string) ([]op, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -183,8 +182,8 @@ func (b *Batch) all(shard string) ([]op, error) {
 	return ops, nil
 }
 
-// chunks splits operations into groups that each fit into a transaction which
-// has room for maxOps of them.
+// chunks splits operations into groups that each fit into a transaction of maxOps
+// operations.
 func chunks(ops []op, maxOps int) [][]op {
 	var out [][]op
 	start, size := 0, 0

@@ -8,11 +8,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// Connect returns a client of the etcd cluster at the endpoints, with settings
-// that make it notice a member that hangs: gRPC pings it every 10 s (the least
-// that gRPC allows) and gives it 3 s to answer. Options change the
-// configuration further, for TLS and credentials. It does not wait for a
-// connection. Whoever asked for the client closes it.
+// Connect returns a client of the etcd cluster at the endpoints, with settings that
+// detect a hanging member: gRPC pings it every 10 s (the shortest interval that gRPC
+// allows) and waits 3 s for the answer. Options change the configuration further, for
+// TLS and credentials. Connect does not wait for a connection. The caller closes the
+// client.
 func Connect(endpoints []string, options ...func(*clientv3.Config)) (*clientv3.Client, error) {
 	config := clientv3.Config{
 		Endpoints:            endpoints,

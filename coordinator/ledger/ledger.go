@@ -34,52 +34,54 @@ import (
 )
 
 const (
-	// DefaultPrefix comes before every key.
+	// DefaultPrefix is the default prefix of every key.
 	DefaultPrefix = "/fantasia/v1/"
-	// MaxOps bounds a transaction's operations; etcd's own bound is 128.
+	// MaxOps is the largest number of operations in a transaction; etcd's own limit is
+	// 128.
 	MaxOps = 100
-	// MaxBytes bounds a transaction's size; etcd's own bound is 1.5 MiB.
+	// MaxBytes is the largest size of a transaction; etcd's own limit is 1.5 MiB.
 	MaxBytes = 1 << 20
 )
 
 var (
-	// ErrFenced says that the fence's key is gone or another's: step down.
-	// Together with ErrUnknown: what was to be written may be stored.
+	// ErrFenced means that the fence's key is gone or belongs to another leader; the
+	// caller must step down. Together with ErrUnknown, the write may have been stored.
 	ErrFenced = errors.New("another leader has taken over")
-	// ErrUnknown says that a write may or may not be stored, because no answer
-	// came in time. Its Writer refuses everything else: step down, and let the
-	// next leader read what is true.
+	// ErrUnknown means that a write may or may not have been stored, because no answer
+	// came in time. Its Writer refuses further writes: the caller must step down and
+	// let the next leader read the actual state.
 	ErrUnknown = errors.New("the outcome of a write to etcd is unknown")
-	// ErrNoSpace says that etcd's quota is used up. Nothing was written; the
-	// same batch can be tried again.
+	// ErrNoSpace means that etcd's quota is used up. Nothing was written; the same
+	// batch can be retried.
 	ErrNoSpace = errors.New("etcd has no space left (NOSPACE): compact and defragment it or raise its quota " +
 		"(--quota-backend-bytes), then run etcdctl alarm disarm")
-	// ErrTooLarge says that one record alone is larger than MaxBytes.
+	// ErrTooLarge means that a single record is larger than MaxBytes.
 	ErrTooLarge = errors.New("the record is too large for etcd")
-	// ErrNameTaken says that a study of that name exists.
-	ErrNameTaken = errors.New("the study's name is taken")
-	// ErrCorrupt says that a key holds what this version cannot read.
-	ErrCorrupt = errors.New("the ledger holds a record that cannot be read")
-	// ErrNotFound says that there is no such study or trial.
+	// ErrNameTaken means that a study of that name exists.
+	ErrNameTaken = errors.New("a study of that name already exists")
+	// ErrCorrupt means that this version cannot read a record.
+	ErrCorrupt = errors.New("the ledger contains an unreadable record")
+	// ErrNotFound means that there is no such study or trial.
 	ErrNotFound = errors.New("not found")
 )
 
 // Options configure a Ledger; the zero value of each field means its default.
 type Options struct {
-	// Prefix comes before every key; it ends with a slash. Default DefaultPrefix.
+	// Prefix is the prefix of every key and ends with a slash. Default DefaultPrefix.
 	Prefix string
-	// Shard names the part of the studies that one leader writes. Default messaging.Shard.
+	// Shard names the part of the studies that a leader writes. Default
+	// messaging.Shard.
 	Shard string
-	// TryTimeout bounds one request, after which it is sent again. Default 3 s.
+	// TryTimeout limits one request, after which it is sent again. Default 3 s.
 	TryTimeout time.Duration
-	// Deadline bounds a whole call that writes, its repetitions included. Default 30 s.
+	// Deadline limits a whole call that writes, including repetitions. Default 30 s.
 	Deadline time.Duration
-	// PageSize is the number of records of one request for many. Default 500.
+	// PageSize is the number of records in a request for many. Default 500.
 	PageSize int
 }
 
-// Ledger reads and writes one shard's records. It is safe for concurrent use.
-// It does not close its client.
+// Ledger reads and writes one shard's records. It is safe for concurrent use, and does
+// not close its client.
 type Ledger struct {
 	client *clientv3.Client
 	o      Options
@@ -105,11 +107,11 @@ func New(client *clientv3.Client, o Options) *Ledger {
 	return &Ledger{client: client, o: o}
 }
 
-// LeaderKey is the key that a shard's candidates compete for.
+// LeaderKey returns the key for which a shard's candidates compete.
 func (l *Ledger) LeaderKey() string { return l.o.Prefix + "leader/" + l.o.Shard }
 
-// The keys below Prefix. A study's records share a prefix of their own, so that
-// one range holds them all.
+// The keys below Prefix. All of a study's records share a prefix, so one range contains
+// them.
 const (
 	studiesDir = "studies/"
 	namesDir   = "names/"
@@ -131,7 +133,7 @@ func (l *Ledger) cursorDir() string    { return l.o.Prefix + "cursors/" + l.o.Sh
 func (l *Ledger) redoKey(i int) string { return fmt.Sprintf("%s%06d", l.redoDir(), i) }
 func prefixEnd(prefix string) string   { return clientv3.GetPrefixRangeEnd(prefix) }
 
-// splitStudyKey takes the id and the rest out of a key below studiesDir.
+// splitStudyKey returns the id and the rest of a key below studiesDir.
 func (l *Ledger) splitStudyKey(key []byte) (id, leaf string, ok bool) {
 	rest, ok := strings.CutPrefix(string(key), l.o.Prefix+studiesDir)
 	if !ok {

@@ -17,15 +17,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Records are all that the ledger holds of one study. Trials are in the order of
-// their numbers.
+// Records are all records of one study. Trials are in the order of their numbers.
 type Records struct {
 	Study  record.Study
 	Status record.Status
 	Model  record.Model
 	Trials []record.Trial
-	// Err says which of the records cannot be read; it wraps ErrCorrupt. The
-	// others are there, and so are the study's id, and its name if it has one.
+	// Err describes unreadable records; it wraps ErrCorrupt. The other records are set,
+	// and so are the study's id and, if it has one, its name.
 	Err error
 }
 
@@ -33,26 +32,26 @@ type Records struct {
 type Summary struct {
 	Study  record.Study
 	Status record.Status
-	// Err is as that of Records.
+	// Err is the same as in Records.
 	Err error
 }
 
-// Snapshot is a shard's records at one revision of etcd. Studies are in the
-// order of their creation.
+// Snapshot contains a shard's records at one revision of etcd. Studies are in the order
+// of their creation.
 type Snapshot struct {
 	Revision int64
 	Studies  []Records
 	Cursors  map[messaging.Stream]messaging.Cursor
 }
 
-// Load reads everything, as it is at one revision. A leader calls it after Lead.
-// What cannot be read is its study's own error: see Records.
+// Load reads all records at one revision. A leader calls it after Lead. Unreadable
+// records are reported for their study: see Records.
 func (l *Ledger) Load(ctx context.Context) (*Snapshot, error) {
 	return l.load(ctx, l.o.Prefix+studiesDir)
 }
 
-// load reads the studies below a prefix, and the cursors. Where etcd compacts
-// the revision away meanwhile, it starts again.
+// load reads the studies below a prefix, and the cursors. If etcd compacts the revision
+// in the meantime, it starts over.
 func (l *Ledger) load(ctx context.Context, prefix string) (*Snapshot, error) {
 	const tries = 5
 	for i := 1; ; i++ {
@@ -80,7 +79,7 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error)
 	err = l.scan(ctx, prefix, snap.Revision, func(kv *mvccpb.KeyValue) error {
 		id, leaf, ok := l.splitStudyKey(kv.Key)
 		if !ok || !known(leaf) {
-			return nil // of a later version
+			return nil // from a later version
 		}
 		if studies[id] == nil {
 			studies[id] = &Records{}
@@ -113,12 +112,12 @@ func older(a, b *record.Study) int {
 	return strings.Compare(a.ID, b.ID)
 }
 
-// known reports whether a key below a study's is of a record that this version has.
+// known reports whether this version knows the record of a key below a study's prefix.
 func known(leaf string) bool {
 	return leaf == specLeaf || leaf == statusLeaf || leaf == modelLeaf || strings.HasPrefix(leaf, trialsDir)
 }
 
-// add decodes a record of the study; what cannot be read is left out.
+// add decodes a record of the study; it skips unreadable ones.
 func (r *Records) add(leaf string, kv *mvccpb.KeyValue) {
 	var err error
 	switch leaf {
@@ -137,8 +136,8 @@ func (r *Records) add(leaf string, kv *mvccpb.KeyValue) {
 	r.Err = errors.Join(r.Err, err)
 }
 
-// nameOf finds the name of a study whose specification does not tell it, empty
-// if there is none.
+// nameOf returns the name of a study whose specification is unreadable, or an empty
+// string.
 func (l *Ledger) nameOf(ctx context.Context, id string, revision int64) (name string, err error) {
 	err = l.scan(ctx, l.o.Prefix+namesDir, revision, func(kv *mvccpb.KeyValue) error {
 		var n nameRecord
@@ -153,8 +152,7 @@ func (l *Ledger) nameOf(ctx context.Context, id string, revision int64) (name st
 	return name, nil
 }
 
-// scan visits the keys below a prefix in order, as they were at a revision, a
-// page at a time.
+// scan visits the keys below a prefix in order, at one revision, page by page.
 func (l *Ledger) scan(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error {
 	key, end := prefix, prefixEnd(prefix)
 	for {
@@ -174,8 +172,8 @@ func (l *Ledger) scan(ctx context.Context, prefix string, revision int64, visit 
 	}
 }
 
-// ID returns the id of a study given by its name or its id. The error wraps
-// ErrNotFound where there is none.
+// ID returns the id of a study given by its name or its id. The error wraps ErrNotFound
+// if there is none.
 func (l *Ledger) ID(ctx context.Context, nameOrID string) (string, error) {
 	resp, err := l.client.Txn(ctx).Then(
 		clientv3.OpGet(l.o.Prefix+nameKey(nameOrID)),
@@ -194,8 +192,8 @@ func (l *Ledger) ID(ctx context.Context, nameOrID string) (string, error) {
 	return "", fmt.Errorf("study %s: %w", nameOrID, ErrNotFound)
 }
 
-// Study reads a study, given by its name or its id, without its trials. The
-// error wraps ErrNotFound where there is none, ErrCorrupt where it cannot be read.
+// Study reads a study, given by its name or its id, without its trials. The error wraps
+// ErrNotFound if there is none, ErrCorrupt if it is unreadable.
 func (l *Ledger) Study(ctx context.Context, nameOrID string) (Summary, error) {
 	id, err := l.ID(ctx, nameOrID)
 	if err != nil {
@@ -211,8 +209,8 @@ func (l *Ledger) Study(ctx context.Context, nameOrID string) (Summary, error) {
 	return out[0], out[0].Err
 }
 
-// Studies reads all studies, without their trials, in the order of their
-// creation. What cannot be read is its study's own error: see Summary.
+// Studies reads all studies, without their trials, in the order of their creation.
+// Unreadable records are reported for their study: see Summary.
 func (l *Ledger) Studies(ctx context.Context) ([]Summary, error) {
 	var all []named
 	var out []Summary
@@ -240,15 +238,15 @@ func (l *Ledger) Studies(ctx context.Context) ([]Summary, error) {
 	return out, nil
 }
 
-// named is what the name of a study leads to.
+// named is a study's name with its id.
 type named struct{ name, id string }
 
-// unreadable is what is left of a study with a record that cannot be read.
+// unreadable returns what is known of a study with an unreadable record.
 func unreadable(n named, err error) Summary {
 	return Summary{Study: record.Study{ID: n.id, Study: study.Study{Metadata: study.Metadata{Name: n.name}}}, Err: err}
 }
 
-// summaries reads studies by id; one that is gone by now is left out.
+// summaries reads studies by id; it skips those that were deleted in the meantime.
 func (l *Ledger) summaries(ctx context.Context, studies []named) ([]Summary, error) {
 	gets := make([]clientv3.Op, 0, 2*len(studies))
 	for _, n := range studies {
@@ -273,9 +271,8 @@ func (l *Ledger) summaries(ctx context.Context, studies []named) ([]Summary, err
 	return out, nil
 }
 
-// Trials reads a study's trials, given its id, from a number on, at most limit
-// of them. There are more where it returns limit trials; the next call goes on
-// at the last one's number plus 1.
+// Trials reads at most limit trials of a study, given its id, starting at a number. If
+// it returns limit trials there may be more; continue at the last one's number plus 1.
 func (l *Ledger) Trials(ctx context.Context, id string, from, limit int) ([]record.Trial, error) {
 	key, end := l.o.Prefix+trialKey(id, from), prefixEnd(l.o.Prefix+studyDir(id)+trialsDir)
 	resp, err := l.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(int64(limit)))
@@ -291,8 +288,8 @@ func (l *Ledger) Trials(ctx context.Context, id string, from, limit int) ([]reco
 	return out, nil
 }
 
-// Trial reads one trial of a study, given its id. The error wraps ErrNotFound
-// where there is none.
+// Trial reads one trial of a study, given its id. The error wraps ErrNotFound if there
+// is none.
 func (l *Ledger) Trial(ctx context.Context, id string, number int) (record.Trial, error) {
 	var t record.Trial
 	resp, err := l.client.Get(ctx, l.o.Prefix+trialKey(id, number))

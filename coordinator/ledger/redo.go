@@ -8,12 +8,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// redoOps is the number of a batch's operations in one transaction while a redo
-// log is applied: the last also clears the log and stores the commit's record.
+// redoOps is the number of a batch's operations in one transaction while a redo log is
+// applied. The last transaction also clears the log and stores the commit's record.
 const redoOps = MaxOps - 2
 
-// commitLarge stores a batch that needs several transactions. The one that
-// writes the log's last chunk commits it.
+// commitLarge stores a batch that needs several transactions. Writing the log's last
+// chunk commits it.
 func (w *Writer) commitLarge(ctx context.Context, ops []op, c *condition) error {
 	parts := chunks(ops, redoOps)
 	for i, part := range parts {
@@ -34,8 +34,7 @@ func (w *Writer) commitLarge(ctx context.Context, ops []op, c *condition) error 
 	return w.apply(ctx, parts)
 }
 
-// apply carries out a committed redo log. An error leaves the rest of it to the
-// next leader.
+// apply applies a committed redo log. After an error, the next leader applies the rest.
 func (w *Writer) apply(ctx context.Context, parts [][]op) error {
 	for i, part := range parts {
 		redo := len(parts)
@@ -47,13 +46,13 @@ func (w *Writer) apply(ctx context.Context, parts [][]op) error {
 			if w.broken != nil {
 				return w.broken
 			}
-			return w.breakDown(fmt.Errorf("a commit is stored but not applied: %w", err))
+			return w.breakDown(fmt.Errorf("apply a stored commit: %w", err))
 		}
 	}
 	return nil
 }
 
-// applyStored reads a redo log of n chunks and carries it out.
+// applyStored reads and applies a redo log of n chunks.
 func (w *Writer) applyStored(ctx context.Context, n int) error {
 	parts := make([][]op, n)
 	for i := range parts {
@@ -62,7 +61,7 @@ func (w *Writer) applyStored(ctx context.Context, n int) error {
 			return fmt.Errorf("read the redo log: %w", err)
 		}
 		if len(resp.Kvs) != 1 {
-			return fmt.Errorf("read the redo log: %s is missing; the commit's record counts %d chunks", w.l.redoKey(i), n)
+			return fmt.Errorf("read the redo log: %s is missing; want %d chunks", w.l.redoKey(i), n)
 		}
 		if err := json.Unmarshal(resp.Kvs[0].Value, &parts[i]); err != nil {
 			return fmt.Errorf("decode %s: %w", w.l.redoKey(i), err)

@@ -12,15 +12,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The wait before a transaction is sent again doubles from the first to the last.
+// The pause before a transaction is sent again doubles from the first to the last.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// send carries out a transaction and sends it again until it is answered or ctx
-// ends. unsure says that a copy which was sent may be stored without this call
-// knowing.
+// send executes a transaction, and sends it again until it is answered or ctx ends.
+// unsure means that a copy may have been stored without this call knowing.
 func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []clientv3.Op) (resp *clientv3.TxnResponse, unsure bool, err error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		if cause := context.Cause(ctx); cause != nil && !unsure {
@@ -44,8 +43,8 @@ func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []c
 	}
 }
 
-// definite returns the error, as callers shall see it, if it says that nothing
-// was stored, and nil if it leaves that open.
+// definite returns the error for callers if it means that nothing was stored, and nil
+// if that is uncertain.
 func definite(err error) error {
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// LoadStudy reads one study with all of its trials, given its id, as it is at
-// one revision. The error wraps ErrNotFound where there is none, ErrCorrupt where
-// one of its records cannot be read.
+// LoadStudy reads a study with all its trials, given its id, at one revision. The error
+// wraps ErrNotFound if there is none, ErrCorrupt if one of its records is unreadable.
 func (l *Ledger) LoadStudy(ctx context.Context, id string) (*Records, error) {
 	snap, err := l.load(ctx, l.o.Prefix+studyDir(id))
 	if err != nil {

@@ -13,32 +13,31 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
-// Change is one change of the ledger. One of its last six fields is set.
+// Change is a change of the ledger. One of its last six fields is set.
 type Change struct {
-	// Revision is etcd's at the change: what one commit changed has the same.
+	// Revision is etcd's revision at the change; all changes of one commit share it.
 	Revision int64
-	// ID is the study's.
+	// ID is the study's id.
 	ID string
 
-	// Reset says that the changes which follow, of this revision, are all that
-	// there is: whatever the receiver knew is to be forgotten. ID is empty
-	// unless a single study is watched.
+	// Reset means that the following changes of this revision are the complete state;
+	// the receiver must forget what it knew. ID is empty unless a single study is
+	// watched.
 	Reset bool
-	// Synced says that everything up to Revision has been delivered.
+	// Synced means that everything up to Revision has been delivered.
 	Synced bool
-	// Deleted says that the study is gone.
+	// Deleted means that the study was deleted.
 	Deleted bool
 	Study   *record.Study
 	Status  *record.Status
 	Trial   *record.Trial
 }
 
-// Watch calls receive for every change of the studies after a revision, in
-// order, until ctx ends or receive returns an error, which Watch returns. An
-// empty id stands for all studies. A revision of 0 asks for the present state
-// first, as a Reset and what follows it; so it is, too, where etcd does not hold
-// the history any more. A receiver that is slow makes the client of etcd queue:
-// it should hand on and return.
+// Watch calls receive for every change of the studies after a revision, in order, until
+// ctx ends or receive returns an error, which Watch returns. An empty id means all
+// studies. A revision of 0 requests the present state first, as a Reset and what
+// follows it; this also happens if etcd no longer has the history. A slow receiver
+// makes the etcd client queue, so receive should hand the change on and return.
 func (l *Ledger) Watch(ctx context.Context, id string, after int64, receive func(Change) error) error {
 	w := &watcher{l: l, id: id, prefix: l.o.Prefix + studiesDir, after: after, receive: receive}
 	if id != "" {
@@ -75,11 +74,12 @@ type watcher struct {
 	prefix  string
 	after   int64
 	receive func(Change) error
-	// failed is what receive returned, or a record that cannot be read.
+	// failed is the error of receive, or of an unreadable record.
 	failed error
 }
 
-// follow delivers changes until the watch breaks; after then says where to go on.
+// follow delivers changes until the watch breaks; after is then the revision from which
+// to continue.
 func (w *watcher) follow(ctx context.Context) error {
 	if w.after == 0 {
 		if err := w.present(ctx); err != nil {
@@ -98,8 +98,8 @@ func (w *watcher) follow(ctx context.Context) error {
 				return w.failed
 			}
 		}
-		// The header of a response with events may be ahead of them, while the
-		// client catches up: only the last event counts.
+		// While the client catches up, the header of a response may be ahead of its
+		// events, so the last event counts.
 		if n := len(resp.Events); n > 0 {
 			w.after = resp.Events[n-1].Kv.ModRevision
 			if w.failed = w.receive(Change{Revision: w.after, ID: w.id, Synced: true}); w.failed != nil {
@@ -112,7 +112,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	return errors.New("the watch was closed")
 }
 
-// present delivers all that there is.
+// present delivers the present state.
 func (w *watcher) present(ctx context.Context) error {
 	snap, err := w.l.load(ctx, w.prefix)
 	if err != nil {
@@ -144,12 +144,12 @@ func (w *watcher) present(ctx context.Context) error {
 func (w *watcher) event(e *clientv3.Event) error {
 	id, leaf, ok := w.l.splitStudyKey(e.Kv.Key)
 	if !ok {
-		return nil // of a later version
+		return nil // from a later version
 	}
 	c := Change{Revision: e.Kv.ModRevision, ID: id}
 	if e.Type == mvccpb.Event_DELETE {
 		if leaf != specLeaf {
-			return nil // the rest of the study goes with it
+			return nil // the rest of the study is deleted with it
 		}
 		c.Deleted = true
 		return w.receive(c)
@@ -166,7 +166,7 @@ func (w *watcher) event(e *clientv3.Event) error {
 		c.Trial = &record.Trial{}
 		err = decode(e.Kv, c.Trial)
 	default:
-		return nil // the model is the leader's own business, the rest of a later version
+		return nil // only the leader uses the model; other keys are from a later version
 	}
 	if err != nil {
 		return err

@@ -13,44 +13,44 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
-// Fence is a leader's right to write: its key and its epoch, the key's
+// Fence is a leader's permission to write: its key and its epoch, the key's
 // create-revision.
 type Fence struct {
 	Key      string
 	Revision int64
 }
 
-// Writer writes a shard's records for one leader. It is safe for concurrent
-// use; calls are carried out one after the other.
+// Writer writes a shard's records for one leader. It is safe for concurrent use; calls
+// are executed one after another.
 type Writer struct {
 	l     *Ledger
 	fence Fence
-	// turn holds one token: whoever has it owns the fields below.
+	// turn holds one token, whose holder owns the fields below.
 	turn chan struct{}
 	// head is the revision of the shard's last commit.
 	head int64
-	// broken is why nothing more can be written.
+	// broken is the reason why nothing more can be written.
 	broken error
 
-	// Tests switch the guards off, one at a time, to see that they matter, and
-	// break off before a transaction.
+	// Tests disable the guards one at a time to check that they matter, and interrupt
+	// before a transaction.
 	unfenced, unordered bool
 	breakOff            func() error
 }
 
-// commit is what each transaction stores of itself.
+// commit is the record of a transaction about itself.
 type commit struct {
-	// Nonce tells one transaction from all others.
+	// Nonce identifies the transaction.
 	Nonce string `json:"nonce"`
 	Epoch int64  `json:"epoch"`
-	// Redo is the number of chunks of a complete redo log that is to be applied.
+	// Redo is the number of chunks of a complete redo log that must be applied.
 	Redo int `json:"redo,omitempty"`
 }
 
-// Lead returns a writer for the leader that holds the fence, after it has
-// finished what an earlier leader had committed and not applied. Read the ledger
-// after Lead, not before. The error wraps ErrFenced where the fence is not held.
-// There may be one writer a fence.
+// Lead returns a writer for the leader that holds the fence, after completing what an
+// earlier leader committed but did not apply. Read the ledger after Lead, not before.
+// The error wraps ErrFenced if the fence is not held. There must be only one writer for
+// a fence.
 func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 	w := &Writer{l: l, fence: f, turn: make(chan struct{}, 1)}
 	w.turn <- struct{}{}
@@ -85,16 +85,16 @@ func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 	return w, nil
 }
 
-// Commit stores the batch: all of it or nothing. Where it fails with neither
-// ErrFenced nor ErrUnknown, nothing was stored and the writer goes on. An empty
-// batch is not sent.
+// Commit stores the whole batch or nothing. If it fails with neither ErrFenced nor
+// ErrUnknown, nothing was stored and the writer can be used again. An empty batch is
+// not sent.
 func (w *Writer) Commit(ctx context.Context, b *Batch) error {
 	return w.commit(ctx, b, nil)
 }
 
-// Create stores the batch together with the study's name, if the name is free.
-// The batch holds the study's first records. The error wraps ErrNameTaken, with
-// the holder's id, where a study of that name exists.
+// Create stores the batch together with the study's name if the name is free. The batch
+// contains the study's first records. The error wraps ErrNameTaken, with the id of the
+// existing study, if the name is in use.
 func (w *Writer) Create(ctx context.Context, s *record.Study, b *Batch) error {
 	name := s.Study.Metadata.Name
 	b.PutStudy(s)
@@ -102,12 +102,12 @@ func (w *Writer) Create(ctx context.Context, s *record.Study, b *Batch) error {
 	return w.commit(ctx, b, &condition{key: w.l.o.Prefix + nameKey(name), name: name})
 }
 
-// nameRecord is what names/<name> holds.
+// nameRecord is the value of names/<name>.
 type nameRecord struct {
 	ID string `json:"id"`
 }
 
-// condition asks that a name be free.
+// condition requires that a name is free.
 type condition struct{ key, name string }
 
 func (w *Writer) commit(ctx context.Context, b *Batch, c *condition) error {
@@ -120,7 +120,7 @@ func (w *Writer) commit(ctx context.Context, b *Batch, c *condition) error {
 	select {
 	case <-w.turn:
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the commits before: %w", context.Cause(ctx))
+		return fmt.Errorf("wait for earlier commits: %w", context.Cause(ctx))
 	}
 	defer func() { w.turn <- struct{}{} }()
 	if w.broken != nil {
@@ -132,8 +132,8 @@ func (w *Writer) commit(ctx context.Context, b *Batch, c *condition) error {
 	return w.transact(ctx, ops, c, 0)
 }
 
-// transact carries out one fenced transaction, and sends it again until its
-// outcome is known or ctx ends.
+// transact executes one fenced transaction, and sends it again until its outcome is
+// known or ctx ends.
 func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int) error {
 	if w.breakOff != nil {
 		if err := w.breakOff(); err != nil {
@@ -170,8 +170,9 @@ func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int)
 	}
 }
 
-// readBack decides a transaction that was answered with ErrNoSpace: etcd says so
-// both where it refused it and where it stored it as the last that fitted.
+// readBack resolves a transaction that was answered with ErrNoSpace: etcd gives this
+// answer if it refused the transaction, but also if it stored it as the last one that
+// fitted.
 func (w *Writer) readBack(ctx context.Context, me commit, unsure bool, noSpace error) error {
 	resp, err := w.l.client.Get(ctx, w.l.commitKey())
 	if err != nil {
@@ -184,15 +185,15 @@ func (w *Writer) readBack(ctx context.Context, me commit, unsure bool, noSpace e
 	case last.Nonce == me.Nonce:
 		w.head = head
 		return nil
-	case unsure: // an earlier copy may still be on its way
+	case unsure: // an earlier copy may still arrive
 		return w.breakDown(noSpace)
 	default:
 		return noSpace
 	}
 }
 
-// breakDown ends the writer: what it was writing may be stored. The cause is not
-// wrapped, since whoever waits for space (ErrNoSpace) would wait for ever.
+// breakDown ends the writer, as its last write may have been stored. The cause is not
+// wrapped: a caller that waits for space (ErrNoSpace) would wait forever.
 func (w *Writer) breakDown(cause error) error {
 	w.broken = fmt.Errorf("%w: %s", ErrUnknown, cause.Error())
 	return w.broken
@@ -212,7 +213,7 @@ func (w *Writer) guards(c *condition) []clientv3.Cmp {
 	return cmps
 }
 
-// refused finds out why a transaction's comparison failed.
+// refused determines why a transaction's comparison failed.
 func (w *Writer) refused(resp *clientv3.TxnResponse, me commit, c *condition, unsure bool) error {
 	last, head, err := lastCommit(resp.Responses[1].GetResponseRange().Kvs)
 	if err != nil {
@@ -250,8 +251,8 @@ func holds(kvs []*mvccpb.KeyValue, f Fence) bool {
 	return len(kvs) == 1 && kvs[0].CreateRevision == f.Revision
 }
 
-// lastCommit reads the shard's commit record and its revision, both zero where
-// nothing was ever committed.
+// lastCommit returns the shard's commit record and its revision, both zero if nothing
+// was ever committed.
 func lastCommit(kvs []*mvccpb.KeyValue) (commit, int64, error) {
 	var c commit
 	if len(kvs) == 0 {

@@ -1,6 +1,6 @@
-// Package scale lets whoever leads set how many pods a pool of workers has: as
-// many as the running studies can use, between the pool's bounds. More at once,
-// fewer once they have sufficed for a while.
+// Package scale lets the leader set the number of pods of a pool of workers: as many as
+// the running studies can use, within the pool's limits. It adds pods at once and
+// removes them after fewer have sufficed for a while.
 package scale
 
 import (
@@ -14,39 +14,38 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// DefaultDownAfter is how long fewer pods must suffice, unless a target says
-// otherwise.
+// DefaultDownAfter is the default time for which fewer pods must suffice.
 const DefaultDownAfter = 5 * time.Minute
 
-// The kinds of what can be scaled.
+// The kinds that can be scaled.
 const (
 	Deployment  = "Deployment"
 	StatefulSet = "StatefulSet"
 )
 
-// Target is what runs a pool's workers.
+// Target is the resource that runs a pool's workers.
 type Target struct {
 	Namespace string `yaml:"namespace"`
 	// Kind is Deployment or StatefulSet.
 	Kind string `yaml:"kind"`
 	Name string `yaml:"name"`
-	// Min and Max bound the number of pods.
+	// Min and Max limit the number of pods.
 	Min int `yaml:"min"`
 	Max int `yaml:"max"`
-	// Slots is how many trials a pod runs at once.
+	// Slots is the number of trials that a pod runs at once.
 	Slots int `yaml:"slots"`
-	// DownAfter is how long fewer pods must suffice before some are taken away.
+	// DownAfter is the time for which fewer pods must suffice before some are removed.
 	DownAfter study.Duration `yaml:"downAfter"`
 }
 
-// Targets are the targets of pools.
+// Targets are the targets by pool.
 type Targets map[string]Target
 
-// Read reads the file at path: a map in YAML from pools to targets.
+// Read reads a YAML file: a map from pools to targets.
 func Read(path string) (Targets, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read what is to be scaled: %w", err)
+		return nil, fmt.Errorf("read the file of targets: %w", err)
 	}
 	targets := Targets{}
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -67,7 +66,7 @@ func Read(path string) (Targets, error) {
 	return targets, errors.Join(errs...)
 }
 
-// check reports what is wrong with a target.
+// check returns what is wrong with a target.
 func (t *Target) check() error {
 	var errs []error
 	require := func(ok bool, format string, args ...any) {
@@ -84,18 +83,17 @@ func (t *Target) check() error {
 	return errors.Join(errs...)
 }
 
-// Needed is how many pods have the slots that are useful, within the bounds.
+// Needed returns the number of pods that have the useful slots, within the limits.
 func (t *Target) Needed(useful int) int {
 	return min(max((useful+t.Slots-1)/t.Slots, t.Min), t.Max)
 }
 
-// Window remembers how many pods were needed in the time before, at least as
-// long as DownAfter. The zero value has seen nothing. One goroutine uses it.
+// Window remembers the numbers of pods needed recently, for at least DownAfter. The
+// zero value is ready for use, by one goroutine.
 type Window struct {
-	// began is when the first need was seen.
+	// began is the time of the first need.
 	began time.Time
-	// needs fall from each to the next: an older one that is no larger does
-	// not matter.
+	// needs decrease: an older need that is not larger does not matter.
 	needs []need
 }
 
@@ -104,9 +102,9 @@ type need struct {
 	pods int
 }
 
-// Decide takes in how many pods are needed now, and returns how many there shall
-// be where there are current ones: more where more are needed; fewer where,
-// during all of DownAfter, fewer were needed.
+// Decide records the number of pods needed now, and returns the number to set: more
+// than current at once if more are needed, fewer if fewer were needed for all of
+// DownAfter.
 func (w *Window) Decide(now time.Time, needed, current int, downAfter time.Duration) int {
 	if w.began.IsZero() {
 		w.began = now
@@ -122,7 +120,7 @@ func (w *Window) Decide(now time.Time, needed, current int, downAfter time.Durat
 	case needed > current:
 		return needed
 	case now.Sub(w.began) < downAfter:
-		return current // a leader before this one may have seen a need
+		return current // an earlier leader may have seen a need
 	default:
 		return min(current, most)
 	}

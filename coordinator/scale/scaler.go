@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// lookEvery is how often the pools are looked at.
+	// lookEvery is the interval at which the pools are checked.
 	lookEvery = 5 * time.Second
-	// callTimeout bounds what is done for one pool.
+	// callTimeout limits the work for one pool.
 	callTimeout = 10 * time.Second
 	manager     = "fantasia-coordinator"
 )
@@ -36,13 +36,12 @@ type Scaler struct {
 	Logger  *slog.Logger
 }
 
-// Duty is the scaler as a duty of whoever leads.
+// Duty returns the scaler as a duty of the leader.
 func (s *Scaler) Duty() coordinator.Duty {
 	return coordinator.Duty{Name: "scale pools", Run: s.Run}
 }
 
-// Run scales until ctx ends. A pool that cannot be scaled is looked at again
-// with the others.
+// Run scales until ctx ends. A pool that cannot be scaled is retried with the others.
 func (s *Scaler) Run(ctx context.Context, c *coordinator.Coordinator) error {
 	windows := map[string]*Window{}
 	for pool := range s.Targets {
@@ -58,7 +57,7 @@ func (s *Scaler) Run(ctx context.Context, c *coordinator.Coordinator) error {
 		for _, pool := range slices.Sorted(maps.Keys(s.Targets)) {
 			target := s.Targets[pool]
 			if err := s.scale(ctx, pool, &target, windows[pool], useful[pool]); err != nil && ctx.Err() == nil {
-				s.Logger.Warn("a pool was not scaled", "pool", pool, telemetry.LogError, err)
+				s.Logger.Warn("cannot scale a pool", "pool", pool, telemetry.LogError, err)
 			}
 		}
 		select {
@@ -69,7 +68,7 @@ func (s *Scaler) Run(ctx context.Context, c *coordinator.Coordinator) error {
 	}
 }
 
-// scale sets one pool's scale, where it is not what it should be.
+// scale sets one pool's scale if it is not what it should be.
 func (s *Scaler) scale(ctx context.Context, pool string, t *Target, w *Window, useful int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -91,7 +90,7 @@ func (s *Scaler) scale(ctx context.Context, pool string, t *Target, w *Window, u
 		"spec":     map[string]any{"replicas": want},
 	})
 	_, err = client.Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "scale")
-	if err := errors.Join(errPatch, err); err != nil && !apierrors.IsConflict(err) { // who was first has the next turn
+	if err := errors.Join(errPatch, err); err != nil && !apierrors.IsConflict(err) { // a conflict is retried in the next turn
 		return fmt.Errorf("set the scale of %s %s/%s to %d: %w", t.Kind, t.Namespace, t.Name, want, err)
 	} else if err == nil {
 		s.Logger.Info("pool scaled", "pool", pool, "from", current, "to", want, "useful", useful)

@@ -1,5 +1,5 @@
-// Package dirlock keeps a directory to one process at a time, and tells the
-// others who has it.
+// Package dirlock reserves a directory for one process at a time, and tells other
+// processes who uses it.
 package dirlock
 
 import (
@@ -12,16 +12,15 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld says that the directory is another's: of another process, or of another
-// part of this one.
-var ErrHeld = errors.New("the directory is in use")
+// ErrHeld means that another process, or another part of this one, uses the directory.
+var ErrHeld = errors.New("the directory is already in use")
 
-// Take takes the lock of a directory, making the directory where there is none.
-// It lasts until release or the end of the process. The error wraps ErrHeld, with
-// who holds the lock, or is that of the file system.
+// Take locks a directory, creating it if necessary. The lock lasts until release or the
+// end of the process. The error wraps ErrHeld, with the holder of the lock, or is that
+// of the file system.
 func Take(dir string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make %s: %w", dir, err)
+		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}
 	path := filepath.Join(dir, "lock")
 	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
@@ -39,7 +38,7 @@ func Take(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// holder says who holds the lock at path, as far as the file tells.
+// holder describes who holds the lock at path, as far as the file tells.
 func holder(path string) string {
 	who, err := os.ReadFile(path)
 	if err != nil || len(strings.TrimSpace(string(who))) == 0 {

@@ -1,7 +1,7 @@
-// Package embedded runs etcd and NATS inside this process, for a study on one
-// machine: neither opens a network port. etcd listens on a unix socket in a
-// directory that only this user may enter, NATS on nothing at all. Both keep
-// their data on disk and find it again when started on the same directory.
+// Package embedded runs etcd and NATS inside this process, for a study on one machine.
+// Neither opens a network port: etcd listens on a unix socket in a directory that only
+// this user may enter, NATS does not listen at all. Both keep their data on disk and
+// find it again when started in the same directory.
 package embedded
 
 import (
@@ -17,30 +17,30 @@ import (
 // final zero byte (sun_path in unix(7)).
 const maxSocketPath = 107
 
-// runtimePrefix begins the names of runtime directories.
+// runtimePrefix is the prefix of the names of runtime directories.
 const runtimePrefix = "fantasia-"
 
-// closeTimeout bounds how long a server may take to close.
+// closeTimeout limits how long a server may take to close.
 const closeTimeout = 15 * time.Second
 
-// socketNote is a file in the data directory that names the runtime directory,
-// so that the next start can remove what a killed process left.
+// socketNote is a file in the data directory that names the runtime directory, so that
+// the next start can remove what a killed process left behind.
 const socketNote = "socket"
 
-// sweep removes the runtime directory that the last owner of dir left behind.
-// It removes a socket of that name and an empty directory, nothing else.
+// sweep removes the runtime directory that the last owner of dir left behind. It only
+// removes a socket of that name and an empty directory.
 func sweep(dir, socket string) {
 	b, err := os.ReadFile(filepath.Join(dir, socketNote))
 	if err != nil || !strings.HasPrefix(filepath.Base(string(b)), runtimePrefix) {
 		return
 	}
-	// They are gone where the last process closed in order.
+	// They do not exist if the last process closed properly.
 	_ = os.Remove(filepath.Join(string(b), socket))
 	_ = os.Remove(string(b))
 }
 
-// runtimeDir makes a fresh directory for a socket that only this user may
-// enter, under the shorter-lived of the usual places whose path is short enough.
+// runtimeDir creates a new directory for a socket that only this user may enter, in the
+// more volatile of the usual places whose path is short enough.
 func runtimeDir(socket string) (string, error) {
 	var errs []error
 	for _, base := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
@@ -58,5 +58,5 @@ func runtimeDir(socket string) (string, error) {
 		}
 		errs = append(errs, err, fmt.Errorf("socket path %s is longer than %d bytes", path, maxSocketPath), os.Remove(dir))
 	}
-	return "", fmt.Errorf("make a runtime directory (set TMPDIR to a short, writable path): %w", errors.Join(errs...))
+	return "", fmt.Errorf("create a runtime directory (set TMPDIR to a short, writable path): %w", errors.Join(errs...))
 }

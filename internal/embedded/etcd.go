@@ -20,43 +20,44 @@ import (
 )
 
 const (
-	// DefaultQuota is the largest that etcd's database may grow, in bytes.
+	// DefaultQuota is the default limit of etcd's database, in bytes.
 	DefaultQuota = 2 << 30
-	// DefaultHistory is long enough for a watcher that was cut off briefly, and
-	// short enough that the database stays small under a thousand writes a second.
+	// DefaultHistory is long enough for a watcher that was disconnected briefly, and
+	// short enough to keep the database small under a thousand writes a second.
 	DefaultHistory = 30 * time.Second
 )
 
 const (
 	etcdName   = "fantasia"
 	etcdSocket = "etcd.sock"
-	// nowhere is the peer address of a cluster of one: it is written into the
-	// member's record, and nobody listens on it.
+	// nowhere is the peer address of a cluster of one. It is only recorded for the
+	// member; nothing listens on it.
 	nowhere = "http://127.0.0.1:1"
-	// One member hears no other: short ticks only make it elect itself sooner.
+	// A single member has no peers: short ticks only make it elect itself sooner.
 	tickMs, electionMs = 10, 100
-	// The write-ahead log is replayed from the last snapshot, after so many
-	// entries; entries are kept in memory for followers, of which there are none.
+	// snapshotEvery is the number of entries after which the write-ahead log is
+	// replayed from a new snapshot; followersKeep entries stay in memory for followers,
+	// of which there are none.
 	snapshotEvery, followersKeep = 2000, 100
-	// segmentBytes is the size to which etcd preallocates files of its
-	// write-ahead log, two at the start; its own default is 64 MB.
+	// segmentBytes is the size to which etcd preallocates files of its write-ahead log,
+	// two at the start; its default is 64 MB.
 	segmentBytes = 16 << 20
 )
 
-// setSegmentBytes sets etcd's variable before any server reads it.
+// setSegmentBytes sets etcd's variable before a server reads it.
 var setSegmentBytes = sync.OnceFunc(func() { wal.SegmentSizeBytes = segmentBytes })
 
 // EtcdOptions configure an embedded etcd. Dir is required.
 type EtcdOptions struct {
-	// Dir keeps the data. It is made where it is missing.
+	// Dir is the directory of the data. It is created if necessary.
 	Dir string
-	// Logger gets etcd's warnings and errors while it serves, the rest as
-	// debug. Nil discards all.
+	// Logger receives etcd's warnings and errors while it serves, and everything else
+	// as debug. Nil discards all.
 	Logger *slog.Logger
-	// QuotaBytes bounds the database; 0 means DefaultQuota.
+	// QuotaBytes limits the database; 0 means DefaultQuota.
 	QuotaBytes int64
-	// History is how long old versions of keys are kept, and how often they are
-	// compacted away; 0 means DefaultHistory.
+	// History is the time for which old versions of keys are kept, and the interval of
+	// compactions; 0 means DefaultHistory.
 	History time.Duration
 }
 
@@ -72,10 +73,10 @@ type Etcd struct {
 }
 
 // StartEtcd starts etcd and waits until it serves or ctx ends. The error wraps
-// dirlock.ErrHeld where somebody else uses Dir.
+// dirlock.ErrHeld if Dir is in use.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	if o.Dir == "" {
-		return nil, errors.New("start etcd: Dir is empty; it must be a directory for its data")
+		return nil, errors.New("start etcd: Dir is empty; want a directory for its data")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -100,7 +101,7 @@ func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(o.Dir, socketNote), []byte(e.runtime), 0o600); err != nil {
-		return fmt.Errorf("note the socket's directory: %w", err)
+		return fmt.Errorf("record the socket's directory: %w", err)
 	}
 	cfg, err := e.config(o)
 	if err != nil {
@@ -151,12 +152,12 @@ func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
 	return cfg, nil
 }
 
-// Endpoint is the address of the server: unix:// and the path of its socket.
+// Endpoint returns the address of the server: unix:// and the path of its socket.
 func (e *Etcd) Endpoint() string {
 	return "unix://" + filepath.Join(e.runtime, etcdSocket)
 }
 
-// Client returns a new client of the server. Whoever asked for it closes it.
+// Client returns a new client of the server. The caller closes it.
 func (e *Etcd) Client() (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints:   []string{e.Endpoint()},
@@ -172,8 +173,8 @@ func (e *Etcd) Client() (*clientv3.Client, error) {
 // Err delivers an error if the server fails while it serves, and is closed with it.
 func (e *Etcd) Err() <-chan error { return e.server.Err() }
 
-// Close stops the server and waits for it, at most 15 s. Later calls return
-// what the first did.
+// Close stops the server and waits for it, at most 15 s. Later calls return the first
+// call's result.
 func (e *Etcd) Close() error { return e.close() }
 
 func (e *Etcd) shutdown() error {
@@ -188,7 +189,7 @@ func (e *Etcd) shutdown() error {
 		select {
 		case <-done:
 		case <-time.After(closeTimeout):
-			// The lock stays: the data may still be written to.
+			// The lock is kept, as the data may still be written.
 			return fmt.Errorf("close etcd: not done after %s", closeTimeout)
 		}
 	}

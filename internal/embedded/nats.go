@@ -15,24 +15,25 @@ import (
 )
 
 const (
-	// DefaultSyncInterval is how often JetStream's files are synced to disk. What
-	// a power failure can take is held elsewhere: results in the workers' spools
-	// until etcd has them.
+	// DefaultSyncInterval is the interval at which JetStream's files are synced to
+	// disk. What a power failure can lose exists elsewhere: results in the workers'
+	// spools until etcd has them.
 	DefaultSyncInterval = time.Second
-	// maxPayload bounds a message in bytes; the streams' own bound is lower.
+	// maxPayload is the largest size of a message in bytes; the streams' own limit is
+	// lower.
 	maxPayload = 1 << 20
-	// natsReady bounds how long the server may take until it accepts connections.
+	// natsReady limits how long the server may take to accept connections.
 	natsReady = 30 * time.Second
 )
 
 // NATSOptions configure an embedded NATS server. Dir is required.
 type NATSOptions struct {
-	// Dir keeps JetStream's data. It is made where it is missing.
+	// Dir is the directory of JetStream's data. It is created if necessary.
 	Dir string
-	// Logger gets the server's warnings and errors, the rest as debug. Nil
-	// discards all.
+	// Logger receives the server's warnings and errors, and everything else as debug.
+	// Nil discards all.
 	Logger *slog.Logger
-	// SyncInterval is how often files are synced to disk; 0 means
+	// SyncInterval is the interval at which files are synced to disk; 0 means
 	// DefaultSyncInterval.
 	SyncInterval time.Duration
 	// SyncAlways syncs each write before it is acknowledged.
@@ -48,10 +49,10 @@ type NATS struct {
 }
 
 // StartNATS starts NATS and waits until it accepts connections. The error wraps
-// dirlock.ErrHeld where somebody else uses Dir.
+// dirlock.ErrHeld if Dir is in use.
 func StartNATS(o NATSOptions) (*NATS, error) {
 	if o.Dir == "" {
-		return nil, errors.New("start NATS: Dir is empty; it must be a directory for its data")
+		return nil, errors.New("start NATS: Dir is empty; want a directory for its data")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -82,7 +83,7 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 	log := &natsLog{logger: o.Logger.With("component", "nats")}
 	s.SetLoggerV2(log, false, false, false)
 	s.Start()
-	if why := log.fatal.Load(); why != nil { // it would never be ready
+	if why := log.fatal.Load(); why != nil { // it will never be ready
 		return nil, errors.Join(fmt.Errorf("start NATS in %s: %s", o.Dir, *why), n.Close())
 	}
 	if !s.ReadyForConnections(natsReady) {
@@ -91,8 +92,7 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 	return n, nil
 }
 
-// Connect returns a new connection inside the process. Whoever asked for it
-// closes it.
+// Connect returns a new connection inside the process. The caller closes it.
 func (n *NATS) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	c, err := nats.Connect(nats.DefaultURL, append(opts[:len(opts):len(opts)], nats.InProcessServer(n.server))...)
 	if err != nil {
@@ -101,8 +101,8 @@ func (n *NATS) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	return c, nil
 }
 
-// Close stops the server, which syncs its files, and waits for it, at most
-// 15 s. Later calls return what the first did.
+// Close stops the server, which syncs its files, and waits for it, at most 15 s. Later
+// calls return the first call's result.
 func (n *NATS) Close() error { return n.close() }
 
 func (n *NATS) shutdown() error {
@@ -116,13 +116,13 @@ func (n *NATS) shutdown() error {
 	case <-done:
 		return n.release()
 	case <-time.After(closeTimeout):
-		// The lock stays: the data may still be written to.
+		// The lock is kept, as the data may still be written.
 		return fmt.Errorf("close NATS: not done after %s", closeTimeout)
 	}
 }
 
-// natsLog passes the server's log on to slog and remembers what kept it from
-// starting, which the server reports nowhere else.
+// natsLog forwards the server's log to slog. It records why the server did not start,
+// which the server reports nowhere else.
 type natsLog struct {
 	logger *slog.Logger
 	fatal  atomic.Pointer[string]
@@ -139,7 +139,7 @@ func (l *natsLog) Warnf(format string, v ...any) { l.logger.Warn(fmt.Sprintf(for
 // Errorf logs an error.
 func (l *natsLog) Errorf(format string, v ...any) { l.logger.Error(fmt.Sprintf(format, v...)) }
 
-// Fatalf keeps why the server does not run, for the error; it does not exit.
+// Fatalf records why the server does not run, for the error; it does not exit.
 func (l *natsLog) Fatalf(format string, v ...any) {
 	why := fmt.Sprintf(format, v...)
 	l.fatal.Store(&why)
@@ -149,5 +149,5 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 // Debugf logs details.
 func (l *natsLog) Debugf(format string, v ...any) { l.logger.Debug(fmt.Sprintf(format, v...)) }
 
-// Tracef logs nothing: it would hold every message.
+// Tracef logs nothing: traces contain every message.
 func (l *natsLog) Tracef(string, ...any) {}

@@ -9,10 +9,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// slogCore passes etcd's log on to slog. etcd is talkative: what it reports as
-// information is for debugging here, and while it starts and closes so are its
-// warnings and errors (closing reports errors that are none; a failed start
-// returns its error).
+// slogCore forwards etcd's log to slog. etcd logs a lot: its information becomes debug
+// output, and so do warnings and errors while it starts and closes (closing reports
+// harmless errors; a failed start returns its error).
 type slogCore struct {
 	handler slog.Handler
 	serving *atomic.Bool
@@ -22,8 +21,8 @@ func zapLogger(l *slog.Logger, serving *atomic.Bool) *zap.Logger {
 	return zap.New(&slogCore{handler: l.With("component", "etcd").Handler(), serving: serving})
 }
 
-// newborn reports whether a message is what a member with an empty database
-// says until its first commit, and which passes by itself.
+// newborn reports whether a message is one that a member with an empty database logs
+// until its first commit, and that resolves by itself.
 func newborn(message string) bool {
 	return message == "Failed to detect schema version" || message == "failed to update storage version"
 }

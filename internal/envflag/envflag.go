@@ -1,5 +1,5 @@
-// Package envflag lets the environment set a command's flags: FANTASIA_LEASE_TTL
-// is --lease-ttl, unless the flag is given.
+// Package envflag sets a command's flags from the environment: FANTASIA_LEASE_TTL sets
+// --lease-ttl, unless the flag is given.
 package envflag
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Prefix comes before every variable.
+// Prefix is the prefix of every variable.
 const Prefix = "FANTASIA_"
 
-// Name is the variable of a flag.
+// Name returns the variable of a flag.
 func Name(flag string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Apply sets the flags of a command that were not given from the environment.
-// The error names each variable whose value its flag refuses.
+// Apply sets the flags of a command that were not given from the environment. The error
+// names each variable with an invalid value.
 func Apply(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

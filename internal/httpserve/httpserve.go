@@ -1,5 +1,5 @@
-// Package httpserve serves HTTP as the programs do: an API, if there is one, with
-// probes and metrics beside it.
+// Package httpserve serves HTTP for all programs: an API, if there is one, with probes
+// and metrics.
 package httpserve
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The bounds of a server.
+// The limits of a server.
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
@@ -22,16 +22,16 @@ const (
 	shutdownTimeout   = 5 * time.Second
 )
 
-// Probes are what a server shows besides an API.
+// Probes are what a server exposes besides an API.
 type Probes struct {
-	// Ready reports why this replica should get no requests; nil where it is ready.
+	// Ready returns why this replica should get no requests, or nil.
 	Ready func(ctx context.Context) error
-	// Metrics shows the process's metrics to Prometheus; nil where there are none.
+	// Metrics serves the process's metrics to Prometheus; nil if there are none.
 	Metrics http.Handler
 }
 
-// Mux mounts /healthz (the process answers), /readyz (it can serve) and /metrics.
-// The caller may mount more.
+// Mux serves /healthz (the process responds), /readyz (it can serve) and /metrics. The
+// caller may add more.
 func Mux(p Probes) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
@@ -52,7 +52,7 @@ func Mux(p Probes) *http.ServeMux {
 	return mux
 }
 
-// say writes a line; a caller that is gone misses nothing.
+// say writes a line, and ignores callers that have gone.
 func say(w http.ResponseWriter, status int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -60,9 +60,9 @@ func say(w http.ResponseWriter, status int, line string) {
 	_, _ = io.WriteString(w, line+"\n")
 }
 
-// Serve answers on the listener until ctx ends, over HTTP/1.1 and HTTP/2 (gRPC): in
-// clear, unless the listener is one of package tls that offers h2. When ctx ends,
-// requests have 5 s to finish: handlers of long ones have to watch ctx themselves.
+// Serve serves the listener until ctx ends, over HTTP/1.1 and HTTP/2 (gRPC). It is
+// unencrypted unless the listener is one of package tls that offers h2. When ctx ends,
+// requests have 5 s to finish; handlers of long requests must watch ctx themselves.
 // Serve closes the listener, and returns nil after an orderly end.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
 	var protocols http.Protocols
@@ -89,7 +89,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	defer cancel()
 	err := server.Shutdown(stop)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("requests still ran %v after the end: %w", shutdownTimeout, err), server.Close())
+		err = errors.Join(fmt.Errorf("requests were still running after %v: %w", shutdownTimeout, err), server.Close())
 	}
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("serve on %s: %w", listener.Addr(), ended))

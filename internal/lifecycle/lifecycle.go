@@ -1,5 +1,5 @@
-// Package lifecycle closes what a program has opened, in the reverse order, with
-// a bound on each step.
+// Package lifecycle closes what a program has opened, in reverse order, with a time
+// limit for each step.
 package lifecycle
 
 import (
@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Stack is a last-in, first-out list of named clean-ups. The zero Stack is ready
-// for use. A constructor that fails closes what it has pushed so far; one that
-// succeeds hands the Stack on. Safe for concurrent use.
+// Stack is a last-in, first-out list of named clean-ups. The zero Stack is ready for
+// use. A constructor that fails closes what it has pushed so far; one that succeeds
+// passes the Stack on. It is safe for concurrent use.
 type Stack struct {
 	mu    sync.Mutex
 	steps []step
@@ -23,7 +23,7 @@ type step struct {
 	f    func(context.Context) error
 }
 
-// Push adds a clean-up, to run before all that were pushed earlier.
+// Push adds a clean-up, which runs before all earlier ones.
 func (s *Stack) Push(name string, f func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +35,8 @@ func (s *Stack) PushClose(name string, f func() error) {
 	s.Push(name, func(context.Context) error { return f() })
 }
 
-// Close runs the clean-ups, each with at most timeout, and joins their errors.
-// A second call does nothing.
+// Close runs the clean-ups, each for at most timeout, and joins their errors. A second
+// call does nothing.
 func (s *Stack) Close(timeout time.Duration) error {
 	s.mu.Lock()
 	steps := s.steps

@@ -86,7 +86,7 @@ func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
 	return e.create(values), nil
 }
 
-// Check returns the error of New.
+// Check returns the error that New would.
 func Check(name string, settings map[string]any) error {
 	_, err := New(name, settings)
 	return err

@@ -111,8 +111,8 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 	if a.Name == "" {
 		a.Name = o.algorithm
 	}
-	waits(r, path+".wait", &a.Wait, study.DefaultWait)
-	waits(r, path+".fallbackAfter", &a.FallbackAfter, study.DefaultFallbackAfter)
+	completeWait(r, path+".wait", &a.Wait, study.DefaultWait)
+	completeWait(r, path+".fallbackAfter", &a.FallbackAfter, study.DefaultFallbackAfter)
 	if o.algorithms == nil {
 		return
 	}
@@ -135,13 +135,13 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 	}
 }
 
-// waits fills the default of a wait in, and checks it.
-func waits(r *check.Report, path string, d **study.Duration, normal study.Duration) {
+// completeWait fills in the default of a wait and checks it.
+func completeWait(r *check.Report, path string, d **study.Duration, normal study.Duration) {
 	if *d == nil {
 		*d = &normal
 	}
 	if **d < 0 || **d > maxWait {
-		r.Add(path, "%s is not accepted: a duration from 0s to %s", **d, maxWait)
+		r.Add(path, "%s is not accepted; want a duration from 0s to %s", **d, maxWait)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// drain is how long the pipes of a program that has ended may stay open: a
-// process that left its group can hold them for ever.
+// drain is the time that the pipes of an ended program may stay open: a process that
+// left its group can hold them forever.
 const drain = time.Second
 
 // capture reads both outputs of a program.
@@ -22,9 +22,9 @@ type capture struct {
 	readers        sync.WaitGroup
 }
 
-// newCapture connects cmd's outputs to logs in dir; emit gets each line and may
-// be called from two goroutines at once. Call start after cmd was started, or
-// abandon where it was not.
+// newCapture connects cmd's outputs to logs in dir. It calls emit for each line,
+// possibly from two goroutines at once. Call start after cmd was started, or abandon if
+// it was not.
 func newCapture(cmd *exec.Cmd, dir string, limit int64, emit func(line []byte, stderr bool)) (*capture, error) {
 	stdout, err := newOutput(filepath.Join(dir, "stdout.log"), limit, func(line []byte) { emit(line, false) })
 	if err != nil {
@@ -50,11 +50,11 @@ func newCapture(cmd *exec.Cmd, dir string, limit int64, emit func(line []byte, s
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		_ = f.Close() // nothing was written through it
+		_ = f.Close() // nothing was written to it
 	}
 }
 
-// abandon closes everything of a program that was not started.
+// abandon closes everything if the program was not started.
 func (c *capture) abandon() error {
 	closeAll(c.pipes)
 	return errors.Join(c.stdout.close(), c.stderr.close())
@@ -69,7 +69,7 @@ func release(cmd *exec.Cmd) {
 	}
 }
 
-// start begins to read.
+// start starts reading.
 func (c *capture) start() {
 	for i, o := range []*output{c.stdout, c.stderr} {
 		c.readers.Go(func() {
@@ -85,13 +85,13 @@ func (c *capture) start() {
 	}
 }
 
-// finish reads what the program has left behind, waits at most drain for others
-// that hold its pipes, and closes the logs.
+// finish reads the rest of the program's output, waits at most drain for other
+// processes that hold its pipes, and closes the logs.
 func (c *capture) finish() error {
 	deadline := time.Now().Add(drain)
 	for _, p := range c.pipes {
 		if err := p.SetReadDeadline(deadline); err != nil {
-			_ = p.Close() // a reader that cannot be timed out is ended
+			_ = p.Close() // a reader without deadlines ends
 		}
 	}
 	c.readers.Wait()
@@ -99,7 +99,7 @@ func (c *capture) finish() error {
 	return errors.Join(c.stdout.close(), c.stderr.close())
 }
 
-// lastWords are the last lines of stderr, or of stdout where stderr is empty.
+// lastWords returns the last lines of stderr, or of stdout if stderr is empty.
 func (c *capture) lastWords() string {
 	if words := c.stderr.lastWords(); words != "" {
 		return words

@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// pollGroup is how often a stopped child's group is looked at once the
-	// child itself has ended.
+	// pollGroup is the interval of checks of a stopped child's group once the child
+	// itself has ended.
 	pollGroup = 20 * time.Millisecond
-	// unkillable is how long a SIGKILL may take before the child is given up:
-	// a process in an uninterruptible system call ends when that does.
+	// unkillable is the time after a SIGKILL when the child is given up: a process in
+	// an uninterruptible system call only ends after the call.
 	unkillable = 10 * time.Second
 )
 
 // child is a running program, the leader of a process group of its own.
 type child struct {
 	cmd *exec.Cmd
-	// exited is closed when the program has ended and was reaped.
+	// exited is closed once the program has ended and was reaped.
 	exited chan struct{}
 }
 
-// startChild starts cmd in a new process group. One goroutine keeps the thread
-// that started the child until it ends, since the parent-death signal follows
-// the thread.
+// startChild starts cmd in a new process group. A goroutine keeps the thread that
+// started the child until the child ends, as the parent-death signal follows the
+// thread.
 func startChild(cmd *exec.Cmd) (*child, error) {
 	cmd.SysProcAttr = attributes()
 	c := &child{cmd: cmd, exited: make(chan struct{})}
@@ -39,7 +39,7 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 		if err != nil {
 			return
 		}
-		// What Wait returns is in cmd.ProcessState.
+		// Wait's result is in cmd.ProcessState.
 		_ = cmd.Wait()
 		close(c.exited)
 	}()
@@ -49,13 +49,13 @@ func startChild(cmd *exec.Cmd) (*child, error) {
 	return c, nil
 }
 
-// signal sends to every process of the group; there may be none left.
+// signal sends to all processes of the group, if any are left.
 func (c *child) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-c.cmd.Process.Pid, sig)
 }
 
-// stop ends the child and its group: SIGTERM, and SIGKILL for what is left after
-// grace, or as soon as kill is closed. It returns when the child was reaped.
+// stop ends the child and its group: first SIGTERM, then SIGKILL for what is left after
+// grace or as soon as kill is closed. It returns when the child was reaped.
 func (c *child) stop(grace time.Duration, kill <-chan struct{}) {
 	c.signal(syscall.SIGTERM)
 	deadline := time.NewTimer(grace)
@@ -69,8 +69,8 @@ func (c *child) stop(grace time.Duration, kill <-chan struct{}) {
 	c.finish()
 }
 
-// awaitGroup gives the rest of the group its part of the grace: the program may
-// be a shell that ended while its own child still saves a checkpoint.
+// awaitGroup gives the rest of the group its share of the grace: the program may be a
+// shell that ended while its own child still saves a checkpoint.
 func (c *child) awaitGroup(deadline <-chan time.Time, kill <-chan struct{}) {
 	poll := time.NewTicker(pollGroup)
 	defer poll.Stop()
@@ -99,12 +99,12 @@ func (c *child) finish() {
 // exit is how a program ended.
 type exit struct {
 	code   int
-	signal syscall.Signal // 0 where no signal ended it
-	// stuck says that not even SIGKILL ended it.
+	signal syscall.Signal // 0 if it did not end by a signal
+	// stuck means that even SIGKILL did not end it.
 	stuck bool
 }
 
-// exit returns how the child ended; only after stop, finish or exited.
+// exit returns how the child ended. Call it only after stop, finish or exited.
 func (c *child) exit() exit {
 	select {
 	case <-c.exited:
@@ -121,7 +121,7 @@ func (c *child) exit() exit {
 	return exit{code: state.ExitCode()}
 }
 
-// startMessage says for people why a program could not be started.
+// startMessage explains to people why a program could not be started.
 func startMessage(argv []string, dir string, err error) string {
 	where := ""
 	if dir != "" {
@@ -130,7 +130,7 @@ func startMessage(argv []string, dir string, err error) string {
 	hint := ""
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, syscall.ENOENT):
-		hint = "; is it installed on this worker, and in its PATH?"
+		hint = "; is it installed on this worker and in its PATH?"
 	case errors.Is(err, syscall.EACCES):
 		hint = "; is it executable (chmod +x)?"
 	case errors.Is(err, syscall.ENOEXEC):

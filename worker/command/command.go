@@ -1,5 +1,5 @@
-// Package command evaluates trials by running programs: one child process a
-// trial, or one long-lived child that gets a line a trial.
+// Package command evaluates trials by running programs: one child process a trial, or
+// one long-lived child that receives a line a trial.
 package command
 
 import (
@@ -21,26 +21,27 @@ import (
 const (
 	// exitRetry is the exit code that asks for a retry (EX_TEMPFAIL of sysexits.h).
 	exitRetry = 75
-	// defaultLogLimit bounds the log of one output of one child, in bytes.
+	// defaultLogLimit is the largest size of the log of one output of one child, in
+	// bytes.
 	defaultLogLimit = 64 << 20
 )
 
-// ErrNotAllowed says that this worker runs no commands of studies.
-var ErrNotAllowed = errors.New("this worker does not run commands that studies bring: start it with --allow-study-commands, or with a command of its own after --")
+// ErrNotAllowed means that this worker does not run commands of studies.
+var ErrNotAllowed = errors.New("this worker does not run studies' commands: start it with --allow-study-commands, or with a command of its own after --")
 
-// Options say how an Evaluator runs programs.
+// Options configure how an Evaluator runs programs.
 type Options struct {
-	// Dir is where attempts keep their files: trials/<study>/<trial>/<attempt>/,
+	// Dir is the directory of the attempts' files: trials/<study>/<trial>/<attempt>/,
 	// and streams/<study>/<slot>/ for long-lived children.
 	Dir string
-	// Checkpoints is where trials keep checkpoints; shared storage lets an
-	// attempt go on from one that another worker made. Default: Dir/checkpoints.
+	// Checkpoints is the directory of checkpoints; on shared storage, an attempt can
+	// continue from another worker's checkpoint. Default: Dir/checkpoints.
 	Checkpoints string
-	// Command is the worker's own, which beats the study's.
+	// Command is the worker's own command, which replaces the study's.
 	Command []string
-	// AllowStudyCommands lets studies bring a command, an environment and a
-	// working directory. Without it none of them is used: an environment can
-	// make almost any program run something else.
+	// AllowStudyCommands permits the command, environment and working directory of
+	// studies. Without it none of them is used: an environment can make almost any
+	// program run something else.
 	AllowStudyCommands bool
 	// Slot counts from 0 to Slots-1.
 	Slot, Slots int
@@ -49,14 +50,14 @@ type Options struct {
 	// Environ is the worker's environment; nil means os.Environ(). Variables
 	// that begin with FANTASIA_ never reach a program.
 	Environ []string
-	// LogLimit bounds each log, in bytes; 0 means 64 MiB.
+	// LogLimit is the largest size of each log, in bytes; 0 means 64 MiB.
 	LogLimit int64
-	// Logger is where warnings about programs go; nil discards them.
+	// Logger receives warnings about programs; nil discards them.
 	Logger *slog.Logger
 }
 
-// Evaluator runs the programs of one slot. Its methods must not be called
-// concurrently; it must be closed.
+// Evaluator runs the programs of one slot. Its methods MUST NOT be called concurrently;
+// it MUST be closed.
 type Evaluator struct {
 	options Options
 	stream  *stream
@@ -70,12 +71,12 @@ func New(o Options) (*Evaluator, error) {
 		return nil, fmt.Errorf("slot %d of %d, must be 0 to one less", o.Slot, o.Slots)
 	}
 	if o.Dir == "" {
-		return nil, errors.New("no folder for the trials' files")
+		return nil, errors.New("no directory for the trials' files")
 	}
 	if o.Checkpoints == "" {
 		o.Checkpoints = filepath.Join(o.Dir, "checkpoints")
 	}
-	// Programs may have another working directory.
+	// Programs may have another working directory, so the paths must be absolute.
 	for _, dir := range []*string{&o.Dir, &o.Checkpoints} {
 		abs, err := filepath.Abs(*dir)
 		if err != nil {
@@ -95,13 +96,13 @@ func New(o Options) (*Evaluator, error) {
 	return &Evaluator{options: o}, nil
 }
 
-// Accept says why the assignment's command may not or cannot be run here.
+// Accept returns why the assignment's command may not or cannot be run here.
 func (e *Evaluator) Accept(a *messaging.Assignment) error {
 	if len(e.options.Command) == 0 && !e.options.AllowStudyCommands {
 		return ErrNotAllowed
 	}
 	if len(e.template(a)) == 0 {
-		return errors.New("the study has no command, and this worker has none of its own")
+		return errors.New("neither the study nor this worker has a command")
 	}
 	return nil
 }
@@ -123,7 +124,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 	run := e.runProcess
 	if a.Run.Mode == study.ModeStream {
 		run = e.runStream
-	} else if err := e.Close(ctx); err != nil { // of a study in stream mode
+	} else if err := e.Close(ctx); err != nil { // of another study in stream mode
 		e.options.Logger.Warn("close an idle program", telemetry.LogError, err)
 	}
 	ending, err := run(ctx, s)
@@ -134,12 +135,12 @@ func (e *Evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 	return ending
 }
 
-// newCommand prepares a program; its environment and outputs are the caller's.
+// newCommand prepares a program; the caller sets its environment and outputs.
 func (e *Evaluator) newCommand(a *messaging.Assignment, argv []string) (*exec.Cmd, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	if e.options.AllowStudyCommands && a.Run.Workdir != "" {
 		if info, err := os.Stat(a.Run.Workdir); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("workdir %q is no folder on this worker", a.Run.Workdir)
+			return nil, fmt.Errorf("workdir %q is not a directory on this worker", a.Run.Workdir)
 		}
 		cmd.Dir = a.Run.Workdir
 	}

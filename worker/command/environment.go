@@ -12,11 +12,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// prefix is that of all variables of Fantasia's own.
+// prefix is the prefix of Fantasia's own variables.
 const prefix = "FANTASIA_"
 
-// base is the environment of every program of this slot: the worker's, without
-// what is meant for the worker itself, such as its credentials.
+// base returns the common environment of the slot's programs: the worker's, without
+// variables meant for the worker itself, such as its credentials.
 func (e *Evaluator) base(a *messaging.Assignment) []string {
 	var env []string
 	set := map[string]bool{}
@@ -52,12 +52,13 @@ func (e *Evaluator) base(a *messaging.Assignment) []string {
 	return env
 }
 
-// place is where one attempt keeps its files.
+// place is the location of an attempt's files.
 type place struct {
 	dir, checkpoints, report, parameters string
 }
 
-// newPlace makes the attempt's folders, the file for its reports, and the file of its parameters.
+// newPlace creates the attempt's directories, the file for its reports, and the file of
+// its parameters.
 func (e *Evaluator) newPlace(a *messaging.Assignment, parameters string) (place, error) {
 	trial, attempt := strconv.Itoa(a.Trial), strconv.Itoa(a.Attempt)
 	p := place{
@@ -80,7 +81,7 @@ func (e *Evaluator) newPlace(a *messaging.Assignment, parameters string) (place,
 	return p, nil
 }
 
-// checkpoints is the trial's folder for checkpoints, the same in every attempt.
+// checkpoints returns the trial's checkpoint directory, the same in every attempt.
 func (e *Evaluator) checkpoints(a *messaging.Assignment) string {
 	return filepath.Join(e.options.Checkpoints, a.Study, strconv.Itoa(a.Trial))
 }
@@ -99,7 +100,7 @@ func parametersOf(a *messaging.Assignment) (env []string, object string, err err
 	return env, "{}", nil
 }
 
-// attemptEnv is what the environment says about one attempt.
+// attemptEnv returns the variables that describe one attempt.
 func attemptEnv(a *messaging.Assignment, p place, trace messaging.TraceContext) []string {
 	env := []string{
 		prefix + "TRIAL=" + strconv.Itoa(a.Trial),

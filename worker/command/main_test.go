@@ -25,7 +25,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// helperVariable makes the test binary be a program instead of a test.
+// helperVariable makes the test binary act as a program.
 const helperVariable = "COMMAND_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// helpers are programs that /bin/sh would be too slow or too weak for.
+// helpers are programs for which /bin/sh would be too slow or too limited.
 var helpers = map[string]func(){
 	"garbage":  garbage,
 	"stubborn": stubborn,
@@ -68,10 +68,10 @@ func garbage() {
 	}
 }
 
-// stubborn ignores SIGTERM, starts a child of its own kind that holds its
-// outputs, and says on stdout that both are ready.
+// stubborn ignores SIGTERM, starts a child that also does and holds its outputs, and
+// prints on stdout that both are ready.
 func stubborn() {
-	// Without cgo, the runtime ends a process in which nothing can ever happen.
+	// Without cgo, the runtime ends a process in which nothing can happen any more.
 	forever := time.After(24 * time.Hour)
 	signal.Ignore(syscall.SIGTERM)
 	if os.Getenv("DEPTH") == "" {
@@ -138,7 +138,7 @@ func streamProgram() {
 	}
 }
 
-// assignment is one of trial 7, attempt 1, to be run by a command.
+// assignment returns trial 7, attempt 1, to be run by a command.
 func assignment(argv ...string) *messaging.Assignment {
 	return &messaging.Assignment{
 		Version:   messaging.SchemaVersion,
@@ -151,10 +151,10 @@ func assignment(argv ...string) *messaging.Assignment {
 	}
 }
 
-// shell is an assignment that runs a script.
+// shell returns an assignment that runs a script.
 func shell(script string) *messaging.Assignment { return assignment("/bin/sh", "-c", script) }
 
-// helper is an assignment that runs the test binary as a helper.
+// helper returns an assignment that runs the test binary as a helper.
 func helper(t testing.TB, name string, env ...string) *messaging.Assignment {
 	t.Helper()
 	self, err := os.Executable()
@@ -192,13 +192,13 @@ func newEvaluator(t testing.TB, change func(*Options)) *Evaluator {
 	return e
 }
 
-// evaluate runs an assignment that nothing stops.
+// evaluate runs an assignment to its end.
 func evaluate(t testing.TB, a *messaging.Assignment) evaluation.Ending {
 	t.Helper()
 	return newEvaluator(t, nil).Evaluate(t.Context(), job(a))
 }
 
-// want checks an ending's outcome and reason, and that its message has all parts.
+// want checks an ending's outcome and reason, and that its message contains all parts.
 func want(t testing.TB, e evaluation.Ending, outcome messaging.Outcome, reason string, parts ...string) {
 	t.Helper()
 	message := ""
@@ -226,7 +226,7 @@ func want(t testing.TB, e evaluation.Ending, outcome messaging.Outcome, reason s
 	}
 }
 
-// reported collects measurements, and tells of the first.
+// reported collects measurements and signals the first.
 type reported struct {
 	mu    sync.Mutex
 	all   []string
@@ -249,7 +249,7 @@ func watch(j *evaluation.Job) *reported {
 	return r
 }
 
-// gone waits until a process has ended; zombies have.
+// gone waits until a process has ended; zombies count as ended.
 func gone(t testing.TB, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -9,10 +9,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// maxNames is how many names of metrics a message shows.
+// maxNames is the number of metric names that a message shows.
 const maxNames = 10
 
-// missing says what was seen instead of the objective's metric.
+// missing describes what was seen instead of the objective's metric.
 func (s *session) missing(metric string, c *capture) string {
 	var seen string
 	switch names := s.collector.Names(); {
@@ -38,7 +38,7 @@ func (s *session) missing(metric string, c *capture) string {
 	return fmt.Sprintf("no %q; %s; see %s", metric, seen, log)
 }
 
-// output says how much a program has written that is no report.
+// output describes how much a program has written besides reports.
 func (s *session) output(c *capture) string {
 	stdout, lines := c.stdout.counts()
 	stderr, more := c.stderr.counts()
@@ -55,21 +55,21 @@ func (s *session) output(c *capture) string {
 	return fmt.Sprintf("saw %s in %d lines (%d bytes) of output", what, lines+more, stdout+stderr)
 }
 
-// withWords adds the program's last words to a message, as far as they fit.
+// withWords adds the program's last output to a message, as far as it fits.
 func withWords(message string, c *capture) string {
 	message = evaluation.Bounded(message, messaging.MaxMessage/2)
 	words := c.lastWords()
 	if words == "" {
 		return message
 	}
-	const head = "\nIts last words:\n"
+	const head = "\nIts last output:\n"
 	if room := messaging.MaxMessage - len(message) - len(head); len(words) > room {
 		words = strings.ToValidUTF8(words[len(words)-room:], "")
 	}
 	return message + head + words
 }
 
-// quoteArgs shows an argv for people, cut where it is long.
+// quoteArgs formats an argv for people, shortened if it is long.
 func quoteArgs(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, arg := range argv {

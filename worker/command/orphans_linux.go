@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// KillOrphans kills what a worker that was killed has left behind in dir (its
-// Options.Dir) and returns how many processes: a child dies with its worker, but
-// the child's own children do not. It spares processes that lead a group or have
-// a living leader: they were set free on purpose. Only Linux tells. The caller
-// must be sure that no other worker uses dir.
+// KillOrphans kills the processes that a killed worker has left behind in dir (its
+// Options.Dir) and returns their number: a child dies with its worker, but the child's
+// own children do not. It spares processes that lead a group or have a living leader,
+// as they were detached on purpose. Only Linux has the information. The caller MUST
+// ensure that no other worker uses dir.
 func KillOrphans(dir string) int {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -25,7 +25,7 @@ func KillOrphans(dir string) int {
 	}
 	killed := 0
 	for _, path := range paths {
-		environ, err := os.ReadFile(path) // of other users' processes it fails
+		environ, err := os.ReadFile(path) // fails for processes of other users
 		if err != nil || !bytes.Contains(append([]byte{0}, environ...), mark) {
 			continue
 		}

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// tailSize is how much of the end of an output is kept for messages.
+	// tailSize is the size of the end of an output that is kept for messages.
 	tailSize = 4 << 10
-	// tailLines is how many lines of it are shown.
+	// tailLines is the number of lines of it that are shown.
 	tailLines = 10
 )
 
-// output takes one output of a program: the beginning goes to a log file of
-// bounded size, each line to split.Emit, and the end is remembered. Its memory is
-// bounded whatever is written.
+// output handles one output of a program: its beginning goes to a log file of limited
+// size, each line to split.Emit, and its end is kept. Its memory is limited for any
+// output.
 type output struct {
 	path  string
 	limit int64
@@ -27,16 +27,16 @@ type output struct {
 
 	file    *os.File
 	kept    int64 // bytes in the log
-	dropped int64 // bytes that are not
+	dropped int64 // bytes that were dropped
 	logErr  error
 
-	mu    sync.Mutex // guards what is read from outside while the program runs
+	mu    sync.Mutex // guards what others read while the program runs
 	total int64
 	lines int64
 	tail  []byte
 }
 
-// newOutput makes the log file.
+// newOutput creates the log file.
 func newOutput(path string, limit int64, emit func(line []byte)) (*output, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -45,7 +45,7 @@ func newOutput(path string, limit int64, emit func(line []byte)) (*output, error
 	return &output{path: path, limit: limit, split: report.Lines{Emit: emit}, file: file}, nil
 }
 
-// Write never fails: a full disk must not end the program.
+// Write never fails, as a full disk must not end the program.
 func (o *output) Write(p []byte) (int, error) {
 	o.log(p)
 	o.remember(p)
@@ -81,8 +81,8 @@ func (o *output) remember(p []byte) {
 	}
 }
 
-// close emits a last line without its end, notes in the log what was dropped,
-// and closes it.
+// close emits an incomplete last line, notes in the log what was dropped, and closes
+// it.
 func (o *output) close() error {
 	o.split.Flush()
 	if o.dropped > 0 && o.logErr == nil {
@@ -94,7 +94,7 @@ func (o *output) close() error {
 	return o.logErr
 }
 
-// counts returns how many bytes and ends of lines were written.
+// counts returns how many bytes and line ends were written.
 func (o *output) counts() (total, lines int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +111,7 @@ func (o *output) lastWords() string {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\r\n \t"), "\x00", "")
 	lines := strings.Split(text, "\n")
 	if !whole && len(lines) > 1 {
-		lines = lines[1:] // the first is cut off
+		lines = lines[1:] // the first is incomplete
 	}
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }

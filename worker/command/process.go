@@ -17,7 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-// maxMetricsFile bounds the file of metrics.metrics.file, in bytes.
+// maxMetricsFile is the largest size of the metrics file, in bytes.
 const maxMetricsFile = 1 << 20
 
 // runProcess runs one child for one attempt.
@@ -55,8 +55,8 @@ func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Endi
 	return s.conclude(stopped, &exited, capture, at.dir), nil
 }
 
-// supervise waits for the child's end, and ends it where ctx or a report says
-// so. It returns why ctx ended where that came first.
+// supervise waits for the child's end, and ends the child if ctx or a report requires
+// it. It returns ctx's cause if that came first.
 func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 	select {
 	case <-c.exited:
@@ -64,7 +64,7 @@ func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 	case <-ctx.Done():
 	}
 	select {
-	case <-c.exited: // whatever else came at the same time
+	case <-c.exited: // takes precedence over what came at the same time
 		c.finish()
 		return nil
 	default:
@@ -76,8 +76,7 @@ func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 	return stopped
 }
 
-// follow reads the report file until the function that it returns is called,
-// which reads the rest.
+// follow reads the report file until the caller calls finish, which reads the rest.
 func follow(ctx context.Context, path string, s *session) (finish func()) {
 	t := report.NewTail(path, func(line []byte) { s.take(report.Parse(line)) })
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -90,7 +89,7 @@ func follow(ctx context.Context, path string, s *session) (finish func()) {
 	}
 }
 
-// readMetricsFile reads what the study names as metrics.file, if it does.
+// readMetricsFile reads the file of metrics.file if the study names one.
 func (s *session) readMetricsFile(dir string) {
 	m := s.job.Assignment.Run.Metrics
 	if m == nil || m.File == "" {

@@ -42,7 +42,7 @@ func TestWhatAProgramSays(t *testing.T) {
 		{"nothing", `true`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; the program wrote nothing; see `, "stderr.log"}},
 		{"another metric", `echo '{"fantasia": {"metrics": {"val_error": 1}}}'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`no "error"; saw "val_error"; see `}},
 		{"garbage", `echo hello; echo hello`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{`saw no report in 2 lines (12 bytes) of output`, "hello"}},
-		{"half a report", `printf '{"fantasia": {"metrics": {"er'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"cannot be read", "closing brace"}},
+		{"half a report", `printf '{"fantasia": {"metrics": {"er'`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, []string{"unreadable report", "closing brace"}},
 		{"a report on stderr is none", say + `report 0.5 >&2`, messaging.OutcomeFailed, 0, messaging.ReasonNoValue, nil},
 		{"an exit code", say + `report 0.5; echo boom >&2; exit 3`, messaging.OutcomeFailed, 0, messaging.ReasonExit, []string{"exit code 3", "stderr.log", "boom"}},
 		{"last words on stdout", `echo boom; exit 3`, messaging.OutcomeFailed, 0, messaging.ReasonExit, []string{"boom"}},
@@ -208,8 +208,8 @@ func TestWhatIsSetIsKept(t *testing.T) {
 	want(t, e.Evaluate(t.Context(), job(a)), messaging.OutcomeCompleted, "")
 }
 
-// A study may not choose what runs on a worker that allows no commands of
-// studies: an environment such as LD_PRELOAD would be enough for that.
+// A study must not choose what runs on a worker that does not permit studies' commands:
+// an environment such as LD_PRELOAD would suffice.
 func TestOwnCommandBeatsTheStudys(t *testing.T) {
 	a := assignment("study-command")
 	a.Run.Env = map[string]string{"EVIL": "1"}
@@ -248,7 +248,7 @@ func TestProgramsThatCannotBeStarted(t *testing.T) {
 		{"not found", assignment("no-such-program", "-x"), "cannot run no-such-program -x"},
 		{"not found by path", assignment("/no/such/program"), "is it installed"},
 		{"not executable", assignment(plain), "chmod +x"},
-		{"no working directory", missing, "is no folder on this worker"},
+		{"no working directory", missing, "is not a directory on this worker"},
 		{"a parameter that is none", assignment("echo", "${y}"), `"y"`},
 		{"a bad pattern", pattern, "metrics pattern"},
 	} {
@@ -281,8 +281,8 @@ func TestFloodOfGarbageIsBounded(t *testing.T) {
 	}
 }
 
-// stopAfterFirst ends an evaluation for a cause after its first measurement,
-// and returns what that was.
+// stopAfterFirst ends an evaluation for a cause after its first measurement, and
+// returns that measurement.
 func stopAfterFirst(t *testing.T, e *Evaluator, a *messaging.Assignment, cause error, kill bool) (evaluation.Ending, map[string]float64) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -320,7 +320,7 @@ func TestKillEndsTheGrace(t *testing.T) {
 	gone(t, int(first["pid"]))
 }
 
-// A grandchild that holds the pipes must not keep an attempt from ending.
+// A grandchild that holds the pipes must not prevent an attempt from ending.
 func TestWhatIsLeftOfTheGroupIsKilled(t *testing.T) {
 	j := job(helper(t, "stubborn", "ORPHAN=1"))
 	seen := watch(&j)
@@ -358,7 +358,7 @@ func TestProcessOutsideOfTheGroupHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// The shell dies of SIGTERM at once; its child saves a checkpoint first.
+// SIGTERM kills the shell at once; its child saves a checkpoint first.
 func TestGraceIsForTheWholeGroup(t *testing.T) {
 	a := shell(`/bin/sh -c 'trap "sleep 0.2; echo {\\\"fantasia\\\": {\\\"checkpoint\\\": \\\"step-9\\\"}}; exit" TERM; ` +
 		`echo {\"fantasia\": {\"metrics\": {\"error\": 1}}}; while :; do sleep 0.05; done'; true`)
@@ -369,7 +369,7 @@ func TestGraceIsForTheWholeGroup(t *testing.T) {
 	}
 }
 
-// A program that is stopped may end well; its value is that of half a training.
+// A stopped program may exit successfully; its value comes from a partial training.
 func TestStoppedProgramDoesNotComplete(t *testing.T) {
 	a := shell(`trap 'exit 0' TERM; ` + say + `report 1; while :; do sleep 0.05; done`)
 	for cause, outcome := range map[error]messaging.Outcome{
@@ -384,8 +384,8 @@ func TestStoppedProgramDoesNotComplete(t *testing.T) {
 	}
 }
 
-// killSupervisor has another process run a script in dir, which writes a process
-// id to the file $0, and kills that process; it returns the id.
+// killSupervisor lets another process run a script in dir, which writes its process id
+// to the file $0, kills that process, and returns the id.
 func killSupervisor(t *testing.T, dir, script string) int {
 	t.Helper()
 	self, err := os.Executable()
@@ -427,7 +427,7 @@ func TestKilledWorkerLeavesNoChild(t *testing.T) {
 
 func TestOrphansAreKilledByTheNextWorker(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		return // only Linux tells whose a process was
+		return // only Linux tells whose child a process was
 	}
 	dir := t.TempDir()
 	pid := killSupervisor(t, dir, `sleep 60 & echo $! > "$0"; wait`)

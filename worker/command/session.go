@@ -12,8 +12,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-// session gathers what a program says during one attempt. It is safe for
-// concurrent use: stdout, stderr and the report file are read at once.
+// session collects what a program reports during one attempt. It is safe for concurrent
+// use: stdout, stderr and the report file are read at once.
 type session struct {
 	job     evaluation.Job
 	pattern *report.Pattern
@@ -23,11 +23,11 @@ type session struct {
 
 	mu         sync.Mutex
 	collector  *report.Collector
-	end        *evaluation.Ending // what the report that ended the attempt says; nil for done
+	end        *evaluation.Ending // from the report that ended the attempt; nil for done
 	over       bool               // ended is closed
-	sealed     bool               // the ending is known: nothing counts any more
+	sealed     bool               // the ending is decided; later reports do not count
 	checkpoint string
-	problem    string // what was wrong with the first report that could not be read
+	problem    string // the first problem with a report
 	ignored    bool   // a warning about ignored values was logged
 }
 
@@ -50,8 +50,8 @@ func newSession(job evaluation.Job, log *slog.Logger) (*session, error) {
 	return s, nil
 }
 
-// line reads a line of output. Reports are read from stdout and the report file
-// only; a pattern from stdout and stderr.
+// line handles a line of output. Reports are read only from stdout and the report file;
+// a pattern from stdout and stderr.
 func (s *session) line(line []byte, stderr bool) {
 	if !stderr {
 		reports, err := report.Parse(line)
@@ -63,7 +63,7 @@ func (s *session) line(line []byte, stderr bool) {
 	}
 }
 
-// take takes reports, and what was wrong with others.
+// take handles reports and errors of unreadable ones.
 func (s *session) take(reports []report.Report, err error) {
 	if err == nil && len(reports) == 0 {
 		return
@@ -74,15 +74,15 @@ func (s *session) take(reports []report.Report, err error) {
 		return
 	}
 	if err != nil {
-		s.complain("a report that cannot be read: " + err.Error())
+		s.complain("an unreadable report: " + err.Error())
 	}
 	for _, r := range reports {
 		s.add(r)
 	}
 }
 
-// complain keeps the first problem, for the message of a failure. The caller
-// holds the lock.
+// complain keeps the first problem for the message of a failure. The caller MUST hold
+// the lock.
 func (s *session) complain(problem string) {
 	if s.problem == "" {
 		s.problem = evaluation.Bounded(problem, 512)
@@ -109,7 +109,7 @@ func (s *session) add(r report.Report) {
 	}
 	s.end = evaluation.Reported(r.Infeasible, r.Retry, r.Error)
 	if s.end == nil && (!r.Done || s.job.Assignment.Run.Mode != study.ModeStream) {
-		return // a process is done when it ends
+		return // a process is done when it exits
 	}
 	s.over = true
 	close(s.ended)
@@ -132,9 +132,9 @@ func (s *session) spoke() bool {
 	return s.collector.Reports > 0
 }
 
-// conclude is the attempt's ending. stopped is what ended it from outside before
-// its end, exited how the program ended (nil where it still runs), logs the
-// folder of its logs.
+// conclude returns the attempt's ending. stopped is the cause if it was stopped from
+// outside, exited how the program ended (nil if it still runs), logs the directory of
+// its logs.
 func (s *session) conclude(stopped error, exited *exit, c *capture, logs string) evaluation.Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *session) conclude(stopped error, exited *exit, c *capture, logs string)
 	e.Metrics, e.Checkpoint, e.Logs = s.collector.Final(), s.checkpoint, logs
 	if f := e.Failure; f != nil {
 		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
-		// How a program ended that was stopped says nothing.
+		// The exit of a stopped program carries no information.
 		if stopped == nil && !s.over && exited != nil {
 			describe(f, exited)
 		}
@@ -176,7 +176,7 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 			Reason: messaging.ReasonRetry, Message: fmt.Sprintf("the program asked for a retry (exit code %d)", exitRetry),
 		}}
 	case exited.stuck:
-		return evaluation.Failed(messaging.ReasonSignal, "the program does not end, not even when killed")
+		return evaluation.Failed(messaging.ReasonSignal, "the program did not end even when killed")
 	case exited.signal != 0:
 		return evaluation.Failed(messaging.ReasonSignal, withWords(fmt.Sprintf("killed by signal %d (%s); see %s", int(exited.signal), exited.signal, c.stderr.path), c))
 	case exited.code != 0:
@@ -186,7 +186,7 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 	}
 }
 
-// value is the ending of a program that ended well.
+// value returns the ending of a program that exited successfully.
 func (s *session) value(c *capture) evaluation.Ending {
 	metric := s.job.Assignment.Objective.Metric
 	value, ok := s.collector.Value()

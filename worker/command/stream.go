@@ -18,30 +18,30 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-// An idle child whose stdin was closed has closeGrace to end by itself, then
-// termGrace after SIGTERM.
+// An idle child has closeGrace to end after its stdin is closed, then termGrace after
+// SIGTERM.
 const (
 	closeGrace = 5 * time.Second
 	termGrace  = time.Second
 )
 
-// atOnce is how soon after a trial's line a child's death may have nothing to
-// do with the trial.
+// atOnce is the time after a trial's line within which a child's death may have nothing
+// to do with the trial.
 const atOnce = time.Second
 
-// stream is a long-lived child, which evaluates one trial after another.
+// stream is a long-lived child that evaluates one trial after another.
 type stream struct {
 	key     string // what it was started for
-	dir     string // of its logs
+	dir     string // directory of its logs
 	child   *child
 	capture *capture
 	stdin   *os.File
 
 	mu      sync.Mutex
-	current *session // nil while it is idle
+	current *session // nil if it is idle
 }
 
-// request is the line that a child gets for a trial.
+// request is the line that a child receives for a trial.
 type request struct {
 	Study         string          `json:"study"`
 	Trial         int             `json:"trial"`
@@ -54,9 +54,8 @@ type request struct {
 	Tracestate    string          `json:"tracestate,omitempty"`
 }
 
-// runStream has the slot's child evaluate one attempt. A child that dies at once,
-// having evaluated others before, may never have read the line: then the attempt
-// goes to a new one.
+// runStream lets the slot's child evaluate one attempt. A child that has evaluated
+// others and dies at once may not have read the line, so a new child gets the attempt.
 func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Ending, error) {
 	line, err := e.request(s)
 	if err != nil {
@@ -81,8 +80,8 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 	}
 }
 
-// converse sends the line and waits for the attempt's end. It returns how the
-// child ended, nil where it runs on, and why the attempt was stopped.
+// converse sends the line and waits for the attempt's end. It returns how the child
+// ended (nil if it still runs), and why the attempt was stopped.
 func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exited *exit, stopped error) {
 	st := e.stream
 	st.setCurrent(s)
@@ -97,7 +96,7 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exit
 	if s.isEnded() {
 		return nil, nil
 	}
-	patience := termGrace // of a child that has only closed its stdin
+	patience := termGrace // for a child whose stdin was only closed
 	select {
 	case <-st.child.exited:
 	default:
@@ -111,7 +110,7 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exit
 	return &how, stopped
 }
 
-// send writes to the child, which may be dead or not read, until ctx ends.
+// send writes to the child, which may be dead or not reading, until ctx ends.
 func (st *stream) send(ctx context.Context, line []byte) error {
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -126,7 +125,7 @@ func (st *stream) send(ctx context.Context, line []byte) error {
 	return err
 }
 
-// request is the line for an attempt.
+// request returns the line for an attempt.
 func (e *Evaluator) request(s *session) ([]byte, error) {
 	a := s.job.Assignment
 	_, object, err := parametersOf(a)
@@ -148,18 +147,18 @@ func (e *Evaluator) request(s *session) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// discard forgets a child that has ended.
+// discard drops a child that has ended.
 func (e *Evaluator) discard() {
 	st := e.stream
 	e.stream = nil
-	_ = st.stdin.Close() // nobody reads it
+	_ = st.stdin.Close() // nothing reads it
 	if err := st.capture.finish(); err != nil {
 		e.options.Logger.Warn("a log is incomplete", telemetry.LogError, err)
 	}
 }
 
-// ensureStream has a child of the assignment's study running, and reports
-// whether it was started just now.
+// ensureStream starts a child for the assignment's study unless one is running, and
+// reports whether it did.
 func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) (fresh bool, err error) {
 	key, err := json.Marshal(struct {
 		Study string
@@ -170,7 +169,7 @@ func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) (
 	}
 	if e.stream != nil {
 		select {
-		case <-e.stream.child.exited: // while it was idle
+		case <-e.stream.child.exited: // it ended while idle
 			e.stream.child.finish()
 			e.discard()
 		default:
@@ -219,8 +218,8 @@ func (st *stream) setCurrent(s *session) {
 	st.current = s
 }
 
-// line reads a line of output: reports count where they are tagged with the
-// current trial, matches of the pattern while there is one.
+// line handles a line of output. Reports count if they are tagged with the current
+// trial, matches of the pattern while a trial runs.
 func (st *stream) line(line []byte, stderr bool) {
 	st.mu.Lock()
 	s := st.current
@@ -240,7 +239,7 @@ func (st *stream) line(line []byte, stderr bool) {
 		a := s.job.Assignment
 		switch {
 		case r.Trial == nil:
-			err = errors.Join(err, errors.New(`it has no "trial", which stream mode needs`))
+			err = errors.Join(err, errors.New(`it lacks "trial", which stream mode requires`))
 		case *r.Trial == a.Trial && (r.Attempt == nil || *r.Attempt == a.Attempt):
 			mine = append(mine, r)
 		}
@@ -248,14 +247,14 @@ func (st *stream) line(line []byte, stderr bool) {
 	s.take(mine, err)
 }
 
-// Close ends an idle child: its stdin is closed, and where it does not end by
-// itself it is stopped.
+// Close ends an idle child: it closes the child's stdin and, if the child does not end
+// by itself, stops it.
 func (e *Evaluator) Close(ctx context.Context) error {
 	if e.stream == nil {
 		return nil
 	}
 	st := e.stream
-	_ = st.stdin.Close() // it is not read from any more
+	_ = st.stdin.Close() // it is not used any more
 	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()
 	select {

@@ -12,7 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// streamed is an assignment of a trial to the program of stream mode.
+// streamed returns an assignment of a trial to the program in stream mode.
 func streamed(t testing.TB, trial int, do string) *messaging.Assignment {
 	a := helper(t, "stream")
 	a.Run.Mode = study.ModeStream
@@ -66,7 +66,7 @@ func TestStreamEndings(t *testing.T) {
 			e := newEvaluator(t, nil)
 			ending := e.Evaluate(t.Context(), job(streamed(t, 1, tt.do)))
 			want(t, ending, tt.outcome, tt.reason, tt.parts...)
-			// A child that died is started again.
+			// A child that died is restarted.
 			if pid := ending.Metrics["pid"]; pid != 0 {
 				gone(t, int(pid))
 			}
@@ -85,7 +85,7 @@ func TestCancelKillsAStream(t *testing.T) {
 	want(t, e.Evaluate(t.Context(), job(streamed(t, 3, ""))), messaging.OutcomeCompleted, "")
 }
 
-// A child that does not read its stdin must not hold a worker up.
+// A child that does not read its stdin must not block a worker.
 func TestChildThatDoesNotRead(t *testing.T) {
 	a := streamed(t, 1, "")
 	a.Run.Command, a.Run.Env = []string{"sleep", "60"}, nil

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// attributes put a child into a process group of its own. The kernel kills it
-// when the thread that started it ends, so a killed worker leaves no child.
+// attributes puts a child into its own process group. The kernel kills it when the
+// thread that started it ends, so a killed worker leaves no child.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// groupAlive reports whether the process group has a member that is no zombie:
-// where process 1 reaps nobody, zombies keep a group for ever.
+// groupAlive reports whether the process group has a member that is not a zombie: if
+// process 1 does not reap, zombies keep a group forever.
 func groupAlive(group int) bool {
 	if syscall.Kill(-group, 0) != nil {
 		return false
@@ -36,8 +36,8 @@ func groupAlive(group int) bool {
 	return false
 }
 
-// processGroup returns a process's group; alive is false for one that has ended,
-// zombies too.
+// processGroup returns a process's group; alive is false if it has ended, also for
+// zombies.
 func processGroup(pid int) (group int, alive bool) {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

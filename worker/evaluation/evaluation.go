@@ -1,5 +1,5 @@
-// Package evaluation is the contract between a worker's slots and whatever
-// evaluates a trial: a child process, or a Go function.
+// Package evaluation is the contract between a worker's slots and what evaluates a
+// trial: a child process, or a Go function.
 package evaluation
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// The causes of an evaluation's end before its time, found with Stopped.
+// The causes for stopping an evaluation, as returned by Stopped.
 var (
-	// ErrTimeout says that the attempt ran longer than its study allows.
+	// ErrTimeout means that the attempt ran longer than its study allows.
 	ErrTimeout = errors.New("the attempt ran longer than its timeout")
-	// ErrCancelled says that the attempt's result is wanted no more.
+	// ErrCancelled means that the attempt's result is no longer needed.
 	ErrCancelled = errors.New("the attempt was cancelled")
-	// ErrLeaving says that the worker leaves and hands the attempt back.
+	// ErrLeaving means that the worker leaves and hands the attempt back.
 	ErrLeaving = errors.New("the worker is leaving")
 )
 
-// Job is one attempt to evaluate.
+// Job is an attempt to evaluate.
 type Job struct {
 	Assignment *messaging.Assignment
 	Worker     string
@@ -29,19 +29,18 @@ type Job struct {
 	Slot int
 	// Trace is the context of the evaluation's span, for the program.
 	Trace messaging.TraceContext
-	// Measure reports metrics, all finite, while the evaluation runs. It does
-	// not block and is safe for concurrent use until Evaluate returns. Programs
-	// are run without where it is nil.
+	// Measure reports finite metrics while the evaluation runs. It does not block, and
+	// is safe for concurrent use until Evaluate returns. It may be nil.
 	Measure func(step int64, metrics map[string]float64)
-	// Kill is closed when no more grace can be given; nil never is.
+	// Kill is closed when the grace is over; a nil channel never is.
 	Kill <-chan struct{}
 }
 
-// Ending is how an evaluation ended. The fields are those of messaging.Result, but
-// for Kept.
+// Ending describes how an evaluation ended. The fields except Kept are those of
+// messaging.Result.
 type Ending struct {
-	// Kept says that the evaluation goes on without its worker, for the next process
-	// of the same name to recover: it has no result yet.
+	// Kept means that the evaluation continues without its worker and has no result
+	// yet; the next process of the same name recovers it.
 	Kept       bool
 	Outcome    messaging.Outcome
 	Values     study.Values
@@ -51,47 +50,48 @@ type Ending struct {
 	Logs       string
 }
 
-// Evaluator evaluates one attempt at a time; each slot has its own. Its methods
-// are not called concurrently. An ending that Evaluate has returned is on disk
-// when the next of them is called.
+// Evaluator evaluates one attempt at a time; each slot has its own. Its methods are not
+// called concurrently. When a method is called, the ending of the previous Evaluate is
+// on disk.
 type Evaluator interface {
-	// Accept says why the assignment cannot be evaluated here; nil where it can.
+	// Accept returns why the assignment cannot be evaluated here, or nil.
 	Accept(a *messaging.Assignment) error
-	// Evaluate runs the attempt to its end. Where ctx ends before that, it stops
-	// the attempt within the study's grace and says so in the ending.
+	// Evaluate runs the attempt to its end. If ctx ends first, it stops the attempt
+	// within the study's grace and returns an ending that says so.
 	Evaluate(ctx context.Context, job Job) Ending
 	// Close ends what is kept between attempts, gracefully until ctx ends.
 	Close(ctx context.Context) error
 }
 
-// Gate is an Evaluator whose slot is to take attempts at times only.
+// Gate is an Evaluator whose slot takes attempts only at certain times.
 type Gate interface {
 	Evaluator
-	// Await waits until the slot shall take an attempt, or ctx ends, which is its
-	// error. The context that it returns is ctx that also ends when the slot
-	// shall take none any more; stop is called once the slot has one, or none.
+	// Await waits until the slot should take an attempt; if ctx ends, it returns ctx's
+	// error. The returned context is derived from ctx and also ends when the slot
+	// should no longer take one. The caller MUST call stop once the slot has an
+	// attempt, or none.
 	Await(ctx context.Context) (wanted context.Context, stop func(), err error)
 }
 
-// Keeper knows evaluations that outlive the worker's process. Its methods are
-// safe for concurrent use.
+// Keeper manages evaluations that outlive the worker's process. Its methods are safe
+// for concurrent use.
 type Keeper interface {
-	// Recover returns the attempts that an earlier process of this worker has
-	// claimed and begun, and that an Evaluator goes on with when it is given them.
+	// Recover returns the attempts that an earlier process of this worker has claimed
+	// and started, and that an Evaluator can resume.
 	Recover(ctx context.Context) ([]Recovered, error)
-	// Settle notes that an attempt's result is on the worker's disk: it need not
-	// be recovered.
+	// Settle records that an attempt's result is on the worker's disk, so that it need
+	// not be recovered.
 	Settle(ctx context.Context, a *messaging.Assignment) error
 }
 
-// Recovered is an attempt that was begun by an earlier process.
+// Recovered is an attempt that an earlier process started.
 type Recovered struct {
 	Assignment *messaging.Assignment
 	Started    time.Time
 }
 
-// Stopped returns ErrTimeout, ErrCancelled or ErrLeaving where that ended ctx;
-// nil while it has not ended. A context that ended otherwise counts as leaving.
+// Stopped returns ErrTimeout, ErrCancelled or ErrLeaving if that ended ctx, and nil if
+// ctx has not ended. Any other cause counts as leaving.
 func Stopped(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -105,8 +105,8 @@ func Stopped(ctx context.Context) error {
 	return ErrLeaving
 }
 
-// StopEnding is the ending of an evaluation that was stopped for a cause that
-// Stopped returned.
+// StopEnding returns the ending of an evaluation stopped for a cause that Stopped
+// returned.
 func StopEnding(cause error) Ending {
 	switch {
 	case errors.Is(cause, ErrTimeout):

@@ -9,15 +9,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Func is a Go function as an Evaluator: it gets a point and returns the
-// objective's value. A value that is not finite is infeasible (diverged), an
-// error or a panic a failure; where ctx ended, the error is taken as its answer
-// to that. It must be safe for concurrent use, since every slot calls it.
+// Func makes a Go function an Evaluator: it receives a point and returns the
+// objective's value. A value that is not finite is infeasible (diverged); an error or a
+// panic is a failure, except that an error after ctx has ended counts as the answer to
+// that. It must be safe for concurrent use, as every slot calls it.
 type Func func(ctx context.Context, p study.Point, job Job) (float64, error)
 
 var _ Evaluator = Func(nil)
 
-// Accept accepts everything.
+// Accept accepts all assignments.
 func (f Func) Accept(*messaging.Assignment) error { return nil }
 
 // Close does nothing.
@@ -44,12 +44,12 @@ func (f Func) Evaluate(ctx context.Context, job Job) (ending Ending) {
 	return Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{value}, Metrics: map[string]float64{metric: value}}
 }
 
-// Failed is the ending of a failed evaluation.
+// Failed returns the ending of a failed evaluation.
 func Failed(reason, message string) Ending {
 	return Ending{Outcome: messaging.OutcomeFailed, Failure: &messaging.Failure{Reason: reason, Message: message}}
 }
 
-// Diverged is the ending of an evaluation whose value is not finite.
+// Diverged returns the ending of an evaluation whose value is not finite.
 func Diverged(metric string, value float64) Ending {
 	return Ending{Outcome: messaging.OutcomeInfeasible, Failure: &messaging.Failure{
 		Reason: messaging.ReasonDiverged, Message: fmt.Sprintf("%q is %v: the evaluation diverged", metric, value),

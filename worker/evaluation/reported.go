@@ -6,9 +6,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// Reported is the ending that a program has reported itself: that the point is
-// infeasible, that it wants to be run again, or that it has failed, with why,
-// which may be empty. Of several the first counts; nil where all are nil.
+// Reported returns the ending that a program reported itself: the point is infeasible,
+// it wants to be run again, or it has failed. The reason may be empty. The first one
+// set counts; the result is nil if all are nil.
 func Reported(infeasible, retry, failed *string) *Ending {
 	switch {
 	case infeasible != nil:
@@ -29,7 +29,7 @@ func said(outcome messaging.Outcome, reason, what, why string) *Ending {
 	return &Ending{Outcome: outcome, Failure: &messaging.Failure{Reason: reason, Message: what}}
 }
 
-// Bounded is the beginning of a text, at most n bytes of valid UTF-8.
+// Bounded returns the beginning of a text, at most n bytes of valid UTF-8.
 func Bounded(text string, n int) string {
 	if len(text) > n {
 		text = text[:n]

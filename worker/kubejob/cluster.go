@@ -22,23 +22,23 @@ import (
 )
 
 const (
-	// callTimeout bounds one call of the cluster's API.
+	// callTimeout limits one call of the cluster's API.
 	callTimeout = 15 * time.Second
-	// minPause and maxPause bound the pauses between failed tries.
+	// minPause and maxPause limit the pauses between failed tries.
 	minPause = 500 * time.Millisecond
 	maxPause = 15 * time.Second
-	// maxOwners bounds how many owners are remembered.
+	// maxOwners is the number of owners that are remembered.
 	maxOwners = 1000
 )
 
-// errRefused says that the cluster will never take a resource.
-var errRefused = errors.New("the cluster refuses it")
+// errRefused means that the cluster will never accept a resource.
+var errRefused = errors.New("the cluster refuses the resource")
 
-// errSilent says that the cluster's API has not answered for long.
+// errSilent means that the cluster's API has not answered for a long time.
 var errSilent = errors.New("the cluster's API does not answer")
 
-// ensure makes the attempt's resource, unless it is there already. It tries until
-// ctx ends or the start timeout has passed.
+// ensure creates the attempt's resource unless it exists. It retries until ctx ends or
+// the start timeout has passed.
 func (r *Runner) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
 	deadline, pause := time.Now().Add(r.options.StartTimeout), minPause
 	for {
@@ -52,7 +52,7 @@ func (r *Runner) ensure(ctx context.Context, object *unstructured.Unstructured, 
 			}
 			return fmt.Errorf("%w: %w", errSilent, err)
 		}
-		r.options.Logger.Warn("a resource could not be made; it will be tried again", "name", object.GetName(), telemetry.LogError, err)
+		r.options.Logger.Warn("cannot create a resource; retrying", "name", object.GetName(), telemetry.LogError, err)
 		sleep(ctx, pause)
 		pause = min(2*pause, maxPause)
 	}
@@ -83,15 +83,15 @@ func (r *Runner) create(ctx context.Context, object *unstructured.Unstructured, 
 	return err
 }
 
-// fieldManager is what this package's writes are under.
+// fieldManager identifies this package's writes.
 const fieldManager = "fantasia-worker"
 
-// adopt takes a resource that is there: an earlier process of this worker made
-// it, or a try of this one whose answer was lost.
+// adopt takes over an existing resource: an earlier process of this worker created it,
+// or a try of this one whose answer was lost.
 func (r *Runner) adopt(ctx context.Context, object *unstructured.Unstructured) error {
 	there, err := r.client.Get(ctx, object.GetName(), metav1.GetOptions{})
 	if err != nil {
-		return err // it may be gone again: the next try makes it
+		return err // it may have been deleted since: the next try creates it
 	}
 	mine, its := object.GetLabels(), there.GetLabels()
 	for _, name := range []string{LabelNonce, LabelWorker} {
@@ -105,7 +105,7 @@ func (r *Runner) adopt(ctx context.Context, object *unstructured.Unstructured) e
 	return nil
 }
 
-// exists reports whether the attempt's resource is there.
+// exists reports whether the attempt's resource exists.
 func (r *Runner) exists(ctx context.Context, name string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -116,8 +116,8 @@ func (r *Runner) exists(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// warning is the newest warning of the cluster about a resource; empty where
-// there is none, or the worker may not see them.
+// warning returns the cluster's latest warning about a resource, or an empty string if
+// there is none or the worker may not read it.
 func (r *Runner) warning(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -131,7 +131,7 @@ func (r *Runner) warning(ctx context.Context, name string) string {
 	return newest.Reason + ": " + newest.Message
 }
 
-// remove deletes a resource; one that is not there is no error.
+// remove deletes a resource; a missing resource is not an error.
 func (r *Runner) remove(ctx context.Context, name string, how metav1.DeletionPropagation) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -142,7 +142,7 @@ func (r *Runner) remove(ctx context.Context, name string, how metav1.DeletionPro
 	return err
 }
 
-// conclude labels a resource as one that a restarted worker need not take up.
+// conclude labels a resource so that a restarted worker ignores it.
 func (r *Runner) conclude(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func (r *Runner) conclude(ctx context.Context, name string) error {
 	return err
 }
 
-// owner is the reference to the attempt's owner; nil for none.
+// owner returns the reference to the attempt's owner, or nil.
 func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.OwnerReference, error) {
 	if r.options.Owner == "" {
 		return nil, nil
@@ -171,7 +171,7 @@ func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.Ow
 	if len(expanded) != 1 {
 		return nil, fmt.Errorf("%w: owner %q stands for %d texts, must be one", errRefused, texts[0], len(expanded))
 	}
-	// A study that is made anew under its name is another owner.
+	// A study recreated under its name has another owner.
 	key := a.Study + "/" + expanded[0]
 	r.mu.Lock()
 	known, ok := r.owners[key]
@@ -192,7 +192,7 @@ func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.Ow
 	return found, nil
 }
 
-// findOwner looks an owner up: TYPE.VERSION.GROUP/NAME.
+// findOwner fetches an owner given as TYPE.VERSION.GROUP/NAME.
 func (r *Runner) findOwner(ctx context.Context, text string) (*metav1.OwnerReference, error) {
 	kind, name, ok := strings.Cut(text, "/")
 	resource, _ := schema.ParseResourceArg(kind)

@@ -8,21 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// costLimit bounds the evaluation of a condition.
+// costLimit limits the evaluation of a condition.
 const costLimit = 1_000_000
 
-// condition is an expression in CEL over a resource: self is all of it, status
-// its status. Safe for concurrent use.
+// condition is a CEL expression over a resource (self) and its status. It is safe for
+// concurrent use.
 type condition struct{ program cel.Program }
 
-// defaultConditions are those of a kind that has none of its own here: the
-// conditions that Job, JobSet, TrainJob and Kubeflow's jobs have.
+// The default conditions, for kinds without conditions of their own in this package.
+// Job, JobSet, TrainJob and Kubeflow's jobs have them.
 const (
 	defaultSuccess = `status.conditions.exists(c, c.type in ["Complete", "Completed", "Succeeded"] && c.status == "True")`
 	defaultFailure = `status.conditions.exists(c, c.type == "Failed" && c.status == "True")`
 )
 
-// conditionsOf are the expressions for a kind.
+// conditionsOf returns the expressions for a kind.
 func conditionsOf(kind schema.GroupKind) (success, failure string) {
 	switch kind {
 	case schema.GroupKind{Group: "ray.io", Kind: "RayJob"}:
@@ -53,8 +53,8 @@ func compileCondition(expression string) (*condition, error) {
 	return &condition{program: program}, nil
 }
 
-// holds reports whether a resource meets the condition. One that lacks a field
-// that it names does not, or does not yet.
+// holds reports whether a resource meets the condition. A resource without a field that
+// the condition uses does not, or not yet.
 func (c *condition) holds(object map[string]any) bool {
 	status, ok := object["status"].(map[string]any)
 	if !ok {

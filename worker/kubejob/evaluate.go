@@ -18,18 +18,19 @@ import (
 )
 
 const (
-	// lookEvery is how often an attempt is looked at though nothing has changed.
+	// lookEvery is the interval of checks of an attempt without changes.
 	lookEvery = time.Minute
-	// logPatience bounds how long the logs of what has ended are read.
+	// logPatience limits how long the logs of ended containers are read.
 	logPatience = 20 * time.Second
-	// endPatience is how long a program may take to end by itself when its
-	// report has ended the attempt.
+	// endPatience is the time that a program may take to end by itself after its report
+	// has ended the attempt.
 	endPatience = 10 * time.Second
-	// removal is what the deletion of a resource takes besides its pods' grace.
+	// removal is the time that deleting a resource takes in addition to its pods'
+	// grace.
 	removal = 5 * time.Second
 )
 
-// attempt is one while it is evaluated.
+// attempt is an attempt that is being evaluated.
 type attempt struct {
 	*Runner
 	job  evaluation.Job
@@ -37,12 +38,12 @@ type attempt struct {
 	t    *transcript
 	sub  *subscription
 	logs *followers
-	// deleted: the resource, and its logs with it.
+	// deleted means that the resource and its logs were deleted.
 	deleted bool
 }
 
-// Evaluate makes the attempt's resource, or takes up the one that is there, and
-// waits for its end.
+// Evaluate creates the attempt's resource, or takes over the existing one, and waits
+// for its end.
 func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
 	job.Slot = e.slot
 	ending := e.runner.evaluate(ctx, job)
@@ -79,18 +80,18 @@ func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.En
 	return t.conclude(ending, r.where(a.name))
 }
 
-// where says how people find the logs.
+// where tells people how to read the logs.
 func (r *Runner) where(name string) string {
 	return fmt.Sprintf("kubectl -n %s logs -l %s=%s --all-containers --tail=-1", r.namespace, LabelJob, name)
 }
 
-// notMade is the ending of an attempt whose resource could not be made.
+// notMade returns the ending of an attempt whose resource could not be created.
 func (a *attempt) notMade(ctx context.Context, err error) evaluation.Ending {
 	if cause := evaluation.Stopped(ctx); cause != nil {
-		a.delete(ctx, metav1.DeletePropagationBackground) // a try may have made it
+		a.delete(ctx, metav1.DeletePropagationBackground) // a try may have created it
 		return a.t.conclude(new(evaluation.StopEnding(cause)), "")
 	}
-	message := fmt.Sprintf("cannot make %s %s: %v", a.template.kind.Kind, a.name, err)
+	message := fmt.Sprintf("cannot create %s %s: %v", a.template.kind.Kind, a.name, err)
 	if errors.Is(err, errSilent) {
 		a.delete(ctx, metav1.DeletePropagationBackground)
 		return a.t.conclude(ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, message), "")
@@ -98,12 +99,12 @@ func (a *attempt) notMade(ctx context.Context, err error) evaluation.Ending {
 	return a.t.conclude(new(evaluation.Failed(messaging.ReasonCommand, message)), "")
 }
 
-// await follows the resource to its end. The ending is nil where the program has
-// ended well: then what it has reported decides.
+// await follows the resource to its end. The ending is nil if the program ended
+// successfully; its reports then decide.
 func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	var late <-chan time.Time // when a waiting pod has had its time
+	var late <-chan time.Time // when a waiting pod has used up its time
 	for {
 		known := a.sub.evidence(time.Now())
 		a.logs.look(known.pods)
@@ -119,7 +120,7 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 					cause = cmp.Or(a.warning(ctx, a.name), cause)
 				}
 				a.delete(ctx, metav1.DeletePropagationBackground)
-				return ending(messaging.OutcomeFailed, messaging.ReasonStart, "the pod does not start: "+cause)
+				return ending(messaging.OutcomeFailed, messaging.ReasonStart, "the pod did not start: "+cause)
 			}
 			late = time.After(left)
 		default:
@@ -141,7 +142,7 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 	}
 }
 
-// check looks whether the resource is there still, should the watch not say so.
+// check looks whether the resource still exists, in case the watch missed its deletion.
 func (a *attempt) check(ctx context.Context) {
 	there, err := a.exists(ctx, a.name)
 	if err != nil {
@@ -151,7 +152,7 @@ func (a *attempt) check(ctx context.Context) {
 	}
 }
 
-// ending is the one that a verdict on an ended resource means.
+// ending converts the verdict on an ended resource.
 func (a *attempt) ending(ctx context.Context, v verdict, pods []*corev1.Pod) *evaluation.Ending {
 	if e := a.t.own(); e != nil {
 		return e
@@ -161,7 +162,7 @@ func (a *attempt) ending(ctx context.Context, v verdict, pods []*corev1.Pod) *ev
 	case succeeded:
 		return a.unread(pods)
 	case disrupted:
-		// Its remains may be a pod on a node that does not answer.
+		// A pod on a node that does not answer may remain.
 		a.delete(ctx, metav1.DeletePropagationBackground)
 		return ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, v.cause)
 	case retry:
@@ -183,17 +184,17 @@ func (a *attempt) ending(ctx context.Context, v verdict, pods []*corev1.Pod) *ev
 	return e
 }
 
-// unread is the ending of a program that has ended well and may have reported what
-// was not read: a value from a part of its log is an earlier one. It is nil where
-// all was read, or a sidecar has summed it up.
+// unread returns the ending of a program that ended successfully but whose log was not
+// read completely: the last value read may be outdated. It is nil if everything was
+// read, or if a sidecar has the summary.
 func (a *attempt) unread(pods []*corev1.Pod) *evaluation.Ending {
 	err := a.logs.unread(pods)
 	switch {
 	case a.t.summedUp():
 		return nil
 	case len(pods) == 0 && a.template.kind.GroupKind() == jobKind:
-		return ending(messaging.OutcomeHandedBack, messaging.ReasonLog, "its pod was not seen, and so not its log")
-	case apierrors.IsForbidden(err): // by whoever runs the cluster: another try is no help
+		return ending(messaging.OutcomeHandedBack, messaging.ReasonLog, "its pod was never seen, so its log was not read")
+	case apierrors.IsForbidden(err): // whoever runs the cluster forbids it: retrying does not help
 		return ending(messaging.OutcomeFailed, messaging.ReasonLog, err.Error())
 	case err != nil:
 		return ending(messaging.OutcomeHandedBack, messaging.ReasonLog, err.Error())
@@ -201,7 +202,7 @@ func (a *attempt) unread(pods []*corev1.Pod) *evaluation.Ending {
 	return nil
 }
 
-// summaries reads what sidecars have left in the pods' status.
+// summaries reads the sidecars' summaries from the pods' status.
 func (a *attempt) summaries(pods []*corev1.Pod) {
 	for _, p := range pods {
 		for _, s := range p.Status.InitContainerStatuses {
@@ -215,8 +216,8 @@ func (a *attempt) summaries(pods []*corev1.Pod) {
 	}
 }
 
-// told ends an attempt that a report of the program has ended. The program may
-// end by itself, which leaves its log where people find it.
+// told ends an attempt that a report has ended. The program may end by itself, which
+// keeps its log available.
 func (a *attempt) told(ctx context.Context) *evaluation.Ending {
 	timer := time.NewTimer(endPatience)
 	defer timer.Stop()
@@ -237,12 +238,12 @@ func (a *attempt) told(ctx context.Context) *evaluation.Ending {
 	}
 }
 
-// keeps reports whether the worker leaves, and its resources as they are.
+// keeps reports whether the worker leaves while keeping its resources.
 func (a *attempt) keeps(ctx context.Context) bool {
 	return a.options.Keep && errors.Is(evaluation.Stopped(ctx), evaluation.ErrLeaving)
 }
 
-// stop ends an attempt that ctx has ended, within the study's grace.
+// stop ends an attempt after ctx has ended, within the study's grace.
 func (a *attempt) stop(ctx context.Context) *evaluation.Ending {
 	cause := evaluation.Stopped(ctx)
 	if a.keeps(ctx) {
@@ -256,8 +257,8 @@ func (a *attempt) stop(ctx context.Context) *evaluation.Ending {
 	return &e
 }
 
-// end deletes the resource, and reads on until it is gone or its grace is over.
-// Its pods go first, so that it is there as long as they are.
+// end deletes the resource, and reads on until it is gone or its grace is over. Pods
+// are deleted first, so the resource exists as long as they do.
 func (a *attempt) end(ctx context.Context) {
 	a.delete(ctx, metav1.DeletePropagationForeground)
 	timer := time.NewTimer(graceOf(a.job.Assignment) + removal)
@@ -280,8 +281,8 @@ func (a *attempt) end(ctx context.Context) {
 	a.logs.finish(time.Second)
 }
 
-// delete deletes the resource; where that fails, its deadline and its owner are
-// what is left to end it.
+// delete deletes the resource. If that fails, only its deadline and its owner can end
+// it.
 func (a *attempt) delete(ctx context.Context, how metav1.DeletionPropagation) {
 	ctx, a.deleted = context.WithoutCancel(ctx), true
 	for pause := minPause; ; pause *= 2 {
@@ -290,7 +291,7 @@ func (a *attempt) delete(ctx context.Context, how metav1.DeletionPropagation) {
 			return
 		}
 		if pause > 4*minPause {
-			a.options.Logger.Error("a resource could not be deleted", "name", a.name, telemetry.LogError, err)
+			a.options.Logger.Error("cannot delete a resource", "name", a.name, telemetry.LogError, err)
 			return
 		}
 		sleep(ctx, pause)

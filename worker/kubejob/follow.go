@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// maxLine bounds a line of a log that is read for reports.
+	// maxLine is the largest length of a log line that is searched for reports.
 	maxLine = 1 << 20
-	// maxFollowed bounds how many logs of one attempt are followed.
+	// maxFollowed is the largest number of logs of one attempt that are followed.
 	maxFollowed = 16
-	// minReopen and maxReopen bound the pauses before a log is opened again.
+	// minReopen and maxReopen limit the pauses before a log is reopened.
 	minReopen = time.Second
 	maxReopen = 8 * time.Second
 	// stampSize is the least length of a time stamp.
@@ -35,7 +35,7 @@ const (
 type followers struct {
 	runner *Runner
 	t      *transcript
-	// ctx bounds all reading, following what waits for more to be written.
+	// ctx limits all reading; following limits waiting for more output.
 	ctx, following context.Context
 	cancel, over   context.CancelFunc
 	running        sync.WaitGroup
@@ -55,7 +55,7 @@ func (r *Runner) newFollowers(ctx context.Context, t *transcript) *followers {
 	return f
 }
 
-// look follows the logs of containers that have one now.
+// look follows the logs of containers that have one.
 func (f *followers) look(pods []*corev1.Pod) {
 	for _, p := range pods {
 		if s := programStatus(p, f.runner.options.Container); s != nil {
@@ -79,7 +79,7 @@ func (f *followers) follow(p *corev1.Pod, s *corev1.ContainerStatus, emit func(l
 	f.running.Go(func() { l.follow(f.ctx, f.following) })
 }
 
-// finish waits until every log has been read to its end, at most for patience.
+// finish waits until every log has been read to its end, for at most patience.
 func (f *followers) finish(patience time.Duration) {
 	f.over()
 	timer := time.AfterFunc(patience, f.cancel)
@@ -88,9 +88,9 @@ func (f *followers) finish(patience time.Duration) {
 	f.cancel()
 }
 
-// unread says, when all has been finished, which log was not read to its end; nil
-// for none. A pod that has failed, or is gone and had not ended well, was replaced
-// or not needed any more.
+// unread returns the error of a log that was not read to its end, after finish. Pods
+// that failed, or that were deleted before they succeeded, do not count: they were
+// replaced or no longer needed.
 func (f *followers) unread(pods []*corev1.Pod) error {
 	for _, p := range pods {
 		for id, l := range f.known {
@@ -105,26 +105,26 @@ func (f *followers) unread(pods []*corev1.Pod) error {
 	return nil
 }
 
-// errStalled says that a log was being read when the time for it was over.
+// errStalled means that the time ran out while a log was being read.
 var errStalled = errors.New("the cluster's API sends nothing")
 
-// log follows one container's.
+// log follows the log of one container.
 type log struct {
 	runner         *Runner
 	pod, container string
 	emit           func(line []byte)
 	last           string // the stamp of the last line
 	same           int    // how many lines had it
-	// whole: a reading that began after the container's end came to the log's
-	// end. What ends earlier may be the end of a connection.
+	// whole means that a reading which began after the container's end reached the
+	// log's end. An earlier end may be that of a connection.
 	whole bool
-	err   error // why the last reading broke off; nil for none
+	err   error // why the last reading failed, or nil
 }
 
-// follow reads to the log's end. A connection that breaks before is opened again
-// where it was. When following ends, what is there is read once more.
+// follow reads to the log's end. It reopens a broken connection where it was. When
+// following ends, it reads once more what is there.
 func (l *log) follow(ctx, following context.Context) {
-	over, pause := false, minReopen // over: nothing more will be written, or is wanted
+	over, pause := false, minReopen // over: nothing more will be written, or is needed
 	for ctx.Err() == nil {
 		if following.Err() != nil {
 			over, following = true, ctx
@@ -142,7 +142,7 @@ func (l *log) follow(ctx, following context.Context) {
 			return
 		}
 		if l.failed(cmp.Or(asked, err)); apierrors.IsNotFound(asked) {
-			return // the pod is gone, and its log with it
+			return // the pod is gone together with its log
 		}
 		over = over || ended
 		switch {
@@ -156,16 +156,16 @@ func (l *log) follow(ctx, following context.Context) {
 	}
 }
 
-// failed notes why a reading broke off, and logs it where the one before had not.
+// failed records why a reading failed, and logs it unless the previous one failed too.
 func (l *log) failed(err error) {
 	if err != nil && l.err == nil {
-		l.runner.options.Logger.Warn("a log cannot be read", "pod", l.pod, "container", l.container, telemetry.LogError, err)
+		l.runner.options.Logger.Warn("cannot read a log", "pod", l.pod, "container", l.container, telemetry.LogError, err)
 	}
 	l.err = err
 }
 
-// read reads the log once, from where the last reading was; follow waits for more
-// until the container has ended.
+// read reads the log once, from where the last reading ended. With follow, it waits for
+// more until the container has ended.
 func (l *log) read(ctx context.Context, follow bool) error {
 	o := &corev1.PodLogOptions{Container: l.container, Follow: follow, Timestamps: true}
 	if at, err := time.Parse(time.RFC3339Nano, l.last); err == nil {
@@ -176,11 +176,11 @@ func (l *log) read(ctx context.Context, follow bool) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stream.Close() }() // only read
+	defer func() { _ = stream.Close() }() // opened for reading only
 	return l.lines(stream, !follow)
 }
 
-// ended reports whether the log's container has.
+// ended reports whether the log's container has ended.
 func (l *log) ended(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -196,8 +196,8 @@ func (l *log) ended(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// lines emits every line that comes after the last one. What has no line's end
-// may be half a line, unless the container has ended.
+// lines emits every line after the last one. An unterminated line may be incomplete,
+// unless the container has ended.
 func (l *log) lines(stream io.Reader, ended bool) error {
 	skip := newSkipper(l.last, l.same)
 	reader := bufio.NewReaderSize(stream, 32<<10)
@@ -222,7 +222,7 @@ func (l *log) lines(stream io.Reader, ended bool) error {
 // note remembers where the reading is.
 func (l *log) note(stamp string) {
 	switch stamp {
-	case "": // not a line of the container's
+	case "": // not written by the container
 	case l.last:
 		l.same++
 	default:
@@ -230,7 +230,7 @@ func (l *log) note(stamp string) {
 	}
 }
 
-// emitAll emits a line; a carriage return ends one too, for progress bars.
+// emitAll emits a line; carriage returns, which progress bars write, end lines too.
 func (l *log) emitAll(text []byte) {
 	for part := range bytes.SplitSeq(text, []byte("\r")) {
 		if len(part) > 0 {
@@ -239,7 +239,7 @@ func (l *log) emitAll(text []byte) {
 	}
 }
 
-// readLine reads a line without its end; of one that is too long, nothing.
+// readLine reads a line without its end; it returns nothing for one that is too long.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	tooLong := false
@@ -257,8 +257,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// splitStamp splits a line of a log at the time stamp that it begins with; it is
-// empty where there is none.
+// splitStamp splits a log line after its timestamp, which is empty if there is none.
 func splitStamp(line []byte) (stamp string, text []byte) {
 	before, after, ok := bytes.Cut(line, []byte(" "))
 	if !ok || len(before) < stampSize {
@@ -270,8 +269,8 @@ func splitStamp(line []byte) (stamp string, text []byte) {
 	return string(before), after
 }
 
-// skipper leaves out the lines of a log that were read before: those up to a
-// stamp, of which there were some.
+// skipper skips the lines of a log that were read before: those up to a timestamp,
+// several of which may have that timestamp.
 type skipper struct {
 	until time.Time
 	same  int
@@ -289,7 +288,7 @@ func (s *skipper) skips(stamp string) bool {
 	}
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	switch {
-	case err != nil: // not a line of the container's
+	case err != nil: // not written by the container
 		return false
 	case at.Before(s.until):
 		return true

@@ -24,9 +24,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// podAPI is the cluster's API of one pod, in memory.
+// podAPI is the cluster's API for one pod, in memory.
 type podAPI struct {
-	pod  atomic.Pointer[corev1.Pod] // nil where it is gone
+	pod  atomic.Pointer[corev1.Pod] // nil if it is gone
 	logs func(ctx context.Context) *http.Response
 }
 
@@ -56,7 +56,7 @@ type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// silent is a body that says nothing more until ctx ends.
+// silent is a body that sends nothing until ctx ends.
 type silent struct{ ctx context.Context }
 
 func (s silent) Read([]byte) (int, error) {
@@ -64,8 +64,8 @@ func (s silent) Read([]byte) (int, error) {
 	return 0, s.ctx.Err()
 }
 
-// An attempt's value is that of a log that was read to its end. Where the end
-// cannot be read, the trial is handed back, whatever was seen before.
+// An attempt's value comes from a log that was read to its end. If the end cannot be
+// read, the trial is handed back, no matter what was seen before.
 func TestAValueIsOfAWholeLog(t *testing.T) {
 	const pattern = `err=(?P<error>\S+)`
 	epochs := func(from, to int) string {
@@ -158,7 +158,7 @@ func TestAValueIsOfAWholeLog(t *testing.T) {
 	}
 }
 
-// newTestAttempt is one of a Job whose only pod runs.
+// newTestAttempt returns an attempt of a Job whose only pod runs.
 func newTestAttempt(t *testing.T, api *podAPI, pattern string) *attempt {
 	t.Helper()
 	core, err := kubernetes.NewForConfig(&rest.Config{Host: "http://cluster", Transport: api, QPS: -1})

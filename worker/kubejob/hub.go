@@ -24,11 +24,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// syncTimeout bounds the first look at the cluster.
+// syncTimeout limits the initial listing of the cluster.
 const syncTimeout = 30 * time.Second
 
 // hub watches all resources of a worker and their pods, with one watch each, and
-// tells the attempts that they are of. Safe for concurrent use.
+// notifies their attempts. It is safe for concurrent use.
 type hub struct {
 	namespace       string
 	resources, pods cache.SharedIndexInformer
@@ -39,7 +39,7 @@ type hub struct {
 	subs map[string]*subscription
 }
 
-// subscription is what is known of one attempt. The hub's lock guards it.
+// subscription is what is known about one attempt. The hub's lock guards it.
 type subscription struct {
 	hub     *hub
 	name    string
@@ -47,7 +47,7 @@ type subscription struct {
 	gone    bool
 	pods    map[types.UID]*corev1.Pod
 	deleted map[types.UID]time.Time // when the deletion of a pod began
-	changed chan struct{}           // has room for one
+	changed chan struct{}           // has a capacity of one
 }
 
 func newHub(ctx context.Context, client dynamic.Interface, core kubernetes.Interface, resource schema.GroupVersionResource, namespace, worker string, log *slog.Logger) (*hub, error) {
@@ -81,7 +81,7 @@ func (h *hub) start(ctx context.Context, informer cache.SharedIndexInformer, log
 		return err
 	}
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		log.Warn("the cluster cannot be watched; it will be tried again", telemetry.LogError, err)
+		log.Warn("cannot watch the cluster; retrying", telemetry.LogError, err)
 	})
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (h *hub) start(ctx context.Context, informer cache.SharedIndexInformer, log
 	return nil
 }
 
-// withoutManagedFields saves memory: nobody reads them here.
+// withoutManagedFields drops unused fields to save memory.
 func withoutManagedFields(obj any) (any, error) {
 	if m, err := meta.Accessor(obj); err == nil {
 		m.SetManagedFields(nil)
@@ -112,7 +112,7 @@ func (h *hub) close() {
 	h.running.Wait()
 }
 
-// jobOf is the name of the attempt's resource that an object is, or is a pod of.
+// jobOf returns the name of the attempt's resource that an object is, or belongs to.
 func jobOf(obj any) string {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -132,8 +132,8 @@ func (h *hub) update(obj any, deleted bool) {
 	}
 }
 
-// take notes an object's state; of a deleted pod the last one counts. The caller
-// holds the lock.
+// take records an object's state; for a deleted pod, the last state counts. The caller
+// MUST hold the lock.
 func (s *subscription) take(obj any, deleted bool) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
@@ -145,7 +145,7 @@ func (s *subscription) take(obj any, deleted bool) {
 		}
 	case *unstructured.Unstructured:
 		if o.GetName() != s.name {
-			return // an operator's own, of the same kind
+			return // created by an operator, of the same kind
 		}
 		s.object, s.gone = o, deleted
 	}
@@ -185,14 +185,14 @@ func (s *subscription) close() {
 	delete(s.hub.subs, s.name)
 }
 
-// missing notes that the resource was looked for in vain.
+// missing records that the resource was not found.
 func (s *subscription) missing() {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	s.gone = true
 }
 
-// evidence is what is known now.
+// evidence returns what is known now.
 func (s *subscription) evidence(now time.Time) evidence {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

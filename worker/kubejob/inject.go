@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// variable is one of a container's environment.
+// variable is a container's environment variable.
 type variable struct{ name, value string }
 
 // jobKind is the kind whose fields are known here.
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
 
-// podTemplates finds every pod template in a manifest (whatever has a
+// podTemplates finds every pod template in a manifest (any mapping with
 // spec.containers), in the order of their paths. A Pod is one itself.
 func podTemplates(object map[string]any) []map[string]any {
 	if spec, ok := object["spec"].(map[string]any); ok {
@@ -41,7 +41,7 @@ func podTemplates(object map[string]any) []map[string]any {
 	return found
 }
 
-// child is the mapping of that name, which is made if need be.
+// child returns the mapping of that name, creating it if necessary.
 func child(m map[string]any, name string) map[string]any {
 	c, ok := m[name].(map[string]any)
 	if !ok {
@@ -51,15 +51,15 @@ func child(m map[string]any, name string) map[string]any {
 	return c
 }
 
-// absent sets a field that the template leaves out.
+// absent sets a field unless the template sets it.
 func absent(m map[string]any, name string, value any) {
 	if _, ok := m[name]; !ok {
 		m[name] = value
 	}
 }
 
-// containerOf is the pod template's container of that name, the first for an
-// empty one; nil where there is none.
+// containerOf returns the pod template's container of that name, the first for an empty
+// name, or nil.
 func containerOf(pod map[string]any, name string) map[string]any {
 	list, _ := child(pod, "spec")["containers"].([]any)
 	for _, element := range list {
@@ -71,8 +71,8 @@ func containerOf(pod map[string]any, name string) map[string]any {
 	return nil
 }
 
-// setEnvironment puts the variables before the container's own, which may refer
-// to them as $(NAME). What the container sets itself stays.
+// setEnvironment puts the variables before the container's own, which may refer to them
+// as $(NAME). The container's own values take precedence.
 func setEnvironment(container map[string]any, variables []variable) {
 	own, _ := container["env"].([]any)
 	known := map[any]bool{}
@@ -98,8 +98,8 @@ func setLabels(object map[string]any, labels map[string]string) {
 	}
 }
 
-// once makes a Job run its pods once, which is what an attempt is: further tries
-// are the study's. A pod that is taken away fails the Job at once, and says so.
+// once makes a Job run its pods once, as an attempt requires; retries are up to the
+// study. An evicted pod fails the Job at once, with a reason.
 func once(spec map[string]any) error {
 	if n, ok := spec["backoffLimit"]; ok && n != int64(0) {
 		return fmt.Errorf("spec.backoffLimit is %v, must be 0 or left out: an attempt runs once, the study's retries say how often a trial does", n)
@@ -116,11 +116,11 @@ func once(spec map[string]any) error {
 	return nil
 }
 
-// deadlineMargin is how long after the worker should have ended a Job the
-// cluster does, in case that the worker is no more.
+// deadlineMargin is the time after which the cluster ends a Job that the worker should
+// have ended, in case the worker is gone.
 const deadlineMargin = time.Minute
 
-// bound gives a Job an end, and its remains one too.
+// bound sets a Job's deadline and the time that its remains are kept.
 func bound(spec map[string]any, timeout, grace, ttl time.Duration) {
 	if timeout > 0 {
 		absent(spec, "activeDeadlineSeconds", seconds(timeout+grace+deadlineMargin))
@@ -128,7 +128,7 @@ func bound(spec map[string]any, timeout, grace, ttl time.Duration) {
 	absent(spec, "ttlSecondsAfterFinished", seconds(ttl))
 }
 
-// seconds rounds up.
+// seconds rounds up to seconds.
 func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 // injection is what an attempt adds to its template.
@@ -140,8 +140,8 @@ type injection struct {
 	sidecar   *sidecar
 }
 
-// apply adds it to the manifest and to all of its pod templates. Only the chosen
-// containers get the variables.
+// apply adds the injection to the manifest and all of its pod templates. Only the
+// chosen containers get the variables.
 func (i injection) apply(object map[string]any) error {
 	setLabels(object, i.labels)
 	pods := podTemplates(object)

@@ -15,70 +15,71 @@ import (
 const (
 	// exitRetry is the exit code that asks for a retry (EX_TEMPFAIL of sysexits.h).
 	exitRetry = 75
-	// unreachable is how long after a pod should have been gone its node counts
-	// as lost.
+	// unreachable is the time after a pod's expected deletion when its node counts as
+	// lost.
 	unreachable = 30 * time.Second
-	// startError is why a container has ended that did not start.
+	// startError is the reason of a container that could not start.
 	startError = "StartError"
 )
 
-// state is where an attempt's resource stands.
+// state is the state of an attempt's resource.
 type state int
 
 // The states of a resource.
 const (
-	running     state = iota // or not yet known to be anything else
+	running     state = iota // the default while nothing else is known
 	waiting                  // a pod cannot start; cause says why
-	succeeded                // the program has ended well
+	succeeded                // the program ended successfully
 	failed                   // it has failed; cause says how
-	outOfMemory              // it was killed for its memory
-	disrupted                // the cluster took a pod away: free of charge
+	outOfMemory              // it was killed for using too much memory
+	disrupted                // the cluster evicted a pod, which costs no retry
 	retry                    // the program asked to be run again
-	deadline                 // it ran longer than the cluster was told
+	deadline                 // it ran longer than its deadline in the cluster
 )
 
-// verdict is what a resource and its pods tell.
+// verdict is the judgement of a resource and its pods.
 type verdict struct {
 	state state
 	cause string
-	// code is the exit code of the program; -1 where it is not known.
+	// code is the exit code of the program, or -1 if unknown.
 	code int
-	// start says that the program could not be started.
+	// start means that the program could not be started.
 	start bool
-	// since is when a waiting pod was made.
+	// since is the creation time of a waiting pod.
 	since time.Time
 }
 
-// evidence is what is known of an attempt in the cluster.
+// evidence is what is known about an attempt in the cluster.
 type evidence struct {
-	// object is the resource; nil while it has not been seen.
+	// object is the resource; nil until it was seen.
 	object *unstructured.Unstructured
-	// gone: it was deleted, though not by this worker.
+	// gone means that it was deleted, but not by this worker.
 	gone bool
-	// pods are all that were seen of it, in their last known state.
+	// pods are all pods seen so far, in their last known state.
 	pods []*corev1.Pod
-	// deleted says when the deletion of a pod began: its last state may tell of
-	// the end of it.
+	// deleted holds, by pod, the time when its deletion began: the last state may be
+	// from the end of the deletion.
 	deleted map[types.UID]time.Time
 	now     time.Time
 }
 
-// judge tells where an attempt stands. success and failure are the conditions of
-// its kind, container the name of the program's (empty: the first of a pod).
+// judge determines the state of an attempt. success and failure are the conditions of
+// its kind; container is the name of the program's container, where empty means the
+// first of a pod.
 func judge(e evidence, success, failure *condition, container string) verdict {
 	pods := slices.SortedFunc(slices.Values(e.pods), func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	switch {
 	case e.gone, e.object != nil && e.object.GetDeletionTimestamp() != nil:
-		return verdict{state: disrupted, cause: "somebody else deleted it", code: -1}
+		return verdict{state: disrupted, cause: "it was deleted by someone else", code: -1}
 	case e.object == nil:
 		return verdict{state: running, code: -1}
 	case failure.holds(e.object.Object):
 		return failedBecause(e, pods, container)
 	case success.holds(e.object.Object):
-		// One that was told to end may have ended well, halfway. Others have been
-		// replaced, or were not needed any more.
+		// A pod that was told to end may have exited successfully without finishing.
+		// Others were replaced, or were no longer needed.
 		ended := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodSucceeded })
 		if cause := cmp.Or(taken(ended, container), removed(e, ended, container)); cause != "" {
 			return verdict{state: disrupted, cause: cause, code: -1}
@@ -97,15 +98,14 @@ func terminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// failedBecause finds out why a resource has failed. What the cluster took away
-// comes first, then what has failed by itself: when one pod fails, a Job deletes
-// the others.
+// failedBecause determines why a resource failed. Evictions come first, then pods that
+// failed by themselves: when one pod fails, a Job deletes the others.
 func failedBecause(e evidence, pods []*corev1.Pod, container string) verdict {
 	reason, message := failedCondition(e.object)
 	if cause := taken(pods, container); cause != "" {
 		return verdict{state: disrupted, cause: cause, code: -1}
 	}
-	// The pod may be gone; the Job still says why it has failed.
+	// The pod may be gone; the Job still has the reason.
 	if reason == "PodFailurePolicy" && strings.Contains(message, "DisruptionTarget") {
 		return verdict{state: disrupted, cause: message, code: -1}
 	}
@@ -124,10 +124,10 @@ func failedBecause(e evidence, pods []*corev1.Pod, container string) verdict {
 		return verdict{state: disrupted, cause: cause, code: -1}
 	}
 	cause := strings.Trim(reason+": "+message, ": ")
-	return verdict{state: failed, cause: cmp.Or(cause, "it has failed, and says not why"), code: -1}
+	return verdict{state: failed, cause: cmp.Or(cause, "failed without giving a reason"), code: -1}
 }
 
-// failedCondition is what a resource's own condition says of its failure.
+// failedCondition returns a resource's own condition of its failure.
 func failedCondition(object *unstructured.Unstructured) (reason, message string) {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, element := range conditions {
@@ -143,7 +143,7 @@ func failedCondition(object *unstructured.Unstructured) (reason, message string)
 	return reason, message
 }
 
-// taken says which pod the cluster took away, and why; empty for none. One whose
+// taken names the pod that the cluster evicted, and why; empty if none. A pod whose
 // program had ended before does not count.
 func taken(pods []*corev1.Pod, container string) string {
 	for _, p := range pods {
@@ -153,20 +153,20 @@ func taken(pods []*corev1.Pod, container string) string {
 				continue
 			}
 			if ended.IsZero() || !ended.Before(c.LastTransitionTime.Time) {
-				return fmt.Sprintf("pod %s was taken away: %s: %s", p.Name, c.Reason, c.Message)
+				return fmt.Sprintf("pod %s was evicted: %s: %s", p.Name, c.Reason, c.Message)
 			}
 		}
 		if p.Status.Phase == corev1.PodFailed && len(p.Status.ContainerStatuses) == 0 && p.Status.Reason != "DeadlineExceeded" {
-			return fmt.Sprintf("the node did not take pod %s: %s: %s", p.Name, p.Status.Reason, p.Status.Message)
+			return fmt.Sprintf("the node rejected pod %s: %s: %s", p.Name, p.Status.Reason, p.Status.Message)
 		}
 		if s := programStatus(p, container); s != nil && s.State.Terminated != nil && s.State.Terminated.Reason == "ContainerStatusUnknown" {
-			return fmt.Sprintf("the node has lost pod %s: %s", p.Name, s.State.Terminated.Message)
+			return fmt.Sprintf("the node lost pod %s: %s", p.Name, s.State.Terminated.Message)
 		}
 	}
 	return ""
 }
 
-// removed says which pod was deleted before its program had ended.
+// removed names the pod that was deleted before its program ended.
 func removed(e evidence, pods []*corev1.Pod, container string) string {
 	for _, p := range pods {
 		if at, ok := e.deletion(p, container); ok {
@@ -176,14 +176,14 @@ func removed(e evidence, pods []*corev1.Pod, container string) string {
 	return ""
 }
 
-// deletion is when the deletion of a pod began whose program had not ended then.
+// deletion returns when the deletion of a pod began, if its program was still running.
 func (e evidence) deletion(p *corev1.Pod, container string) (time.Time, bool) {
 	at, ok := e.deleted[p.UID]
 	ended := programEnd(p, container)
 	return at, ok && (ended.IsZero() || !ended.Before(at))
 }
 
-// deletionOf is when the deletion of a pod began, by its state.
+// deletionOf returns when the deletion of a pod began, according to its state.
 func deletionOf(p *corev1.Pod) (time.Time, bool) {
 	if p.DeletionTimestamp == nil {
 		return time.Time{}, false
@@ -195,7 +195,8 @@ func deletionOf(p *corev1.Pod) (time.Time, bool) {
 	return at, true
 }
 
-// programStatus is that of the program's container; nil where there is none yet.
+// programStatus returns the status of the program's container, or nil if there is none
+// yet.
 func programStatus(p *corev1.Pod, container string) *corev1.ContainerStatus {
 	if container == "" && len(p.Spec.Containers) > 0 {
 		container = p.Spec.Containers[0].Name
@@ -208,7 +209,7 @@ func programStatus(p *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// programEnd is when the program ended; zero where it has not.
+// programEnd returns when the program ended; zero if it has not.
 func programEnd(p *corev1.Pod, container string) time.Time {
 	if s := programStatus(p, container); s != nil && s.State.Terminated != nil {
 		return s.State.Terminated.FinishedAt.Time
@@ -216,7 +217,7 @@ func programEnd(p *corev1.Pod, container string) time.Time {
 	return time.Time{}
 }
 
-// podFailure tells how a pod has failed; false where it has not.
+// podFailure describes how a pod failed; ok is false if it has not.
 func podFailure(p *corev1.Pod, container string) (verdict, bool) {
 	if s := programStatus(p, container); s != nil {
 		if v, ok := containerFailure(p, s); ok {
@@ -226,7 +227,7 @@ func podFailure(p *corev1.Pod, container string) (verdict, bool) {
 	switch p.Status.Reason {
 	case "DeadlineExceeded":
 		return verdict{state: deadline, cause: p.Status.Message, code: -1}, true
-	case "Evicted": // without DisruptionTarget: it used more than its own limits allow
+	case "Evicted": // without DisruptionTarget: it exceeded its own limits
 		return verdict{state: failed, cause: "evicted: " + p.Status.Message, code: -1}, true
 	}
 	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
@@ -236,7 +237,7 @@ func podFailure(p *corev1.Pod, container string) (verdict, bool) {
 			}
 			if v, ok := containerFailure(p, &list[i]); ok {
 				v.cause = fmt.Sprintf("container %s: %s", list[i].Name, v.cause)
-				if v.state == retry { // only the program may ask for that
+				if v.state == retry { // only the program may ask for a retry
 					v.state = failed
 				}
 				return v, true
@@ -254,9 +255,9 @@ func containerFailure(p *corev1.Pod, s *corev1.ContainerStatus) (verdict, bool) 
 	v := verdict{state: failed, code: int(t.ExitCode), cause: fmt.Sprintf("exit code %d", t.ExitCode)}
 	switch {
 	case t.Reason == "OOMKilled":
-		v.state, v.cause = outOfMemory, "killed for its memory (OOMKilled)"+memoryLimit(p, s.Name)
+		v.state, v.cause = outOfMemory, "out of memory (OOMKilled)"+memoryLimit(p, s.Name)
 	case t.Reason == startError || t.Reason == "ContainerCannotRun":
-		v.start, v.cause = true, "cannot run: "+t.Message
+		v.start, v.cause = true, "cannot start: "+t.Message
 	case t.ExitCode == exitRetry:
 		v.state, v.cause = retry, fmt.Sprintf("the program asked for a retry (exit code %d)", exitRetry)
 	case p.Status.Reason == "DeadlineExceeded":

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// recording is what a cluster said of an attempt, the last time that it said so.
+// recording is a cluster's last report about an attempt.
 type recording struct {
 	Job  *batchv1.Job
 	Pods []corev1.Pod
-	// Deleted is when the deletion of the pod began.
+	// Deleted is the time when the deletion of the pod began.
 	Deleted *time.Time
 }
 
@@ -74,7 +74,7 @@ func conditions(t *testing.T) (success, failure *condition) {
 	return success, failure
 }
 
-// TestJudgeRecordings tells apart what a cluster of Kubernetes 1.36 has said.
+// TestJudgeRecordings judges recordings of a cluster with Kubernetes 1.36.
 func TestJudgeRecordings(t *testing.T) {
 	success, failure := conditions(t)
 	for name, want := range map[string]struct {
@@ -104,7 +104,7 @@ func TestJudgeRecordings(t *testing.T) {
 	}
 }
 
-// pod is one whose program has ended with a code, or runs where it is negative.
+// pod returns a pod whose program has ended with a code, or runs if it is negative.
 func pod(name string, code int32, change ...func(p *corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Name, p.UID, p.Spec.NodeName = name, types.UID(name), "node1"
@@ -163,8 +163,8 @@ func status(reason, message string) func(p *corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Reason, p.Status.Message = reason, message }
 }
 
-// TestJudge holds what one node cannot bring about: several pods, lost nodes. The
-// conditions and reasons are those of Kubernetes' documentation on pod disruption
+// TestJudge covers what one node cannot produce: several pods, lost nodes. The
+// conditions and reasons are those of Kubernetes' documentation of pod disruption
 // conditions, node-pressure eviction and node shutdown.
 func TestJudge(t *testing.T) {
 	success, failure := conditions(t)
@@ -228,7 +228,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestConditions holds the default conditions against statuses of the kinds'
+// TestConditions checks the default conditions against statuses from the kinds'
 // documentation.
 func TestConditions(t *testing.T) {
 	list := func(kind string) map[string]any {

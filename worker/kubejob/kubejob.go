@@ -32,34 +32,34 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// Options say what a Runner makes, and where.
+// Options configure what a Runner creates, and where.
 type Options struct {
 	// Template is the manifest, in YAML.
 	Template []byte
 	// Container names the program's container; empty means the first of a pod.
 	Container string
-	// Success and Failure are conditions in CEL over a resource (self) and its
-	// status; empty means those of its kind.
+	// Success and Failure are CEL conditions over a resource (self) and its status;
+	// empty means those of its kind.
 	Success, Failure string
-	// Namespace is where resources are made, unless the template says so.
+	// Namespace is the namespace of resources, unless the template sets it.
 	Namespace string
 	// Worker is the worker's name.
 	Worker string
-	// Owner owns what is made: TYPE.VERSION.GROUP/NAME in the same namespace,
-	// such as deployments.v1.apps/fantasia-pool; empty for nobody. ${words} are
-	// expanded.
+	// Owner is the owner of the created resources: TYPE.VERSION.GROUP/NAME in the same
+	// namespace, such as deployments.v1.apps/fantasia-pool; empty for none. ${words}
+	// are expanded.
 	Owner string
 	// Sidecar is the image of the sidecar for reports; empty for none.
 	// SidecarPolicy is its imagePullPolicy.
 	Sidecar, SidecarPolicy string
-	// Keep leaves resources as they are when the worker is told to end: its next
-	// process, of the same name, goes on with them. Otherwise they are handed back.
+	// Keep leaves resources running when the worker is told to end; its next process,
+	// of the same name, continues with them. Otherwise they are handed back.
 	Keep bool
-	// TTL is how long an ended Job is kept.
+	// TTL is the time that an ended Job is kept.
 	TTL time.Duration
-	// StartTimeout is how long a pod may fail to start.
+	// StartTimeout is the time that a pod may take to start.
 	StartTimeout time.Duration
-	// Client and Pods reach the cluster; Mapper knows its kinds.
+	// Client and Pods access the cluster; Mapper knows its kinds.
 	Client dynamic.Interface
 	Pods   kubernetes.Interface
 	Mapper meta.RESTMapper
@@ -67,13 +67,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultOptions lacks a template, a worker and the ways to the cluster.
+// DefaultOptions lacks a template, a worker and the access to the cluster.
 func DefaultOptions() Options {
 	return Options{SidecarPolicy: "IfNotPresent", TTL: time.Hour, StartTimeout: 10 * time.Minute}
 }
 
-// Runner evaluates attempts for all slots of a worker. It is safe for
-// concurrent use; it must be closed.
+// Runner evaluates attempts for all slots of a worker. It is safe for concurrent use
+// and MUST be closed.
 type Runner struct {
 	options          Options
 	template         *template
@@ -92,8 +92,8 @@ var (
 	_ evaluation.Evaluator = (*evaluator)(nil)
 )
 
-// New checks the options, and that the cluster knows what they name. It begins
-// to watch the worker's resources, and returns when it has seen them.
+// New checks the options, also against the cluster. It starts to watch the worker's
+// resources and returns when it has listed them.
 func New(ctx context.Context, o Options) (*Runner, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -108,7 +108,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	return r, nil
 }
 
-// newRunner checks what needs no cluster.
+// newRunner checks what does not need a cluster.
 func newRunner(o Options) (*Runner, error) {
 	t, err := parseTemplate(o.Template)
 	if err != nil {
@@ -132,9 +132,9 @@ func newRunner(o Options) (*Runner, error) {
 		return nil, fmt.Errorf("failure: %w", err)
 	}
 	if r.namespace == "" || o.Worker == "" {
-		return nil, errors.New("it needs a namespace and the worker's name")
+		return nil, errors.New("a namespace and the worker's name are required")
 	}
-	// Whatever the values are, the template must be one that can be filled in.
+	// For any values, it must be possible to fill in the template.
 	shape := t.shape.DeepCopy()
 	if err := r.complete(shape, &messaging.Assignment{}, evaluation.Job{}); err != nil {
 		return nil, fmt.Errorf("template: %w", err)
@@ -145,7 +145,7 @@ func newRunner(o Options) (*Runner, error) {
 	return r, nil
 }
 
-// connect finds the template's kind and the owner, and starts to watch.
+// connect looks up the template's kind and the owner, and starts to watch.
 func (r *Runner) connect(ctx context.Context) error {
 	mapping, err := r.options.Mapper.RESTMapping(r.template.kind.GroupKind(), r.template.kind.Version)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *Runner) connect(ctx context.Context) error {
 	return err
 }
 
-// Close ends the watching.
+// Close stops watching.
 func (r *Runner) Close() error {
 	r.hub.close()
 	return nil
@@ -172,7 +172,7 @@ func (r *Runner) Evaluator(slot int) (evaluation.Evaluator, error) {
 }
 
 // Recover returns the attempts whose resources an earlier process of this worker
-// has made and not concluded.
+// created and did not conclude.
 func (r *Runner) Recover(ctx context.Context) ([]evaluation.Recovered, error) {
 	list, err := r.client.List(ctx, metav1.ListOptions{LabelSelector: LabelWorker + "=" + labelValue(r.options.Worker) + ",!" + LabelConcluded})
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *Runner) Recover(ctx context.Context) ([]evaluation.Recovered, error) {
 		}
 		a, err := assignmentOf(object)
 		if err != nil {
-			r.options.Logger.Warn("a resource cannot be taken up again", "name", object.GetName(), telemetry.LogError, err)
+			r.options.Logger.Warn("cannot take over a resource", "name", object.GetName(), telemetry.LogError, err)
 			continue
 		}
 		found = append(found, evaluation.Recovered{Assignment: a, Started: object.GetCreationTimestamp().Time})
@@ -194,8 +194,8 @@ func (r *Runner) Recover(ctx context.Context) ([]evaluation.Recovered, error) {
 	return found, nil
 }
 
-// Settle notes that an attempt's result is on the worker's disk. Of a Job the
-// cluster removes the remains; whatever else was made is deleted.
+// Settle records that an attempt's result is on the worker's disk. The cluster removes
+// ended Jobs; Settle deletes resources of other kinds.
 func (r *Runner) Settle(ctx context.Context, a *messaging.Assignment) error {
 	var err error
 	if r.template.kind.GroupKind() == jobKind {
@@ -209,13 +209,13 @@ func (r *Runner) Settle(ctx context.Context, a *messaging.Assignment) error {
 	return nil
 }
 
-// evaluator is one slot's.
+// evaluator is the evaluator of one slot.
 type evaluator struct {
 	runner *Runner
 	slot   int
 }
 
-// Accept accepts everything: a study's own command is not run here.
+// Accept accepts all assignments: a study's own command is not run here.
 func (e *evaluator) Accept(*messaging.Assignment) error { return nil }
 
 // Close does nothing: nothing is kept between attempts.

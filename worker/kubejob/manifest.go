@@ -15,14 +15,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 )
 
-// manifest is the resource of an attempt, without an owner.
+// manifest returns the resource of an attempt, without an owner.
 func (r *Runner) manifest(job evaluation.Job) (*unstructured.Unstructured, error) {
 	a := job.Assignment
 	if a.Run.Mode == study.ModeStream {
-		return nil, errors.New("the study's trial.mode is stream, which Jobs cannot be: a Job evaluates one trial")
+		return nil, errors.New("trial.mode stream is not supported: a Job evaluates one trial")
 	}
 	if m := a.Run.Metrics; m != nil && m.File != "" && r.options.Sidecar == "" {
-		return nil, errors.New("the study's trial.metrics.file needs the sidecar to be read: start the worker with --sidecar IMAGE")
+		return nil, errors.New("trial.metrics.file needs the sidecar: start the worker with --sidecar IMAGE")
 	}
 	object, err := r.template.render(a.ParameterOrder, a.Parameters, words(job))
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Runner) manifest(job evaluation.Job) (*unstructured.Unstructured, error
 	return object, nil
 }
 
-// complete adds to a manifest what makes it the attempt's.
+// complete adds the attempt's parts to a manifest.
 func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assignment, job evaluation.Job) error {
 	job.Assignment = a
 	grace, timeout := graceOf(a), time.Duration(a.Run.Timeout)
@@ -73,7 +73,7 @@ func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assign
 	return nil
 }
 
-// traceOf is the trace context that the program goes on with.
+// traceOf returns the trace context for the program.
 func traceOf(job evaluation.Job) messaging.TraceContext {
 	if job.Trace.Traceparent != "" {
 		return job.Trace
@@ -81,8 +81,8 @@ func traceOf(job evaluation.Job) messaging.TraceContext {
 	return job.Assignment.TraceContext
 }
 
-// variablesOf is the program's environment, as package command makes it for a
-// child: what a pod cannot know of a worker's disk is left out.
+// variablesOf returns the program's environment as package command sets it for a child,
+// without variables about a worker's disk, which a pod does not have.
 func variablesOf(job evaluation.Job) ([]variable, error) {
 	a := job.Assignment
 	parameters, err := study.Environment(a.ParameterOrder, a.Parameters)
@@ -106,7 +106,7 @@ func variablesOf(job evaluation.Job) ([]variable, error) {
 	return variables, nil
 }
 
-// facts are what the program learns of its attempt besides the parameters.
+// facts returns what the program is told about its attempt besides the parameters.
 func facts(job evaluation.Job) []variable {
 	a := job.Assignment
 	v := []variable{
@@ -122,7 +122,7 @@ func facts(job evaluation.Job) []variable {
 	return v
 }
 
-// words are the facts, for ${words} in the template.
+// words returns the facts, for ${words} in the template.
 func words(job evaluation.Job) map[string]string {
 	w := map[string]string{"FANTASIA_CHECKPOINT": ""}
 	for _, v := range facts(job) {
@@ -131,7 +131,7 @@ func words(job evaluation.Job) map[string]string {
 	return w
 }
 
-// assignmentOf reads the attempt that a resource carries.
+// assignmentOf returns the attempt of a resource.
 func assignmentOf(object *unstructured.Unstructured) (*messaging.Assignment, error) {
 	attempt, err := jobsidecar.ParseAttempt(object.GetAnnotations()[AnnotationAttempt])
 	if err != nil {
@@ -145,5 +145,5 @@ func assignmentOf(object *unstructured.Unstructured) (*messaging.Assignment, err
 	return a, nil
 }
 
-// escape keeps the cluster from expanding $(NAME) in a value, and $$.
+// escape prevents the cluster from expanding $(NAME) and $$ in a value.
 func escape(value string) string { return strings.ReplaceAll(value, "$", "$$") }

@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// The labels of what is made for an attempt.
+// The labels of an attempt's resources.
 const (
 	LabelStudy   = "fantasia.dev/study"
 	LabelTrial   = "fantasia.dev/trial"
@@ -19,28 +19,28 @@ const (
 	LabelNonce   = "fantasia.dev/nonce"
 	LabelPool    = "fantasia.dev/pool"
 	LabelWorker  = "fantasia.dev/worker"
-	// LabelJob names, on a pod, the resource that it is of.
+	// LabelJob is, on a pod, the name of its resource.
 	LabelJob = "fantasia.dev/job"
 	// LabelConcluded is "true" once the attempt's result is on the worker's disk.
 	LabelConcluded = "fantasia.dev/concluded"
-	// AnnotationAttempt holds the attempt, for a worker that was restarted.
+	// AnnotationAttempt holds the attempt, for a restarted worker.
 	AnnotationAttempt = "fantasia.dev/attempt-json"
 )
 
-// maxJobName bounds the names of resources: names of pods, and of what operators
-// make of them, must fit into 63 characters with suffixes of theirs.
+// maxJobName is the largest length of a resource's name: names of pods, and of what
+// operators derive, must fit into 63 characters with their suffixes.
 const maxJobName = 50
 
-// JobName is the name of an attempt's resource: the study's, the trial and the
-// attempt for people, and a hash that no other attempt has.
+// JobName returns the name of an attempt's resource: the study's name, the trial and
+// the attempt for people, and a hash that is unique to the attempt.
 func JobName(a *messaging.Assignment) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%d\x00%s", a.Study, a.Trial, a.Attempt, a.Nonce))
 	suffix := fmt.Sprintf("-%d-%d-%s", a.Trial, a.Attempt, hex.EncodeToString(sum[:4]))
 	return head(strings.ToLower(a.StudyName), maxJobName-len(suffix)) + suffix
 }
 
-// head is the beginning of a text as the beginning of a DNS label, at most n
-// characters, "study" where nothing is left.
+// head returns the beginning of a text in the form of the beginning of a DNS label, at
+// most n characters, or "study" if nothing is left.
 func head(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -48,7 +48,7 @@ func head(text string, n int) string {
 		}
 		return '-'
 	}, text)
-	// A label of a Service, which operators make, begins with a letter.
+	// The name of a Service, which operators create, must begin with a letter.
 	text = strings.TrimLeft(text, "-0123456789")
 	text = strings.TrimRight(text[:min(len(text), max(n, 0))], "-")
 	if text == "" {
@@ -57,8 +57,8 @@ func head(text string, n int) string {
 	return text
 }
 
-// labelValue is a text as the value of a label: itself where it may be one,
-// otherwise its beginning and a hash.
+// labelValue returns a text as a label's value: unchanged if it is valid, otherwise its
+// beginning and a hash.
 func labelValue(text string) string {
 	if len(validation.IsValidLabelValue(text)) == 0 {
 		return text
@@ -67,7 +67,7 @@ func labelValue(text string) string {
 	return head(strings.ToLower(text), 40) + "-" + hex.EncodeToString(sum[:8])
 }
 
-// labels are those of an attempt's resource and of its pods.
+// labels returns the labels of an attempt's resource and its pods.
 func labels(a *messaging.Assignment, worker string) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/managed-by": "fantasia",

@@ -9,23 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// hopeless are the reasons for which a container waits that no time mends.
+// hopeless are the reasons of a waiting container that do not resolve by themselves.
 var hopeless = []string{"InvalidImageName", "ErrImageNeverPull"}
 
-// hindering are those that mostly need somebody's help.
+// hindering are reasons that usually need someone's help.
 var hindering = []string{
 	"ImagePullBackOff", "ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed", "ImageInspectError",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff", "PostStartHookError",
 }
 
-// pending tells a resource that runs from one that waits for something. One that
-// is suspended waits for a queue, and may.
+// pending distinguishes a running resource from a waiting one. A suspended resource
+// waits for a queue, which is fine.
 func pending(object *unstructured.Unstructured, pods []*corev1.Pod) verdict {
 	if suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); suspended {
 		return verdict{state: running, code: -1}
 	}
 	for _, p := range pods {
-		// Once a pod runs, what hinders one of its containers has another cause.
+		// Once a pod runs, its containers' waiting reasons are no start problems.
 		if p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil {
 			continue
 		}
@@ -34,13 +34,13 @@ func pending(object *unstructured.Unstructured, pods []*corev1.Pod) verdict {
 		}
 	}
 	if len(pods) == 0 {
-		return verdict{state: waiting, cause: "it has no pod" + podless(object), code: -1, since: object.GetCreationTimestamp().Time}
+		return verdict{state: waiting, cause: "it has no pods" + podless(object), code: -1, since: object.GetCreationTimestamp().Time}
 	}
 	return verdict{state: running, code: -1}
 }
 
-// podless is what a resource without pods says about that: a quota, an admission
-// policy, the security level of the namespace.
+// podless returns a resource's own explanation of why it has no pods: a quota, an
+// admission policy, the security level of the namespace.
 func podless(object *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, element := range slices.Backward(conditions) {
@@ -50,7 +50,7 @@ func podless(object *unstructured.Unstructured) string {
 			}
 		}
 	}
-	return "; kubectl describe says why"
+	return "; see kubectl describe"
 }
 
 func statuses(p *corev1.Pod) []corev1.ContainerStatus {
@@ -63,7 +63,7 @@ func isHopeless(p *corev1.Pod) bool {
 	})
 }
 
-// hindrance says what keeps a pod from starting; empty for nothing.
+// hindrance describes what keeps a pod from starting; empty if nothing does.
 func hindrance(p *corev1.Pod) string {
 	for _, s := range statuses(p) {
 		w := s.State.Waiting

@@ -6,20 +6,20 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 )
 
-// The names of what the sidecar adds to a pod.
+// The names that the sidecar adds to a pod.
 const (
 	sidecarName   = "fantasia-report"
 	sidecarVolume = "fantasia-report"
 	sidecarMount  = "/var/run/fantasia"
-	// workerPath is where the worker is in its own image.
+	// workerPath is the path of the worker in its own image.
 	workerPath = "/usr/local/bin/worker"
 )
 
-// sidecar is the native sidecar that takes reports beside a program. The
-// program's own command stays as it is.
+// sidecar is the native sidecar that takes a program's reports. The program's own
+// command is not changed.
 type sidecar struct{ image, policy, attempt string }
 
-// variables are what the program learns about it.
+// variables tell the program about the sidecar.
 func (s *sidecar) variables() []variable {
 	return []variable{
 		{"FANTASIA_REPORT", sidecarMount + "/" + jobsidecar.ReportFile},
@@ -43,7 +43,7 @@ func (s *sidecar) apply(pod, container map[string]any) error {
 		"name": sidecarVolume, "emptyDir": map[string]any{"sizeLimit": "64Mi"},
 	})
 	container["volumeMounts"] = append(asList(container["volumeMounts"]), mount)
-	// First: whatever the pod initialises may report as well.
+	// It comes first, as other init containers may report too.
 	spec["initContainers"] = append([]any{s.container(mount)}, asList(spec["initContainers"])...)
 	return nil
 }
@@ -58,8 +58,8 @@ func (s *sidecar) container(mount map[string]any) map[string]any {
 		"name": sidecarName, "image": s.image, "imagePullPolicy": s.policy, "restartPolicy": "Always",
 		"command": []any{workerPath}, "args": []any{"job-sidecar", "--dir", sidecarMount},
 		"env": []any{map[string]any{"name": "FANTASIA_ATTEMPT_JSON", "value": escape(s.attempt)}},
-		// The program starts after this: its report file is there then, and
-		// may be written by whichever user it runs as.
+		// The program starts after this hook: its report file then exists, and any user
+		// may write to it.
 		"lifecycle": map[string]any{"postStart": map[string]any{"exec": map[string]any{
 			"command": []any{workerPath, "job-sidecar", "--dir", sidecarMount, "--prepare"},
 		}}},

@@ -33,9 +33,9 @@ spec:
   trial: {command: [unused], timeout: 5m, grace: 5s, retries: {lost: 0}}
 `
 
-// TestAStudyThroughJobs has a study's trials evaluated by Jobs, while the worker is
-// killed and started again in the midst of them: its Jobs go on, each trial is
-// evaluated once, and in the end nothing is left behind.
+// TestAStudyThroughJobs evaluates a study's trials by Jobs while the worker is killed
+// and restarted: its Jobs continue, each trial is evaluated once, and nothing is left
+// behind.
 func TestAStudyThroughJobs(t *testing.T) {
 	c := newCluster(t)
 	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)

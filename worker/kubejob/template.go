@@ -13,21 +13,21 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// maxTemplate bounds the text of a template, in bytes.
+// maxTemplate is the largest size of a template, in bytes.
 const maxTemplate = 256 << 10
 
-// template is a manifest whose texts may hold ${words}. It is safe for
-// concurrent use.
+// template is a manifest whose strings may contain ${words}. It is safe for concurrent
+// use.
 type template struct {
 	source []byte
-	texts  []string // those that hold a word
+	texts  []string // those that contain a word
 	kind   schema.GroupVersionKind
 	names  string // its namespace
-	// shape is the manifest with values that mean nothing.
+	// shape is the manifest with placeholder values.
 	shape *unstructured.Unstructured
 }
 
-// parseTemplate reads one manifest.
+// parseTemplate parses one manifest.
 func parseTemplate(source []byte) (*template, error) {
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("template: it has %d bytes, at most %d are accepted", len(source), maxTemplate)
@@ -53,7 +53,7 @@ func parseTemplate(source []byte) (*template, error) {
 	}
 	t.kind, t.names, t.shape = object.GroupVersionKind(), object.GetNamespace(), object
 	if t.kind.Kind == "" || t.kind.Version == "" {
-		return nil, errors.New("template: it needs an apiVersion and a kind, such as batch/v1 and Job")
+		return nil, errors.New("template: apiVersion and kind are required, such as batch/v1 and Job")
 	}
 	return t, nil
 }
@@ -66,15 +66,15 @@ func (t *template) parse() (*yaml.Node, error) {
 	}
 	var second yaml.Node
 	if err := loader.Decode(&second); err == nil {
-		return nil, errors.New("it holds several documents, must be one resource")
+		return nil, errors.New("got several documents, want one resource")
 	}
 	if len(root.Content) != 1 || root.Content[0].Kind != yaml.MappingNode {
-		return nil, errors.New("it is no mapping, must be one Kubernetes resource")
+		return nil, errors.New("got no mapping, want one Kubernetes resource")
 	}
 	return &root, nil
 }
 
-// render is the manifest for a point. A text becomes a text, unless a tag says
+// render returns the manifest for a point. Values stay strings unless a tag says
 // otherwise: "!!int ${workers}" becomes a number.
 func (t *template) render(order []string, point study.Point, words map[string]string) (*unstructured.Unstructured, error) {
 	root, err := t.parse()
@@ -105,7 +105,7 @@ func (t *template) render(order []string, point study.Point, words map[string]st
 	return object, nil
 }
 
-// placeholder is a value of the kind that a text's tag asks for.
+// placeholder returns a value of the kind that a string's tag requires.
 func placeholder(n *yaml.Node) string {
 	if n.ShortTag() == "!!bool" {
 		return "true"
@@ -113,9 +113,9 @@ func placeholder(n *yaml.Node) string {
 	return "0"
 }
 
-// walk replaces every value with a ${ in it by what expand says: one text, or
-// any number where it is an element of a list. Keys stay as they are. What an
-// alias stands for is visited once, at its anchor.
+// walk replaces every value that contains ${ by the result of expand: one string, or
+// any number of strings for an element of a list. Keys are not changed. An alias is
+// visited once, at its anchor.
 func walk(n *yaml.Node, expand func(n *yaml.Node, element bool) ([]string, error)) error {
 	var content []*yaml.Node
 	for i, child := range n.Content {
@@ -141,8 +141,8 @@ func walk(n *yaml.Node, expand func(n *yaml.Node, element bool) ([]string, error
 	return nil
 }
 
-// scalar is a node with another text. One with a tag keeps it; the others are
-// texts, whatever they look like.
+// scalar returns a node with another text. It keeps the node's tag; without one, it is
+// a string.
 func scalar(n *yaml.Node, text string) *yaml.Node {
 	changed := *n
 	changed.Value = text
@@ -152,13 +152,13 @@ func scalar(n *yaml.Node, text string) *yaml.Node {
 	return &changed
 }
 
-// decode makes a resource of a document.
+// decode converts a document to a resource.
 func decode(root *yaml.Node) (*unstructured.Unstructured, error) {
 	var content map[string]any
 	if err := root.Decode(&content); err != nil {
 		return nil, err
 	}
-	// By way of JSON: its integers are int64, as resources need them.
+	// JSON gives int64 integers, which resources need.
 	data, err := json.Marshal(content)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be written as JSON: %w", err)

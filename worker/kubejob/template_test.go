@@ -63,7 +63,7 @@ func manifestOf(t *testing.T, r *Runner, a *messaging.Assignment) *unstructured.
 	return object
 }
 
-// environment is what a container's env says.
+// environment returns a container's env.
 func environment(container map[string]any) map[string]string {
 	env := map[string]string{}
 	for _, v := range asList(container["env"]) {

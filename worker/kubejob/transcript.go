@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// lastLines and lastBytes bound what messages show of the end of a log.
+	// lastLines and lastBytes limit the end of a log that messages show.
 	lastLines = 10
 	lastBytes = 2 << 10
-	// maxNames is how many names of metrics a message shows.
+	// maxNames is the number of metric names that a message shows.
 	maxNames = 10
 )
 
-// transcript gathers what an attempt's pods say. Safe for concurrent use: each
-// log is followed by a goroutine of its own.
+// transcript collects the output of an attempt's pods. It is safe for concurrent use:
+// each log is followed by its own goroutine.
 type transcript struct {
 	job     evaluation.Job
 	pattern *report.Pattern
@@ -33,7 +33,7 @@ type transcript struct {
 
 	mu         sync.Mutex
 	collector  *report.Collector
-	end        *evaluation.Ending // what the report that ended it says
+	end        *evaluation.Ending // from the report that ended it
 	checkpoint string
 	summary    *jobsidecar.Summary
 	lines      int
@@ -60,7 +60,7 @@ func newTranscript(job evaluation.Job, log *slog.Logger) (*transcript, error) {
 	return t, nil
 }
 
-// line reads a line of the program's log; both of its outputs are in there.
+// line handles a line of the program's log, which contains both of its outputs.
 func (t *transcript) line(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +77,7 @@ func (t *transcript) line(line []byte) {
 	}
 }
 
-// reportLine reads a line of the sidecar's log.
+// reportLine handles a line of the sidecar's log.
 func (t *transcript) reportLine(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,10 +85,10 @@ func (t *transcript) reportLine(line []byte) {
 	t.take(reports, err)
 }
 
-// take takes reports and what was wrong with others. The caller holds the lock.
+// take takes reports and errors of unreadable ones. The caller MUST hold the lock.
 func (t *transcript) take(reports []report.Report, err error) {
 	if err != nil && t.problem == "" {
-		t.problem = evaluation.Bounded("a report that cannot be read: "+err.Error(), 512)
+		t.problem = evaluation.Bounded("an unreadable report: "+err.Error(), 512)
 		t.log.Warn("saw "+t.problem, telemetry.LogReason, "further ones are not logged")
 	}
 	for _, r := range reports {
@@ -109,8 +109,8 @@ func (t *transcript) take(reports []report.Report, err error) {
 	}
 }
 
-// finish notes that the program has ended the attempt itself; the first counts.
-// The caller holds the lock.
+// finish records that the program ended the attempt itself; the first one counts. The
+// caller MUST hold the lock.
 func (t *transcript) finish(infeasible, retry, failed *string) {
 	if t.end != nil {
 		return
@@ -124,7 +124,7 @@ func ending(outcome messaging.Outcome, reason, message string) *evaluation.Endin
 	return &evaluation.Ending{Outcome: outcome, Failure: &messaging.Failure{Reason: reason, Message: message}}
 }
 
-// summarise takes a sidecar's termination message, which knows every report.
+// summarise takes a sidecar's termination message, which covers every report.
 func (t *transcript) summarise(s jobsidecar.Summary) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,15 +137,15 @@ func (t *transcript) summarise(s jobsidecar.Summary) {
 	t.finish(s.Infeasible, s.Retry, s.Error)
 }
 
-// summedUp reports whether a sidecar has told the value, whatever was read of logs.
+// summedUp reports whether a sidecar has reported the value.
 func (t *transcript) summedUp() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.summary != nil && t.summary.Value != nil
 }
 
-// conclude adds to an ending what was reported. A nil one says that the program
-// has ended well: then the value decides.
+// conclude adds the reports to an ending. A nil ending means that the program ended
+// successfully; the value then decides.
 func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Ending {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,8 +165,8 @@ func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Endi
 	return out
 }
 
-// value is the ending of a program that ended well. What its sidecar has summed
-// up counts before what was seen in logs, which may have lost their beginning.
+// value returns the ending of a program that ended successfully. A sidecar's summary
+// takes precedence over logs, which may have lost their beginning.
 func (t *transcript) value() *evaluation.Ending {
 	if t.end != nil {
 		return t.end
@@ -188,7 +188,7 @@ func (t *transcript) value() *evaluation.Ending {
 	}
 }
 
-// seen says what was seen instead of the objective's metric.
+// seen describes what was seen instead of the objective's metric.
 func (t *transcript) seen() string {
 	names := t.collector.Names()
 	switch {
@@ -210,7 +210,7 @@ func (t *transcript) seen() string {
 	}
 }
 
-// size says how much the program has written.
+// size describes how much the program has written.
 func (t *transcript) size() string {
 	if t.lines == 1 {
 		return "one line of output"
@@ -218,7 +218,7 @@ func (t *transcript) size() string {
 	return fmt.Sprintf("%d lines of output", t.lines)
 }
 
-// words adds the program's last words to a message.
+// words adds the program's last output to a message.
 func (t *transcript) words(message string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,10 +234,10 @@ func (t *transcript) withWords(message string) string {
 	if n := len(text) - lastBytes; n > 0 {
 		text = strings.ToValidUTF8(text[n:], "")
 	}
-	return evaluation.Bounded(message, messaging.MaxMessage-lastBytes-64) + "\nIts last words:\n" + text
+	return evaluation.Bounded(message, messaging.MaxMessage-lastBytes-64) + "\nIts last output:\n" + text
 }
 
-// own is the ending that the program itself has reported; nil for none.
+// own returns the ending that the program itself reported, or nil.
 func (t *transcript) own() *evaluation.Ending {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,18 +9,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Bounds on what one attempt may report. Beyond maxSteps remembered steps of a
-// metric, only growing steps are taken.
+// Limits on what one attempt may report. Once maxSteps steps of a metric are
+// remembered, only larger steps are taken.
 const (
 	maxMetrics = 128
 	maxSteps   = 4096
 )
 
-// Collector gathers the reports of one attempt. Not safe for concurrent use.
+// Collector collects the reports of one attempt. It is not safe for concurrent use.
 type Collector struct {
 	objective study.Objective
 	series    map[string]*series
-	// Reports counts what was taken, for messages.
+	// Reports counts the reports that were taken, for messages.
 	Reports int
 }
 
@@ -38,18 +38,18 @@ func NewCollector(o study.Objective) *Collector {
 	return &Collector{objective: o, series: map[string]*series{}}
 }
 
-// Taken is what a collector took of a report.
+// Taken is what a collector took from a report.
 type Taken struct {
 	Step int64
 	// Metrics are the new, finite values.
 	Metrics map[string]float64
-	// Ignored says, for people, what was not taken: a second value for a metric
-	// and a step, or one metric too many.
+	// Ignored explains to people what was not taken: a second value of a metric for a
+	// step, or too many metrics.
 	Ignored []string
 }
 
-// Add takes the metrics of a report. A report without a step gets one more than
-// the highest that any of its metrics has.
+// Add takes the metrics of a report. A report without a step gets the highest step of
+// its metrics plus one.
 func (c *Collector) Add(r Report) Taken {
 	t := Taken{Step: c.step(r), Metrics: map[string]float64{}}
 	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
@@ -114,8 +114,8 @@ func (s *series) take(step int64, value float64, direction study.Direction) bool
 // Finite reports whether v is neither NaN nor infinite.
 func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Value is the objective's value, by its Take; ok is false where it was never
-// reported. A value that is not finite says that the evaluation diverged.
+// Value returns the objective's value according to its Take; ok is false if none was
+// reported. A value that is not finite means that the evaluation diverged.
 func (c *Collector) Value() (value float64, ok bool) {
 	s := c.series[c.objective.Metric]
 	if s == nil {

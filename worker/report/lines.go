@@ -2,21 +2,21 @@ package report
 
 import "bytes"
 
-// MaxLine bounds a line that is looked at, in bytes; longer ones are skipped.
+// MaxLine is the largest length of a line in bytes; longer ones are skipped.
 const MaxLine = 1 << 20
 
-// Lines takes a text apart into lines. Its memory is bounded whatever is written.
-// Not safe for concurrent use.
+// Lines splits a text into lines. Its memory is limited for any text. It is not safe
+// for concurrent use.
 type Lines struct {
-	// Emit gets each line that is not empty, without its end; it must not keep it.
+	// Emit receives each non-empty line without its end; it MUST NOT keep it.
 	Emit func(line []byte)
 
-	partial []byte // a line without its end yet
-	tooLong bool   // the line is longer than MaxLine: skip to its end
+	partial []byte // a line without its end so far
+	tooLong bool   // the line is longer than MaxLine and is skipped
 }
 
-// Add takes the next piece of the text. A carriage return ends a line too:
-// progress bars write thousands of them before their first newline.
+// Add takes the next part of the text. Carriage returns end lines too: progress bars
+// write thousands of them before their first newline.
 func (l *Lines) Add(p []byte) {
 	for len(p) > 0 {
 		i := bytes.IndexAny(p, "\r\n")
@@ -44,7 +44,7 @@ func (l *Lines) extend(p []byte) {
 	l.partial = append(l.partial, p...)
 }
 
-// Flush emits what is there of a line.
+// Flush emits an unterminated last line.
 func (l *Lines) Flush() {
 	if len(l.partial) > 0 {
 		l.Emit(l.partial)

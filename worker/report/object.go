@@ -2,13 +2,12 @@ package report
 
 import "bytes"
 
-// nonFinite are the numbers that Python's json module writes and JSON lacks.
+// nonFinite are the non-finite numbers that Python's json module writes and JSON lacks.
 var nonFinite = [][]byte{[]byte("NaN"), []byte("Infinity"), []byte("-Infinity")}
 
-// object finds the JSON object that b starts with and returns it with the
-// non-finite numbers that Python writes put into quotes, and its length in b.
-// The length is 0 where the object does not end in b. The object is not
-// otherwise checked.
+// object finds the JSON object at the start of b. It returns the object, with
+// non-finite numbers of Python put into quotes, and its length in b. The length is 0 if
+// the object does not end in b. The object is not checked further.
 func object(b []byte) (clean []byte, n int) {
 	depth, inString := 0, false
 	copied := 0 // b[:copied] is in clean

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Pattern reads metrics from lines that were not made for it.
-// It is safe for concurrent use.
+// Pattern extracts metrics from arbitrary lines. It is safe for concurrent use.
 type Pattern struct {
 	expr  *regexp.Regexp
 	names []string
@@ -30,15 +29,15 @@ func NewPattern(expr string) (*Pattern, error) {
 	return nil, fmt.Errorf("metrics pattern %q has no named group: write (?P<metric>…) around the value", expr)
 }
 
-// Find returns one report for each match in the line. The error says which
-// matches are no numbers; the others are returned all the same.
+// Find returns one report for each match in the line. The error lists matches that are
+// not numbers; the others are still returned.
 func (p *Pattern) Find(line []byte) ([]Report, error) {
 	var reports []Report
 	var errs []error
 	for _, match := range p.expr.FindAllSubmatch(line, maxReports) {
 		metrics := map[string]float64{}
 		for i, name := range p.names {
-			// A group in a branch that was not taken is nil.
+			// A group in an unused branch is nil.
 			if name == "" || match[i] == nil {
 				continue
 			}
@@ -56,7 +55,7 @@ func (p *Pattern) Find(line []byte) ([]Report, error) {
 	return reports, errors.Join(errs...)
 }
 
-// looseFloat forgives the punctuation that a \S+ takes along: "0.31,".
+// looseFloat ignores punctuation that \S+ includes, as in "0.31,".
 func looseFloat(text string) (float64, error) {
 	v, err := parseFloat(text)
 	if err == nil {
@@ -65,12 +64,11 @@ func looseFloat(text string) (float64, error) {
 	return parseFloat(strings.TrimRight(text, ",;:.)]}"))
 }
 
-// ParseFile reads a file of metrics: a JSON object. Fields that are no numbers
-// are not metrics and are left out.
+// ParseFile parses a metrics file, a JSON object. It skips fields that are not numbers.
 func ParseFile(data []byte) (map[string]float64, error) {
 	clean, n := object(data[leadingSpace(data):])
 	if n == 0 {
-		return nil, fmt.Errorf("not a JSON object of metrics: it begins %q", cut(string(data), 32))
+		return nil, fmt.Errorf("not a JSON object of metrics: it starts with %q", cut(string(data), 32))
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(clean, &raw); err != nil {

@@ -1,6 +1,6 @@
-// Package report reads what a program says about its own evaluation: report
-// lines, metrics matched by a pattern, and a file of metrics; and it decides
-// which of all the values is the trial's.
+// Package report reads what a program reports about its own evaluation: report lines,
+// metrics matched by a pattern, and a metrics file. It also decides which value is the
+// trial's.
 package report
 
 import (
@@ -13,29 +13,29 @@ import (
 	"strings"
 )
 
-// MaxText bounds, in bytes, each text that a report carries: reasons,
-// checkpoint references and names of metrics (MaxName). Longer reasons are cut,
-// longer references and names are refused. All of it together fits a message.
+// MaxText is the largest length, in bytes, of each text in a report: reasons,
+// checkpoint references and metric names (MaxName). Longer reasons are truncated;
+// longer references and names are refused. Together they fit into a message.
 const (
 	MaxText = 4 << 10
 	MaxName = 128
 )
 
-// maxReports bounds how many reports are looked for in one line, so that a
-// crafted line cannot cost more than a few passes over it.
+// maxReports is the largest number of reports in a line, so that a malicious line
+// cannot cost more than a few passes over it.
 const maxReports = 64
 
-// Report is one report of a program. Metrics may hold NaN and infinities: they
-// say that the evaluation diverged.
+// Report is one report of a program. Metrics may be NaN or infinite, which means that
+// the evaluation diverged.
 type Report struct {
-	// Trial and Attempt tag a report in stream mode; nil where it has no tag.
+	// Trial and Attempt tag a report in stream mode; nil without a tag.
 	Trial, Attempt *int
-	// Step numbers the report; nil where the program does not count.
+	// Step numbers the report; nil if the program does not count.
 	Step    *int64
 	Metrics map[string]float64
 	// Infeasible, Retry and Error end the attempt, each with its reason.
 	Infeasible, Retry, Error *string
-	// Checkpoint is a reference for the next attempt; empty where there is none.
+	// Checkpoint is a reference for the next attempt; empty if there is none.
 	Checkpoint string
 	// Done ends a trial in stream mode.
 	Done bool
@@ -43,9 +43,8 @@ type Report struct {
 
 var marker = []byte(`"fantasia"`)
 
-// Parse returns the reports in a line of output, anywhere in it. What is no
-// report is log. The error says what of a report could not be read; the rest of
-// it is returned all the same.
+// Parse returns the reports in a line of output, at any position. Anything else is log.
+// The error describes unreadable parts of reports; the rest is still returned.
 func Parse(line []byte) ([]Report, error) {
 	var reports []Report
 	var errs []error
@@ -78,8 +77,8 @@ func Parse(line []byte) ([]Report, error) {
 	return reports, errors.Join(errs...)
 }
 
-// wire is a report as JSON. Everything is raw, so that one bad field does not
-// hide the others.
+// wire is a report as JSON. All fields are raw, so that one bad field does not hide the
+// others.
 type wire struct {
 	Trial      json.RawMessage            `json:"trial"`
 	Attempt    json.RawMessage            `json:"attempt"`
@@ -97,11 +96,11 @@ func decode(b []byte) (*Report, error) {
 		Fantasia *wire `json:"fantasia"`
 	}
 	if err := json.Unmarshal(b, &envelope); err != nil {
-		return nil, fmt.Errorf("a report cannot be read: %w", err)
+		return nil, fmt.Errorf("invalid report: %w", err)
 	}
 	w := envelope.Fantasia
 	if w == nil {
-		return nil, errors.New("a report is null, not an object")
+		return nil, errors.New("invalid report: null, want an object")
 	}
 	var d decoder
 	r := Report{
@@ -118,7 +117,7 @@ func decode(b []byte) (*Report, error) {
 	return &r, errors.Join(d.errs...)
 }
 
-// decoder reads fields and gathers what is wrong with them.
+// decoder reads fields and collects their errors.
 type decoder struct{ errs []error }
 
 func (d *decoder) fail(field string, raw []byte, want string) {
@@ -174,7 +173,7 @@ func (d *decoder) reason(field string, raw json.RawMessage) *string {
 	}
 	reason := ""
 	if string(raw) != "true" && json.Unmarshal(raw, &reason) != nil {
-		d.fail(field, raw, "a text")
+		d.fail(field, raw, "a string")
 		return nil
 	}
 	reason = cut(reason, MaxText)
@@ -187,7 +186,7 @@ func (d *decoder) reference(field string, raw json.RawMessage) string {
 	}
 	var ref string
 	if json.Unmarshal(raw, &ref) != nil || len(ref) > MaxText {
-		d.fail(field, raw, fmt.Sprintf("a text of at most %d bytes", MaxText))
+		d.fail(field, raw, fmt.Sprintf("a string of at most %d bytes", MaxText))
 		return ""
 	}
 	return ref
@@ -201,8 +200,8 @@ func (d *decoder) flag(field string, raw json.RawMessage) bool {
 	return b
 }
 
-// number reads a JSON number, a number in a string, or null, which is what
-// JavaScript writes for NaN. What is too large for a float64 is infinite.
+// number parses a JSON number, a number in a string, or null, which is what JavaScript
+// writes for NaN. A number too large for a float64 is infinite.
 func number(raw json.RawMessage) (float64, error) {
 	text := string(raw)
 	if text == "null" {

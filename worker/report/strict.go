@@ -6,25 +6,24 @@ import (
 	"errors"
 )
 
-// Object returns the one JSON object that body consists of. The non-finite
-// numbers that Python writes are put into quotes, where Number reads them. What
-// is in the object is not checked.
+// Object returns the single JSON object in body. Non-finite numbers of Python are put
+// into quotes, in which Number reads them. The object is not checked further.
 func Object(body []byte) ([]byte, error) {
 	body = bytes.TrimSpace(body)
 	if !bytes.HasPrefix(body, []byte("{")) {
-		return nil, errors.New("no JSON object")
+		return nil, errors.New("want a JSON object")
 	}
 	clean, n := object(body)
 	switch {
 	case n == 0:
-		return nil, errors.New("a JSON object that ends before its closing brace")
+		return nil, errors.New("JSON object without its closing brace")
 	case n < len(body):
 		return nil, errors.New("more than one JSON object")
 	}
 	return clean, nil
 }
 
-// Number reads a JSON number, a number in a string (NaN and Inf are some), or
-// null, which is what JavaScript writes for NaN. What is too large for a float64
-// is infinite.
+// Number parses a JSON number, a number in a string (including NaN and Inf), or null,
+// which is what JavaScript writes for NaN. A number too large for a float64 is
+// infinite.
 func Number(raw json.RawMessage) (float64, error) { return number(raw) }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// pollFile is how often a report file is looked at.
+// pollFile is the interval at which a report file is checked.
 const pollFile = 200 * time.Millisecond
 
-// Tail reads what a program appends to its report file. Not safe for concurrent
+// Tail reads what a program appends to its report file. It is not safe for concurrent
 // use.
 type Tail struct {
 	path   string
@@ -18,8 +18,8 @@ type Tail struct {
 	offset int64
 }
 
-// NewTail reads the lines of the file at path to emit, as Lines does. The file
-// need not be there yet.
+// NewTail passes the lines of the file at path to emit, as Lines does. The file need
+// not exist yet.
 func NewTail(path string, emit func(line []byte)) *Tail {
 	return &Tail{path: path, lines: Lines{Emit: emit}}
 }
@@ -38,15 +38,15 @@ func (t *Tail) Follow(ctx context.Context) {
 	}
 }
 
-// read reads what is new. A program may remove or replace the file; one that is
-// shorter than before is read from its beginning.
+// read reads new data. A program may remove or replace the file; a file that became
+// shorter is read from its beginning.
 func (t *Tail) read() {
-	// Not to wait for a writer, should the program have put a pipe there.
+	// A named pipe must not block until there is a writer.
 	file, err := os.OpenFile(t.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return
@@ -65,7 +65,7 @@ func (t *Tail) read() {
 	}
 }
 
-// Finish reads the rest, with a last line that has no end.
+// Finish reads the rest, including an unterminated last line.
 func (t *Tail) Finish() {
 	t.read()
 	t.lines.Flush()

@@ -14,36 +14,36 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-// attempt is one that a client has, will have, or had. The sidecar's lock guards
-// what changes.
+// attempt is an attempt that a client has, will have, or had. The sidecar's lock guards
+// its mutable fields.
 type attempt struct {
 	id         string
 	job        evaluation.Job
 	parameters []byte // a JSON object
 	offeredAt  time.Time
 
-	client    *client // nil until one has taken it
+	client    *client // nil until a client has taken it
 	handed    int
-	heard     time.Time // the client's last word
+	heard     time.Time // time of the client's last message
 	collector *report.Collector
 	// checkpoint is the last reference that was reported.
 	checkpoint string
-	// stop is why the client shall stop; nil while it shall not.
+	// stop is why the client should stop; nil while it should not.
 	stop error
-	// end is the client's own ending of the attempt; nil until there is one.
+	// end is the client's own ending of the attempt; nil until it is given.
 	end *evaluation.Ending
-	// ended is closed when the client has ended the attempt, or given it up.
+	// ended is closed when the client has ended the attempt or given it up.
 	ended   chan struct{}
 	isEnded bool
-	// outcome is how it ended; empty while it is open.
+	// outcome is the attempt's outcome; empty while it is open.
 	outcome messaging.Outcome
 	message string
 	// durable is closed when the ending is on disk.
 	durable chan struct{}
 }
 
-// newAttempt prepares an attempt. Its id is what clients name it by: the nonce
-// makes it unlike that of any other attempt.
+// newAttempt prepares an attempt. Clients name it by its id, which the nonce makes
+// unique.
 func newAttempt(job evaluation.Job) (*attempt, error) {
 	as := job.Assignment
 	env, err := study.Environment(as.ParameterOrder, as.Parameters)
@@ -67,7 +67,7 @@ func newAttempt(job evaluation.Job) (*attempt, error) {
 	}, nil
 }
 
-// checkpointDir is the trial's own below dir, the same in every attempt.
+// checkpointDir returns the trial's directory below dir, the same in every attempt.
 func (a *attempt) checkpointDir(dir string) string {
 	if dir == "" {
 		return ""
@@ -76,7 +76,7 @@ func (a *attempt) checkpointDir(dir string) string {
 	return filepath.Join(dir, as.Study, strconv.Itoa(as.Trial))
 }
 
-// take takes what a client reports. The caller holds the lock.
+// take takes a client's report. The caller MUST hold the lock.
 func (a *attempt) take(r *report.Report) (ignored []string) {
 	a.heard = time.Now()
 	if r.Checkpoint != "" {
@@ -92,7 +92,8 @@ func (a *attempt) take(r *report.Report) (ignored []string) {
 	return taken.Ignored
 }
 
-// complete takes the client's ending; the first counts. The caller holds the lock.
+// complete takes the client's ending; the first one counts. The caller MUST hold the
+// lock.
 func (a *attempt) complete(r *report.Report) {
 	if a.outcome != "" || a.end != nil {
 		return
@@ -103,7 +104,8 @@ func (a *attempt) complete(r *report.Report) {
 	a.finish()
 }
 
-// finish notes that the client is done with the attempt. The caller holds the lock.
+// finish records that the client is done with the attempt. The caller MUST hold the
+// lock.
 func (a *attempt) finish() {
 	if !a.isEnded {
 		a.isEnded = true
@@ -111,7 +113,7 @@ func (a *attempt) finish() {
 	}
 }
 
-// ending is the one that a client's report asks for.
+// ending returns the ending that a client's report asks for.
 func (a *attempt) ending(r *report.Report) evaluation.Ending {
 	if e := evaluation.Reported(r.Infeasible, r.Retry, r.Error); e != nil {
 		return *e
@@ -132,7 +134,7 @@ func ended(outcome messaging.Outcome, reason, message string) evaluation.Ending 
 	return evaluation.Ending{Outcome: outcome, Failure: &messaging.Failure{Reason: reason, Message: message}}
 }
 
-// missing says what was seen instead of the objective's metric.
+// missing describes what was seen instead of the objective's metric.
 func (a *attempt) missing(metric string) string {
 	names := a.collector.Names()
 	if len(names) == 0 {
@@ -146,20 +148,20 @@ func (a *attempt) missing(metric string) string {
 	return fmt.Sprintf("no %q; saw %q%s", metric, names, more)
 }
 
-// conclude makes the attempt a past one and returns its ending: the client's own,
-// unless otherwise beats it. Nothing that comes later counts.
+// conclude moves the attempt to the past ones and returns its ending: the client's own,
+// unless otherwise takes precedence. Later messages do not count.
 func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var e evaluation.Ending
 	switch {
 	case a.end != nil && (otherwise == nil || otherwise.Outcome == messaging.OutcomeHandedBack || otherwise.Outcome == messaging.OutcomeFailed):
-		e = *a.end // what the client has done is not thrown away
+		e = *a.end // keep what the client has done
 	case otherwise != nil:
 		e, a.end = *otherwise, nil
-	case s.leaving: // it gave the attempt up, as it was told
+	case s.leaving: // it gave up the attempt as it was told
 		e = evaluation.StopEnding(evaluation.ErrLeaving)
-	default: // it gave the attempt up
+	default: // it gave up the attempt
 		e = evaluation.Failed(messaging.ReasonClient, fmt.Sprintf("the training code asked for its trial %d times and never ended it", a.handed))
 	}
 	e.Metrics, e.Checkpoint = a.collector.Final(), a.checkpoint
@@ -186,7 +188,7 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 	return e
 }
 
-// withdraw takes an attempt from those that wait for a client. The caller holds
+// withdraw removes an attempt from those that wait for a client. The caller MUST hold
 // the lock.
 func (s *Sidecar) withdraw(a *attempt) {
 	for i, o := range s.offered {

@@ -12,24 +12,24 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// evaluator is one slot's.
+// evaluator is the evaluator of one slot.
 type evaluator struct {
 	sidecar *Sidecar
 	slot    int
 	// last is the attempt whose ending was returned last.
 	last *attempt
 
-	// reserved says that the slot gets an attempt for a client that waits; the
+	// reserved means that the slot fetches an attempt for a waiting client; the
 	// sidecar's lock guards it.
 	reserved bool
 }
 
 var _ evaluation.Gate = (*evaluator)(nil)
 
-// Accept accepts everything: what a study's command says is not run here.
+// Accept accepts all assignments: a study's command is not run here.
 func (e *evaluator) Accept(*messaging.Assignment) error { return nil }
 
-// settle notes that the last ending is on disk.
+// settle records that the last ending is on disk.
 func (e *evaluator) settle() {
 	if e.last != nil {
 		close(e.last.durable)
@@ -37,7 +37,7 @@ func (e *evaluator) settle() {
 	}
 }
 
-// release gives the reservation up. The caller holds the lock.
+// release cancels the reservation. The caller MUST hold the lock.
 func (e *evaluator) release() {
 	if e.reserved {
 		e.reserved = false
@@ -46,7 +46,7 @@ func (e *evaluator) release() {
 	}
 }
 
-// Await waits until a client waits for whom no other slot fetches.
+// Await waits until a client waits for which no other slot fetches.
 func (e *evaluator) Await(ctx context.Context) (context.Context, func(), error) {
 	e.settle()
 	s := e.sidecar
@@ -55,7 +55,7 @@ func (e *evaluator) Await(ctx context.Context) (context.Context, func(), error) 
 			return nil, nil, err
 		}
 		s.mu.Lock()
-		e.release() // of a fetch that brought nothing
+		e.release() // if a fetch brought nothing
 		changed := s.changed
 		if !s.leaving && s.unserved() > 0 {
 			e.reserved = true
@@ -77,7 +77,7 @@ func (e *evaluator) Await(ctx context.Context) (context.Context, func(), error) 
 	return wanted, func() { cancel(); watching.Wait() }, nil
 }
 
-// watch gives the reservation up when clients have gone, until ctx ends.
+// watch cancels the reservation when clients have gone, until ctx ends.
 func (e *evaluator) watch(ctx context.Context, unwanted func()) {
 	s := e.sidecar
 	for {
@@ -96,7 +96,7 @@ func (e *evaluator) watch(ctx context.Context, unwanted func()) {
 	}
 }
 
-// wait waits for a change or a time (zero: for ever); false where ctx ended.
+// wait waits for a change or a time (zero: no limit); it returns false if ctx ended.
 func wait(ctx context.Context, changed <-chan struct{}, at time.Time) bool {
 	var due <-chan time.Time
 	if !at.IsZero() {
@@ -113,10 +113,10 @@ func wait(ctx context.Context, changed <-chan struct{}, at time.Time) bool {
 	return true
 }
 
-// errSilent says that nobody cares for an attempt.
-var errSilent = errors.New("no word from the training code")
+// errSilent means that no client works on an attempt.
+var errSilent = errors.New("the training code is silent")
 
-// Evaluate has a client evaluate the attempt.
+// Evaluate lets a client evaluate the attempt.
 func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
 	e.settle()
 	s := e.sidecar
@@ -125,7 +125,7 @@ func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 		return evaluation.Failed(messaging.ReasonInvalid, err.Error())
 	}
 	s.mu.Lock()
-	e.release() // what was reserved is here
+	e.release() // the reserved attempt has arrived
 	s.open[a.id] = a
 	s.offered = append(s.offered, a)
 	s.broadcast()
@@ -134,8 +134,8 @@ func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation
 	return s.conclude(a, s.otherwise(ctx, a))
 }
 
-// otherwise waits for the attempt's end and returns the ending that it has where
-// its client did not end it; nil where it did.
+// otherwise waits for the attempt's end. It returns nil if the client ended the
+// attempt, and otherwise the ending to use.
 func (s *Sidecar) otherwise(ctx context.Context, a *attempt) *evaluation.Ending {
 	switch cause := s.attend(ctx, a); {
 	case cause == nil:
@@ -150,8 +150,8 @@ func (s *Sidecar) otherwise(ctx context.Context, a *attempt) *evaluation.Ending 
 	}
 }
 
-// attend waits until the client has ended the attempt (nil), ctx has ended, or
-// nobody cares for it.
+// attend waits until the client has ended the attempt (nil), ctx has ended, or no
+// client works on it.
 func (s *Sidecar) attend(ctx context.Context, a *attempt) error {
 	for {
 		deadline := s.deadline(a)
@@ -169,8 +169,8 @@ func (s *Sidecar) attend(ctx context.Context, a *attempt) error {
 	}
 }
 
-// deadline is when nobody cares for the attempt any more, unless somebody is
-// heard before; zero for never.
+// deadline returns when the attempt counts as abandoned, unless a client is heard from
+// before; zero for never.
 func (s *Sidecar) deadline(a *attempt) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,9 +184,8 @@ func (s *Sidecar) deadline(a *attempt) time.Time {
 	}
 }
 
-// silent is the ending of an attempt that nobody cares for. One that a client
-// had taken has failed, as the one of a program that died; one that was never
-// taken is handed back.
+// silent returns the ending of an abandoned attempt. If a client had taken it, it has
+// failed, like that of a program that died; if not, it is handed back.
 func (s *Sidecar) silent(a *attempt) evaluation.Ending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +195,8 @@ func (s *Sidecar) silent(a *attempt) evaluation.Ending {
 	return evaluation.Failed(messaging.ReasonClient, fmt.Sprintf("the training code has said nothing for %s", s.options.ClientTimeout))
 }
 
-// stop tells the client to stop and gives it the study's grace to end the
-// attempt, where its answer can count.
+// stop tells the client to stop and gives it the study's grace to end the attempt, if
+// its answer can count.
 func (s *Sidecar) stop(a *attempt, cause error) {
 	s.mu.Lock()
 	a.stop = cause
@@ -220,7 +219,7 @@ func (s *Sidecar) stop(a *attempt, cause error) {
 	}
 }
 
-// Close does nothing but note that the last ending is on disk.
+// Close only records that the last ending is on disk.
 func (e *evaluator) Close(context.Context) error {
 	e.settle()
 	return nil

@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	// errNone says that there is no trial yet.
+	// errNone means that there is no trial yet.
 	errNone = errors.New("there is no trial yet")
-	// errLeaving says that there will be none.
+	// errLeaving means that there will be no more trials.
 	errLeaving = errors.New("the worker is leaving: there are no more trials")
-	// errBusy says that too many ask at once.
+	// errBusy means that too many requests wait.
 	errBusy = errors.New("too many requests wait for a trial")
 )
 
-// trial is what a client gets: an attempt to evaluate.
+// trial is what a client receives: an attempt to evaluate.
 type trial struct {
 	ID            string          `json:"id"`
 	Study         string          `json:"study"`
@@ -47,8 +47,8 @@ func (s *Sidecar) trial(a *attempt) *trial {
 	}
 }
 
-// next returns the trial that the client has not ended, or waits for a new one
-// until ctx ends (errNone).
+// next returns the trial that the client has not ended, or waits for a new one until
+// ctx ends (errNone).
 func (s *Sidecar) next(ctx context.Context, name string) (*trial, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Sidecar) next(ctx context.Context, name string) (*trial, error) {
 		s.polls--
 		c.polls--
 		c.until = time.Time{}
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // it is told to ask again
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // the client is told to ask again
 			c.until = time.Now().Add(linger)
 		}
 		s.broadcast()
@@ -88,20 +88,20 @@ func (s *Sidecar) next(ctx context.Context, name string) (*trial, error) {
 	}
 }
 
-// pick gives the client its trial, or one that waits for a client; nothing where
-// there is none. The caller holds the lock.
+// pick returns the client's trial, or one that waits for a client, or nil. The caller
+// MUST hold the lock.
 func (s *Sidecar) pick(c *client) (*trial, error) {
 	if a := c.attempt; a != nil {
 		if a.stop == nil && !s.leaving && !a.isEnded && a.handed < maxHanded {
 			s.hand(a)
 			return s.trial(a), nil
 		}
-		a.finish() // who asks for a trial has given up the one it had
+		a.finish() // asking again gives up the previous trial
 	}
 	switch {
 	case s.leaving:
 		return nil, errLeaving
-	case c.attempt != nil: // until its slot has concluded it
+	case c.attempt != nil: // its slot has not concluded it yet
 		return nil, nil
 	case len(s.offered) == 0:
 		return nil, nil
@@ -114,28 +114,28 @@ func (s *Sidecar) pick(c *client) (*trial, error) {
 	return s.trial(a), nil
 }
 
-// hand notes that a client gets the attempt. The caller holds the lock.
+// hand records that a client receives the attempt. The caller MUST hold the lock.
 func (s *Sidecar) hand(a *attempt) {
 	a.handed++
 	a.heard = time.Now()
 	if a.handed > 1 {
 		as := a.job.Assignment
-		s.options.Logger.Warn("training code gets the trial again that it has not ended", telemetry.LogStudy, as.StudyName,
+		s.options.Logger.Warn("training code receives its unfinished trial again", telemetry.LogStudy, as.StudyName,
 			telemetry.LogTrial, as.Trial, telemetry.LogAttempt, as.Attempt, "times", a.handed)
 	}
 }
 
-// The reasons to stop that clients are told.
+// The reasons for stopping that clients are told.
 const (
 	stopLeaving   = "leaving"   // end it within the grace, with a checkpoint
 	stopTimeout   = "timeout"   // it ran too long
-	stopCancelled = "cancelled" // nobody wants its result any more
+	stopCancelled = "cancelled" // its result is no longer needed
 	stopEnded     = "ended"     // it has ended
-	stopUnknown   = "unknown"   // it is no attempt of this worker's, or of long ago
+	stopUnknown   = "unknown"   // it is not this worker's attempt, or ended long ago
 )
 
-// stopReason says why the client of an attempt (nil: unknown) shall stop; empty
-// where it shall not. The caller holds the lock.
+// stopReason returns why the client of an attempt (nil: unknown) should stop; empty if
+// it should not. The caller MUST hold the lock.
 func (s *Sidecar) stopReason(a *attempt) string {
 	switch {
 	case a == nil:

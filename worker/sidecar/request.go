@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// maxBody bounds a request's body, in bytes.
+	// maxBody is the largest size of a request's body, in bytes.
 	maxBody = 256 << 10
-	// maxMetrics bounds the metrics of one request.
+	// maxMetrics is the largest number of metrics in a request.
 	maxMetrics = 128
-	// maxID bounds ids and names of clients, in bytes.
+	// maxID is the largest length of ids and client names, in bytes.
 	maxID = 256
-	// defaultWait and maxWait bound how long a request waits for a trial.
+	// defaultWait and maxWait are the default and the longest time that a request waits
+	// for a trial.
 	defaultWait = 30 * time.Second
 	maxWait     = time.Minute
 )
 
-// problem is what is wrong with a request.
+// problem describes what is wrong with a request.
 type problem struct {
 	status int
-	// field is the one that is wrong; empty where all is.
+	// field is the wrong field; empty for the whole request.
 	field, message string
 }
 
@@ -45,11 +46,11 @@ func invalid(field, format string, args ...any) *problem {
 	return &problem{http.StatusBadRequest, field, fmt.Sprintf(format, args...)}
 }
 
-// fields are those of a JSON object.
+// fields are the fields of a JSON object.
 type fields map[string]json.RawMessage
 
-// readFields reads a request's body, an object that has no field but those known.
-// An empty body is an empty object.
+// readFields reads a request's body, an object with only known fields. An empty body is
+// an empty object.
 func readFields(w http.ResponseWriter, r *http.Request, known ...string) (fields, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -81,7 +82,7 @@ func parseFields(body []byte, known ...string) (fields, error) {
 	return f, nil
 }
 
-// object reads an object whose names are all different.
+// object reads an object without duplicate names.
 func object(field string, raw []byte) (fields, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -119,7 +120,7 @@ func join(field, name string) string {
 	return field + "." + cut(name)
 }
 
-// cut shortens a text that is shown.
+// cut shortens a text for display.
 func cut(s string) string {
 	if len(s) > 64 {
 		s = s[:64] + "…"
@@ -132,7 +133,7 @@ func (f fields) absent(name string) bool {
 	return !ok || string(raw) == "null"
 }
 
-// text is a field of at most limit bytes; empty where it is absent.
+// text returns a field of at most limit bytes; empty if it is absent.
 func (f fields) text(name string, limit int) (string, error) {
 	if f.absent(name) {
 		return "", nil
@@ -144,16 +145,16 @@ func (f fields) text(name string, limit int) (string, error) {
 	return s, nil
 }
 
-// id is the required field of that name.
+// id returns the required field id.
 func (f fields) id() (string, error) {
 	id, err := f.text("id", maxID)
 	if err == nil && id == "" {
-		err = invalid("id", "missing: send the id that next has answered")
+		err = invalid("id", "missing; want the id from the answer of next")
 	}
 	return id, err
 }
 
-// reason is a field that is true, or a text that says why.
+// reason returns a field that is true or a string with a reason.
 func (f fields) reason(name string) (*string, error) {
 	if raw := string(f[name]); f.absent(name) || raw == "false" {
 		return nil, nil
@@ -170,20 +171,20 @@ func (f fields) reason(name string) (*string, error) {
 	return &why, nil
 }
 
-// step is a whole number; nil where it is absent.
+// step returns a whole number; nil if it is absent.
 func (f fields) step() (*int64, error) {
 	if f.absent("step") {
 		return nil, nil
 	}
 	v, err := report.Number(f["step"])
-	if err != nil || v != math.Trunc(v) || math.Abs(v) >= 1<<53 { // NaN is not its own truncation
+	if err != nil || v != math.Trunc(v) || math.Abs(v) >= 1<<53 { // NaN differs from its own truncation
 		return nil, invalid("step", "is %s, want a whole number", cut(string(f["step"])))
 	}
 	n := int64(v)
 	return &n, nil
 }
 
-// wait is how long the client wants to wait.
+// wait returns how long the client wants to wait.
 func (f fields) wait() (time.Duration, error) {
 	if f.absent("wait") {
 		return defaultWait, nil
@@ -220,7 +221,7 @@ func (f fields) metrics() (map[string]float64, error) {
 	return metrics, nil
 }
 
-// measured reads the fields that reports and completions share.
+// measured reads the fields shared by reports and completions.
 func (f fields) measured() (id string, r *report.Report, err error) {
 	if id, err = f.id(); err != nil {
 		return "", nil, err
@@ -238,7 +239,7 @@ func (f fields) measured() (id string, r *report.Report, err error) {
 	return id, r, nil
 }
 
-// completion reads what ends an attempt.
+// completion reads the fields that end an attempt.
 func (f fields) completion() (string, *report.Report, error) {
 	id, r, err := f.measured()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// DefaultAddress is where a sidecar listens by default.
+// DefaultAddress is the default address of a sidecar.
 const DefaultAddress = "127.0.0.1:7070"
 
 const (
@@ -26,16 +26,15 @@ const (
 	shutdownTimeout   = 2 * time.Second
 )
 
-// stopAnswer says whether the client shall stop its trial, and why.
+// stopAnswer tells whether the client should stop its trial, and why.
 type stopAnswer struct {
 	Stop   bool   `json:"stop"`
 	Reason string `json:"reason,omitempty"`
-	// Ignored says what of a report was not taken.
+	// Ignored lists what was not taken from a report.
 	Ignored []string `json:"ignored,omitempty"`
 }
 
-// endAnswer says how an attempt has ended, and whether that is what a client has
-// asked for.
+// endAnswer tells how an attempt ended, and whether the client asked for that.
 type endAnswer struct {
 	Taken   bool              `json:"taken"`
 	Outcome messaging.Outcome `json:"outcome"`
@@ -51,7 +50,7 @@ type problemAnswer struct {
 	Field string `json:"field,omitempty"`
 }
 
-// Handler returns what clients speak to. Pages of browsers are refused.
+// Handler returns the HTTP handler for clients. It refuses requests of web pages.
 func (s *Sidecar) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request) (any, error){
@@ -70,13 +69,13 @@ func (s *Sidecar) Handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answer(w)(nil, &problem{http.StatusNotFound, "", fmt.Sprintf("%s is nothing here; there are /v1/next, /v1/report, /v1/should-stop, /v1/complete, /v1/hand-back and /healthz", cut(r.URL.Path))})
+		answer(w)(nil, &problem{http.StatusNotFound, "", fmt.Sprintf("unknown path %s; want /v1/next, /v1/report, /v1/should-stop, /v1/complete, /v1/hand-back or /healthz", cut(r.URL.Path))})
 	})
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// answer returns a function that writes a body, or what is wrong. Whoever is
-// gone misses nothing.
+// answer returns a function that writes a body or an error. It ignores clients that
+// have gone.
 func answer(w http.ResponseWriter) func(body any, err error) {
 	return func(body any, err error) {
 		status := http.StatusOK
@@ -123,8 +122,7 @@ func (s *Sidecar) serveNext(w http.ResponseWriter, r *http.Request) (any, error)
 	return t, nil
 }
 
-// find returns the attempt of an id, nil where it is not known. The caller holds
-// the lock.
+// find returns the attempt of an id, or nil. The caller MUST hold the lock.
 func (s *Sidecar) find(id string) *attempt {
 	if a := s.open[id]; a != nil {
 		return a
@@ -155,7 +153,7 @@ func (s *Sidecar) serveReport(w http.ResponseWriter, r *http.Request) (any, erro
 func (s *Sidecar) serveShouldStop(_ http.ResponseWriter, r *http.Request) (any, error) {
 	id := r.URL.Query().Get("id")
 	if id == "" || len(id) > maxID {
-		return nil, invalid("id", "missing or too long: ask with ?id= and the id that next has answered")
+		return nil, invalid("id", "missing or too long; want ?id= with the id from the answer of next")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,14 +181,14 @@ func (s *Sidecar) serveComplete(w http.ResponseWriter, r *http.Request) (any, er
 	}
 	s.mu.Unlock()
 	if a == nil {
-		return endAnswer{Outcome: stopUnknown, Message: "this worker does not know the trial (any more): its result counts for nothing"}, nil
+		return endAnswer{Outcome: stopUnknown, Message: "unknown or forgotten trial: its result is ignored"}, nil
 	}
 	timer := time.NewTimer(durableTimeout)
 	defer timer.Stop()
 	select {
 	case <-a.durable:
 	case <-timer.C:
-		return nil, errors.New("the result is not on disk yet: send it again")
+		return nil, errors.New("the result is not on disk yet: send the request again")
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
@@ -199,13 +197,13 @@ func (s *Sidecar) serveComplete(w http.ResponseWriter, r *http.Request) (any, er
 	return endAnswer{a.end != nil, a.outcome, a.message}, nil
 }
 
-// Listen listens where an address says, HOST:PORT or unix:PATH. A socket that
-// a process has left behind is replaced.
+// Listen listens on an address, HOST:PORT or unix:PATH. It replaces a socket that an
+// earlier process left behind.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	network, where := network(address)
 	if network == "unix" {
 		if conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, where); err == nil {
-			return nil, errors.Join(fmt.Errorf("sidecar: listen on %s: somebody does", address), conn.Close())
+			return nil, errors.Join(fmt.Errorf("sidecar: %s is already in use", address), conn.Close())
 		}
 		if err := os.Remove(where); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("sidecar: replace the socket: %w", err)
@@ -216,7 +214,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("sidecar: listen on %s: %w", address, err)
 	}
 	if network == "unix" {
-		// For the same user, and the same group: containers that share a volume.
+		// The user and the group may connect: containers share a volume.
 		if err := os.Chmod(where, 0o660); err != nil {
 			return nil, errors.Join(fmt.Errorf("sidecar: let the group use the socket: %w", err), listener.Close())
 		}
@@ -231,11 +229,11 @@ func network(address string) (network, where string) {
 	return "tcp", address
 }
 
-// Serve answers clients on the listener until ctx ends; it closes the listener.
-// It returns nil after an orderly end.
+// Serve serves clients on the listener until ctx ends, and closes the listener. It
+// returns nil after an orderly end.
 func (s *Sidecar) Serve(ctx context.Context, listener net.Listener) error {
 	if a, ok := listener.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		s.options.Logger.Warn("training code of other machines can take trials, and end them", "address", a.String())
+		s.options.Logger.Warn("other machines can take and end trials at this address", "address", a.String())
 	}
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
@@ -264,7 +262,7 @@ func (s *Sidecar) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// HandBack asks the sidecar at an address to hand back, as its method does.
+// HandBack asks the sidecar at an address to hand its trials back.
 func HandBack(ctx context.Context, address string) (open int, err error) {
 	network, where := network(address)
 	host := where

@@ -1,6 +1,6 @@
-// Package sidecar evaluates trials by training code that keeps its own loop and
-// fetches them itself, over HTTP on this machine: next, report, should-stop,
-// complete. The worker takes a trial only while training code waits for one.
+// Package sidecar serves trials to training code that has its own loop and fetches them
+// over HTTP on this machine: next, report, should-stop, complete. The worker takes a
+// trial only while training code waits for one.
 package sidecar
 
 import (
@@ -14,60 +14,60 @@ import (
 )
 
 const (
-	// linger is how long a client that has waited counts as waiting still: the
-	// pause between two of its requests.
+	// linger is the time for which a client still counts as waiting between two
+	// requests.
 	linger = 3 * time.Second
-	// offerTimeout is how long a claimed attempt waits for a client to take it.
+	// offerTimeout is the time that a claimed attempt waits for a client.
 	offerTimeout = 10 * time.Second
-	// maxHanded is how often a client may get the same attempt: again after an
-	// answer that was lost, or that it has lost by dying. Whoever dies of it
-	// more often would die of it for ever.
+	// maxHanded is the number of times that a client may receive the same attempt: it
+	// may miss an answer, or die. A client that dies of it more often would do so
+	// forever.
 	maxHanded = 3
-	// maxPast bounds how many ended attempts are known still.
+	// maxPast is the number of ended attempts that are remembered.
 	maxPast = 256
-	// maxPolls bounds how many requests wait for a trial at once.
+	// maxPolls is the number of requests that may wait for a trial at once.
 	maxPolls = 1024
-	// durableTimeout bounds how long the answer to a completion waits for the disk.
+	// durableTimeout limits how long the answer to a completion waits for the disk.
 	durableTimeout = 10 * time.Second
 )
 
-// DefaultClientTimeout is how long training code may say nothing about its trial.
+// DefaultClientTimeout is the time that training code may be silent about its trial.
 const DefaultClientTimeout = 15 * time.Minute
 
-// Options say how a Sidecar serves its clients.
+// Options configure how a Sidecar serves its clients.
 type Options struct {
 	// Slots is the worker's number of slots.
 	Slots int
-	// Checkpoints is where trials keep checkpoints, as the clients see it; empty
-	// tells them none.
+	// Checkpoints is the directory of checkpoints as the clients see it; empty means
+	// that they are told none.
 	Checkpoints string
-	// ClientTimeout is how long a client may say nothing about the trial that it
-	// has, before the attempt fails; 0 means for ever.
+	// ClientTimeout is the time that a client may be silent about its trial before the
+	// attempt fails; 0 is no limit.
 	ClientTimeout time.Duration
-	// Leave is called once, when a client asks for the hand-back: the worker
-	// shall leave. It must not block.
+	// Leave is called once, when a client asks for the hand-back; the worker must then
+	// leave. It MUST NOT block.
 	Leave func()
 	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Sidecar stands between the slots of a worker and the clients that evaluate
-// their attempts. Safe for concurrent use.
+// Sidecar connects a worker's slots to the clients that evaluate their attempts. It is
+// safe for concurrent use.
 type Sidecar struct {
 	options Options
-	// gone is closed when clients get no more grace.
+	// gone is closed when the clients' grace is over.
 	gone    chan struct{}
 	abandon func()
 
 	mu sync.Mutex
-	// changed is closed, and made anew, with every change that others wait for.
+	// changed is closed and replaced on every change that others wait for.
 	changed    chan struct{}
 	clients    map[string]*client
 	open       map[string]*attempt
 	past       map[string]*attempt
 	pastIDs    []string // oldest first
 	offered    []*attempt
-	reserved   int // slots that fetch an attempt for a client that waits
+	reserved   int // slots that fetch an attempt for a waiting client
 	polls      int
 	leaving    bool
 	handedBack bool
@@ -76,13 +76,13 @@ type Sidecar struct {
 // client is one loop of training code.
 type client struct {
 	polls int
-	// until is when a client that does not ask now has gone.
+	// until is when a client that is not asking counts as gone.
 	until time.Time
-	// attempt is the one that it has taken and not ended.
+	// attempt is the attempt that it has taken and not ended.
 	attempt *attempt
 }
 
-// New returns a Sidecar, which serves nobody yet: see Handler and Evaluator.
+// New returns a Sidecar. Connect it by Handler and Evaluator.
 func New(o Options) (*Sidecar, error) {
 	if o.Slots < 1 {
 		return nil, fmt.Errorf("sidecar: slots %d, must be at least 1", o.Slots)
@@ -91,7 +91,7 @@ func New(o Options) (*Sidecar, error) {
 		return nil, fmt.Errorf("sidecar: client timeout %s, must not be negative", o.ClientTimeout)
 	}
 	if o.Leave == nil {
-		return nil, errors.New("sidecar: nothing to call for the hand-back")
+		return nil, errors.New("sidecar: Leave is required")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -103,7 +103,7 @@ func New(o Options) (*Sidecar, error) {
 	}, nil
 }
 
-// Evaluator returns the evaluator of one slot, which is an evaluation.Gate.
+// Evaluator returns the evaluator of one slot, an evaluation.Gate.
 func (s *Sidecar) Evaluator(slot int) (evaluation.Evaluator, error) {
 	if slot < 0 || slot >= s.options.Slots {
 		return nil, fmt.Errorf("sidecar: slot %d of %d", slot, s.options.Slots)
@@ -111,8 +111,8 @@ func (s *Sidecar) Evaluator(slot int) (evaluation.Evaluator, error) {
 	return &evaluator{sidecar: s, slot: slot}, nil
 }
 
-// HandBack begins to hand back: clients get no more trials and are told to stop
-// those that they have, and Options.Leave is called. It returns how many are open.
+// HandBack starts the hand-back: clients get no more trials and are told to stop their
+// current ones, and Options.Leave is called. It returns the number of open trials.
 func (s *Sidecar) HandBack() int {
 	s.mu.Lock()
 	first := !s.handedBack
@@ -127,9 +127,9 @@ func (s *Sidecar) HandBack() int {
 	return n
 }
 
-// Terminate says that the worker was told to end. Where HandBack was called
-// before, that means that the clients have ended (a sidecar of Kubernetes is told
-// last), and what is open is handed back at once.
+// Terminate records that the worker was told to end. After HandBack this means that the
+// clients have ended (Kubernetes ends a sidecar last), so open trials are handed back
+// at once.
 func (s *Sidecar) Terminate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,14 +140,14 @@ func (s *Sidecar) Terminate() {
 	s.broadcast()
 }
 
-// broadcast wakes whoever waits for a change. The caller holds the lock.
+// broadcast wakes everyone who waits for a change. The caller MUST hold the lock.
 func (s *Sidecar) broadcast() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// unserved is how many clients wait for whom no attempt is open or under way.
-// The caller holds the lock.
+// unserved returns how many clients wait without an attempt that is open or on its way.
+// The caller MUST hold the lock.
 func (s *Sidecar) unserved() int {
 	n, now := 0, time.Now()
 	for _, c := range s.clients {
@@ -158,8 +158,8 @@ func (s *Sidecar) unserved() int {
 	return n - len(s.offered) - s.reserved
 }
 
-// nextGone is when the next client that does not ask now will have gone; zero
-// where there is none. The caller holds the lock.
+// nextGone returns when the next client that is not asking counts as gone; zero if
+// there is none. The caller MUST hold the lock.
 func (s *Sidecar) nextGone() time.Time {
 	var next time.Time
 	now := time.Now()
@@ -171,7 +171,7 @@ func (s *Sidecar) nextGone() time.Time {
 	return next
 }
 
-// client returns the client of a name. The caller holds the lock.
+// client returns the client of a name. The caller MUST hold the lock.
 func (s *Sidecar) client(name string) *client {
 	c := s.clients[name]
 	if c == nil {
@@ -181,7 +181,7 @@ func (s *Sidecar) client(name string) *client {
 	return c
 }
 
-// forget drops the clients that have gone. The caller holds the lock.
+// forget drops the clients that have gone. The caller MUST hold the lock.
 func (s *Sidecar) forget() {
 	now := time.Now()
 	for name, c := range s.clients {

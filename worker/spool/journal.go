@@ -15,14 +15,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// Remembered is how many claims a Journal keeps at least; it forgets the oldest
-// when it has twice as many.
+// Remembered is the least number of claims that a Journal keeps; it drops the oldest
+// once it has twice as many.
 const Remembered = 100_000
 
-// Journal remembers which attempts a worker has claimed, so that one that is
-// offered again is not run again, even after the worker was killed. It is
-// written without fsync: the page cache outlives the process, and a machine
-// that fails runs nothing. Safe for concurrent use.
+// Journal records which attempts a worker has claimed, so that an attempt that is
+// offered again does not run again, even after the worker was killed. It writes without
+// fsync: the page cache outlives the process, and a failed machine runs nothing. It is
+// safe for concurrent use.
 type Journal struct {
 	path string
 	keep int
@@ -33,7 +33,7 @@ type Journal struct {
 	claims map[string]struct{}
 }
 
-// OpenJournal opens the journal at path, which is made if need be.
+// OpenJournal opens the journal at path, and creates it if necessary.
 func OpenJournal(path string) (*Journal, error) {
 	return openJournal(path, Remembered)
 }
@@ -51,14 +51,14 @@ func openJournal(path string, keep int) (*Journal, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read the journal of claims: %w", err)
 	}
-	// Rewriting also ends a last line that was cut off by a kill.
+	// Rewriting also completes a last line that a kill truncated.
 	if err := j.rewrite(); err != nil {
 		return nil, err
 	}
 	return j, nil
 }
 
-// remember adds a line unless it is known.
+// remember adds a line unless it is already there.
 func (j *Journal) remember(line string) bool {
 	if _, ok := j.claims[line]; ok || line == "" {
 		return false
@@ -68,7 +68,7 @@ func (j *Journal) remember(line string) bool {
 	return true
 }
 
-// rewrite replaces the file by the newest claims and opens it for appending.
+// rewrite replaces the file by one with the newest claims and opens it for appending.
 func (j *Journal) rewrite() error {
 	if n := len(j.order) - j.keep; n > 0 {
 		for _, line := range j.order[:n] {
@@ -94,7 +94,7 @@ func (j *Journal) rewrite() error {
 	return nil
 }
 
-// Add remembers a claim.
+// Add records a claim.
 func (j *Journal) Add(id messaging.AttemptID) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -119,7 +119,7 @@ func (j *Journal) Has(id messaging.AttemptID) bool {
 	return ok
 }
 
-// Close closes the file; a closed journal must not be added to.
+// Close closes the file; Add must not be called afterwards.
 func (j *Journal) Close() error {
 	if j.file == nil {
 		return nil

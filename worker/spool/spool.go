@@ -1,5 +1,5 @@
-// Package spool is what a worker remembers on its disk: results that wait for
-// the leader's receipt, and which attempts it has claimed.
+// Package spool stores a worker's state on disk: results without a receipt from the
+// leader, and the attempts that it has claimed.
 package spool
 
 import (
@@ -23,12 +23,12 @@ import (
 
 const (
 	suffix = ".json"
-	// unreadable is the folder for files that are no results.
+	// unreadable is the directory for files that are not results.
 	unreadable = "unreadable"
 )
 
-// Spool keeps each result in a file of its own until the leader's receipt for
-// it. It is safe for concurrent use by one process; two must not share a folder.
+// Spool keeps each result in its own file until the leader's receipt. It is safe for
+// concurrent use by one process; processes must not share a directory.
 type Spool struct {
 	dir string
 
@@ -36,18 +36,19 @@ type Spool struct {
 	results map[string]*messaging.Result // by file name
 }
 
-// file is a result on disk: its trace context is no part of its JSON.
+// file is a result on disk, with its trace context, which the result's JSON does not
+// contain.
 type file struct {
 	Result      *messaging.Result `json:"result"`
 	Traceparent string            `json:"traceparent,omitempty"`
 	Tracestate  string            `json:"tracestate,omitempty"`
 }
 
-// Open reads the spool in dir, which is made if need be. Files that cannot be
-// read are moved to a folder beside the others and named in the second value.
+// Open reads the spool in dir and creates it if necessary. It moves unreadable files to
+// a subdirectory and names them in the second result.
 func Open(dir string) (*Spool, []string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("make the spool: %w", err)
+		return nil, nil, fmt.Errorf("create the spool: %w", err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *Spool) read(name string) (*messaging.Result, error) {
 		return nil, err
 	}
 	if f.Result == nil || nameOf(f.Result.AttemptID) != name {
-		return nil, errors.New("not the result that its name says")
+		return nil, errors.New("the result does not match the file's name")
 	}
 	f.Result.TraceContext = messaging.TraceContext{Traceparent: f.Traceparent, Tracestate: f.Tracestate}
 	return f.Result, nil
@@ -91,17 +92,16 @@ func (s *Spool) read(name string) (*messaging.Result, error) {
 func (s *Spool) setAside(name string) error {
 	aside := filepath.Join(s.dir, unreadable)
 	if err := os.MkdirAll(aside, 0o700); err != nil {
-		return fmt.Errorf("set an unreadable result aside: %w", err)
+		return fmt.Errorf("move an unreadable result: %w", err)
 	}
 	if err := os.Rename(filepath.Join(s.dir, name), filepath.Join(aside, name)); err != nil {
-		return fmt.Errorf("set an unreadable result aside: %w", err)
+		return fmt.Errorf("move an unreadable result: %w", err)
 	}
 	return nil
 }
 
-// Put keeps a result. It is on disk when Put returns nil; where writing failed,
-// the result is kept in memory all the same. The result must not be changed
-// afterwards.
+// Put stores a result. The result is on disk when Put returns nil; if writing failed,
+// it is still kept in memory. The caller must not change the result afterwards.
 func (s *Spool) Put(r *messaging.Result) error {
 	name := nameOf(r.AttemptID)
 	s.mu.Lock()
@@ -117,9 +117,9 @@ func (s *Spool) Put(r *messaging.Result) error {
 	return nil
 }
 
-// Remove forgets a result and reports whether it was there. A receipt for a
-// message that the leader could not read has no nonce: it is for every result
-// of that study, trial and attempt.
+// Remove deletes a result and reports whether it existed. A receipt for a message that
+// the leader could not read has no nonce and applies to every result of that study,
+// trial and attempt.
 func (s *Spool) Remove(id messaging.AttemptID) (bool, error) {
 	names := []string{nameOf(id)}
 	s.mu.Lock()
@@ -148,7 +148,7 @@ func (s *Spool) Remove(id messaging.AttemptID) (bool, error) {
 	return found, errors.Join(errs...)
 }
 
-// Has reports whether the attempt's result waits here.
+// Has reports whether the attempt's result is stored.
 func (s *Spool) Has(id messaging.AttemptID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,14 +156,14 @@ func (s *Spool) Has(id messaging.AttemptID) bool {
 	return ok
 }
 
-// Len is the number of results that wait.
+// Len returns the number of stored results.
 func (s *Spool) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.results)
 }
 
-// Results returns the results that wait, the oldest end first.
+// Results returns the stored results, oldest end first.
 func (s *Spool) Results() []*messaging.Result {
 	s.mu.Lock()
 	results := make([]*messaging.Result, 0, len(s.results))
@@ -177,12 +177,13 @@ func (s *Spool) Results() []*messaging.Result {
 	return results
 }
 
-// maxName keeps names of files below the 255 bytes that file systems allow, with
-// room for the suffixes of temporary files.
+// maxName limits file names to below the 255 bytes of file systems, with room for
+// suffixes of temporary files.
 const maxName = 200
 
-// nameOf is the name of an attempt's file. Ids of attempts are letters, digits,
-// dashes and underscores (see messaging.ValidToken), so they are plain names.
+// nameOf returns the name of an attempt's file. Parts of attempt ids are letters,
+// digits, dashes and underscores (see messaging.ValidToken), so they are safe in file
+// names.
 func nameOf(id messaging.AttemptID) string {
 	name := fmt.Sprintf("%s.%d.%d.%s", id.Study, id.Trial, id.Attempt, id.Nonce)
 	if len(name) > maxName {

@@ -17,22 +17,24 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Files are the files of TLS, in PEM.
+// Files are the TLS files, in PEM.
 type Files struct {
-	// CA has the certificates of who signs the server's; empty for the system's.
+	// CA is the file of the certificate authorities that sign the server's certificate;
+	// empty for the system's.
 	CA string
-	// Cert and Key are the program's own, for a server that asks for them.
+	// Cert and Key are the program's own certificate and key, for a server that asks
+	// for them.
 	Cert, Key string
-	// Flag is the start of the flags' names, for errors: nats for --nats-ca.
+	// Flag is the prefix of the flags, for errors: nats for --nats-ca.
 	Flag string
 }
 
-// Flags adds the flags, whose names begin with flag.
+// Flags adds the flags, prefixed by flag.
 func (t *Files) Flags(f *pflag.FlagSet, flag, server string) {
 	t.Flag = flag
-	f.StringVar(&t.CA, flag+"-ca", "", "file of the certificates that "+server+"'s must be signed by, in PEM; turns TLS on (default: the system's, where the address asks for TLS)")
-	f.StringVar(&t.Cert, flag+"-cert", "", "file of this program's own certificate for "+server+", in PEM")
-	f.StringVar(&t.Key, flag+"-key", "", "file of the certificate's key, in PEM")
+	f.StringVar(&t.CA, flag+"-ca", "", "PEM file of the CA certificates for "+server+"; enables TLS (default: the system's, if the address asks for TLS)")
+	f.StringVar(&t.Cert, flag+"-cert", "", "PEM file of this program's certificate for "+server+"")
+	f.StringVar(&t.Key, flag+"-key", "", "PEM file of the certificate's key")
 }
 
 // Given reports whether any flag asks for TLS.
@@ -41,13 +43,13 @@ func (t *Files) Given() bool { return t.CA != "" || t.Cert != "" || t.Key != "" 
 // Check reads every file once.
 func (t *Files) Check() error {
 	if (t.Cert == "") != (t.Key == "") {
-		return fmt.Errorf("--%s-cert and --%s-key: give both or neither", t.Flag, t.Flag)
+		return fmt.Errorf("--%s-cert and --%s-key: set both or neither", t.Flag, t.Flag)
 	}
 	_, err := t.Config()
 	return err
 }
 
-// ca is the flag of CA.
+// ca returns the flag of CA.
 func (t *Files) ca() string {
 	if t.Flag == "" {
 		return "--ca"
@@ -55,7 +57,7 @@ func (t *Files) ca() string {
 	return "--" + t.Flag + "-ca"
 }
 
-// Roots reads the certificates to trust; nil means the system's.
+// Roots reads the trusted certificates; nil means the system's.
 func (t *Files) Roots() (*x509.CertPool, error) {
 	if t.CA == "" {
 		return nil, nil
@@ -66,7 +68,7 @@ func (t *Files) Roots() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: %s has no certificate in PEM", t.ca(), t.CA)
+		return nil, fmt.Errorf("%s: %s contains no PEM certificate", t.ca(), t.CA)
 	}
 	return pool, nil
 }
@@ -80,7 +82,7 @@ func (t *Files) Own() (tls.Certificate, error) {
 	return c, nil
 }
 
-// Config is what the files say now.
+// Config returns the configuration from the present files.
 func (t *Files) Config() (*tls.Config, error) {
 	roots, err := t.Roots()
 	if err != nil {
@@ -100,11 +102,11 @@ func (t *Files) Config() (*tls.Config, error) {
 // Password is a user and the file of its password.
 type Password struct {
 	User, File string
-	// Flag is the start of the flags' names, for errors: nats for --nats-user.
+	// Flag is the prefix of the flags, for errors: nats for --nats-user.
 	Flag string
 }
 
-// Flags adds the flags, whose names begin with flag.
+// Flags adds the flags, prefixed by flag.
 func (p *Password) Flags(f *pflag.FlagSet, flag, server string) {
 	p.Flag = flag
 	f.StringVar(&p.User, flag+"-user", "", "user of "+server)
@@ -114,7 +116,7 @@ func (p *Password) Flags(f *pflag.FlagSet, flag, server string) {
 // Check reads the file once.
 func (p *Password) Check() error {
 	if (p.User == "") != (p.File == "") {
-		return fmt.Errorf("--%s-user and --%s-password-file: give both or neither", p.Flag, p.Flag)
+		return fmt.Errorf("--%s-user and --%s-password-file: set both or neither", p.Flag, p.Flag)
 	}
 	if p.User == "" {
 		return nil
@@ -123,7 +125,7 @@ func (p *Password) Check() error {
 	return err
 }
 
-// Read is the password in the file now, without the line's end.
+// Read returns the password that the file now holds, without a trailing newline.
 func (p *Password) Read() (string, error) {
 	data, err := os.ReadFile(p.File)
 	if err != nil {

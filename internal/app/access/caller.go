@@ -6,22 +6,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Caller is who a program is to the API, and whom it trusts to be the API.
+// Caller is a program's identity to the API, and the authorities it trusts.
 type Caller struct {
-	// Token is borne with each request; empty for none.
+	// Token is sent with each request; empty for none.
 	Token string
-	// CA has the certificates that the API's must be signed by; empty for the
-	// system's.
+	// CA is the file of the certificate authorities that sign the API's certificate;
+	// empty for the system's.
 	CA string
 }
 
 // Flags adds the flags.
 func (c *Caller) Flags(f *pflag.FlagSet) {
-	f.StringVar(&c.Token, "token", "", "token to show to the server; better in FANTASIA_TOKEN, where other users of this machine do not see it")
-	f.StringVar(&c.CA, "ca", "", "`file` of the certificates that the server's must be signed by, in PEM (default: the system's)")
+	f.StringVar(&c.Token, "token", "", "token for the server; prefer FANTASIA_TOKEN, which other users of this machine cannot see")
+	f.StringVar(&c.CA, "ca", "", "PEM `file` of the CA certificates for the server (default: the system's)")
 }
 
-// TLS is how to speak to a server whose address begins with https://.
+// TLS returns the configuration for a server whose address starts with https://.
 func (c *Caller) TLS() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA == "" {

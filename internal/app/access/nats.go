@@ -12,25 +12,25 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// NATS is how a program shows who it is to NATS; the zero value is nobody, in
-// the clear. Make it with Flags, or with NewNATS.
+// NATS is a program's identity to NATS. The zero value has no identity and no TLS.
+// Create it with Flags or with NewNATS.
 type NATS struct {
 	TLS      Files
 	Password Password
-	// Creds is a file of credentials: a JWT with its key's seed, or a seed alone.
+	// Creds is a credentials file: a JWT with its key's seed, or only a seed.
 	Creds string
 }
 
 // Flags adds the flags.
 func (n *NATS) Flags(f *pflag.FlagSet) {
-	f.StringVar(&n.Creds, "nats-creds", "", "file of credentials for NATS: a JWT with its NKey's seed, or a seed alone")
+	f.StringVar(&n.Creds, "nats-creds", "", "credentials file for NATS: a JWT with its NKey's seed, or only a seed")
 	n.Password.Flags(f, "nats", "NATS")
 	n.TLS.Flags(f, "nats", "NATS")
 }
 
-// Options are the connection's. Every file is checked now and, but for a bare
-// seed, read again whenever the connection is made; what is wrong then goes to
-// the log, as does every other reason why there is no connection.
+// Options returns the connection's options. It checks every file now; all except a bare
+// seed are read again for every connection. Later errors are logged, like all other
+// reasons for a missing connection.
 func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
 	n.TLS.Flag, n.Password.Flag = "nats", "nats"
 	if err := errors.Join(n.TLS.Check(), n.Password.Check()); err != nil {
@@ -38,7 +38,8 @@ func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
 	}
 	o := &natsOptions{NATS: *n, log: NewReasons(log)}
 	options := []nats.Option{
-		// The server may know of new credentials a moment before this program's files do.
+		// The server may know new credentials a moment before this program's files have
+		// them.
 		nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { o.log.Say("cannot connect to NATS", err) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.log.Say("NATS refuses", err) }),
@@ -50,7 +51,7 @@ func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
 	}
 	if n.Creds != "" {
 		if n.Password.User != "" {
-			return nil, errors.New("--nats-creds and --nats-user: give one of them")
+			return nil, errors.New("--nats-creds and --nats-user: set only one")
 		}
 		creds, err := fromFile(n.Creds)
 		if err != nil {
@@ -70,8 +71,8 @@ func (n *NATS) Options(log *slog.Logger) ([]nats.Option, error) {
 	return options, nil
 }
 
-// fromFile is the option for a file of credentials, which it reads once to see
-// what it holds.
+// fromFile returns the option for a credentials file, which it reads once to determine
+// its kind.
 func fromFile(file string) (nats.Option, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -82,18 +83,18 @@ func fromFile(file string) (nats.Option, error) {
 	}
 	seed, err := nats.NkeyOptionFromSeed(file)
 	if err != nil {
-		return nil, fmt.Errorf("--nats-creds: %s holds neither a JWT with its seed nor a user's seed: %w", file, err)
+		return nil, fmt.Errorf("--nats-creds: %s contains neither a JWT with its seed nor a user's seed: %w", file, err)
 	}
 	return seed, nil
 }
 
-// natsOptions is what the handlers of one connection share.
+// natsOptions is shared by the handlers of one connection.
 type natsOptions struct {
 	NATS
 	log *Reasons
 }
 
-// user reads the password for one try to connect.
+// user reads the password for one attempt to connect.
 func (o *natsOptions) user() (user, password string) {
 	password, err := o.Password.Read()
 	if err != nil {

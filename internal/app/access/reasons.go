@@ -7,12 +7,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// maxSaid bounds how many reasons are remembered as said.
+// maxSaid is the number of logged reasons that are remembered.
 const maxSaid = 32
 
-// Reasons logs why attempts to connect fail, each reason once until one succeeds:
-// attempts follow each other quickly.
-// Safe for concurrent use.
+// Reasons logs why attempts to connect fail. As attempts follow each other quickly, it
+// logs each reason only once until an attempt succeeds. It is safe for concurrent use.
 type Reasons struct {
 	log *slog.Logger
 
@@ -23,7 +22,7 @@ type Reasons struct {
 // NewReasons logs to log.
 func NewReasons(log *slog.Logger) *Reasons { return &Reasons{log: log} }
 
-// Say logs an attempt that failed, unless its reason has been logged.
+// Say logs a failed attempt, unless its reason was already logged.
 func (s *Reasons) Say(what string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +37,7 @@ func (s *Reasons) Say(what string, err error) {
 	s.log.Warn(what, telemetry.LogError, err)
 }
 
-// Forget is for an attempt that succeeded.
+// Forget records a successful attempt.
 func (s *Reasons) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,27 +11,27 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Durations says where the durations of evaluations come from.
+// Durations is the source of the durations of evaluations.
 type Durations string
 
 // The kinds of durations.
 const (
-	// Drawn durations are the law's, whatever the point.
+	// Drawn durations come from the law, independent of the point.
 	Drawn Durations = "drawn"
 	// ByPoint multiplies the law's by a factor from 1/4 to 7/4, which grows with
 	// the first parameter across its range: its mean over the space is 1.
 	ByPoint Durations = "by-point"
-	// Measured durations are those that the evaluations take.
+	// Measured durations are those of the actual evaluations.
 	Measured Durations = "measured"
 )
 
-// ParseDurations reads the name of a kind of durations.
+// ParseDurations parses the name of a kind of durations.
 func ParseDurations(text string) (Durations, error) {
 	kinds := []Durations{Drawn, ByPoint, Measured}
 	if d := Durations(text); slices.Contains(kinds, d) {
 		return d, nil
 	}
-	return "", fmt.Errorf("durations %q are unknown; want one of %v", text, strings.Trim(fmt.Sprint(kinds), "[]"))
+	return "", fmt.Errorf("unknown durations %q; want one of %v", text, strings.Trim(fmt.Sprint(kinds), "[]"))
 }
 
 // pointFactor is what ByPoint multiplies a duration by. The order of the columns
@@ -43,22 +43,22 @@ func pointFactor(e *optimizer.Encoding, p study.Point) float64 {
 	return 0.25 + 1.5*e.Encode(p)[0]
 }
 
-// Charge is what the answer to a request for suggestions costs on the clock.
+// Charge is the virtual time that a request for suggestions takes.
 type Charge struct {
 	// Fixed is a cost in the unit of virtual time, of each request.
 	Fixed float64 `json:"fixed,omitempty"`
-	// Measured charges the seconds that the optimiser took; Unit says how many
-	// seconds the unit of virtual time stands for.
+	// Measured charges the seconds that the optimiser took; Unit is the number of
+	// seconds in a unit of virtual time.
 	Measured bool    `json:"measured,omitempty"`
 	Unit     float64 `json:"unit,omitempty"`
 }
 
-// ParseCharge reads a cost of suggestions: "measured", or a number of units of
-// virtual time. The unit is what the mean evaluation is taken to last.
+// ParseCharge parses a cost of suggestions: "measured", or a number of units of virtual
+// time. The unit is the assumed mean duration of an evaluation.
 func ParseCharge(text string, unit time.Duration) (Charge, error) {
 	if text == "measured" {
 		if unit <= 0 {
-			return Charge{}, fmt.Errorf("charge measured needs to know how long an evaluation lasts; %v is none", unit)
+			return Charge{}, fmt.Errorf("charge measured needs the duration of an evaluation; %v is not positive", unit)
 		}
 		return Charge{Measured: true, Unit: unit.Seconds()}, nil
 	}
@@ -69,7 +69,7 @@ func ParseCharge(text string, unit time.Duration) (Charge, error) {
 	return Charge{Fixed: fixed}, nil
 }
 
-// cost is that of a request which took so long.
+// cost returns the cost of a request that took the given time.
 func (c Charge) cost(took time.Duration) float64 {
 	if c.Measured {
 		return took.Seconds() / c.Unit

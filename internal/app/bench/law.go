@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Law is a distribution of evaluations' durations, of mean 1.
+// Law is a distribution of evaluations' durations with mean 1.
 type Law struct {
 	name     string
 	quantile func(u float64) float64
 }
 
-// The shapes of the laws that have one.
+// The default shapes of laws that have one.
 const (
 	// lognormalSigma is the standard deviation of the duration's logarithm.
 	lognormalSigma = 1
-	// paretoShape is the exponent of the tail: a finite variance, but only just.
+	// paretoShape is the exponent of the tail; the variance is barely finite.
 	paretoShape = 2.5
 )
 
-// LawNames are the laws that ParseLaw accepts.
+// LawNames returns the laws that ParseLaw accepts.
 func LawNames() []string {
 	return []string{"constant", "uniform", "half-normal", "exponential", "lognormal", "pareto"}
 }
@@ -55,7 +55,7 @@ func ParseLaw(text string) (Law, error) {
 	case "pareto":
 		return law.pareto(orDefault(value, given, paretoShape))
 	default:
-		return law, fmt.Errorf("law %q is unknown; want one of %s", text, strings.Join(LawNames(), ", "))
+		return law, fmt.Errorf("unknown law %q; want one of %s", text, strings.Join(LawNames(), ", "))
 	}
 	return law, nil
 }
@@ -86,13 +86,13 @@ func (l Law) pareto(alpha float64) (Law, error) {
 	return l, nil
 }
 
-// String is the law's name, as ParseLaw reads it.
+// String returns the law's name, as for ParseLaw.
 func (l Law) String() string { return l.name }
 
-// Draw is the duration of a trial: the same whatever the optimiser, the mode and
-// the order of draws.
+// Draw returns the duration of a trial, independent of the optimiser, the mode and the
+// order of draws.
 func (l Law) Draw(seed uint64, trial int) float64 {
-	// The middle of a cell of 2^-53: neither 0 nor 1.
+	// The middle of a cell of width 2^-53 is neither 0 nor 1.
 	u := (float64(stream(seed, trial, streamDurations).Uint64()>>11) + 0.5) / (1 << 53)
 	return l.quantile(u)
 }
@@ -104,7 +104,7 @@ const (
 	streamFailure   = 3
 )
 
-// stream is a source of random numbers for a trial of a run with a seed.
+// stream returns a source of random numbers for a trial of a run.
 func stream(seed uint64, trial int, of uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(mix(seed^mix(of)), mix(uint64(trial))))
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// Objective is what is optimised. It is immutable and safe for concurrent use:
-// each run evaluates through an evaluator of its own.
+// Objective is the objective of runs. It is immutable and safe for concurrent use: each
+// run has its own evaluator.
 type Objective struct {
 	Name      string
 	Space     *space.Space
 	Direction study.Direction
-	// Minimum is the least noise-free value, nil where it is not known.
+	// Minimum is the least noise-free value; nil if unknown.
 	Minimum *float64
-	// Noise is the standard deviation of what is added to values.
+	// Noise is the standard deviation of the noise added to values.
 	Noise float64
-	// Failing is the probability that an evaluation fails by chance.
+	// Failing is the probability that an evaluation fails.
 	Failing float64
-	// Content is a digest of what is evaluated, where the name does not say.
+	// Content is a digest of what is evaluated, if the name does not identify it.
 	Content string
-	// Noisy says that values of the same point differ, so that a recommendation
-	// is worth its time.
+	// Noisy means that values of the same point differ, so that a recommendation is
+	// worth computing.
 	Noisy bool
 
 	open func() (evaluator, error)
@@ -34,27 +34,27 @@ type Objective struct {
 
 // evaluator evaluates the points of one run, one at a time.
 type evaluator interface {
-	// evaluate evaluates a trial. The error is one that ends the run, not the
-	// evaluation's own.
+	// evaluate evaluates a trial. Its error ends the run; a failed evaluation is an
+	// outcome.
 	evaluate(ctx context.Context, seed uint64, trial int, p study.Point) (outcome, error)
 	close(ctx context.Context) error
 }
 
-// outcome is how an evaluation ended.
+// outcome is the outcome of an evaluation.
 type outcome struct {
 	kind optimizer.Outcome
-	// value is what is told, truth the noise-free value where that is known, else
+	// value is what the optimiser is told, truth the noise-free value if known, else
 	// the value.
 	value, truth float64
-	// seconds is how long it took; 0 where nobody measured.
+	// seconds is the duration; 0 if not measured.
 	seconds float64
-	// message says why there is no value.
+	// message explains why there is no value.
 	message string
 }
 
-// NewFunction makes an objective of a function whose values have normal noise of
-// a standard deviation added, none for 0, and whose evaluations fail by chance
-// with the given probability. Its parameters are x1, x2, ….
+// NewFunction returns the objective of a function with normal noise of the given
+// standard deviation and the given probability of failure. Its parameters are x1, x2,
+// ….
 func NewFunction(f testfunc.Function, noise, failing float64) (*Objective, error) {
 	parameters := make([]study.Parameter, f.Dim())
 	for i := range parameters {
@@ -92,7 +92,7 @@ func (f *function) evaluate(_ context.Context, seed uint64, trial int, p study.P
 		return outcome{kind: optimizer.OutcomeInfeasible, message: "the point is outside of the feasible region"}, nil
 	}
 	if f.failing > 0 && stream(seed, trial, streamFailure).Float64() < f.failing {
-		return outcome{kind: optimizer.OutcomeFailed, message: "the evaluation failed by chance"}, nil
+		return outcome{kind: optimizer.OutcomeFailed, message: "the evaluation failed at random"}, nil
 	}
 	truth := f.of.Value(x)
 	value := truth
@@ -107,8 +107,8 @@ func (f *function) evaluate(_ context.Context, seed uint64, trial int, p study.P
 
 func (f *function) close(context.Context) error { return nil }
 
-// loss is what a run wants least of: the truth, less the minimum where that is
-// known, negated where the direction is to maximise.
+// loss is what a run minimises: the truth, minus the minimum if known, negated if the
+// objective is maximised.
 func (o *Objective) loss(truth float64) float64 {
 	if o.Minimum != nil {
 		return truth - *o.Minimum

@@ -11,16 +11,16 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// ErrBroken says that an objective's first three evaluations all failed: its
-// program is to be mended.
+// ErrBroken means that an objective's first three evaluations all failed, so its
+// program is probably broken.
 var ErrBroken = errors.New("the first three evaluations all failed")
 
-// brokenAfter is how many failures at the beginning are taken for ErrBroken.
+// brokenAfter is the number of initial failures that count as ErrBroken.
 const brokenAfter = 3
 
-// Play plays a run of an optimiser, which the spec names, on an objective. An
-// evaluation that fails is an observation; the error is of what ends a run: the
-// context, the optimiser, or ErrBroken.
+// Play plays a run of the optimiser that the spec names on an objective. A failed
+// evaluation is an observation. An error ends the run: the context's, the optimiser's,
+// or ErrBroken.
 func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Objective) (_ *Run, err error) {
 	var law Law
 	if spec.Durations != Measured {
@@ -55,7 +55,7 @@ func Play(ctx context.Context, spec Spec, o optimizer.Optimizer, objective *Obje
 	return run, nil
 }
 
-// player is a run that is played: the source that the clock drives.
+// player is a run in progress: the source that the clock drives.
 type player struct {
 	spec        *Spec
 	law         Law
@@ -74,7 +74,7 @@ type player struct {
 	took     []float64
 }
 
-// problem is what the optimiser may know.
+// problem returns what the optimiser may know.
 func (p *player) problem() *optimizer.Problem {
 	return &optimizer.Problem{
 		Space: p.objective.Space, Direction: p.objective.Direction,
@@ -92,7 +92,7 @@ func (p *player) suggest(ctx context.Context, n int) (count int, cost float64, e
 		return 0, 0, nil
 	}
 	if err == nil {
-		err = ctx.Err() // an answer that was cut short is no result
+		err = ctx.Err() // an interrupted answer is no result
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("suggest trial %d: %w", problem.First, err)
@@ -144,7 +144,7 @@ func (p *player) broken() bool {
 	return !slices.ContainsFunc(p.observed, func(o optimizer.Observation) bool { return o.Outcome != optimizer.OutcomeFailed })
 }
 
-// result is what came of the run.
+// result returns the result of the run.
 func (p *player) result(s *schedule) Result {
 	workers := p.parallelism
 	r := Result{Makespan: s.makespan(p.spec.Trials), End: s.end, Idle: s.idle(workers)}
@@ -160,13 +160,13 @@ func (p *player) result(s *schedule) Result {
 	return r
 }
 
-// recommend returns the loss at the point that is recommended after the first
-// observations, nil if none is.
+// recommend returns the loss at the point recommended after the first observations, or
+// nil if there is none.
 func (p *player) recommend(ctx context.Context) (*float64, error) {
 	problem := p.problem()
 	problem.Observations = problem.Observations[:min(p.spec.Trials, len(problem.Observations))]
 	problem.Pending = nil
-	// The last state may know of observations after those.
+	// The last state may depend on later observations.
 	r, err := optimizer.Recommend(ctx, p.optimizer, problem, nil)
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point: %w", err)
@@ -178,5 +178,5 @@ func (p *player) recommend(ctx context.Context) (*float64, error) {
 	return &loss, nil
 }
 
-// seconds of a duration, to the microsecond.
+// seconds converts a duration, rounded to microseconds.
 func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }

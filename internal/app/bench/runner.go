@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Plan is which runs there are: every variant on every objective, in every mode,
-// under every law, with every seed.
+// Plan describes runs: every variant on every objective, in every mode, under every
+// law, with every seed.
 type Plan struct {
 	Variants   []Variant
 	Objectives []*Objective
@@ -22,11 +22,11 @@ type Plan struct {
 	Charge     Charge
 	Workers    int
 	Trials     int
-	// Version is the program's.
+	// Version is the version of the program.
 	Version string
 }
 
-// Size is the number of runs.
+// Size returns the number of runs.
 func (p *Plan) Size() int {
 	return len(p.Variants) * len(p.Objectives) * len(p.Modes) * len(p.Laws) * len(p.Seeds)
 }
@@ -34,19 +34,19 @@ func (p *Plan) Size() int {
 // has reports whether the plan has a mode.
 func (p *Plan) has(m Mode) bool { return slices.Contains(p.Modes, m) }
 
-// Group is the runs that differ only in their mode: the asynchronous one goes on
-// until the synchronous one's end.
+// Group contains the runs that differ only in their mode: the asynchronous one
+// continues until the end of the synchronous one.
 type Group struct {
 	Variant   *Variant
 	Objective *Objective
 	Law       string
 	Seed      uint64
-	// Runs are those that have been played, by mode.
+	// Runs are the runs played so far, by mode.
 	Runs map[Mode]*Run
 }
 
-// groups are the plan's, in the order in which they are played: all the rest
-// before the next seed, so that an early end leaves something to compare.
+// groups returns the plan's groups in the order in which they are played: everything
+// else before the next seed, so that an early end leaves something to compare.
 func (p *Plan) groups() []*Group {
 	var all []*Group
 	for _, seed := range p.Seeds {
@@ -63,7 +63,7 @@ func (p *Plan) groups() []*Group {
 	return all
 }
 
-// spec is that of a group's run in a mode, which may need the synchronous one.
+// spec returns the spec of a group's run in a mode, which may need the synchronous run.
 func (p *Plan) spec(g *Group, mode Mode) Spec {
 	s := Spec{
 		Optimizer: g.Variant.Optimizer, Settings: g.Variant.Settings, Objective: g.Objective.Name,
@@ -79,9 +79,9 @@ func (p *Plan) spec(g *Group, mode Mode) Spec {
 	return s
 }
 
-// Progress is how far a Runner is.
+// Progress is the progress of a Runner.
 type Progress struct {
-	// Done of All runs have been played; Kept of them were in the store before.
+	// Done of All runs have been played; Kept of them were already in the store.
 	Done, Kept, All int
 	// Last is the run that ended last.
 	Last *Run
@@ -91,21 +91,20 @@ type Progress struct {
 type Runner struct {
 	Plan  *Plan
 	Store *Store
-	// Jobs is how many groups of runs are played at once, at least 1.
+	// Jobs is the number of groups that are played at once, at least 1.
 	Jobs int
-	// NewOptimizer makes an optimiser for a run.
+	// NewOptimizer returns an optimiser for a run.
 	NewOptimizer func(name string, settings map[string]any) (optimizer.Optimizer, error)
-	// Progress hears of each run that has ended; nil hears nothing. It is called
-	// by one goroutine at a time.
+	// Progress, if not nil, is called for each ended run, by one goroutine at a time.
 	Progress func(Progress)
 
 	mu   sync.Mutex
 	told Progress
 }
 
-// Play plays the runs that the store does not hold and stores each as it ends.
-// It returns all groups with what has been played, also together with an error,
-// which is that of the context or of the first run that failed.
+// Play plays the runs that the store does not contain, and stores each when it ends. It
+// returns all groups with the runs so far, also together with an error, which is the
+// context's or that of the first run that failed.
 func (r *Runner) Play(ctx context.Context) ([]*Group, error) {
 	groups := r.Plan.groups()
 	r.told.All = r.Plan.Size()
@@ -154,7 +153,7 @@ func (r *Runner) play(ctx context.Context, spec Spec, g *Group) (*Run, error) {
 	return run, r.Store.Add(run)
 }
 
-// tell counts a run and says so.
+// tell counts a run and reports the progress.
 func (r *Runner) tell(run *Run, kept bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

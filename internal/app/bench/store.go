@@ -13,23 +13,23 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld says that another process adds to a file of runs.
-var ErrHeld = errors.New("another fantasia bench writes to it")
+// ErrHeld means that another process adds to a file of runs.
+var ErrHeld = errors.New("another fantasia bench is writing to it")
 
-// Store is a file of runs, a line of JSON each, that were played to their end.
-// It is safe for concurrent use.
+// Store is a file of completed runs, one JSON object a line. It is safe for concurrent
+// use.
 type Store struct {
 	mu   sync.Mutex
 	file *os.File
 	lock *flock.Flock
 	runs map[string]*Run
-	// Unreadable counts the lines that were left out because they hold no run.
+	// Unreadable counts the lines that were skipped because they are not runs.
 	Unreadable int
 }
 
-// OpenStore opens a file of runs, creating it where there is none, and keeps it
-// for this process until it is closed. A last line without its end, which a crash
-// has left, is taken away.
+// OpenStore opens a file of runs, creating it if necessary, and locks it for this
+// process until it is closed. It removes an incomplete last line, which a crash has
+// left.
 func OpenStore(path string) (*Store, error) {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))
 	held, err := lock.TryLock()
@@ -49,7 +49,7 @@ func OpenStore(path string) (*Store, error) {
 	return s, nil
 }
 
-// read reads all the whole lines, and leaves the file at their end.
+// read reads all complete lines, and leaves the file positioned after them.
 func (s *Store) read() error {
 	reader, end := bufio.NewReader(s.file), int64(0)
 	for {
@@ -82,7 +82,7 @@ func (s *Store) read() error {
 	return err
 }
 
-// Get returns the run of a spec, nil where there is none.
+// Get returns the run of a spec, or nil.
 func (s *Store) Get(spec *Spec) (*Run, error) {
 	key, err := spec.Key()
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 )
 
-// APIAccess is how a coordinator shows who it is to callers of its API, and who they
-// must be; the zero value is in the clear, for everybody.
+// APIAccess is a coordinator's identity to callers of its API, and the callers it
+// accepts. The zero value has no TLS and accepts everybody.
 type APIAccess struct {
-	// TLS has the coordinator's certificate, and the authorities that have signed
-	// the other replicas'.
+	// TLS has the coordinator's certificate, and the authorities that sign the other
+	// replicas' certificates.
 	TLS access.Files
-	// Tokens is the file of what bearers may do (see server.Tokens).
+	// Tokens is the file of tokens and their permissions (see server.Tokens).
 	Tokens string
 }
 
 // Flags adds the flags.
 func (a *APIAccess) Flags(f *pflag.FlagSet) {
-	f.StringVar(&a.TLS.Cert, "tls-cert", "", "file of the API's certificate, in PEM; turns TLS on")
-	f.StringVar(&a.TLS.Key, "tls-key", "", "file of the certificate's key, in PEM")
-	f.StringVar(&a.TLS.CA, "tls-ca", "", "file of the certificates that the other replicas' must be signed by, in PEM (default: the system's)")
-	f.StringVar(&a.Tokens, "tokens", "", "file of the tokens that callers must bear: NAME SHA256 read|write [PREFIX,…] a line (default: everybody may do everything)")
+	f.StringVar(&a.TLS.Cert, "tls-cert", "", "PEM file of the API's certificate; enables TLS")
+	f.StringVar(&a.TLS.Key, "tls-key", "", "PEM file of the certificate's key")
+	f.StringVar(&a.TLS.CA, "tls-ca", "", "PEM file of the CA certificates for the other replicas (default: the system's)")
+	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] (default: no token is required)")
 }
 
-// Secure reports whether the API speaks TLS.
+// Secure reports whether the API uses TLS.
 func (a *APIAccess) Secure() bool { return a.TLS.Cert != "" }
 
 // Options checks every file and completes the API's options.
@@ -50,7 +50,7 @@ func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
 		return nil
 	}
 	if !a.Secure() {
-		log.Warn("tokens are sent in the clear, unless something before the API adds TLS", "flag", "--tls-cert")
+		log.Warn("tokens are sent unencrypted unless a proxy adds TLS", "flag", "--tls-cert")
 	}
 	tokens, err := server.ReadTokens(a.Tokens, log)
 	if err != nil {
@@ -60,8 +60,8 @@ func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
 	return nil
 }
 
-// Listener is the listener, with TLS where the API speaks it. The certificate is
-// read again for each connection.
+// Listener returns the listener, with TLS if the API uses it. The certificate is read
+// again for each connection.
 func (a *APIAccess) Listener(l net.Listener) net.Listener {
 	if !a.Secure() {
 		return l

@@ -1,5 +1,5 @@
-// Package coordinatornode runs a coordinator as a program does: connected to etcd
-// and NATS, with its API on a port.
+// Package coordinatornode runs a coordinator as a program: connected to etcd and NATS,
+// with its API on a port.
 package coordinatornode
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 )
 
-// Backend serves the API from a replica: reads from the ledger, writes through
-// the coordinator, which must lead for them. Safe for concurrent use.
+// Backend serves the API of a replica: it reads from the ledger and writes through the
+// coordinator, which must be the leader for that. It is safe for concurrent use.
 type Backend struct {
 	c *coordinator.Coordinator
 	l *ledger.Ledger
@@ -32,7 +32,7 @@ var _ server.Backend = (*Backend)(nil)
 // NewBackend returns the backend of a replica.
 func NewBackend(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, l} }
 
-// translate says an error in the API's words.
+// translate converts an error to one of the API.
 func translate(err error) error {
 	for _, pair := range [][2]error{
 		{ledger.ErrNotFound, server.ErrNotFound},
@@ -70,7 +70,7 @@ func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]serve
 			break
 		}
 		shown, err := b.shown(ctx, s)
-		// What cannot be read is to hide none of the others.
+		// An unreadable study must not hide the others.
 		if err := cmp.Or(s.Err, err); errors.Is(err, ledger.ErrCorrupt) {
 			shown.Status.Reason = err.Error()
 		} else if err != nil {
@@ -157,11 +157,11 @@ func (b *Backend) Workers(context.Context) ([]server.Worker, error) {
 	return out, nil
 }
 
-// errStop ends a watch from within.
+// errStop ends a watch from inside.
 var errStop = errors.New("the watch has ended")
 
-// WatchStudy implements server.Backend. A reader who is slow gets the study as it
-// is when it comes back for the next, not each state that it had meanwhile.
+// WatchStudy implements server.Backend. A slow reader gets the latest state of the
+// study, not each state in between.
 func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[server.Study, error] {
 	return func(yield func(server.Study, error) bool) {
 		id, err := b.l.ID(ctx, nameOrID)
@@ -199,16 +199,16 @@ func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[ser
 	}
 }
 
-// studyWatch tells that a study has changed, once for any number of changes.
+// studyWatch signals that a study has changed, once for any number of changes.
 type studyWatch struct {
-	// changed is closed when the watch has ended; failed says why.
+	// changed is closed when the watch has ended; failed is then its error.
 	changed chan struct{}
 	failed  error
 	running sync.WaitGroup
 }
 
-// watchStudy watches a study until it is deleted or ctx ends; the caller waits
-// until it is no longer running.
+// watchStudy watches a study until it is deleted or ctx ends; the caller must wait
+// until the watch no longer runs.
 func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
 	w := &studyWatch{changed: make(chan struct{}, 1)}
 	w.running.Go(func() {
@@ -233,8 +233,8 @@ func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
 	return w
 }
 
-// WatchTrials implements server.Backend. A reader who is slow gets a trial as it
-// is when it comes back for the next, not each state that it had meanwhile.
+// WatchTrials implements server.Backend. A slow reader gets the latest state of a
+// trial, not each state in between.
 func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) {
 		s, err := b.l.Study(ctx, nameOrID)
@@ -261,13 +261,13 @@ func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing boo
 	}
 }
 
-// sendTrials yields the trials that wait, and reports whether more are wanted.
+// sendTrials yields the waiting trials, and reports whether more are wanted.
 func (b *Backend) sendTrials(ctx context.Context, w *trialWatch, id string, yield func(record.Trial, error) bool) bool {
 	for number, t := range w.waiting() {
 		if t == nil {
 			read, err := b.l.Trial(ctx, id, number)
 			if errors.Is(err, ledger.ErrNotFound) {
-				return false // the study is deleted
+				return false // the study was deleted
 			}
 			if err != nil {
 				b.end(ctx, err, func(err error) { yield(record.Trial{}, err) })
@@ -282,32 +282,32 @@ func (b *Backend) sendTrials(ctx context.Context, w *trialWatch, id string, yiel
 	return true
 }
 
-// end reports how a watch ended, unless it was told to.
+// end reports how a watch ended, unless its reader ended it.
 func (b *Backend) end(ctx context.Context, err error, report func(error)) {
 	if err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
 		report(translate(err))
 	}
 }
 
-// maxKept bounds how many trials a watch keeps for its reader.
+// maxKept is the number of trials that a watch keeps for its reader.
 const maxKept = 10_000
 
-// trialWatch keeps the trials that have changed until their reader takes them,
-// each once and as it was last, and ends after the revision that ends the study.
+// trialWatch keeps changed trials until their reader takes them, each once in its
+// latest state. It ends after the revision that ends the study.
 type trialWatch struct {
 	existing bool
-	// changed tells that trials wait; it is closed when the watch has ended, and
-	// failed says why.
+	// changed signals that trials wait. It is closed when the watch has ended; failed
+	// is then its error.
 	changed chan struct{}
 	failed  error
 	running sync.WaitGroup
-	// present is the revision of what existed when the watch began.
+	// present is the revision of what existed when the watch started.
 	present int64
 	ended   bool
 
 	mu sync.Mutex
-	// order is the numbers of those that wait, trials the trials by number: nil
-	// where maxKept wait already, to be read from the ledger in its turn.
+	// order contains the numbers of waiting trials, trials the trials by number. Beyond
+	// maxKept a trial is nil, and is read from the ledger in its turn.
 	order  []int
 	trials map[int]*record.Trial
 }
@@ -316,7 +316,7 @@ func newTrialWatch(existing bool) *trialWatch {
 	return &trialWatch{existing: existing, changed: make(chan struct{}, 1), trials: map[int]*record.Trial{}}
 }
 
-// receive never waits for the reader: a watch of the ledger would queue behind it.
+// receive never waits for the reader: the ledger's watch would queue behind it.
 func (w *trialWatch) receive(c ledger.Change) error {
 	switch {
 	case c.Deleted || c.Synced && w.ended:
@@ -349,7 +349,7 @@ func (w *trialWatch) add(t record.Trial) {
 	}
 }
 
-// waiting takes the trials that wait, by number, in the order of their changes.
+// waiting takes the waiting trials, in the order of their changes.
 func (w *trialWatch) waiting() iter.Seq2[int, *record.Trial] {
 	return func(yield func(int, *record.Trial) bool) {
 		for {

@@ -315,7 +315,7 @@ func TestIdle(t *testing.T) {
 		workers []coordinator.Worker
 		want    string // a part of it; empty where a worker may run it
 	}{
-		{"nobody", nil, `no worker of pool "p" has been heard: start one with --pool p`},
+		{"nobody", nil, `no worker of pool "p" is known: start one with --pool p`},
 		{"another pool", []coordinator.Worker{w("q", true, true, false)}, "no worker"},
 		{"leaving", []coordinator.Worker{w("p", true, true, true)}, "no worker"},
 		{"runs no commands of studies", []coordinator.Worker{w("p", false, false, false), w("p", false, false, false)}, "--allow-study-commands"},

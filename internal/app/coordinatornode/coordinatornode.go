@@ -26,39 +26,41 @@ import (
 
 const closeTimeout = 10 * time.Second
 
-// Options are a coordinator's, as its command line gives them.
+// Options are the options of a coordinator's command line.
 type Options struct {
 	// Etcd and NATS are the addresses of their servers.
 	Etcd, NATS []string
-	// EtcdAccess and NATSAccess are who the coordinator is to them.
+	// EtcdAccess and NATSAccess are the coordinator's identities to them.
 	EtcdAccess EtcdAccess
 	NATSAccess access.NATS
-	// API is who the coordinator is to callers of its API, and who they must be.
+	// API is the coordinator's identity to callers of its API, and the callers it
+	// accepts.
 	API APIAccess
-	// Listen is where the API is served, Advertise how other replicas reach it
-	// (default: Listen, where that names a host).
+	// Listen is the address of the API, Advertise the address at which other replicas
+	// reach it (default: Listen, if that names a host).
 	Listen, Advertise string
 	Name              string
 	LeaseTTL          time.Duration
 	WorkerLease       time.Duration
-	// Replicas is how many NATS servers keep each stream: 1, or 3 in a cluster.
+	// Replicas is the number of NATS servers that store each stream: 1, or 3 in a
+	// cluster.
 	Replicas int
-	// Kubernetes is what the leader does in a cluster of Kubernetes.
+	// Kubernetes is what the leader does in a Kubernetes cluster.
 	Kubernetes Kubernetes
 	Version    string
 	Logs       io.Writer
 	Level      slog.Level
-	// Ready is called with the API's address once it is served; nil calls nothing.
+	// Ready, if not nil, is called with the API's address once it is served.
 	Ready func(address string)
 }
 
-// Run serves until ctx ends, and then resigns at once if it leads.
+// Run serves until ctx ends, and then resigns at once if it is the leader.
 func Run(ctx context.Context, o Options) (err error) {
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
 	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-coordinator", Version: o.Version, Instance: o.Name, Logs: o.Logs, Level: o.Level})
 	if err != nil {
-		return fmt.Errorf("set telemetry up: %w", err)
+		return fmt.Errorf("set up telemetry: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
 	identity, err := o.EtcdAccess.Config(o.Etcd, tel.Logger())
@@ -97,7 +99,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	path, handler, err := server.New(NewBackend(c, ledger.New(etcd, ledger.Options{})), api)
 	if err != nil {
-		return errors.Join(fmt.Errorf("set the API up: %w", err), listener.Close())
+		return errors.Join(fmt.Errorf("set up the API: %w", err), listener.Close())
 	}
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
@@ -110,7 +112,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return g.Wait()
 }
 
-// connect waits for NATS: a coordinator may be started before it.
+// connect waits for NATS, as a coordinator may be started before it.
 func connect(ctx context.Context, o Options, tel *telemetry.Telemetry, stack *lifecycle.Stack) (messaging.Leader, error) {
 	options := append(natsbus.ConnectOptions("coordinator-"+o.Name), nats.RetryOnFailedConnect(true))
 	credentials, err := o.NATSAccess.Options(tel.Logger())
@@ -127,27 +129,27 @@ func connect(ctx context.Context, o Options, tel *telemetry.Telemetry, stack *li
 	}
 	bus, err := natsbus.NewLeader(conn, natsbus.LeaderOptions{Replicas: o.Replicas, Logger: tel.Logger()})
 	if err != nil {
-		return nil, fmt.Errorf("set the coordinator's bus up: %w", err)
+		return nil, fmt.Errorf("set up the coordinator's bus: %w", err)
 	}
 	stack.PushClose("the coordinator's bus", bus.Close)
 	return bus, nil
 }
 
-// ready reports why a replica cannot serve: neither etcd nor NATS may be away.
+// ready returns why a replica cannot serve: it needs both etcd and NATS.
 func ready(c *coordinator.Coordinator, bus messaging.Leader) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if _, _, err := c.Leader(ctx); err != nil {
 			return fmt.Errorf("no leader: %w", err)
 		}
 		if err := bus.Healthy(ctx); err != nil {
-			return fmt.Errorf("NATS does not answer: %w", err)
+			return fmt.Errorf("no answer from NATS: %w", err)
 		}
 		return nil
 	}
 }
 
-// advertised is the address that the leader's key holds: one with a host, and
-// with its scheme where that is https.
+// advertised returns the address for the leader's key. It has a host, and the scheme if
+// that is https.
 func advertised(given, listening string, secure bool) string {
 	address := given
 	if address == "" {

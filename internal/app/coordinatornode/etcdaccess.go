@@ -19,8 +19,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 )
 
-// EtcdAccess is how a coordinator shows who it is to etcd; the zero value is nobody, in
-// the clear or, where an address says https, with the system's certificates.
+// EtcdAccess is a coordinator's identity to etcd. The zero value has no identity, and
+// TLS with the system's certificates only if an address starts with https.
 type EtcdAccess struct {
 	TLS      access.Files
 	Password access.Password
@@ -32,9 +32,9 @@ func (e *EtcdAccess) Flags(f *pflag.FlagSet) {
 	e.Password.Flags(f, "etcd", "etcd")
 }
 
-// Config changes the configuration of a client of the endpoints. Every file is
-// checked now and read again for each connection and each log-in; why a log-in
-// fails goes to the log.
+// Config returns a function that configures a client of the endpoints. It checks every
+// file now; they are read again for each connection and each log-in. The reasons of
+// failed log-ins are logged.
 func (e *EtcdAccess) Config(endpoints []string, log *slog.Logger) (func(*clientv3.Config), error) {
 	e.TLS.Flag, e.Password.Flag = "etcd", "etcd"
 	if err := errors.Join(e.TLS.Check(), e.Password.Check()); err != nil {
@@ -47,10 +47,10 @@ func (e *EtcdAccess) Config(endpoints []string, log *slog.Logger) (func(*clientv
 		}
 	}
 	if secure != 0 && secure != len(endpoints) {
-		return nil, fmt.Errorf("--etcd %q: some addresses begin with https:// and some do not", endpoints)
+		return nil, fmt.Errorf("--etcd %q: want https:// for all addresses or for none", endpoints)
 	}
 	if secure == 0 && e.TLS.Given() {
-		return nil, fmt.Errorf("--etcd %q: must begin with https://, since --etcd-ca or --etcd-cert is given", endpoints)
+		return nil, fmt.Errorf("--etcd %q: want https:// addresses with --etcd-ca or --etcd-cert", endpoints)
 	}
 	initial := ""
 	if e.Password.User != "" {
@@ -104,10 +104,10 @@ func (l *logIn) intercept(ctx context.Context, method string, req, reply any, c 
 	return err
 }
 
-// fresh is TLS whose files are read for each connection.
+// fresh is TLS whose files are read again for each connection.
 type fresh struct {
 	tls  access.Files
-	name string // to check certificates against in place of the address
+	name string // to check certificates against instead of the address
 }
 
 var _ credentials.TransportCredentials = (*fresh)(nil)

@@ -17,25 +17,24 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Kubernetes is what the leader does in a cluster of Kubernetes: nothing, unless
-// told to.
+// Kubernetes is what the leader does in a Kubernetes cluster; by default nothing.
 type Kubernetes struct {
-	// Studies says whether it runs Study resources.
+	// Studies makes it run Study resources.
 	Studies bool
-	// StudyPools is the file that says which pools a namespace may use; without
-	// one, none may use any.
+	// StudyPools is the file of the pools that each namespace may use; without it, no
+	// namespace may use any.
 	StudyPools string
-	// StudyNamespaces are those whose studies are run; none means all.
+	// StudyNamespaces are the namespaces whose studies are run; none means all.
 	StudyNamespaces []string
-	// Scale is the file that says what runs each pool's workers, and between
-	// which bounds the leader sets how many; nothing is scaled without one.
+	// Scale is the file of the resources that run each pool's workers, with the limits
+	// for scaling them; without it, nothing is scaled.
 	Scale string
 	// PodDeletionCost are the pools whose workers' pods have their deletion cost
 	// kept current, in the coordinator's own namespace; none by default.
 	PodDeletionCost []string
 }
 
-// duties are those of the leader in a cluster.
+// duties returns the leader's duties in a cluster.
 func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) (duties []coordinator.Duty, err error) {
 	if !o.Studies && o.Scale == "" && len(o.PodDeletionCost) == 0 {
 		return nil, nil
@@ -46,7 +45,7 @@ func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) (duties []c
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of Kubernetes: %w", err)
+		return nil, fmt.Errorf("create a Kubernetes client: %w", err)
 	}
 	if o.Studies {
 		rules := kube.Rules{

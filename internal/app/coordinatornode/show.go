@@ -36,8 +36,8 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 	return out, nil
 }
 
-// whole is what shown is, with a recommendation of all that has ended: made where
-// the ledger has none.
+// whole is shown with a recommendation based on all ended trials, computed if the
+// ledger has none.
 func (b *Backend) whole(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out, err := b.shown(ctx, s)
 	if err != nil || s.Status.RecommendedOfAll() {
@@ -47,7 +47,7 @@ func (b *Backend) whole(ctx context.Context, s ledger.Summary) (server.Study, er
 	return out, translate(err)
 }
 
-// idle says why no worker evaluates a running study, "" where one may.
+// idle returns why no worker can evaluate a running study, or an empty string.
 func idle(pool string, workers []coordinator.Worker) string {
 	heard := 0
 	for _, w := range workers {
@@ -60,7 +60,7 @@ func idle(pool string, workers []coordinator.Worker) string {
 		}
 	}
 	if heard > 0 {
-		return fmt.Sprintf("the %d workers of pool %q run no commands that studies bring: start them with a command of their own, or with --allow-study-commands", heard, pool)
+		return fmt.Sprintf("the %d workers of pool %q do not run studies' commands: start them with a command of their own, or with --allow-study-commands", heard, pool)
 	}
-	return fmt.Sprintf("no worker of pool %q has been heard: start one with --pool %s", pool, pool)
+	return fmt.Sprintf("no worker of pool %q is known: start one with --pool %s", pool, pool)
 }

@@ -1,6 +1,5 @@
-// Package crd makes the CustomResourceDefinition of studies from the JSON Schema
-// of study files: a structural schema, with what depends on several fields as
-// rules in CEL.
+// Package crd derives the CustomResourceDefinition of studies from the JSON Schema of
+// study files: a structural schema, with CEL rules for conditions on several fields.
 package crd
 
 import (
@@ -61,7 +60,7 @@ func YAML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// definition is the resource around its schema.
+// definition returns the resource around its schema.
 func definition(schema object) object {
 	column := func(name, kind, path, description string, priority int) object {
 		return object{"name": name, "type": kind, "jsonPath": path, "description": description, "priority": priority}
@@ -94,7 +93,7 @@ func definition(schema object) object {
 	}
 }
 
-// specSchema is the structural schema of a study file's spec.
+// specSchema returns the structural schema of a study file's spec.
 func specSchema() (object, error) {
 	var schema struct {
 		Defs map[string]object `json:"$defs"`
@@ -109,13 +108,13 @@ func specSchema() (object, error) {
 	return spec, c.err
 }
 
-// converter rewrites JSON Schema as the structural schemas of Kubernetes.
+// converter converts JSON Schema to structural schemas of Kubernetes.
 type converter struct {
 	defs map[string]object
 	err  error
 }
 
-// definition converts a named definition, and adds its rules and bounds.
+// definition converts a named definition, and adds its rules and limits.
 func (c *converter) definition(name string) object {
 	def, ok := c.defs[name]
 	if !ok {
@@ -140,7 +139,7 @@ func (c *converter) definition(name string) object {
 	return out
 }
 
-// copied are the keywords that mean the same in both.
+// copied are the keywords with the same meaning in both.
 var copied = []string{"type", "description", "default", "enum", "pattern", "minimum", "maximum", "minItems", "maxItems", "required"}
 
 func (c *converter) convert(in object) object {
@@ -169,20 +168,20 @@ func (c *converter) convert(in object) object {
 	if properties, ok := in["properties"].(object); ok {
 		fields := object{}
 		for name, property := range properties {
-			// `true` in JSON Schema is a field that holds anything.
+			// `true` in JSON Schema is a field that may contain anything.
 			schema, _ := property.(object)
 			fields[name] = c.convert(schema)
 		}
 		out["properties"] = fields
 	}
 	if out["type"] == nil || out["type"] == "object" && out["properties"] == nil && out["additionalProperties"] == nil {
-		// What the study file alone can check: see file.Parse.
+		// Only file.Parse can check this.
 		out["x-kubernetes-preserve-unknown-fields"] = true
 	}
 	return out
 }
 
-// plain turns JSON's numbers into Go's, which YAML writes without quotes.
+// plain converts JSON's numbers to Go's, which YAML writes without quotes.
 func plain(v any) any {
 	n, ok := v.(json.Number)
 	if !ok {

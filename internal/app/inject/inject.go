@@ -1,5 +1,5 @@
-// Package inject chooses the implementations: which optimisers there are, which one
-// is the default, and how study files are read.
+// Package inject chooses the implementations: which optimisers exist, which one is the
+// default, and how study files are parsed.
 package inject
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// ParseStudy reads and checks a study file against the known algorithms. The
-// error is a *study.Problems that calls the file by the given name.
+// ParseStudy parses a study file and checks it against the known algorithms. The error
+// is a *study.Problems that uses the given name of the file.
 func ParseStudy(name string, content []byte) (*study.Study, error) {
 	return file.Parse(content, append(StudyOptions(), file.WithFile(name))...)
 }
 
-// StudyOptions are the options of file.Parse that know the algorithms.
+// StudyOptions returns the options of file.Parse for the known algorithms.
 func StudyOptions() []file.Option {
 	checks := map[string]file.AlgorithmCheck{}
 	for _, name := range registry.Names() {
@@ -31,8 +31,8 @@ func StudyOptions() []file.Option {
 	return []file.Option{file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default)}
 }
 
-// placed says each wrong setting in the study file's words, so that it is
-// reported at its own place.
+// placed converts errors of settings to file.SettingErrors, which are reported at the
+// setting's place in the file.
 func placed(err error) error {
 	switch e := err.(type) {
 	case nil:
@@ -55,20 +55,20 @@ func placed(err error) error {
 	}
 }
 
-// Coordinator completes a coordinator's options with the optimisers.
+// Coordinator adds the optimisers to a coordinator's options.
 func Coordinator(o coordinator.Options) coordinator.Options {
 	o.NewOptimizer = NewOptimizer
 	o.Fallback = Fallback
 	return o
 }
 
-// NewOptimizer makes the optimiser of a study.
+// NewOptimizer returns the optimiser of a study.
 func NewOptimizer(a study.Algorithm) (optimizer.Optimizer, error) {
 	return registry.New(a.Name, a.Settings)
 }
 
-// Fallback suggests points where the optimiser is too slow: the next of the
-// study's scrambled Sobol sequence.
+// Fallback suggests points when the optimiser is too slow: the next ones of the study's
+// scrambled Sobol sequence.
 func Fallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
 	suggestions, _, err := sobol.New().Suggest(context.Background(), p, nil, n, optimizer.NewRand(p.Seed, p.First))
 	for i := range suggestions {

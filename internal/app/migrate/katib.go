@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// experiment is what is read of Katib's Experiment, kubeflow.org/v1beta1
+// experiment holds the used parts of Katib's Experiment, kubeflow.org/v1beta1
 // (https://www.kubeflow.org/docs/components/katib/user-guides/hp-tuning/configure-experiment/).
 type experiment struct {
 	APIVersion string `yaml:"apiVersion"`
@@ -71,18 +71,17 @@ type collectorSpec struct {
 	} `yaml:"source"`
 }
 
-// The defaults where an Experiment states none: Katib runs without a bound on
-// trials, and three at once.
+// The defaults of an Experiment: Katib has no limit on trials, and runs three at once.
 const (
 	katibMaxTrials = 100
 	katibParallel  = 3
 )
 
-// katibAlgorithms are Katib's algorithms that have a counterpart of the same idea;
-// all others become the default, which learns as they do.
+// katibAlgorithms are Katib's algorithms with a counterpart; all others become the
+// default, which learns from results as they do.
 var katibAlgorithms = map[string]string{"random": "random", "sobol": "sobol", "grid": "sobol"}
 
-// Katib makes a study of an Experiment. Its error wraps ErrSource and names the
+// Katib converts an Experiment to a study. Its error wraps ErrSource and names the
 // field, its value and what would be accepted.
 func Katib(source []byte) (*Result, error) {
 	var e experiment
@@ -175,12 +174,12 @@ func (e *experimentSpec) budget(r *Result, s *study.Spec) {
 		s.Parallelism = *e.Parallel
 	}
 	if e.MaxFailed != nil {
-		// Katib fails with the first failed trial beyond the number.
+		// Katib fails with the first failed trial beyond this number.
 		s.Budget.MaxFailedTrials = *e.MaxFailed + 1
 	}
 }
 
-// katibParameter is a parameter, whose numbers are texts.
+// katibParameter is a parameter, whose numbers are strings.
 type katibParameter struct {
 	Name  string `yaml:"name"`
 	Type  string `yaml:"parameterType"`
@@ -255,7 +254,7 @@ func (p *katibParameter) convert(r *Result) (study.Parameter, error) {
 	return made, nil
 }
 
-// discrete makes an ordinal of a list of numbers, in their order.
+// discrete converts a list of numbers to an ordinal parameter, in the same order.
 func (p *katibParameter) discrete(made *study.Parameter) error {
 	made.Type = study.Ordinal
 	values := make([]float64, len(p.Space.List))

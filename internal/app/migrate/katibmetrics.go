@@ -8,14 +8,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// katibFormat is what Katib's collectors look for unless told otherwise: a name,
-// an equals sign, a number.
+// katibFormat is the default format of Katib's collectors: a name, an equals sign, a
+// number.
 const katibFormat = `([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)`
 
-// The same for a line of JSON, by the metric's name.
+// jsonFormat is the equivalent for a line of JSON.
 const jsonFormat = `"([\w|-]+)"\s*:\s*"?([+-]?\d*(?:\.\d+)?(?:[Ee][+-]?\d+)?)`
 
-// metrics makes a pattern of what Katib's metrics collector reads.
+// metrics converts the metrics collector's settings to a pattern.
 func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 	format := katibFormat
 	if c := e.Collector; c != nil {
@@ -56,13 +56,13 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 	return nil
 }
 
-// groupName is a metric's name as a regular expression's group may have it.
+// groupName converts a metric's name to the name of a regular expression's group.
 func groupName(metric string) string {
 	return regexp.MustCompile(`\W`).ReplaceAllString(metric, "_")
 }
 
-// metricPattern makes of a format, whose first group is any metric's name and
-// whose second is its value, one that finds the value of one metric.
+// metricPattern converts a format, whose first group is any metric's name and whose
+// second is its value, to a pattern for one metric.
 func metricPattern(format, metric, group string) (string, error) {
 	spans := groups(format)
 	if len(spans) < 2 || spans[1][0] < spans[0][1] {
@@ -71,7 +71,7 @@ func metricPattern(format, metric, group string) (string, error) {
 	name, value := spans[0], spans[1]
 	lead := format[:name[0]]
 	if lead == "" {
-		lead = `(?:^|[^\w-])` // so that loss is not found in val-loss
+		lead = `(?:^|[^\w-])` // loss must not match in val-loss
 	}
 	pattern := lead + regexp.QuoteMeta(metric) + format[name[1]:value[0]] + "(?P<" + group + ">" + format[value[0]+1:value[1]] + format[value[1]:]
 	if _, err := regexp.Compile(pattern); err != nil {
@@ -80,8 +80,8 @@ func metricPattern(format, metric, group string) (string, error) {
 	return pattern, nil
 }
 
-// groups returns the outer capturing groups of a regular expression: the places
-// of their opening parentheses and behind their closing ones.
+// groups returns the outer capturing groups of a regular expression: the positions of
+// their opening parentheses and after their closing ones.
 func groups(expr string) [][2]int {
 	var spans [][2]int
 	var open []int // places of open parentheses
@@ -94,7 +94,7 @@ func groups(expr string) [][2]int {
 			class = c != ']'
 		case c == '[':
 			class = true
-			// A ] that comes first is a member.
+			// A leading ] is a member of the class.
 			if i+1 < len(expr) && expr[i+1] == '^' {
 				i++
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// katibTrialTemplate is how a trial is run.
+// katibTrialTemplate describes how to run a trial.
 type katibTrialTemplate struct {
 	Container  string              `yaml:"primaryContainerName"`
 	PodLabels  map[string]string   `yaml:"primaryPodLabels"`
@@ -26,15 +26,15 @@ type templateParameter struct {
 	Reference string `yaml:"reference"`
 }
 
-// reference is a ${…} of a trial template; metadata one of a reference to the
+// reference matches a ${…} of a trial template; metadata matches a reference to the
 // trial itself, such as ${trialSpec.Labels[custom-key]}.
 var (
 	reference = regexp.MustCompile(`\$\{trialParameters\.([^}]+)\}`)
 	metadata  = regexp.MustCompile(`^\$\{trialSpec\.(\w+)(?:\[([^\]]+)\])?\}$`)
 )
 
-// program takes the trial's template apart: the command of its container for the
-// study, all of it for Jobs.
+// program converts the trial's template: the command of its container for the study,
+// and the whole template for Jobs.
 func (e *experimentSpec) program(r *Result, s *study.Spec) error {
 	t := &e.Template
 	if t.Spec.Kind == 0 {
@@ -75,7 +75,7 @@ func (e *experimentSpec) program(r *Result, s *study.Spec) error {
 	return err
 }
 
-// words are what each ${trialParameters.NAME} stands for.
+// words returns the replacement of each ${trialParameters.NAME}.
 func (t *katibTrialTemplate) words(s *study.Spec) (map[string]string, error) {
 	words := make(map[string]string, len(t.Parameters))
 	for _, p := range t.Parameters {
@@ -114,10 +114,11 @@ func has(parameters []study.Parameter, name string) bool {
 	return false
 }
 
-// literal escapes a text so that it stands for itself in a template.
+// literal escapes a text for use in a template.
 func literal(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
-// substitute puts words in for references, and escapes what else looks like one.
+// substitute replaces references by words, and escapes other text that looks like a
+// reference.
 func substitute(n *yaml.Node, words map[string]string) error {
 	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "${") {
 		var b strings.Builder
@@ -142,8 +143,8 @@ func substitute(n *yaml.Node, words map[string]string) error {
 	return nil
 }
 
-// find returns the first mapping with that name and an image, the first with an
-// image where name is empty; nil where there is none.
+// find returns the first mapping with that name and an image, or for an empty name the
+// first with an image; nil if there is none.
 func find(n *yaml.Node, name string) *yaml.Node {
 	if n.Kind == yaml.MappingNode && field(n, "image") != nil && (name == "" || value(field(n, "name")) == name) {
 		return n
@@ -156,7 +157,7 @@ func find(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// field returns a mapping's value of that key, nil where there is none.
+// field returns the value of a mapping's key, or nil.
 func field(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
@@ -176,7 +177,7 @@ func value(n *yaml.Node) string {
 	return n.Value
 }
 
-// texts are the elements of a list, as texts.
+// texts returns the elements of a list as strings.
 func texts(n *yaml.Node) []string {
 	if n == nil {
 		return nil

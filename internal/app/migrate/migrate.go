@@ -1,6 +1,6 @@
-// Package migrate turns what users of other tuners have into study files: an
-// Experiment of Katib, a study of Optuna. What has no counterpart is said in
-// notes, never dropped in silence.
+// Package migrate converts studies of other tuners to study files: an Experiment of
+// Katib, a study of Optuna. Notes list everything without a counterpart; nothing is
+// dropped silently.
 package migrate
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// ErrSource says that what is to be imported is not what it should be.
+// ErrSource means that the source is not valid for an import.
 var ErrSource = errors.New("cannot be imported")
 
-// Result is what became of an import.
+// Result is the result of an import.
 type Result struct {
-	// Study is a study file in YAML that has been checked.
+	// Study is a valid study file in YAML.
 	Study []byte
-	// Template is a manifest for `kubeworker --template`; nil where the
-	// source has none.
+	// Template is a manifest for `kubeworker --template`; nil if the source has
+	// none.
 	Template []byte
 	// Container is the program's container in Template.
 	Container string
-	// Notes say, a sentence each, what has changed its meaning or was left out.
+	// Notes lists, one sentence each, what changed its meaning or was left out.
 	Notes []string
 }
 
-// note adds a sentence for people.
+// note adds a note.
 func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
@@ -49,13 +49,13 @@ func (r *Result) render(s *study.Study) error {
 	}
 	b.Write(body)
 	if _, err := file.Parse(b.Bytes()); err != nil {
-		return fmt.Errorf("%w: the study that it would become is not valid: %w", ErrSource, err)
+		return fmt.Errorf("%w: the resulting study is not valid: %w", ErrSource, err)
 	}
 	r.Study = b.Bytes()
 	return nil
 }
 
-// blockYAML writes a value by its JSON tags, in the order of its fields.
+// blockYAML encodes a value by its JSON tags, in the order of its fields.
 func blockYAML(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -69,11 +69,11 @@ func blockYAML(v any) ([]byte, error) {
 	return encode(&root)
 }
 
-// flowDepth is how deep in a study file collections are written in one line: a
-// parameter is, its spec is not.
+// flowDepth is the depth in a study file from which collections are written on one
+// line: a parameter is, its spec is not.
 const flowDepth = 4
 
-// unflow gives the outer collections block style, and texts no needless quotes.
+// unflow gives the outer collections block style, and removes unnecessary quotes.
 func unflow(n *yaml.Node, depth int) {
 	if n.Kind != yaml.ScalarNode && depth < flowDepth {
 		n.Style &^= yaml.FlowStyle
@@ -96,5 +96,5 @@ func encode(root *yaml.Node) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// number is the pointer that a bound of a parameter is.
+// number returns a pointer to a parameter's bound.
 func number(v float64) *float64 { return &v }

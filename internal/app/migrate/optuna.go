@@ -21,28 +21,27 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// OptunaOptions say what is imported of a storage.
+// OptunaOptions select what to import from a storage.
 type OptunaOptions struct {
-	// Study is the name of the study; it may be empty where there is only one.
+	// Study is the name of the study; it may be empty if there is only one.
 	Study string
-	// Initial is how many of the best trials are run first again, 0 or more.
+	// Initial is the number of best trials to evaluate again first, 0 or more.
 	Initial int
 }
 
-// optunaMetric is what the objective is called, which has no name in Optuna.
+// optunaMetric is the name given to the objective, which has none in Optuna.
 const optunaMetric = "value"
 
-// Optuna makes a study of one in Optuna's SQLite storage, as Optuna 3 to 5 write
-// it: the search space as the trials saw it, and the best points to start with.
-// Its error wraps ErrSource and names the studies that there are where none or
-// several fit.
+// Optuna converts a study in Optuna's SQLite storage, as written by Optuna 3 to 5: the
+// search space that the trials used, and the best points to start with. Its error wraps
+// ErrSource, and lists the existing studies if none or several match.
 func Optuna(ctx context.Context, path string, o OptunaOptions) (_ *Result, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", ErrSource, err) // SQLite would make one
+		return nil, fmt.Errorf("%w: %w", ErrSource, err) // SQLite would create the file
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return nil, fmt.Errorf("find the storage: %w", err)
+		return nil, fmt.Errorf("locate the storage: %w", err)
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro"}).String())
 	if err != nil {
@@ -75,11 +74,11 @@ func Optuna(ctx context.Context, path string, o OptunaOptions) (_ *Result, err e
 	return r, r.render(s)
 }
 
-// queried reads all rows of a query.
+// queried returns all rows of a query.
 func queried[T any](ctx context.Context, db *sql.DB, scan func(*sql.Rows, *T) error, query string, args ...any) (all []T, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: it is no SQLite storage of Optuna: %w", ErrSource, err)
+		return nil, fmt.Errorf("%w: not an SQLite storage of Optuna: %w", ErrSource, err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
@@ -137,7 +136,7 @@ func direction(ctx context.Context, db *sql.DB, id int64) (study.Direction, erro
 	return study.Minimize, nil
 }
 
-// label makes a study's name, a DNS label, of any name.
+// label converts any name to a study's name, a DNS label.
 func label(name string) string {
 	made := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-"), "-")
 	if made == "" {
@@ -149,7 +148,7 @@ func label(name string) string {
 // optunaTrial is a trial with its parameters.
 type optunaTrial struct {
 	number     int
-	value      *float64 // nil unless it completed with a finite one
+	value      *float64 // nil unless it completed with a finite value
 	parameters []optunaParameter
 }
 
@@ -195,7 +194,7 @@ func readTrials(ctx context.Context, db *sql.DB, id int64) ([]*optunaTrial, erro
 	return trials, nil
 }
 
-// bestPoints are the points of the n best trials that the space can hold.
+// bestPoints returns the points of the n best trials that belong to the space.
 func bestPoints(r *Result, trials []*optunaTrial, params []study.Parameter, direction study.Direction, n int) []map[string]any {
 	done := slices.DeleteFunc(slices.Clone(trials), func(t *optunaTrial) bool { return t.value == nil })
 	slices.SortStableFunc(done, func(a, b *optunaTrial) int {
@@ -220,8 +219,8 @@ func bestPoints(r *Result, trials []*optunaTrial, params []study.Parameter, dire
 	return points
 }
 
-// distribution is what Optuna samples a parameter from, under its names of
-// version 3 and before it.
+// distribution is the distribution from which Optuna samples a parameter, under its
+// names of version 3 and of earlier ones.
 type distribution struct {
 	Name       string `json:"name"`
 	Attributes struct {
@@ -238,7 +237,7 @@ func (p *optunaParameter) parse() (distribution, error) {
 	return d, err
 }
 
-// choice is a parameter's value: for a categorical, the table holds its place.
+// choice returns a parameter's value: for a categorical, the table contains its index.
 func (p *optunaParameter) choice() any {
 	d, err := p.parse()
 	if err != nil {
@@ -253,8 +252,8 @@ func (p *optunaParameter) choice() any {
 	return p.value
 }
 
-// spaceOf is the search space: each parameter as the last trial that has it saw
-// it, in the order in which parameters first came.
+// spaceOf returns the search space: each parameter as in the last trial that has it, in
+// the order in which parameters first appeared.
 func spaceOf(r *Result, trials []*optunaTrial) []study.Parameter {
 	last, count := make(map[string]optunaParameter), make(map[string]int)
 	var order []string
@@ -265,7 +264,7 @@ func spaceOf(r *Result, trials []*optunaTrial) []study.Parameter {
 				order = append(order, p.name)
 			} else if last[p.name].distribution != p.distribution && count[p.name] > 0 {
 				r.note("%s: its range changed while the study ran; the last one counts", p.name)
-				count[p.name] = -len(trials) // said once
+				count[p.name] = -len(trials) // noted once
 			}
 			last[p.name] = p
 			count[p.name]++

@@ -1,5 +1,5 @@
-// Package workernode runs a worker as a program does: connected to NATS, with its
-// probes on a port if one is asked for.
+// Package workernode runs a worker as a program: connected to NATS, with its probes on
+// a port if requested.
 package workernode
 
 import (
@@ -25,24 +25,24 @@ import (
 
 const closeTimeout = 10 * time.Second
 
-// Options are a worker's, as its command line gives them.
+// Options are the options of a worker's command line.
 type Options struct {
-	// Worker are the worker's own; Run sets its bus and telemetry.
+	// Worker are the worker's own options; Run sets its bus and telemetry.
 	Worker worker.Options
-	// Setup completes the worker's options when its name, bus and telemetry are
-	// set, such as by NewEvaluator; it may be nil.
+	// Setup, if not nil, completes the worker's options, for example NewEvaluator, once
+	// its name, bus and telemetry are set.
 	Setup func(ctx context.Context, w *worker.Options) error
-	// NATS are the addresses of its servers, Access who the worker is to them.
+	// NATS are the addresses of NATS servers, Access is the worker's identity to them.
 	NATS   []string
 	Access access.NATS
-	// Listen is where probes and metrics are served; empty for nowhere.
+	// Listen is the address of probes and metrics; empty for none.
 	Listen  string
 	Version string
 	Logs    io.Writer
 	Level   slog.Level
 }
 
-// Run evaluates trials until ctx ends, and hands back what is running then.
+// Run evaluates trials until ctx ends, and hands running ones back.
 func Run(ctx context.Context, o Options) (err error) {
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
@@ -52,10 +52,10 @@ func Run(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	w.Name = messaging.WorkerName(w.Pool, w.Name) // so that NATS can tell pools apart
+	w.Name = messaging.WorkerName(w.Pool, w.Name) // NATS distinguishes pools by it
 	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia-worker", Version: o.Version, Instance: w.Name, Logs: o.Logs, Level: o.Level})
 	if err != nil {
-		return fmt.Errorf("set telemetry up: %w", err)
+		return fmt.Errorf("set up telemetry: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
 	credentials, err := o.Access.Options(tel.Logger())
@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	bus, err := natsbus.NewWorker(conn, natsbus.WorkerOptions{Name: w.Name, Pool: w.Pool, Logger: tel.Logger()})
 	if err != nil {
-		return fmt.Errorf("set the worker's bus up: %w", err)
+		return fmt.Errorf("set up the worker's bus: %w", err)
 	}
 	stack.PushClose("the worker's bus", bus.Close)
 	w.Bus, w.Logger, w.Tracer, w.Meter = bus, tel.Logger(), tel.Tracer(), tel.Meter()

@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// Attempt is what a resource and its pods carry of their attempt: the assignment,
-// but for what a study's own command would need.
+// Attempt is what a resource and its pods contain of their attempt: the assignment,
+// without what only a study's own command needs.
 type Attempt struct {
 	Assignment  *messaging.Assignment `json:"assignment"`
 	Slot        int                   `json:"slot"`
@@ -17,7 +17,7 @@ type Attempt struct {
 	Tracestate  string                `json:"tracestate,omitempty"`
 }
 
-// Encode writes the attempt of an assignment; trace is the program's.
+// Encode encodes the attempt of an assignment; trace is the program's.
 func Encode(a *messaging.Assignment, slot int, trace messaging.TraceContext) (string, error) {
 	kept := *a
 	kept.Run.Command, kept.Run.Env, kept.Run.Workdir = nil, nil, ""
@@ -28,14 +28,14 @@ func Encode(a *messaging.Assignment, slot int, trace messaging.TraceContext) (st
 	return string(data), nil
 }
 
-// ParseAttempt reads what Encode has written.
+// ParseAttempt parses what Encode returned.
 func ParseAttempt(text string) (*Attempt, error) {
 	var a Attempt
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
 		return nil, fmt.Errorf("read the assignment: %w", err)
 	}
 	if a.Assignment == nil {
-		return nil, errors.New("read the assignment: there is none")
+		return nil, errors.New("read the attempt: it has no assignment")
 	}
 	return &a, nil
 }

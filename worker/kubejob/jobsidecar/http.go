@@ -12,8 +12,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 )
 
-// serve speaks HTTP with the program as `worker sidecar` does, with the pod's one
-// attempt, until the function that it returns is called: the program has ended.
+// serve serves the pod's single attempt to the program over HTTP, as `worker sidecar`
+// does, until the caller calls stop because the program has ended.
 func (s *server) serve(ctx context.Context) (stop func() error, err error) {
 	if s.options.Listen == "" {
 		return func() error { return nil }, nil
@@ -37,14 +37,14 @@ func (s *server) serve(ctx context.Context) (stop func() error, err error) {
 	running.Go(func() { s.offer(ctx, front, evaluator) })
 	return func() error {
 		front.HandBack()
-		front.Terminate() // whoever asks still has ended
+		front.Terminate() // whoever still asks has ended
 		cancel()
 		running.Wait()
 		return failed
 	}, nil
 }
 
-// offer gives the attempt to the program when it asks, once.
+// offer gives the attempt to the program once, when it asks.
 func (s *server) offer(ctx context.Context, front *sidecar.Sidecar, evaluator evaluation.Evaluator) {
 	gate, ok := evaluator.(evaluation.Gate)
 	for ok {
@@ -67,7 +67,7 @@ func (s *server) offer(ctx context.Context, front *sidecar.Sidecar, evaluator ev
 		}
 		e := evaluator.Evaluate(ctx, job)
 		if e.Outcome == messaging.OutcomeHandedBack && e.Failure.Reason == messaging.ReasonClient && !taken {
-			continue // it had asked, and did not wait for the answer
+			continue // it asked without waiting for the answer
 		}
 		if ctx.Err() == nil {
 			s.ended(e)
@@ -75,15 +75,15 @@ func (s *server) offer(ctx context.Context, front *sidecar.Sidecar, evaluator ev
 		if e.Checkpoint != "" && e.Checkpoint != s.options.Attempt.Assignment.Checkpoint {
 			s.take([]report.Report{{Checkpoint: e.Checkpoint}}, nil)
 		}
-		front.HandBack() // there is no other trial
+		front.HandBack() // there are no other trials
 		break
 	}
 	if err := evaluator.Close(ctx); err != nil {
-		s.options.Logger.Warn("the attempt's end was not noted", telemetry.LogError, err)
+		s.options.Logger.Warn("cannot record the attempt's end", telemetry.LogError, err)
 	}
 }
 
-// ended reports how the program has ended the attempt.
+// ended reports how the program ended the attempt.
 func (s *server) ended(e evaluation.Ending) {
 	if e.Failure == nil {
 		return // its value was measured

@@ -1,8 +1,7 @@
-// Package jobsidecar takes the reports of a program that runs as a Kubernetes
-// Job, beside it in its pod: from a file, or over HTTP. It needs neither the
-// cluster's API nor a network. What it reads it writes to its own log, a line a
-// report, where the worker follows it; what came of all of it is its termination
-// message, which the pod's status keeps.
+// Package jobsidecar takes the reports of a program that runs as a Kubernetes Job, in
+// the same pod, from a file or over HTTP. It needs neither the cluster's API nor a
+// network. It writes reports to its own log, one a line, where the worker follows them,
+// and a summary to its termination message, which the pod's status keeps.
 package jobsidecar
 
 import (
@@ -21,36 +20,35 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 )
 
-// Address is where a sidecar of a Job speaks HTTP by default: where `worker
-// sidecar` does.
+// Address is the default HTTP address of a Job's sidecar, the same as that of `worker
+// sidecar`.
 const Address = sidecar.DefaultAddress
 
 const (
 	// ReportFile is the name of the file for reports in Options.Dir.
 	ReportFile = "reports.jsonl"
-	// maxMetricsFile bounds the file of metrics, in bytes.
+	// maxMetricsFile is the largest size of the metrics file, in bytes.
 	maxMetricsFile = 1 << 20
 )
 
-// Options say what a sidecar reads and writes.
+// Options configure what a sidecar reads and writes.
 type Options struct {
-	// Dir is the folder that it shares with the program.
+	// Dir is the directory shared with the program.
 	Dir string
-	// Attempt is the pod's: its objective decides which value counts, and its file
-	// of metrics, if any, is read at the end, in Dir.
+	// Attempt is the pod's attempt: its objective decides which value counts, and its
+	// metrics file, if any, is read from Dir at the end.
 	Attempt Attempt
-	// Listen is where the program may speak HTTP; empty for nowhere.
+	// Listen is the HTTP address for the program; empty for none.
 	Listen string
-	// Log is where reports go, a line each.
+	// Log receives the reports, one a line.
 	Log io.Writer
-	// Message is the file for the termination message.
+	// Message is the path of the termination message.
 	Message string
-	// Logger is for what is wrong.
+	// Logger receives warnings.
 	Logger *slog.Logger
 }
 
-// Prepare makes the file for reports, which whichever user the program runs as
-// may write. It is safe to repeat.
+// Prepare creates the file for reports, writable by any user. It can be repeated.
 func Prepare(dir string) error {
 	path := filepath.Join(dir, ReportFile)
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
@@ -63,24 +61,24 @@ func Prepare(dir string) error {
 	return nil
 }
 
-// server is a sidecar while it runs. Safe for concurrent use.
+// server is a running sidecar. It is safe for concurrent use.
 type server struct {
 	options Options
 
 	mu        sync.Mutex
 	collector *report.Collector
 	summary   Summary
-	wrong     bool // something wrong was logged
+	wrong     bool // a problem was logged
 }
 
-// Run takes reports until ctx ends, which is when the program has ended. It then
-// reads what is left, and writes the termination message.
+// Run takes reports until ctx ends, which means that the program has ended. It then
+// reads the rest and writes the termination message.
 func Run(ctx context.Context, o Options) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Attempt.Assignment == nil {
-		return errors.New("no attempt to take reports of")
+		return errors.New("no attempt is given")
 	}
 	if err := Prepare(o.Dir); err != nil {
 		return err
@@ -98,8 +96,8 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, s.conclude())
 }
 
-// take takes reports and what was wrong with others; it writes the former to the
-// log, with the step that each was given.
+// take takes reports and errors of unreadable ones. It writes the reports to the log,
+// each with its step.
 func (s *server) take(reports []report.Report, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,16 +118,16 @@ func (s *server) take(reports []report.Report, err error) {
 			_, err = s.options.Log.Write(append(line, '\n'))
 		}
 		if err != nil {
-			s.complain("a report is not in the log: " + err.Error())
+			s.complain("cannot log a report: " + err.Error())
 		}
 	}
 }
 
-// complain logs the first thing that is wrong.
+// complain logs the first problem.
 func (s *server) complain(what string) {
 	if !s.wrong {
 		s.wrong = true
-		s.options.Logger.Warn("something about the reports is wrong; further problems are not logged", telemetry.LogReason, what)
+		s.options.Logger.Warn("a problem with reports; further ones are not logged", telemetry.LogReason, what)
 	}
 }
 
@@ -149,7 +147,7 @@ func (s *server) readMetrics() {
 }
 
 func (s *server) parseMetrics(name string) (map[string]float64, error) {
-	root, err := os.OpenRoot(s.options.Dir) // a link must not lead elsewhere
+	root, err := os.OpenRoot(s.options.Dir) // a link must not lead outside
 	if err != nil {
 		return nil, fmt.Errorf("metrics.file: %w", err)
 	}
@@ -158,7 +156,7 @@ func (s *server) parseMetrics(name string) (map[string]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics.file: %w", err)
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	data, err := io.ReadAll(io.LimitReader(file, maxMetricsFile))
 	if err != nil {
 		return nil, fmt.Errorf("metrics.file: %w", err)
@@ -174,7 +172,7 @@ func (s *server) conclude() error {
 	if s.options.Message == "" {
 		return nil
 	}
-	// The kubelet has made the file; it can be written, not replaced.
+	// The kubelet has created the file, which can be written but not replaced.
 	if err := os.WriteFile(s.options.Message, s.summary.Encode(MaxMessage), 0o644); err != nil {
 		return fmt.Errorf("write the termination message: %w", err)
 	}

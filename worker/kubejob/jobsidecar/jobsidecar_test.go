@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// writer notes what is written, and tells of each line.
+// writer records what is written, and signals each line.
 type writer struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -48,7 +48,7 @@ type rig struct {
 	end     func() Summary
 }
 
-// start runs a sidecar; end is the program's end, and the summary of it.
+// start runs a sidecar; end ends the program and returns the summary.
 func start(t *testing.T, change func(a *messaging.Assignment)) *rig {
 	t.Helper()
 	dir := t.TempDir()
@@ -153,8 +153,7 @@ func (r *rig) post(path, body string) (int, string) {
 	return resp.StatusCode, string(data)
 }
 
-// TestHTTP speaks as training code that keeps its own loop: it gets the pod's
-// attempt, once.
+// TestHTTP acts as training code with its own loop: it gets the pod's attempt once.
 func TestHTTP(t *testing.T) {
 	for _, tt := range []struct {
 		name, end string
@@ -212,7 +211,7 @@ func TestSummaryFits(t *testing.T) {
 	}
 }
 
-// FuzzReports holds that what is written to the log is read back as the same.
+// FuzzReports checks that reports written to the log are read back unchanged.
 func FuzzReports(f *testing.F) {
 	f.Add(`{"fantasia": {"step": 1, "metrics": {"error": NaN, "loss": 1e999}, "checkpoint": "x"}}`)
 	f.Add(`{"fantasia": {"infeasible": true}} {"fantasia": {"retry": "a\u0000"}}`)

@@ -12,30 +12,29 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
-// MaxMessage bounds a termination message, in bytes: Kubernetes keeps no more.
+// MaxMessage is the largest termination message, in bytes, that Kubernetes keeps.
 const MaxMessage = 4 << 10
 
-// Summary is what came of all reports of an attempt.
+// Summary summarises all reports of an attempt.
 type Summary struct {
-	// Value is the objective's; nil where none was reported.
+	// Value is the objective's value; nil if none was reported.
 	Value *Number `json:"value,omitempty"`
-	// Metrics are the final values of all metrics, or of those that there is
-	// room for.
+	// Metrics are the final values of all metrics, or of those that fit.
 	Metrics map[string]Number `json:"metrics,omitempty"`
 	// Checkpoint is the last reference that was reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
-	// Infeasible, Retry and Error are how the program ended the attempt itself.
+	// Infeasible, Retry and Error are set if the program ended the attempt itself.
 	Infeasible *string `json:"infeasible,omitempty"`
 	Retry      *string `json:"retry,omitempty"`
 	Error      *string `json:"error,omitempty"`
-	// Reports is how many reports had metrics.
+	// Reports counts the reports with metrics.
 	Reports int `json:"reports"`
 }
 
-// Number is a float64 whose JSON may be NaN or infinite, as a text.
+// Number is a float64 whose JSON may be NaN or infinite, as a string.
 type Number float64
 
-// MarshalJSON writes a number, or a text where JSON has no number.
+// MarshalJSON writes a number, or a string if JSON has no such number.
 func (n Number) MarshalJSON() ([]byte, error) {
 	v := float64(n)
 	if report.Finite(v) {
@@ -60,7 +59,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// take notes a report; the first that ends the attempt counts.
+// take adds a report; the first one that ends the attempt counts.
 func (s *Summary) take(r report.Report) {
 	if r.Checkpoint != "" {
 		s.Checkpoint = r.Checkpoint
@@ -81,8 +80,8 @@ func (s *Summary) conclude(c *report.Collector) {
 	}
 }
 
-// Encode is the summary as JSON of at most limit bytes: what does not fit is
-// left out, metrics first.
+// Encode encodes the summary as JSON of at most limit bytes; it drops what does not
+// fit, metrics first.
 func (s *Summary) Encode(limit int) []byte {
 	c := *s
 	c.Metrics = maps.Clone(s.Metrics)
@@ -98,10 +97,10 @@ func (s *Summary) Encode(limit int) []byte {
 			}
 			names = names[:len(names)/2]
 		case c.Checkpoint != "":
-			c.Checkpoint = "" // a part of a reference is none
+			c.Checkpoint = "" // a truncated reference is useless
 		default:
 			for _, text := range []**string{&c.Infeasible, &c.Retry, &c.Error} {
-				if *text != nil { // escapes take up to six bytes, and there is one of them
+				if *text != nil { // escapes take up to six bytes for one
 					*text = new(strings.ToValidUTF8((**text)[:min(len(**text), reason)], ""))
 				}
 			}
@@ -109,8 +108,8 @@ func (s *Summary) Encode(limit int) []byte {
 	}
 }
 
-// Parse reads a termination message; false where it is no summary, such as the
-// end of a log.
+// Parse parses a termination message; ok is false if it is not a summary but, for
+// example, the end of a log.
 func Parse(message string) (Summary, bool) {
 	var s Summary
 	if err := json.Unmarshal([]byte(message), &s); err != nil {
