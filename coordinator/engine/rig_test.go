@@ -58,7 +58,7 @@ func newSpec(points, maxTrials, parallelism int) record.Study {
 			Budget:      study.Budget{MaxTrials: maxTrials},
 			Parallelism: parallelism,
 			Pool:        "default",
-			Trial:       study.Trial{Command: []string{"true"}},
+			Trial:       study.TrialTemplate{Command: []string{"true"}},
 		},
 	}}
 }

@@ -154,7 +154,7 @@ func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int)
 	if c != nil {
 		orElse = append(orElse, clientv3.OpGet(c.key))
 	}
-	resp, unsure, err := w.l.send(ctx, w.guards(c), then, orElse)
+	resp, unsure, err := w.l.send(ctx, w.fences(c), then, orElse)
 	switch {
 	case err == nil && resp.Succeeded:
 		w.head = resp.Header.Revision
@@ -199,7 +199,7 @@ func (w *Writer) breakDown(cause error) error {
 	return w.broken
 }
 
-func (w *Writer) guards(c *condition) []clientv3.Cmp {
+func (w *Writer) fences(c *condition) []clientv3.Cmp {
 	var cmps []clientv3.Cmp
 	if !w.unfenced {
 		cmps = append(cmps, clientv3.Compare(clientv3.CreateRevision(w.fence.Key), "=", w.fence.Revision))
