@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -35,6 +36,7 @@ type intake struct {
 	studies *studies
 	journal *journal
 	trial   func(ctx context.Context, study string, number int) (record.Trial, error) // from the ledger
+	curve   func(ctx context.Context, study string, trial int) (*curve.Curve, error)  // from the ledger
 	readers []messaging.Reader
 }
 
@@ -43,11 +45,10 @@ type intake struct {
 // the reader says where it stands, which is before the first message of a stream
 // that was made anew.
 func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.Cursor, commit func(context.Context) error) error {
-	r, err := i.bus.Read(ctx, s, from)
+	r, err := i.open(ctx, s, from)
 	if err != nil {
-		return fmt.Errorf("read stream %s: %w", s, err)
+		return err
 	}
-	i.readers = append(i.readers, r)
 	last, err := i.last(ctx, s)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.C
 			if err := i.entry(ctx, &entry, heard); err != nil {
 				return err
 			}
-			if i.journal.batch.Full() {
+			if i.journal.full() {
 				if err := commit(ctx); err != nil {
 					return err
 				}
@@ -76,6 +77,16 @@ func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.C
 		}
 	}
 	return commit(ctx)
+}
+
+// open makes a reader that goes on from a stream's cursor.
+func (i *intake) open(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
+	r, err := i.bus.Read(ctx, s, from)
+	if err != nil {
+		return nil, fmt.Errorf("read stream %s: %w", s, err)
+	}
+	i.readers = append(i.readers, r)
+	return r, nil
 }
 
 func (i *intake) last(ctx context.Context, s messaging.Stream) (uint64, error) {
@@ -120,11 +131,13 @@ func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 		err = i.claim(ctx, e.Claim, now)
 	case e.Result != nil:
 		err = i.result(ctx, e, now)
+	case e.Measurement != nil:
+		err = i.measurement(ctx, e.Measurement, now)
 	}
 	if err != nil {
 		return err
 	}
-	i.journal.batch.PutCursor(e.Stream, e.Cursor)
+	i.journal.read(e.Stream, e.Cursor)
 	return nil
 }
 
@@ -208,6 +221,39 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	return nil
 }
 
+// measurement passes a report on, with the curve that it goes on where the engine
+// does not have that. Reports of a study that cannot be loaded are dropped.
+func (i *intake) measurement(ctx context.Context, m *messaging.Measurement, now time.Time) error {
+	r := i.studies.runs[m.Study]
+	if r == nil {
+		return nil
+	}
+	if ready, err := i.ready(ctx, r, now); !ready {
+		return err
+	}
+	if r.engine.Forgotten(m.AttemptID) {
+		stored, err := i.recall(ctx, m.AttemptID)
+		if err != nil {
+			return err
+		}
+		i.studies.step(r, engine.Recalled{At: now, Trial: m.Trial, Curve: stored})
+	}
+	i.studies.step(r, engine.Measured{At: now, Measurement: m})
+	return nil
+}
+
+// recall reads a trial's curve from the ledger; one that cannot be read is begun anew.
+func (i *intake) recall(ctx context.Context, id messaging.AttemptID) (*curve.Curve, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stored, err := i.curve(ctx, id.Study, id.Trial)
+	if errors.Is(err, ledger.ErrCorrupt) {
+		i.log.Warn("a trial's measurements cannot be read and are replaced by new ones", telemetry.LogTrial, id.Trial, telemetry.LogError, err)
+		return nil, nil
+	}
+	return stored, err
+}
+
 // ready loads a study's engine where it is not, and reports whether it has one;
 // a broken study has none, which is no error.
 func (i *intake) ready(ctx context.Context, r *run, now time.Time) (bool, error) {
@@ -229,7 +275,7 @@ func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (b
 	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt) {
 		return false, nil
 	}
-	return err == nil && engine.Repeated(&r.spec.Study.Spec, &t, res), err
+	return err == nil && engine.Repeated(&r.spec.Definition.Spec, &t, res), err
 }
 
 // settle archives and receipts a result that no study takes.

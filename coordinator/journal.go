@@ -13,6 +13,16 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
+// Curves are committed once in curvesEvery, and curvesEach for each segment that
+// has changed, curvesMost at most, in addition.
+const (
+	curvesEvery = time.Second
+	curvesEach  = 20 * time.Millisecond
+	curvesMost  = 20 * time.Second
+	// flushTime bounds the last commit of a term.
+	flushTime = 2 * time.Second
+)
+
 // journal is what the next commit stores: the records that steps have changed, the
 // effects that wait until these are durable, and the answers to the commands that
 // changed them. The loop owns it.
@@ -22,7 +32,13 @@ type journal struct {
 	letters deadLetters
 	writer  *ledger.Writer // nil until the term has fenced the ledger
 
-	batch   *ledger.Batch
+	batch *ledger.Batch
+	// curves are the trials' curves that wait, with the cursor of the reports that
+	// they were made from; curved is when the last ones were committed. A program
+	// can report often, so they go only now and then, with another commit or alone.
+	// What is lost with a leader is read again.
+	curves  *ledger.Batch
+	curved  time.Time
 	held    effects
 	replies []func(error)
 }
@@ -30,7 +46,37 @@ type journal struct {
 // add puts records into the batch and holds an output's effects back.
 func (j *journal) add(r *run, records *ledger.Batch, out *engine.Output) {
 	j.batch.Add(records)
+	for i := range out.Curves {
+		j.curves.PutCurve(r.spec.ID, &out.Curves[i])
+	}
 	j.held.take(r, out)
+}
+
+// read notes how far a stream was read.
+func (j *journal) read(s messaging.Stream, c messaging.Cursor) {
+	if s == messaging.StreamMetric {
+		j.curves.PutCursor(s, c)
+	} else {
+		j.batch.PutCursor(s, c)
+	}
+}
+
+// full reports whether what has changed is better committed before more is added.
+func (j *journal) full() bool { return j.batch.Full() || j.curves.Bytes() >= ledger.MaxBytes/2 }
+
+// due is when the curves that wait are to be committed; zero where none wait. The
+// more there are, the longer they wait: each is written anew however few points it
+// has got.
+func (j *journal) due() time.Time {
+	n := j.curves.Len()
+	switch {
+	case n == 0:
+		return time.Time{}
+	case j.full():
+		return j.curved
+	default:
+		return j.curved.Add(curvesEvery + min(time.Duration(n)*curvesEach, curvesMost))
+	}
 }
 
 // receipt tells a worker what became of a result that no engine has judged.
@@ -78,6 +124,9 @@ func (j *journal) commit(ctx context.Context) (effects, error) {
 // store commits the batch. While etcd has no space left it waits: nothing is
 // suggested or receipted meanwhile, and nothing is lost.
 func (j *journal) store(ctx context.Context) error {
+	if due := j.due(); !due.IsZero() && !time.Now().Before(due) {
+		j.take()
+	}
 	if j.batch.Len() == 0 {
 		return nil
 	}
@@ -99,6 +148,19 @@ func (j *journal) store(ctx context.Context) error {
 		case <-time.After(tickEvery):
 		}
 	}
+}
+
+// take puts the curves that wait into the batch.
+func (j *journal) take() {
+	j.batch.Add(j.curves)
+	j.curves, j.curved = &ledger.Batch{}, time.Now()
+}
+
+// flush commits the curves that wait, for who reads them after the last leader.
+func (j *journal) flush(ctx context.Context) error {
+	j.batch = &ledger.Batch{} // the effects of what else there is would get lost
+	j.take()
+	return j.store(ctx)
 }
 
 // reply answers the commands whose changes were in the batch.

@@ -65,7 +65,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	}
 	fleet := newFleet(c.o.WorkerLease)
 	l.journal = &journal{
-		log: l.log, metrics: c.metrics, batch: &ledger.Batch{},
+		log: l.log, metrics: c.metrics, batch: &ledger.Batch{}, curves: &ledger.Batch{},
 		letters: deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Archive},
 	}
 	l.studies = &studies{
@@ -73,7 +73,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 		fetch: c.ledger.LoadStudy, changed: fleet.touch,
 		runs: map[string]*run{}, loaded: map[string]*run{}, names: map[string]string{},
 	}
-	l.intake = &intake{log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial}
+	l.intake = &intake{log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
 	l.watch = &watch{log: l.log, fleet: fleet, studies: l.studies, journal: l.journal}
 	l.carrier = newCarrier(l.log, c.o.Bus, l.studies, l.send)
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, epoch: term.Epoch, metrics: c.metrics}
@@ -86,11 +86,15 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 // lead is one whole term: it returns when ctx ends, when the leadership is lost,
 // or when it cannot go on.
 func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
+	asked := ctx // it ends where the leader is told to stop, or has lost its lease
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := newLeader(c, term)
 	defer func() {
 		cancel(nil)
 		l.workers.Wait()
+		if errors.Is(context.Cause(asked), context.Canceled) {
+			l.flush(ctx)
+		}
 		l.refuse()
 		l.intake.close()
 	}()
@@ -181,13 +185,16 @@ func (l *leader) loop(ctx context.Context) error {
 			return err
 		}
 		l.recommender.next(ctx, time.Now())
+		if due := l.journal.due(); !due.IsZero() && due.Before(next) {
+			next = due
+		}
 		timer.Reset(max(0, min(time.Until(next), tickEvery)))
 	}
 }
 
 // gather applies what waits in the inbox until the batch is large enough.
 func (l *leader) gather(ctx context.Context) error {
-	for !l.journal.batch.Full() {
+	for !l.journal.full() {
 		select {
 		case in := <-l.inbox:
 			if err := in.do(ctx, time.Now()); err != nil {
@@ -217,6 +224,18 @@ func (l *leader) commit(ctx context.Context) error {
 	}
 	l.journal.reply(nil)
 	return nil
+}
+
+// flush commits the curves that wait.
+func (l *leader) flush(ctx context.Context) {
+	if l.journal.writer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	if err := l.journal.flush(ctx); err != nil {
+		l.log.Debug("the last measurements were not stored; the next leader reads them again", telemetry.LogError, err)
+	}
 }
 
 // refuse answers the commands that came too late for this term. Whoever sends

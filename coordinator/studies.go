@@ -97,6 +97,7 @@ func (s *studies) create(ctx context.Context, spec record.Study, now time.Time) 
 func (s *studies) remove(r *run) {
 	id := r.spec.ID
 	s.journal.batch.DeleteStudy(id, r.name())
+	s.journal.curves.Forget(id)
 	s.journal.held.purge = append(s.journal.held.purge, id)
 	delete(s.runs, id)
 	delete(s.loaded, id)

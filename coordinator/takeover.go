@@ -12,8 +12,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// streams are what a leader reads, in the order in which a takeover drains
-// them: claims first, so that a result meets its claim.
+// streams are what a takeover reads up to the fence, in this order: claims first,
+// so that a result meets its claim. What programs report decides nothing that a
+// takeover has to wait for.
 var streams = [...]messaging.Stream{messaging.StreamClaim, messaging.StreamResult}
 
 // takeOver makes this replica the shard's only voice: it fences older leaders,
@@ -39,6 +40,9 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 		if err := l.intake.drain(ctx, s, snapshot.Cursors[s], l.commit); err != nil {
 			return err
 		}
+	}
+	if _, err := l.intake.open(ctx, messaging.StreamMetric, snapshot.Cursors[messaging.StreamMetric]); err != nil {
+		return err
 	}
 	now = time.Now()
 	for _, r := range l.studies.ordered() {
@@ -75,7 +79,7 @@ func (l *leader) setUp(ctx context.Context, snapshot *ledger.Snapshot) error {
 	var pools []string
 	for i := range snapshot.Studies {
 		s := &snapshot.Studies[i]
-		if p := s.Study.Study.Spec.Pool; s.Err == nil && s.Status.State == study.Running && p != study.DefaultPool && !slices.Contains(pools, p) {
+		if p := s.Study.Definition.Spec.Pool; s.Err == nil && s.Status.State == study.Running && p != study.DefaultPool && !slices.Contains(pools, p) {
 			pools = append(pools, p)
 		}
 	}

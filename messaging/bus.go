@@ -28,6 +28,8 @@ type Worker interface {
 	// PublishResult stores a result. Sending it again replaces it and makes the leader
 	// read it again.
 	PublishResult(ctx context.Context, r *Result) error
+	// PublishMeasurement stores a report. Reports of one attempt are read in the
+	// order in which they were stored: publish the next one once the one before is.
 	PublishMeasurement(ctx context.Context, m *Measurement) error
 	// Heartbeat sends a heartbeat without waiting for an acknowledgement.
 	Heartbeat(ctx context.Context, h *Heartbeat) error
@@ -59,6 +61,7 @@ type Stream string
 const (
 	StreamClaim  Stream = "CLAIM"
 	StreamResult Stream = "RESULT"
+	StreamMetric Stream = "METRIC"
 )
 
 // Cursor is a position in a stream: everything up to and including Sequence is
@@ -74,7 +77,7 @@ type Cursor struct {
 }
 
 // Entry is one message of a stream that the leader reads. Exactly one of Claim,
-// Result and Err is set.
+// Result, Measurement and Err is set.
 type Entry struct {
 	Stream Stream
 	// Cursor is the position after this entry. Commit it together with the entry's
@@ -82,6 +85,9 @@ type Entry struct {
 	Cursor Cursor
 	Claim  *Claim
 	Result *Result
+	// Measurement may be one that was read before, or come after a later one: its
+	// sender repeats what was not acknowledged.
+	Measurement *Measurement
 	// Raw and Subject are the message as it arrived, for the dead-letter queue.
 	Raw     []byte
 	Subject string
@@ -115,11 +121,6 @@ type Leader interface {
 	// first message. Within its check interval it notices that the stream was deleted
 	// and created again.
 	Read(ctx context.Context, s Stream, from Cursor) (Reader, error)
-	// Measurements delivers every measurement published from now on; where the
-	// reader is too slow, the oldest are dropped.
-	Measurements(ctx context.Context) (<-chan Measurement, error)
-	// History returns the stored measurements of an attempt, oldest first.
-	History(ctx context.Context, study string, trial, attempt int) ([]Measurement, error)
 	// Heartbeats delivers the workers' heartbeats until ctx ends.
 	Heartbeats(ctx context.Context) (<-chan Heartbeat, error)
 	// Control sends a message to a worker; it is not stored.
@@ -128,7 +129,7 @@ type Leader interface {
 	// that a stream can carry. It returns ErrTooLarge for a larger one.
 	Archive(ctx context.Context, subject string, reason string, raw []byte) error
 	// Purge deletes a study's messages: assignments first, and with all (the study is
-	// deleted) also claims and measurements.
+	// deleted) also claims, results and measurements.
 	Purge(ctx context.Context, study string, all bool) error
 	// Healthy returns an error unless the broker answers now.
 	Healthy(ctx context.Context) error

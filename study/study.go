@@ -44,8 +44,8 @@ type Spec struct {
 	// Parallelism is how many trials may run at once.
 	Parallelism int `json:"parallelism,omitempty"`
 	// Pool is the workers that evaluate the study.
-	Pool  string `json:"pool,omitempty"`
-	Trial TrialTemplate  `json:"trial"`
+	Pool  string        `json:"pool,omitempty"`
+	Trial TrialTemplate `json:"trial"`
 }
 
 // Take says which of a trial's reports counts as its value.

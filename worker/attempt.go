@@ -66,7 +66,7 @@ func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator,
 		ctx = limited
 	}
 	task := evaluation.Task{Assignment: a, Worker: r.options.Name, Slot: slot, Trace: traceOf(ctx), Kill: r.hard.Done()}
-	m := newMeasurer(ctx, r.options.Bus, r.options.Logger)
+	m := newMeasurer(r.measuring, &r.measurers, r.options.Bus, r.options.Logger)
 	task.Measure = func(step int64, metrics map[string]float64) {
 		m.add(&messaging.Measurement{
 			Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Worker: r.options.Name,

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,40 +18,40 @@ const (
 	// measurementsPerSecond and measurementBurst bound what one attempt sends.
 	measurementsPerSecond = 20
 	measurementBurst      = 20
+	// maxWaiting bounds what waits to be sent of an attempt: some seconds' worth.
+	maxWaiting = 100
 	// soleMeasurement is how long the first report waits for a second: a single
 	// one that comes with the attempt's end is in its result and needs no
 	// message of its own.
 	soleMeasurement = 200 * time.Millisecond
-	// lastMeasurements bounds the time for what is left at the end.
+	// lastMeasurements is how long the end of an attempt waits for what is left.
 	lastMeasurements = time.Second
 )
 
-// measurer publishes the reports of one attempt while it runs. Where they come
-// faster than measurementsPerSecond, older ones that still wait are dropped; the
-// last is always sent. Safe for concurrent use.
+// measurer publishes the reports of one attempt, in their order, each until it is
+// acknowledged. Where they come faster than they can be sent, every other one that
+// waits is dropped, but never the last one of a metric. Safe for concurrent use.
 type measurer struct {
 	bus     messaging.Worker
 	log     *slog.Logger
 	limiter *rate.Limiter
-	ctx     context.Context // of publishing
-	cancel  context.CancelFunc
+	life    context.Context // of publishing
+	group   *sync.WaitGroup // counts the measurers that still publish
 
 	mu      sync.Mutex
-	waiting []*messaging.Measurement
+	waiting []*messaging.Measurement // the first one is being published
 	dropped int
 	closed  bool
 	wake    chan struct{} // has room for one
-	running sync.WaitGroup
-	started bool
+	done    chan struct{} // closed when nothing is left; nil before the first report
 }
 
-// newMeasurer returns a measurer, which must be finished. It publishes until
-// then, even where ctx ends.
-func newMeasurer(ctx context.Context, bus messaging.Worker, log *slog.Logger) *measurer {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+// newMeasurer returns a measurer, which must be finished. It publishes until life
+// ends at the latest.
+func newMeasurer(life context.Context, group *sync.WaitGroup, bus messaging.Worker, log *slog.Logger) *measurer {
 	return &measurer{
 		bus: bus, log: log, limiter: rate.NewLimiter(measurementsPerSecond, measurementBurst),
-		ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
+		life: life, group: group, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -60,17 +62,40 @@ func (m *measurer) add(measurement *messaging.Measurement) {
 	if m.closed {
 		return
 	}
-	if len(m.waiting) == measurementBurst {
-		m.waiting = append(m.waiting[:0], m.waiting[1:]...)
-		m.dropped++
-	}
 	m.waiting = append(m.waiting, measurement)
-	if !m.started {
-		m.started = true
-		m.running.Go(m.run)
+	if len(m.waiting) > maxWaiting {
+		m.thin()
+	}
+	if m.done == nil {
+		m.done = make(chan struct{})
+		m.group.Go(m.run)
 	} else {
 		m.signal()
 	}
+}
+
+// thin drops every other measurement that waits. It keeps the one that is being
+// published, and those that have the last report of a metric. The caller holds the
+// lock.
+func (m *measurer) thin() {
+	later := map[string]bool{} // the metrics of those that are kept, from the last one on
+	kept, drop := make([]*messaging.Measurement, 0, len(m.waiting)), false
+	for i, w := range slices.Backward(m.waiting) {
+		needed := i == 0
+		for metric := range w.Metrics {
+			needed = needed || !later[metric]
+			later[metric] = true
+		}
+		if !needed {
+			if drop = !drop; drop {
+				m.dropped++
+				continue
+			}
+		}
+		kept = append(kept, w)
+	}
+	slices.Reverse(kept)
+	m.waiting = kept
 }
 
 func (m *measurer) signal() {
@@ -80,24 +105,30 @@ func (m *measurer) signal() {
 	}
 }
 
-// run publishes until finish has been called and nothing waits.
+// run publishes until finish has been called and nothing waits, or life ends.
 func (m *measurer) run() {
+	defer close(m.done)
 	m.pause(soleMeasurement, 2)
 	if n, closed := m.state(); n == 1 && closed {
 		return
 	}
-	for {
+	for m.life.Err() == nil {
 		next, closed := m.next()
 		switch {
 		case next != nil:
-			m.publish(next)
-			if !closed {
-				m.pause(m.limiter.Reserve().Delay(), measurementBurst+1)
+			if !m.publish(next) {
+				return
+			}
+			if m.sent(); !closed {
+				m.pause(m.limiter.Reserve().Delay(), maxWaiting+1)
 			}
 		case closed:
 			return
 		default:
-			<-m.wake
+			select {
+			case <-m.wake:
+			case <-m.life.Done():
+			}
 		}
 	}
 }
@@ -112,9 +143,16 @@ func (m *measurer) next() (first *messaging.Measurement, closed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.waiting) > 0 {
-		first, m.waiting = m.waiting[0], m.waiting[1:]
+		first = m.waiting[0]
 	}
 	return first, m.closed
+}
+
+// sent takes the first measurement off the queue.
+func (m *measurer) sent() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = m.waiting[1:]
 }
 
 // pause waits, but not once enough measurements wait or finish was called.
@@ -131,31 +169,52 @@ func (m *measurer) pause(delay time.Duration, enough int) {
 		select {
 		case <-timer.C:
 			return
+		case <-m.life.Done():
+			return
 		case <-m.wake:
 		}
 	}
 }
 
-func (m *measurer) publish(measurement *messaging.Measurement) {
-	try, cancel := context.WithTimeout(m.ctx, publishTimeout)
-	defer cancel()
-	if err := m.bus.PublishMeasurement(try, measurement); err != nil {
-		m.log.Debug("a measurement was not published", telemetry.LogError, err)
+// publish sends a measurement until it is acknowledged; false where nothing can be
+// sent any more. One that no bus takes is dropped.
+func (m *measurer) publish(measurement *messaging.Measurement) bool {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		try, cancel := context.WithTimeout(m.life, publishTimeout)
+		err := m.bus.PublishMeasurement(try, measurement)
+		cancel()
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, messaging.ErrInvalid), errors.Is(err, messaging.ErrTooLarge):
+			m.log.Warn("a report cannot be sent", telemetry.LogTrial, measurement.Trial, telemetry.LogError, err)
+			return true
+		case errors.Is(err, messaging.ErrClosed), m.life.Err() != nil:
+			return false
+		}
+		m.log.Debug("a report was not acknowledged; it is sent again", telemetry.LogError, err)
+		sleep(m.life, pause)
 	}
 }
 
-// finish sends what waits, for a bounded time, and ends.
+// finish takes no more, and waits a moment until everything is sent. What takes
+// longer is sent while the slot goes on.
 func (m *measurer) finish() {
 	m.mu.Lock()
 	m.closed = true
-	dropped := m.dropped
+	dropped, done := m.dropped, m.done
 	m.signal()
 	m.mu.Unlock()
-	timer := time.AfterFunc(lastMeasurements, m.cancel)
-	m.running.Wait()
-	timer.Stop()
-	m.cancel()
 	if dropped > 0 {
-		m.log.Debug("reports came too fast to publish each", "dropped", dropped)
+		m.log.Debug("reports came too fast to send each", "dropped", dropped)
+	}
+	if done == nil {
+		return
+	}
+	timer := time.NewTimer(lastMeasurements)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
 	}
 }

@@ -95,7 +95,7 @@ func (r *rig) lead() {
 			r.t.Error(err)
 		}
 	})
-	for _, s := range []messaging.Stream{messaging.StreamClaim, messaging.StreamResult} {
+	for _, s := range []messaging.Stream{messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric} {
 		reader, err := r.leader.Read(ctx, s, messaging.Cursor{})
 		if err != nil {
 			r.t.Fatal(err)
@@ -115,18 +115,9 @@ func (r *rig) lead() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	measurements, err := r.leader.Measurements(ctx)
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	group.Go(func() {
 		for b := range beats {
 			r.change(func() { r.beats = append(r.beats, b) })
-		}
-	})
-	group.Go(func() {
-		for m := range measurements {
-			r.change(func() { r.measured = append(r.measured, m) })
 		}
 	})
 }
@@ -146,6 +137,8 @@ func (r *rig) note(ctx context.Context, e messaging.Entry) {
 			r.claims = append(r.claims, e.Claim)
 		} else if e.Result != nil {
 			r.results = append(r.results, e.Result)
+		} else if e.Measurement != nil {
+			r.measured = append(r.measured, *e.Measurement)
 		} else {
 			r.t.Errorf("the leader cannot read %s: %v", e.Subject, e.Err)
 		}

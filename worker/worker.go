@@ -63,6 +63,10 @@ type run struct {
 	metrics  *metrics
 	// hard ends when the attempts' grace is over.
 	hard context.Context
+	// measuring ends when reports are sent no more, measurers counts the attempts
+	// that still have some.
+	measuring context.Context
+	measurers sync.WaitGroup
 
 	mu        sync.Mutex
 	refused   map[string]struct{} // studies whose refusal was logged
@@ -162,6 +166,12 @@ func (r *run) work(ctx context.Context) error {
 	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	r.hard = hard
+	measuring, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.measuring = measuring
+	defer func() {
+		stop()
+		r.measurers.Wait()
+	}()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var slots sync.WaitGroup
@@ -189,7 +199,22 @@ func (r *run) work(ctx context.Context) error {
 		r.options.Logger.Warn("some results are not published yet; the next start sends them from disk",
 			"results", r.sender.len(), "state", r.options.StateDir)
 	}
+	r.flushMeasurements(deadline)
 	return failure
+}
+
+// flushMeasurements waits, until ctx ends, for the reports that are still to be sent.
+func (r *run) flushMeasurements(ctx context.Context) {
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		r.measurers.Wait()
+	}()
+	select {
+	case <-sent:
+	case <-ctx.Done():
+		r.options.Logger.Warn("some reports of programs were not sent and are lost")
+	}
 }
 
 // evaluator returns the evaluator of a slot.

@@ -84,6 +84,7 @@ func readOnly(procedure string) bool {
 		fantasiav1connect.StudyServiceGetTrialProcedure,
 		fantasiav1connect.StudyServiceListTrialsProcedure,
 		fantasiav1connect.StudyServiceWatchTrialsProcedure,
+		fantasiav1connect.StudyServiceListMeasurementsProcedure,
 		fantasiav1connect.StudyServiceListWorkersProcedure:
 		return true
 	default:
@@ -109,7 +110,7 @@ func granted(ctx context.Context) Grant {
 // find returns a study that is given by its name or id, if the grant covers it.
 func (b authorized) find(ctx context.Context, nameOrID string) (Study, error) {
 	s, err := b.Backend.Study(ctx, nameOrID)
-	if err == nil && !granted(ctx).Covers(s.Spec.Study.Metadata.Name) {
+	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
 		return Study{}, fmt.Errorf("%w: study %q", ErrNotFound, nameOrID)
 	}
 	return s, err
@@ -137,7 +138,7 @@ func (b authorized) Studies(ctx context.Context, after string, limit int) ([]Stu
 			return nil, err
 		}
 		for _, s := range page {
-			after = s.Spec.Study.Metadata.Name
+			after = s.Spec.Definition.Metadata.Name
 			if g.Covers(after) {
 				covered = append(covered, s)
 			}
@@ -225,6 +226,22 @@ func (b authorized) WatchTrials(ctx context.Context, nameOrID string, existing b
 		return fails[record.Trial](err)
 	}
 	return b.Backend.WatchTrials(ctx, nameOrID, existing)
+}
+
+// Measurements implements Backend.
+func (b authorized) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Measurements{}, err
+	}
+	return b.Backend.Measurements(ctx, nameOrID, number)
+}
+
+// WatchMeasurements implements Backend.
+func (b authorized) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return fails[Measurements](err)
+	}
+	return b.Backend.WatchMeasurements(ctx, nameOrID, existing, ended)
 }
 
 // fails is a sequence of nothing but an error.

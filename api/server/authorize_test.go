@@ -95,6 +95,16 @@ var calls = []struct {
 		s, err := c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: "studies/" + study, IncludeExisting: true}))
 		return first(s, err)
 	}},
+	{"ListMeasurements", false, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.ListMeasurements(ctx, connect.NewRequest(&fantasiav1.ListMeasurementsRequest{Parent: "studies/" + study + "/trials/1"}))
+		return err
+	}},
+	{"WatchTrials with measurements", false, func(ctx context.Context, c client, study, name string) error {
+		s, err := c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{
+			Parent: "studies/" + study, IncludeExisting: true, IncludeMeasurements: true,
+		}))
+		return first(s, err)
+	}},
 	{"UpdateStudy", true, func(ctx context.Context, c client, study, name string) error {
 		_, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/" + study, StudyFile: named(name)}))
 		return err

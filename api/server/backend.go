@@ -10,6 +10,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -48,6 +49,12 @@ type Worker struct {
 	Seen      time.Time
 }
 
+// Measurements are what one attempt of a trial has reported, by metric and step.
+type Measurements struct {
+	Trial, Attempt int
+	Series         []curve.Series
+}
+
 // Backend is what the API serves. A study is given by its name or its id. The
 // methods are safe for concurrent use and return when their context ends; the
 // records that they return are the caller's to read, not to change.
@@ -80,6 +87,15 @@ type Backend interface {
 	// of a trial, not each one. It ends with the study, after its
 	// last change, when the study is deleted, with an error, or when ctx ends.
 	WatchTrials(ctx context.Context, study string, existing bool) iter.Seq2[record.Trial, error]
+
+	// Measurements returns the curve of a trial; without any series where its
+	// program has reported nothing.
+	Measurements(ctx context.Context, study string, number int) (Measurements, error)
+	// WatchMeasurements yields measurements as they are stored, after those that are
+	// stored already where existing is set. Some can come again. It ends once ended
+	// is closed and what is stored by then has been delivered, with an error, or when
+	// ctx ends.
+	WatchMeasurements(ctx context.Context, study string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error]
 
 	// Workers returns the workers that the leader knows, in any order. Only the
 	// leader is asked, where there are several replicas.

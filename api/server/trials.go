@@ -88,18 +88,28 @@ func (s *service) WatchTrials(ctx context.Context, req *connect.Request[fantasia
 	ctx, end := s.watch(ctx)
 	defer end()
 	study := studyOf(req.Msg.GetParent())
-	for t, err := range s.backend.WatchTrials(ctx, study, req.Msg.GetIncludeExisting()) {
+	if !req.Msg.GetIncludeMeasurements() {
+		return s.watchTrials(ctx, req.Msg, study, stream.Send)
+	}
+	return s.watchBoth(ctx, req.Msg, study, stream.Send)
+}
+
+// send sends a message of a watch.
+type send func(*fantasiav1.WatchTrialsResponse) error
+
+func (s *service) watchTrials(ctx context.Context, req *fantasiav1.WatchTrialsRequest, study string, send send) error {
+	for t, err := range s.backend.WatchTrials(ctx, study, req.GetIncludeExisting()) {
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		if !wanted(req.Msg.GetStates(), t) {
+		if !wanted(req.GetStates(), t) {
 			continue
 		}
 		m, err := toTrial(study, t)
 		if err != nil {
 			return toConnect(err)
 		}
-		if err := stream.Send(&fantasiav1.WatchTrialsResponse{Trial: m}); err != nil {
+		if err := send(&fantasiav1.WatchTrialsResponse{Trial: m}); err != nil {
 			return err
 		}
 	}

@@ -66,6 +66,22 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 	return v
 }
 
+// FromMeasurements shows measurements, which are by metric and step, as a server
+// sent them.
+func FromMeasurements(list []*fantasiav1.Measurement) []Curve {
+	var curves []Curve
+	for _, m := range list {
+		n := len(curves) - 1
+		if n < 0 || curves[n].Metric != m.GetMetric() {
+			curves = append(curves, Curve{Metric: m.GetMetric()})
+			n++
+		}
+		curves[n].Steps = append(curves[n].Steps, m.GetStep())
+		curves[n].Values = append(curves[n].Values, m.GetValue())
+	}
+	return curves
+}
+
 // FromWorker shows a worker as a server sent it.
 func FromWorker(w *fantasiav1.Worker) Worker {
 	v := Worker{

@@ -66,6 +66,16 @@ type Trial struct {
 	Logs    string `json:"logs"`
 	Times   Times  `json:"times"`
 	TraceID string `json:"traceId"`
+	// Measurements are what the program reported at each step; only where one
+	// trial is asked for.
+	Measurements []Curve `json:"measurements,omitempty"`
+}
+
+// Curve is what a program reported of a metric: Values[i] at Steps[i].
+type Curve struct {
+	Metric string    `json:"metric"`
+	Steps  []int64   `json:"steps"`
+	Values []float64 `json:"values"`
 }
 
 // Times are when a trial passed each stage; stages not reached are left out.
@@ -105,7 +115,7 @@ type Attempt struct {
 // recommended are nil where there is none.
 func OfStudy(spec record.Study, status record.Status, best *record.Trial, recommended *optimizer.Recommendation, now time.Time) Study {
 	return Study{
-		Study:       spec.Study.Metadata.Name,
+		Study:       spec.Definition.Metadata.Name,
 		State:       status.State,
 		Trials:      status.Counts,
 		Best:        OfBest(best),

@@ -92,3 +92,26 @@ func TestHistoryIsNotCopied(t *testing.T) {
 		t.Errorf("a trial allocates %d bytes after 200 trials, %d after 5000", few, many)
 	}
 }
+
+// BenchmarkMeasurement is the cost of a program's report: it must not grow with
+// what was reported before.
+func BenchmarkMeasurement(b *testing.B) {
+	for _, before := range []int64{0, 900, 10000} {
+		b.Run(strconv.FormatInt(before, 10)+" before", func(b *testing.B) {
+			r := aged(b, 1)
+			t := r.e.open[0]
+			m := &messaging.Measurement{AttemptID: r.e.attemptID(t, t.rec.Last()), Worker: "w", Metrics: map[string]float64{"loss": 1}}
+			report := func() {
+				m.Step++
+				r.e.Step(Measured{At: r.now, Measurement: m})
+			}
+			for range before {
+				report()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				report()
+			}
+		})
+	}
+}

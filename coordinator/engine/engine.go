@@ -46,6 +46,7 @@ type Engine struct {
 	observations []optimizer.Observation // append-only: snapshots share it
 	taken        map[string]int64        // ledger positions of the observed and pending points, by key
 	best         *trial
+	cooling      []*trial  // ended lately: their curves are still in memory
 	evaluations  durations // of the evaluations that gave an answer
 
 	outbox  outbox
@@ -83,9 +84,9 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 
 // setSpec compiles a specification and takes it over.
 func (e *Engine) setSpec(spec record.Study) error {
-	space, err := space.Of(&spec.Study)
+	space, err := space.Of(&spec.Definition)
 	if err != nil {
-		return fmt.Errorf("study %s (%s): %w", spec.Study.Metadata.Name, spec.ID, err)
+		return fmt.Errorf("study %s (%s): %w", spec.Definition.Metadata.Name, spec.ID, err)
 	}
 	e.spec, e.space = spec, space
 	_, e.finite = space.Size()
@@ -117,6 +118,12 @@ func (e *Engine) Step(ev Event) Output {
 	case Finished:
 		e.advance(ev.At)
 		e.finished(ev.Result)
+	case Measured:
+		e.advance(ev.At)
+		e.measured(ev.Measurement)
+	case Recalled:
+		e.advance(ev.At)
+		e.recalled(ev.Trial, ev.Curve)
 	case Suggested:
 		e.advance(ev.At)
 		e.suggested(ev)
@@ -155,6 +162,7 @@ func (e *Engine) advance(at time.Time) {
 func (e *Engine) finish() Output {
 	e.settle()
 	e.refill()
+	e.cool()
 	return e.flush()
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -55,6 +56,19 @@ type (
 	Finished struct {
 		At     time.Time
 		Result *messaging.Result
+	}
+	// Measured is a report of a program, read from the stream: once or again, and
+	// in the order of its attempt.
+	Measured struct {
+		At          time.Time
+		Measurement *messaging.Measurement
+	}
+	// Recalled brings back a trial's curve that is in the ledger alone, nil where it
+	// has none: see Forgotten.
+	Recalled struct {
+		At    time.Time
+		Trial int
+		Curve *curve.Curve
 	}
 	// Suggested answers an Ask.
 	Suggested struct {
@@ -110,6 +124,8 @@ func (Spoiled) event()     {}
 func (Alive) event()       {}
 func (Lost) event()        {}
 func (Finished) event()    {}
+func (Measured) event()    {}
+func (Recalled) event()    {}
 func (Suggested) event()   {}
 func (Published) event()   {}
 func (Withdrawn) event()   {}

@@ -17,4 +17,6 @@ const (
 	guardRepeat                      // a finite space's points are tried once
 	guardSpoiled                     // an attempt that nobody can claim is replaced
 	guardEarly                       // so is one whose claim's place was taken before it was opened
+	guardCurve                       // a trial's curve is of one attempt
+	guardRecall                      // a curve that is not in memory is not begun anew
 )

@@ -57,7 +57,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 		if len(r.Values) == 0 || !allFinite(r.Values) {
 			return fmt.Errorf("trial %d is completed without a finite value", number)
 		}
-		if want := len(e.spec.Study.Spec.Objectives()); len(r.Values) != want {
+		if want := len(e.spec.Definition.Spec.Objectives()); len(r.Values) != want {
 			return fmt.Errorf("trial %d has %d values, the study %d objectives", number, len(r.Values), want)
 		}
 	}
@@ -67,7 +67,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	}
 	r.Point = point
 	r.Attempts = slices.Clone(r.Attempts)
-	t := &trial{rec: r, claimed: e.now}
+	t := &trial{rec: r, claimed: e.now, curveOf: curveOf{forgotten: len(r.Attempts) > 0}}
 	*counter++
 	e.status.Position = max(e.status.Position, r.Created, r.Ended)
 	e.trials = append(e.trials, t)

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -62,6 +63,11 @@ type Output struct {
 	Status *record.Status
 	Model  *record.Model
 	Study  *record.Study
+
+	// Curves are what changed of the trials' curves. Where nothing else did, the
+	// caller may commit them later: in the order in which they came, and with the
+	// cursor of the reports' stream.
+	Curves []curve.Change
 
 	Publish  []*messaging.Assignment
 	Withdraw []*messaging.Assignment

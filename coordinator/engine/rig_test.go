@@ -3,9 +3,11 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -48,7 +50,7 @@ func newSpec(points, maxTrials, parallelism int) record.Study {
 		lo, hi = 1, float64(points)
 		parameter = study.Parameter{Name: "k", Type: study.Int, Min: &lo, Max: &hi}
 	}
-	return record.Study{ID: studyID, Created: epoch, Study: study.Study{
+	return record.Study{ID: studyID, Created: epoch, Definition: study.Study{
 		APIVersion: study.APIVersion, Kind: study.Kind,
 		Metadata: study.Metadata{Name: "test"},
 		Spec: study.Spec{
@@ -68,15 +70,19 @@ func newSpec(points, maxTrials, parallelism int) record.Study {
 type ledger struct {
 	study, status, model []byte
 	trials               map[int][]byte
+	curves               map[int]map[int][]byte // segments by trial and number
 }
 
 func newLedger(spec record.Study) *ledger {
-	return &ledger{study: encode(spec), trials: map[int][]byte{}}
+	return &ledger{study: encode(spec), trials: map[int][]byte{}, curves: map[int]map[int][]byte{}}
 }
 
 func (l *ledger) commit(out *Output) {
 	for i := range out.Trials {
 		l.trials[out.Trials[i].Number] = encode(out.Trials[i])
+	}
+	for _, c := range out.Curves {
+		l.commitCurve(c)
 	}
 	if out.Model != nil {
 		l.model = encode(out.Model)
@@ -87,6 +93,32 @@ func (l *ledger) commit(out *Output) {
 	if out.Study != nil {
 		l.study = encode(out.Study)
 	}
+}
+
+func (l *ledger) commitCurve(c curve.Change) {
+	if l.curves[c.Trial] == nil {
+		l.curves[c.Trial] = map[int][]byte{}
+	}
+	for _, s := range c.Segments {
+		l.curves[c.Trial][s.Number] = s.Data
+	}
+	maps.DeleteFunc(l.curves[c.Trial], func(n int, _ []byte) bool { return c.Cut && n >= c.Length })
+}
+
+// curve is what is stored of a trial's curve; nil for nothing.
+func (l *ledger) curve(trial int) *curve.Curve {
+	segments := make([][]byte, len(l.curves[trial]))
+	if len(segments) == 0 {
+		return nil
+	}
+	for n := range segments {
+		segments[n] = l.curves[trial][n]
+	}
+	c, err := curve.Read(segments)
+	if err != nil {
+		panic(fmt.Sprintf("trial %d: a curve cannot be read back: %v", trial, err))
+	}
+	return c
 }
 
 // load makes an engine of what was committed.
@@ -190,7 +222,7 @@ func (r *rig) answer(list []optimizer.Suggestion, err error) Output {
 func (r *rig) point(x float64) study.Point { return pointOf(r.e.Spec(), x) }
 
 func pointOf(spec record.Study, x float64) study.Point {
-	p := spec.Study.Spec.Parameters[0]
+	p := spec.Definition.Spec.Parameters[0]
 	if p.Type == study.Int {
 		return study.Point{p.Name: int64(x)}
 	}

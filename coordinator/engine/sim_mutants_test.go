@@ -18,6 +18,7 @@ func TestSimulatorNotices(t *testing.T) {
 		"parallelism": guardParallel, "retries": guardRetries, "receipt": guardReceipt,
 		"duplicate": guardDuplicate, "outbox": guardOutbox, "repeat": guardRepeat,
 		"spoiled": guardSpoiled, "early": guardEarly,
+		"curve": guardCurve, "recall": guardRecall,
 	}
 	for name, off := range guards {
 		t.Run(name, func(t *testing.T) {

@@ -30,6 +30,7 @@ func (w *world) start() {
 func (w *world) lead(e *Engine) {
 	w.gen++
 	w.e, w.asked, w.started = e, nil, w.now
+	w.held, w.read = nil, w.metric
 	w.check.leads(w)
 	w.leaderTick(w.gen)
 }
@@ -41,6 +42,9 @@ func (w *world) leaderTick(gen int) {
 			return
 		}
 		w.step(Tick{At: w.now})
+		if len(w.held) > 0 && w.now.Sub(w.heldAt) > simGroup || w.read > w.metric && len(w.held) == 0 {
+			w.commit(&Output{})
+		}
 		w.leases(gen)
 		w.leaderTick(gen)
 	})
@@ -124,7 +128,11 @@ func (w *world) took(out *Output, cursor func()) bool {
 		w.crash()
 		return false
 	}
-	w.led.commit(out)
+	if onlyCurves(out) {
+		w.hold(out)
+	} else {
+		w.commit(out)
+	}
 	cursor()
 	w.check.committed(w)
 	if death == 2 { // before the effects
@@ -137,6 +145,29 @@ func (w *world) took(out *Output, cursor func()) bool {
 		return false
 	}
 	return true
+}
+
+// onlyCurves reports whether an Output's records can wait.
+func onlyCurves(out *Output) bool {
+	return len(out.Trials) == 0 && out.Status == nil && out.Model == nil && out.Study == nil
+}
+
+// hold keeps curves for the next commit.
+func (w *world) hold(out *Output) {
+	if len(w.held) == 0 {
+		w.heldAt = w.now
+	}
+	w.held = append(w.held, out.Curves...)
+}
+
+// commit stores an Output, and with it the curves that were held back and how far
+// their stream was read.
+func (w *world) commit(out *Output) {
+	for _, c := range w.held {
+		w.led.commitCurve(c)
+	}
+	w.held, w.metric = nil, w.read
+	w.led.commit(out)
 }
 
 // crash ends the leader; another one comes in a while.
@@ -205,11 +236,29 @@ func (w *world) control(name string, act func(*simWorker)) {
 	}
 }
 
+// measure feeds one report, with the curve that it belongs to where the engine has
+// forgotten that.
+func (w *world) measure(m *messaging.Measurement) {
+	if w.e.Forgotten(m.AttemptID) && w.off&guardRecall == 0 {
+		w.step(Recalled{At: w.now, Trial: m.Trial, Curve: w.led.curve(m.Trial)})
+		if w.e == nil {
+			return
+		}
+	}
+	out := w.e.Step(Measured{At: w.now, Measurement: m})
+	w.read++
+	w.took(&out, func() {})
+}
+
 // readNext feeds one entry of either stream and reports whether there was one.
 func (w *world) readNext() bool {
-	claims, results := w.claim < len(w.claims), w.result < len(w.results)
-	if w.e == nil || w.check.err != nil || !claims && !results {
+	claims, results, metrics := w.claim < len(w.claims), w.result < len(w.results), w.read < len(w.metrics)
+	if w.e == nil || w.check.err != nil || !claims && !results && !metrics {
 		return false
+	}
+	if metrics && (!claims && !results || w.chance(2)) {
+		w.measure(w.metrics[w.read])
+		return true
 	}
 	if claims && (!results || w.chance(2)) {
 		c := w.claims[w.claim]

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -24,6 +25,8 @@ type simWorker struct {
 	order   []messaging.AttemptID // of running
 	claimed map[messaging.AttemptID]bool
 	spool   []*messaging.Result
+	// measured are the reports that the stream has not acknowledged, oldest first.
+	measured []*messaging.Measurement
 }
 
 func newSimWorker(w *world, i int) *simWorker {
@@ -39,6 +42,7 @@ func (s *simWorker) begin() {
 	s.beat(life)
 	s.fetch(life)
 	s.resend(life)
+	s.publish(life)
 }
 
 // heal ends whatever ails the worker.
@@ -57,7 +61,7 @@ func (s *simWorker) die() {
 	}
 	s.dead = true
 	s.life++
-	s.running, s.order = nil, nil
+	s.running, s.order, s.measured = nil, nil, nil
 	if s.w.chance(5) {
 		s.spool = nil // the disk as well
 	}
@@ -162,12 +166,66 @@ func (s *simWorker) fetch(life int) {
 	}
 	s.running[a.AttemptID] = true
 	s.order = append(s.order, a.AttemptID)
+	s.report(life, a.AttemptID, 0)
 	w.after(w.between(10*time.Millisecond, 1500*time.Millisecond), func() {
 		if life == s.life && s.running[a.AttemptID] {
 			s.stop(a.AttemptID)
 			s.evaluated(a.AttemptID)
 		}
 	})
+}
+
+// report lets the program of an evaluation report its next step, in a while.
+func (s *simWorker) report(life int, id messaging.AttemptID, step int64) {
+	w := s.w
+	w.after(w.between(0, 300*time.Millisecond), func() {
+		if life != s.life || !s.running[id] {
+			return
+		}
+		s.measured = append(s.measured, &messaging.Measurement{
+			AttemptID: id, Worker: s.name, Step: step, Metrics: map[string]float64{"loss": w.rng.Float64()}, At: w.now,
+		})
+		s.report(life, id, step+1+w.rng.Int64N(3))
+	})
+}
+
+// publish puts the oldest report into the stream until that is acknowledged. The
+// acknowledgement can be lost, and a copy can come late.
+func (s *simWorker) publish(life int) {
+	w := s.w
+	w.after(w.between(0, 60*time.Millisecond), func() {
+		if life != s.life {
+			return
+		}
+		s.publish(life)
+		if len(s.measured) == 0 || s.cut() || w.faults && w.chance(10) {
+			return
+		}
+		m := s.measured[0]
+		w.store(m)
+		if w.faults && w.chance(10) {
+			return // it is sent again
+		}
+		s.measured = s.measured[1:]
+		if w.faults && w.chance(20) {
+			w.after(w.between(0, 20*time.Second), func() { w.store(m) })
+		}
+	})
+}
+
+// store appends a report to its stream.
+func (w *world) store(m *messaging.Measurement) {
+	of, by := w.measured[m.AttemptID], w.measurers[m.AttemptID]
+	if len(of) == 0 || of[len(of)-1].Step < m.Step {
+		w.measured[m.AttemptID] = append(of, curve.Point{Step: m.Step, Value: m.Metrics["loss"]})
+	}
+	if who := fmt.Sprint(m.Worker); by != "" && by != who {
+		w.measurers[m.AttemptID] = "?"
+	} else if by == "" {
+		w.measurers[m.AttemptID] = who
+	}
+	w.metrics = append(w.metrics, m)
+	w.arrived()
 }
 
 // stop ends an evaluation.
@@ -290,7 +348,7 @@ func (w *world) trouble() {
 		clear(w.holder)
 		w.queue = append(w.queue, w.sent[max(0, len(w.sent)-6):]...)
 	case 6: // the streams are read again from their beginning
-		w.claim, w.result = 0, 0
+		w.claim, w.result, w.metric, w.read = 0, 0, 0, 0
 		w.arrived()
 	case 7:
 		w.forge()
@@ -339,9 +397,9 @@ func (w *world) update() {
 	spec := record.Study{}
 	decode(encode(w.e.Spec()), &spec)
 	if w.chance(2) {
-		spec.Study.Spec.Budget.MaxTrials = max(1, spec.Study.Spec.Budget.MaxTrials+w.rng.IntN(9)-4)
+		spec.Definition.Spec.Budget.MaxTrials = max(1, spec.Definition.Spec.Budget.MaxTrials+w.rng.IntN(9)-4)
 	} else {
-		spec.Study.Spec.Parallelism = 1 + w.rng.IntN(6)
+		spec.Definition.Spec.Parallelism = 1 + w.rng.IntN(6)
 	}
 	w.step(Update{At: w.now, Study: spec})
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -33,10 +34,14 @@ type world struct {
 	claims        []simClaim
 	holder        map[messaging.AttemptID]string // who holds a subject of the claim stream
 	results       []*messaging.Result
-	claim, result int                     // committed cursors
+	metrics       []*messaging.Measurement
+	claim, result int // committed cursors
+	metric        int
 	queue, sent   []*messaging.Assignment // what waits for a worker, and all that ever did
 	maxTrials     int
-	reported      map[report][]float64 // all that was ever found
+	reported      map[report][]float64                  // all that was ever found
+	measured      map[messaging.AttemptID][]curve.Point // what programs reported, as it was stored first
+	measurers     map[messaging.AttemptID]string        // who reported it, "?" for several
 	set           Settings
 	off           guard
 	workers       []*simWorker
@@ -48,6 +53,11 @@ type world struct {
 	gen   int // of the leader: what an older one planned is void
 	asked *Ask
 	beats map[string]beat
+	// held are the curves that wait for the next commit, since heldAt, read how far
+	// the leader has read the reports.
+	held   []curve.Change
+	heldAt time.Time
+	read   int
 
 	check checker
 }
@@ -78,6 +88,7 @@ const (
 	simHeartbeat = time.Second
 	simResend    = 700 * time.Millisecond
 	simTick      = 100 * time.Millisecond
+	simGroup     = time.Second
 	// simPatience is how long a study may go on without faults: 30 trials of
 	// at most 1.5 s, their retries, leases and the last heartbeats.
 	simPatience = 5 * time.Minute
@@ -94,7 +105,7 @@ func newWorld(seed uint64, off guard) *world {
 		points = 2 + rng.IntN(20)
 	}
 	spec := newSpec(points, 1+rng.IntN(20), 1+rng.IntN(6))
-	s := &spec.Study.Spec
+	s := &spec.Definition.Spec
 	pick := func(n int) *int { v := rng.IntN(n); return &v }
 	s.Trial.Retries = study.Retries{Lost: pick(4), Timeout: pick(2), Failed: pick(3)}
 	if rng.IntN(4) == 0 {
@@ -111,6 +122,7 @@ func newWorld(seed uint64, off guard) *world {
 		seed: seed, rng: rng, now: epoch, faults: true, off: off,
 		led: newLedger(spec), holder: map[messaging.AttemptID]string{},
 		maxTrials: s.Budget.MaxTrials, reported: map[report][]float64{},
+		measured: map[messaging.AttemptID][]curve.Point{}, measurers: map[messaging.AttemptID]string{},
 		set:   Settings{Republish: 4 * time.Second},
 		beats: map[string]beat{},
 		check: newChecker(),
@@ -143,6 +155,7 @@ func (w *world) run() error {
 	if w.check.err == nil && !w.settled() {
 		w.check.fail("%v without faults, and the study is not at rest: %s", simPatience, describeStatus(w.status()))
 	}
+	w.check.curves(w)
 	if w.check.err != nil {
 		return fmt.Errorf("seed %d at %v: %w", w.seed, w.now.Sub(epoch), w.check.err)
 	}
@@ -154,8 +167,11 @@ func (w *world) settled() bool {
 	if w.e == nil || w.e.running() {
 		return false
 	}
+	if w.metric < len(w.metrics) {
+		return false
+	}
 	for _, worker := range w.workers {
-		if len(worker.running) > 0 || len(worker.spool) > 0 {
+		if len(worker.running) > 0 || len(worker.spool) > 0 || len(worker.measured) > 0 {
 			return false
 		}
 	}
@@ -185,7 +201,7 @@ func (w *world) append(c *messaging.Claim) bool {
 // arrived lets the leader read its streams, in a while.
 func (w *world) arrived() {
 	w.after(w.between(0, 40*time.Millisecond), func() {
-		if w.readNext() && len(w.claims)-w.claim+len(w.results)-w.result > 0 {
+		if w.readNext() && len(w.claims)-w.claim+len(w.results)-w.result+len(w.metrics)-w.read > 0 {
 			w.arrived() // it lags behind
 		}
 	})

@@ -23,6 +23,7 @@ type trial struct {
 	// sent is what the record of an attempt is still to say.
 	sent    sent
 	changed bool // in the engine's list of changes
+	curveOf
 }
 
 const (
@@ -47,6 +48,7 @@ type changes struct {
 	trials        []*trial
 	status, model bool
 	spec          bool
+	curves        []*trial
 }
 
 // touch marks a trial's record as changed.
@@ -204,6 +206,8 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	if i, ok := slices.BinarySearchFunc(e.open, t.rec.Number, byNumber); ok {
 		e.open = slices.Delete(e.open, i, i+1)
 	}
+	t.at = e.now
+	e.cooling = append(e.cooling, t)
 	e.observe(t)
 	e.out.Ended = append(e.out.Ended, snapshot(t))
 }
@@ -232,7 +236,7 @@ func (e *Engine) observe(t *trial) {
 }
 
 // direction says which way the study's objective improves.
-func (e *Engine) direction() study.Direction { return e.spec.Study.Spec.Objective.Direction }
+func (e *Engine) direction() study.Direction { return e.spec.Definition.Spec.Objective.Direction }
 
 // byNumber orders trials for a binary search.
 func byNumber(t *trial, number int) int { return t.rec.Number - number }

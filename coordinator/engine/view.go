@@ -72,7 +72,7 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // Problem is what the optimiser may know now. It shares the engine's history,
 // which only grows: it costs no more than the open trials.
 func (e *Engine) Problem() *optimizer.Problem {
-	spec := &e.spec.Study.Spec
+	spec := &e.spec.Definition.Spec
 	n := len(e.observations)
 	p := &optimizer.Problem{
 		Space:        e.space,
@@ -109,6 +109,7 @@ func (e *Engine) flush() Output {
 		spec := e.spec
 		e.out.Study = &spec
 	}
+	e.out.Curves = e.curves()
 	e.out.Wake = e.wake()
 	out := e.out
 	e.out, e.dirty = Output{}, changes{}

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -24,8 +27,11 @@ type Batch struct {
 	index   map[string]int
 	cursors map[messaging.Stream]messaging.Cursor
 	deleted map[string]bool
-	bytes   int
-	err     error
+	// ends are the curves that were cut, by their directory: the key from which on
+	// nothing may be left. Operations of a transaction must not overlap.
+	ends  map[string]string
+	bytes int
+	err   error
 }
 
 // op is a put, or a deletion if Value is nil. Keys are relative to the prefix.
@@ -71,44 +77,82 @@ func (b *Batch) PutCursor(s messaging.Stream, c messaging.Cursor) {
 	b.cursors[s] = c
 }
 
+// PutCurve stores what changed of a trial's curve.
+func (b *Batch) PutCurve(id string, c *curve.Change) {
+	if !b.accepts(id) {
+		return
+	}
+	if c.Cut {
+		b.cut(curveDir(id, c.Trial), segmentKey(id, c.Trial, c.Length))
+	}
+	for _, s := range c.Segments {
+		b.raw(segmentKey(id, c.Trial, s.Number), s.Data)
+	}
+}
+
+// cut deletes a curve from a key on, except for what is put later.
+func (b *Batch) cut(dir, from string) {
+	if b.ends == nil {
+		b.ends = map[string]string{}
+	}
+	b.ends[dir] = from
+	b.drop(func(key string) bool { return strings.HasPrefix(key, dir) && key >= from })
+}
+
 // DeleteStudy deletes all of a study's records and frees its name. It drops the study's
 // records in the batch, and those put afterwards: an id is never used again.
 func (b *Batch) DeleteStudy(id, name string) {
-	dir := studyDir(id)
-	kept := b.ops[:0]
-	b.index, b.bytes = map[string]int{}, 0
-	for _, o := range b.ops {
-		if !strings.HasPrefix(o.Key, dir) {
-			b.index[o.Key] = len(kept)
-			b.bytes += o.size()
-			kept = append(kept, o)
-		}
-	}
-	b.ops = kept
+	dir, curves := studyDir(id), curvesOf(id)
+	b.Forget(id)
 	if b.deleted == nil {
 		b.deleted = map[string]bool{}
 	}
 	b.deleted[id] = true
 	b.set(op{Key: dir, End: prefixEnd(dir)})
+	b.set(op{Key: curves, End: prefixEnd(curves)})
 	b.set(op{Key: nameKey(name)})
+}
+
+// Forget drops what the batch holds of a study.
+func (b *Batch) Forget(id string) {
+	b.drop(func(key string) bool { return studyOf(key) == id })
+	maps.DeleteFunc(b.ends, func(key, _ string) bool { return studyOf(key) == id })
 }
 
 // Err returns why the batch cannot be stored. It wraps ErrTooLarge if a record is
 // larger than a transaction.
 func (b *Batch) Err() error { return b.err }
 
-// Add adds the records of another batch.
+// Add adds the records of another batch, which must not delete a study.
 func (b *Batch) Add(other *Batch) {
+	for dir, from := range other.ends {
+		if !b.deleted[studyOf(dir)] {
+			b.cut(dir, from)
+		}
+	}
 	for _, o := range other.ops {
-		if id, _, ok := strings.Cut(strings.TrimPrefix(o.Key, studiesDir), "/"); !ok || !b.deleted[id] {
+		if !b.deleted[studyOf(o.Key)] {
 			b.set(o)
 		}
+	}
+	for s, c := range other.cursors {
+		b.PutCursor(s, c)
 	}
 	b.err = errors.Join(b.err, other.err)
 }
 
-// Len returns the number of operations in the batch.
-func (b *Batch) Len() int { return len(b.ops) + len(b.cursors) }
+// studyOf is the id of the study that a key is of.
+func studyOf(key string) string {
+	_, rest, _ := strings.Cut(key, "/")
+	id, _, _ := strings.Cut(rest, "/")
+	return id
+}
+
+// Len returns the number of operations that the batch needs.
+func (b *Batch) Len() int { return len(b.ops) + len(b.ends) + len(b.cursors) }
+
+// Bytes returns about how many bytes the batch stores.
+func (b *Batch) Bytes() int { return b.bytes }
 
 // Full reports whether the batch fills a transaction and should be committed. A batch
 // may grow further, but is then written twice.
@@ -116,14 +160,21 @@ func (b *Batch) Full() bool { return b.Len() >= MaxOps/2 || b.bytes >= MaxBytes/
 
 // put encodes a record of a study.
 func (b *Batch) put(id, leaf string, v any) {
+	if b.accepts(id) {
+		b.encode(studyKey(id, leaf), v)
+	}
+}
+
+// accepts reports whether records of a study are to be stored.
+func (b *Batch) accepts(id string) bool {
 	if b.deleted[id] {
-		return
+		return false
 	}
 	if id == "" || strings.Contains(id, "/") {
-		b.err = errors.Join(b.err, fmt.Errorf("study id %q must not be empty or contain a slash", id))
-		return
+		b.err = errors.Join(b.err, fmt.Errorf("study id %q: must be neither empty nor contain a slash", id))
+		return false
 	}
-	b.encode(studyKey(id, leaf), v)
+	return true
 }
 
 func (b *Batch) encode(key string, v any) {
@@ -132,6 +183,11 @@ func (b *Batch) encode(key string, v any) {
 		b.err = errors.Join(b.err, fmt.Errorf("encode %s: %w", key, err))
 		return
 	}
+	b.raw(key, raw)
+}
+
+// raw puts a record that is encoded.
+func (b *Batch) raw(key string, raw []byte) {
 	if len(raw)+len(key)+opOverhead > MaxBytes {
 		b.err = errors.Join(b.err, fmt.Errorf("%w: %s has %d bytes, more than %d", ErrTooLarge, key, len(raw), MaxBytes))
 		return
@@ -139,7 +195,24 @@ func (b *Batch) encode(key string, v any) {
 	b.set(op{Key: key, Value: raw})
 }
 
+// drop forgets what was put under some keys.
+func (b *Batch) drop(which func(key string) bool) {
+	kept := b.ops[:0]
+	b.index, b.bytes = map[string]int{}, 0
+	for _, o := range b.ops {
+		if !which(o.Key) {
+			b.index[o.Key] = len(kept)
+			b.bytes += o.size()
+			kept = append(kept, o)
+		}
+	}
+	b.ops = kept
+}
+
 func (b *Batch) set(o op) {
+	if dir := o.Key[:strings.LastIndexByte(o.Key, '/')+1]; o.Value != nil && b.ends[dir] != "" {
+		b.ends[dir] = max(b.ends[dir], o.Key+"\x00")
+	}
 	if b.index == nil {
 		b.index = map[string]int{}
 	}
@@ -168,12 +241,11 @@ func (b *Batch) all(shard string) ([]op, error) {
 			}
 		}
 	}
-	for _, s := range []messaging.Stream{messaging.StreamClaim, messaging.StreamResult} {
-		c, ok := b.cursors[s]
-		if !ok {
-			continue
-		}
-		raw, err := json.Marshal(c)
+	for _, dir := range slices.Sorted(maps.Keys(b.ends)) {
+		ops = append(ops, op{Key: b.ends[dir], End: prefixEnd(dir)})
+	}
+	for _, s := range slices.Sorted(maps.Keys(b.cursors)) {
+		raw, err := json.Marshal(b.cursors[s])
 		if err != nil {
 			return nil, fmt.Errorf("encode the cursor of %s: %w", s, err)
 		}

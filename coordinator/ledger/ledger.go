@@ -114,6 +114,8 @@ func (l *Ledger) LeaderKey() string { return l.o.Prefix + "leader/" + l.o.Shard 
 // them.
 const (
 	studiesDir = "studies/"
+	// Curves are not below studiesDir: who loads the studies does not read them.
+	curvesDir  = "curves/"
 	namesDir   = "names/"
 	specLeaf   = "spec"
 	statusLeaf = "status"
@@ -125,6 +127,13 @@ func studyDir(id string) string       { return studiesDir + id + "/" }
 func studyKey(id, leaf string) string { return studyDir(id) + leaf }
 func trialKey(id string, number int) string {
 	return fmt.Sprintf("%s%s%08d", studyDir(id), trialsDir, number)
+}
+func curvesOf(id string) string { return curvesDir + id + "/" }
+func curveDir(id string, trial int) string {
+	return fmt.Sprintf("%s%08d/", curvesOf(id), trial)
+}
+func segmentKey(id string, trial, n int) string {
+	return fmt.Sprintf("%s%06d", curveDir(id, trial), n)
 }
 func nameKey(name string) string       { return namesDir + name }
 func (l *Ledger) commitKey() string    { return l.o.Prefix + "commits/" + l.o.Shard }

@@ -96,7 +96,7 @@ func (w *Writer) Commit(ctx context.Context, b *Batch) error {
 // contains the study's first records. The error wraps ErrNameTaken, with the id of the
 // existing study, if the name is in use.
 func (w *Writer) Create(ctx context.Context, s *record.Study, b *Batch) error {
-	name := s.Study.Metadata.Name
+	name := s.Definition.Metadata.Name
 	b.PutStudy(s)
 	b.encode(nameKey(name), nameRecord{ID: s.ID})
 	return w.commit(ctx, b, &condition{key: w.l.o.Prefix + nameKey(name), name: name})

@@ -92,13 +92,12 @@ type Broker struct {
 	queue   []*queued
 	claims  *journal
 	results *journal
-	metrics map[string][]message
+	metrics *journal
 	claimed map[string]time.Time // the ids of stored claims, and since when
 	dead    []DeadLetter
 
-	heartbeats   map[*subscription[messaging.Heartbeat]]bool
-	measurements map[*subscription[messaging.Measurement]]bool
-	controls     map[*subscription[messaging.Control]]string // of which worker
+	heartbeats map[*subscription[messaging.Heartbeat]]bool
+	controls   map[*subscription[messaging.Control]]string // of which worker
 }
 
 // New returns an empty broker.
@@ -110,16 +109,15 @@ func New(o Options) *Broker {
 		o.MaxDeliver = 20
 	}
 	return &Broker{
-		opts:         o,
-		changed:      make(chan struct{}),
-		pools:        map[string]bool{},
-		claims:       newJournal(time.Time{}),
-		results:      newJournal(time.Time{}),
-		metrics:      map[string][]message{},
-		claimed:      map[string]time.Time{},
-		heartbeats:   map[*subscription[messaging.Heartbeat]]bool{},
-		measurements: map[*subscription[messaging.Measurement]]bool{},
-		controls:     map[*subscription[messaging.Control]]string{},
+		opts:       o,
+		changed:    make(chan struct{}),
+		pools:      map[string]bool{},
+		claims:     newJournal(time.Time{}),
+		results:    newJournal(time.Time{}),
+		metrics:    newJournal(time.Time{}),
+		claimed:    map[string]time.Time{},
+		heartbeats: map[*subscription[messaging.Heartbeat]]bool{},
+		controls:   map[*subscription[messaging.Control]]string{},
 	}
 }
 
@@ -139,6 +137,8 @@ func (b *Broker) Recreate(s messaging.Stream) {
 		b.claimed = map[string]time.Time{}
 	case messaging.StreamResult:
 		b.results = newJournal(b.results.created)
+	case messaging.StreamMetric:
+		b.metrics = newJournal(b.metrics.created)
 	}
 	b.wake()
 }
@@ -183,7 +183,7 @@ func (b *Broker) Inject(subject string, raw []byte) bool {
 	case messaging.KindResult:
 		b.results.replace(m)
 	case messaging.KindMetric:
-		b.measure(m)
+		b.metrics.append(m)
 	default:
 		return false
 	}
@@ -217,6 +217,8 @@ func (b *Broker) journal(s messaging.Stream) *journal {
 		return b.claims
 	case messaging.StreamResult:
 		return b.results
+	case messaging.StreamMetric:
+		return b.metrics
 	default:
 		return nil
 	}

@@ -176,13 +176,13 @@ func TestSlowReader(t *testing.T) {
 	bubble(t, "", nil, func(t *testing.T, _ *membus.Broker, l *membus.Leader, w *membus.Worker) {
 		const room, sent = 1024, 1030
 		ctx := t.Context()
-		live, err := l.Measurements(ctx)
+		beats, err := l.Heartbeats(ctx)
 		must(t, err)
-		for step := range int64(sent) {
-			must(t, w.PublishMeasurement(ctx, &messaging.Measurement{AttemptID: attempt(1), Worker: "w", Step: step}))
+		for free := range sent {
+			must(t, w.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: "default", Instance: "i", Slots: sent, Free: free}))
 		}
-		if got := <-live; got.Step != sent-room {
-			t.Errorf("the oldest is step %d, want %d", got.Step, sent-room)
+		if got := <-beats; got.Free != sent-room {
+			t.Errorf("the oldest is number %d, want %d", got.Free, sent-room)
 		}
 	})
 }

@@ -172,14 +172,7 @@ func (l *Leader) Last(ctx context.Context, s messaging.Stream) (uint64, error) {
 }
 
 func errStream(s messaging.Stream) error {
-	return fmt.Errorf("stream %q: must be %s or %s", s, messaging.StreamClaim, messaging.StreamResult)
-}
-
-// Measurements implements messaging.Leader.
-func (l *Leader) Measurements(ctx context.Context) (<-chan messaging.Measurement, error) {
-	return subscribe(ctx, l.party,
-		func(s *subscription[messaging.Measurement]) { l.b.measurements[s] = true },
-		func(s *subscription[messaging.Measurement]) { delete(l.b.measurements, s) })
+	return fmt.Errorf("stream %q: must be %s, %s or %s", s, messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric)
 }
 
 // Heartbeats implements messaging.Leader.
@@ -187,28 +180,6 @@ func (l *Leader) Heartbeats(ctx context.Context) (<-chan messaging.Heartbeat, er
 	return subscribe(ctx, l.party,
 		func(s *subscription[messaging.Heartbeat]) { l.b.heartbeats[s] = true },
 		func(s *subscription[messaging.Heartbeat]) { delete(l.b.heartbeats, s) })
-}
-
-// History implements messaging.Leader.
-func (l *Leader) History(ctx context.Context, study string, trial, attempt int) ([]messaging.Measurement, error) {
-	if err := l.alive(ctx); err != nil {
-		return nil, err
-	}
-	s := messaging.Subject{Kind: messaging.KindMetric, Shard: messaging.Shard,
-		ID: messaging.AttemptID{Study: study, Trial: trial, Attempt: attempt}}
-	if _, err := messaging.ParseSubject(s.String()); err != nil {
-		return nil, fmt.Errorf("history: %w", err)
-	}
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	var all []messaging.Measurement
-	for _, m := range l.b.metrics[s.String()] {
-		var v messaging.Measurement
-		if m.decode(&v) == nil {
-			all = append(all, v)
-		}
-	}
-	return all, nil
 }
 
 // Control implements messaging.Leader.
@@ -255,11 +226,7 @@ func (l *Leader) Purge(ctx context.Context, study string, all bool) error {
 	if all {
 		l.b.claims.purge(study)
 		l.b.results.purge(study)
-		for subject := range l.b.metrics {
-			if ofStudy(subject, study) {
-				delete(l.b.metrics, subject)
-			}
-		}
+		l.b.metrics.purge(study)
 	}
 	return nil
 }

@@ -105,6 +105,11 @@ func (r *reader) entry(m message) messaging.Entry {
 		if e.Err = m.decode(&res); e.Err == nil {
 			e.Result = &res
 		}
+	case messaging.StreamMetric:
+		var v messaging.Measurement
+		if e.Err = m.decode(&v); e.Err == nil {
+			e.Measurement = &v
+		}
 	}
 	if e.Err != nil {
 		if s, err := messaging.ParseSubject(m.subject); err == nil {

@@ -11,8 +11,6 @@ import (
 const (
 	// dedupe is the time for which a claim's id is remembered.
 	dedupe = 2 * time.Minute
-	// maxMetrics is the largest number of stored measurements of one attempt.
-	maxMetrics = 10_000
 	// maxDead is the largest size of a dead letter in bytes, as on JetStream.
 	maxDead = 264 << 10
 )
@@ -192,12 +190,6 @@ func (b *Broker) remove(q *queued) {
 func (b *Broker) remembers(id string) bool {
 	at, ok := b.claimed[id]
 	return ok && time.Since(at) < dedupe
-}
-
-// measure stores a measurement, within the attempt's limit. The caller MUST hold mu.
-func (b *Broker) measure(m message) {
-	of := append(b.metrics[m.subject], m)
-	b.metrics[m.subject] = of[max(0, len(of)-maxMetrics):]
 }
 
 // bury stores a dead letter. The caller MUST hold mu.

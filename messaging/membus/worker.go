@@ -133,13 +133,7 @@ func (w *Worker) PublishMeasurement(ctx context.Context, v *messaging.Measuremen
 		return err
 	}
 	return w.act(ctx, OpMetric, m.subject, func() error {
-		w.b.measure(m)
-		for s := range w.b.measurements {
-			var v messaging.Measurement
-			if m.decode(&v) == nil {
-				s.offer(v)
-			}
-		}
+		w.b.metrics.append(m)
 		return nil
 	})
 }

@@ -13,36 +13,45 @@ func measurement(id messaging.AttemptID, step int64) *messaging.Measurement {
 		Metrics: map[string]float64{"error": 1 / float64(step)}}
 }
 
+// measurements: an attempt's reports are read in the order in which they were
+// stored, by a live reader and by one that goes on from a cursor; one that is sent
+// again is read again.
 func measurements(f *fixture) {
-	const n = 30
+	const n, cut = 30, 12
 	l := f.leader(1)
 	w := f.Worker("w", Pool)
-	live, err := l.Measurements(f.ctx)
-	f.ok(err, "measurements")
+	r := f.read(l, messaging.StreamMetric, messaging.Cursor{})
 	id := attempt("s", 1)
 	for step := int64(1); step <= n; step++ {
 		f.ok(w.PublishMeasurement(f.ctx, measurement(id, step)), "measure")
 	}
+	f.ok(w.PublishMeasurement(f.ctx, measurement(id, n)), "measure again")
 	f.ok(w.PublishMeasurement(f.ctx, measurement(attempt("s", 2), 1)), "measure another trial")
-	history, err := l.History(f.ctx, "s", 1, 1)
-	f.ok(err, "history")
-	if len(history) != n {
-		f.Fatalf("history has %d measurements, want %d", len(history), n)
+	wanted := make([]*messaging.Measurement, 0, n+2)
+	for step := int64(1); step <= n; step++ {
+		wanted = append(wanted, measurement(id, step))
 	}
-	for i, got := range history {
-		want := measurement(id, int64(i+1))
-		if diff := cmp.Diff(*want, got); diff != "" {
-			f.Fatalf("history, measurement %d (-sent +read):\n%s", i, diff)
+	wanted = append(wanted, measurement(id, n), measurement(attempt("s", 2), 1))
+	var cursor messaging.Cursor
+	read := func(r messaging.Reader, from int) {
+		f.Helper()
+		for i, want := range wanted[from:] {
+			e := f.next(r)
+			if diff := cmp.Diff(want, e.Measurement); diff != "" || e.Stream != messaging.StreamMetric {
+				f.Fatalf("measurement %d (-sent +read):\n%s", from+i, diff)
+			}
+			if from+i+1 == cut {
+				cursor = e.Cursor
+			}
 		}
-		if diff := cmp.Diff(*want, receive(f, live)); diff != "" {
-			f.Fatalf("live, measurement %d (-sent +received):\n%s", i, diff)
-		}
+		f.end(r)
 	}
-	if h, err := l.History(f.ctx, "s", 9, 1); err != nil || len(h) != 0 {
-		f.Errorf("history of a trial that reported nothing: %d measurements, %v", len(h), err)
-	}
-	if _, err := l.History(f.ctx, "*", 1, 1); err == nil {
-		f.Error("history of a wildcard")
+	read(r, 0)
+	read(f.read(l, messaging.StreamMetric, cursor), cut)
+	last, err := l.Last(f.ctx, messaging.StreamMetric)
+	f.ok(err, "last")
+	if e := f.last(l, f.read(l, messaging.StreamMetric, cursor), messaging.StreamMetric); e.Cursor.Sequence != last {
+		f.Errorf("the last measurement has sequence %d, want %d", e.Cursor.Sequence, last)
 	}
 }
 

@@ -164,8 +164,10 @@ func (l *Leader) stream(s messaging.Stream) (name, filter string, err error) {
 		return streamClaim, messaging.Filter(messaging.KindClaim, l.shard), nil
 	case messaging.StreamResult:
 		return streamResult, messaging.Filter(messaging.KindResult, l.shard), nil
+	case messaging.StreamMetric:
+		return streamMetric, messaging.Filter(messaging.KindMetric, l.shard), nil
 	default:
-		return "", "", fmt.Errorf("stream %q: must be %s or %s", s, messaging.StreamClaim, messaging.StreamResult)
+		return "", "", fmt.Errorf("stream %q: must be %s, %s or %s", s, messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric)
 	}
 }
 

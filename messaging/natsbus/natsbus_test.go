@@ -19,6 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var names = map[messaging.Stream]string{
 	messaging.StreamClaim:  "FANTASIA_CLAIM",
 	messaging.StreamResult: "FANTASIA_RESULT",
+	messaging.StreamMetric: "FANTASIA_METRIC",
 }
 
 func TestConformance(t *testing.T) { conform(t, "") }

@@ -155,6 +155,11 @@ func (r *reader) entry(m jetstream.Msg) messaging.Entry {
 		if e.Err = decode(m.Subject(), m.Headers(), m.Data(), &res); e.Err == nil {
 			e.Result = &res
 		}
+	case messaging.StreamMetric:
+		var v messaging.Measurement
+		if e.Err = decode(m.Subject(), m.Headers(), m.Data(), &v); e.Err == nil {
+			e.Measurement = &v
+		}
 	}
 	if e.Err != nil {
 		if s, err := messaging.ParseSubject(m.Subject()); err == nil {

@@ -30,6 +30,9 @@ const (
 	maxWaiting = 16384
 	// maxDeliver is the largest number of deliveries of an unacknowledged assignment.
 	maxDeliver = 20
+	// maxMetricBytes is the most that attempts' reports may take. The leader reads
+	// them at once, so this is about a million reports while none leads.
+	maxMetricBytes = 256 << 20
 	// dedupe is the time for which a claim's id is remembered.
 	dedupe = 2 * time.Minute
 )
@@ -83,6 +86,7 @@ func streams(o LeaderOptions) []jetstream.StreamConfig {
 	metric.Discard = jetstream.DiscardOld
 	metric.MaxAge = 7 * 24 * time.Hour
 	metric.MaxMsgsPerSubject = 10_000
+	metric.MaxBytes = maxMetricBytes
 
 	dead.Name = streamDead
 	dead.Description = "Fantasia: unusable messages, and assignments that no worker took"

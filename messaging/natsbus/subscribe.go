@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -95,92 +94,10 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Measurements implements messaging.Leader. In a cluster, the other servers know
-// of the subscription a moment after it returns; History has what is missed.
-func (l *Leader) Measurements(ctx context.Context) (<-chan messaging.Measurement, error) {
-	return subscribe(ctx, l.client, messaging.Filter(messaging.KindMetric, l.shard), readMeasurement)
-}
-
 // Heartbeats implements messaging.Leader.
 func (l *Leader) Heartbeats(ctx context.Context) (<-chan messaging.Heartbeat, error) {
 	return subscribe(ctx, l.client, messaging.Filter(messaging.KindHeartbeat, l.shard),
 		func(m *nats.Msg) (h messaging.Heartbeat, err error) {
 			return h, decode(m.Subject, m.Header, m.Data, &h)
 		})
-}
-
-func readMeasurement(m *nats.Msg) (v messaging.Measurement, err error) {
-	return v, decode(m.Subject, m.Header, m.Data, &v)
-}
-
-// historyBatch is how many stored measurements are fetched at once.
-const historyBatch = 500
-
-// History implements messaging.Leader. Measurements that cannot be decoded are
-// left out.
-func (l *Leader) History(ctx context.Context, study string, trial, attempt int) ([]messaging.Measurement, error) {
-	s := messaging.Subject{Kind: messaging.KindMetric, Shard: l.shard,
-		ID: messaging.AttemptID{Study: study, Trial: trial, Attempt: attempt}}
-	if _, err := messaging.ParseSubject(s.String()); err != nil {
-		return nil, fmt.Errorf("history: %w", err)
-	}
-	ctx, cancel := l.request(ctx)
-	defer cancel()
-	consumer, err := l.js.CreateConsumer(ctx, streamMetric, jetstream.ConsumerConfig{
-		FilterSubject:     s.String(),
-		DeliverPolicy:     jetstream.DeliverAllPolicy,
-		AckPolicy:         jetstream.AckNonePolicy,
-		MemoryStorage:     true,
-		Replicas:          1,
-		InactiveThreshold: readerIdle,
-	})
-	if err != nil {
-		return nil, l.explain(fmt.Errorf("history of %s: %w", s, err))
-	}
-	defer func() {
-		if err := l.js.DeleteConsumer(ctx, streamMetric, consumer.CachedInfo().Name); err != nil {
-			l.log.Debug("cannot delete a consumer: it will expire", "stream", streamMetric, "error", err)
-		}
-	}()
-	return l.collect(ctx, consumer)
-}
-
-// collect fetches what the consumer has pending now.
-func (l *Leader) collect(ctx context.Context, consumer jetstream.Consumer) ([]messaging.Measurement, error) {
-	left := int(min(consumer.CachedInfo().NumPending, 1<<20))
-	all := make([]messaging.Measurement, 0, left)
-	pause := newContention()
-	for left > 0 {
-		got, err := l.fetchStored(ctx, consumer, min(left, historyBatch), &all)
-		// In a cluster another server may not know the new consumer yet.
-		if errors.Is(err, nats.ErrNoResponders) && got == 0 && pause.wait(ctx) {
-			continue
-		}
-		if err != nil {
-			return nil, l.explain(fmt.Errorf("history: %w", err))
-		}
-		if got == 0 {
-			break // the rest was discarded meanwhile
-		}
-		left -= got
-	}
-	return all, nil
-}
-
-// fetchStored fetches up to n stored measurements and says how many messages came.
-func (l *Leader) fetchStored(ctx context.Context, consumer jetstream.Consumer, n int, all *[]messaging.Measurement) (got int, err error) {
-	batch, err := consumer.Fetch(n, jetstream.FetchContext(ctx))
-	if err != nil {
-		return 0, err
-	}
-	for m := range batch.Messages() {
-		got++
-		var v messaging.Measurement
-		if err := decode(m.Subject(), m.Headers(), m.Data(), &v); err != nil {
-			l.log.Warn("skipped an unreadable measurement", "subject", m.Subject(), "error", err)
-			continue
-		}
-		*all = append(*all, v)
-	}
-	return got, batch.Error()
 }

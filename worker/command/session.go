@@ -15,7 +15,7 @@ import (
 // session collects what a program reports during one attempt. It is safe for concurrent
 // use: stdout, stderr and the report file are read at once.
 type session struct {
-	task     evaluation.Task
+	task    evaluation.Task
 	pattern *report.Pattern
 	log     *slog.Logger
 	// ended is closed when a report ends the attempt.

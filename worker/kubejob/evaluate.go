@@ -33,7 +33,7 @@ const (
 // attempt is an attempt that is being evaluated.
 type attempt struct {
 	*Runner
-	task  evaluation.Task
+	task evaluation.Task
 	name string
 	t    *transcript
 	sub  *subscription

@@ -25,7 +25,7 @@ const (
 // transcript collects the output of an attempt's pods. It is safe for concurrent use:
 // each log is followed by its own goroutine.
 type transcript struct {
-	task     evaluation.Task
+	task    evaluation.Task
 	pattern *report.Pattern
 	log     *slog.Logger
 	// ended is closed when a report ends the attempt.

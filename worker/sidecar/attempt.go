@@ -18,7 +18,7 @@ import (
 // its mutable fields.
 type attempt struct {
 	id         string
-	task        evaluation.Task
+	task       evaluation.Task
 	parameters []byte // a JSON object
 	offeredAt  time.Time
 

@@ -2501,9 +2501,12 @@ type WatchTrialsRequest struct {
 	// Send the trials that exist already first, by number.
 	IncludeExisting bool `protobuf:"varint,2,opt,name=include_existing,json=includeExisting,proto3" json:"include_existing,omitempty"`
 	// Only trials in one of these states; all where empty.
-	States        []TrialState `protobuf:"varint,3,rep,packed,name=states,proto3,enum=fantasia.v1.TrialState" json:"states,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	States []TrialState `protobuf:"varint,3,rep,packed,name=states,proto3,enum=fantasia.v1.TrialState" json:"states,omitempty"`
+	// Send what programs report as well, of trials in any state. Without
+	// include_existing, a trial's first message can hold some that are older.
+	IncludeMeasurements bool `protobuf:"varint,4,opt,name=include_measurements,json=includeMeasurements,proto3" json:"include_measurements,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *WatchTrialsRequest) Reset() {
@@ -2557,11 +2560,20 @@ func (x *WatchTrialsRequest) GetStates() []TrialState {
 	return nil
 }
 
+func (x *WatchTrialsRequest) GetIncludeMeasurements() bool {
+	if x != nil {
+		return x.IncludeMeasurements
+	}
+	return false
+}
+
 // WatchTrialsResponse is a trial after a change.
 type WatchTrialsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The trial as it is now.
-	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// The trial as it is now; unset where the message brings measurements.
+	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// New measurements of one trial; unset where the message brings a trial.
+	Measurements  *TrialMeasurements `protobuf:"bytes,2,opt,name=measurements,proto3" json:"measurements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2603,6 +2615,279 @@ func (x *WatchTrialsResponse) GetTrial() *Trial {
 	return nil
 }
 
+func (x *WatchTrialsResponse) GetMeasurements() *TrialMeasurements {
+	if x != nil {
+		return x.Measurements
+	}
+	return nil
+}
+
+// Measurement is the value of a metric that a program reported at a step.
+type Measurement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The metric's name.
+	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
+	// The step.
+	Step int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	// The value.
+	Value         float64 `protobuf:"fixed64,3,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Measurement) Reset() {
+	*x = Measurement{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Measurement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Measurement) ProtoMessage() {}
+
+func (x *Measurement) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
+func (*Measurement) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Measurement) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *Measurement) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Measurement) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+// TrialMeasurements are measurements of one trial.
+type TrialMeasurements struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// The number of the attempt that reported them. Those of a later attempt
+	// replace all that came before.
+	Attempt int32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The measurements, each metric's by rising step.
+	Measurements  []*Measurement `protobuf:"bytes,3,rep,name=measurements,proto3" json:"measurements,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrialMeasurements) Reset() {
+	*x = TrialMeasurements{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrialMeasurements) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrialMeasurements) ProtoMessage() {}
+
+func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
+func (*TrialMeasurements) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *TrialMeasurements) GetTrial() string {
+	if x != nil {
+		return x.Trial
+	}
+	return ""
+}
+
+func (x *TrialMeasurements) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *TrialMeasurements) GetMeasurements() []*Measurement {
+	if x != nil {
+		return x.Measurements
+	}
+	return nil
+}
+
+// ListMeasurementsRequest asks for a page of a trial's measurements.
+type ListMeasurementsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Only this metric; all where empty.
+	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
+	// The most measurements to return; 0 means 1000.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before; empty for the first page.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMeasurementsRequest) Reset() {
+	*x = ListMeasurementsRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMeasurementsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMeasurementsRequest) ProtoMessage() {}
+
+func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
+func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ListMeasurementsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListMeasurementsRequest) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *ListMeasurementsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListMeasurementsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListMeasurementsResponse is a page of measurements.
+type ListMeasurementsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The measurements, by metric and step.
+	Measurements []*Measurement `protobuf:"bytes,1,rep,name=measurements,proto3" json:"measurements,omitempty"`
+	// The page_token of the next page; empty after the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The number of the attempt that reported them; 0 where there are none.
+	Attempt       int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMeasurementsResponse) Reset() {
+	*x = ListMeasurementsResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMeasurementsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMeasurementsResponse) ProtoMessage() {}
+
+func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
+func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
+	if x != nil {
+		return x.Measurements
+	}
+	return nil
+}
+
+func (x *ListMeasurementsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListMeasurementsResponse) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 // ListWorkersRequest asks for the workers.
 type ListWorkersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2614,7 +2899,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2626,7 +2911,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2639,7 +2924,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -2660,7 +2945,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2957,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2970,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -2894,15 +3179,38 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\"<\n" +
 	"\x10GetTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xe4\x02\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x97\x03\n" +
 	"\x12WatchTrialsRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12)\n" +
 	"\x10include_existing\x18\x02 \x01(\bR\x0fincludeExisting\x12B\n" +
-	"\x06states\x18\x03 \x03(\x0e2\x17.fantasia.v1.TrialStateB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\a\x82\x01\x04\x10\x01 \x00R\x06states\"?\n" +
+	"\x06states\x18\x03 \x03(\x0e2\x17.fantasia.v1.TrialStateB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x121\n" +
+	"\x14include_measurements\x18\x04 \x01(\bR\x13includeMeasurements\"\x83\x01\n" +
 	"\x13WatchTrialsResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"1\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\x12B\n" +
+	"\fmeasurements\x18\x02 \x01(\v2\x1e.fantasia.v1.TrialMeasurementsR\fmeasurements\"O\n" +
+	"\vMeasurement\x12\x16\n" +
+	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\x01R\x05value\"\x81\x01\n" +
+	"\x11TrialMeasurements\x12\x14\n" +
+	"\x05trial\x18\x01 \x01(\tR\x05trial\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12<\n" +
+	"\fmeasurements\x18\x03 \x03(\v2\x18.fantasia.v1.MeasurementR\fmeasurements\"\x8b\x03\n" +
+	"\x17ListMeasurementsRequest\x12\xfb\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
+	"\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x06parent\x12 \n" +
+	"\x06metric\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06metric\x12'\n" +
+	"\tpage_size\x18\x03 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x9a\x01\n" +
+	"\x18ListMeasurementsResponse\x12<\n" +
+	"\fmeasurements\x18\x01 \x03(\v2\x18.fantasia.v1.MeasurementR\fmeasurements\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\"1\n" +
 	"\x12ListWorkersRequest\x12\x1b\n" +
 	"\x04pool\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\x04pool\"D\n" +
 	"\x13ListWorkersResponse\x12-\n" +
@@ -2944,7 +3252,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\rSOURCE_RANDOM\x10\x03\x12\x10\n" +
 	"\fSOURCE_MODEL\x10\x04\x12\x13\n" +
 	"\x0fSOURCE_FALLBACK\x10\x05\x12\x14\n" +
-	"\x10SOURCE_REQUESTED\x10\x062\x9d\a\n" +
+	"\x10SOURCE_REQUESTED\x10\x062\x83\b\n" +
 	"\fStudyService\x12P\n" +
 	"\vCreateStudy\x12\x1f.fantasia.v1.CreateStudyRequest\x1a .fantasia.v1.CreateStudyResponse\x12L\n" +
 	"\bGetStudy\x12\x1c.fantasia.v1.GetStudyRequest\x1a\x1d.fantasia.v1.GetStudyResponse\"\x03\x90\x02\x01\x12U\n" +
@@ -2956,7 +3264,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\vDeleteStudy\x12\x1f.fantasia.v1.DeleteStudyRequest\x1a .fantasia.v1.DeleteStudyResponse\x12R\n" +
 	"\n" +
 	"ListTrials\x12\x1e.fantasia.v1.ListTrialsRequest\x1a\x1f.fantasia.v1.ListTrialsResponse\"\x03\x90\x02\x01\x12L\n" +
-	"\bGetTrial\x12\x1c.fantasia.v1.GetTrialRequest\x1a\x1d.fantasia.v1.GetTrialResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\bGetTrial\x12\x1c.fantasia.v1.GetTrialRequest\x1a\x1d.fantasia.v1.GetTrialResponse\"\x03\x90\x02\x01\x12d\n" +
+	"\x10ListMeasurements\x12$.fantasia.v1.ListMeasurementsRequest\x1a%.fantasia.v1.ListMeasurementsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\vWatchTrials\x12\x1f.fantasia.v1.WatchTrialsRequest\x1a .fantasia.v1.WatchTrialsResponse0\x01\x12U\n" +
 	"\vListWorkers\x12\x1f.fantasia.v1.ListWorkersRequest\x1a .fantasia.v1.ListWorkersResponse\"\x03\x90\x02\x01B=Z;github.com/fantasia-hpo/fantasia/api/fantasia/v1;fantasiav1b\x06proto3"
 
@@ -2973,52 +3282,56 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
-	(StudyState)(0),               // 0: fantasia.v1.StudyState
-	(Direction)(0),                // 1: fantasia.v1.Direction
-	(TrialState)(0),               // 2: fantasia.v1.TrialState
-	(AttemptState)(0),             // 3: fantasia.v1.AttemptState
-	(Source)(0),                   // 4: fantasia.v1.Source
-	(*Study)(nil),                 // 5: fantasia.v1.Study
-	(*Objective)(nil),             // 6: fantasia.v1.Objective
-	(*TrialCounts)(nil),           // 7: fantasia.v1.TrialCounts
-	(*BestTrial)(nil),             // 8: fantasia.v1.BestTrial
-	(*Recommendation)(nil),        // 9: fantasia.v1.Recommendation
-	(*Trial)(nil),                 // 10: fantasia.v1.Trial
-	(*TrialTimes)(nil),            // 11: fantasia.v1.TrialTimes
-	(*Reasons)(nil),               // 12: fantasia.v1.Reasons
-	(*Attempt)(nil),               // 13: fantasia.v1.Attempt
-	(*Failure)(nil),               // 14: fantasia.v1.Failure
-	(*Worker)(nil),                // 15: fantasia.v1.Worker
-	(*RunningAttempt)(nil),        // 16: fantasia.v1.RunningAttempt
-	(*CreateStudyRequest)(nil),    // 17: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),   // 18: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),       // 19: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),      // 20: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),    // 21: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),   // 22: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),     // 23: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),    // 24: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),    // 25: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),   // 26: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),      // 27: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),     // 28: fantasia.v1.StopStudyResponse
-	(*DeleteStudyRequest)(nil),    // 29: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),   // 30: fantasia.v1.DeleteStudyResponse
-	(*ListTrialsRequest)(nil),     // 31: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),    // 32: fantasia.v1.ListTrialsResponse
-	(*GetTrialRequest)(nil),       // 33: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),      // 34: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),    // 35: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),   // 36: fantasia.v1.WatchTrialsResponse
-	(*ListWorkersRequest)(nil),    // 37: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),   // 38: fantasia.v1.ListWorkersResponse
-	nil,                           // 39: fantasia.v1.Trial.MetricsEntry
-	nil,                           // 40: fantasia.v1.Reasons.AcquisitionEntry
-	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 42: google.protobuf.Duration
-	(*structpb.Struct)(nil),       // 43: google.protobuf.Struct
+	(StudyState)(0),                  // 0: fantasia.v1.StudyState
+	(Direction)(0),                   // 1: fantasia.v1.Direction
+	(TrialState)(0),                  // 2: fantasia.v1.TrialState
+	(AttemptState)(0),                // 3: fantasia.v1.AttemptState
+	(Source)(0),                      // 4: fantasia.v1.Source
+	(*Study)(nil),                    // 5: fantasia.v1.Study
+	(*Objective)(nil),                // 6: fantasia.v1.Objective
+	(*TrialCounts)(nil),              // 7: fantasia.v1.TrialCounts
+	(*BestTrial)(nil),                // 8: fantasia.v1.BestTrial
+	(*Recommendation)(nil),           // 9: fantasia.v1.Recommendation
+	(*Trial)(nil),                    // 10: fantasia.v1.Trial
+	(*TrialTimes)(nil),               // 11: fantasia.v1.TrialTimes
+	(*Reasons)(nil),                  // 12: fantasia.v1.Reasons
+	(*Attempt)(nil),                  // 13: fantasia.v1.Attempt
+	(*Failure)(nil),                  // 14: fantasia.v1.Failure
+	(*Worker)(nil),                   // 15: fantasia.v1.Worker
+	(*RunningAttempt)(nil),           // 16: fantasia.v1.RunningAttempt
+	(*CreateStudyRequest)(nil),       // 17: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),      // 18: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),          // 19: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),         // 20: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),       // 21: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),      // 22: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),        // 23: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),       // 24: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),       // 25: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),      // 26: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),         // 27: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),        // 28: fantasia.v1.StopStudyResponse
+	(*DeleteStudyRequest)(nil),       // 29: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),      // 30: fantasia.v1.DeleteStudyResponse
+	(*ListTrialsRequest)(nil),        // 31: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),       // 32: fantasia.v1.ListTrialsResponse
+	(*GetTrialRequest)(nil),          // 33: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),         // 34: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),       // 35: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),      // 36: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),              // 37: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),        // 38: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),  // 39: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil), // 40: fantasia.v1.ListMeasurementsResponse
+	(*ListWorkersRequest)(nil),       // 41: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),      // 42: fantasia.v1.ListWorkersResponse
+	nil,                              // 43: fantasia.v1.Trial.MetricsEntry
+	nil,                              // 44: fantasia.v1.Reasons.AcquisitionEntry
+	(*timestamppb.Timestamp)(nil),    // 45: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 46: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 47: google.protobuf.Struct
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,  // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -3026,36 +3339,36 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	7,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	8,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	9,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	41, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	41, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	41, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	42, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	45, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	45, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	45, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	46, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
 	1,  // 9: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	43, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	43, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	47, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	47, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	2,  // 12: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	43, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	39, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	47, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	43, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,  // 15: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
 	12, // 16: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
 	13, // 17: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
 	11, // 18: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	41, // 19: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	41, // 20: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	41, // 21: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	41, // 22: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	41, // 23: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	41, // 24: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	41, // 25: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	40, // 26: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	45, // 19: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	45, // 20: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	45, // 21: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	45, // 22: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	45, // 23: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	45, // 24: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	45, // 25: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	44, // 26: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
 	3,  // 27: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	41, // 28: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	41, // 29: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	41, // 30: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	41, // 31: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	45, // 28: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	45, // 29: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	45, // 30: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	45, // 31: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
 	14, // 32: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
 	16, // 33: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	41, // 34: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	45, // 34: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
 	5,  // 35: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
 	5,  // 36: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
 	5,  // 37: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
@@ -3067,34 +3380,39 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	10, // 43: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
 	2,  // 44: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
 	10, // 45: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	15, // 46: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	17, // 47: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	19, // 48: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	21, // 49: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	23, // 50: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	25, // 51: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	27, // 52: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	29, // 53: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	31, // 54: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	33, // 55: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	35, // 56: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	37, // 57: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	18, // 58: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	20, // 59: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	22, // 60: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	24, // 61: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	26, // 62: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	28, // 63: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	30, // 64: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	32, // 65: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	34, // 66: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	36, // 67: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	38, // 68: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	58, // [58:69] is the sub-list for method output_type
-	47, // [47:58] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	38, // 46: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	37, // 47: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	37, // 48: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	15, // 49: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	17, // 50: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	19, // 51: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	21, // 52: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	23, // 53: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	25, // 54: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	27, // 55: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	29, // 56: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	31, // 57: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	33, // 58: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	39, // 59: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	35, // 60: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	41, // 61: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	18, // 62: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	20, // 63: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	22, // 64: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	24, // 65: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	26, // 66: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	28, // 67: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	30, // 68: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	32, // 69: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	34, // 70: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	40, // 71: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	36, // 72: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	42, // 73: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	62, // [62:74] is the sub-list for method output_type
+	50, // [50:62] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -3112,7 +3430,7 @@ func file_fantasia_v1_fantasia_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   36,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ type Memory struct {
 	mu      sync.Mutex
 	studies map[string]*server.Study // by name
 	trials  map[string][]record.Trial
+	curves  map[string][]server.Measurements
 	changed chan struct{} // closed and replaced at each change
 	workers []server.Worker
 	made    int
@@ -39,7 +40,7 @@ var _ server.Backend = (*Memory)(nil)
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, changed: make(chan struct{})}
+	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]server.Measurements{}, changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
@@ -65,6 +66,14 @@ func (m *Memory) Put(study string, t record.Trial) {
 		m.trials[study] = slices.DeleteFunc(m.trials[study], func(o record.Trial) bool { return o.Number == t.Number })
 		m.trials[study] = append(m.trials[study], t)
 		slices.SortFunc(m.trials[study], func(a, b record.Trial) int { return a.Number - b.Number })
+	})
+}
+
+// Measure adds or replaces the measurements of a trial.
+func (m *Memory) Measure(study string, measured server.Measurements) {
+	m.change(func() {
+		m.curves[study] = slices.DeleteFunc(m.curves[study], func(o server.Measurements) bool { return o.Trial == measured.Trial })
+		m.curves[study] = append(m.curves[study], measured)
 	})
 }
 
@@ -144,7 +153,7 @@ func (m *Memory) Create(_ context.Context, text []byte) (server.Study, error) {
 	m.change(func() {
 		m.made++
 		created = server.Study{
-			Spec:   record.Study{ID: "ID" + strconv.Itoa(m.made), Study: *parsed, Created: Epoch},
+			Spec:   record.Study{ID: "ID" + strconv.Itoa(m.made), Definition: *parsed, Created: Epoch},
 			Status: record.Status{State: study.Running, Started: Epoch},
 		}
 		m.studies[name] = &created
@@ -162,10 +171,10 @@ func (m *Memory) Update(ctx context.Context, name string, text []byte) (server.S
 	if err != nil {
 		return server.Study{}, err
 	}
-	if name = found.Spec.Study.Metadata.Name; parsed.Metadata.Name != name {
+	if name = found.Spec.Definition.Metadata.Name; parsed.Metadata.Name != name {
 		return server.Study{}, fmt.Errorf("%w: metadata.name is %q, the study's is %q", server.ErrPrecondition, parsed.Metadata.Name, name)
 	}
-	m.change(func() { m.studies[name].Spec.Study = *parsed })
+	m.change(func() { m.studies[name].Spec.Definition = *parsed })
 	return m.Study(ctx, name)
 }
 
@@ -175,7 +184,7 @@ func (m *Memory) Stop(ctx context.Context, name, reason string) (server.Study, e
 	if err != nil {
 		return server.Study{}, err
 	}
-	name = found.Spec.Study.Metadata.Name
+	name = found.Spec.Definition.Metadata.Name
 	m.change(func() {
 		if s := m.studies[name]; !s.Status.State.Terminal() {
 			s.Status.State, s.Status.Reason, s.Status.Ended = study.Stopped, reason, Epoch.Add(time.Minute)
@@ -193,10 +202,11 @@ func (m *Memory) Delete(ctx context.Context, name string, force bool) error {
 	if !force && !found.Status.State.Terminal() {
 		return fmt.Errorf("study %q is running: %w: stop it first, or force", name, server.ErrPrecondition)
 	}
-	name = found.Spec.Study.Metadata.Name
+	name = found.Spec.Definition.Metadata.Name
 	m.change(func() {
 		delete(m.studies, name)
 		delete(m.trials, name)
+		delete(m.curves, name)
 	})
 	return nil
 }
@@ -210,7 +220,7 @@ func (m *Memory) Trials(_ context.Context, name string, after, limit int) ([]rec
 		return nil, err
 	}
 	var list []record.Trial
-	for _, t := range m.trials[s.Spec.Study.Metadata.Name] {
+	for _, t := range m.trials[s.Spec.Definition.Metadata.Name] {
 		if t.Number > after && len(list) < limit {
 			list = append(list, t)
 		}
@@ -248,7 +258,7 @@ func (m *Memory) watchTrials(ctx context.Context, name string, existing bool, yi
 		ended := err == nil && s.Status.State.Terminal()
 		var list []record.Trial
 		if err == nil {
-			list = slices.Clone(m.trials[s.Spec.Study.Metadata.Name])
+			list = slices.Clone(m.trials[s.Spec.Definition.Metadata.Name])
 		}
 		changed := m.changed
 		m.mu.Unlock()
@@ -273,6 +283,56 @@ func (m *Memory) watchTrials(ctx context.Context, name string, existing bool, yi
 		case <-changed:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// Measurements implements server.Backend.
+func (m *Memory) Measurements(ctx context.Context, name string, number int) (server.Measurements, error) {
+	if _, err := m.Trial(ctx, name, number); err != nil {
+		return server.Measurements{}, err
+	}
+	for _, measured := range m.measured(name) {
+		if measured.Trial == number {
+			return measured, nil
+		}
+	}
+	return server.Measurements{Trial: number}, nil
+}
+
+// measured are all measurements of a study.
+func (m *Memory) measured(name string) []server.Measurements {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, err := m.find(name)
+	if err != nil {
+		return nil
+	}
+	return slices.Clone(m.curves[s.Spec.Definition.Metadata.Name])
+}
+
+// WatchMeasurements implements server.Backend: everything comes again with each change.
+func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
+	return func(yield func(server.Measurements, error) bool) {
+		for last, first := false, true; ; first = false {
+			m.mu.Lock()
+			changed := m.changed
+			m.mu.Unlock()
+			for _, measured := range m.measured(name) {
+				if (existing || !first) && !yield(measured, nil) {
+					return
+				}
+			}
+			if last {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ended:
+				last = true
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }

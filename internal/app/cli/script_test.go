@@ -21,6 +21,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
 	"github.com/fantasia-hpo/fantasia/internal/httpserve"
@@ -215,6 +216,13 @@ func backend() (*servertest.Memory, error) {
 		Times: record.Times{Suggested: at(0), Claimed: at(2), Started: at(3), Ended: at(11), Folded: at(11)},
 	}
 	b.Put("digits", best)
+	learning := curve.Series{Metric: "error"}
+	for step := range int64(40) {
+		learning.Points = append(learning.Points, curve.Point{Step: step, Value: 0.03125 + 0.5*math.Exp(-float64(step)/8)})
+	}
+	b.Measure("digits", server.Measurements{Trial: 1, Attempt: 2, Series: []curve.Series{
+		learning, {Metric: "lr", Points: []curve.Point{{Step: 3, Value: 0.001}}},
+	}})
 	b.Put("digits", record.Trial{
 		Number: 2, State: study.TrialFailed, Point: study.Point{"lr": 0.1, "width": int64(8)}, Source: optimizer.SourceDesign,
 		Attempts: []record.Attempt{{

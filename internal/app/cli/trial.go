@@ -76,7 +76,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	c := &cobra.Command{
 		Use:               "get STUDY TRIAL",
-		Short:             "Show one trial: its point, why it was suggested, and its attempts",
+		Short:             "Show one trial: its point, why it was suggested, its attempts, and its curves",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +84,17 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return output.write(a.Stdout, view.FromTrial(t), func(w io.Writer) error { return trialBlock(w, t) })
+			shown := view.FromTrial(t)
+			if shown.Measurements, err = r.measurements(cmd, view.TrialName(args[0], shown.Trial)); err != nil {
+				return err
+			}
+			return output.write(a.Stdout, shown, func(w io.Writer) error {
+				if err := trialBlock(w, t); err != nil {
+					return err
+				}
+				width, _ := terminal(a.Stdout)
+				return curves(w, shown.Measurements, width)
+			})
 		},
 	}
 	addOutput(c, &output)

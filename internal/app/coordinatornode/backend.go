@@ -59,7 +59,7 @@ func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]serve
 	if err != nil {
 		return nil, translate(err)
 	}
-	name := func(s ledger.Summary) string { return s.Study.Study.Metadata.Name }
+	name := func(s ledger.Summary) string { return s.Study.Definition.Metadata.Name }
 	slices.SortFunc(all, func(x, y ledger.Summary) int { return strings.Compare(name(x), name(y)) })
 	var out []server.Study
 	for _, s := range all {
@@ -146,6 +146,43 @@ func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (recor
 	}
 	t, err := b.l.Trial(ctx, id, number)
 	return t, translate(err)
+}
+
+// Measurements implements server.Backend.
+func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {
+	id, err := b.l.ID(ctx, nameOrID)
+	if err != nil {
+		return server.Measurements{}, translate(err)
+	}
+	found := server.Measurements{Trial: number}
+	c, err := b.l.Curve(ctx, id, number)
+	switch {
+	case err != nil:
+		return found, translate(err)
+	case c == nil: // there may be no such trial
+		_, err = b.l.Trial(ctx, id, number)
+		return found, translate(err)
+	}
+	found.Attempt, found.Series = c.Attempt, c.Series()
+	return found, nil
+}
+
+// WatchMeasurements implements server.Backend.
+func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
+	return func(yield func(server.Measurements, error) bool) {
+		id, err := b.l.ID(ctx, nameOrID)
+		if err == nil {
+			err = b.l.WatchCurves(ctx, id, existing, ended, func(r ledger.Reported) error {
+				if !yield(server.Measurements{Trial: r.Trial, Attempt: r.Attempt, Series: r.Series}, nil) {
+					return errStop
+				}
+				return nil
+			})
+		}
+		if err != nil && !errors.Is(err, errStop) {
+			b.end(ctx, err, func(err error) { yield(server.Measurements{}, err) })
+		}
+	}
 }
 
 // Workers implements server.Backend.

@@ -68,13 +68,13 @@ func (p *Progress) Close() {
 // line is progress in one line.
 func line(p *coordinator.Progress, now time.Time) string {
 	c := p.Status.Counts
-	budget := p.Study.Study.Spec.Budget.MaxTrials
+	budget := p.Study.Definition.Spec.Budget.MaxTrials
 	s := fmt.Sprintf("%d/%d done, %d running", c.Ended(), budget, c.Running)
 	if c.Failed > 0 {
 		s += fmt.Sprintf(", %d failed", c.Failed)
 	}
 	if p.Best != nil && len(p.Best.Values) > 0 {
-		s += fmt.Sprintf(", best %s %s (trial %d)", p.Study.Study.Spec.Objective.Metric, short(p.Best.Values.First()), p.Best.Number)
+		s += fmt.Sprintf(", best %s %s (trial %d)", p.Study.Definition.Spec.Objective.Metric, short(p.Best.Values.First()), p.Best.Number)
 	}
 	if r := p.Status.Recommended; r.Trial > 0 {
 		s += ", recommended " + recommended(r)
@@ -96,7 +96,7 @@ func remaining(p *coordinator.Progress, now time.Time) (left time.Duration, ok b
 	if ended < 3 || p.Status.Started.IsZero() || p.Status.State.Terminal() {
 		return 0, false
 	}
-	spec := p.Study.Study.Spec
+	spec := p.Study.Definition.Spec
 	elapsed := now.Sub(p.Status.Started)
 	left = elapsed * time.Duration(spec.Budget.MaxTrials-ended) / time.Duration(ended)
 	if bound := time.Duration(spec.Budget.MaxDuration); bound > 0 {
@@ -144,10 +144,10 @@ func (v *liveView) View() tea.View {
 	if !v.heard {
 		return tea.NewView("starting…\n")
 	}
-	c, spec := v.p.Status.Counts, &v.p.Study.Study.Spec
+	c, spec := v.p.Status.Counts, &v.p.Study.Definition.Spec
 	width := max(20, min(v.width, 100)-30)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s %d/%d", strong.Render(v.p.Study.Study.Metadata.Name), bar(c.Ended(), c.Running, spec.Budget.MaxTrials, width), c.Ended(), spec.Budget.MaxTrials)
+	fmt.Fprintf(&b, "%s  %s %d/%d", strong.Render(v.p.Study.Definition.Metadata.Name), bar(c.Ended(), c.Running, spec.Budget.MaxTrials, width), c.Ended(), spec.Budget.MaxTrials)
 	if left, ok := remaining(&v.p, time.Now()); ok {
 		b.WriteString(faint.Render(fmt.Sprintf("  %v left", left.Round(time.Second))))
 	}

@@ -34,7 +34,7 @@ var rules = []rule{
 		why: "a worker knows neither the coordinator nor the broker"},
 	{from: []string{"coordinator"}, not: []string{"worker", "api", "internal", "messaging/natsbus", "messaging/membus"},
 		why: "a coordinator knows neither workers nor the broker"},
-	{from: []string{"coordinator/engine", "coordinator/record"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry"},
+	{from: []string{"coordinator/engine", "coordinator/record", "coordinator/curve"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry"},
 		why: "the engine does no I/O"},
 	{from: []string{"api"}, not: []string{"worker", "internal", "messaging/natsbus", "messaging/membus"}, why: "the API serves what a backend gives it"},
 	{from: []string{"internal/httpserve", "internal/dirlock", "internal/envflag", "internal/lifecycle"}, not: []string{""}, why: "these tools know nothing of the project"},

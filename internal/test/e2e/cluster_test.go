@@ -26,7 +26,7 @@ type cluster struct {
 	again bool
 }
 
-func startCluster(t *testing.T, coordinators, workers, slots int) *cluster {
+func startCluster(t *testing.T, coordinators, workers, slots int, environment ...string) *cluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := &cluster{t: t, dir: dir, log: filepath.Join(dir, "evaluations")}
@@ -40,7 +40,7 @@ func startCluster(t *testing.T, coordinators, workers, slots int) *cluster {
 		c.workers = append(c.workers, testenv.Start(t, worker, []string{
 			"--nats", c.NATS, "--slots", fmt.Sprint(slots), "--heartbeat", "500ms", "--gpus", "none",
 			"--state", filepath.Join(dir, fmt.Sprintf("worker-%d", i)), "--", self,
-		}, []string{programVariable + "=" + c.log, slowVariable + "=300ms"}, nil))
+		}, append([]string{programVariable + "=" + c.log, slowVariable + "=300ms"}, environment...), nil))
 	}
 	return c
 }

@@ -20,7 +20,11 @@ import (
 const (
 	programVariable = "E2E_PROGRAM" // its value is where evaluations are logged
 	slowVariable    = "E2E_SLOWEST" // the longest evaluation, a duration
+	stepsVariable   = "E2E_STEPS"   // how many steps it reports before its value
 )
+
+// stepTime is how long a step takes: programs may report twenty a second.
+const stepTime = 60 * time.Millisecond
 
 func TestMain(m *testing.M) {
 	if log := os.Getenv(programVariable); log != "" {
@@ -71,6 +75,11 @@ func evaluate(path string) (err error) {
 	}
 	time.Sleep(slowest/10 + rand.N(slowest))
 	e.Ended, e.Value = true, square(p)
+	steps, _ := strconv.Atoi(os.Getenv(stepsVariable)) // none where it is not set
+	for step := 1; step <= steps; step++ {
+		fmt.Printf(`{"fantasia": {"step": %d, "metrics": {"loss": %d}}}`+"\n", step, -step)
+		time.Sleep(stepTime)
+	}
 	if err := json.NewEncoder(log).Encode(e); err != nil {
 		return err
 	}

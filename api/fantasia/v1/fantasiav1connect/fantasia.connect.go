@@ -60,6 +60,9 @@ const (
 	StudyServiceListTrialsProcedure = "/fantasia.v1.StudyService/ListTrials"
 	// StudyServiceGetTrialProcedure is the fully-qualified name of the StudyService's GetTrial RPC.
 	StudyServiceGetTrialProcedure = "/fantasia.v1.StudyService/GetTrial"
+	// StudyServiceListMeasurementsProcedure is the fully-qualified name of the StudyService's
+	// ListMeasurements RPC.
+	StudyServiceListMeasurementsProcedure = "/fantasia.v1.StudyService/ListMeasurements"
 	// StudyServiceWatchTrialsProcedure is the fully-qualified name of the StudyService's WatchTrials
 	// RPC.
 	StudyServiceWatchTrialsProcedure = "/fantasia.v1.StudyService/WatchTrials"
@@ -92,8 +95,15 @@ type StudyServiceClient interface {
 	ListTrials(context.Context, *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error)
 	// GetTrial returns one trial with all of its attempts.
 	GetTrial(context.Context, *connect.Request[v1.GetTrialRequest]) (*connect.Response[v1.GetTrialResponse], error)
-	// WatchTrials sends trials as they change. The stream ends once the study has
-	// ended, after its last trial, or is deleted.
+	// ListMeasurements returns what a trial's program reported at each step, by
+	// metric and step, a page at a time: of the latest attempt that reported
+	// anything. At most 1,000 steps of a metric are kept, and fewer where a trial
+	// reports many metrics; beyond that they are thinned evenly, and the last one
+	// is always there.
+	ListMeasurements(context.Context, *connect.Request[v1.ListMeasurementsRequest]) (*connect.Response[v1.ListMeasurementsResponse], error)
+	// WatchTrials sends trials as they change, and their measurements where they
+	// are asked for. The stream ends once the study has ended, after its last
+	// trial and measurement, or is deleted.
 	WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest]) (*connect.ServerStreamForClient[v1.WatchTrialsResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
@@ -170,6 +180,13 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listMeasurements: connect.NewClient[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse](
+			httpClient,
+			baseURL+StudyServiceListMeasurementsProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("ListMeasurements")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		watchTrials: connect.NewClient[v1.WatchTrialsRequest, v1.WatchTrialsResponse](
 			httpClient,
 			baseURL+StudyServiceWatchTrialsProcedure,
@@ -188,17 +205,18 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 
 // studyServiceClient implements StudyServiceClient.
 type studyServiceClient struct {
-	createStudy *connect.Client[v1.CreateStudyRequest, v1.CreateStudyResponse]
-	getStudy    *connect.Client[v1.GetStudyRequest, v1.GetStudyResponse]
-	listStudies *connect.Client[v1.ListStudiesRequest, v1.ListStudiesResponse]
-	watchStudy  *connect.Client[v1.WatchStudyRequest, v1.WatchStudyResponse]
-	updateStudy *connect.Client[v1.UpdateStudyRequest, v1.UpdateStudyResponse]
-	stopStudy   *connect.Client[v1.StopStudyRequest, v1.StopStudyResponse]
-	deleteStudy *connect.Client[v1.DeleteStudyRequest, v1.DeleteStudyResponse]
-	listTrials  *connect.Client[v1.ListTrialsRequest, v1.ListTrialsResponse]
-	getTrial    *connect.Client[v1.GetTrialRequest, v1.GetTrialResponse]
-	watchTrials *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
-	listWorkers *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
+	createStudy      *connect.Client[v1.CreateStudyRequest, v1.CreateStudyResponse]
+	getStudy         *connect.Client[v1.GetStudyRequest, v1.GetStudyResponse]
+	listStudies      *connect.Client[v1.ListStudiesRequest, v1.ListStudiesResponse]
+	watchStudy       *connect.Client[v1.WatchStudyRequest, v1.WatchStudyResponse]
+	updateStudy      *connect.Client[v1.UpdateStudyRequest, v1.UpdateStudyResponse]
+	stopStudy        *connect.Client[v1.StopStudyRequest, v1.StopStudyResponse]
+	deleteStudy      *connect.Client[v1.DeleteStudyRequest, v1.DeleteStudyResponse]
+	listTrials       *connect.Client[v1.ListTrialsRequest, v1.ListTrialsResponse]
+	getTrial         *connect.Client[v1.GetTrialRequest, v1.GetTrialResponse]
+	listMeasurements *connect.Client[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse]
+	watchTrials      *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
+	listWorkers      *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 }
 
 // CreateStudy calls fantasia.v1.StudyService.CreateStudy.
@@ -246,6 +264,11 @@ func (c *studyServiceClient) GetTrial(ctx context.Context, req *connect.Request[
 	return c.getTrial.CallUnary(ctx, req)
 }
 
+// ListMeasurements calls fantasia.v1.StudyService.ListMeasurements.
+func (c *studyServiceClient) ListMeasurements(ctx context.Context, req *connect.Request[v1.ListMeasurementsRequest]) (*connect.Response[v1.ListMeasurementsResponse], error) {
+	return c.listMeasurements.CallUnary(ctx, req)
+}
+
 // WatchTrials calls fantasia.v1.StudyService.WatchTrials.
 func (c *studyServiceClient) WatchTrials(ctx context.Context, req *connect.Request[v1.WatchTrialsRequest]) (*connect.ServerStreamForClient[v1.WatchTrialsResponse], error) {
 	return c.watchTrials.CallServerStream(ctx, req)
@@ -280,8 +303,15 @@ type StudyServiceHandler interface {
 	ListTrials(context.Context, *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error)
 	// GetTrial returns one trial with all of its attempts.
 	GetTrial(context.Context, *connect.Request[v1.GetTrialRequest]) (*connect.Response[v1.GetTrialResponse], error)
-	// WatchTrials sends trials as they change. The stream ends once the study has
-	// ended, after its last trial, or is deleted.
+	// ListMeasurements returns what a trial's program reported at each step, by
+	// metric and step, a page at a time: of the latest attempt that reported
+	// anything. At most 1,000 steps of a metric are kept, and fewer where a trial
+	// reports many metrics; beyond that they are thinned evenly, and the last one
+	// is always there.
+	ListMeasurements(context.Context, *connect.Request[v1.ListMeasurementsRequest]) (*connect.Response[v1.ListMeasurementsResponse], error)
+	// WatchTrials sends trials as they change, and their measurements where they
+	// are asked for. The stream ends once the study has ended, after its last
+	// trial and measurement, or is deleted.
 	WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest], *connect.ServerStream[v1.WatchTrialsResponse]) error
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
@@ -354,6 +384,13 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	studyServiceListMeasurementsHandler := connect.NewUnaryHandler(
+		StudyServiceListMeasurementsProcedure,
+		svc.ListMeasurements,
+		connect.WithSchema(studyServiceMethods.ByName("ListMeasurements")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	studyServiceWatchTrialsHandler := connect.NewServerStreamHandler(
 		StudyServiceWatchTrialsProcedure,
 		svc.WatchTrials,
@@ -387,6 +424,8 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceListTrialsHandler.ServeHTTP(w, r)
 		case StudyServiceGetTrialProcedure:
 			studyServiceGetTrialHandler.ServeHTTP(w, r)
+		case StudyServiceListMeasurementsProcedure:
+			studyServiceListMeasurementsHandler.ServeHTTP(w, r)
 		case StudyServiceWatchTrialsProcedure:
 			studyServiceWatchTrialsHandler.ServeHTTP(w, r)
 		case StudyServiceListWorkersProcedure:
@@ -434,6 +473,10 @@ func (UnimplementedStudyServiceHandler) ListTrials(context.Context, *connect.Req
 
 func (UnimplementedStudyServiceHandler) GetTrial(context.Context, *connect.Request[v1.GetTrialRequest]) (*connect.Response[v1.GetTrialResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.GetTrial is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) ListMeasurements(context.Context, *connect.Request[v1.ListMeasurementsRequest]) (*connect.Response[v1.ListMeasurementsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ListMeasurements is not implemented"))
 }
 
 func (UnimplementedStudyServiceHandler) WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest], *connect.ServerStream[v1.WatchTrialsResponse]) error {

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// curveRest is how long the engine keeps the curve of a trial that has ended: what
+// its program reported last may be read after its result.
+const curveRest = time.Minute
+
+// curveOf is what the engine keeps of a trial's curve.
+type curveOf struct {
+	// curve is of the attempt that counts; nil where nothing was reported, or where
+	// it is forgotten.
+	curve *curve.Curve
+	// forgotten says that the ledger may hold a curve that is not in memory.
+	forgotten bool
+	// at is when it changed last.
+	at      time.Time
+	changed bool // in the engine's list of changes
+}
+
+// measured takes a report of a program into its trial's curve.
+func (e *Engine) measured(m *messaging.Measurement) {
+	t := e.reporting(m.AttemptID)
+	if t == nil || t.forgotten && e.on(guardRecall) {
+		return
+	}
+	if t.curve == nil || t.curve.Attempt < m.Attempt {
+		t.curve = curve.New(m.Attempt)
+	}
+	if !t.curve.Add(m.Step, finiteMetrics(m.Metrics)) {
+		return
+	}
+	t.at = e.now
+	if !t.curveOf.changed {
+		t.curveOf.changed = true
+		e.dirty.curves = append(e.dirty.curves, t)
+	}
+}
+
+// reporting returns the trial that an attempt's reports are for; nil where they do
+// not count. A trial has one curve: that of its latest attempt that has reported
+// anything, until one of its attempts has answered; then that one's reports count.
+func (e *Engine) reporting(id messaging.AttemptID) *trial {
+	t, _ := e.find(id)
+	switch {
+	case t == nil:
+		return nil
+	case t.curve != nil && id.Attempt < t.curve.Attempt && e.on(guardCurve):
+		return nil
+	case t.rec.State.Terminal():
+		for i := range t.rec.Attempts {
+			if a := &t.rec.Attempts[i]; a.State == study.AttemptSucceeded && a.Number != id.Attempt {
+				return nil
+			}
+		}
+	}
+	return t
+}
+
+// Forgotten reports whether a report of an attempt counts and belongs to a curve
+// that is not in memory: send Recalled before Measured.
+func (e *Engine) Forgotten(id messaging.AttemptID) bool {
+	t := e.reporting(id)
+	return t != nil && t.forgotten
+}
+
+// recalled takes a curve back from the ledger.
+func (e *Engine) recalled(number int, c *curve.Curve) {
+	if number < 1 || number > len(e.trials) {
+		return
+	}
+	if t := e.trials[number-1]; t.forgotten {
+		t.curve, t.forgotten, t.at = c, false, e.now
+		e.cooling = append(e.cooling, t)
+	}
+}
+
+// cool forgets the curves of trials that ended a while ago.
+func (e *Engine) cool() {
+	for len(e.cooling) > 0 {
+		t := e.cooling[0]
+		if ended := t.rec.State.Terminal(); ended && e.now.Sub(t.at) < curveRest {
+			return
+		} else if ended {
+			t.curve, t.forgotten = nil, true
+		} // else it comes again when it ends
+		e.cooling = e.cooling[1:]
+	}
+}
+
+// Curve is what the program of a trial has reported at each step, by metric; nil
+// where nothing was, or where it is not in memory: see Forgotten.
+func (e *Engine) Curve(number int) []curve.Series {
+	if number < 1 || number > len(e.trials) || e.trials[number-1].curve == nil {
+		return nil
+	}
+	return e.trials[number-1].curve.Series()
+}
+
+// curves are the changes of curves in this step.
+func (e *Engine) curves() []curve.Change {
+	var changes []curve.Change
+	for _, t := range e.dirty.curves {
+		t.curveOf.changed = false
+		if change, ok := t.curve.Changes(t.rec.Number); ok {
+			changes = append(changes, change)
+		}
+	}
+	return changes
+}

@@ -1,0 +1,158 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+)
+
+// Curve reads a trial's curve, given its study's id; nil where it has none. The
+// error wraps ErrCorrupt where what is stored is no curve.
+func (l *Ledger) Curve(ctx context.Context, id string, trial int) (*curve.Curve, error) {
+	dir := l.o.Prefix + curveDir(id, trial)
+	resp, err := l.client.Get(ctx, dir, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read the curve of trial %d of study %s: %w", trial, id, err)
+	}
+	if len(resp.Kvs) == 0 {
+		return nil, nil
+	}
+	segments := make([][]byte, len(resp.Kvs))
+	for i, kv := range resp.Kvs {
+		if string(kv.Key) != l.o.Prefix+segmentKey(id, trial, i) {
+			return nil, fmt.Errorf("%w: %s is not segment %d", ErrCorrupt, kv.Key, i)
+		}
+		segments[i] = kv.Value
+	}
+	c, err := curve.Read(segments)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, dir, err)
+	}
+	return c, nil
+}
+
+// Reported are points of a trial's curve that were stored together.
+type Reported struct {
+	Trial, Attempt int
+	Series         []curve.Series
+}
+
+// WatchCurves calls receive for the segments of a study's curves as they are
+// stored, until ctx ends or receive returns an error, which it returns; where
+// existing is set, all that is stored already comes first. A segment comes whole whenever it changes, so that
+// points come again: pick those of later steps. Where flush is closed, what is
+// stored by then is delivered and nil returned.
+func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flush <-chan struct{}, receive func(Reported) error) error {
+	w := &curveWatcher{l: l, prefix: l.o.Prefix + curvesOf(id), receive: receive, skip: !existing}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		if w.present(ctx) == nil {
+			pause = firstPause
+			_ = w.follow(ctx, flush) // why a watch breaks does not matter
+		}
+		select {
+		case <-flush:
+			if w.failed == nil {
+				w.failed = w.present(ctx)
+			}
+			return w.failed
+		default:
+		}
+		switch {
+		case w.failed != nil:
+			return w.failed
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		select {
+		case <-ctx.Done():
+		case <-flush:
+		case <-time.After(pause):
+		}
+	}
+}
+
+type curveWatcher struct {
+	l       *Ledger
+	prefix  string
+	receive func(Reported) error
+	after   int64 // the revision up to which everything was delivered
+	skip    bool  // what is stored at first is not wanted
+	failed  error // what receive returned, or a record that cannot be read
+}
+
+// present delivers what is stored and was not delivered yet.
+func (w *curveWatcher) present(ctx context.Context) error {
+	key, end, revision := w.prefix, prefixEnd(w.prefix), int64(0)
+	for {
+		resp, err := w.l.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithMinModRev(w.after+1),
+			clientv3.WithRev(revision), clientv3.WithLimit(int64(w.l.o.PageSize)))
+		if err != nil {
+			return fmt.Errorf("read curves: %w", err)
+		}
+		if revision == 0 {
+			revision = resp.Header.Revision
+		}
+		for _, kv := range resp.Kvs {
+			if w.skip {
+				break
+			}
+			if err := w.deliver(kv); err != nil {
+				return err
+			}
+		}
+		if !resp.More || w.skip {
+			w.after, w.skip = revision, false
+			return nil
+		}
+		key = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// follow delivers what is stored from now on, until the watch breaks or flush is closed.
+func (w *curveWatcher) follow(ctx context.Context, flush <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	changes := w.l.client.Watch(ctx, w.prefix, clientv3.WithPrefix(), clientv3.WithRev(w.after+1), clientv3.WithFilterDelete())
+	for {
+		select {
+		case <-flush:
+			return nil
+		case resp, ok := <-changes:
+			if !ok {
+				return errors.New("the watch was closed")
+			}
+			if err := resp.Err(); err != nil {
+				return err
+			}
+			for _, e := range resp.Events {
+				if err := w.deliver(e.Kv); err != nil {
+					return err
+				}
+				w.after = e.Kv.ModRevision
+			}
+		}
+	}
+}
+
+func (w *curveWatcher) deliver(kv *mvccpb.KeyValue) error {
+	number, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), w.prefix), "/")
+	trial, err := strconv.Atoi(number)
+	if err != nil {
+		return nil // of a later version
+	}
+	attempt, series, err := curve.ReadSegment(kv.Value)
+	if err != nil {
+		w.failed = fmt.Errorf("%w: %s: %w", ErrCorrupt, kv.Key, err)
+		return w.failed
+	}
+	w.failed = w.receive(Reported{Trial: trial, Attempt: attempt, Series: series})
+	return w.failed
+}
