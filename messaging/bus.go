@@ -36,6 +36,9 @@ type Worker interface {
 	// Controls delivers the leader's messages to this worker until ctx ends. Messages
 	// sent while nobody listens are lost, so senders repeat them.
 	Controls(ctx context.Context) (<-chan Control, error)
+	// SendLog answers a request for a part of a log. The answer is not stored, and
+	// SendLog waits for no acknowledgement.
+	SendLog(ctx context.Context, p *LogPart) error
 	Close() error
 }
 
@@ -125,6 +128,9 @@ type Leader interface {
 	Heartbeats(ctx context.Context) (<-chan Heartbeat, error)
 	// Control sends a message to a worker; it is not stored.
 	Control(ctx context.Context, c *Control) error
+	// Logs delivers the log parts that a worker sends from now on until ctx ends. If the
+	// reader is too slow, the oldest are dropped.
+	Logs(ctx context.Context, worker string) (<-chan LogPart, error)
 	// Archive adds a message to the dead-letter queue, which has room for every message
 	// that a stream can carry. It returns ErrTooLarge for a larger one.
 	Archive(ctx context.Context, subject string, reason string, raw []byte) error

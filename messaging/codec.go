@@ -22,8 +22,8 @@ var (
 	ErrTooLarge = errors.New("envelope too large")
 )
 
-// Envelope is one of *Assignment, *Claim, *Result, *Measurement, *Heartbeat and
-// *Control.
+// Envelope is one of *Assignment, *Claim, *Result, *Measurement, *Heartbeat,
+// *Control and *LogPart.
 type Envelope interface {
 	// Validate checks every rule except the size; it returns ErrVersion or ErrInvalid.
 	Validate() error

@@ -188,6 +188,9 @@ const (
 	ControlCancel ControlKind = "cancel"
 	// ControlAvoid asks a worker to take no more attempts of a study.
 	ControlAvoid ControlKind = "avoid"
+	// ControlLogs asks for a part of an attempt's log: Logs says which. Any replica of
+	// the coordinator sends it. A worker that keeps no logs may ignore it.
+	ControlLogs ControlKind = "logs"
 )
 
 // Control is a message from the leader to one worker.
@@ -200,4 +203,6 @@ type Control struct {
 	// late, unknown, poison.
 	Disposition Disposition `json:"disposition,omitempty"`
 	Reason      string      `json:"reason,omitempty"`
+	// Logs is the request of a message of kind logs.
+	Logs *LogRequest `json:"logs,omitempty"`
 }

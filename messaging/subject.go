@@ -30,6 +30,7 @@ const (
 	KindMetric     Kind = "metric"
 	KindHeartbeat  Kind = "heartbeat"
 	KindControl    Kind = "control"
+	KindLog        Kind = "log"
 	KindDeadLetter Kind = "dlq"
 )
 
@@ -45,6 +46,7 @@ var ErrSubject = errors.New("not a subject of Fantasia")
 //	fantasia.metric.<shard>.<study>.<trial>.<attempt>
 //	fantasia.heartbeat.<shard>.<worker>
 //	fantasia.control.<shard>.<worker>
+//	fantasia.log.<shard>.<worker>
 //	fantasia.dlq.<shard>.<worker>
 //
 // <worker> is a plain name, or two tokens <pool>.<name> (see WorkerName): with
@@ -78,7 +80,7 @@ func (s Subject) String() string {
 		b = appendAttempt(appendToken(b, s.Worker), s.ID)
 	case KindMetric:
 		b = appendAttempt(b, s.ID)
-	case KindHeartbeat, KindControl, KindDeadLetter:
+	case KindHeartbeat, KindControl, KindLog, KindDeadLetter:
 		b = appendToken(b, s.Worker)
 	case KindFence:
 	}
@@ -114,7 +116,7 @@ func ParseSubject(subject string) (Subject, error) {
 		ok = ok && parseWorker(rest[:len(rest)-3], &s.Worker) && parseAttempt(rest[len(rest)-3:], &s.ID)
 	case s.Kind == KindMetric && len(rest) == 3:
 		ok = ok && parseAttempt(rest, &s.ID)
-	case (s.Kind == KindHeartbeat || s.Kind == KindControl || s.Kind == KindDeadLetter) && len(rest) <= 2:
+	case (s.Kind == KindHeartbeat || s.Kind == KindControl || s.Kind == KindLog || s.Kind == KindDeadLetter) && len(rest) <= 2:
 		ok = ok && parseWorker(rest, &s.Worker)
 	default:
 		ok = false

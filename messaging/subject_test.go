@@ -58,14 +58,14 @@ func TestParseSubjectRefuses(t *testing.T) {
 // ParseSubject reads back what String formats, for every kind.
 func TestSubjectRoundTrip(t *testing.T) {
 	kinds := []messaging.Kind{messaging.KindAssign, messaging.KindFence, messaging.KindClaim, messaging.KindResult,
-		messaging.KindMetric, messaging.KindHeartbeat, messaging.KindControl, messaging.KindDeadLetter}
+		messaging.KindMetric, messaging.KindHeartbeat, messaging.KindControl, messaging.KindLog, messaging.KindDeadLetter}
 	token := rapid.StringMatching(`[A-Za-z0-9_-]{1,20}`)
 	rapid.Check(t, func(t *rapid.T) {
 		s := messaging.Subject{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Shard: token.Draw(t, "shard")}
 		switch s.Kind {
 		case messaging.KindAssign, messaging.KindClaim:
 			s.Pool = token.Draw(t, "pool")
-		case messaging.KindResult, messaging.KindHeartbeat, messaging.KindControl, messaging.KindDeadLetter:
+		case messaging.KindResult, messaging.KindHeartbeat, messaging.KindControl, messaging.KindLog, messaging.KindDeadLetter:
 			s.Worker = token.Draw(t, "worker")
 			if rapid.Bool().Draw(t, "of a pool") {
 				s.Worker = messaging.WorkerName(token.Draw(t, "pool"), s.Worker)

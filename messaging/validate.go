@@ -162,10 +162,12 @@ func (c *Control) Validate() error {
 		return id.validate()
 	case ControlCancel:
 		return c.AttemptID.validate()
+	case ControlLogs:
+		return firstError(c.AttemptID.validate(), c.Logs.validate())
 	case ControlAvoid:
 		return checkToken("study", c.Study)
 	default:
-		return fmt.Errorf("%w: kind %q, must be receipt, cancel or avoid", ErrInvalid, c.Kind)
+		return fmt.Errorf("%w: kind %q, must be receipt, cancel, avoid or logs", ErrInvalid, c.Kind)
 	}
 }
 

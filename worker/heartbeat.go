@@ -106,6 +106,12 @@ func (r *run) obey(c messaging.Control) {
 		if r.registry.cancel(c.AttemptID, evaluation.ErrCancelled) {
 			log.Info("an attempt was cancelled by the leader")
 		}
+	case messaging.ControlLogs:
+		select {
+		case r.logs <- c:
+		default:
+			log.Warn("too many requests for logs: one is dropped")
+		}
 	case messaging.ControlAvoid:
 		if r.registry.avoid(c.Study) {
 			log.Warn("the leader assigns this worker no more trials of a study", "studyId", c.Study)

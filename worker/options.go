@@ -45,6 +45,9 @@ type Options struct {
 	// Keeper manages evaluations that an earlier process of this worker started; nil if
 	// they end with the process.
 	Keeper evaluation.Keeper
+	// NoLogs says why this worker has no logs of attempts, for whoever asks for one;
+	// empty where the programs that it runs have logs in StateDir.
+	NoLogs string
 	// Bus carries the messages. The worker does not close it.
 	Bus messaging.Worker
 	// Logger, Tracer and Meter may be nil.

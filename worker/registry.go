@@ -95,6 +95,14 @@ func (r *registry) cancel(id messaging.AttemptID, cause error) bool {
 	return ok
 }
 
+// runs reports whether an attempt is running.
+func (r *registry) runs(id messaging.AttemptID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.running[id]
+	return ok
+}
+
 // leave ends every attempt, including future ones.
 func (r *registry) leave() {
 	r.mu.Lock()

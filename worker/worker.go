@@ -61,6 +61,7 @@ type run struct {
 	journal  *spool.Journal
 	sender   *sender
 	metrics  *metrics
+	logs     chan messaging.Control // requests for logs
 	// hard ends when the attempts' grace is over.
 	hard context.Context
 	// measuring ends when reports are sent no more, measurers counts the attempts
@@ -101,6 +102,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	<-listening.Done()
 	services.Go(func() { r.sender.run(serving) })
 	services.Go(func() { r.beat(serving) })
+	services.Go(func() { r.answerLogs(serving) })
 	defer services.Wait()
 	defer stopServing()
 
@@ -151,7 +153,7 @@ func (w *Worker) start() (*run, error) {
 	r := &run{
 		options: o, devices: w.devices, instance: randomText(), host: host,
 		registry: newRegistry(), journal: journal, sender: newSender(o, results),
-		refused: map[string]struct{}{},
+		refused: map[string]struct{}{}, logs: make(chan messaging.Control, maxLogRequests),
 	}
 	if r.metrics, err = newMetrics(o, r); err != nil {
 		return nil, errors.Join(err, journal.Close())

@@ -85,6 +85,7 @@ func readOnly(procedure string) bool {
 		fantasiav1connect.StudyServiceListTrialsProcedure,
 		fantasiav1connect.StudyServiceWatchTrialsProcedure,
 		fantasiav1connect.StudyServiceListMeasurementsProcedure,
+		fantasiav1connect.StudyServiceTailTrialLogsProcedure,
 		fantasiav1connect.StudyServiceListWorkersProcedure:
 		return true
 	default:
@@ -242,6 +243,14 @@ func (b authorized) WatchMeasurements(ctx context.Context, nameOrID string, exis
 		return fails[Measurements](err)
 	}
 	return b.Backend.WatchMeasurements(ctx, nameOrID, existing, ended)
+}
+
+// TailLogs implements Backend.
+func (b authorized) TailLogs(ctx context.Context, nameOrID string, number int, o LogTail) iter.Seq2[LogPart, error] {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return fails[LogPart](err)
+	}
+	return b.Backend.TailLogs(ctx, nameOrID, number, o)
 }
 
 // fails is a sequence of nothing but an error.

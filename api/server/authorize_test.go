@@ -22,6 +22,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 func digest(token string) string {
@@ -109,6 +110,9 @@ var calls = []struct {
 		_, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{Name: "studies/" + study, StudyFile: named(name)}))
 		return err
 	}},
+	{"TailTrialLogs", false, func(ctx context.Context, c client, study, name string) error {
+		return first(c.TailTrialLogs(ctx, connect.NewRequest(&fantasiav1.TailTrialLogsRequest{Name: "studies/" + study + "/trials/1"})))
+	}},
 	{"StopStudy", true, func(ctx context.Context, c client, study, name string) error {
 		_, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/" + study}))
 		return err
@@ -158,6 +162,7 @@ func TestTokens(t *testing.T) {
 				backend := servertest.NewMemory()
 				s := create(t, backend, test.study)
 				backend.Put(test.study, evaluated(1, 0.5))
+				backend.PutLog(test.study, 1, server.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("a line\n")})
 				c := bear(t, serve(t, backend, server.Options{Tokens: all}), protocol, test.token)
 				study := test.study
 				if byID {

@@ -26,9 +26,11 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrPrecondition says that the study's state forbids the change.
 	ErrPrecondition = errors.New("not in the study's present state")
-	// ErrUnavailable says that no leader is elected, or that the ledger does not
-	// answer: trying again later may help.
+	// ErrUnavailable says that no leader is elected: trying again later may help.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrEtcdAway says that etcd does not answer. It is an ErrUnavailable that lasts:
+	// clients need not try again at once.
+	ErrEtcdAway = errors.New("the studies cannot be read")
 )
 
 // Study is a study as the ledger has it.
@@ -53,6 +55,25 @@ type Worker struct {
 type Measurements struct {
 	Trial, Attempt int
 	Series         []curve.Series
+}
+
+// LogTail says what to read of a trial's log.
+type LogTail struct {
+	// Attempt is the attempt's number; 0 is the last one that a worker took.
+	Attempt int
+	// Streams are the outputs to read.
+	Streams []messaging.LogStream
+	// Lines is how many of the last lines of each output to begin with, at least 1.
+	Lines int
+	// Follow goes on until the attempt has ended.
+	Follow bool
+}
+
+// LogPart is a part of a log, in order within its stream.
+type LogPart struct {
+	Attempt int
+	Stream  messaging.LogStream
+	Data    []byte
 }
 
 // Backend is what the API serves. A study is given by its name or its id. The
@@ -96,6 +117,10 @@ type Backend interface {
 	// is closed and what is stored by then has been delivered, with an error, or when
 	// ctx ends.
 	WatchMeasurements(ctx context.Context, study string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error]
+
+	// TailLogs yields the end of what a trial's program wrote: ErrNotFound where there
+	// is no log, ErrUnavailable where its worker does not answer.
+	TailLogs(ctx context.Context, study string, number int, o LogTail) iter.Seq2[LogPart, error]
 
 	// Workers returns the workers that the leader knows, in any order. Only the
 	// leader is asked, where there are several replicas.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -53,12 +54,17 @@ func toConnect(err error) error {
 		{ErrExists, connect.CodeAlreadyExists},
 		{ErrPrecondition, connect.CodeFailedPrecondition},
 		{ErrUnavailable, connect.CodeUnavailable},
+		{ErrEtcdAway, connect.CodeUnavailable},
 		{context.Canceled, connect.CodeCanceled},
 		{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 	} {
 		if errors.Is(err, known.err) {
 			// A code says what a sentinel says: callers need not read both.
-			return connect.NewError(known.code, &plainError{strings.TrimPrefix(err.Error(), known.err.Error()+": "), err})
+			said := connect.NewError(known.code, &plainError{strings.TrimPrefix(err.Error(), known.err.Error()+": "), err})
+			if known.err == ErrEtcdAway {
+				return withDetail(said, &errdetails.ErrorInfo{Reason: view.ReasonEtcdAway, Domain: view.ErrorDomain})
+			}
+			return said
 		}
 	}
 	return connect.NewError(connect.CodeInternal, &internalError{cause: err})

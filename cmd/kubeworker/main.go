@@ -119,6 +119,7 @@ func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, ku
 			return err
 		}
 		w.NewEvaluator, w.Keeper = runner.Evaluator, runner
+		w.NoLogs = "worker " + w.Name + " evaluates trials by Jobs of Kubernetes, whose pods have the logs while the Jobs exist"
 		return nil
 	}
 	err := workernode.Run(ctx, o)

@@ -80,6 +80,7 @@ func runSidecar(ctx context.Context, o workernode.Options, address string, timeo
 			return err
 		}
 		w.NewEvaluator = s.Evaluator
+		w.NoLogs = "worker " + w.Name + " gives trials to training code over HTTP, which keeps its output itself"
 		served = true
 		context.AfterFunc(ctx, s.Terminate)
 		g.Go(func() error {

@@ -107,6 +107,9 @@ func New(client *clientv3.Client, o Options) *Ledger {
 	return &Ledger{client: client, o: o}
 }
 
+// Endpoints returns the addresses of etcd.
+func (l *Ledger) Endpoints() []string { return l.client.Endpoints() }
+
 // LeaderKey returns the key for which a shard's candidates compete.
 func (l *Ledger) LeaderKey() string { return l.o.Prefix + "leader/" + l.o.Shard }
 

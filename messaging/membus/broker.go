@@ -36,6 +36,7 @@ const (
 	OpMetric    Op = "metric"
 	OpHeartbeat Op = "heartbeat"
 	OpControl   Op = "control"
+	OpLog       Op = "log"
 	OpHealthy   Op = "healthy"
 )
 
@@ -98,6 +99,7 @@ type Broker struct {
 
 	heartbeats map[*subscription[messaging.Heartbeat]]bool
 	controls   map[*subscription[messaging.Control]]string // of which worker
+	logs       map[*subscription[messaging.LogPart]]string // of which worker
 }
 
 // New returns an empty broker.
@@ -118,6 +120,7 @@ func New(o Options) *Broker {
 		claimed:    map[string]time.Time{},
 		heartbeats: map[*subscription[messaging.Heartbeat]]bool{},
 		controls:   map[*subscription[messaging.Control]]string{},
+		logs:       map[*subscription[messaging.LogPart]]string{},
 	}
 }
 

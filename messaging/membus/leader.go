@@ -198,6 +198,16 @@ func (l *Leader) Control(ctx context.Context, c *messaging.Control) error {
 	})
 }
 
+// Logs implements messaging.Leader.
+func (l *Leader) Logs(ctx context.Context, worker string) (<-chan messaging.LogPart, error) {
+	if !messaging.ValidWorker(worker) {
+		return nil, fmt.Errorf("logs of worker %q: not a valid name", worker)
+	}
+	return subscribe(ctx, l.party,
+		func(s *subscription[messaging.LogPart]) { l.b.logs[s] = worker },
+		func(s *subscription[messaging.LogPart]) { delete(l.b.logs, s) })
+}
+
 // Archive implements messaging.Leader.
 func (l *Leader) Archive(ctx context.Context, subject, reason string, raw []byte) error {
 	if err := l.alive(ctx); err != nil {

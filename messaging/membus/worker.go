@@ -157,6 +157,25 @@ func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
 	})
 }
 
+// SendLog implements messaging.Worker.
+func (w *Worker) SendLog(ctx context.Context, p *messaging.LogPart) error {
+	if err := w.own(p.Worker); err != nil {
+		return err
+	}
+	m, err := newMessage(p)
+	if err != nil {
+		return err
+	}
+	return w.tell(ctx, OpLog, m.subject, func() {
+		for s, worker := range w.b.logs {
+			var v messaging.LogPart
+			if worker == w.name && m.decode(&v) == nil {
+				s.offer(v)
+			}
+		}
+	})
+}
+
 // Controls implements messaging.Worker.
 func (w *Worker) Controls(ctx context.Context) (<-chan messaging.Control, error) {
 	return subscribe(ctx, w.party,

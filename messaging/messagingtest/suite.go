@@ -81,6 +81,7 @@ func Run(t *testing.T, factory Factory) {
 		{"Measurements", measurements},
 		{"Heartbeats", heartbeats},
 		{"Controls", controls},
+		{"Logs", logs},
 		{"TraceContext", traceContext},
 		{"ContextEnds", contextEnds},
 		{"Closed", closed},

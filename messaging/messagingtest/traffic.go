@@ -90,6 +90,43 @@ func controls(f *fixture) {
 	}
 }
 
+// logs holds that a worker is asked for a part of a log, that who listens to that worker
+// hears the answer, byte for byte, and that nobody answers in another's name.
+func logs(f *fixture) {
+	l := f.leader(1)
+	v, w := f.Worker("v", Pool), f.Worker("w", Pool)
+	asked, err := w.Controls(f.ctx)
+	f.ok(err, "controls of w")
+	ofW, err := f.Leader().Logs(f.ctx, worker("w")) // any replica's
+	f.ok(err, "logs of w")
+	request := &messaging.Control{Version: messaging.SchemaVersion, Kind: messaging.ControlLogs, Worker: worker("w"),
+		AttemptID: attempt("s", 1), Logs: &messaging.LogRequest{ID: "first", Stream: messaging.LogStderr, Lines: 10}}
+	f.ok(l.Control(f.ctx, request), "ask for a log")
+	if diff := cmp.Diff(*request, receive(f, asked)); diff != "" {
+		f.Errorf("request (-sent +received):\n%s", diff)
+	}
+	data := make([]byte, messaging.MaxLogData)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	part := func(name, request string) *messaging.LogPart {
+		return &messaging.LogPart{Version: messaging.SchemaVersion, AttemptID: attempt("s", 1), Worker: worker(name), Request: request,
+			Stream: messaging.LogStderr, Offset: 7, Size: 7 + messaging.MaxLogData, Data: data, Running: true}
+	}
+	f.ok(v.SendLog(f.ctx, part("v", "first")), "answer as v")
+	f.want(v.SendLog(f.ctx, part("w", "first")), messaging.ErrInvalid, "answer in another's name")
+	f.ok(w.SendLog(f.ctx, part("w", "first")), "answer as w")
+	if diff := cmp.Diff(*part("w", "first"), receive(f, ofW)); diff != "" {
+		f.Errorf("part (-sent +received):\n%s", diff)
+	}
+	large := part("w", "second")
+	large.Data = append(data, 0)
+	f.want(w.SendLog(f.ctx, large), messaging.ErrInvalid, "answer with too much")
+	if _, err := l.Logs(f.ctx, "*"); err == nil {
+		f.Error("logs of a wildcard")
+	}
+}
+
 // traceContext travels with every message of a trial.
 func traceContext(f *fixture) {
 	trace := messaging.TraceContext{

@@ -94,6 +94,7 @@ var accountsText = template.Must(template.New("accounts").Parse(`accounts {
           "$JS.ACK.{{$.Stream}}.pool_{{$.Shard}}_{{.Pool}}.*.*.*.*.*", "fantasia.claim.{{$.Shard}}.{{.Pool}}.*.*.*"
           "fantasia.result.{{$.Shard}}.{{.Pool}}.{{.Worker}}.*.*.*", "fantasia.metric.{{$.Shard}}.*.*.*"
           "fantasia.heartbeat.{{$.Shard}}.{{.Pool}}.{{.Worker}}", "fantasia.dlq.{{$.Shard}}.{{.Pool}}.{{.Worker}}"
+          "fantasia.log.{{$.Shard}}.{{.Pool}}.{{.Worker}}"
         ]
         subscribe ["_INBOX.{{.Pool}}.{{.Worker}}.>", "fantasia.control.{{$.Shard}}.{{.Pool}}.{{.Worker}}"]
       } }
@@ -107,6 +108,7 @@ var accountsText = template.Must(template.New("accounts").Parse(`accounts {
       { service: { account: {{$.Coordinators}}, subject: "fantasia.result.{{$.Shard}}.{{.}}.*.*.*.*" } }
       { service: { account: {{$.Coordinators}}, subject: "fantasia.heartbeat.{{$.Shard}}.{{.}}.*" } }
       { service: { account: {{$.Coordinators}}, subject: "fantasia.dlq.{{$.Shard}}.{{.}}.*" } }
+      { service: { account: {{$.Coordinators}}, subject: "fantasia.log.{{$.Shard}}.{{.}}.*" } }
 {{- end}}
       { service: { account: {{$.Coordinators}}, subject: "fantasia.metric.{{$.Shard}}.*.*.*" } }
       { stream: { account: {{$.Coordinators}}, subject: "fantasia.control.{{$.Shard}}.*.*" } }

@@ -99,16 +99,16 @@ func TestWorkersAreConfined(t *testing.T) {
 			"$JS.ACK.FANTASIA_ASSIGN.pool_0_gpu.1.1.1.1.0", "$JS.ACK.FANTASIA_CLAIM.any.1.1.1.1.0",
 			"fantasia.assign.0.default.s.1.1", "fantasia.fence.0", "fantasia.claim.0.gpu.s.1.1",
 			"fantasia.result.0.gpu.w.s.1.1", "fantasia.result.0.w.s.1.1", "fantasia.heartbeat.0.gpu.w", "fantasia.heartbeat.0.w",
-			"fantasia.control.0.default.w", "fantasia.dlq.0.gpu.w", "fantasia.dlq.0.leader",
+			"fantasia.control.0.default.w", "fantasia.log.0.gpu.w", "fantasia.log.0.w", "fantasia.dlq.0.gpu.w", "fantasia.dlq.0.leader",
 			"_INBOX.gpu.w.x", "_INBOX.default.w.x", "_INBOX_coordinator.x", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.COORDINATORS.CONNZ", "_R_.x.y",
 		}
 		subscribe := []string{
 			">", "*.>", "fantasia.>", "fantasia.assign.>", "fantasia.assign.0.default.>", "fantasia.claim.>", "fantasia.result.>", "fantasia.metric.>",
-			"fantasia.heartbeat.>", "fantasia.control.>", "fantasia.control.0.*.*", "fantasia.control.0.gpu.w", "fantasia.dlq.>",
+			"fantasia.heartbeat.>", "fantasia.control.>", "fantasia.control.0.*.*", "fantasia.control.0.gpu.w", "fantasia.log.>", "fantasia.log.0.default.w", "fantasia.dlq.>",
 			"_INBOX.>", "_INBOX.*.*.>", "_INBOX.gpu.w.>", "_INBOX.default.>", "_INBOX_coordinator.>", "$JS.>", "$JS.EVENT.>", "$SYS.>", "_R_.>",
 		}
 		if user == natsbus.WorkerUser(solo) {
-			publish = append(publish, "fantasia.result.0.default.w.s.1.1", "fantasia.heartbeat.0.default.w", "fantasia.dlq.0.default.w")
+			publish = append(publish, "fantasia.result.0.default.w.s.1.1", "fantasia.heartbeat.0.default.w", "fantasia.log.0.default.w", "fantasia.dlq.0.default.w")
 			subscribe = append(subscribe, "_INBOX.default.*.>", "_INBOX.default.w.>", "fantasia.control.0.default.*", "fantasia.control.0.default.w")
 		}
 		refusals := make(chan error, 64)

@@ -101,3 +101,14 @@ func (l *Leader) Heartbeats(ctx context.Context) (<-chan messaging.Heartbeat, er
 			return h, decode(m.Subject, m.Header, m.Data, &h)
 		})
 }
+
+// Logs implements messaging.Leader.
+func (l *Leader) Logs(ctx context.Context, worker string) (<-chan messaging.LogPart, error) {
+	if !messaging.ValidWorker(worker) {
+		return nil, fmt.Errorf("logs of worker %q: not a valid name", worker)
+	}
+	s := messaging.Subject{Kind: messaging.KindLog, Shard: l.shard, Worker: worker}
+	return subscribe(ctx, l.client, s.String(), func(m *nats.Msg) (p messaging.LogPart, err error) {
+		return p, decode(m.Subject, m.Header, m.Data, &p)
+	})
+}

@@ -39,7 +39,7 @@ func tricks(ctx context.Context, i *installation) {
 		}
 		for subject, body := range map[string]string{
 			"fantasia.claim.0.default.own.%d.1": "{}", "fantasia.result.0.default.attacker.own.%d.1": "{}", "fantasia.metric.0.own.%d.1": "{}",
-			"fantasia.dlq.0.default.attacker": "{}", "fantasia.heartbeat.0.default.attacker": "{}",
+			"fantasia.dlq.0.default.attacker": "{}", "fantasia.heartbeat.0.default.attacker": "{}", "fantasia.log.0.default.attacker": "{}",
 			"$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_default":  `{"batch":1,"expires":100000000}`,
 			"$JS.API.CONSUMER.MSG.NEXT.FANTASIA_ASSIGN.pool_0_default ": `{"batch":1,"no_wait":true}`,
 			"$JS.ACK.FANTASIA_ASSIGN.pool_0_default.1.%d.1.1.0":         "+WPI", "$JS.ACK.FANTASIA_ASSIGN.pool_0_default.9.%d.9.1.0": "+NXT",
@@ -230,7 +230,7 @@ func importLiteral(text string) string {
 // severalExports exports each kind of subject by itself, and is importLiteral.
 func severalExports(text string) string {
 	var several strings.Builder
-	for _, subject := range []string{"$JS.>", "fantasia.claim.>", "fantasia.result.>", "fantasia.metric.>", "fantasia.dlq.>", "fantasia.heartbeat.>"} {
+	for _, subject := range []string{"$JS.>", "fantasia.claim.>", "fantasia.result.>", "fantasia.metric.>", "fantasia.dlq.>", "fantasia.heartbeat.>", "fantasia.log.>"} {
 		fmt.Fprintf(&several, "{ service: %q, response_type: stream, response_threshold: \"30s\" }\n", subject)
 	}
 	return importLiteral(strings.Replace(text, oneExport, several.String(), 1))

@@ -117,6 +117,18 @@ func (w *Worker) Heartbeat(ctx context.Context, h *messaging.Heartbeat) error {
 	return w.send(ctx, m)
 }
 
+// SendLog implements messaging.Worker.
+func (w *Worker) SendLog(ctx context.Context, p *messaging.LogPart) error {
+	if err := w.own(p.Worker); err != nil {
+		return err
+	}
+	m, err := w.message(p)
+	if err != nil {
+		return err
+	}
+	return w.send(ctx, m)
+}
+
 // Controls implements messaging.Worker.
 func (w *Worker) Controls(ctx context.Context) (<-chan messaging.Control, error) {
 	s := messaging.Subject{Kind: messaging.KindControl, Shard: w.shard, Worker: w.opts.Name}

@@ -1,6 +1,6 @@
 package file
 
-// descriptions are what editors show, by Go type and field.
+// descriptions returns the texts that editors show, by Go type and field.
 func descriptions() map[string]string {
 	return map[string]string{
 		"Study.APIVersion":        "The version of the study file's format.",

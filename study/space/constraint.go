@@ -18,24 +18,24 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// maxConstraint bounds the text of a constraint, in characters.
+// maxConstraint is the largest length of a constraint, in characters.
 const maxConstraint = 1000
 
-// modulo is the function that % becomes: CEL has it for integers only.
+// modulo is the function that replaces %, which CEL has only for integers.
 const modulo = "mod"
 
-// constraint is a compiled constraint, safe for concurrent use. In it every
-// number is a double, so that parameters and literals mix freely.
+// constraint is a compiled constraint, safe for concurrent use. All of its numbers are
+// doubles, so parameters and literals mix freely.
 type constraint struct {
 	source  string
 	program cel.Program
-	// names are the parameters that it mentions, sorted; variables maps what it
-	// calls them to their names.
+	// names are the parameters that it mentions, sorted; variables maps their names in
+	// the constraint to their own.
 	names     []string
 	variables map[string]string
 }
 
-// activation gives a constraint the values of a point.
+// activation provides the values of a point to a constraint.
 type activation struct {
 	variables map[string]string
 	point     study.Point
@@ -51,7 +51,7 @@ func (a activation) ResolveName(variable string) (any, bool) {
 	return types.Double(value), ok
 }
 
-// Parent is nil: there is nothing beyond the point.
+// Parent returns nil, as there is nothing besides the point.
 func (a activation) Parent() cel.Activation { return nil }
 
 // applies reports whether the point has a value for every parameter that the
@@ -65,8 +65,8 @@ func (c *constraint) applies(p study.Point) bool {
 	return true
 }
 
-// holds reports whether the point meets the constraint, or lacks a parameter
-// that it mentions. What cannot be evaluated (0/0 < 1) is not met.
+// holds reports whether the point meets the constraint, or lacks a parameter that it
+// mentions. A constraint that cannot be evaluated (0/0 < 1) is not met.
 func (c *constraint) holds(p study.Point) bool {
 	if !c.applies(p) {
 		return true
@@ -75,8 +75,8 @@ func (c *constraint) holds(p study.Point) bool {
 	return err == nil && result == types.True
 }
 
-// variableName is what a constraint calls a parameter: CEL would read a dash as
-// a minus.
+// variableName returns the name of a parameter in a constraint: CEL would parse a dash
+// as a minus.
 func variableName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // numeric reports whether every value of the parameter is a number.
@@ -97,8 +97,8 @@ func numeric(p study.Parameter) bool {
 	})
 }
 
-// compileConstraints compiles the constraints into s.checks. A parameter that is
-// not sound gets the benefit of the doubt: any constraint may name it.
+// compileConstraints compiles the constraints into s.checks. Any constraint may name an
+// invalid parameter, to avoid follow-up problems.
 func (s *Space) compileConstraints(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) {
 	if len(sources) == 0 || len(params) > MaxParameters || slices.Contains(names(params), "") {
 		return
@@ -136,7 +136,7 @@ type compiler struct {
 func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 	c := &compiler{variables: make(map[string]string), others: make(map[string]study.Type)}
 	options := []cel.EnvOption{
-		cel.ClearMacros(), // no loops: the time of an evaluation is bounded by the text
+		cel.ClearMacros(), // without loops, the time of an evaluation is bounded by the text
 		ext.Math(),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(maxConstraint),
@@ -153,7 +153,7 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 			continue
 		}
 		if isTypeName(variable) {
-			continue // CEL takes it for the type, and says so
+			continue // CEL takes it for the type, and reports that
 		}
 		if _, ok := c.variables[variable]; ok {
 			continue // a second one of that name
@@ -166,8 +166,7 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 	return c, err
 }
 
-// isTypeName reports whether CEL has a type of that name: a variable would be
-// hidden by it.
+// isTypeName reports whether CEL has a type of that name, which would hide a variable.
 func isTypeName(variable string) bool {
 	return slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}, variable)
 }
@@ -205,7 +204,7 @@ func (c *compiler) compile(source string) (*constraint, error) {
 	}, nil
 }
 
-// allDoubles makes every integer literal a double, and every % a mod.
+// allDoubles converts every integer literal to a double, and every % to a mod.
 func allDoubles(e ast.Expr) {
 	factory := ast.NewExprFactory()
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
@@ -225,8 +224,8 @@ func allDoubles(e ast.Expr) {
 	}))
 }
 
-// explain is the compiler's issues in one line, with a hint where a parameter is
-// named that a constraint cannot use.
+// explain formats the compiler's issues in one line, with a hint if a constraint names
+// a parameter that it cannot use.
 func (c *compiler) explain(issues *cel.Issues) error {
 	var texts []string
 	for _, e := range issues.Errors() {

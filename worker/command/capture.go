@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/worker/logfile"
 )
 
 // drain is the time that the pipes of an ended program may stay open: a process that
@@ -26,12 +29,12 @@ type capture struct {
 // possibly from two goroutines at once. Call start after cmd was started, or abandon if
 // it was not.
 func newCapture(cmd *exec.Cmd, dir string, limit int64, emit func(line []byte, stderr bool)) (*capture, error) {
-	stdout, err := newOutput(filepath.Join(dir, "stdout.log"), limit, func(line []byte) { emit(line, false) })
+	stdout, err := newOutput(filepath.Join(dir, logfile.File(messaging.LogStdout)), limit, func(line []byte) { emit(line, false) })
 	if err != nil {
 		return nil, err
 	}
 	c := &capture{stdout: stdout}
-	c.stderr, err = newOutput(filepath.Join(dir, "stderr.log"), limit, func(line []byte) { emit(line, true) })
+	c.stderr, err = newOutput(filepath.Join(dir, logfile.File(messaging.LogStderr)), limit, func(line []byte) { emit(line, true) })
 	if err != nil {
 		return nil, errors.Join(err, stdout.close())
 	}
@@ -97,6 +100,11 @@ func (c *capture) finish() error {
 	c.readers.Wait()
 	closeAll(c.pipes)
 	return errors.Join(c.stdout.close(), c.stderr.close())
+}
+
+// ends returns where the logs end now.
+func (c *capture) ends() map[messaging.LogStream]int64 {
+	return map[messaging.LogStream]int64{messaging.LogStdout: c.stdout.at.Load(), messaging.LogStderr: c.stderr.at.Load()}
 }
 
 // lastWords returns the last lines of stderr, or of stdout if stderr is empty.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/logfile"
 )
 
 // prefix is the prefix of Fantasia's own variables.
@@ -60,9 +61,8 @@ type place struct {
 // newPlace creates the attempt's directories, the file for its reports, and the file of
 // its parameters.
 func (e *Evaluator) newPlace(a *messaging.Assignment, parameters string) (place, error) {
-	trial, attempt := strconv.Itoa(a.Trial), strconv.Itoa(a.Attempt)
 	p := place{
-		dir:         filepath.Join(e.options.Dir, "trials", a.Study, trial, attempt),
+		dir:         filepath.Join(e.options.Dir, logfile.Dir(a.AttemptID)),
 		checkpoints: e.checkpoints(a),
 	}
 	p.report = filepath.Join(p.dir, "reports.jsonl")

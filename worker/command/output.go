@@ -2,10 +2,12 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
@@ -26,8 +28,10 @@ type output struct {
 	split report.Lines
 
 	file    *os.File
-	kept    int64 // bytes in the log
-	dropped int64 // bytes that were dropped
+	before  int64        // bytes in the log from earlier children
+	kept    int64        // bytes in the log
+	at      atomic.Int64 // where the log ends
+	dropped int64        // bytes that were dropped
 	logErr  error
 
 	mu    sync.Mutex // guards what others read while the program runs
@@ -42,7 +46,13 @@ func newOutput(path string, limit int64, emit func(line []byte)) (*output, error
 	if err != nil {
 		return nil, err
 	}
-	return &output{path: path, limit: limit, split: report.Lines{Emit: emit}, file: file}, nil
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	o := &output{path: path, limit: limit, split: report.Lines{Emit: emit}, file: file, before: info.Size()}
+	o.at.Store(o.before)
+	return o, nil
 }
 
 // Write never fails, as a full disk must not end the program.
@@ -64,6 +74,7 @@ func (o *output) log(p []byte) {
 		keep = int64(n)
 	}
 	o.kept += keep
+	o.at.Store(o.before + o.kept)
 	o.dropped += int64(len(p)) - keep
 }
 

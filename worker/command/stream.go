@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+	"github.com/fantasia-hpo/fantasia/worker/logfile"
 	"github.com/fantasia-hpo/fantasia/worker/report"
 )
 
@@ -67,7 +67,11 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 			return evaluation.Ending{}, err
 		}
 		st, sent := e.stream, time.Now()
+		share := &logfile.Share{Slot: e.options.Slot, Begin: st.capture.ends()}
+		e.keep(share, s)
 		exited, stopped := e.converse(ctx, s, line)
+		share.End = st.capture.ends()
+		e.keep(share, s)
 		if exited != nil && stopped == nil && !s.isEnded() {
 			if !fresh && !s.spoke() && time.Since(sent) < atOnce && ctx.Err() == nil {
 				continue
@@ -77,6 +81,13 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 			}
 		}
 		return s.conclude(stopped, exited, st.capture, st.dir), nil
+	}
+}
+
+// keep notes which part of the child's log is an attempt's.
+func (e *Evaluator) keep(share *logfile.Share, s *session) {
+	if err := share.Write(e.options.Dir, s.task.Assignment.AttemptID); err != nil {
+		s.log.Warn("the log of an attempt will not be found", telemetry.LogError, err)
 	}
 }
 
@@ -186,7 +197,7 @@ func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) (
 }
 
 func (e *Evaluator) startStream(a *messaging.Assignment, key string) (*stream, error) {
-	st := &stream{key: key, dir: filepath.Join(e.options.Dir, "streams", a.Study, strconv.Itoa(e.options.Slot))}
+	st := &stream{key: key, dir: filepath.Join(e.options.Dir, logfile.StreamDir(a.Study, e.options.Slot))}
 	if err := os.MkdirAll(st.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the program's folder: %w", err)
 	}

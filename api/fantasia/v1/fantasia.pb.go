@@ -359,6 +359,59 @@ func (Source) EnumDescriptor() ([]byte, []int) {
 	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{4}
 }
 
+// LogStream is one of the two outputs of a program.
+type LogStream int32
+
+const (
+	// Both outputs, in a request. Never sent.
+	LogStream_LOG_STREAM_UNSPECIFIED LogStream = 0
+	// Standard output.
+	LogStream_LOG_STREAM_STDOUT LogStream = 1
+	// Standard error.
+	LogStream_LOG_STREAM_STDERR LogStream = 2
+)
+
+// Enum value maps for LogStream.
+var (
+	LogStream_name = map[int32]string{
+		0: "LOG_STREAM_UNSPECIFIED",
+		1: "LOG_STREAM_STDOUT",
+		2: "LOG_STREAM_STDERR",
+	}
+	LogStream_value = map[string]int32{
+		"LOG_STREAM_UNSPECIFIED": 0,
+		"LOG_STREAM_STDOUT":      1,
+		"LOG_STREAM_STDERR":      2,
+	}
+)
+
+func (x LogStream) Enum() *LogStream {
+	p := new(LogStream)
+	*p = x
+	return p
+}
+
+func (x LogStream) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LogStream) Descriptor() protoreflect.EnumDescriptor {
+	return file_fantasia_v1_fantasia_proto_enumTypes[5].Descriptor()
+}
+
+func (LogStream) Type() protoreflect.EnumType {
+	return &file_fantasia_v1_fantasia_proto_enumTypes[5]
+}
+
+func (x LogStream) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LogStream.Descriptor instead.
+func (LogStream) EnumDescriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{5}
+}
+
 // Study is a study: a search space, an objective, a budget, an optimiser, and
 // how far it has come.
 type Study struct {
@@ -2888,6 +2941,152 @@ func (x *ListMeasurementsResponse) GetAttempt() int32 {
 	return 0
 }
 
+// TailTrialLogsRequest asks for what a trial's program wrote.
+type TailTrialLogsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The attempt's number; 0 is the last attempt that a worker took.
+	Attempt int32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The output to send; unspecified sends both.
+	Stream LogStream `protobuf:"varint,3,opt,name=stream,proto3,enum=fantasia.v1.LogStream" json:"stream,omitempty"`
+	// How many of its last lines to send of each output, at most; 0 is 100.
+	Lines int32 `protobuf:"varint,4,opt,name=lines,proto3" json:"lines,omitempty"`
+	// Go on with what the program writes, until the attempt has ended.
+	Follow        bool `protobuf:"varint,5,opt,name=follow,proto3" json:"follow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TailTrialLogsRequest) Reset() {
+	*x = TailTrialLogsRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TailTrialLogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TailTrialLogsRequest) ProtoMessage() {}
+
+func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
+func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *TailTrialLogsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TailTrialLogsRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *TailTrialLogsRequest) GetStream() LogStream {
+	if x != nil {
+		return x.Stream
+	}
+	return LogStream_LOG_STREAM_UNSPECIFIED
+}
+
+func (x *TailTrialLogsRequest) GetLines() int32 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+func (x *TailTrialLogsRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+// TailTrialLogsResponse is a part of a log, in order within each output.
+type TailTrialLogsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt's number.
+	Attempt int32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The output that the part is of.
+	Stream LogStream `protobuf:"varint,2,opt,name=stream,proto3,enum=fantasia.v1.LogStream" json:"stream,omitempty"`
+	// What the program wrote, at most 64 KiB. It may end within a line.
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TailTrialLogsResponse) Reset() {
+	*x = TailTrialLogsResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TailTrialLogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TailTrialLogsResponse) ProtoMessage() {}
+
+func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
+func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *TailTrialLogsResponse) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *TailTrialLogsResponse) GetStream() LogStream {
+	if x != nil {
+		return x.Stream
+	}
+	return LogStream_LOG_STREAM_UNSPECIFIED
+}
+
+func (x *TailTrialLogsResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // ListWorkersRequest asks for the workers.
 type ListWorkersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2899,7 +3098,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +3110,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3123,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -2945,7 +3144,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3156,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3169,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -3210,7 +3409,19 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x18ListMeasurementsResponse\x12<\n" +
 	"\fmeasurements\x18\x01 \x03(\v2\x18.fantasia.v1.MeasurementR\fmeasurements\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\"1\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\"\xa8\x03\n" +
+	"\x14TailTrialLogsRequest\x12\xf7\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
+	"\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12!\n" +
+	"\aattempt\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x128\n" +
+	"\x06stream\x18\x03 \x01(\x0e2\x16.fantasia.v1.LogStreamB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06stream\x12!\n" +
+	"\x05lines\x18\x04 \x01(\x05B\v\xbaH\b\x1a\x06\x18\xa0\x8d\x06(\x00R\x05lines\x12\x16\n" +
+	"\x06follow\x18\x05 \x01(\bR\x06follow\"u\n" +
+	"\x15TailTrialLogsResponse\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12.\n" +
+	"\x06stream\x18\x02 \x01(\x0e2\x16.fantasia.v1.LogStreamR\x06stream\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"1\n" +
 	"\x12ListWorkersRequest\x12\x1b\n" +
 	"\x04pool\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\x04pool\"D\n" +
 	"\x13ListWorkersResponse\x12-\n" +
@@ -3252,7 +3463,11 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\rSOURCE_RANDOM\x10\x03\x12\x10\n" +
 	"\fSOURCE_MODEL\x10\x04\x12\x13\n" +
 	"\x0fSOURCE_FALLBACK\x10\x05\x12\x14\n" +
-	"\x10SOURCE_REQUESTED\x10\x062\x83\b\n" +
+	"\x10SOURCE_REQUESTED\x10\x06*U\n" +
+	"\tLogStream\x12\x1a\n" +
+	"\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11LOG_STREAM_STDOUT\x10\x01\x12\x15\n" +
+	"\x11LOG_STREAM_STDERR\x10\x022\xdd\b\n" +
 	"\fStudyService\x12P\n" +
 	"\vCreateStudy\x12\x1f.fantasia.v1.CreateStudyRequest\x1a .fantasia.v1.CreateStudyResponse\x12L\n" +
 	"\bGetStudy\x12\x1c.fantasia.v1.GetStudyRequest\x1a\x1d.fantasia.v1.GetStudyResponse\"\x03\x90\x02\x01\x12U\n" +
@@ -3266,7 +3481,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"ListTrials\x12\x1e.fantasia.v1.ListTrialsRequest\x1a\x1f.fantasia.v1.ListTrialsResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bGetTrial\x12\x1c.fantasia.v1.GetTrialRequest\x1a\x1d.fantasia.v1.GetTrialResponse\"\x03\x90\x02\x01\x12d\n" +
 	"\x10ListMeasurements\x12$.fantasia.v1.ListMeasurementsRequest\x1a%.fantasia.v1.ListMeasurementsResponse\"\x03\x90\x02\x01\x12R\n" +
-	"\vWatchTrials\x12\x1f.fantasia.v1.WatchTrialsRequest\x1a .fantasia.v1.WatchTrialsResponse0\x01\x12U\n" +
+	"\vWatchTrials\x12\x1f.fantasia.v1.WatchTrialsRequest\x1a .fantasia.v1.WatchTrialsResponse0\x01\x12X\n" +
+	"\rTailTrialLogs\x12!.fantasia.v1.TailTrialLogsRequest\x1a\".fantasia.v1.TailTrialLogsResponse0\x01\x12U\n" +
 	"\vListWorkers\x12\x1f.fantasia.v1.ListWorkersRequest\x1a .fantasia.v1.ListWorkersResponse\"\x03\x90\x02\x01B=Z;github.com/fantasia-hpo/fantasia/api/fantasia/v1;fantasiav1b\x06proto3"
 
 var (
@@ -3281,138 +3497,145 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 	return file_fantasia_v1_fantasia_proto_rawDescData
 }
 
-var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                  // 0: fantasia.v1.StudyState
 	(Direction)(0),                   // 1: fantasia.v1.Direction
 	(TrialState)(0),                  // 2: fantasia.v1.TrialState
 	(AttemptState)(0),                // 3: fantasia.v1.AttemptState
 	(Source)(0),                      // 4: fantasia.v1.Source
-	(*Study)(nil),                    // 5: fantasia.v1.Study
-	(*Objective)(nil),                // 6: fantasia.v1.Objective
-	(*TrialCounts)(nil),              // 7: fantasia.v1.TrialCounts
-	(*BestTrial)(nil),                // 8: fantasia.v1.BestTrial
-	(*Recommendation)(nil),           // 9: fantasia.v1.Recommendation
-	(*Trial)(nil),                    // 10: fantasia.v1.Trial
-	(*TrialTimes)(nil),               // 11: fantasia.v1.TrialTimes
-	(*Reasons)(nil),                  // 12: fantasia.v1.Reasons
-	(*Attempt)(nil),                  // 13: fantasia.v1.Attempt
-	(*Failure)(nil),                  // 14: fantasia.v1.Failure
-	(*Worker)(nil),                   // 15: fantasia.v1.Worker
-	(*RunningAttempt)(nil),           // 16: fantasia.v1.RunningAttempt
-	(*CreateStudyRequest)(nil),       // 17: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),      // 18: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),          // 19: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),         // 20: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),       // 21: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),      // 22: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),        // 23: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),       // 24: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),       // 25: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),      // 26: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),         // 27: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),        // 28: fantasia.v1.StopStudyResponse
-	(*DeleteStudyRequest)(nil),       // 29: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),      // 30: fantasia.v1.DeleteStudyResponse
-	(*ListTrialsRequest)(nil),        // 31: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),       // 32: fantasia.v1.ListTrialsResponse
-	(*GetTrialRequest)(nil),          // 33: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),         // 34: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),       // 35: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),      // 36: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),              // 37: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),        // 38: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),  // 39: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil), // 40: fantasia.v1.ListMeasurementsResponse
-	(*ListWorkersRequest)(nil),       // 41: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),      // 42: fantasia.v1.ListWorkersResponse
-	nil,                              // 43: fantasia.v1.Trial.MetricsEntry
-	nil,                              // 44: fantasia.v1.Reasons.AcquisitionEntry
-	(*timestamppb.Timestamp)(nil),    // 45: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 46: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 47: google.protobuf.Struct
+	(LogStream)(0),                   // 5: fantasia.v1.LogStream
+	(*Study)(nil),                    // 6: fantasia.v1.Study
+	(*Objective)(nil),                // 7: fantasia.v1.Objective
+	(*TrialCounts)(nil),              // 8: fantasia.v1.TrialCounts
+	(*BestTrial)(nil),                // 9: fantasia.v1.BestTrial
+	(*Recommendation)(nil),           // 10: fantasia.v1.Recommendation
+	(*Trial)(nil),                    // 11: fantasia.v1.Trial
+	(*TrialTimes)(nil),               // 12: fantasia.v1.TrialTimes
+	(*Reasons)(nil),                  // 13: fantasia.v1.Reasons
+	(*Attempt)(nil),                  // 14: fantasia.v1.Attempt
+	(*Failure)(nil),                  // 15: fantasia.v1.Failure
+	(*Worker)(nil),                   // 16: fantasia.v1.Worker
+	(*RunningAttempt)(nil),           // 17: fantasia.v1.RunningAttempt
+	(*CreateStudyRequest)(nil),       // 18: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),      // 19: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),          // 20: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),         // 21: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),       // 22: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),      // 23: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),        // 24: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),       // 25: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),       // 26: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),      // 27: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),         // 28: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),        // 29: fantasia.v1.StopStudyResponse
+	(*DeleteStudyRequest)(nil),       // 30: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),      // 31: fantasia.v1.DeleteStudyResponse
+	(*ListTrialsRequest)(nil),        // 32: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),       // 33: fantasia.v1.ListTrialsResponse
+	(*GetTrialRequest)(nil),          // 34: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),         // 35: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),       // 36: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),      // 37: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),              // 38: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),        // 39: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),  // 40: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil), // 41: fantasia.v1.ListMeasurementsResponse
+	(*TailTrialLogsRequest)(nil),     // 42: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),    // 43: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),       // 44: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),      // 45: fantasia.v1.ListWorkersResponse
+	nil,                              // 46: fantasia.v1.Trial.MetricsEntry
+	nil,                              // 47: fantasia.v1.Reasons.AcquisitionEntry
+	(*timestamppb.Timestamp)(nil),    // 48: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 49: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 50: google.protobuf.Struct
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,  // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
-	6,  // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
-	7,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
-	8,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
-	9,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	45, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	45, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	45, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	46, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	7,  // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
+	8,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
+	9,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
+	10, // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
+	48, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	48, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	48, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	49, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
 	1,  // 9: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	47, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	47, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	50, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	50, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	2,  // 12: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	47, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	43, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	50, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	46, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,  // 15: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	12, // 16: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	13, // 17: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	11, // 18: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	45, // 19: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	45, // 20: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	45, // 21: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	45, // 22: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	45, // 23: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	45, // 24: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	45, // 25: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	44, // 26: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	13, // 16: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	14, // 17: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	12, // 18: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	48, // 19: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	48, // 20: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	48, // 21: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	48, // 22: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	48, // 23: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	48, // 24: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	48, // 25: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	47, // 26: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
 	3,  // 27: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	45, // 28: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	45, // 29: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	45, // 30: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	45, // 31: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	14, // 32: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	16, // 33: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	45, // 34: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	5,  // 35: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	5,  // 36: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	5,  // 37: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	5,  // 38: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	5,  // 39: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	5,  // 40: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	48, // 28: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	48, // 29: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	48, // 30: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	48, // 31: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	15, // 32: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	17, // 33: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	48, // 34: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	6,  // 35: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	6,  // 36: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	6,  // 37: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	6,  // 38: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	6,  // 39: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	6,  // 40: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
 	2,  // 41: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	10, // 42: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	10, // 43: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	11, // 42: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	11, // 43: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
 	2,  // 44: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	10, // 45: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	38, // 46: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	37, // 47: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	37, // 48: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	15, // 49: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	17, // 50: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	19, // 51: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	21, // 52: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	23, // 53: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	25, // 54: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	27, // 55: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	29, // 56: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	31, // 57: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	33, // 58: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	39, // 59: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	35, // 60: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	41, // 61: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	18, // 62: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	20, // 63: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	22, // 64: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	24, // 65: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	26, // 66: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	28, // 67: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	30, // 68: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	32, // 69: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	34, // 70: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	40, // 71: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	36, // 72: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	42, // 73: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	62, // [62:74] is the sub-list for method output_type
-	50, // [50:62] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	11, // 45: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	39, // 46: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	38, // 47: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	38, // 48: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	5,  // 49: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	5,  // 50: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	16, // 51: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	18, // 52: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	20, // 53: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	22, // 54: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	24, // 55: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	26, // 56: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	28, // 57: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	30, // 58: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	32, // 59: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	34, // 60: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	40, // 61: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	36, // 62: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	42, // 63: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	44, // 64: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	19, // 65: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	21, // 66: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	23, // 67: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	25, // 68: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	27, // 69: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	29, // 70: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	31, // 71: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	33, // 72: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	35, // 73: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	41, // 74: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	37, // 75: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	43, // 76: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	45, // 77: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	65, // [65:78] is the sub-list for method output_type
+	52, // [52:65] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -3429,8 +3652,8 @@ func file_fantasia_v1_fantasia_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   40,
+			NumEnums:      6,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -33,6 +33,7 @@ type Memory struct {
 	curves  map[string][]server.Measurements
 	changed chan struct{} // closed and replaced at each change
 	workers []server.Worker
+	logs    map[string][]server.LogPart // by study and trial
 	made    int
 }
 
@@ -40,7 +41,8 @@ var _ server.Backend = (*Memory)(nil)
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]server.Measurements{}, changed: make(chan struct{})}
+	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]server.Measurements{},
+		logs: map[string][]server.LogPart{}, changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
@@ -59,6 +61,13 @@ func (m *Memory) Change(study string, f func(*server.Study)) {
 
 // SetWorkers replaces the workers.
 func (m *Memory) SetWorkers(workers ...server.Worker) { m.change(func() { m.workers = workers }) }
+
+// PutLog adds a part to the log of a study's trial.
+func (m *Memory) PutLog(study string, trial int, p server.LogPart) {
+	m.change(func() { m.logs[logKey(study, trial)] = append(m.logs[logKey(study, trial)], p) })
+}
+
+func logKey(study string, trial int) string { return study + "/" + strconv.Itoa(trial) }
 
 // Put adds or replaces a trial of a study.
 func (m *Memory) Put(study string, t record.Trial) {
@@ -331,6 +340,34 @@ func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bo
 			case <-ended:
 				last = true
 			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// TailLogs implements server.Backend. It sends whole parts, whatever the number of
+// lines, and follows nothing.
+func (m *Memory) TailLogs(ctx context.Context, name string, number int, o server.LogTail) iter.Seq2[server.LogPart, error] {
+	return func(yield func(server.LogPart, error) bool) {
+		found, err := m.Study(ctx, name)
+		if err == nil {
+			_, err = m.Trial(ctx, name, number)
+		}
+		m.mu.Lock()
+		parts := slices.Clone(m.logs[logKey(found.Spec.Definition.Metadata.Name, number)])
+		m.mu.Unlock()
+		if err == nil && len(parts) == 0 {
+			err = fmt.Errorf("%w: no worker has taken trial %d yet", server.ErrNotFound, number)
+		}
+		if err != nil {
+			yield(server.LogPart{}, err)
+			return
+		}
+		last := parts[len(parts)-1].Attempt
+		for _, p := range parts {
+			wanted := p.Attempt == o.Attempt || o.Attempt == 0 && p.Attempt == last
+			if wanted && slices.Contains(o.Streams, p.Stream) && !yield(p, nil) {
 				return
 			}
 		}

@@ -7,6 +7,8 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
 )
 
 // retryEvery is the time between retries if the server does not set one.
@@ -48,8 +50,13 @@ func retryable(spec connect.Spec, err error) (after time.Duration, ok bool) {
 		if err != nil {
 			continue // a detail of another version
 		}
-		if info, ok := value.(*errdetails.RetryInfo); ok {
+		switch info := value.(type) {
+		case *errdetails.RetryInfo:
 			return info.GetRetryDelay().AsDuration(), true
+		case *errdetails.ErrorInfo:
+			if info.GetDomain() == view.ErrorDomain && info.GetReason() == view.ReasonEtcdAway {
+				return 0, false // the server has waited for it
+			}
 		}
 	}
 	return retryEvery, spec.IdempotencyLevel != connect.IdempotencyUnknown

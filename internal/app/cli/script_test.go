@@ -235,6 +235,14 @@ func backend() (*servertest.Memory, error) {
 		Number: 3, State: study.TrialQueued, Point: study.Point{"lr": 1e-5, "width": int64(256)}, Source: optimizer.SourceFallback,
 		Attempts: []record.Attempt{{Number: 1, State: study.AttemptOpen}},
 	})
+	for _, p := range []server.LogPart{
+		{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("the first attempt\n")},
+		{Attempt: 2, Stream: messaging.LogStdout, Data: []byte("epoch 1\nepo")},
+		{Attempt: 2, Stream: messaging.LogStderr, Data: []byte("a warning\n")},
+		{Attempt: 2, Stream: messaging.LogStdout, Data: []byte("ch 2\n")},
+	} {
+		b.PutLog("digits", 1, p)
+	}
 	b.Change("digits", func(s *server.Study) {
 		s.Best = &best
 		s.Recommended = &optimizer.Recommendation{Trial: 1, Mean: mean, SD: sd, Point: best.Point}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -23,7 +22,7 @@ func newTrialCommand(a *app) *cobra.Command {
 		Short: "Show the trials of a study on a server",
 		Example: `  fantasia trial list digits --state failed
   fantasia trial get digits 7
-  fantasia trial logs digits 7
+  fantasia trial logs digits 7 --follow
   fantasia trial watch digits --state completed -o json`,
 	}
 	r.flags(c)
@@ -101,27 +100,6 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 	return c
 }
 
-func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
-	var output format
-	c := &cobra.Command{
-		Use:   "logs STUDY TRIAL",
-		Short: "Show where a trial's logs are, and its program's last words",
-		Long: `Logs shows, for each attempt of a trial, what went wrong and the place of its log.
-The logs themselves stay on the disk of the worker that wrote them.`,
-		Args:              arguments,
-		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := r.trial(cmd, args)
-			if err != nil {
-				return err
-			}
-			return output.write(a.Stdout, attemptLogs(t), func(w io.Writer) error { return trialLogs(w, t) })
-		},
-	}
-	addOutput(c, &output)
-	return c
-}
-
 func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	var only []string
@@ -161,13 +139,13 @@ func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, er
 	if _, err := studyName(cmd, args[0]); err != nil {
 		return nil, err
 	}
-	number, err := strconv.ParseInt(args[1], 10, 32)
-	if err != nil || number < 1 {
-		return nil, usagef(cmd, "trial is %q; want a number, 1 or more", args[1])
+	number, err := trialNumber(cmd, args[1])
+	if err != nil {
+		return nil, err
 	}
 	var t *fantasiav1.Trial
 	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(args[0], int(number))}))
+		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(args[0], number)}))
 		if err != nil {
 			return err
 		}

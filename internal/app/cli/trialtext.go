@@ -127,50 +127,23 @@ func attemptState(a *fantasiav1.Attempt) string {
 
 // failure describes why an attempt did not complete.
 func failure(f *messaging.Failure) string {
-	text := f.Reason
-	if f.ExitCode != nil {
+	text, message := f.Reason, strings.TrimSpace(f.Message)
+	switch {
+	case f.ExitCode != nil && f.Reason == messaging.ReasonExit:
+		text = fmt.Sprintf("exit code %d", *f.ExitCode)
+	case f.ExitCode != nil:
 		text += fmt.Sprintf(", exit code %d", *f.ExitCode)
-	}
-	if f.Signal != "" {
+	case f.Signal != "":
 		text += ", " + f.Signal
 	}
-	if message := strings.TrimSpace(f.Message); message != "" {
-		text += ": " + message
+	switch {
+	case message == "":
+		return text
+	case strings.HasPrefix(message, text), f.Reason == messaging.ReasonSignal && strings.HasPrefix(message, "killed by signal "):
+		return message // which says as much
+	default:
+		return text + ": " + message
 	}
-	return text
-}
-
-// attemptLog is where an attempt's log is, for scripts.
-type attemptLog struct {
-	Attempt int                `json:"attempt"`
-	State   string             `json:"state"`
-	Worker  string             `json:"worker"`
-	Logs    string             `json:"logs"`
-	Failure *messaging.Failure `json:"failure"`
-}
-
-// attemptLogs says of each attempt of a trial where its log is.
-func attemptLogs(m *fantasiav1.Trial) []attemptLog {
-	logs := make([]attemptLog, len(m.GetAttempts()))
-	for i, a := range m.GetAttempts() {
-		logs[i] = attemptLog{
-			Attempt: int(a.GetNumber()), State: strings.ReplaceAll(attemptState(a), " ", "-"),
-			Worker: a.GetWorker(), Logs: a.GetLogs(), Failure: view.FromFailure(a.GetFailure()),
-		}
-	}
-	return logs
-}
-
-// trialLogs is what is known of a trial's logs, as text.
-func trialLogs(w io.Writer, m *fantasiav1.Trial) error {
-	if len(m.GetAttempts()) == 0 {
-		return say(w, "trial %d has not been handed out yet: there are no logs", m.GetNumber())
-	}
-	var fields []field
-	for _, a := range m.GetAttempts() {
-		fields = append(fields, field{fmt.Sprintf("Attempt %d", a.GetNumber()), attempt(a)})
-	}
-	return block(w, fields)
 }
 
 func at(t *timestamppb.Timestamp) time.Time {

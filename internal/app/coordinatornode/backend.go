@@ -24,13 +24,13 @@ import (
 // coordinator, which must be the leader for that. It is safe for concurrent use.
 type Backend struct {
 	c *coordinator.Coordinator
-	l *ledger.Ledger
+	l reads
 }
 
 var _ server.Backend = (*Backend)(nil)
 
 // NewBackend returns the backend of a replica.
-func NewBackend(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, l} }
+func NewBackend(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, reads{l}} }
 
 // translate converts an error to one of the API.
 func translate(err error) error {
@@ -41,6 +41,8 @@ func translate(err error) error {
 		{coordinator.ErrRunning, server.ErrPrecondition},
 		{coordinator.ErrBroken, server.ErrPrecondition},
 		{coordinator.ErrNotLeader, server.ErrUnavailable},
+		{coordinator.ErrNoLog, server.ErrNotFound},
+		{coordinator.ErrLogAway, server.ErrUnavailable},
 		{ledger.ErrFenced, server.ErrUnavailable},
 		{ledger.ErrUnknown, server.ErrUnavailable},
 		{ledger.ErrNoSpace, server.ErrUnavailable},
@@ -55,9 +57,9 @@ func translate(err error) error {
 
 // Studies implements server.Backend.
 func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]server.Study, error) {
-	all, err := b.l.Studies(ctx)
+	all, err := b.l.studies(ctx)
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
 	name := func(s ledger.Summary) string { return s.Study.Definition.Metadata.Name }
 	slices.SortFunc(all, func(x, y ledger.Summary) int { return strings.Compare(name(x), name(y)) })
@@ -83,9 +85,9 @@ func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]serve
 
 // Study implements server.Backend.
 func (b *Backend) Study(ctx context.Context, nameOrID string) (server.Study, error) {
-	s, err := b.l.Study(ctx, nameOrID)
+	s, err := b.l.study(ctx, nameOrID)
 	if err != nil {
-		return server.Study{}, translate(err)
+		return server.Study{}, err
 	}
 	return b.whole(ctx, s)
 }
@@ -130,22 +132,20 @@ func (b *Backend) Delete(ctx context.Context, nameOrID string, force bool) error
 
 // Trials implements server.Backend.
 func (b *Backend) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
-	id, err := b.l.ID(ctx, nameOrID)
+	id, err := b.l.id(ctx, nameOrID)
 	if err != nil {
-		return nil, translate(err)
+		return nil, err
 	}
-	trials, err := b.l.Trials(ctx, id, after+1, limit)
-	return trials, translate(err)
+	return b.l.trials(ctx, id, after+1, limit)
 }
 
 // Trial implements server.Backend.
 func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
-	id, err := b.l.ID(ctx, nameOrID)
+	id, err := b.l.id(ctx, nameOrID)
 	if err != nil {
-		return record.Trial{}, translate(err)
+		return record.Trial{}, err
 	}
-	t, err := b.l.Trial(ctx, id, number)
-	return t, translate(err)
+	return b.l.trial(ctx, id, number)
 }
 
 // Measurements implements server.Backend.
@@ -201,13 +201,13 @@ var errStop = errors.New("the watch has ended")
 // study, not each state in between.
 func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[server.Study, error] {
 	return func(yield func(server.Study, error) bool) {
-		id, err := b.l.ID(ctx, nameOrID)
+		id, err := b.l.id(ctx, nameOrID)
 		if err != nil {
-			yield(server.Study{}, translate(err))
+			yield(server.Study{}, err)
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		w := watchStudy(ctx, b.l, id)
+		w := watchStudy(ctx, b.l.Ledger, id)
 		defer w.running.Wait()
 		defer cancel()
 		for range w.changed {
@@ -274,9 +274,9 @@ func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
 // trial, not each state in between.
 func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) {
-		s, err := b.l.Study(ctx, nameOrID)
+		s, err := b.l.study(ctx, nameOrID)
 		if err != nil {
-			yield(record.Trial{}, translate(err))
+			yield(record.Trial{}, err)
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)

@@ -19,16 +19,16 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 	if s.Status.Best == 0 {
 		return out, nil
 	}
-	best, err := b.l.Trial(ctx, s.Study.ID, s.Status.Best)
+	best, err := b.l.trial(ctx, s.Study.ID, s.Status.Best)
 	if err != nil {
-		return out, translate(err)
+		return out, err
 	}
 	out.Best = &best
 	if stored := s.Status.Recommended; stored.Trial != 0 {
 		trial := best
 		if stored.Trial != best.Number {
-			if trial, err = b.l.Trial(ctx, s.Study.ID, stored.Trial); err != nil {
-				return out, translate(err)
+			if trial, err = b.l.trial(ctx, s.Study.ID, stored.Trial); err != nil {
+				return out, err
 			}
 		}
 		out.Recommended = stored.At(trial.Point)

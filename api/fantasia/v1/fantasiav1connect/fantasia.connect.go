@@ -66,6 +66,9 @@ const (
 	// StudyServiceWatchTrialsProcedure is the fully-qualified name of the StudyService's WatchTrials
 	// RPC.
 	StudyServiceWatchTrialsProcedure = "/fantasia.v1.StudyService/WatchTrials"
+	// StudyServiceTailTrialLogsProcedure is the fully-qualified name of the StudyService's
+	// TailTrialLogs RPC.
+	StudyServiceTailTrialLogsProcedure = "/fantasia.v1.StudyService/TailTrialLogs"
 	// StudyServiceListWorkersProcedure is the fully-qualified name of the StudyService's ListWorkers
 	// RPC.
 	StudyServiceListWorkersProcedure = "/fantasia.v1.StudyService/ListWorkers"
@@ -105,6 +108,11 @@ type StudyServiceClient interface {
 	// are asked for. The stream ends once the study has ended, after its last
 	// trial and measurement, or is deleted.
 	WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest]) (*connect.ServerStreamForClient[v1.WatchTrialsResponse], error)
+	// TailTrialLogs sends the end of what a trial's program wrote, from the worker that
+	// ran it, at most 4 MiB of each of its two outputs. NOT_FOUND if the trial has not
+	// been taken by a worker, or its log does not exist any more; UNAVAILABLE if the
+	// worker is gone or does not answer: the message says where the log is.
+	TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest]) (*connect.ServerStreamForClient[v1.TailTrialLogsResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
@@ -193,6 +201,12 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(studyServiceMethods.ByName("WatchTrials")),
 			connect.WithClientOptions(opts...),
 		),
+		tailTrialLogs: connect.NewClient[v1.TailTrialLogsRequest, v1.TailTrialLogsResponse](
+			httpClient,
+			baseURL+StudyServiceTailTrialLogsProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("TailTrialLogs")),
+			connect.WithClientOptions(opts...),
+		),
 		listWorkers: connect.NewClient[v1.ListWorkersRequest, v1.ListWorkersResponse](
 			httpClient,
 			baseURL+StudyServiceListWorkersProcedure,
@@ -216,6 +230,7 @@ type studyServiceClient struct {
 	getTrial         *connect.Client[v1.GetTrialRequest, v1.GetTrialResponse]
 	listMeasurements *connect.Client[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse]
 	watchTrials      *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
+	tailTrialLogs    *connect.Client[v1.TailTrialLogsRequest, v1.TailTrialLogsResponse]
 	listWorkers      *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 }
 
@@ -274,6 +289,11 @@ func (c *studyServiceClient) WatchTrials(ctx context.Context, req *connect.Reque
 	return c.watchTrials.CallServerStream(ctx, req)
 }
 
+// TailTrialLogs calls fantasia.v1.StudyService.TailTrialLogs.
+func (c *studyServiceClient) TailTrialLogs(ctx context.Context, req *connect.Request[v1.TailTrialLogsRequest]) (*connect.ServerStreamForClient[v1.TailTrialLogsResponse], error) {
+	return c.tailTrialLogs.CallServerStream(ctx, req)
+}
+
 // ListWorkers calls fantasia.v1.StudyService.ListWorkers.
 func (c *studyServiceClient) ListWorkers(ctx context.Context, req *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {
 	return c.listWorkers.CallUnary(ctx, req)
@@ -313,6 +333,11 @@ type StudyServiceHandler interface {
 	// are asked for. The stream ends once the study has ended, after its last
 	// trial and measurement, or is deleted.
 	WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest], *connect.ServerStream[v1.WatchTrialsResponse]) error
+	// TailTrialLogs sends the end of what a trial's program wrote, from the worker that
+	// ran it, at most 4 MiB of each of its two outputs. NOT_FOUND if the trial has not
+	// been taken by a worker, or its log does not exist any more; UNAVAILABLE if the
+	// worker is gone or does not answer: the message says where the log is.
+	TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest], *connect.ServerStream[v1.TailTrialLogsResponse]) error
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
@@ -397,6 +422,12 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(studyServiceMethods.ByName("WatchTrials")),
 		connect.WithHandlerOptions(opts...),
 	)
+	studyServiceTailTrialLogsHandler := connect.NewServerStreamHandler(
+		StudyServiceTailTrialLogsProcedure,
+		svc.TailTrialLogs,
+		connect.WithSchema(studyServiceMethods.ByName("TailTrialLogs")),
+		connect.WithHandlerOptions(opts...),
+	)
 	studyServiceListWorkersHandler := connect.NewUnaryHandler(
 		StudyServiceListWorkersProcedure,
 		svc.ListWorkers,
@@ -428,6 +459,8 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceListMeasurementsHandler.ServeHTTP(w, r)
 		case StudyServiceWatchTrialsProcedure:
 			studyServiceWatchTrialsHandler.ServeHTTP(w, r)
+		case StudyServiceTailTrialLogsProcedure:
+			studyServiceTailTrialLogsHandler.ServeHTTP(w, r)
 		case StudyServiceListWorkersProcedure:
 			studyServiceListWorkersHandler.ServeHTTP(w, r)
 		default:
@@ -481,6 +514,10 @@ func (UnimplementedStudyServiceHandler) ListMeasurements(context.Context, *conne
 
 func (UnimplementedStudyServiceHandler) WatchTrials(context.Context, *connect.Request[v1.WatchTrialsRequest], *connect.ServerStream[v1.WatchTrialsResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.WatchTrials is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest], *connect.ServerStream[v1.TailTrialLogsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.TailTrialLogs is not implemented"))
 }
 
 func (UnimplementedStudyServiceHandler) ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {

@@ -25,6 +25,7 @@ accounts {
           "$JS.ACK.FANTASIA_ASSIGN.pool_0_{{ . }}.*.*.*.*.*", "fantasia.claim.0.{{ . }}.*.*.*"
           "fantasia.result.0.{{ . }}.*.*.*.*", "fantasia.metric.0.*.*.*"
           "fantasia.heartbeat.0.{{ . }}.*", "fantasia.dlq.0.{{ . }}.*"
+          "fantasia.log.0.{{ . }}.*"
         ]
         subscribe ["_INBOX.{{ . }}.*.>", "fantasia.control.0.{{ . }}.*"]
       } }
@@ -38,6 +39,7 @@ accounts {
       { service: { account: COORDINATORS, subject: "fantasia.result.0.{{ . }}.*.*.*.*" } }
       { service: { account: COORDINATORS, subject: "fantasia.heartbeat.0.{{ . }}.*" } }
       { service: { account: COORDINATORS, subject: "fantasia.dlq.0.{{ . }}.*" } }
+      { service: { account: COORDINATORS, subject: "fantasia.log.0.{{ . }}.*" } }
 {{- end }}
       { service: { account: COORDINATORS, subject: "fantasia.metric.0.*.*.*" } }
       { stream: { account: COORDINATORS, subject: "fantasia.control.0.*.*" } }

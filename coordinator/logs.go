@@ -1,0 +1,293 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+var (
+	// ErrNoLog says that there is no log: nobody has taken the attempt, or its log was
+	// removed, or its worker keeps none.
+	ErrNoLog = errors.New("there is no log")
+	// ErrLogAway says that the worker that has a log does not answer.
+	ErrLogAway = errors.New("the log cannot be read now")
+)
+
+const (
+	// maxTails is how many logs a replica reads at once.
+	maxTails = 64
+	// tailEvery is how often a log that is followed is looked at.
+	tailEvery = 500 * time.Millisecond
+	// tailFor bounds how long one request may follow a log.
+	tailFor = 24 * time.Hour
+)
+
+// logPatience is how long each request to a worker waits for its answer. In a cluster
+// of NATS, the first answer may be sent before all servers know who listens.
+var logPatience = [...]time.Duration{time.Second, 2 * time.Second, 3 * time.Second}
+
+// LogTail says what to read of a log.
+type LogTail struct {
+	// Attempt is the attempt's number; 0 is the last one that a worker took.
+	Attempt int
+	// Streams are the outputs to read.
+	Streams []messaging.LogStream
+	// Lines is how many of the last lines of each output to begin with, at least 1.
+	Lines int
+	// Follow goes on until the attempt has ended.
+	Follow bool
+}
+
+// LogPart is a part of a log, in order within its stream.
+type LogPart struct {
+	Attempt int
+	Stream  messaging.LogStream
+	Data    []byte
+}
+
+// TailLogs yields the end of what a trial's program wrote, from the worker that ran it.
+// Any replica reads logs. It asks for one part after the other, and for the next one
+// only when the one before was taken: a slow reader delays nobody else. The error wraps
+// ErrNoLog or ErrLogAway, or is the bus's or ctx's.
+func (c *Coordinator) TailLogs(ctx context.Context, study string, t *record.Trial, o LogTail) iter.Seq2[LogPart, error] {
+	return func(yield func(LogPart, error) bool) {
+		if err := c.tailLogs(ctx, study, t, o, yield); err != nil {
+			yield(LogPart{}, err)
+		}
+	}
+}
+
+// errTaken says that the reader wants no more.
+var errTaken = errors.New("the reader has gone")
+
+func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.Trial, o LogTail, yield func(LogPart, error) bool) error {
+	a, err := taken(trial, o.Attempt)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.tails <- struct{}{}:
+		defer func() { <-c.tails }()
+	default:
+		return fmt.Errorf("%w: this replica reads %d logs already, try again later", ErrLogAway, maxTails)
+	}
+	ctx, cancel := context.WithTimeout(ctx, tailFor)
+	defer cancel()
+	t := &tail{
+		c: c, attempt: a, id: messaging.AttemptID{Study: study, Trial: trial.Number, Attempt: a.Number, Nonce: a.Nonce},
+		follow: o.Follow, answers: make(chan messaging.LogPart, 1), awaited: make(chan string, 1),
+	}
+	parts, err := c.o.Bus.Logs(ctx, a.Worker)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLogAway, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.listen(parts)
+	}()
+	defer func() { <-done }()
+	defer cancel()
+	err = t.run(ctx, o, func(s messaging.LogStream, data []byte) error {
+		if !yield(LogPart{Attempt: a.Number, Stream: s, Data: data}, nil) {
+			return errTaken
+		}
+		return nil
+	})
+	if errors.Is(err, errTaken) {
+		return nil
+	}
+	return err
+}
+
+// taken is the trial's attempt of a number that a worker took, the last of them for 0.
+func taken(t *record.Trial, number int) (*record.Attempt, error) {
+	for i := len(t.Attempts) - 1; i >= 0; i-- {
+		a := &t.Attempts[i]
+		if number != 0 && a.Number != number {
+			continue
+		}
+		if a.Worker != "" && a.Worker != messaging.LeaderName {
+			return a, nil
+		}
+		if number != 0 {
+			return nil, fmt.Errorf("%w: no worker has taken attempt %d of trial %d", ErrNoLog, number, t.Number)
+		}
+	}
+	if number != 0 {
+		return nil, fmt.Errorf("%w: trial %d has no attempt %d, its last one is %d", ErrNoLog, t.Number, number, len(t.Attempts))
+	}
+	return nil, fmt.Errorf("%w: no worker has taken trial %d yet", ErrNoLog, t.Number)
+}
+
+// tail reads the log of one attempt.
+type tail struct {
+	c       *Coordinator
+	attempt *record.Attempt
+	id      messaging.AttemptID
+	follow  bool
+
+	// awaited holds the id of the request that waits for its answer, if one does;
+	// answers gets that.
+	awaited chan string
+	answers chan messaging.LogPart
+}
+
+// listen takes the answer to the request that waits out of all that the worker sends,
+// until the subscription ends.
+func (t *tail) listen(parts <-chan messaging.LogPart) {
+	for p := range parts {
+		select {
+		case id := <-t.awaited:
+			if id == p.Request {
+				t.answers <- p // has room: one request is awaited at a time
+			} else {
+				t.awaited <- id
+			}
+		default:
+		}
+	}
+	close(t.answers)
+}
+
+// output is how far a stream has been read.
+type output struct {
+	stream messaging.LogStream
+	begun  bool
+	next   int64 // where the next part begins
+	until  int64 // where the log ended at first
+	done   bool
+}
+
+// run reads until all has been read or, where the log is followed, the attempt has ended.
+func (t *tail) run(ctx context.Context, o LogTail, write func(messaging.LogStream, []byte) error) error {
+	var outputs []*output
+	for _, s := range o.Streams {
+		outputs = append(outputs, &output{stream: s})
+	}
+	missing := ""
+	for {
+		more := false
+		for _, out := range outputs {
+			if out.done {
+				continue
+			}
+			request := messaging.LogRequest{Stream: out.stream, Offset: out.next}
+			if !out.begun {
+				request = messaging.LogRequest{Stream: out.stream, Lines: o.Lines}
+			}
+			p, err := t.ask(ctx, request)
+			if err != nil {
+				return err
+			}
+			if p.Missing != "" {
+				missing, out.done = p.Missing, true
+				continue
+			}
+			if err := t.took(out, &p, write); err != nil {
+				return err
+			}
+			more = more || len(p.Data) > 0
+		}
+		if !slices.ContainsFunc(outputs, func(o *output) bool { return !o.done }) {
+			break
+		}
+		if !more {
+			select {
+			case <-time.After(tailEvery):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	if missing != "" && !slices.ContainsFunc(outputs, func(o *output) bool { return o.begun }) {
+		return fmt.Errorf("%w: %s%s", ErrNoLog, missing, t.place())
+	}
+	return nil
+}
+
+// took hands a part on.
+func (t *tail) took(out *output, p *messaging.LogPart, write func(messaging.LogStream, []byte) error) error {
+	if p.Size > 0 && !out.begun {
+		out.begun, out.until = true, p.Size
+	}
+	if out.begun {
+		out.next = p.Offset + int64(len(p.Data))
+	}
+	if len(p.Data) > 0 {
+		if err := write(out.stream, p.Data); err != nil {
+			return err
+		}
+	}
+	if t.follow {
+		out.done = !p.Running && out.next >= p.Size
+	} else {
+		out.done = out.next >= out.until
+	}
+	return nil
+}
+
+// ask sends a request until its answer comes.
+func (t *tail) ask(ctx context.Context, r messaging.LogRequest) (messaging.LogPart, error) {
+	for _, patience := range logPatience {
+		r.ID = rand.Text()
+		t.awaited <- r.ID
+		p, ok, err := t.try(ctx, &r, patience)
+		if err != nil || ok {
+			return p, err
+		}
+		if !t.heard() {
+			return p, fmt.Errorf("%w: worker %s is gone%s", ErrLogAway, t.attempt.Worker, t.place())
+		}
+	}
+	return messaging.LogPart{}, fmt.Errorf("%w: worker %s does not answer: it is busy, of an earlier version, or not permitted by NATS to send logs%s", ErrLogAway, t.attempt.Worker, t.place())
+}
+
+// try sends a request once, and waits for its answer for a while.
+func (t *tail) try(ctx context.Context, r *messaging.LogRequest, patience time.Duration) (p messaging.LogPart, ok bool, err error) {
+	err = t.c.o.Bus.Control(ctx, &messaging.Control{
+		Version: messaging.SchemaVersion, Kind: messaging.ControlLogs, Worker: t.attempt.Worker, AttemptID: t.id, Logs: r,
+	})
+	if err != nil {
+		return p, false, fmt.Errorf("%w: ask worker %s: %w", ErrLogAway, t.attempt.Worker, err)
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case p, ok = <-t.answers:
+		if !ok {
+			return p, false, fmt.Errorf("%w: NATS is not connected", ErrLogAway)
+		}
+		return p, true, nil
+	case <-ctx.Done():
+		return p, false, context.Cause(ctx)
+	case <-timer.C:
+	}
+	select {
+	case <-t.awaited: // nobody waits for it any more
+		return p, false, nil
+	case p, ok = <-t.answers: // it came just now
+		return p, ok, nil
+	}
+}
+
+// heard reports whether this replica has heard the worker within its lease.
+func (t *tail) heard() bool {
+	return slices.ContainsFunc(t.c.Workers(), func(w Worker) bool { return w.Worker == t.attempt.Worker })
+}
+
+// place says where the log is, as far as the worker has said.
+func (t *tail) place() string {
+	if t.attempt.Logs == "" {
+		return ""
+	}
+	return "; the log is at " + t.attempt.Logs
+}

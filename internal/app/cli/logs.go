@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strconv"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/view"
+)
+
+// maxLines is the largest number of lines that trial logs shows at first.
+const maxLines = 100_000
+
+// logFlags are the flags of trial logs.
+type logFlags struct {
+	lines, attempt int32
+	follow         bool
+	stream         string
+}
+
+func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
+	var f logFlags
+	c := &cobra.Command{
+		Use:   "logs STUDY TRIAL",
+		Short: "Print the log of a trial",
+		Long: `Logs prints the last lines that a trial's program wrote: its standard output to
+standard output, its standard error to standard error. The worker that ran the trial
+sends them. They are the last attempt's, unless --attempt names an earlier one.`,
+		Example: `  fantasia trial logs digits 7 --follow
+  fantasia trial logs digits 7 --attempt 1 --stream stderr --lines 1000`,
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := f.request(cmd, args)
+			if err != nil {
+				return err
+			}
+			return r.printLog(cmd, a, request)
+		},
+	}
+	flags := c.Flags()
+	flags.Int32Var(&f.lines, "lines", 100, "how many of the last lines to print of each stream, 1 to 100000")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what the program writes, until the attempt has ended")
+	flags.StringVar(&f.stream, "stream", "", "`stdout` or stderr alone (default both)")
+	flags.Int32Var(&f.attempt, "attempt", 0, "the attempt's number (default the last one)")
+	if err := c.RegisterFlagCompletionFunc("stream", cobra.FixedCompletions([]string{"stdout", "stderr"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag was added above
+	}
+	return c
+}
+
+// request is what the arguments STUDY TRIAL and the flags ask for.
+func (f *logFlags) request(cmd *cobra.Command, args []string) (*fantasiav1.TailTrialLogsRequest, error) {
+	if _, err := studyName(cmd, args[0]); err != nil {
+		return nil, err
+	}
+	number, err := trialNumber(cmd, args[1])
+	if err != nil {
+		return nil, err
+	}
+	stream, ok := map[string]fantasiav1.LogStream{
+		"": fantasiav1.LogStream_LOG_STREAM_UNSPECIFIED, "stdout": fantasiav1.LogStream_LOG_STREAM_STDOUT, "stderr": fantasiav1.LogStream_LOG_STREAM_STDERR,
+	}[f.stream]
+	switch {
+	case !ok:
+		return nil, usagef(cmd, "--stream is %q; want stdout or stderr", f.stream)
+	case f.lines < 1 || f.lines > maxLines:
+		return nil, usagef(cmd, "--lines is %d; want 1 to %d", f.lines, maxLines)
+	case f.attempt < 0 || f.attempt == 0 && cmd.Flags().Changed("attempt"):
+		return nil, usagef(cmd, "--attempt is %d; want a number, 1 or more", f.attempt)
+	}
+	return &fantasiav1.TailTrialLogsRequest{
+		Name: view.TrialName(args[0], number), Attempt: f.attempt, Stream: stream, Lines: f.lines, Follow: f.follow,
+	}, nil
+}
+
+// trialNumber reads the number of a trial.
+func trialNumber(cmd *cobra.Command, text string) (int, error) {
+	number, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || number < 1 {
+		return 0, usagef(cmd, "trial is %q; want a number, 1 or more", text)
+	}
+	return int(number), nil
+}
+
+// printLog prints what the server sends of a log. A log whose server goes away is not
+// taken up again: its lines would be printed twice.
+func (r *remote) printLog(cmd *cobra.Command, a *app, request *fantasiav1.TailTrialLogsRequest) error {
+	client, done, err := r.client(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	stream, err := client.TailTrialLogs(ctx, connect.NewRequest(request))
+	if err == nil {
+		err = follow(stream, func(p *fantasiav1.TailTrialLogsResponse) error {
+			var w io.Writer = a.Stdout
+			if p.GetStream() == fantasiav1.LogStream_LOG_STREAM_STDERR {
+				w = a.Stderr
+			}
+			_, err := w.Write(p.GetData())
+			return err
+		})
+	}
+	return r.explain(err)
+}
