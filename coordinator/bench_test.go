@@ -19,7 +19,7 @@ import (
 // BenchmarkMeasurement is what a program's report costs the leader's loop: from an
 // entry of the stream to what the next commit, one a second, is to store.
 func BenchmarkMeasurement(b *testing.B) {
-	e, out, err := engine.New(record.Study{ID: "s", Study: *newStudy("s", 100, 1)}, ids{}, engine.Settings{}, time.Now())
+	e, out, err := engine.New(record.Study{ID: "s", Definition: *newStudy("s", 100, 1)}, ids{}, engine.Settings{}, time.Now())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -123,14 +123,14 @@ func (e *Engine) wanted() int {
 }
 
 // parallelism is the bound on open trials, at least 1.
-func (e *Engine) parallelism() int { return max(1, e.spec.Study.Spec.Parallelism) }
+func (e *Engine) parallelism() int { return max(1, e.spec.Definition.Spec.Parallelism) }
 
 // remaining is how many more trials the budget lets the study make.
 func (e *Engine) remaining() int {
 	if !e.on(guardBudget) {
 		return 1
 	}
-	return e.spec.Study.Spec.Budget.MaxTrials - e.status.Counts.Ended() - len(e.open)
+	return e.spec.Definition.Spec.Budget.MaxTrials - e.status.Counts.Ended() - len(e.open)
 }
 
 // want keeps one need for each wanted trial: new ones wait from now.
@@ -153,12 +153,12 @@ func (e *Engine) patience() time.Duration {
 	if e.settings.Blind {
 		return share
 	}
-	return max(share, duration(e.spec.Study.Spec.Algorithm.Wait))
+	return max(share, duration(e.spec.Definition.Spec.Algorithm.Wait))
 }
 
 // fallbackAfter is how long a slot waits before it takes a fallback.
 func (e *Engine) fallbackAfter() time.Duration {
-	return max(e.patience(), fallbackMin, duration(e.spec.Study.Spec.Algorithm.FallbackAfter))
+	return max(e.patience(), fallbackMin, duration(e.spec.Definition.Spec.Algorithm.FallbackAfter))
 }
 
 // duration is a duration that a study may leave out.

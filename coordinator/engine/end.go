@@ -22,7 +22,7 @@ func (e *Engine) settle() {
 // verdict is what the specification says of the trials so far: study.Running
 // while the study goes on.
 func (e *Engine) verdict() (study.State, string) {
-	spec, c := &e.spec.Study.Spec, e.status.Counts
+	spec, c := &e.spec.Definition.Spec, e.status.Counts
 	goal := spec.Objective.Goal
 	switch {
 	case goal != nil && e.best != nil && !e.direction().Better(*goal, e.best.rec.Values.First()):
@@ -68,7 +68,7 @@ func (e *Engine) lastWords() string {
 
 // deadline is when maxDuration ends the study; zero for never.
 func (e *Engine) deadline() time.Time {
-	d := time.Duration(e.spec.Study.Spec.Budget.MaxDuration)
+	d := time.Duration(e.spec.Definition.Spec.Budget.MaxDuration)
 	if d <= 0 {
 		return time.Time{}
 	}

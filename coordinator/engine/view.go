@@ -93,7 +93,7 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // Problem is what the optimiser may know now. It shares the engine's history,
 // which only grows: it costs no more than the open trials.
 func (e *Engine) Problem() *optimizer.Problem {
-	spec := &e.spec.Study.Spec
+	spec := &e.spec.Definition.Spec
 	n := len(e.observations)
 	p := &optimizer.Problem{
 		Space:        e.space,

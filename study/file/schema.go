@@ -91,10 +91,10 @@ func constrain(defs jsonschema.Definitions) {
 	property("Algorithm", "fallbackAfter").Default = study.DefaultFallbackAfter.String()
 	bound(property("Budget", "maxTrials"), 1, maxTrials)
 	bound(property("Budget", "maxFailedTrials"), 0, maxTrials)
-	property("Trial", "command").MinItems = count(1)
-	property("Trial", "mode").Default = study.DefaultMode
-	property("Trial", "grace").Default = study.DefaultGrace.String()
-	property("Trial", "env").PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}
+	property("TrialTemplate", "command").MinItems = count(1)
+	property("TrialTemplate", "mode").Default = study.DefaultMode
+	property("TrialTemplate", "grace").Default = study.DefaultGrace.String()
+	property("TrialTemplate", "env").PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}
 	bound(property("Retries", "lost"), 0, maxRetries).Default = study.DefaultRetriesLost
 	bound(property("Retries", "timeout"), 0, maxRetries).Default = 0
 	bound(property("Retries", "failed"), 0, maxRetries).Default = 0

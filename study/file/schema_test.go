@@ -58,7 +58,7 @@ func TestSchemaFields(t *testing.T) {
 	types := []reflect.Type{
 		reflect.TypeFor[study.Study](), reflect.TypeFor[study.Metadata](), reflect.TypeFor[study.Spec](),
 		reflect.TypeFor[study.Objective](), reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.Budget](),
-		reflect.TypeFor[study.Trial](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
+		reflect.TypeFor[study.TrialTemplate](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
 		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](),
 	}
 	if len(schema.Defs) != len(types) {

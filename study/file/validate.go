@@ -177,7 +177,7 @@ func checkBudget(b *study.Budget, r *check.Report) {
 }
 
 // completeTrial checks the trial, except for its command's parameters.
-func completeTrial(t *study.Trial, r *check.Report, metric string) {
+func completeTrial(t *study.TrialTemplate, r *check.Report, metric string) {
 	const path = "spec.trial"
 	switch t.Mode {
 	case study.ModeProcess, study.ModeStream:
@@ -255,7 +255,7 @@ func checkEnv(r *check.Report, path string, env map[string]string) {
 }
 
 // checkCommand checks each element of the command.
-func checkCommand(t *study.Trial, r *check.Report, params []study.Parameter) {
+func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parameter) {
 	const path = "spec.trial.command"
 	if len(t.Command) == 0 {
 		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"]")

@@ -157,7 +157,7 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 		defer cancel()
 	}
 	start := time.Now()
-	ending := evaluator.Evaluate(ctx, evaluation.Job{
+	ending := evaluator.Evaluate(ctx, evaluation.Task{
 		Assignment: assignment, Worker: "check",
 		Measure: func(int64, map[string]float64) { reports.Add(1) },
 		Kill:    make(chan struct{}),

@@ -121,8 +121,8 @@ func TestInterruptedRunIsNotRunning(t *testing.T) {
 func TestSummarySaysWhatToDoNext(t *testing.T) {
 	best := completed(1, 3, 2)
 	r := &local.Result{Trials: trials(), Best: &best}
-	r.Study.Study.Metadata.Name = "demo"
-	r.Study.Study.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: []study.Parameter{{Name: "x"}}}
+	r.Study.Definition.Metadata.Name = "demo"
+	r.Study.Definition.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: []study.Parameter{{Name: "x"}}}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
 	var out strings.Builder
@@ -152,7 +152,7 @@ func TestSummaryFitsTheTerminal(t *testing.T) {
 	best := completed(1, 3, 2)
 	best.Point = study.Point{"learning_rate_of_the_second_group_of_layers": 0.12345678901234566}
 	r := &local.Result{Trials: trials(), Best: &best}
-	r.Study.Study.Spec = study.Spec{
+	r.Study.Definition.Spec = study.Spec{
 		Objective:  study.Objective{Metric: "loss", Direction: study.Minimize},
 		Parameters: []study.Parameter{{Name: "x"}, {Name: "learning_rate_of_the_second_group_of_layers"}},
 	}
@@ -187,7 +187,7 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 	} {
 		best := completed(1, 3, 2)
 		r := &local.Result{Trials: trials(), Best: &best}
-		spec := &r.Study.Study.Spec
+		spec := &r.Study.Definition.Spec
 		*spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Budget: study.Budget{MaxTrials: 9}}
 		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
 		change(spec, &r.Status)
@@ -245,7 +245,7 @@ func TestPlotsShowFailuresAndOutliers(t *testing.T) {
 // Progress in lines names the best value and, beside it, what is recommended.
 func TestProgressInLines(t *testing.T) {
 	now := coordinator.Progress{
-		Study:  record.Study{Study: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},
+		Study:  record.Study{Definition: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},
 		Status: record.Status{Counts: record.Counts{Completed: 3, Failed: 1, Running: 2}},
 	}
 	best := completed(3, 4, 0.25)

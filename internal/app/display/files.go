@@ -43,7 +43,7 @@ func View(r *local.Result) view.Study {
 // WriteFiles writes the result, the trials, and the plot (where anything has
 // completed) into dir, each whole or not at all.
 func WriteFiles(dir string, r *local.Result) error {
-	spec := &r.Study.Study.Spec
+	spec := &r.Study.Definition.Spec
 	result, err := json.MarshalIndent(View(r), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
@@ -54,7 +54,7 @@ func WriteFiles(dir string, r *local.Result) error {
 	}
 	files := map[string][]byte{ResultFile: append(result, '\n'), TrialsFile: trials.Bytes()}
 	if h := NewHistory(r.Trials, spec.Objective.Direction); len(h.Values) > 0 {
-		if err := h.WriteSVG(&picture, r.Study.Study.Metadata.Name, spec.Objective); err != nil {
+		if err := h.WriteSVG(&picture, r.Study.Definition.Metadata.Name, spec.Objective); err != nil {
 			return err
 		}
 		files[PlotFile] = picture.Bytes()

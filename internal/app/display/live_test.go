@@ -21,7 +21,7 @@ func example(t *testing.T) (Now, time.Time) {
 	t.Helper()
 	at := time.Date(2026, 1, 1, 0, 1, 2, 0, time.UTC)
 	p := coordinator.Progress{
-		Study: record.Study{Study: study.Study{Metadata: study.Metadata{Name: "digits"}, Spec: study.Spec{
+		Study: record.Study{Definition: study.Study{Metadata: study.Metadata{Name: "digits"}, Spec: study.Spec{
 			Objective: study.Objective{Metric: "error", Direction: study.Minimize}, Budget: study.Budget{MaxTrials: 60},
 			Parameters: []study.Parameter{{Name: "C"}, {Name: longName}, {Name: "kernel"}, {Name: "degree"}},
 		}}},

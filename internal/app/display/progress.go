@@ -50,9 +50,9 @@ type Running struct {
 
 // NewNow takes what people want to know out of a coordinator's progress.
 func NewNow(p *coordinator.Progress, at time.Time) Now {
-	spec := &p.Study.Study.Spec
+	spec := &p.Study.Definition.Spec
 	n := Now{
-		Study: p.Study.Study.Metadata.Name, Metric: spec.Objective.Metric, State: p.Status.State,
+		Study: p.Study.Definition.Metadata.Name, Metric: spec.Objective.Metric, State: p.Status.State,
 		MaxTrials: spec.Budget.MaxTrials, MaxDuration: time.Duration(spec.Budget.MaxDuration), Counts: p.Status.Counts,
 		At: at, Elapsed: view.Elapsed(p.Status, at), Best: view.OfBest(p.Best), Recommended: p.Status.Recommended,
 	}

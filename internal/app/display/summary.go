@@ -32,7 +32,7 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 	if at.Wrap {
 		s.wrap = at.Width
 	}
-	name, spec := r.Study.Study.Metadata.Name, &r.Study.Study.Spec
+	name, spec := r.Study.Definition.Metadata.Name, &r.Study.Definition.Spec
 	s.heading(r, name)
 	if r.Best != nil {
 		s.line("best         %s = %s in trial %d", spec.Objective.Metric, view.Number(r.Best.Values.First()), r.Best.Number)
@@ -179,7 +179,7 @@ func lastFailure(trials []record.Trial) *record.Trial {
 
 func (s *summary) next(r *local.Result, file, state string) {
 	again := "fantasia run " + file
-	if state != DefaultState(r.Study.Study.Metadata.Name) {
+	if state != DefaultState(r.Study.Definition.Metadata.Name) {
 		again += " --state " + state
 	}
 	switch {
@@ -194,7 +194,7 @@ func (s *summary) next(r *local.Result, file, state string) {
 
 // onward says what lets a study go on that has completed, by what ended it.
 func onward(r *local.Result, file string) string {
-	spec, status := &r.Study.Study.Spec, &r.Status
+	spec, status := &r.Study.Definition.Spec, &r.Status
 	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
 	var change string
 	switch {

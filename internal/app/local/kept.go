@@ -31,7 +31,7 @@ func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 		return nil, err
 	}
 	i := slices.IndexFunc(all, func(s ledger.Summary) bool {
-		return s.Err == nil && (nameOrID == "" || s.Study.ID == nameOrID || s.Study.Study.Metadata.Name == nameOrID)
+		return s.Err == nil && (nameOrID == "" || s.Study.ID == nameOrID || s.Study.Definition.Metadata.Name == nameOrID)
 	})
 	if i < 0 {
 		return nil, fmt.Errorf("%w: study %q is not in %s", server.ErrNotFound, nameOrID, k.n.o.State)
@@ -46,7 +46,7 @@ func (k *kept) Studies(ctx context.Context, after string, _ int) ([]server.Study
 	if errors.Is(err, server.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil || r.Study.Study.Metadata.Name <= after {
+	if err != nil || r.Study.Definition.Metadata.Name <= after {
 		return nil, err
 	}
 	return []server.Study{k.shown(r)}, nil

@@ -94,7 +94,7 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if old != nil && old.Status.State != study.Running && sameBudget(&old.Study.Study, n.o.Study) {
+	if old != nil && old.Status.State != study.Running && sameBudget(&old.Study.Definition, n.o.Study) {
 		result, err := n.result(ctx, old.Study.ID)
 		if result != nil {
 			result.AlreadyEnded = true

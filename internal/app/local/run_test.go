@@ -95,7 +95,7 @@ func TestStateGoesOn(t *testing.T) {
 	if more.AlreadyEnded || more.Status.Counts.Completed != 10 || len(more.Trials) != 10 || more.Status.Position != 20 {
 		t.Errorf("a larger budget: %+v", more.Status)
 	}
-	if got := more.Study.Study.Spec.Parallelism; got != 5 {
+	if got := more.Study.Definition.Spec.Parallelism; got != 5 {
 		t.Errorf("the parallelism is %d, want 5", got)
 	}
 	for i := range first.Trials {
@@ -105,7 +105,7 @@ func TestStateGoesOn(t *testing.T) {
 	}
 
 	kept, err := local.Read(t.Context(), state)
-	if err != nil || kept.Study.Study.Metadata.Name != "square" || kept.Status.Counts.Completed != 10 || len(kept.Trials) != 10 {
+	if err != nil || kept.Study.Definition.Metadata.Name != "square" || kept.Status.Counts.Completed != 10 || len(kept.Trials) != 10 {
 		t.Errorf("what is read of the state: %+v, %v", kept, err)
 	}
 	old, err := local.SetAside(state)

@@ -20,21 +20,21 @@ import (
 // grantKey is the context key of the request's Grant.
 type grantKey struct{}
 
-// guard lets requests pass whose bearers may send them. A request that is sent on
+// authorizer lets requests pass whose bearers may send them. A request that is sent on
 // to the leader carries its bearer's token, and is asked for it there again.
-type guard struct {
+type authorizer struct {
 	next   http.Handler
 	tokens *Tokens
 	errors *connect.ErrorWriter
 	logger *slog.Logger
 }
 
-func newGuard(next http.Handler, o Options) *guard {
-	return &guard{next: next, tokens: o.Tokens, errors: connect.NewErrorWriter(), logger: o.Logger}
+func newAuthorizer(next http.Handler, o Options) *authorizer {
+	return &authorizer{next: next, tokens: o.Tokens, errors: connect.NewErrorWriter(), logger: o.Logger}
 }
 
 // ServeHTTP implements http.Handler.
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, bearer := bearerToken(r.Header)
 	grant, ok := g.tokens.Grant(token)
 	switch {
@@ -56,7 +56,7 @@ func bearerToken(h http.Header) (string, bool) {
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-func (g *guard) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, text string) {
+func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, text string) {
 	g.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", text)
 	err := connect.NewError(code, errors.New(text))
 	if code == connect.CodeUnauthenticated {
@@ -93,13 +93,13 @@ func readOnly(procedure string) bool {
 	}
 }
 
-// guarded is a backend that shows and changes only the studies that the request's
+// authorized is a backend that shows and changes only the studies that the request's
 // bearer has a grant for: others do not exist for it.
-type guarded struct{ Backend }
+type authorized struct{ Backend }
 
-var _ Backend = guarded{}
+var _ Backend = authorized{}
 
-// granted is the request's grant; one that came past no guard has none.
+// granted is the request's grant; one that came past no authorizer has none.
 func granted(ctx context.Context) Grant {
 	g, ok := ctx.Value(grantKey{}).(Grant)
 	if !ok {
@@ -109,16 +109,16 @@ func granted(ctx context.Context) Grant {
 }
 
 // find returns a study that is given by its name or id, if the grant covers it.
-func (b guarded) find(ctx context.Context, nameOrID string) (Study, error) {
+func (b authorized) find(ctx context.Context, nameOrID string) (Study, error) {
 	s, err := b.Backend.Study(ctx, nameOrID)
-	if err == nil && !granted(ctx).Covers(s.Spec.Study.Metadata.Name) {
+	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
 		return Study{}, fmt.Errorf("%w: study %q", ErrNotFound, nameOrID)
 	}
 	return s, err
 }
 
 // allowed is find, for what is done next.
-func (b guarded) allowed(ctx context.Context, nameOrID string) error {
+func (b authorized) allowed(ctx context.Context, nameOrID string) error {
 	if g := granted(ctx); len(g.Prefixes) == 0 {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (b guarded) allowed(ctx context.Context, nameOrID string) error {
 }
 
 // Studies implements Backend.
-func (b guarded) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
+func (b authorized) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
 	g := granted(ctx)
 	if len(g.Prefixes) == 0 {
 		return b.Backend.Studies(ctx, after, limit)
@@ -139,7 +139,7 @@ func (b guarded) Studies(ctx context.Context, after string, limit int) ([]Study,
 			return nil, err
 		}
 		for _, s := range page {
-			after = s.Spec.Study.Metadata.Name
+			after = s.Spec.Definition.Metadata.Name
 			if g.Covers(after) {
 				covered = append(covered, s)
 			}
@@ -154,12 +154,12 @@ func (b guarded) Studies(ctx context.Context, after string, limit int) ([]Study,
 }
 
 // Study implements Backend.
-func (b guarded) Study(ctx context.Context, nameOrID string) (Study, error) {
+func (b authorized) Study(ctx context.Context, nameOrID string) (Study, error) {
 	return b.find(ctx, nameOrID)
 }
 
 // WatchStudy implements Backend.
-func (b guarded) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Study, error] {
+func (b authorized) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Study, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return fails[Study](err)
 	}
@@ -167,7 +167,7 @@ func (b guarded) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Stud
 }
 
 // Create implements Backend.
-func (b guarded) Create(ctx context.Context, text []byte) (Study, error) {
+func (b authorized) Create(ctx context.Context, text []byte) (Study, error) {
 	if g := granted(ctx); len(g.Prefixes) > 0 {
 		s, err := file.Parse(text)
 		if err != nil {
@@ -182,7 +182,7 @@ func (b guarded) Create(ctx context.Context, text []byte) (Study, error) {
 }
 
 // Update implements Backend. A study's name cannot be changed.
-func (b guarded) Update(ctx context.Context, nameOrID string, file []byte) (Study, error) {
+func (b authorized) Update(ctx context.Context, nameOrID string, file []byte) (Study, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return Study{}, err
 	}
@@ -190,7 +190,7 @@ func (b guarded) Update(ctx context.Context, nameOrID string, file []byte) (Stud
 }
 
 // Stop implements Backend.
-func (b guarded) Stop(ctx context.Context, nameOrID, reason string) (Study, error) {
+func (b authorized) Stop(ctx context.Context, nameOrID, reason string) (Study, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return Study{}, err
 	}
@@ -198,7 +198,7 @@ func (b guarded) Stop(ctx context.Context, nameOrID, reason string) (Study, erro
 }
 
 // Delete implements Backend.
-func (b guarded) Delete(ctx context.Context, nameOrID string, force bool) error {
+func (b authorized) Delete(ctx context.Context, nameOrID string, force bool) error {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (b guarded) Delete(ctx context.Context, nameOrID string, force bool) error 
 }
 
 // Trials implements Backend.
-func (b guarded) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
+func (b authorized) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (b guarded) Trials(ctx context.Context, nameOrID string, after, limit int) 
 }
 
 // Trial implements Backend.
-func (b guarded) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
+func (b authorized) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
@@ -222,7 +222,7 @@ func (b guarded) Trial(ctx context.Context, nameOrID string, number int) (record
 }
 
 // WatchTrials implements Backend.
-func (b guarded) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
+func (b authorized) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return fails[record.Trial](err)
 	}
@@ -230,7 +230,7 @@ func (b guarded) WatchTrials(ctx context.Context, nameOrID string, existing bool
 }
 
 // Measurements implements Backend.
-func (b guarded) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
+func (b authorized) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return Measurements{}, err
 	}
@@ -238,7 +238,7 @@ func (b guarded) Measurements(ctx context.Context, nameOrID string, number int) 
 }
 
 // WatchMeasurements implements Backend.
-func (b guarded) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
+func (b authorized) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return fails[Measurements](err)
 	}
@@ -246,7 +246,7 @@ func (b guarded) WatchMeasurements(ctx context.Context, nameOrID string, existin
 }
 
 // TailLogs implements Backend.
-func (b guarded) TailLogs(ctx context.Context, nameOrID string, number int, o LogTail) iter.Seq2[LogPart, error] {
+func (b authorized) TailLogs(ctx context.Context, nameOrID string, number int, o LogTail) iter.Seq2[LogPart, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return fails[LogPart](err)
 	}
