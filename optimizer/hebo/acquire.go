@@ -10,17 +10,16 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
 )
 
-// criterion is the acquisition function of a request: what a posterior is worth,
-// larger being better. The posterior has a mean for each draw of the pending
-// points' values and one variance.
+// criterion is the acquisition function of a request: it scores a posterior, and a
+// larger score is better. The posterior has one variance, and a mean for each draw of
+// the pending points' values.
 type criterion struct {
 	kind  Acquisition
 	kappa float64
-	// incumbents are, for each draw, the lowest posterior mean at an evaluated
-	// or pending point. The lowest value itself would be the luckiest one.
+	// incumbents are, for each draw, the lowest posterior mean at an evaluated or
+	// pending point. The lowest observed value may just have been lucky.
 	incumbents []float64
-	// noise is the variance of an evaluation's noise, 0 where it is not taken
-	// into account.
+	// noise is the variance of an evaluation's noise, 0 if it is ignored.
 	noise  float64
 	values []float64 // of the draws, reused
 }
@@ -42,8 +41,8 @@ func (c *criterion) value(mean []float64, variance float64) float64 {
 	return acquisition.LogMeanExp(c.values)
 }
 
-// gradient returns the criterion and sets dMean, for each draw, and returns
-// dVariance: its derivatives by the posterior.
+// gradient returns the criterion and its derivative by the posterior's variance. It
+// sets dMean to the derivatives by the mean of each draw.
 func (c *criterion) gradient(dMean, mean []float64, variance float64) (value, dVariance float64) {
 	sd, slope := c.spread(variance)
 	if c.kind == UCB {
@@ -67,8 +66,8 @@ func (c *criterion) gradient(dMean, mean []float64, variance float64) (value, dV
 	return value, dVariance
 }
 
-// spread returns the standard deviation that the acquisition function is given,
-// and its derivative by the posterior's variance.
+// spread returns the standard deviation that the acquisition function uses, and its
+// derivative by the posterior's variance.
 func (c *criterion) spread(variance float64) (sd, slope float64) {
 	if c.kind != LogEI {
 		sd = math.Sqrt(variance)
@@ -77,18 +76,18 @@ func (c *criterion) spread(variance float64) (sd, slope float64) {
 	return c.learnt(variance)
 }
 
-// learnt returns the standard deviation of what the posterior mean at a point
-// will be after one more evaluation there, and its derivative by the variance:
-// all of the posterior's without noise, and little where the noise is large
-// (Frazier, Powell and Dayanik 2009, the knowledge gradient of one point).
+// learnt returns the standard deviation of the posterior mean at a point after one more
+// evaluation there, and its derivative by the variance. Without noise this is the
+// posterior's standard deviation; large noise makes it small (Frazier, Powell and
+// Dayanik 2009, the knowledge gradient of one point).
 func (c *criterion) learnt(variance float64) (sd, slope float64) {
 	total := variance + c.noise
 	root := math.Sqrt(total)
 	return variance / root, (variance + 2*c.noise) / (2 * total * root)
 }
 
-// knowledge is the log of the expected gain in the best posterior mean from one
-// more evaluation of a point whose best rival has the given mean.
+// knowledge returns the log of the expected gain in the best posterior mean from one
+// more evaluation of a point, given the mean of its best rival.
 func (c *criterion) knowledge(mean, variance, rival float64) float64 {
 	sd, _ := c.learnt(variance)
 	if mean < rival {
@@ -97,7 +96,7 @@ func (c *criterion) knowledge(mean, variance, rival float64) float64 {
 	return acquisition.LogEI(mean, sd, rival)
 }
 
-// name is the criterion's name in a suggestion's reasons.
+// name returns the criterion's name in a suggestion's reasons.
 func (c *criterion) name() string { return string(c.kind) }
 
 func average(v []float64) float64 {
@@ -108,10 +107,9 @@ func average(v []float64) float64 {
 	return mean
 }
 
-// normals returns standard normal numbers for the draws (columns) of points
-// (rows) as a Latin hypercube: each row is a random order of the midpoints of
-// equally probable bins, so that it sums to 0 and the mean over the draws stays
-// at the posterior mean.
+// normals returns standard normal numbers for the draws (columns) of points (rows) as a
+// Latin hypercube: each row is a random order of the midpoints of equally probable
+// bins. A row sums to 0, so the mean over the draws stays at the posterior mean.
 func normals(points, draws int, rng *rand.Rand) *mat.Dense {
 	z := mat.NewDense(points, draws, nil)
 	for i := range points {

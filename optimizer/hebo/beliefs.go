@@ -11,26 +11,26 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// leastBelief is the share of its greatest value below which a prior's density
-// does not fall, to rounding: no place is ruled out.
+// leastBelief bounds a prior's density from below, relative to its maximum, so that no
+// place is ruled out.
 const leastBelief = 1e-12
 
-// beliefs are the priors of a space's parameters, which its users stated. The nil
-// beliefs are none.
+// beliefs are the priors that users gave for a space's parameters; nil means no priors.
 type beliefs struct {
 	encoding    *optimizer.Encoding
 	columns     []belief
 	conditional bool // a column with a prior may be inactive
 }
 
-// belief is the prior of a column: normal, or weights of the levels, or neither.
+// belief is the prior of a column: a normal distribution, weights of the levels, or
+// none.
 type belief struct {
-	mean, sd float64   // sd is 0 where the prior is not normal
-	logs     []float64 // of the levels' weights, the greatest 0
-	below    []float64 // share of the levels' weights up to each level
+	mean, sd float64   // 0 if the prior is not normal
+	logs     []float64 // logs of the levels' weights; the greatest is 0
+	below    []float64 // cumulative share of the levels' weights
 }
 
-// newBeliefs returns nil where no parameter has a prior.
+// newBeliefs returns nil if no parameter has a prior.
 func newBeliefs(encoding *optimizer.Encoding) *beliefs {
 	b := &beliefs{encoding: encoding, columns: make([]belief, encoding.Dim())}
 	some := false
@@ -67,8 +67,8 @@ func weighted(weights []float64) belief {
 	return c
 }
 
-// quantile moves a coordinate that is uniform on the unit interval to one that is
-// distributed as the prior within it.
+// quantile maps a coordinate that is uniform on the unit interval to one distributed as
+// the prior.
 func (c *belief) quantile(u float64) float64 {
 	switch {
 	case c.sd > 0:
@@ -86,8 +86,7 @@ func (c *belief) quantile(u float64) float64 {
 	return u
 }
 
-// draw moves a point that is uniform in the unit cube to one that is distributed
-// as the priors.
+// draw maps a point that is uniform in the unit cube to one distributed as the priors.
 func (b *beliefs) draw(x []float64) {
 	if b == nil {
 		return
@@ -97,8 +96,8 @@ func (b *beliefs) draw(x []float64) {
 	}
 }
 
-// log returns the logarithm of the priors' density at x, relative to their
-// greatest and bounded below, and adds its gradient times weight to dst, if not nil.
+// log returns the logarithm of the priors' density at x, relative to the maximum and
+// bounded below. It adds its gradient times weight to dst unless dst is nil.
 func (b *beliefs) log(dst, x []float64, weight float64) float64 {
 	if b == nil {
 		return 0
@@ -131,9 +130,9 @@ func (b *beliefs) log(dst, x []float64, weight float64) float64 {
 	return math.Log((density + leastBelief) / (1 + leastBelief))
 }
 
-// trust returns the power of the prior in πBO's acquisition function (Hvarfner et
-// al. 2022, πBO: Augmenting Acquisition Functions with User Beliefs): β/n, with
-// β a tenth of the budget unless it is set, after n evaluations.
+// trust returns the power of the prior in πBO's acquisition function (Hvarfner et al.
+// 2022, πBO: Augmenting Acquisition Functions with User Beliefs): β/n after n
+// evaluations. The default of β is a tenth of the budget.
 func (o Options) trust(r *optimizer.Request) float64 {
 	beta := o.PriorWeight
 	if beta == 0 {

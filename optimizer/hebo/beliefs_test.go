@@ -18,8 +18,8 @@ import (
 
 func number(v float64) *float64 { return &v }
 
-// believing returns the space of a function whose parameters have priors around
-// a point, with a standard deviation that is a share of the range.
+// believing returns a function's space with priors around a point, whose standard
+// deviation is the given share of the range.
 func believing(t testing.TB, f function, around []float64, sd float64) *space.Space {
 	t.Helper()
 	var parameters []study.Parameter
@@ -42,8 +42,8 @@ func mixedBeliefs(t testing.TB) (*space.Space, *beliefs) {
 	return space, newBeliefs(optimizer.NewEncoding(space))
 }
 
-// The density of a point is the product of its parameters' densities, relative
-// to the greatest, and an inactive parameter has none.
+// The density of a point is the product of its parameters' densities, relative to the
+// maximum. Inactive parameters are left out.
 func TestBeliefs(t *testing.T) {
 	_, b := mixedBeliefs(t)
 	for _, c := range []struct {
@@ -115,7 +115,8 @@ func TestQuantileOfNarrowPriors(t *testing.T) {
 	}
 }
 
-// regretOf is the median regret of the defaults over a space, at a trial each.
+// regretOf returns the defaults' median regret over several spaces, with one trial
+// each.
 func regretOf(t testing.TB, f function, space *space.Space, trials, seeds int) float64 {
 	t.Helper()
 	regrets := make([]float64, seeds)
@@ -128,7 +129,7 @@ func regretOf(t testing.TB, f function, space *space.Space, trials, seeds int) f
 	return regrets[seeds/2]
 }
 
-// hartmannBest is Hartmann6's minimiser, hartmannWorse far from it.
+// hartmannBest is Hartmann6's minimiser; hartmannWorse is far from it.
 var hartmannBest, hartmannWorse = []float64{0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573}, []float64{0.9, 0.9, 0.05, 0.9, 0.9, 0.05}
 
 func TestGoodBeliefsHelpAndBadOnesAreForgotten(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// counted is a context that ends when it is looked at for the n-th time.
+// counted is a context that ends at the n-th call of Err.
 type counted struct {
 	context.Context
 	left int
@@ -26,8 +26,7 @@ func (c *counted) Err() error {
 	return nil
 }
 
-// A request whose time runs out, at whichever point of the work, is answered
-// with points all the same.
+// A request whose time runs out at any point of the work still returns suggestions.
 func TestTimeRunsOut(t *testing.T) {
 	for name, o := range map[string]Options{
 		"logei":    DefaultOptions(),
@@ -84,7 +83,7 @@ func TestTimeRunsOut(t *testing.T) {
 	}
 }
 
-// Without time for a fit, the model is that of the last request.
+// Without time for a fit, the last request's model is used.
 func TestNoTimeForAFit(t *testing.T) {
 	s := observed(t, 40)
 	p := s.Problem

@@ -24,14 +24,14 @@ const (
 
 var scales = [...]float64{0.2, 0.05, 0.01}
 
-// place is a point that can be suggested, with its coordinates.
+// place is a point that can be suggested, and its coordinates.
 type place struct {
 	point study.Point
 	x     []float64
 }
 
-// candidates returns the places among which a search begins: all that remain in
-// a small finite space, otherwise half of them spread over the space and half
+// candidates returns the places where a search begins. In a small finite space these
+// are all remaining places; otherwise half are spread over the space and half lie
 // around the best observed points. Each is feasible and not taken.
 func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs, taken func(x []float64) bool) []place {
 	if r.Remaining != nil && len(r.Remaining) <= 2*count {
@@ -44,13 +44,13 @@ func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs, 
 	spread := spreadOut(r.Encoding.Dim(), r.Rand)
 	places := gather(nil, r, count/2, spread, taken)
 	if b != nil {
-		// The places where the priors are high may be few.
+		// The places with high priors may be few.
 		believed := func(x []float64) { spread(x); b.draw(x) }
 		places = gather(places[:len(places)/2], r, count/2, believed, taken)
 	}
 	places = gather(places, r, count, around(r, d), taken)
 	for len(places) < minCandidates {
-		// Feasible points are rare: look for them harder.
+		// Feasible points are rare: try harder to find some.
 		p, err := r.Sampler.Draw(spread)
 		if err != nil {
 			break
@@ -64,8 +64,8 @@ func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs, 
 	return places
 }
 
-// gather adds feasible places of the stream until there are count, or as many
-// points of the stream were tried.
+// gather tries one point of the stream for each place missing to count, and adds those
+// that are feasible and not taken.
 func gather(places []place, r *optimizer.Request, count int, next optimizer.Stream, taken func(x []float64) bool) []place {
 	x := make([]float64, r.Encoding.Dim())
 	for range count - len(places) {
@@ -81,7 +81,7 @@ func gather(places []place, r *optimizer.Request, count int, next optimizer.Stre
 	return places
 }
 
-// spreadOut is a freshly scrambled Sobol sequence.
+// spreadOut returns a freshly scrambled Sobol sequence.
 func spreadOut(dim int, rng *rand.Rand) optimizer.Stream {
 	sequence, err := design.NewScrambledSobol(dim, rng.Uint64())
 	if err != nil {
@@ -94,7 +94,7 @@ func spreadOut(dim int, rng *rand.Rand) optimizer.Stream {
 	}
 }
 
-// around is a stream of points near the best observed ones.
+// around returns a stream of points near the best observed ones.
 func around(r *optimizer.Request, d *surrogate.Data) optimizer.Stream {
 	rng, columns := r.Rand, r.Encoding.Columns()
 	best := lowest(d.Y, goodPoints)
@@ -123,7 +123,7 @@ func around(r *optimizer.Request, d *surrogate.Data) optimizer.Stream {
 	}
 }
 
-// reflect folds a coordinate that left [0,1] back at the bound.
+// reflect folds a coordinate outside [0,1] back at the bound.
 func reflect(u float64) float64 {
 	u = math.Abs(math.Remainder(u, 2))
 	return min(u, 1)
@@ -148,7 +148,7 @@ func lowest(y []float64, count int) []int {
 	return order[:min(count, len(order))]
 }
 
-// rows makes a matrix of the places.
+// rows returns a matrix of the places.
 func rows(places []place) *mat.Dense {
 	m := mat.NewDense(len(places), len(places[0].x), nil)
 	for i, p := range places {

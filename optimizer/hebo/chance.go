@@ -9,13 +9,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// chance weighs what an acquisition function says by the probability that the
-// evaluation completes. The zero chance is certainty. Pending points leave it as it
-// is: the probability is the expectation over how their evaluations end.
+// chance weights an acquisition function by the probability that the evaluation
+// completes; the zero chance means certainty. Pending points do not change the
+// probability: it is already the expectation over how their evaluations end.
 type chance struct {
 	model *surrogate.Feasibility
-	// loss is what a failure is worth to criteria that are no logarithms of an
-	// improvement: as much as the worst completed evaluation.
+	// loss is the value of a failure for criteria other than the logarithm of an
+	// improvement: that of the worst completed evaluation.
 	loss float64
 }
 
@@ -35,12 +35,12 @@ func (c chance) log(x *mat.Dense) []float64 {
 	return c.model.LogProbability(x)
 }
 
-// ofImprovement weighs the logarithm of an improvement (Gelbart et al. 2014,
-// Bayesian Optimization with Unknown Constraints).
+// ofImprovement weights the logarithm of an improvement (Gelbart et al. 2014, Bayesian
+// Optimization with Unknown Constraints).
 func (c chance) ofImprovement(value, logP float64) float64 { return value + logP }
 
-// ofReward weighs a bound on or a draw of how good the point is: the expectation
-// where a failure is worth loss.
+// ofReward weights a bound on the point's reward, or a draw of it: it returns the
+// expectation if a failure is worth loss.
 func (c chance) ofReward(value, logP float64) float64 {
 	if logP == 0 {
 		return value
@@ -49,7 +49,7 @@ func (c chance) ofReward(value, logP float64) float64 {
 	return p*value + (1-p)*c.loss
 }
 
-// of weighs a criterion's value.
+// of weights a criterion's value.
 func (c chance) of(kind Acquisition, value, logP float64) float64 {
 	if kind == UCB {
 		return c.ofReward(value, logP)
@@ -57,8 +57,8 @@ func (c chance) of(kind Acquisition, value, logP float64) float64 {
 	return c.ofImprovement(value, logP)
 }
 
-// gradient weighs a criterion's value and gradient, given those of the logarithm
-// of the probability.
+// gradient weights a criterion's value and gradient, given the logarithm of the
+// probability and its gradient.
 func (c chance) gradient(kind Acquisition, value float64, gradient []float64, logP float64, dLogP []float64) float64 {
 	weighed := c.of(kind, value, logP)
 	for k := range gradient {

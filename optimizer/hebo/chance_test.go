@@ -13,8 +13,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// What a criterion is worth under a probability to complete, and its gradient,
-// against the definitions and finite differences.
+// Checks a criterion weighted by the probability to complete, and its gradient, against
+// the definitions and finite differences.
 func TestChance(t *testing.T) {
 	c := chance{loss: -2}
 	// A value and the logarithm of a probability, as functions of two coordinates.
@@ -40,8 +40,8 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// Every acquisition function, and Thompson sampling, keeps away from a region that
-// cannot be evaluated although it looks best.
+// Every acquisition function, and Thompson sampling, avoids a region that looks best
+// but cannot be evaluated.
 func TestAllKeepAwayFromFailures(t *testing.T) {
 	for name, o := range map[string]Options{
 		"ucb":      options(func(o *Options) { o.Acquisition = UCB }),

@@ -6,15 +6,14 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// climber seeks a maximum of a smooth function within the unit cube by
-// projected L-BFGS (limited-memory BFGS over the coordinates that are not held
-// at a bound, with backtracking along the projected path; Bertsekas 1982,
-// Projected Newton methods). It asks for values instead of calling a function,
-// so that several climbers are evaluated together: evaluate the function at
-// trial, pass the answer to report, until done.
+// climber maximises a smooth function within the unit cube by projected L-BFGS:
+// limited-memory BFGS over the coordinates that are not held at a bound, with
+// backtracking along the projected path (Bertsekas 1982, Projected Newton methods). It
+// does not call the function, so that several climbers can be evaluated together:
+// evaluate the function at trial and pass the result to report, until done.
 type climber struct {
 	free     []bool    // coordinates that move
-	lo, hi   []float64 // bounds within the unit cube; nil are its own
+	lo, hi   []float64 // bounds within the unit cube; nil means the cube's
 	x, grad  []float64
 	value    float64
 	trial    []float64
@@ -42,8 +41,8 @@ func newClimber(x []float64, free []bool) *climber {
 	return c
 }
 
-// report passes the function's value and gradient at trial. A value of −Inf
-// says that the trial may not be used.
+// report passes the function's value and gradient at trial. A value of −Inf means that
+// the trial is not allowed.
 func (c *climber) report(value float64, gradient []float64) {
 	if !c.started {
 		c.started = true
@@ -52,7 +51,7 @@ func (c *climber) report(value float64, gradient []float64) {
 		c.turn()
 		return
 	}
-	var rise float64 // of the linear model along the step that was taken
+	var rise float64 // predicted by the linear model for the step taken
 	for i, t := range c.trial {
 		rise += c.grad[i] * (t - c.x[i])
 	}
@@ -70,7 +69,7 @@ func (c *climber) report(value float64, gradient []float64) {
 	c.turn()
 }
 
-// learn keeps the curvature that the accepted step saw, where it is that of a maximum.
+// learn stores the curvature along the accepted step if it is that of a maximum.
 func (c *climber) learn(gradient []float64) {
 	step, change := make([]float64, len(c.x)), make([]float64, len(c.x))
 	for i := range step {
@@ -107,14 +106,14 @@ func (c *climber) turn() {
 	}
 	c.step = 1
 	if len(c.steps) == 0 {
-		c.step = 0.1 / longest // nothing is known of the curvature yet
+		c.step = 0.1 / longest // no curvature is known yet
 	} else if longest > 0.5 {
 		c.step = 0.5 / longest
 	}
 	c.project()
 }
 
-// ascent is the gradient in the coordinates that are free to follow it.
+// ascent returns the gradient in the coordinates that are free to follow it.
 func (c *climber) ascent() []float64 {
 	g := make([]float64, len(c.x))
 	for i, v := range c.grad {
@@ -127,8 +126,8 @@ func (c *climber) ascent() []float64 {
 	return g
 }
 
-// newton is the two-loop recursion of L-BFGS (Nocedal and Wright, algorithm
-// 7.4) over the coordinates in which g is not 0.
+// newton runs the two-loop recursion of L-BFGS (Nocedal and Wright, algorithm 7.4) over
+// the coordinates in which g is not 0.
 func (c *climber) newton(g []float64) []float64 {
 	q := append([]float64(nil), g...)
 	k := len(c.steps)
@@ -153,7 +152,7 @@ func (c *climber) newton(g []float64) []float64 {
 	return q
 }
 
-// project sets trial to the step's end within the cube.
+// project sets trial to the end of the step, projected onto the cube.
 func (c *climber) project() {
 	trial := make([]float64, len(c.x))
 	for i, v := range c.x {
@@ -163,7 +162,7 @@ func (c *climber) project() {
 	c.trial = trial
 }
 
-// bounds returns those of a coordinate.
+// bounds returns the bounds of a coordinate.
 func (c *climber) bounds(i int) (lo, hi float64) {
 	if c.lo == nil {
 		return 0, 1

@@ -80,7 +80,7 @@ func TestClimberHoldsWhatIsNotFree(t *testing.T) {
 	}
 }
 
-// A region that may not be entered stops a climber, and does not break it.
+// A forbidden region stops a climber without breaking it.
 func TestClimberStaysWhereItMayBe(t *testing.T) {
 	f := func(x []float64) float64 {
 		if x[0] > 0.6 {
@@ -116,8 +116,8 @@ func TestCriterionGradient(t *testing.T) {
 	}
 }
 
-// What one more evaluation of a point is worth, against its definition by quadrature:
-// how much lower the best posterior mean is expected to be, given the outcome.
+// Checks the value of one more evaluation of a point against its definition by
+// quadrature: the expected decrease of the best posterior mean.
 func TestKnowledgeAgainstQuadrature(t *testing.T) {
 	const variance, noise, mean = 0.3, 0.2, 0.1
 	c := criterion{noise: noise}

@@ -10,8 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// embedded is Hartmann6 in the first six of more columns, the rest of which do not
-// matter; dense is a bowl around a point off the centre, in all of them.
+// embedded is Hartmann6 in the first six columns; the others have no effect. dense is a
+// bowl in all columns around a point off the centre.
 func embedded(dim int) function {
 	f := hartmann6()
 	f.name, f.dim = "embedded", dim
@@ -31,7 +31,7 @@ func dense(dim int) function {
 	}}
 }
 
-// In many columns the prior that grows with their number finds what matters.
+// With many columns, the prior that grows with their number finds those that matter.
 func TestManyDimensions(t *testing.T) {
 	f := dense(20)
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, f.dim, f.lo, f.hi), 1)
@@ -41,8 +41,8 @@ func TestManyDimensions(t *testing.T) {
 	}
 }
 
-// BenchmarkDimensions reports the mean log10 regret over five seeds, after 80
-// evaluations of which eight run at once, under both priors of lengthscales.
+// BenchmarkDimensions reports, under both priors on lengthscales, the mean log10 regret
+// over five seeds after 80 evaluations, of which eight run at once.
 func BenchmarkDimensions(b *testing.B) {
 	for _, f := range []function{embedded(20), dense(20), embedded(50), dense(50), embedded(100), dense(100)} {
 		for _, prior := range []surrogate.Lengthscales{surrogate.LengthscalesScaled, surrogate.LengthscalesShort} {

@@ -11,23 +11,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// A search has contracted when at least half of its latest points lie within
-// samePoint of an earlier one in every coordinate: with noise, such points are
-// evaluations of one place, and a model that is wrong elsewhere never finds out.
+// A search has contracted when at least half of its latest points lie within samePoint
+// of an earlier one in every coordinate. With noise, such points repeat one place, and
+// a model that is wrong elsewhere never finds out.
 const (
 	latestPoints = 16
 	samePoint    = 0.05
 )
 
-// trail holds the coordinates of a study's points, pending and picked ones last.
-// The nil trail is that of a search that does not escape.
+// trail holds the coordinates of a study's points, pending and picked ones last. It is
+// nil if the search does not escape.
 type trail struct {
 	points [][]float64
-	near   []bool // of the latest points, whether an earlier one is the same
+	near   []bool // for each latest point, whether an earlier one is close
 }
 
-// newTrail returns nil where points are not to be drawn at random; noise is what is
-// known of it.
+// newTrail returns nil if no points are to be drawn at random. noise is what is known
+// of the noise.
 func (s *search) newTrail(noise surrogate.Noise, batch []optimizer.Suggestion) *trail {
 	if !s.options.Escape || s.r.Encoding.Discrete() || noise != surrogate.Noisy {
 		return nil
@@ -54,7 +54,7 @@ func (s *search) newTrail(noise surrogate.Noise, batch []optimizer.Suggestion) *
 	return t
 }
 
-// add adds a point to the end.
+// add appends a point.
 func (t *trail) add(x []float64) {
 	if t == nil {
 		return
@@ -64,7 +64,7 @@ func (t *trail) add(x []float64) {
 	t.points = append(t.points, x)
 }
 
-// contracted reports whether the search has.
+// contracted reports whether the search has contracted.
 func (t *trail) contracted() bool {
 	if t == nil || len(t.near) < latestPoints {
 		return false
@@ -78,18 +78,16 @@ func (t *trail) contracted() bool {
 	return 2*count >= latestPoints
 }
 
-// mayEscape reports whether trial n may be drawn at random after the given number
-// that were.
+// mayEscape reports whether trial n may be drawn at random after the given number of
+// earlier escapes.
 func mayEscape(n, escapes int) bool { return n%2 == 0 && fewEscapes(n, escapes) }
 
-// fewEscapes reports whether fewer than 2√n of n trials were drawn at random, so that
-// their share falls like 1/√n: what many random points did not find, another one hardly
-// will.
+// fewEscapes reports whether fewer than 2√n of n trials were drawn at random. Their
+// share falls like 1/√n: if many random points found nothing, another one rarely will.
 func fewEscapes(n, escapes int) bool { return escapes*escapes < 4*n }
 
-// escape draws every second point at random, from the priors of parameters where
-// there are any, while the search has contracted and not too many were; ok is false
-// for the others.
+// escape draws every second point at random, from the parameters' priors if there are
+// any, while the search has contracted and mayEscape allows it. Otherwise ok is false.
 func (s *search) escape() (suggestion optimizer.Suggestion, ok bool) {
 	if !s.trail.contracted() || !mayEscape(s.first+s.picked, s.memory.Escapes) {
 		return suggestion, false

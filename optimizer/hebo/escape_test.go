@@ -45,9 +45,9 @@ func TestContracted(t *testing.T) {
 	}
 }
 
-// escapes are which of a request's eight points are drawn at random, after 24
-// random points and 12 that are practically the best of them, and after as many
-// escapes as are given.
+// escapes reports which of a request's eight points are drawn at random. The study has
+// 24 random points, 12 that nearly repeat the best of them, and the given number of
+// escapes so far.
 func escapes(t *testing.T, options Options, noise float64, prior *study.Prior, before int) []bool {
 	t.Helper()
 	parameters := []study.Parameter{
@@ -94,7 +94,7 @@ func escapes(t *testing.T, options Options, noise float64, prior *study.Prior, b
 	return drawn
 }
 
-// Of 100 trials at most 20 are drawn to escape, of 10,000 at most 200.
+// At most 20 of 100 trials, and 200 of 10,000, are drawn to escape.
 func TestMayEscape(t *testing.T) {
 	for _, c := range []struct {
 		trial, escapes int
@@ -112,7 +112,7 @@ func TestMayEscape(t *testing.T) {
 
 func TestEscape(t *testing.T) {
 	on := DefaultOptions()
-	on.Escape, on.Plateaus = true, false                                 // points that leave a plateau are counted, too
+	on.Escape, on.Plateaus = true, false                                 // points that leave a plateau count as well
 	second := []bool{false, true, false, true, false, true, false, true} // trials 38, 40, …
 	few := []bool{false, true, false, false, false, false, false, true}  // 2√38 is 12.3, 2√44 13.3
 	none := make([]bool, 8)

@@ -7,31 +7,32 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// Accuracies of few samples, and parameters that have no effect in a part of the space,
-// make an objective that is flat over regions. A model of smooth functions does not
+// Accuracies measured on few samples, and parameters without effect in part of the
+// space, make an objective flat over regions. A model of smooth functions does not
 // expect that: between a plateau and the slope beside it, it promises improvements that
-// never come, and it goes on refining a plateau that is no better anywhere.
+// never come, and it keeps refining a plateau that is equally good everywhere.
 const (
-	// tiedPoints nearby points of the same value make a plateau of a noisy objective.
+	// tiedPoints nearby points with the same value make a plateau of a noisy objective.
 	tiedPoints = 3
-	// fewLevels is the largest number of values of a parameter whose values are held
-	// apart: points are compared with those that have the same one.
+	// fewLevels is the largest number of values at which a parameter counts as
+	// categorical here: only points with the same value of it are compared.
 	fewLevels = 10
 )
 
-// flats holds the evaluated points and their values, each pair once. The nil *flats
-// is that of an objective without two equal values.
+// flats holds the distinct pairs of an evaluated point and its value. It is nil if no
+// two values of the objective are equal.
 type flats struct {
 	points [][]float64
 	values []float64
 	noisy  bool
-	// categorical and few are those columns of categories and of few values.
+	// categorical are the columns of categories, few those of parameters with few
+	// values.
 	categorical, few []bool
 }
 
-// newFlats returns nil where no two points have the same value, where the search
-// enumerates all points or does not use one acquisition function, and where the
-// settings say that plateaus do not matter.
+// newFlats returns nil if no two points have the same value, if the search enumerates
+// all points or does not use one acquisition function, or if the settings disable
+// plateaus.
 func (s *search) newFlats(noise surrogate.Noise) *flats {
 	if !s.options.Plateaus || s.exact || s.options.Acquisition == MACE || s.options.Fantasy == Thompson {
 		return nil
@@ -63,9 +64,10 @@ func (s *search) newFlats(noise surrogate.Noise) *flats {
 	return f
 }
 
-// around reports whether the objective is taken for flat around x: without noise, the
-// value of the evaluated point nearest to x is also that of another point; with noise,
-// at least tiedPoints points beside x, and half of those, have the same value.
+// around reports whether the objective counts as flat around x. Without noise, it does
+// if the evaluated point nearest to x has the same value as another point. With noise,
+// it does if at least tiedPoints points beside x, and half of all points beside it,
+// have the same value.
 func (f *flats) around(x []float64) bool {
 	if f == nil {
 		return false
@@ -77,8 +79,8 @@ func (f *flats) around(x []float64) bool {
 	return near >= 0 && f.sharing(near) > 1
 }
 
-// nearest returns the evaluated point nearest to x among those that are comparable to
-// it, -1 if there is none.
+// nearest returns the nearest evaluated point that is comparable to x, or -1 if there
+// is none.
 func (f *flats) nearest(x []float64) int {
 	near, least := -1, math.Inf(1)
 	for i, y := range f.points {
@@ -96,7 +98,7 @@ func (f *flats) nearest(x []float64) int {
 	return near
 }
 
-// comparable reports whether two points agree in the parameters of few values.
+// comparable reports whether two points agree in the parameters with few values.
 func (f *flats) comparable(x, y []float64) bool {
 	for i, few := range f.few {
 		if few && x[i] != y[i] {
@@ -106,8 +108,8 @@ func (f *flats) comparable(x, y []float64) bool {
 	return true
 }
 
-// sharing counts the points that are comparable to point i and have its value, i
-// included.
+// sharing counts the points that are comparable to point i and have the same value,
+// including i.
 func (f *flats) sharing(i int) int {
 	count := 0
 	for j, y := range f.points {
@@ -133,7 +135,8 @@ func (f *flats) tiedBeside(x []float64) bool {
 	return most >= tiedPoints && 2*most >= count
 }
 
-// beside reports whether two points are practically the same.
+// beside reports whether two points are within samePoint of each other in every
+// coordinate.
 func (f *flats) beside(x, y []float64) bool {
 	for i, categorical := range f.categorical {
 		if math.Abs(x[i]-y[i]) > samePoint || categorical && x[i] != y[i] {
@@ -143,8 +146,8 @@ func (f *flats) beside(x, y []float64) bool {
 	return true
 }
 
-// avoid returns the places' values with −Inf for those where the objective is flat,
-// unchanged where no other place is left.
+// avoid returns the places' values with −Inf for places where the objective is flat. If
+// that leaves no place, it returns the values unchanged.
 func (f *flats) avoid(values []float64, places []place) []float64 {
 	kept, left := append([]float64(nil), values...), false
 	for i := range kept {
@@ -159,10 +162,10 @@ func (f *flats) avoid(values []float64, places []place) []float64 {
 	return kept
 }
 
-// spread returns a place of the even spread where the objective is not known to be flat;
-// ok is false where there is none, where evaluations are noisy, and after 2√n such
-// points of n. Which place is best there is left to chance: the model, which has just
-// chosen a plateau, is not asked.
+// spread returns a random place of the even spread where the objective is not known to
+// be flat. The model is not asked, since it has just chosen a plateau. ok is false if
+// there is no such place, if evaluations are noisy, or if 2√n of n points were chosen
+// like this already.
 func (s *search) spread(values []float64) (elsewhere spot, ok bool) {
 	if s.flats.noisy || !fewEscapes(s.first+s.picked, s.memory.Escapes) {
 		return elsewhere, false
@@ -176,5 +179,5 @@ func (s *search) spread(values []float64) (elsewhere spot, ok bool) {
 	return elsewhere, false
 }
 
-// leftPlateau is why a point was taken from the even spread.
+// leftPlateau is the reason given for a point taken from the even spread.
 const leftPlateau = "drawn from an even spread: the model's choice lies on a plateau, where other points gave the same value"

@@ -11,9 +11,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// Without noise, the objective is taken for flat where the nearest comparable point has
-// the value of another one; with noise, where three points beside the place have one value,
-// and at least as many as have others.
+// Without noise, the objective counts as flat where the nearest comparable point has
+// the same value as another one. With noise, it does where three points beside the
+// place share a value and make up at least half of those beside it.
 func TestFlatAround(t *testing.T) {
 	parameters := []study.Parameter{
 		{Name: "a", Type: study.Float, Min: number(0), Max: number(1)},
@@ -69,7 +69,7 @@ func TestFlatAround(t *testing.T) {
 	}
 }
 
-// told tells a session outcomes of points that it did not ask for.
+// told tells a session the outcomes of points that it did not ask for.
 func told(s *optimizertest.Session, point study.Point, value float64) {
 	s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
 		Trial: s.Problem.First, Point: point, Outcome: optimizer.OutcomeCompleted, Values: []float64{value},
@@ -77,7 +77,7 @@ func told(s *optimizertest.Session, point study.Point, value float64) {
 	s.Problem.First++
 }
 
-// Where the best points are alike, further ones are not put beside them.
+// If the best points have the same value, further points are not put beside them.
 func TestPlateausAreLeft(t *testing.T) {
 	suggested := func(plateaus bool) (beside int) {
 		o := DefaultOptions()
@@ -103,8 +103,8 @@ func TestPlateausAreLeft(t *testing.T) {
 	}
 }
 
-// After twelve equal values under one category, that are the best, the next points are not
-// all of that category.
+// After the twelve best points have the same value and the same category, the next
+// points are not all of that category.
 func TestTiesOfOneCategory(t *testing.T) {
 	for seed := range uint64(5) {
 		s := optimizertest.NewSession(t, New(DefaultOptions()), machine(t), seed)
@@ -127,8 +127,8 @@ func TestTiesOfOneCategory(t *testing.T) {
 	}
 }
 
-// machine is a space of the same structure as that of a support vector machine with the
-// kernels rbf and poly: gamma and C on a logarithmic scale, moved to the unit interval.
+// machine returns a space like that of a support vector machine with the kernels rbf
+// and poly: gamma and C on a logarithmic scale, moved to the unit interval.
 func machine(t *testing.T) *space.Space {
 	return optimizertest.Space(t, []study.Parameter{
 		{Name: "C", Type: study.Float, Min: number(0), Max: number(1)},
@@ -138,10 +138,10 @@ func machine(t *testing.T) *space.Space {
 	}, nil)
 }
 
-// errorOf is an error rate of 1,797 samples with the structure of such a machine's, from
-// scikit-learn's handwritten digits: under poly it depends on C·gamma^degree alone, and
-// beyond some size of that on the degree alone; under rbf it is high where C·gamma is small
-// or gamma large, and a little better than under poly in a valley between.
+// errorOf is an error rate on 1,797 samples that behaves like such a machine's on
+// scikit-learn's handwritten digits. Under poly it depends on C·gamma^degree alone, and
+// once that is large on the degree alone. Under rbf it is high for small C·gamma or
+// large gamma, and a little better than under poly in a valley between.
 func errorOf(p study.Point) float64 {
 	c, gamma := 5*p["C"].(float64)-2, 5*p["gamma"].(float64)-6 // powers of ten
 	step := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
@@ -156,8 +156,8 @@ func errorOf(p study.Point) float64 {
 	return math.Round(rate*1797) / 1797
 }
 
-// The search finds the better region although most of the space under the other kernel is
-// flat and nearly as good.
+// The search finds the better region although most of the space under the other kernel
+// is flat and nearly as good.
 func TestPlateausOfASupportVectorMachine(t *testing.T) {
 	stuck := 0
 	const seeds = 8

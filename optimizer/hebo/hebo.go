@@ -1,16 +1,16 @@
-// Package hebo is the optimiser that users call hebo, and gp in its plain form:
-// Bayesian optimisation after HEBO (Cowen-Rivers et al. 2022), made asynchronous.
-// The package surrogate models the objective: outcomes transformed to look normal,
-// a Matérn and a linear kernel, a learnt mean, and parameters warped where that is
-// asked for. Points are chosen by one acquisition function or by the Pareto front
-// of three (MACE), one after another, each as if those before it and all that are
-// still being evaluated had come back with simulated values. Where evaluations are
-// noisy, promising points are evaluated again.
+// Package hebo implements the optimiser that users call hebo, and gp in its plain form:
+// Bayesian optimisation after HEBO (Cowen-Rivers et al. 2022), made asynchronous. The
+// package surrogate models the objective: outcomes transformed to look normal, a Matérn
+// and a linear kernel, a learnt mean, and optionally warped parameters. Points are
+// chosen by one acquisition function or by the Pareto front of three (MACE), one after
+// another. Each choice assumes simulated values for the points chosen before it and for
+// those still being evaluated. When evaluations are noisy, promising points are
+// re-evaluated.
 //
-// Failed and infeasible evaluations are kept out of that model. Where evaluations
-// complete is modelled instead, and the acquisition function multiplied by the
-// probability that one does. A study with more than surrogate.MaxPoints observations
-// is modelled by some of them: the best, the latest, and an even share of the rest.
+// Failed and infeasible evaluations are kept out of that model. A second model predicts
+// where evaluations complete, and the acquisition function is multiplied by that
+// probability. In a study with more than surrogate.MaxPoints observations, the model
+// uses the best, the latest, and an even share of the rest.
 package hebo
 
 import (
@@ -24,65 +24,65 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Fantasy says how points that are still being evaluated enter the model.
+// Fantasy selects how points that are still being evaluated enter the model.
 type Fantasy string
 
 // The ways of handling pending points.
 const (
-	// Believer takes the posterior mean for the value (the kriging believer):
-	// the mean stays as it is, and the uncertainty around the point shrinks.
+	// Believer assumes the posterior mean as the value (the kriging believer): the mean
+	// stays as it is, and the uncertainty around the point shrinks.
 	Believer Fantasy = "believer"
-	// Draws averages the acquisition over several joint draws of the values.
+	// Draws averages the acquisition function over several joint draws of the values.
 	Draws Fantasy = "draws"
-	// LiarMin, LiarMean and LiarMax take the lowest, the mean or the highest
-	// observed value for that of each pending point (constant liars).
+	// LiarMin, LiarMean and LiarMax assume the lowest, mean or highest observed value
+	// for each pending point (constant liars).
 	LiarMin  Fantasy = "liar-min"
 	LiarMean Fantasy = "liar-mean"
 	LiarMax  Fantasy = "liar-max"
-	// Penalty leaves the model alone, and keeps away from pending points by a
-	// factor on the acquisition function (local penalisation).
+	// Penalty leaves the model alone and multiplies the acquisition function by a
+	// factor that keeps points away from pending ones (local penalisation).
 	Penalty Fantasy = "penalty"
-	// Thompson chooses the minimum of a function that is drawn from the
-	// posterior: it needs no acquisition function, and chance keeps its points apart.
+	// Thompson chooses the minimum of a function drawn from the posterior. It needs no
+	// acquisition function, and randomness keeps its points apart.
 	Thompson Fantasy = "thompson"
-	// None ignores pending points, but for not repeating them.
+	// None ignores pending points, except that it does not repeat them.
 	None Fantasy = "none"
 )
 
-// Acquisition says what a point is chosen by.
+// Acquisition selects how a point is chosen.
 type Acquisition string
 
 // The acquisition functions.
 const (
-	// LogEI is the logarithm of the expected improvement over the best
-	// posterior mean at an evaluated or pending point.
+	// LogEI is the logarithm of the expected improvement over the best posterior mean
+	// at an evaluated or pending point.
 	LogEI Acquisition = "logei"
-	// UCB is the upper confidence bound on how good the point is.
+	// UCB is the upper confidence bound on the point's reward.
 	UCB Acquisition = "ucb"
 	// LogPI is the logarithm of the probability of an improvement.
 	LogPI Acquisition = "logpi"
-	// Portfolio takes LogEI, and UCB for every fourth trial: the greedy criterion
-	// of a model that is too sure of itself never finds out.
+	// Portfolio uses LogEI, and UCB for every fourth trial: a greedy criterion never
+	// corrects a model that is too sure of itself.
 	Portfolio Acquisition = "portfolio"
-	// MACE chooses from the Pareto front of all three.
+	// MACE chooses from the Pareto front of all three acquisition functions.
 	MACE Acquisition = "mace"
 )
 
-// Fit says when hyperparameters are searched for in full.
+// Fit selects when hyperparameters are searched for in full.
 type Fit string
 
-// When they are.
+// The values of Fit.
 const (
-	// FitWarm takes a few steps from those of the last request.
+	// FitWarm takes a few steps from the hyperparameters of the last request.
 	FitWarm Fit = "warm"
 	// FitFull searches from several places in every request.
 	FitFull Fit = "full"
-	// FitDoubling does so whenever the evaluations have doubled.
+	// FitDoubling searches in full whenever the number of evaluations has doubled.
 	FitDoubling Fit = "doubling"
 )
 
-// effort is that of the fit to so many completed evaluations, where the last full
-// one was to lastFull, 0 where there has been none.
+// effort returns the effort of a fit to that many completed evaluations. lastFull is
+// their number at the last full fit, 0 if there was none.
 func (f Fit) effort(completed, lastFull int) surrogate.Effort {
 	if f == FitFull || f == FitDoubling && completed >= 2*lastFull {
 		return surrogate.EffortFull
@@ -90,17 +90,17 @@ func (f Fit) effort(completed, lastFull int) surrogate.Effort {
 	return surrogate.EffortWarm
 }
 
-// Noise says what is known of the noise of evaluations.
+// Noise states what is known of the evaluations' noise.
 type Noise string
 
-// What can be known of it.
+// The values of Noise.
 const (
 	NoiseAuto Noise = "auto"
 	NoiseYes  Noise = "yes"
 	NoiseNo   Noise = "no"
 )
 
-// of is what is known of the noise of the places' evaluations.
+// of returns what is known of the noise at the places.
 func (n Noise) of(places []surrogate.Place) surrogate.Noise {
 	switch n {
 	case NoiseYes:
@@ -114,7 +114,7 @@ func (n Noise) of(places []surrogate.Place) surrogate.Noise {
 
 // Options are the optimiser's settings; Settings documents them.
 type Options struct {
-	Surrogate   surrogate.Options // its Effort is Fit's
+	Surrogate   surrogate.Options // its Effort is set by Fit
 	Fit         Fit
 	Initial     int
 	Fantasy     Fantasy
@@ -191,8 +191,8 @@ func Settings() setting.Set {
 	}
 }
 
-// PlainSettings returns the settings with the defaults of a plain Gaussian
-// process: neither input nor outcomes are warped.
+// PlainSettings returns the settings with the defaults of a plain Gaussian process,
+// which warps neither inputs nor outcomes.
 func PlainSettings() setting.Set {
 	plain := map[string]any{"transform": false, "linear": false}
 	set := Settings()
@@ -204,7 +204,7 @@ func PlainSettings() setting.Set {
 	return set
 }
 
-// FromSettings returns the options that checked settings ask for.
+// FromSettings returns the options for checked settings.
 func FromSettings(v setting.Values) Options {
 	return Options{
 		Surrogate: surrogate.Options{
@@ -237,27 +237,26 @@ func FromSettings(v setting.Values) Options {
 func DefaultOptions() Options {
 	v, err := Settings().Parse(nil)
 	if err != nil {
-		panic(err) // nothing was given that could be wrong
+		panic(err) // the empty settings are valid
 	}
 	return FromSettings(v)
 }
 
-// New returns the optimiser. The options are those of FromSettings or
-// DefaultOptions, possibly changed within the bounds of Settings.
+// New returns the optimiser. The options MUST come from FromSettings or DefaultOptions;
+// changes must respect the bounds of Settings.
 func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options}) }
 
 type proposer struct{ options Options }
 
-// Noisy reports whether evaluations are known to be noisy beforehand, to
-// optimizer.Guard.
+// Noisy tells optimizer.Guard whether evaluations are known beforehand to be noisy.
 func (o proposer) Noisy() bool { return o.options.Noise == NoiseYes && o.options.Replicate }
 
-// minCompleted is the number of completed evaluations from which a model says
-// more than an even spread of points.
+// minCompleted is the number of completed evaluations from which on a model beats an
+// even spread of points.
 const minCompleted = 2
 
-// Propose implements optimizer.Proposer. When ctx ends it goes on in short: with
-// the model and the candidates that it has, and without a search among them.
+// Propose implements optimizer.Proposer. When ctx ends, it finishes quickly: it uses
+// the model and the candidates that it has, without searching among them.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	memory := readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding))
 	memory.checkFailures(r.Encoding.Dim())
@@ -279,7 +278,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	if m == nil {
 		return memory.withoutModel(ctx, r, batch, err)
 	}
-	if err == nil { // of a fit that was cut short the next one learns nothing
+	if err == nil { // the next fit must not start from one that was cut short
 		memory.remember(m.GP.Hyperparameters())
 		if config.Effort == surrogate.EffortFull {
 			memory.Full = d.Completed
@@ -289,7 +288,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	for len(batch) < r.N {
 		suggestion, ok := s.next(ctx)
 		if !ok {
-			break // the guard draws what is missing
+			break // the guard draws the missing points
 		}
 		if ctx.Err() != nil {
 			suggestion.Reasons.Note += cutShort
@@ -299,9 +298,8 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	return batch, memory.state(), nil
 }
 
-// feasibility returns the model of where evaluations complete; nil where there is
-// none, because nothing has failed, failures are handled otherwise, or there is no
-// fitting it.
+// feasibility returns the model of where evaluations complete. It is nil if nothing has
+// failed, if failures are handled in another way, or if the fit fails.
 func (o proposer) feasibility(ctx context.Context, r *optimizer.Request, memory *memory) *surrogate.Feasibility {
 	if o.options.Surrogate.Failures != surrogate.FailuresModel {
 		return nil
@@ -316,12 +314,12 @@ func (o proposer) feasibility(ctx context.Context, r *optimizer.Request, memory 
 	return f
 }
 
-// cutShort ends the note of a point that was found without all of the search.
+// cutShort ends the note of a point that was found by an incomplete search.
 const cutShort = "; the time for this suggestion ran out"
 
-// initial returns the number of trials of the initial design. A model of d
-// lengthscales says little before d+1 points; where the budget is small, most of
-// it should still go to the model.
+// initial returns the number of trials of the initial design. A model of d lengthscales
+// predicts little before d+1 points; if the budget is small, most of it should still go
+// to the model.
 func (o proposer) initial(r *optimizer.Request) int {
 	if o.options.Initial > 0 {
 		return o.options.Initial
@@ -329,9 +327,9 @@ func (o proposer) initial(r *optimizer.Request) int {
 	return max(4, min(r.Encoding.Dim()+1, r.MaxTrials/4))
 }
 
-// design returns the next n points of the study's Sobol sequence, after those of
-// batch. Where a finite space has fewer left and may repeat points, the rest are
-// known ones.
+// design returns the next n points of the study's Sobol sequence, after those of batch.
+// If a finite space has fewer left and may repeat points, known points make up the
+// rest.
 func (m *memory) design(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, n int) ([]optimizer.Suggestion, error) {
 	left := n
 	if r.Remaining != nil && r.Repeats {
@@ -344,8 +342,7 @@ func (m *memory) design(ctx context.Context, r *optimizer.Request, batch []optim
 	return append(points, known(r, slices.Concat(batch, points), n-left)...), nil
 }
 
-// known returns n points that were observed, are pending or are in the batch, one
-// after another.
+// known returns n points that were observed, are pending or are in the batch, in turn.
 func known(r *optimizer.Request, batch []optimizer.Suggestion, n int) []optimizer.Suggestion {
 	var points []study.Point
 	for _, o := range r.Observations {
@@ -387,10 +384,10 @@ func (m *memory) sequence(ctx context.Context, r *optimizer.Request, n int) ([]o
 	return batch, err
 }
 
-// withoutModel completes a batch from the Sobol sequence where no model could be
-// fitted to the observations.
+// withoutModel completes a batch from the Sobol sequence when no model could be fitted
+// to the observations.
 func (m *memory) withoutModel(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, why error) ([]optimizer.Suggestion, optimizer.State, error) {
-	// What is left to do takes no time.
+	// The remaining work takes no time.
 	rest, err := m.design(context.WithoutCancel(ctx), r, batch, r.N-len(batch))
 	for i := range rest {
 		rest[i].Source = optimizer.SourceFallback

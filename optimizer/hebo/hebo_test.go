@@ -20,7 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// options returns the defaults with a change.
+// options returns the defaults with one change.
 func options(change func(*Options)) Options {
 	o := DefaultOptions()
 	change(&o)
@@ -79,8 +79,8 @@ func TestInitialDesignThenModel(t *testing.T) {
 
 func bowlOf(p study.Point) float64 { return p["x1"].(float64) * p["x1"].(float64) }
 
-// Eight workers ask at once before anything is known: all is design. A request
-// that begins in the design and ends beyond it has both.
+// Eight workers that ask before anything is known all get points of the design. A
+// request that begins in the design and ends beyond it gets both kinds.
 func TestDesignWithinABatch(t *testing.T) {
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 1)
 	for _, b := range s.Ask(8) {
@@ -101,7 +101,7 @@ func TestDesignWithinABatch(t *testing.T) {
 	}
 }
 
-// clusters counts the points of a batch that are no neighbours of an earlier one in it.
+// clusters counts the points of a batch that are not close to an earlier one in it.
 func clusters(batch []optimizer.Suggestion, reach float64) int {
 	var found []study.Point
 	for _, b := range batch {
@@ -117,8 +117,8 @@ func clusters(batch []optimizer.Suggestion, reach float64) int {
 	return len(found)
 }
 
-// TestPendingPointsSpreadABatch: pending points are stayed away from, unless they
-// are ignored, be they of the same request or of earlier ones.
+// TestPendingPointsSpreadABatch checks that suggestions keep away from pending points,
+// of this and earlier requests, unless pending points are ignored.
 func TestPendingPointsSpreadABatch(t *testing.T) {
 	const seeds = 5
 	total := func(requests int, change func(*Options)) (n int) {
@@ -150,8 +150,8 @@ func TestPendingPointsSpreadABatch(t *testing.T) {
 	}
 }
 
-// TestPenaltySpreadsABatchOfSteps: where all columns are discrete, the posterior mean
-// has no gradient, and a pending point keeps others away all the same.
+// TestPenaltySpreadsABatchOfSteps checks the penalty when all columns are discrete: the
+// posterior mean has no gradient, but a pending point still keeps others away.
 func TestPenaltySpreadsABatchOfSteps(t *testing.T) {
 	const seeds = 5
 	f := branin()
@@ -173,8 +173,8 @@ func TestPenaltySpreadsABatchOfSteps(t *testing.T) {
 	}
 }
 
-// Reasons are in the objective's units and direction: close to what was
-// observed at a point that is asked for again in its neighbourhood.
+// Reasons are in the objective's units and direction: near an observed point they are
+// close to the value observed there.
 func TestReasonsAreInTheObjectivesUnits(t *testing.T) {
 	value := func(p study.Point) float64 { return 5000 - 100*bowl(p) } // best 5000
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 4)
@@ -194,7 +194,7 @@ func TestReasonsAreInTheObjectivesUnits(t *testing.T) {
 	}
 }
 
-// Where the acquisition value is not the whole reason, the note says the rest.
+// If the acquisition value is not the whole reason, the note gives the rest.
 func TestReasonsSayWhatElseCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Options)
@@ -218,8 +218,9 @@ func TestReasonsSayWhatElseCounted(t *testing.T) {
 	}
 }
 
-// An infeasible half of the space, the better one, is left alone once it is known:
-// a model of it seeks its border, the worst value keeps away from that.
+// If the better half of the space is infeasible, the search leaves it alone once it
+// knows: a model of feasibility finds its border, and the worst value keeps away from
+// it.
 func TestFailuresAreStayedAwayFrom(t *testing.T) {
 	for _, c := range []struct {
 		failures surrogate.Failures
@@ -253,7 +254,7 @@ func TestFailuresAreStayedAwayFrom(t *testing.T) {
 	}
 }
 
-// Failures by chance are no reason to leave a good place.
+// Random failures do not drive the search away from a good place.
 func TestFailuresByChance(t *testing.T) {
 	o := New(DefaultOptions())
 	s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 5)
@@ -279,7 +280,7 @@ func TestFailuresByChance(t *testing.T) {
 	}
 }
 
-// The best of a finite space is found long before all of it was looked at.
+// The best point of a finite space is found long before all points were evaluated.
 func TestFiniteSpaceIsSearchedExactly(t *testing.T) {
 	lo, hi := 0.0, 20.0
 	space := optimizertest.Space(t, []study.Parameter{
@@ -305,8 +306,8 @@ func coins(t *testing.T) *space.Space {
 	}, nil)
 }
 
-// A finite space whose evaluations are known to be noisy is not exhausted: its
-// promising points are evaluated again, and those most that may be the best.
+// A finite space whose evaluations are known to be noisy is not exhausted: promising
+// points are re-evaluated, most often those that may be the best.
 func TestNoisyFiniteSpaceIsRepeated(t *testing.T) {
 	run := func(noise Noise, told bool) (repeats int, of map[string]int, err error) {
 		s := optimizertest.NewSession(t, New(options(func(o *Options) { o.Noise = noise })), coins(t), 1)
@@ -358,8 +359,8 @@ func TestNoisyFiniteSpaceIsRepeated(t *testing.T) {
 // s25 is the key of a point of coins.
 func s25(t *testing.T, i, j int64) string { return coins(t).Key(study.Point{"i": i, "j": j}) }
 
-// All the acquisition functions go on in a noisy space when every point of it has
-// been evaluated.
+// Every acquisition function continues in a noisy space when every point has been
+// evaluated.
 func TestNoisyFiniteSpaceUnderAllAcquisitions(t *testing.T) {
 	for name, o := range variants(t) {
 		if o.Noise = NoiseYes; !strings.HasPrefix(name, "acquisition") && !strings.HasPrefix(name, "fantasy") {
@@ -375,8 +376,8 @@ func TestNoisyFiniteSpaceUnderAllAcquisitions(t *testing.T) {
 	}
 }
 
-// Where all the points of a noisy space are pending, some are evaluated twice at
-// once rather than the study ended.
+// If all points of a noisy space are pending, some are evaluated twice at once and the
+// study continues.
 func TestNoisyFiniteSpaceWithAllPending(t *testing.T) {
 	s := optimizertest.NewSession(t, New(options(func(o *Options) { o.Noise = NoiseYes })), coins(t), 1)
 	for trial := 1; trial <= 8; trial++ {
@@ -403,7 +404,7 @@ func TestMixedSpace(t *testing.T) {
 	}
 }
 
-// Where no model can be fitted the study goes on, and says so.
+// If no model can be fitted, the study continues and says so.
 func TestWithoutAModel(t *testing.T) {
 	o := optimizer.Guard(proposeFunc(func(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 		m := readMemory(r.State, r.Encoding.Dim())
@@ -423,8 +424,8 @@ func (f proposeFunc) Propose(ctx context.Context, r *optimizer.Request) ([]optim
 	return f(ctx, r)
 }
 
-// The conformance suite compares cores on small models; here every loop that is
-// shared among cores is long enough to be.
+// The conformance suite compares numbers of cores on small models; here every loop that
+// is shared among cores is long enough to be shared.
 func TestLargeModelOnOneCoreAndTwo(t *testing.T) {
 	s := observed(t, 300)
 	ask := func(cores int) []optimizer.Suggestion {

@@ -14,13 +14,13 @@ const (
 	moveRounds    = 3   // changes of one discrete column
 	movesAtOnce   = 128 // neighbours looked at in a round
 	climbRounds   = 20  // evaluations of the gradient, all climbers at once
-	climbingLarge = 8   // the same where the model is large
+	climbingLarge = 8   // the same for a large model
 	largeModel    = 300
 )
 
-// improve searches from the starts, best first, and returns the best spot: by
-// changes of one discrete column, then by the gradient in the continuous ones. It
-// ends early when ctx does, and at once where the options ask for no restarts.
+// improve searches from the starts, best first, and returns the best spot: first by
+// changes of one discrete column, then by the gradient in the continuous ones. It ends
+// early when ctx ends, and at once if the options ask for no restarts.
 func (s *search) improve(ctx context.Context, starts []spot, avoided *flats) spot {
 	if s.options.Restarts == 0 {
 		return starts[0]
@@ -49,7 +49,7 @@ func (s *search) improve(ctx context.Context, starts []spot, avoided *flats) spo
 	return best
 }
 
-// bestOf returns the best of the places, found where it is better than value.
+// bestOf returns the best of the places, or found if none is better.
 func (s *search) bestOf(places []place, value float64) (best spot, found bool) {
 	if len(places) == 0 {
 		return spot{}, false
@@ -65,9 +65,9 @@ func (s *search) bestOf(places []place, value float64) (best spot, found bool) {
 	return best, found
 }
 
-// neighbours returns the feasible places that differ from p in one discrete
-// column: by one level, by an eighth of the levels, or by the category. Where they
-// are too many, it begins at another column for each trial.
+// neighbours returns the feasible places that differ from p in one discrete column: by
+// one level, by an eighth of the levels, or by the category. If they are too many, it
+// begins at another column for each trial.
 func (s *search) neighbours(p place) []place {
 	var found []place
 	columns := s.r.Encoding.Columns()
@@ -130,7 +130,7 @@ func (s *search) feasible(x []float64) (place, bool) {
 	return place{point, at}, !s.taken(at)
 }
 
-// climb returns where the gradient leads from the spots, feasible ones only.
+// climb follows the gradient from the spots and returns the feasible ends.
 func (s *search) climb(ctx context.Context, from []spot) []spot {
 	climbers := make([]*climber, len(from))
 	for i, start := range from {
@@ -172,7 +172,7 @@ func (s *search) continuous(p place) []bool {
 	return free
 }
 
-// round evaluates the trials of all the climbers that are not done, at once.
+// round evaluates the trials of all climbers that are not done, together.
 func (s *search) round(climbers []*climber) {
 	var asking []*climber
 	var places []place

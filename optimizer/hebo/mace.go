@@ -12,13 +12,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/nsga2"
 )
 
-// maceMargin is what an improvement has to exceed, in standard deviations of the
-// outcomes (the ε of HEBO's acquisitions).
+// maceMargin is the amount that an improvement must exceed, in standard deviations of
+// the outcomes (the ε of HEBO's acquisitions).
 const maceMargin = 1e-4
 
-// mace is the multi-objective acquisition ensemble (Lyu et al. 2018, as in
-// HEBO): the points among which no other is better by the lower confidence
-// bound, the expected improvement and the probability of improvement at once.
+// mace is the multi-objective acquisition ensemble (Lyu et al. 2018, as in HEBO): it
+// finds the points that are Pareto optimal for the lower confidence bound, the expected
+// improvement and the probability of improvement.
 type mace struct {
 	s      *search
 	kappa  float64
@@ -39,17 +39,17 @@ func newMACE(s *search) *mace {
 	return m
 }
 
-// confidence returns the κ of the lower confidence bound of HEBO's submission
-// (Srinivas et al. 2010's schedule) after n evaluations of dim columns in
-// rounds of parallel ones.
+// confidence returns the κ of the lower confidence bound in HEBO's submission (Srinivas
+// et al. 2010's schedule) after n evaluations of dim columns, in rounds of parallel
+// evaluations.
 func confidence(n, parallel, dim int) float64 {
 	t := max(1, n/max(1, parallel))
 	return math.Sqrt((2+float64(dim)/2)*math.Log(float64(t)) + math.Log(math.Pi*math.Pi/0.01))
 }
 
-// describe sets a row of dst to the posterior at a row of x: the mean in each
-// draw, the variance, the logarithm of the probability to complete, and what the
-// priors of parameters and the penalty add.
+// describe sets a row of dst to the posterior at a row of x: the mean in each draw, the
+// variance, the logarithm of the probability to complete, and the sum of the
+// parameters' log priors and the penalty.
 func (m *mace) describe(dst, x *mat.Dense) {
 	mean, variance := m.s.fantasies.Posterior(x)
 	logP := m.s.chance.log(x)
@@ -61,7 +61,7 @@ func (m *mace) describe(dst, x *mat.Dense) {
 	}
 }
 
-// objectives sets the rows of dst to the scores of posteriors that describe gave.
+// objectives sets the rows of dst to the scores of the posteriors from describe.
 func (m *mace) objectives(dst, from *mat.Dense) {
 	draws := m.s.fantasies.Draws()
 	rows, _ := from.Dims()
@@ -71,9 +71,9 @@ func (m *mace) objectives(dst, from *mat.Dense) {
 	}
 }
 
-// score sets dst to (LCB, −log EI, −log PI), smaller being better. In the mean
-// and in the improvements it adds the noise of HEBO's robust acquisition, drawn
-// anew at each call.
+// score sets dst to (LCB, −log EI, −log PI); smaller is better. It adds the noise of
+// HEBO's robust acquisition, drawn anew at each call, to the mean and to the
+// improvements.
 func (m *mace) score(dst, mean []float64, variance, logP, prior float64) {
 	sd := math.Sqrt(variance + m.noise)
 	var bound, gain float64
@@ -91,9 +91,9 @@ func (m *mace) score(dst, mean []float64, variance, logP, prior float64) {
 	dst[2] = -c.ofImprovement(acquisition.LogMeanExp(m.logPI), logP) - prior
 }
 
-// front searches for the ensemble's Pareto front and returns its last
-// population as places that can be suggested; where ctx ends, the one that was
-// reached by then.
+// front searches for the ensemble's Pareto front and returns its last population as
+// places that can be suggested. When ctx ends, it returns the population reached by
+// then.
 func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 	s := m.s
 	encoding := s.r.Encoding
@@ -130,10 +130,10 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 	return places, nil
 }
 
-// choose returns the index of the next member of a batch of which picked have
-// been chosen, and why it is that one: where the batch has more than two, the
-// first is the one of the lowest mean and the second that of the greatest
-// uncertainty; else a random one of those that none dominates.
+// choose returns the index of the next member of a batch, and why it was chosen; picked
+// members have been chosen before. In a batch of more than two, the first has the
+// lowest mean and the second the greatest uncertainty. Otherwise it is a random point
+// of the Pareto front.
 func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch int, available func(i int) bool) (index int, why string, ok bool) {
 	n, _ := mean.Dims()
 	best, least := -1, math.Inf(1)

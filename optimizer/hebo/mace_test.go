@@ -27,7 +27,7 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
-// ensembleOf is an ensemble over a posterior of so many draws.
+// ensembleOf returns an ensemble over a posterior with the given number of draws.
 func ensembleOf(incumbents []float64, noise, robust float64) *mace {
 	s := &search{penalty: &penalty{}}
 	s.criterion.incumbents = incumbents
@@ -76,12 +76,12 @@ func TestScoresAreRobust(t *testing.T) {
 }
 
 // A batch of more than two has the lowest mean first, then the greatest uncertainty,
-// then points of the front that none dominates, at random.
+// then random points of the Pareto front.
 func TestChooseFromTheFront(t *testing.T) {
 	m := ensembleOf([]float64{0}, 0.01, 0)
-	// By mean and sd place 0 improves the most and the most likely, place 2 has the lowest
-	// bound, place 1 is worse than 0 in all, and place 3 worse than 2.
-	mean := mat.NewDense(5, 1, []float64{9, -0.1, 0.2, 0.5, 0.3}) // the first is no candidate
+	// By mean and sd, place 0 improves most and is the most likely to improve, place 2
+	// has the lowest bound, place 1 is dominated by 0, and place 3 by 2.
+	mean := mat.NewDense(5, 1, []float64{9, -0.1, 0.2, 0.5, 0.3}) // the first is not a candidate
 	variance := []float64{0, 0.1, 0.09, 0.9, 0.3}
 	m.s.places = []place{{x: []float64{0}}, {x: []float64{0.1}}, {x: []float64{0.2}}, {x: []float64{0.3}}}
 	m.s.logP, m.s.prior = make([]float64, 4), make([]float64, 4)
@@ -108,7 +108,7 @@ func TestChooseFromTheFront(t *testing.T) {
 	}
 }
 
-// MACE finds better points than chance does.
+// MACE finds better points than random search.
 func TestMACEOnBranin(t *testing.T) {
 	f := branin()
 	ensemble := New(options(func(o *Options) { o.Acquisition, o.Population, o.Generations = MACE, 40, 30 }))

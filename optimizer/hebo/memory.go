@@ -9,10 +9,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/gp"
 )
 
-// memoryVersion changes when the meaning of a memory does.
+// memoryVersion changes when the meaning of a memory changes.
 const memoryVersion = 1
 
-// memory is the optimiser's state: where the initial design stands, and the
+// memory is the optimiser's state: its position in the initial design, and the
 // hyperparameters that the next fit starts from.
 type memory struct {
 	Version int    `json:"version"`
@@ -23,12 +23,12 @@ type memory struct {
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
 	// Full counts the completed evaluations of the last full fit.
 	Full int `json:"full,omitempty"`
-	// Failures are those of the models of failures, by kind.
+	// Failures holds the hyperparameters of the models of failures, by kind.
 	Failures map[optimizer.Outcome]gp.Hyperparameters `json:"failures,omitempty"`
 }
 
-// readMemory returns the memory in a state, and a fresh one where the state is
-// none of this version for a kernel of that many hyperparameters.
+// readMemory returns the memory in a state. It returns a fresh one if the state has
+// another version or another number of kernel hyperparameters.
 func readMemory(state optimizer.State, params int) *memory {
 	fresh := &memory{Version: memoryVersion}
 	var m memory
@@ -43,8 +43,8 @@ func readMemory(state optimizer.State, params int) *memory {
 
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// remember keeps fitted hyperparameters for the next fit, where they fit into
-// a state: those of more than a few thousand columns are searched afresh.
+// remember keeps fitted hyperparameters for the next fit if they fit into a state; with
+// more than a few thousand columns, the next fit starts afresh.
 func (m *memory) remember(h gp.Hyperparameters) {
 	m.Fitted = nil
 	if (len(h.Kernel)+8)*longestFloat < optimizer.MaxStateSize {
@@ -52,10 +52,10 @@ func (m *memory) remember(h gp.Hyperparameters) {
 	}
 }
 
-// longestFloat is the length of a number in a state, at most.
+// longestFloat is the maximum length of a number in a state.
 const longestFloat = 25
 
-// rememberFailures keeps those of the models of failures, where they have room
+// rememberFailures keeps the hyperparameters of the models of failures if there is room
 // beside the others.
 func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparameters) {
 	numbers := 8
@@ -71,14 +71,14 @@ func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparamet
 	}
 }
 
-// checkFailures forgets those that are not of a model over dim columns.
+// checkFailures forgets hyperparameters that do not belong to a model over dim columns.
 func (m *memory) checkFailures(dim int) {
 	maps.DeleteFunc(m.Failures, func(_ optimizer.Outcome, h gp.Hyperparameters) bool {
 		return len(h.Kernel) != dim+1 || !positive(h.Noise)
 	})
 }
 
-// state returns the memory as a state.
+// state encodes the memory as a state.
 func (m *memory) state() optimizer.State {
 	state, err := json.Marshal(m)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
 )
 
-// steepestAmong is the number of places at which the steepest slope is looked for.
+// steepestAmong is the number of places searched for the steepest slope.
 const steepestAmong = 100
 
 // penalty is local penalisation (González et al. 2016, Batch Bayesian
@@ -37,7 +37,7 @@ func (p *penalty) estimate(s *search) {
 	mean, _ := s.fantasies.Posterior(x)
 	for i := range at {
 		p.slope = max(p.slope, floats.Norm(g.DMean[0].RawRowView(i), 2))
-		// The gradient is 0 in discrete columns: there the slope is that of a chord.
+		// The gradient is 0 in discrete columns: use the slope of a chord there.
 		for j := range i {
 			if distance := floats.Distance(at[i].x, at[j].x, 2); distance > 0 {
 				p.slope = max(p.slope, math.Abs(mean.At(i, 0)-mean.At(j, 0))/distance)
@@ -52,7 +52,7 @@ func (p *penalty) add(at []float64, mean, variance float64) {
 	p.mean, p.sd = append(p.mean, mean), append(p.sd, math.Sqrt(variance))
 }
 
-// value returns the penalty at x and adds its gradient to dst, if not nil.
+// value returns the penalty at x and adds its gradient to dst unless dst is nil.
 func (p *penalty) value(dst, x []float64) float64 {
 	var sum float64
 	for j, centre := range p.centres {

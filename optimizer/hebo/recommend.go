@@ -13,17 +13,16 @@ import (
 
 var _ optimizer.Recommender = proposer{}
 
-// Recommend implements optimizer.Recommender, by the model with the default options.
-// If no model can be fitted, the recommendation is the best value, with a standard
-// deviation of 0. So it is if evaluations are known to be free of noise, by the
-// setting or because repeated ones agree. In a finite space, where this optimiser
-// repeats no point and nobody else has, it is the point whose value and posterior mean
-// are best together. Of more than surrogate.MaxPoints observations it considers some,
-// as suggestions do; the best are among them.
+// Recommend implements optimizer.Recommender, using the model with the default options.
+// If no model can be fitted, it returns the best value, with a standard deviation of 0.
+// It does the same if evaluations are known to be free of noise, by the setting or
+// because repeated ones agree. In a finite space without repeats, it returns the point
+// with the best mix of value and posterior mean. Of more than surrogate.MaxPoints
+// observations it considers those that suggestions use; they include the best.
 func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
 	noise := a.options.Noise
 	best := bestValue(p)
-	if best == nil || noise == NoiseNo { // which takes no look at the data
+	if best == nil || noise == NoiseNo { // needs no look at the data
 		return best, nil
 	}
 	encoding := optimizer.NewEncoding(p.Space)
@@ -49,18 +48,18 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 			return r, nil
 		}
 	}
-	return best, nil // where the outcomes allow no model, the best value is an answer
+	return best, nil // no model: the best value is still an answer
 }
 
 // evenOdds is the probability that evaluations of a finite space are free of noise
-// while none was repeated. No model can tell: what its smooth part does not explain
+// while none was repeated. A model cannot tell: what its smooth part does not explain
 // is either noise or detail, and the likelihood is the same.
 const evenOdds = 0.5
 
-// recommend returns the completed observation of the model that has the lowest
-// expected outcome, where evaluations are exact with the given probability: then the
-// outcome is the one that was observed, else the posterior's. It is nil where the
-// expectation is too large for a float64.
+// recommend returns the completed observation of the model with the lowest expected
+// outcome. Evaluations are exact with the given probability, and the outcome is then
+// the observed one; otherwise it is the posterior's. It is nil if the expectation is
+// too large for a float64.
 func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimizer.Recommendation {
 	var completed []int // rows of the data
 	for row, i := range m.Data.Of {
@@ -88,14 +87,15 @@ func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimiz
 	return &optimizer.Recommendation{Trial: o.Trial, Mean: *value, SD: *sd, Point: o.Point}
 }
 
-// mixtureSD is the standard deviation of what is the number value with probability p,
-// and else has the given mean and standard deviation.
+// mixtureSD returns the standard deviation of a mixture: value with probability p,
+// otherwise a distribution with the given mean and standard deviation.
 func mixtureSD(p, value, mean, sd float64) float64 {
 	root := math.Sqrt(p)
 	return math.Sqrt(1-p) * math.Hypot(sd, root*value-root*mean)
 }
 
-// bestValue returns the first observation with the best value, nil if none completed.
+// bestValue returns the first observation with the best value, or nil if none
+// completed.
 func bestValue(p *optimizer.Problem) *optimizer.Recommendation {
 	values := make([]float64, len(p.Observations))
 	for i, o := range p.Observations {

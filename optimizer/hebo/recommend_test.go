@@ -19,7 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// line returns a study of one float whose trials have the values at the places.
+// line returns a study of one float whose trials have the given values at the places.
 func line(t *testing.T, places, values []float64) *optimizer.Problem {
 	t.Helper()
 	points := make([]study.Point, len(values))
@@ -40,7 +40,7 @@ func completed(space *space.Space, points []study.Point, values []float64) *opti
 	return p
 }
 
-// with is the optimiser with a setting of noise.
+// with returns the optimiser with a setting of noise.
 func with(noise Noise) optimizer.Recommender { return proposer{Options{Noise: noise}} }
 
 func TestRecommendNothing(t *testing.T) {
@@ -58,8 +58,8 @@ func TestRecommendOne(t *testing.T) {
 	}
 }
 
-// Of a noisy objective, the luckiest value is not recommended: many evaluations
-// say that 0.3 is better than 0.8, where one had luck.
+// With noise, the luckiest value is not recommended: many evaluations show that 0.3 is
+// better than 0.8, where one was lucky.
 func TestRecommendIsNotFooledByLuck(t *testing.T) {
 	var places, values []float64
 	rng := optimizer.NewRand(1, 1)
@@ -92,14 +92,14 @@ func TestRecommendIsNotFooledByLuck(t *testing.T) {
 	}
 }
 
-// Where there is no noise, the best value is no luck, however rough the objective.
+// Without noise, the best value is not luck, however rough the objective.
 func TestRecommendWithoutNoise(t *testing.T) {
 	var places, values []float64
 	for i := range 40 {
 		x := float64(i) / 39
 		places, values = append(places, x), append(values, (x-0.3)*(x-0.3))
 	}
-	values[30] = -0.01 // a pit of its own
+	values[30] = -0.01 // an isolated pit
 	p := line(t, places, values)
 	for noise, best := range map[Noise]bool{NoiseNo: true, NoiseAuto: false, NoiseYes: false} {
 		got, err := with(noise).Recommend(t.Context(), p, nil)
@@ -124,7 +124,7 @@ func TestRecommendKeepsToCompletedTrials(t *testing.T) {
 }
 
 func TestRecommendFromManyObservations(t *testing.T) {
-	s := observed(t, 3*surrogate.MaxPoints) // with a request of the optimiser's, which answers too
+	s := observed(t, 3*surrogate.MaxPoints) // including an answered request of the optimiser
 	got, err := with(NoiseAuto).Recommend(t.Context(), &s.Problem, s.State)
 	if err != nil || got == nil {
 		t.Fatalf("%v, %v", got, err)
@@ -149,10 +149,11 @@ func TestRecommendEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Where a finite space repeats no point, detail and noise look the same. Here outcomes
-// are a smooth function, drawn from a Gaussian process over 10×10 points, plus something
-// of each point: where that is detail, the recommended points are better on average than
-// the best posterior means; where it is noise, better than the best values.
+// If a finite space repeats no point, detail and noise look the same. Here outcomes are
+// a smooth function, drawn from a Gaussian process over 10×10 points, plus an
+// independent term for each point. If that term is detail, the recommended points are
+// better on average than the best posterior means; if it is noise, they are better than
+// the best values.
 func TestRecommendUnknownNoise(t *testing.T) {
 	const side, observed, objectives = 10, 40, 100
 	level := func(name string) study.Parameter {
@@ -225,7 +226,7 @@ func TestMixtureSD(t *testing.T) {
 	if got, want := mixtureSD(p, value, mean, sd), stat.StdDev(draws, nil); math.Abs(got-want) > 0.01 {
 		t.Errorf("%v, of draws %v", got, want)
 	}
-	// A value that cannot be is of no account, however far away it is.
+	// A value with probability 0 does not count, however far away it is.
 	if got := mixtureSD(0, math.MaxFloat64, -math.MaxFloat64, sd); got != sd {
 		t.Errorf("with probability 0: %v, want %v", got, sd)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// The trust region of TuRBO-1 (Eriksson et al. 2019, Scalable Global Optimization
-// via Local Bayesian Optimization): the length of its sides to start with and at
-// most, the length below which it starts again, the rounds of successes after
-// which it doubles, and the gain, relative to the best value, that is a success.
+// The trust region of TuRBO-1 (Eriksson et al. 2019, Scalable Global Optimization via
+// Local Bayesian Optimization): the initial and maximum length of its sides, the length
+// below which it restarts, the rounds of successes after which it doubles, and the
+// gain, relative to the best value, that counts as a success.
 const (
 	startLength  = 0.8
 	mostLength   = 1.6
@@ -23,8 +23,8 @@ const (
 	leastFailing = 4 // rounds of failures after which it halves, divided by the parallelism
 )
 
-// length replays the trust region over the outcomes in ledger order, the lower
-// the better, in rounds of parallel ones: it depends on them alone.
+// length replays the trust region over the outcomes in ledger order, in rounds of
+// parallel ones; lower outcomes are better. It depends on the outcomes alone.
 func length(y []float64, parallel, dim int) float64 {
 	tolerance := int(math.Ceil(max(leastFailing, float64(dim)) / float64(parallel)))
 	side, good, bad := startLength, 0, 0
@@ -53,8 +53,9 @@ func length(y []float64, parallel, dim int) float64 {
 // region is a box around the best point, within the unit cube.
 type region struct{ centre, lo, hi []float64 }
 
-// newRegion returns the trust region of a model: around the evaluated point of the
-// lowest posterior mean, with sides in proportion to the kernel's lengthscales.
+// newRegion returns the trust region of a model: it is centred at the evaluated point
+// with the lowest posterior mean, with sides in proportion to the kernel's
+// lengthscales.
 func newRegion(r *optimizer.Request, m *surrogate.Model) *region {
 	d := m.Data
 	mean, _ := m.GP.Posterior(d.X)
@@ -90,8 +91,7 @@ func (t *region) stream(r *optimizer.Request) optimizer.Stream {
 	}
 }
 
-// local returns the best point of the trust region; ok is false where none was
-// found.
+// local returns the best point of the trust region; ok is false if none was found.
 func (s *search) local(ctx context.Context) (best spot, ok bool) {
 	count := s.options.Candidates
 	if ctx.Err() != nil {

@@ -63,7 +63,7 @@ func (f function) of(p study.Point) float64 {
 	return f.at(x)
 }
 
-// medianRegret is that of the best value over some seeds.
+// medianRegret returns the median regret of the best value over several seeds.
 func medianRegret(t *testing.T, f function, o optimizer.Optimizer, trials, parallelism, seeds int) float64 {
 	t.Helper()
 	regrets := make([]float64, seeds)
@@ -80,7 +80,7 @@ func TestRegretIsBelowRandomAndSobol(t *testing.T) {
 	for _, c := range []struct {
 		f                   function
 		trials, parallelism int
-		// factor is how much lower the regret has to be.
+		// factor is the required ratio of the regrets.
 		factor float64
 	}{
 		{branin(), 24, 1, 10},

@@ -12,8 +12,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// corner has its minimum at bounds of its continuous parameters, where a search that
-// climbs along a gradient ends at the same point each time.
+// corner has its minimum at bounds of its continuous parameters, where every climb
+// along a gradient ends at the same point.
 func corner(p study.Point) float64 {
 	value := p["x1"].(float64)
 	if y, ok := p["x2"].(float64); ok {
@@ -34,8 +34,8 @@ func corners(t *testing.T) map[string]*space.Space {
 	}
 }
 
-// A point is evaluated again only where that is the aim, is said, and counts as a
-// repeat, also where the optimum is at a bound.
+// A point is evaluated again only on purpose; the note says so and it counts as a
+// repeat. This also holds if the optimum is at a bound.
 func TestRepeatsAreSaid(t *testing.T) {
 	for name, space := range corners(t) {
 		for _, noise := range []float64{0, 0.05} {
@@ -63,8 +63,8 @@ func TestRepeatsAreSaid(t *testing.T) {
 	}
 }
 
-// Whatever a point is chosen by, noise is looked for, and good points are evaluated
-// again where there is some.
+// However points are chosen, the optimiser checks for noise and re-evaluates good
+// points if there is some.
 func TestAllAcquisitionsRepeat(t *testing.T) {
 	for name, o := range map[string]Options{
 		"ucb":       options(func(o *Options) { o.Acquisition = UCB }),
@@ -90,9 +90,9 @@ func TestAllAcquisitionsRepeat(t *testing.T) {
 	}
 }
 
-// The acquisition value among a repeat's reasons is the acquisition function's: a
-// point that is at best as good as the incumbent promises at most sd·φ(0), and the
-// outcomes are standardised.
+// The acquisition value among a repeat's reasons is the acquisition function's: a point
+// that is at best as good as the incumbent promises at most sd·φ(0), and the outcomes
+// are standardised.
 func TestReasonsOfAProbe(t *testing.T) {
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 4)
 	for trial := 1; trial <= 9; trial++ {
@@ -107,8 +107,9 @@ func TestReasonsOfAProbe(t *testing.T) {
 	}
 }
 
-// Where evaluations are known to be noisy, a finite space has no end, however small
-// it is, however many are asked for, and before the first has completed.
+// If evaluations are known to be noisy, a finite space is never exhausted, however
+// small it is, however many points are requested, and even before the first has
+// completed.
 func TestSmallNoisySpacesGoOn(t *testing.T) {
 	noisy := options(func(o *Options) { o.Noise = NoiseYes })
 	few := optimizertest.Space(t, []study.Parameter{{Name: "n", Type: study.Int, Min: number(0), Max: number(2)}}, nil)
@@ -152,7 +153,8 @@ func TestTenThousandEvaluations(t *testing.T) {
 	}
 }
 
-// The share of repeats is one of all evaluations, also of more than the model takes.
+// The share of repeats is taken of all evaluations, including those beyond the model's
+// limit.
 func TestShareOfRepeatsBeyondTheModel(t *testing.T) {
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 1)
 	rng := optimizer.NewRand(1, 1)

@@ -9,36 +9,36 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// While all repeated evaluations agree, another place is probed when probeFrom
-// evaluations have completed and whenever their number has grown probeGrowth
-// times: an objective can be free of noise in a part of its space alone.
+// While all repeated evaluations agree, another place is probed after probeFrom
+// evaluations and each time their number has grown by the factor probeGrowth: an
+// objective can be free of noise in only a part of its space.
 const (
 	probeFrom   = 8
 	probeGrowth = 4
 )
 
-// indifference is how much more than a repeat a new point has to promise, in nats of
-// the criterion: in a continuous space there is nearly always one beside the best
-// point that promises a little more, and says less of whether that one was lucky
-// where the kernel fits badly.
+// indifference is how much more than a repeat a new point must promise, in nats of the
+// criterion. In a continuous space some point beside the best one nearly always
+// promises a little more, but if the kernel fits badly it says less about whether the
+// best one was lucky.
 const indifference = 0.1
 
 // maxAgain is the largest share of evaluations that repeat an earlier one.
 const maxAgain = 0.3
 
-// replicas chooses points to evaluate again: their further evaluations say
-// which of the good points only were lucky.
+// replicas chooses points to evaluate again, which shows which of the good points were
+// only lucky.
 type replicas struct {
 	places []surrogate.Place
 	at     *gp.Candidates // the places
-	logP   []float64      // of their evaluations to complete, nil before it is asked for
-	probe  bool           // no two evaluations have differed yet
+	logP   []float64      // log probabilities that their evaluations complete; nil until needed
+	probe  bool           // no two evaluations of a place have differed yet
 	probed bool           // a repeated evaluation is pending
 	done   int            // repeated evaluations, pending ones included
 }
 
-// newReplicas returns which of the places may be evaluated again, given what is
-// known of their noise; nil where none should be.
+// newReplicas returns the places that may be evaluated again, given what is known of
+// their noise. It returns nil if no place should be.
 func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *replicas {
 	if !s.options.Replicate || !s.r.Repeats || s.options.Noise == NoiseNo {
 		return nil
@@ -61,8 +61,8 @@ func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *r
 	return c
 }
 
-// probeDue reports whether another of the places should be evaluated twice, where
-// all that were have given the same value again.
+// probeDue reports whether another place should be evaluated twice, given that all
+// repeated evaluations agreed.
 func probeDue(places []surrogate.Place) bool {
 	completed, twice := 0, 0
 	for _, p := range places {
@@ -78,10 +78,9 @@ func probeDue(places []surrogate.Place) bool {
 	return twice < due
 }
 
-// again returns the observed place that is most worth another evaluation, with
-// the criterion's value of it; ok is false where there is none. Where no other
-// point is left, there is no bound on how many are repeated, and one that is
-// pending already is better than none.
+// again returns the observed place that is most worth another evaluation, with its
+// value of the criterion; ok is false if there is none. If no other point is left, the
+// number of repeats is not bounded, and a place that is already pending is acceptable.
 func (s *search) again(left bool) (best spot, ok bool) {
 	c := s.replicas
 	if c == nil {
@@ -121,10 +120,10 @@ func (s *search) again(left bool) (best spot, ok bool) {
 		}
 		value := s.chance.ofImprovement(s.criterion.knowledge(means[i], variance[i], rival), c.logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
 		if c.probe {
-			value = -means[i] // the probe is of the incumbent
+			value = -means[i] // probe the incumbent
 		}
 		if busy {
-			value -= math.MaxFloat64 / 4 // after all that are not
+			value -= math.MaxFloat64 / 4 // after all places that are not pending
 		}
 		if value > best.value {
 			best, ok = spot{place: place{s.r.Observations[d.Of[p.Row]].Point, x}, value: value}, true
@@ -133,7 +132,7 @@ func (s *search) again(left bool) (best spot, ok bool) {
 	return best, ok
 }
 
-// rows makes a matrix of the places.
+// rows returns a matrix of the places.
 func (c *replicas) rows(d *surrogate.Data) *mat.Dense {
 	_, dim := d.X.Dims()
 	x := mat.NewDense(len(c.places), dim, nil)

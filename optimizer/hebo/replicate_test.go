@@ -9,8 +9,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// repeats runs trials of the bowl plus noise, and returns which of them were
-// repeats, and of how many points.
+// repeats runs trials of the bowl plus noise. It returns which of them were repeats,
+// and of how many points.
 func repeats(t *testing.T, trials int, noise func(trial int, key string) float64) (of []int, points int) {
 	t.Helper()
 	s := optimizertest.NewSession(t, New(DefaultOptions()), optimizertest.Cube(t, 2, 0, 1), 4)
@@ -27,7 +27,7 @@ func repeats(t *testing.T, trials int, noise func(trial int, key string) float64
 	return of, len(places)
 }
 
-// Where no two evaluations of a point differ, one is repeated after 8 evaluations,
+// While no two evaluations of a point differ, one is repeated after 8 evaluations,
 // another after 32, and another after 128.
 func TestProbesOfAnObjectiveWithoutNoise(t *testing.T) {
 	of, points := repeats(t, 130, func(int, string) float64 { return 0 })
@@ -36,9 +36,9 @@ func TestProbesOfAnObjectiveWithoutNoise(t *testing.T) {
 	}
 }
 
-// Noise that the first probe does not meet is found by the second, and points are
-// evaluated again from then on: up to three of ten evaluations, since here another
-// point promises hardly more.
+// If the first probe misses the noise, the second finds it. From then on points are
+// re-evaluated: up to three of ten evaluations, since other points promise hardly more
+// here.
 func TestNoiseThatTheFirstProbeMisses(t *testing.T) {
 	rng := optimizer.NewRand(1, 1)
 	drawn := map[string]float64{}

@@ -12,19 +12,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// incumbentsAmong is how many of the lowest observations are looked at for the
-// lowest posterior mean: that of a worse observation is hardly ever it.
+// incumbentsAmong is how many of the lowest observations are searched for the lowest
+// posterior mean: a worse observation rarely has it.
 const incumbentsAmong = 64
 
 // explore is the period of the portfolio's upper confidence bound.
 const explore = 4
 
-// improved is how many points of one request are searched for beyond the
-// candidates: who asks for more at once has so little information for each that
-// the best candidate is as good.
+// improved is how many points of one request are searched for beyond the candidates.
+// With more points at once, there is so little information for each that the best
+// candidate is as good.
 const improved = 64
 
-// hurried is the number of candidates where the time for a suggestion ran out.
+// hurried is the number of candidates when the time for a suggestion has run out.
 const hurried = 100
 
 // search picks the points of one request, one after another.
@@ -34,35 +34,35 @@ type search struct {
 	options   Options
 	fantasies *gp.Fantasies
 	criterion criterion
-	exact     bool    // the places are all there are
+	exact     bool    // the places are all that exist
 	places    []place // none was taken when the search began
 	// at holds the incumbents' rows, then the places'.
 	at        *gp.Candidates
 	evaluated int // rows of incumbents in at
 	first     int // number of the trial that the first point becomes
 	picked    int
-	// floor is, for each draw, the lowest mean at a point picked so far, as of
-	// when it was picked.
+	// floor is, for each draw, the lowest mean at a point picked so far, at the time it
+	// was picked.
 	floor   []float64
 	pending int
 	chance  chance
 	beliefs *beliefs
-	region  *region   // nil where there is no trust region
-	within  *region   // where a search has to stay; nil is the cube
-	trust   float64   // in the beliefs
-	prior   []float64 // the beliefs' share of the places' values
-	logP    []float64 // of the places' evaluations to complete
-	front   int       // how many of the places are of the ensemble's Pareto front
+	region  *region   // nil without a trust region
+	within  *region   // bounds of the search; nil means the cube
+	trust   float64   // the weight of the beliefs
+	prior   []float64 // the beliefs' contribution to the places' values
+	logP    []float64 // log probabilities that the places' evaluations complete
+	front   int       // how many of the places are on the ensemble's Pareto front
 	penalty *penalty
 	mace    *mace // nil for a single acquisition
-	// replicas is nil where no point is to be evaluated again.
+	// replicas is nil if no point is to be evaluated again.
 	replicas *replicas
-	// seen holds all that was observed: only replicas repeat it.
+	// seen holds all observed points: only replicas repeat them.
 	seen     map[string]bool
-	repeated int      // completed evaluations of a point that had completed before
-	flats    *flats   // nil where the objective is flat nowhere
-	trail    *trail   // nil where no point is drawn at random
-	sampled  *sampled // nil where no function was drawn
+	repeated int      // completed evaluations that repeat a completed point
+	flats    *flats   // nil if the objective is not flat anywhere
+	trail    *trail   // nil if no point is drawn at random
+	sampled  *sampled // nil if no function was drawn
 	memory   *memory
 }
 
@@ -134,8 +134,8 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	return s
 }
 
-// ensemble replaces the places by those of the Pareto front, unless they are all
-// there are.
+// ensemble replaces the places by those of the Pareto front, unless the places are all
+// that exist.
 func (s *search) ensemble(ctx context.Context, known []place) {
 	s.mace = newMACE(s)
 	if s.exact {
@@ -152,7 +152,7 @@ func (s *search) ensemble(ctx context.Context, known []place) {
 	}
 }
 
-// remember reads which points were observed.
+// remember records which points were observed.
 func (s *search) remember() {
 	s.seen = make(map[string]bool, len(s.r.Observations))
 	completed := make(map[string]bool, len(s.r.Observations))
@@ -169,12 +169,12 @@ func (s *search) remember() {
 	}
 }
 
-// taken reports whether the place at x is no new one: observed, pending or picked.
+// taken reports whether the place at x was observed, is pending, or was picked.
 func (s *search) taken(x []float64) bool {
 	return s.seen[surrogate.KeyOf(x)] || s.r.Sampler.TakenAt(x)
 }
 
-// fantasise adds points whose values are not known to the model.
+// fantasise adds points without known values to the model.
 func (s *search) fantasise(x *mat.Dense) {
 	n, _ := x.Dims()
 	y := s.model.Data.Y
@@ -198,8 +198,8 @@ func (s *search) fantasise(x *mat.Dense) {
 	}
 }
 
-// next picks the best point, without a search from the candidates where ctx has
-// ended; ok is false where there is none.
+// next picks the best point; if ctx has ended, it takes the best candidate without a
+// search. ok is false if there is none.
 func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok bool) {
 	if s.options.Acquisition == Portfolio {
 		s.criterion.kind = LogEI
@@ -241,8 +241,8 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 	return s.pick(best), true
 }
 
-// fresh returns the best point that is a new one, given the posterior at the known
-// points and the places, and the best of these; ok is false where there is none.
+// fresh returns the best new point, given the posterior at the known points and the
+// places, and the best place; ok is false if there is none.
 func (s *search) fresh(ctx context.Context, mean *mat.Dense, variance []float64, starts []spot, avoided *flats) (best spot, ok bool) {
 	if s.options.Fantasy == Thompson {
 		return s.sample()
@@ -264,7 +264,7 @@ func (s *search) fresh(ctx context.Context, mean *mat.Dense, variance []float64,
 	return starts[0], true
 }
 
-// promise is what evaluating a new point is worth, in the unit of again's values.
+// promise returns the value of evaluating a new point, in the unit of again's values.
 func (s *search) promise(best spot) float64 {
 	if s.criterion.kind == LogEI && s.mace == nil && s.options.Fantasy != Thompson {
 		return best.value
@@ -277,7 +277,7 @@ func (s *search) promise(best spot) float64 {
 	return s.chance.ofImprovement(value, s.chance.log(x)[0]) + s.trust*s.beliefs.log(nil, best.x, 0)
 }
 
-// believed returns what the priors of parameters add to the places' values.
+// believed returns the contribution of the parameters' priors to the places' values.
 func (s *search) believed(places []place) []float64 {
 	values := make([]float64, len(places))
 	for i := range values {
@@ -286,8 +286,8 @@ func (s *search) believed(places []place) []float64 {
 	return values
 }
 
-// value returns what a place is worth, given its posterior and the logarithm of
-// the probability that its evaluation completes, without the priors of parameters.
+// value returns the value of a place without the parameters' priors, given its
+// posterior and the logarithm of the probability that its evaluation completes.
 func (s *search) value(mean []float64, variance float64, x []float64, logP float64) float64 {
 	return s.chance.of(s.criterion.kind, s.criterion.value(mean, variance), logP) + s.penalty.value(nil, x)
 }
@@ -308,12 +308,12 @@ func (s *search) member(mean *mat.Dense, variance []float64) (best spot, ok bool
 type spot struct {
 	place
 	value float64
-	why   string // what it was picked for, where that is not its value alone
+	why   string // why it was picked, unless for its value alone
 }
 
-// starts returns the best places, best first. Half of them are the best of the
-// first half of the places and half those of the second, which differ in kind:
-// a search that started around the best points alone would stay there.
+// starts returns the best places, best first: half from the first half of the places
+// and half from the second, which are of different kinds. A search that started only
+// around the best points would stay there.
 func (s *search) starts(values []float64) []spot {
 	var starts []spot
 	middle := len(values) / 2
@@ -343,8 +343,8 @@ func (s *search) starts(values []float64) []spot {
 	return starts
 }
 
-// findIncumbents sets the criterion's incumbents from the posterior means at
-// the known points.
+// findIncumbents sets the criterion's incumbents from the posterior means at the known
+// points.
 func (s *search) findIncumbents(mean *mat.Dense) {
 	copy(s.criterion.incumbents, s.floor)
 	for i := range s.evaluated {
@@ -352,14 +352,14 @@ func (s *search) findIncumbents(mean *mat.Dense) {
 	}
 }
 
-// lower takes each of dst's values down to that of row.
+// lower lowers each of dst's values to that of row if row's is smaller.
 func lower(dst, row []float64) {
 	for i, v := range row {
 		dst[i] = min(dst[i], v)
 	}
 }
 
-// pick makes a suggestion of the spot, and has the model believe in it.
+// pick makes a suggestion of the spot and adds its simulated values to the model.
 func (s *search) pick(best spot) optimizer.Suggestion {
 	x := rows([]place{best.place})
 	at := s.fantasies.Candidates(x)
@@ -385,8 +385,8 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	return suggestion
 }
 
-// worth lists what the acquisition functions say of a picked point, without the
-// priors of parameters; of Thompson sampling what the drawn function does.
+// worth lists the values of the acquisition functions at a picked point, without the
+// parameters' priors. For Thompson sampling it lists the drawn function's value.
 func (s *search) worth(p spot, mean []float64, variance float64) map[string]float64 {
 	x := []place{p.place}
 	logP := s.chance.log(rows(x))[0]
@@ -417,8 +417,8 @@ func (s *search) repeat(again spot) optimizer.Suggestion {
 	return suggestion
 }
 
-// note says whether the point is expected to beat the incumbent by its mean
-// already or for its uncertainty, and what else it was picked for.
+// note says whether the point is expected to beat the incumbent by its mean or because
+// of its uncertainty, and why else it was picked.
 func (s *search) note(why string, mean []float64) string {
 	note := "could beat the best point so far: the model is unsure there"
 	if average(mean) < average(s.criterion.incumbents) {
@@ -430,7 +430,7 @@ func (s *search) note(why string, mean []float64) string {
 	return note
 }
 
-// finite returns v, nil where it is too large for a float64.
+// finite returns v, or nil if it is too large for a float64.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

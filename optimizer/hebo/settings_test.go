@@ -20,8 +20,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// variants are the defaults with each other value of each setting that has few,
-// by name, with small searches.
+// variants returns the defaults with each other value of each setting that has few
+// values, by name, with small searches.
 func variants(t testing.TB) map[string]Options {
 	t.Helper()
 	small := map[string]any{"candidates": 40, "restarts": 2, "population": 8, "generations": 4, "draws": 3}
@@ -54,7 +54,7 @@ func variants(t testing.TB) map[string]Options {
 	return all
 }
 
-// degenerate are histories of outcomes; NaN is a failure, +Inf an infeasible point.
+// degenerate lists histories of outcomes; NaN is a failure, +Inf an infeasible point.
 func degenerate() map[string][]float64 {
 	failed, infeasible := math.NaN(), math.Inf(1)
 	return map[string][]float64{
@@ -68,9 +68,9 @@ func degenerate() map[string][]float64 {
 	}
 }
 
-// suggestAfter asks for a few points after a history at random points, of which
-// every third is at an earlier one, and fails the test where one is not of the
-// space or a reason is no number.
+// suggestAfter asks for a few points after a history at random points, every third of
+// which repeats an earlier one. It fails the test if a suggestion is not in the space
+// or a reason is not a number.
 func suggestAfter(t testing.TB, o Options, space *space.Space, outcomes []float64, n int) []optimizer.Suggestion {
 	t.Helper()
 	s := optimizertest.NewSession(t, New(o), space, 7)
@@ -175,7 +175,7 @@ func FuzzDegenerateData(f *testing.F) {
 	})
 }
 
-// The same bits on one core as on two, under every setting.
+// The results are the same bits on one core as on two, under every setting.
 func TestCoresUnderAllSettings(t *testing.T) {
 	space, outcomes := optimizertest.Mixed(t), []float64{3, 1, 4, 1, math.NaN(), 9, 2, 6, math.Inf(1), 3, 5, 8, 9, 7}
 	on := func(cores int, o Options) []optimizer.Suggestion {

@@ -6,23 +6,23 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The number of candidates over which Thompson sampling draws functions, and how
-// many it draws at once.
+// The number of candidates over which Thompson sampling draws functions, and how many
+// functions it draws at once.
 const (
 	sampledAmong  = 300
 	sampledAtOnce = 8
 )
 
-// lowestDrawn says why Thompson sampling picked a point.
+// lowestDrawn is the reason given for a point of Thompson sampling.
 const lowestDrawn = "the lowest of a function drawn from the model"
 
-// sampled holds functions that were drawn from the posterior over some places.
+// sampled holds functions drawn from the posterior over some places.
 type sampled struct {
 	places []place
-	values *mat.Dense // a column for each function
-	logP   []float64  // of the places' evaluations to complete
-	prior  []float64  // the beliefs' share of the places' values
-	used   int        // functions whose minimum was picked
+	values *mat.Dense // one column per function
+	logP   []float64  // log probabilities that the places' evaluations complete
+	prior  []float64  // the beliefs' contribution to the places' values
+	used   int        // functions whose minimum has been picked
 }
 
 // sample returns the place of the minimum of one function drawn from the posterior
@@ -48,13 +48,13 @@ func (s *search) sample() (best spot, ok bool) {
 		if !math.IsInf(best.value, -1) {
 			return best, true
 		}
-		s.sampled = nil // all of its places are taken: others may be left
+		s.sampled = nil // all of its places are taken; others may be left
 	}
 	return best, false
 }
 
-// drawFunctions draws functions over some of the places that are left; nil where
-// there are none, or the model does not allow it.
+// drawFunctions draws functions over some of the remaining places. It returns nil if
+// there are none, or if the model does not allow it.
 func (s *search) drawFunctions() *sampled {
 	d := &sampled{}
 	for _, i := range s.r.Rand.Perm(len(s.places)) {
