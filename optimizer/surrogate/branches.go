@@ -14,11 +14,11 @@ const (
 	maxBranchColumns = 32 // further columns in all
 )
 
-// branches returns the values of the parameters that decide which others are active, each
-// with the numeric columns that are active there and elsewhere. Such a parameter names an
-// algorithm or a kernel, and the others mean something else under another one: what was
-// learnt of the scale of one under a value where the objective is flat must not make the
-// model sure of the values where it is not. It is nil where there are too many.
+// branches returns the values of the parameters that decide which others are active,
+// each with the numeric columns that are active under it and elsewhere. Such a
+// parameter names an algorithm or a kernel, and other parameters change their meaning
+// with it: a scale learnt under a value where the objective is flat must not make the
+// model sure under other values. It returns nil if there are too many branches.
 func branches(encoding *optimizer.Encoding) []kernel.Branch {
 	var found []kernel.Branch
 	count := 0
@@ -49,7 +49,7 @@ func branches(encoding *optimizer.Encoding) []kernel.Branch {
 	return found
 }
 
-// varies reports whether a parameter can be active under the value of the deciding one,
+// varies reports whether a parameter can be active under the deciding parameter's value
 // and under another of its values.
 func varies(p study.Parameter, decider string, value any) bool {
 	active, conditional := p.When[decider]

@@ -66,9 +66,9 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// What is flat in one branch does not make the model sure of another one: half-way
-// between the only two points of that branch, which are the whole range apart, it is
-// unsure. Common lengthscales alone make it sure to a thousandth.
+// A flat branch does not make the model sure of another one. Halfway between the only
+// two points of the other branch, which lie the whole range apart, the model is unsure.
+// Common lengthscales alone would make it sure to a thousandth.
 func TestFlatBranchTeachesNothingOfTheOthers(t *testing.T) {
 	space := optimizertest.Space(t, support(), nil)
 	p := &optimizer.Problem{Space: space, Direction: study.Minimize}

@@ -11,18 +11,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// MaxPoints is the number of observations that a model is conditioned on at
-// most: its cost grows with the third power.
+// MaxPoints is the maximum number of observations that a model is conditioned on: its
+// cost grows with the third power.
 const MaxPoints = 1000
 
-// Data are a study's observations as a model sees them: lower is better,
-// standardised. The caller does not change them.
+// Data are a study's observations as a model sees them: lower is better, standardised.
+// Callers must not change them.
 type Data struct {
-	// X has a row for each observation, in ledger order, in the unit cube; nil
-	// where there is nothing to learn from.
+	// X has a row for each observation, in ledger order, in the unit cube; nil if there
+	// is nothing to learn from.
 	X *mat.Dense
 	Y []float64
-	// Of holds the observations' places in the problem.
+	// Of holds the observations' indices in the problem.
 	Of []int
 	// Completed is how many of them completed.
 	Completed int
@@ -30,17 +30,16 @@ type Data struct {
 	encoding  *optimizer.Encoding
 	direction study.Direction
 	transform transform.Transform
-	// plain are the same data without a power transform, nil where that is what
-	// these are.
+	// plain are the same data without a power transform; nil if these data have none.
 	plain *Data
-	// logJacobian is that of the transform at the outcomes.
+	// logJacobian is the transform's log Jacobian at the outcomes.
 	logJacobian float64
 	completed   []bool    // by row
 	raw         []float64 // by row, as Y before it was transformed
 }
 
-// Observe reads a problem's observations, MaxPoints of them at most. Failed and
-// infeasible ones have the worst value of the completed ones, or are left out.
+// Observe reads a problem's observations, at most MaxPoints of them. Failed and
+// infeasible ones get the worst value of the completed ones, or are left out.
 func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Data {
 	d := &Data{encoding: encoding, direction: p.Direction}
 	values := make([]float64, len(p.Observations))
@@ -87,8 +86,8 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 	return d
 }
 
-// placeMeans returns the values with those of one place replaced by their mean, so
-// that of a place's evaluations no lucky ones are selected. Infinite ones stay.
+// placeMeans returns the values with those of each place replaced by their mean, so that
+// selection does not prefer a place's lucky evaluations. Infinite values stay.
 func placeMeans(p *optimizer.Problem, encoding *optimizer.Encoding, values []float64) []float64 {
 	at := make(map[string][]int, len(values))
 	keys := make([]string, len(values))
@@ -113,7 +112,7 @@ func placeMeans(p *optimizer.Problem, encoding *optimizer.Encoding, values []flo
 	return means
 }
 
-// completedOnly is selection among the values that are finite.
+// completedOnly is selection among the finite values.
 func completedOnly(values []float64, limit int) []int {
 	var of []int
 	var finite []float64
@@ -137,9 +136,9 @@ func (d *Data) use(t transform.Transform, y []float64) {
 	d.logJacobian = t.LogJacobian(y)
 }
 
-// selection returns the places of at most limit of the values, ascending: of
-// more than that the best two fifths, the latest three tenths, and for the rest
-// an even share of those between.
+// selection returns the indices of at most limit of the values, ascending. Of more
+// values it takes the best two fifths, the latest three tenths, and an even share of
+// those between.
 func selection(values []float64, limit int) []int {
 	all := make([]int, len(values))
 	for i := range all {
@@ -179,8 +178,8 @@ func selection(values []float64, limit int) []int {
 	return slices.DeleteFunc(all, func(i int) bool { return !chosen[i] })
 }
 
-// Moments returns the objective's mean and standard deviation, in its own units
-// and direction, where the model's are mean and the root of variance.
+// Moments converts the model's mean and variance to the objective's mean and standard
+// deviation, in its own units and direction.
 func (d *Data) Moments(mean, variance float64) (m, sd float64) {
 	m, sd = d.transform.Moments(mean, math.Sqrt(variance))
 	return d.direction.Cost(m), sd

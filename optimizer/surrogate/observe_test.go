@@ -70,8 +70,8 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// Of a place that was evaluated more often than others no evaluations are selected by
-// their luck: the mean of the selected is that of all.
+// A place that was evaluated more often than others is not represented by its lucky
+// evaluations: the mean of the selected values is the mean of all.
 func TestSelectionTakesPlacesWhole(t *testing.T) {
 	rng := optimizer.NewRand(1, 1)
 	space := optimizertest.Cube(t, 1, 0, 20)

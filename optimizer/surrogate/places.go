@@ -8,7 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
-// Place is a point of the space with all that was observed there.
+// Place is a point of the space with all its observations.
 type Place struct {
 	// Row is the first row of X at the place.
 	Row int
@@ -37,11 +37,11 @@ func (d *Data) Places() []Place {
 	return places
 }
 
-// Outcomes returns the outcomes of the rows in the objective's units, lower better.
-// The caller does not change them.
+// Outcomes returns the outcomes of the rows in the objective's units; lower is better.
+// Callers must not change them.
 func (d *Data) Outcomes() []float64 { return d.raw }
 
-// KeyOf is a point's coordinates as a map's key.
+// KeyOf returns a point's coordinates as a map key.
 func KeyOf(x []float64) string {
 	key := make([]byte, 0, 8*len(x))
 	for _, u := range x {
@@ -50,18 +50,18 @@ func KeyOf(x []float64) string {
 	return string(key)
 }
 
-// Noise is what repeated evaluations say of the objective.
+// Noise is what repeated evaluations show about the objective.
 type Noise int
 
-// The answers: no point was evaluated twice; all that were gave the same value
-// again; some did not.
+// The possible answers: no point was evaluated twice; all repeated evaluations agree;
+// some differ.
 const (
 	NoiseUnknown Noise = iota
 	NoiseFree
 	Noisy
 )
 
-// NoiseOf reports whether evaluating a point again gave another value.
+// NoiseOf reports whether re-evaluating a point gave another value.
 func NoiseOf(places []Place) Noise {
 	answer := NoiseUnknown
 	for _, p := range places {

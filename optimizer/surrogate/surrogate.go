@@ -1,5 +1,5 @@
-// Package surrogate is the model of a study: its observations as a Gaussian
-// process sees them, and the process that was fitted to them.
+// Package surrogate models a study: it prepares the observations for a Gaussian process
+// and fits the process to them.
 package surrogate
 
 import (
@@ -20,71 +20,71 @@ const (
 	Matern52 Smoothness = "matern52"
 )
 
-// Lengthscales names a prior of the kernel's lengthscales.
+// Lengthscales names a prior on the kernel's lengthscales.
 type Lengthscales string
 
-// The priors of lengthscales.
+// The priors on lengthscales.
 const (
 	// LengthscalesScaled is LogNormal(√2 + ½ ln d, √3), whose mode grows with the
 	// root of the number of columns (Hvarfner, Hellsten and Nardi 2024).
 	LengthscalesScaled Lengthscales = "scaled"
-	// LengthscalesShort is Gamma(3, 6), BoTorch's before, with mode ⅓ whatever the
+	// LengthscalesShort is Gamma(3, 6), BoTorch's earlier default, with mode ⅓ for any
 	// number of columns.
 	LengthscalesShort Lengthscales = "short"
-	// LengthscalesFlat prefers none, as HEBO does: their likelihood alone counts.
+	// LengthscalesFlat has no prior, as in HEBO: only the likelihood counts.
 	LengthscalesFlat Lengthscales = "flat"
 )
 
-// Effort is how hard hyperparameters are searched for.
+// Effort is how thoroughly hyperparameters are searched for.
 type Effort string
 
 // The efforts.
 const (
-	// EffortWarm takes a few steps from those of the last request, and from the
-	// priors' modes.
+	// EffortWarm takes a few steps from the hyperparameters of the last request, and
+	// from the priors' modes.
 	EffortWarm Effort = "warm"
-	// EffortFull also starts at random places, and goes on to the end.
+	// EffortFull also starts at random places, and runs until it converges.
 	EffortFull Effort = "full"
 )
 
 // Options choose the parts of the model.
 type Options struct {
-	// Warp puts a Kumaraswamy distribution function, whose shapes are learnt,
-	// before each numeric parameter.
+	// Warp applies a Kumaraswamy distribution function with learnt shapes to each
+	// numeric parameter.
 	Warp bool
-	// Transform learns a power transform of the outcomes; else they are only
+	// Transform learns a power transform of the outcomes; otherwise they are only
 	// standardised.
 	Transform bool
 	Kernel    Smoothness
 	// Linear adds a linear kernel to the Matérn one.
 	Linear bool
-	// Lengthscales names their prior; empty is LengthscalesScaled.
+	// Lengthscales names the prior on them; empty is LengthscalesScaled.
 	Lengthscales Lengthscales
-	// Effort is that of a fit; empty is EffortWarm.
+	// Effort is the effort of a fit; empty is EffortWarm.
 	Effort Effort
-	// Failures says what Observe makes of evaluations that did not complete;
-	// empty is FailuresWorst.
+	// Failures selects how Observe handles evaluations that did not complete; empty is
+	// FailuresWorst.
 	Failures Failures
 }
 
-// DefaultOptions are those of the optimiser's defaults.
+// DefaultOptions returns the options behind the optimiser's defaults.
 func DefaultOptions() Options {
 	return Options{Transform: true, Kernel: Matern52, Linear: true, Failures: FailuresModel}
 }
 
-// Model is a process that was fitted to observations. It is immutable and safe
-// for concurrent use.
+// Model is a process fitted to observations. It is immutable and safe for concurrent
+// use.
 type Model struct {
 	GP      *gp.Model
 	Data    *Data
 	Options Options
 
-	evidence float64 // with the hyperparameters' priors
+	evidence float64 // including the hyperparameters' priors
 }
 
-// columns says how the kernel sees an encoding: values that are rounded when a
-// point is evaluated are rounded inside the kernel (Garrido-Merchán and
-// Hernández-Lobato 2020), and categories are either equal or not.
+// columns returns how the kernel sees an encoding: values that are rounded when a point
+// is evaluated are rounded inside the kernel (Garrido-Merchán and Hernández-Lobato
+// 2020), and categories are either equal or not.
 func columns(encoding *optimizer.Encoding) []kernel.Column {
 	out := make([]kernel.Column, encoding.Dim())
 	for i, c := range encoding.Columns() {
@@ -97,24 +97,24 @@ func columns(encoding *optimizer.Encoding) []kernel.Column {
 	return out
 }
 
-// The search for hyperparameters. A fit that starts from the last request's
-// needs few steps: docs/benchmarks.md has what more of them bring. Beyond fewPoints
-// observations the starts are explored on a sample of them, and beyond manyPoints
-// what the sample says is taken as it is: the hyperparameters of hundreds of points
-// are known well enough, and one gradient of their likelihood costs as much as all
+// The bounds on the search for hyperparameters. A fit that starts from the last
+// request's needs few steps: docs/benchmarks.md shows the gain of more. Beyond
+// fewPoints observations, the starts are explored on a sample of them. Beyond
+// manyPoints, the sample's result is final: hundreds of points determine the
+// hyperparameters well enough, and one gradient of their likelihood costs as much as
 // the rest of a request.
 const (
 	fewPoints  = 256
 	manyPoints = 400
 )
 
-// Fit returns the model of the data, its hyperparameters found from warm, those
-// of an earlier fit of the same options if not nil, and from the priors'. Where
-// the data have a power transform, it is used if the observations are more likely
-// under it: the outcomes that a search has gathered near its optimum are no
-// sample of the objective, and a transform that makes them look normal can hide
-// the rest. The error is ctx's, then together with what was fitted by its end, or
-// wraps linalg.ErrNotPositiveDefinite.
+// Fit returns the model of the data. It searches for hyperparameters from the priors'
+// modes and, if not nil, from warm, those of an earlier fit with the same options. A
+// power transform of the data is used only if the observations are more likely under
+// it: outcomes gathered near an optimum are not a sample of the objective, and a
+// transform that makes them look normal can hide the rest. The error wraps
+// linalg.ErrNotPositiveDefinite or is ctx's; in that case the model fitted so far is
+// returned with it.
 func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
 	best, err := fitOne(ctx, d, o, warm, rng)
 	if d.plain == nil || ctx.Err() != nil {
@@ -132,7 +132,7 @@ func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng 
 	return best, nil
 }
 
-// fitOne is Fit with the transform that the data have.
+// fitOne is Fit with the transform of the data.
 func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
 	k, config := o.kernel(d.encoding)
 	config.Warm, config.Subset = warm, fewPoints

@@ -11,8 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// A full search finds hyperparameters that are at least as likely as those a few steps
-// from the last fit, and sometimes more likely.
+// A full search finds hyperparameters at least as likely as those found by a few steps
+// from the last fit, and sometimes more likely ones.
 func TestEffort(t *testing.T) {
 	f, err := testfunc.Get("rosenbrock-5")
 	if err != nil {

@@ -9,12 +9,12 @@ const (
 	fromGelbart = "Gelbart, Snoek and Adams, Bayesian Optimization with Unknown Constraints (2014), Section 5.1"
 )
 
-// inside keeps a minimiser that lies on the border of the feasible region in it,
-// whatever the rounding.
+// inside keeps a minimiser on the border of the feasible region feasible despite
+// rounding.
 const inside = 1e-11
 
-// constrained returns functions that can only be evaluated on a part of their
-// domain, of which nobody tells the optimiser.
+// constrained returns functions that can only be evaluated on a part of their domain,
+// which the optimiser is not told.
 func constrained() []Function {
 	all := []Function{
 		square6("gardner-1", "Gardner's first constrained function", -2, []float64{3 * math.Pi / 2, 0},
@@ -61,8 +61,8 @@ func braninDisk() Function {
 	return f
 }
 
-// crashing is a function that cannot be evaluated where the coordinates' sum is
-// above most: on a third of the domain, with the minimiser outside of it.
+// crashing is a function whose evaluation fails where the sum of the coordinates is
+// above most: on a third of the domain, without the minimiser.
 func crashing(name string, most float64) Function {
 	var f Function
 	for _, g := range append(hartmann(), scalable()...) {

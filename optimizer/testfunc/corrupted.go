@@ -8,14 +8,14 @@ const fromLGP = "Bodin et al., Modulating Surrogates for Bayesian Optimization (
 // Gaussian processes adds to a function.
 type corruption [4]float64
 
-// leftEnd keeps a minimiser on the low side of its jump, whatever the rounding; it
-// costs less than 1e-10 of the value.
+// leftEnd keeps a minimiser on the low side of its jump despite rounding; it costs less
+// than 1e-10 of the value.
 const leftEnd = 1e-12
 
-// corrupted returns the functions with added discontinuities: the code that the
-// paper prints, and its minima. The extremes that the paper lists in Table 6,
-// (-20.99, 3.46) and (-0.99, -0.04), are estimates from random samples, and samples
-// of this code have others, so gaps are not comparable with the paper's.
+// corrupted returns the functions with added discontinuities, following the code
+// printed in the paper, with that code's minima. The extremes in the paper's Table 6,
+// (-20.99, 3.46) and (-0.99, -0.04), are estimates from random samples. Samples of this
+// code have others, so gaps are not comparable with the paper's.
 func corrupted() []Function {
 	holder := corrupt(
 		plane("corrupted-holder-table", "Corrupted Hölder table", fromLGP+fromEvalset, -10, 10,
@@ -32,8 +32,8 @@ func corrupted() []Function {
 	return []Function{checked(holder), checked(exponentials)}
 }
 
-// corrupt adds to f its range, greatest less least value, times the largest
-// corruption among the coordinates.
+// corrupt adds to f its range (maximum minus minimum) times the largest corruption
+// among the coordinates.
 func corrupt(f Function, valueRange float64, c corruption) Function {
 	clean, lower, width := f.Value, f.Lower[0], f.Upper[0]-f.Lower[0]
 	f.Value = func(x []float64) float64 {
@@ -46,8 +46,8 @@ func corrupt(f Function, valueRange float64, c corruption) Function {
 	return f
 }
 
-// at returns the corruption at u of [0, 1]: none in the second half of each quarter,
-// and the sum of four sawteeth in the first.
+// at returns the corruption at u of [0, 1]: the sum of four sawteeth in the first half
+// of each quarter, and 0 in the second.
 func (c corruption) at(u float64) float64 {
 	if fraction(4*u) >= 0.5 {
 		return 0
@@ -55,7 +55,8 @@ func (c corruption) at(u float64) float64 {
 	return c[0]*sawtooth(0.15+15*u) + c[1]*sawtooth(10*u) + c[2]*sawtooth(0.5+30*u) + c[3]*sawtooth(0.25+40*u)
 }
 
-// sawtooth rises from -1 to 1 in each period, which is 1, and includes the left end.
+// sawtooth rises from -1 to 1 over each period of length 1, which includes its left
+// end.
 func sawtooth(t float64) float64 { return 2*fraction(t) - 1 }
 
 func fraction(t float64) float64 { return t - math.Floor(t) }

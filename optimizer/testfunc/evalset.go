@@ -2,8 +2,8 @@ package testfunc
 
 import "math"
 
-// evalset returns the functions that the paper on latent Gaussian processes takes
-// from McCourt's evalset and that BoTorch lacks or has on another domain.
+// evalset returns the functions that the paper on latent Gaussian processes takes from
+// McCourt's evalset, if BoTorch lacks them or has them on another domain.
 func evalset() []Function {
 	all := []Function{
 		plane("branin02", "Branin 2", fromEvalset, -5, 15, 5.5589144038938198, branin02,
@@ -116,8 +116,8 @@ const (
 	weierstrassSum   = 2 - 1.0/(1<<(weierstrassTerms-1)) // Σ 2⁻ᵏ over the terms
 )
 
-// weierstrass has a = 1/2, b = 3 and k ≤ 20. The term that elsewhere makes the
-// minimum 0, n·Σ aᵏcos(πbᵏ), is inside the sum over the coordinates, as in evalset.
+// weierstrass has a = 1/2, b = 3 and k ≤ 20. The term that makes the minimum 0 in other
+// definitions, n·Σ aᵏcos(πbᵏ), is inside the sum over the coordinates, as in evalset.
 func weierstrass(x []float64) float64 {
 	n := float64(len(x))
 	var sum float64

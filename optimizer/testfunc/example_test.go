@@ -27,8 +27,8 @@ func Example() {
 	// hartmann3   3-D  regret 3.2348
 }
 
-// An evaluation's noise depends on the seed and on the evaluation's index alone, so
-// that parallel runs are reproducible.
+// An evaluation's noise depends only on the seed and the evaluation's index, so that
+// parallel runs are reproducible.
 func ExampleFunction_Noisy() {
 	f, err := testfunc.Get("branin")
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 
 // Noisy observes a function with Gaussian noise. It is safe for concurrent use and
 // reproducible: the noise is a function of the seed, the evaluation's index and the
-// noise's deviation at the point, whatever was observed before.
+// noise's deviation at the point, regardless of earlier observations.
 type Noisy struct {
-	// Function is what is observed; its Value is free of noise.
+	// Function is the observed function; its Value is free of noise.
 	Function Function
 	sd       func(x []float64) float64
 	seed     uint64
@@ -23,8 +23,8 @@ func (f Function) Noisy(sd float64, seed uint64) Noisy {
 	return Noisy{Function: f, seed: seed, sd: func([]float64) float64 { return sd }}
 }
 
-// Heteroscedastic returns f observed with noise whose standard deviation at x is
-// sd(x), which has to be safe for concurrent use.
+// Heteroscedastic returns f observed with noise whose standard deviation at x is sd(x).
+// sd must be safe for concurrent use.
 func (f Function) Heteroscedastic(sd func(x []float64) float64, seed uint64) Noisy {
 	return Noisy{Function: f, seed: seed, sd: sd}
 }
@@ -32,13 +32,13 @@ func (f Function) Heteroscedastic(sd func(x []float64) float64, seed uint64) Noi
 // SD returns the standard deviation of the noise at x.
 func (n Noisy) SD(x []float64) float64 { return n.sd(x) }
 
-// Observe returns the noisy value at x in the evaluation of that index: another
-// index is another, independent draw. It panics if x has not the function's
-// dimension or the deviation there is negative or not finite.
+// Observe returns the noisy value at x for the evaluation with the given index; another
+// index gives an independent draw. It panics if x does not have the function's
+// dimension, or if the deviation there is negative or not finite.
 func (n Noisy) Observe(x []float64, evaluation uint64) float64 {
 	value, sd := n.Function.Value(x), n.sd(x)
 	mustDeviation(n.Function.Name, sd)
-	// Neighbouring seeds and indices are hashed apart before they seed a generator.
+	// Hash neighbouring seeds and indices apart before they seed a generator.
 	stream := rand.New(rand.NewPCG(mix(n.seed), mix(mix(n.seed)^evaluation)))
 	return value + sd*stream.NormFloat64()
 }

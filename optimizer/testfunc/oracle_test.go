@@ -16,7 +16,7 @@ import (
 // agree reports whether two values differ by rounding at most.
 func agree(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
 
-// testdata/reference.py has the definitions a second time, in 40 digits.
+// testdata/reference.py repeats the definitions with 40 digits.
 func TestAgainstReference(t *testing.T) {
 	data, err := os.ReadFile("testdata/reference.json")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
-// Gonum has some of the functions, written by others. Its CrossInTray is left out:
+// Gonum has independent implementations of some functions. Its CrossInTray is left out:
 // it divides by π under the root, where the sources divide the root.
 func TestAgainstGonum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -122,9 +122,9 @@ func deceptiveFunction() Function {
 	}
 }
 
-// deceptive is -(Σ g_i(x_i)/n)², where g_i falls from 4/5 to 0, rises to 1 at
-// α_i = i/(n+1), falls to 0 and rises to 4/5. The two last branches lack their
-// constants where the paper prints them, so that they would not meet.
+// deceptive is -(Σ g_i(x_i)/n)², where g_i falls from 4/5 to 0, rises to 1 at α_i =
+// i/(n+1), falls to 0 and rises to 4/5. The paper prints the last two branches without
+// their constants, so that they would not meet.
 func deceptive(x []float64) float64 {
 	var sum float64
 	for i, v := range x {
@@ -153,9 +153,9 @@ func h1Function() Function {
 	}
 }
 
-// h1 is the negative of the function that its source maximises: the maximum, 2 up
-// to the rounding of the source's constants, is the minimum -2 here. The 1 is under
-// the root, as the paper on unknown hyperparameters prints it.
+// h1 is the negative of the function that its source maximises: the maximum, 2 up to
+// the rounding of the source's constants, becomes the minimum -2. The 1 is under the
+// root, as in the paper on unknown hyperparameters.
 func h1(x []float64) float64 {
 	num := square(math.Sin(x[0]-x[1]/8)) + square(math.Sin(x[1]+x[0]/8))
 	return -num / math.Sqrt(square(x[0]-8.6998)+square(x[1]-6.7665)+1)

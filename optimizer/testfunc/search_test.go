@@ -12,8 +12,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/testfunc"
 )
 
-// descend returns the least value that Nelder and Mead's simplex finds from x
-// inside the domain of f.
+// descend returns the least value that Nelder and Mead's simplex finds from x inside
+// the domain of f.
 func descend(t *testing.T, f testfunc.Function, x []float64, evaluations int) float64 {
 	t.Helper()
 	inside := make([]float64, f.Dim())
@@ -32,9 +32,9 @@ func descend(t *testing.T, f testfunc.Function, x []float64, evaluations int) fl
 	return result.F
 }
 
-// A search from scrambled Sobol points and from the minimisers finds nothing lower
-// than the minimum; where there are few coordinates it comes close to it, so that
-// it would see a minimum that is too low as well.
+// A search from scrambled Sobol points and from the minimisers finds nothing below the
+// minimum. With few coordinates it comes close to it, so that it also detects a minimum
+// that is stated too low.
 func TestNothingIsLowerThanTheMinimum(t *testing.T) {
 	for _, f := range testfunc.All() {
 		t.Run(f.Name, func(t *testing.T) {

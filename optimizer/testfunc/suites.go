@@ -31,8 +31,8 @@ func suites() map[string][]string {
 		},
 		// Functions that can only be evaluated on a part of their domain.
 		"constrained": {"branin-disk", "gardner-1", "gardner-2", "gramacy", "hartmann6-crash", "levy-5-crash"},
-		// A small set of different shapes and dimensions, none with its minimiser in
-		// the middle of the domain, where many designs begin.
+		// A small set of different shapes and dimensions. No minimiser is in the middle
+		// of the domain, where many designs begin.
 		"standard": {
 			"branin", "six-hump-camel", "hartmann3", "levy-5", "rosenbrock-5", "styblinski-tang-5", "hartmann6", "ackley-6-lgp",
 		},
@@ -43,10 +43,10 @@ func suites() map[string][]string {
 func Suites() []string { return slices.Sorted(maps.Keys(suites())) }
 
 // Suite returns the functions of a suite, sorted by name: "lgp", "uhe" and "pt" are
-// those of the papers on latent Gaussian processes, on unknown hyperparameters and
-// on probabilistic transformers, "constrained" are those that cannot be evaluated
-// everywhere, "standard" is a small set for studies of regret.
-// The error is ErrUnknown with the suites there are.
+// those of the papers on latent Gaussian processes, on unknown hyperparameters and on
+// probabilistic transformers. "constrained" has those that cannot be evaluated
+// everywhere, "standard" is a small set for studies of regret. The error is ErrUnknown
+// and lists the suites.
 func Suite(name string) ([]Function, error) {
 	names, ok := suites()[name]
 	if !ok {

@@ -1,10 +1,10 @@
-// Package testfunc holds the synthetic functions on which the papers that this
-// project implements are measured, each with its domain, minimum and minimisers.
+// Package testfunc holds the synthetic functions of the papers that this project
+// implements, each with its domain, minimum and minimisers.
 //
-// All of them are minimised. A name is the function's, then the dimension where
-// several are usual, then -lgp where McCourt's evalset, and with it the paper on
-// latent Gaussian processes, takes another domain than the usual one: ackley-6 is
-// on [-32.768, 32.768]⁶, ackley-6-lgp on [-10, 30]⁶.
+// All of them are minimised. A name consists of the function's name, the dimension if
+// several are usual, and -lgp if McCourt's evalset, and with it the paper on latent
+// Gaussian processes, uses an unusual domain: ackley-6 is on [-32.768, 32.768]⁶,
+// ackley-6-lgp on [-10, 30]⁶.
 package testfunc
 
 import (
@@ -14,44 +14,43 @@ import (
 	"strings"
 )
 
-// ErrUnknown says that no function or suite has the name.
+// ErrUnknown means that no function or suite has the name.
 var ErrUnknown = errors.New("unknown name")
 
-// Function is a deterministic test function, to be minimised. Its slices belong to
-// whoever got it; Value is safe for concurrent use.
+// Function is a deterministic test function, to be minimised. Its slices belong to the
+// caller who got it; Value is safe for concurrent use.
 type Function struct {
 	// Name identifies the function, such as "branin" or "ackley-6".
 	Name string
-	// Title is the name that people read.
+	// Title is the name shown to people.
 	Title string
-	// Lower and Upper bound the domain, one number a coordinate; both bounds
-	// belong to it.
+	// Lower and Upper bound the domain, one number a coordinate, both inclusive.
 	Lower, Upper []float64
 	// Minimum is the least value on the domain.
 	Minimum float64
-	// Minimisers are points of the domain at which Value is Minimum, to rounding:
-	// at least one, and not all of them where there are very many.
+	// Minimisers are points of the domain at which Value is Minimum, to rounding. There
+	// is at least one; if there are very many, some are left out.
 	Minimisers [][]float64
-	// Source says where the definition is from.
+	// Source cites the definition.
 	Source string
-	// Value returns the function at x, which it does not change. It is finite on
-	// the whole domain and panics if x has not Dim coordinates.
+	// Value returns the function at x without changing x. It is finite on the whole
+	// domain and panics if x does not have Dim coordinates.
 	Value func(x []float64) float64
-	// Feasible reports whether an evaluation at x succeeds; nil where all do.
-	// Minimum and Minimisers are those of the feasible points.
+	// Feasible reports whether an evaluation at x succeeds; nil if all do. Minimum and
+	// Minimisers refer to the feasible points.
 	Feasible func(x []float64) bool
 }
 
 // Dim returns the number of coordinates.
 func (f Function) Dim() int { return len(f.Lower) }
 
-// Scale maps a point of the unit cube linearly to the domain: 0 to Lower, 1 to
-// Upper. It returns a new slice and panics if u has not Dim coordinates.
+// Scale maps a point of the unit cube linearly to the domain: 0 to Lower, 1 to Upper.
+// It returns a new slice and panics if u does not have Dim coordinates.
 func (f Function) Scale(u []float64) []float64 {
 	f.mustFit(len(u))
 	x := make([]float64, len(u))
 	for i, v := range u {
-		// Both ends are met exactly, and rounding leaves nothing outside.
+		// Both ends are exact, and rounding leaves nothing outside.
 		x[i] = min(f.Upper[i], max(f.Lower[i], f.Lower[i]*(1-v)+f.Upper[i]*v))
 	}
 	return x
@@ -66,7 +65,7 @@ func (f Function) mustFit(n int) {
 // checked returns f with a Value that panics on points of another dimension.
 func checked(f Function) Function {
 	value := f.Value
-	guard := f // a copy: what the caller does to the slices of f changes no check
+	guard := f // a copy, so that callers who change f's slices do not affect the check
 	guard.Lower = slices.Clone(f.Lower)
 	f.Value = func(x []float64) float64 {
 		guard.mustFit(len(x))
@@ -92,7 +91,7 @@ func Names() []string {
 	return names
 }
 
-// Get returns the function of that name, or ErrUnknown with the names there are.
+// Get returns the function of that name, or ErrUnknown with the known names.
 func Get(name string) (Function, error) {
 	for _, f := range All() {
 		if f.Name == name {

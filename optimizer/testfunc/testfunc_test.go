@@ -33,8 +33,8 @@ func TestMinimisersGiveTheMinimum(t *testing.T) {
 	}
 }
 
-// The digits are those of BoTorch's documentation, of evalset and of the papers'
-// tables; they are given to different lengths.
+// The digits come from BoTorch's documentation, evalset and the papers' tables; their
+// number varies.
 func TestMinimaAsPublished(t *testing.T) {
 	for name, want := range map[string]struct{ minimum, within float64 }{
 		"branin":                         {0.397887, 1e-6},

@@ -3,7 +3,7 @@ package transform
 import "math"
 
 const (
-	// minOutcomes is how many outcomes it takes to tell an outlier.
+	// minOutcomes is how many outcomes are needed to detect an outlier.
 	minOutcomes = 5
 	// bulkShare is the part of the outcomes, from the lowest, that may be low
 	// outliers.
@@ -11,20 +11,20 @@ const (
 	// reach is how many widths away from the bulk an outlier starts. Three half
 	// ranges above the median is beyond 4 sd of a normal distribution.
 	reach = 3
-	// leastWidth is a width that is not yet rounded for being so small.
+	// leastWidth is the smallest width whose rounding is still negligible.
 	leastWidth = 0x1p-960
 	// depth is how many widths at most a low outlier is put below the others.
 	depth = 3
 )
 
-// clip squeezes what is above high or below low smoothly, keeping order; what
-// lies between is left alone. The zero value squeezes nothing.
+// clip squeezes high outcomes from above, and low ones from below, smoothly and in
+// order. It leaves outcomes between the two alone. The zero value squeezes nothing.
 type clip struct {
 	on               bool
 	low, high, width float64
 }
 
-// fences returns the clip of sorted outcomes, off where none is an outlier.
+// fences returns the clip of sorted outcomes; it is off if none is an outlier.
 func fences(sorted []float64) clip {
 	n := len(sorted)
 	if n < minOutcomes {
@@ -33,7 +33,7 @@ func fences(sorted []float64) clip {
 	middle := median(sorted)
 	least := sorted[max(n/bulkShare, 1)]
 	width := middle - least
-	if width <= 0 { // at least half of the outcomes are the same low one
+	if width <= 0 { // at least half of the outcomes equal the lowest one
 		width = typicalDistance(sorted, middle)
 	}
 	c := clip{on: true, low: least - reach*width, high: middle + reach*width, width: width}
@@ -43,8 +43,8 @@ func fences(sorted []float64) clip {
 	return c
 }
 
-// typicalDistance returns the lower median distance of the outcomes above the
-// given one, 0 where there are none.
+// typicalDistance returns the lower median distance of the outcomes above the given
+// one, or 0 if there are none.
 func typicalDistance(sorted []float64, from float64) float64 {
 	for i, v := range sorted {
 		if v > from {
@@ -54,7 +54,7 @@ func typicalDistance(sorted []float64, from float64) float64 {
 	return 0
 }
 
-// median returns the median of sorted numbers, at least one.
+// median returns the median of one or more sorted numbers.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return sorted[(n-1)/2]/2 + sorted[n/2]/2
@@ -72,7 +72,7 @@ func (c clip) apply(v float64) float64 {
 	return v
 }
 
-// inverse returns the outcome of a squeezed one, infinite beyond the range.
+// inverse returns the outcome of a squeezed one, infinite outside the range.
 func (c clip) inverse(u float64) float64 {
 	switch {
 	case c.on && u > c.high:
@@ -103,7 +103,7 @@ func (c clip) logDerivative(v float64) float64 {
 	return 0
 }
 
-// logRatio returns log(1 + distance/width), also where the ratio overflows.
+// logRatio returns log(1 + distance/width), even if the ratio overflows.
 func logRatio(distance, width float64) float64 {
 	if ratio := distance / width; ratio < 1e17 {
 		return math.Log1p(ratio)

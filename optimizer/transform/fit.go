@@ -9,23 +9,24 @@ import (
 
 const (
 	lambdaLow, lambdaHigh = -5, 2
-	// minResolution is the least sd of z over the outcomes that are no outliers.
+	// minResolution is the least sd of z over the outcomes that are not outliers.
 	minResolution = 0.2
-	// minSpread is the least sd of the values of a power transform, relative to
-	// the largest, that still resolves them: below, rounding is what is left.
+	// minSpread is the least usable sd of the values of a power transform, relative to
+	// the largest: a smaller spread is only rounding.
 	minSpread = 1e-9
-	// minDistinct is how many distinct outcomes a λ is fitted to; two have the
+	// minDistinct is the least number of distinct outcomes for fitting λ: two have the
 	// same z under every transform, and three leave λ one equation.
 	minDistinct = 4
-	// maxSearched is how many outcomes λ is searched with; of more, quantiles.
+	// maxSearched is how many outcomes the search for λ uses; larger samples are
+	// thinned to quantiles.
 	maxSearched = 1000
-	// rounding is the relative spread that counts as none.
+	// rounding is the relative spread that counts as zero.
 	rounding = 1e-14
 )
 
-// Standard returns the transform that only removes the mean and divides by the
-// standard deviation of y, which must be finite. Outcomes without spread are
-// divided by their size instead.
+// Standard returns the transform that only subtracts the mean and divides by the
+// standard deviation of y, which must be finite. Outcomes without spread are divided by
+// their size instead.
 func Standard(y []float64) Transform {
 	v, exponent := scaledAndSorted(y)
 	t := standard(v, exponent, clip{})
@@ -34,7 +35,7 @@ func Standard(y []float64) Transform {
 	return t
 }
 
-// Plain is Standard after the soft clip, if y has outliers: Fit without a power.
+// Plain returns Standard after the soft clip if y has outliers: Fit without a power.
 func Plain(y []float64) Transform {
 	sorted, exponent := scaledAndSorted(y)
 	outliers := fences(sorted)
@@ -44,9 +45,9 @@ func Plain(y []float64) Transform {
 	return t
 }
 
-// Fit returns the transform under which the outcomes y, which must be finite,
-// are the most likely. Lower outcomes are taken to be better, which matters to
-// outliers only. The result depends on y alone, not on its order.
+// Fit returns the transform under which the outcomes y, which must be finite, are most
+// likely. Lower outcomes count as better, which only affects outliers. The result does
+// not depend on the order of y.
 func Fit(y []float64) Transform {
 	sorted, exponent := scaledAndSorted(y)
 	outliers := fences(sorted)
@@ -86,7 +87,7 @@ func squeezed(v []float64, c clip) []float64 {
 	return u
 }
 
-// resolution returns the sd of z over scaled outcomes, at least two.
+// resolution returns the sd of z over two or more scaled outcomes.
 func (t *Transform) resolution(v []float64) float64 {
 	var mean, squares float64
 	for i, x := range v {
@@ -98,8 +99,8 @@ func (t *Transform) resolution(v []float64) float64 {
 	return math.Sqrt(squares / float64(len(v)-1))
 }
 
-// chains returns the transforms of sorted, squeezed outcomes that can be tried,
-// the plainest first, without λ, mean and sd.
+// chains returns the transforms that can be tried on sorted, squeezed outcomes, the
+// plainest first, without λ, mean and sd.
 func chains(v []float64, exponent int, c clip) []Transform {
 	plain := standard(v, exponent, c)
 	all := []Transform{plain}
@@ -123,10 +124,9 @@ func chains(v []float64, exponent int, c clip) []Transform {
 	return all
 }
 
-// fit sets λ, mean and sd by the profile likelihood of sorted, squeezed
-// outcomes, and returns its logarithm but for a constant: −Inf where the
-// transform fails. The result is a likelihood of the squeezed outcomes; s is
-// room for their coordinates.
+// fit sets λ, mean and sd by the profile likelihood of sorted, squeezed outcomes. It
+// returns the log likelihood of the squeezed outcomes up to a constant, or −Inf if the
+// transform fails. s is scratch space for their coordinates.
 func (t *Transform) fit(v, s []float64) float64 {
 	n := float64(len(v))
 	if t.kind == KindStandard {
@@ -142,7 +142,7 @@ func (t *Transform) fit(v, s []float64) float64 {
 	return profile(t.kind, t.lambda, s, floats.Sum(s)) - n*math.Log(t.scale)
 }
 
-// coordinates sets s to those of squeezed outcomes.
+// coordinates sets s to the coordinates of squeezed outcomes.
 func (t *Transform) coordinates(s, v []float64) {
 	for i, x := range v {
 		s[i] = coordinate(t.kind, x, t.centre, t.scale)
@@ -161,9 +161,9 @@ func thinned(s []float64) []float64 {
 	return some
 }
 
-// profile returns the logarithm of the likelihood of w, maximised over the mean
-// and variance of ψ, but for a constant that depends on n. It is −Inf where ψ
-// overflows or has collapsed. Sum is the sum of s.
+// profile returns the log likelihood of w up to a constant that depends on n, maximised
+// over the mean and variance of ψ. It is −Inf if ψ overflows or has collapsed. Sum is
+// the sum of s.
 func profile(kind Kind, lambda float64, s []float64, sum float64) float64 {
 	_, sd, ok := spread(kind, lambda, s)
 	if !ok {
@@ -172,8 +172,8 @@ func profile(kind Kind, lambda float64, s []float64, sum float64) float64 {
 	return (lambda-1)*sum - float64(len(s))*math.Log(sd)
 }
 
-// spread returns the mean and the sd (n−1 degrees of freedom) of ψ; ok is false
-// where they are no use.
+// spread returns the mean and the sd (n−1 degrees of freedom) of ψ; ok is false if they
+// are unusable.
 func spread(kind Kind, lambda float64, s []float64) (mean, sd float64, ok bool) {
 	var squares, largest float64
 	for i, x := range s { // Welford's recurrence
@@ -198,7 +198,7 @@ func standard(v []float64, exponent int, c clip) Transform {
 	}
 	reach := max(v[len(v)-1]-t.centre, t.centre-v[0])
 	if largest := max(math.Abs(v[0]), math.Abs(v[len(v)-1])); reach <= rounding*largest {
-		// Rounding is all that differs.
+		// The outcomes differ by rounding only.
 		t.centre = median(v)
 		if largest > 0 {
 			t.scale = largest
@@ -210,7 +210,7 @@ func standard(v []float64, exponent int, c clip) Transform {
 		squares += (x - t.centre) / reach * ((x - t.centre) / reach)
 	}
 	t.scale = reach * math.Sqrt(squares/float64(len(v)-1))
-	// The rounding of the centre shows where outcomes are narrow.
+	// With narrow outcomes, the rounding of the centre matters.
 	s := make([]float64, len(v))
 	t.coordinates(s, v)
 	t.mean, t.sd, _ = spread(t.kind, t.lambda, s)
@@ -235,7 +235,7 @@ func (t *Transform) extended(v []float64) interval {
 	}
 }
 
-// distinct counts the distinct numbers of sorted ones.
+// distinct counts the distinct values among sorted numbers.
 func distinct(sorted []float64) int {
 	return len(slices.Compact(slices.Clone(sorted)))
 }

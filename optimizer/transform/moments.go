@@ -13,16 +13,16 @@ var (
 // of the outcome whose transform is normal with the given mean and standard
 // deviation sd ≥ 0, by 16-point Gauss–Hermite quadrature through Inverse.
 //
-// Where the inverse has a heavy tail, these moments need not exist: a λ < 0 has
-// an upper end that a normal variable passes with positive probability. The
-// outcome is therefore clamped, to the range of the fitted outcomes that are no
-// outliers, extended by its width to either side, and to Inverse(mean) where
-// that lies further out: moments of what is plausible, which grow with mean. A
-// single λ, mean and sd decide them, no matter how far an outlier was. Those of a
-// KindStandard that clips nothing are exact.
+// If the inverse has a heavy tail, these moments need not exist: for λ < 0 the range
+// has an upper end that a normal variable passes with positive probability. The outcome
+// is therefore clamped to a plausible range: that of the fitted outcomes without
+// outliers, extended by its width to either side, and to Inverse(mean) if that lies
+// further out. The moments grow with mean. They depend on a single λ, mean and sd,
+// however far away an outlier was. Those of a KindStandard that clips nothing are
+// exact.
 func (t Transform) Moments(mean, sd float64) (m, s float64) {
 	if t.kind == KindStandard && !t.clip.on {
-		// A line has the moments that it has, however far from the outcomes.
+		// A linear map has exact moments, however far from the outcomes.
 		w := t.mean + t.sd*mean
 		m, s = math.Ldexp(t.centre+t.scale*w, t.exponent), math.Ldexp(t.scale*t.sd*sd, t.exponent)
 		return min(max(m, -math.MaxFloat64), math.MaxFloat64), min(s, math.MaxFloat64)
@@ -40,7 +40,7 @@ func (t Transform) Moments(mean, sd float64) (m, s float64) {
 	for i, v := range values {
 		m += weights[i/2] * v
 	}
-	m = plausible.clamp(m) // of the largest numbers, a rounding too much
+	m = plausible.clamp(m) // rounding may leave the range at the largest numbers
 	var reach, squares float64
 	for _, v := range values { // halves, since a difference may overflow
 		reach = max(reach, math.Abs(v/2-m/2))

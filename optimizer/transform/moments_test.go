@@ -58,7 +58,7 @@ func TestMomentsGrowWithTheMeanAndStayPlausible(t *testing.T) {
 			}
 			before = m
 		}
-		// At a typical place the moments are of the size of typical outcomes.
+		// At a typical place, the moments have the size of typical outcomes.
 		inside := slices.Sorted(slices.Values(y))[:30]
 		extent := inside[29] - inside[0]
 		if m, s := fitted.Moments(0, 1); !(m > inside[0]-extent && m < inside[29]+extent && s < 3*extent) {

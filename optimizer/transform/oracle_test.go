@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// reference is what testdata/reference.py computed with SciPy.
+// reference holds the results of testdata/reference.py, computed with SciPy.
 type reference struct {
 	Cases []struct {
 		Name       string    `json:"name"`
@@ -42,7 +42,7 @@ func near(got, want, tolerance float64) bool {
 	return math.Abs(got-want) <= tolerance*max(1, math.Abs(want))
 }
 
-// check compares one chain, fitted to y without a clip, with SciPy's: whose
+// check compares one chain, fitted to y without a clip, with SciPy's. SciPy's
 // likelihoods are of y for Box-Cox and of y/sd for Yeo-Johnson.
 func check(t *testing.T, kind Kind, y []float64, o *oracle) {
 	t.Helper()

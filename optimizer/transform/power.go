@@ -22,7 +22,7 @@ func growth(lambda, t float64) float64 {
 	return math.Expm1(lambda*t) / lambda
 }
 
-// growthInverse returns t with growth(λ, t) = v: infinite beyond the range.
+// growthInverse returns t with growth(λ, t) = v; infinite outside the range.
 func growthInverse(lambda, v float64) float64 {
 	if math.Abs(lambda) < tiny {
 		return v
@@ -41,7 +41,7 @@ func power(kind Kind, lambda, s float64) float64 {
 	return growth(lambda, s)
 }
 
-// powerInverse returns the coordinate s of ψ: infinite beyond the range.
+// powerInverse returns the coordinate s of ψ; infinite outside the range.
 func powerInverse(kind Kind, lambda, v float64) float64 {
 	switch {
 	case kind == KindStandard:

@@ -8,9 +8,9 @@ const (
 	searchLimit     = 100  // iterations; some 10 are needed
 )
 
-// maximize returns the place and the value of the largest f on [low, high],
-// which may have several maxima or be −Inf in places: a grid finds the bracket,
-// Brent's method (Brent 1973, chapter 5) the place in it.
+// maximize returns the place and the value of the maximum of f on [low, high]. f may
+// have several maxima or be −Inf in places: a grid finds the bracket, and Brent's
+// method (Brent 1973, chapter 5) the place in it.
 func maximize(f func(float64) float64, low, high float64) (x, value float64) {
 	step := (high - low) / searchGrid
 	best := 0
@@ -30,8 +30,8 @@ func maximize(f func(float64) float64, low, high float64) (x, value float64) {
 	return x, value
 }
 
-// brent returns a local maximum of f on [a, b]: parabolas through the three best
-// points, golden sections where those do not converge.
+// brent returns a local maximum of f on [a, b]. It uses parabolas through the three
+// best points, and golden sections if those do not converge.
 func brent(f func(float64) float64, a, b float64) (x, fx float64) {
 	golden := (3 - math.Sqrt(5)) / 2
 	x = a + golden*(b-a)
@@ -83,7 +83,7 @@ func brent(f func(float64) float64, a, b float64) (x, fx float64) {
 }
 
 // parabola returns the step from x to the extremum of the parabola through three
-// points, NaN or infinite where there is none.
+// points; NaN or infinite if there is none.
 func parabola(x, fx, w, fw, v, fv float64) float64 {
 	r := (x - w) * (fx - fv)
 	q := (x - v) * (fx - fw)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Kind names the chain that a Transform is.
+// Kind names the chain of a Transform.
 type Kind string
 
 // The kinds of transforms.
@@ -13,7 +13,7 @@ const (
 	// KindStandard only removes the mean and divides by the sd (after the soft
 	// clip, if Fit found outliers).
 	KindStandard Kind = "standard"
-	// KindBoxCox is Box-Cox of y; a factor on y makes no difference to it.
+	// KindBoxCox is Box-Cox of y; scaling y makes no difference to it.
 	KindBoxCox Kind = "boxcox"
 	// KindYeoJohnson is Yeo-Johnson of y/sd.
 	KindYeoJohnson Kind = "yeojohnson"
@@ -21,9 +21,8 @@ const (
 	KindCentred Kind = "yeojohnson-centred"
 )
 
-// Transform is a fitted output transform: immutable, comparable and safe for
-// concurrent use. The zero value is not one; Fit(nil) maps every outcome to
-// itself.
+// Transform is a fitted output transform: immutable, comparable and safe for concurrent
+// use. The zero value is not valid; Fit(nil) maps every outcome to itself.
 type Transform struct {
 	kind     Kind
 	lambda   float64
@@ -32,7 +31,7 @@ type Transform struct {
 	// w = (v − centre)/scale and z = (ψ − mean)/sd
 	centre, scale float64
 	mean, sd      float64
-	all, bulk     interval // of outcomes: what Inverse and what Moments answer
+	all, bulk     interval // of outcomes: the ranges of Inverse and of Moments
 }
 
 // interval is a range of outcomes, in their own units.
@@ -40,21 +39,21 @@ type interval struct{ low, high float64 }
 
 func (i interval) clamp(y float64) float64 { return min(max(y, i.low), i.high) }
 
-// Kind returns which transform it is.
+// Kind returns the kind of the transform.
 func (t Transform) Kind() Kind { return t.kind }
 
-// Lambda returns the parameter of Box-Cox or Yeo-Johnson in [−5, 2]; 1, which
-// changes nothing, for KindStandard.
+// Lambda returns the parameter of Box-Cox or Yeo-Johnson in [−5, 2]. For KindStandard
+// it is 1, which changes nothing.
 func (t Transform) Lambda() float64 { return t.lambda }
 
 // Clipped reports whether outliers are squeezed.
 func (t Transform) Clipped() bool { return t.clip.on }
 
-// Apply writes the transformed outcomes of y to dst, which has y's length and
-// may be y itself. Over the fitted outcomes they have mean 0 and sd 1 (n−1
-// degrees of freedom), all 0 but for rounding where the outcomes have no spread. Outcomes that
-// were not fitted and lie outside a Box-Cox transform's domain count as its end.
-// For any finite y the results are finite, and in the order of y.
+// Apply writes the transformed outcomes of y to dst, which has y's length and may be y
+// itself. Over the fitted outcomes they have mean 0 and sd 1 (n−1 degrees of freedom);
+// without spread they are 0 up to rounding. Outcomes that were not fitted and lie
+// outside a Box-Cox transform's domain count as its end. For finite y the results are
+// finite and in the order of y.
 func (t Transform) Apply(dst, y []float64) {
 	if len(dst) != len(y) {
 		panic(panicLength)
@@ -71,18 +70,18 @@ func (t Transform) standardised(v float64) float64 {
 	return min(max(z, -math.MaxFloat64), math.MaxFloat64)
 }
 
-// Inverse returns the outcome that Apply maps to z, for any z but NaN. It is
-// clamped to the fitted outcomes' range, extended by its width to either side:
-// beyond it, and beyond the transform's own range, the inverse is extrapolation
-// that soon overflows.
+// Inverse returns the outcome that Apply maps to z, for any z but NaN. It is clamped to
+// the fitted outcomes' range, extended by its width to either side. Beyond that, and
+// beyond the transform's own range, the inverse is an extrapolation that soon
+// overflows.
 func (t Transform) Inverse(z float64) float64 {
 	s := powerInverse(t.kind, t.lambda, t.mean+t.sd*z)
 	u := t.clip.inverse(fromCoordinate(t.kind, s, t.centre, t.scale))
 	return t.all.clamp(math.Ldexp(u, t.exponent))
 }
 
-// LogJacobian returns Σ log dz/dy at the outcomes y: what makes a likelihood of
-// transformed outcomes one of the outcomes themselves, and comparable between
+// LogJacobian returns Σ log dz/dy at the outcomes y. It converts a likelihood of
+// transformed outcomes to one of the outcomes themselves, which is comparable between
 // transforms.
 func (t Transform) LogJacobian(y []float64) float64 {
 	// Each outcome's share is log(dz/dψ·dψ/dw·dw/dv·dv/dy).
@@ -97,7 +96,7 @@ func (t Transform) LogJacobian(y []float64) float64 {
 	return sum
 }
 
-// scaled returns v·2^-exponent, far enough from the largest number for sums.
+// scaled returns v·2^-exponent, small enough that sums do not overflow.
 func (t Transform) scaled(v float64) float64 {
 	return min(max(math.Ldexp(v, -t.exponent), -largest), largest)
 }
@@ -106,14 +105,14 @@ const (
 	panicLength = "transform: lengths differ"
 	panicFinite = "transform: outcome is not finite"
 
-	// largest and smallest are the sizes of outcomes that need no exponent: sums
-	// do not overflow, and spreads do not underflow.
+	// largest and smallest bound the size of outcomes that need no exponent: sums do
+	// not overflow, and spreads do not underflow.
 	largest, smallest = 0x1p1000, 0x1p-900
 )
 
-// scaledAndSorted returns the outcomes in order, multiplied by 2^-exponent: 1 unless
-// they are so large that sums overflow or so small that their spread underflows.
-// It panics where one is not finite.
+// scaledAndSorted returns the outcomes in order, multiplied by 2^-exponent. The factor
+// is 1 unless they are so large that sums overflow or so small that their spread
+// underflows. It panics if an outcome is not finite.
 func scaledAndSorted(y []float64) (v []float64, exponent int) {
 	v = slices.Clone(y)
 	var size float64

@@ -89,7 +89,7 @@ func TestFittedOutcomesAreStandardised(t *testing.T) {
 		for _, fitted := range []transform.Transform{transform.Fit(y), transform.Standard(y)} {
 			mean, sd := stat.MeanStdDev(apply(fitted, y), nil)
 			if low, high := slices.Min(y), slices.Max(y); high-low < 1e-12*max(math.Abs(low), math.Abs(high)) || low == high {
-				sd = 1 // no spread but rounding
+				sd = 1 // no spread except rounding
 			}
 			if !(math.Abs(mean) < 1e-6) || !(math.Abs(sd-1) < 1e-6) {
 				t.Fatalf("%s of %v: mean %g, sd %g, want 0 and 1", fitted.Kind(), y, mean, sd)
@@ -98,8 +98,8 @@ func TestFittedOutcomesAreStandardised(t *testing.T) {
 	})
 }
 
-// Outcomes that differ in their last digits only are standardised, too: the
-// rounding of their centre is as large as a part of their spread.
+// Outcomes that differ only in their last digits are standardised, too: the rounding of
+// their centre is as large as a part of their spread.
 func TestNarrowOutcomesAreStandardised(t *testing.T) {
 	jitter := func(digits float64) []float64 {
 		return sample(21, 3, func(z float64) float64 { return 10 + digits*z })
@@ -118,7 +118,7 @@ func TestNarrowOutcomesAreStandardised(t *testing.T) {
 	}
 }
 
-// What differs from a plateau is no outlier because the plateau's outcomes
+// Outcomes away from a plateau are not outliers just because the plateau's outcomes
 // differ in their last digits.
 func TestRoundingMakesNoOutliers(t *testing.T) {
 	y := sample(21, 3, func(z float64) float64 { return 10 + 1e-14*z })
@@ -212,8 +212,8 @@ func TestLogJacobianAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-// The z of all transforms have the same Σz² = n − 1, so that their likelihoods
-// differ by their Jacobians alone.
+// The z of all transforms have the same Σz² = n − 1, so their likelihoods differ only
+// by their Jacobians.
 func TestFitIsTheMostLikely(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y := outcomes(t)
@@ -246,9 +246,8 @@ func TestFactorMakesNoDifference(t *testing.T) {
 	}
 }
 
-// Far from 0 the chains that depend on the origin are nearly linear, so that the
-// centred one, which does not, is what is left. Elsewhere they win only by being
-// more likely.
+// Far from 0, the chains that depend on the origin are nearly linear, which leaves the
+// centred one. Elsewhere they win only by being more likely.
 func TestShiftLosesNothing(t *testing.T) {
 	for seed := range uint64(20) {
 		shifted := func(by float64) ([]float64, transform.Transform) {
@@ -302,8 +301,8 @@ func TestOutlierLeavesTheRestItsResolution(t *testing.T) {
 	}
 }
 
-// Where most outcomes lie on a plateau of bad ones, the good ones are no
-// outliers: they keep their distances from it and from each other.
+// If most outcomes lie on a plateau of bad ones, the good ones are not outliers: they
+// keep their distances from it and from each other.
 func TestPlateauLeavesTheGoodTheirResolution(t *testing.T) {
 	y := sample(32, 14, func(z float64) float64 { return 0.9 + 1e-7*z })
 	y = append(y, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
@@ -348,7 +347,7 @@ func FuzzFitNeverYieldsNaN(f *testing.F) {
 	})
 }
 
-// checkFinite calls everything with the outcomes and with extreme arguments.
+// checkFinite calls every method with the outcomes and with extreme arguments.
 func checkFinite(t *testing.T, fitted transform.Transform, y []float64) {
 	t.Helper()
 	finite := func(what string, v float64) {

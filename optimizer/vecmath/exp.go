@@ -16,8 +16,8 @@ const (
 	expMin = -746
 )
 
-// exp(r) = 1 + r + r²(exp0 + exp1·r + … + exp10·r¹⁰) for |r| ≤ ln(2)/2 but for
-// 2e-19: Chebyshev's approximation, from testdata/coefficients.py.
+// exp(r) = 1 + r + r²(exp0 + exp1·r + … + exp10·r¹⁰) for |r| ≤ ln(2)/2, with an error
+// of 2e-19: Chebyshev's approximation, from testdata/coefficients.py.
 const (
 	exp0  = 0x1.0000000000000p-1
 	exp1  = 0x1.5555555555557p-3
@@ -32,11 +32,10 @@ const (
 	exp10 = 0x1.1f72fd22159cdp-29
 )
 
-// Exp sets dst[i] to e**x[i] for each i. dst may be x; its length must be x's.
-// The error is below 0.7 units in the last place (at most 0.64 at 6 million
-// random arguments), and below 1 where the result is subnormal. Exp(+Inf) = +Inf,
-// Exp(-Inf) = 0, Exp(NaN) = NaN; what is too large overflows to +Inf, what is too
-// small underflows to 0.
+// Exp sets dst[i] to e**x[i] for each i. dst may be x; its length must be x's. The
+// error is below 0.7 units in the last place (at most 0.64 at 6 million random
+// arguments), and below 1 if the result is subnormal. Exp(+Inf) = +Inf, Exp(-Inf) = 0,
+// Exp(NaN) = NaN; large results overflow to +Inf, small ones underflow to 0.
 func Exp(dst, x []float64) {
 	if len(dst) != len(x) {
 		panic("vecmath: lengths differ")

@@ -3,8 +3,8 @@ package vecmath
 import "math"
 
 const (
-	// logOffset is what the bits of √½ lack to those of 1: added to a number's
-	// bits, it raises the exponent of those whose fraction is above √2.
+	// logOffset is the difference between the bits of 1 and those of √½: adding it to a
+	// number's bits raises the exponent of numbers whose fraction is above √2.
 	logOffset = 0x3ff0000000000000 - 0x3fe6a09e667f3bcd
 
 	minNormal = 0x1p-1022
@@ -12,8 +12,8 @@ const (
 	scaleUp, scaleUpExponent = 0x1p54, 54
 )
 
-// log((1+s)/(1−s)) = 2s + s³(log0 + log1·s² + … + log6·s¹²) for |s| ≤ 0.1716
-// but for 2e-18: Chebyshev's approximation, from testdata/coefficients.py.
+// log((1+s)/(1−s)) = 2s + s³(log0 + log1·s² + … + log6·s¹²) for |s| ≤ 0.1716, with an
+// error of 2e-18: Chebyshev's approximation, from testdata/coefficients.py.
 const (
 	log0 = 0x1.5555555555558p-1
 	log1 = 0x1.99999999952e1p-2
@@ -24,16 +24,17 @@ const (
 	log6 = 0x1.2b585ce671c95p-3
 )
 
-// Log sets dst[i] to the natural logarithm of x[i] for each i. dst may be x; its
-// length must be x's. The error is below 0.8 units in the last place (at most
-// 0.74 at 6 million random arguments). Log(+Inf) = +Inf, Log(±0) = -Inf, Log of
-// anything negative and of NaN is NaN.
+// Log sets dst[i] to the natural logarithm of x[i] for each i. dst may be x; its length
+// must be x's. The error is below 0.8 units in the last place (at most 0.74 at 6
+// million random arguments). Log(+Inf) = +Inf and Log(±0) = -Inf; the logarithm of a
+// negative number or of NaN is NaN.
 func Log(dst, x []float64) {
 	if len(dst) != len(x) {
 		panic("vecmath: lengths differ")
 	}
 	for i := 0; i < len(x); {
-		// It stops at what is no positive normal number, and before the end.
+		// It stops at the first number that is not positive and normal, and before the
+		// end.
 		i += logVector(dst[i:], x[i:])
 		for end := min(i+4, len(x)); i < end; i++ {
 			dst[i] = log(x[i])

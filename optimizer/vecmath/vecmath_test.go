@@ -57,8 +57,8 @@ func (f fixture) errorOf(got float64) float64 {
 	return math.Abs((got-f.rounded)/ulp - f.rest)
 }
 
-// functions are the vector functions, what they do to one element, and the
-// largest errors that their comments state.
+// functions lists the vector functions, their scalar versions, and the largest errors
+// stated in their comments.
 var functions = []struct {
 	name             string
 	vector           func(dst, x []float64)
@@ -109,13 +109,13 @@ func TestSpecialValues(t *testing.T) {
 				{-1, nan}, {-5e-324, nan}, {-math.MaxFloat64, nan},
 			},
 		}[f.name] {
-			// In each place of a vector, between ordinary values.
+			// At each place of a vector, between ordinary values.
 			for place := range 9 {
 				x := []float64{2, 2, 2, 2, 2, 2, 2, 2, 2}
 				x[place] = c[0]
 				f.vector(x, x)
 				if f.name == "exp" && c[1] == math.MaxFloat64 {
-					// The result's own rounding is not at stake here.
+					// The result's own rounding is not tested here.
 					if x[place] < 0.99*c[1] || math.IsInf(x[place], 1) {
 						t.Errorf("exp(%v) = %v", c[0], x[place])
 					}
@@ -160,8 +160,8 @@ func TestVectorIsScalar(t *testing.T) {
 	}
 }
 
-// checkVector holds the vector functions to the scalar ones, bit for bit, and
-// sees whether they write beyond their vectors.
+// checkVector compares the vector functions with the scalar ones, bit for bit, and
+// checks that they do not write beyond their vectors.
 func checkVector(t *testing.T, x []float64) {
 	t.Helper()
 	for _, f := range functions {

@@ -9,8 +9,8 @@ import (
 // lanes is how many elements a vector register holds.
 const lanes = 4
 
-// expVector is exp for as many of the first elements as fill vectors, and
-// returns how many those are: none where the processor has no vectors of four.
+// expVector is exp for the first elements, as many as fill whole vectors, and returns
+// their number. That is 0 if the processor has no vectors of four.
 func expVector(dst, x []float64) int {
 	n := len(x) / lanes * lanes
 	if n == 0 || !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
@@ -21,8 +21,8 @@ func expVector(dst, x []float64) int {
 	return n
 }
 
-// logVector is log for the first elements, up to the first vector that has one
-// which is not a positive normal number, and returns how many it has set.
+// logVector is log for the first elements, up to the first vector with an element that
+// is not a positive normal number. It returns how many elements it has set.
 func logVector(dst, x []float64) int {
 	n := len(x) / lanes * lanes
 	if n == 0 || !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
@@ -37,13 +37,13 @@ func logVector(dst, x []float64) int {
 //go:noescape
 func expAVX2(dst, x *float64, n int, table *[18][lanes]float64)
 
-// logAVX2 is log for n elements, a positive multiple of lanes, or fewer as
-// logVector says.
+// logAVX2 is log for n elements, a positive multiple of lanes; it stops early as
+// described at logVector.
 //
 //go:noescape
 func logAVX2(dst, x *float64, n int, table *[18][lanes]float64) int
 
-// The constants of the assembly, in each lane. Nothing changes them.
+// The constants of the assembly, in each lane. They are never changed.
 var (
 	expTable = [18][lanes]float64{
 		all(exp0), all(exp1), all(exp2), all(exp3), all(exp4), all(exp5), all(exp6), all(exp7), all(exp8), all(exp9), all(exp10),

@@ -6,11 +6,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/vecmath"
 )
 
-// blockSize elements are worked on at a time, in memory of the stack.
+// blockSize is how many elements are processed at a time, in memory on the stack.
 const blockSize = 64
 
-// block holds for each element what parts returns, and the logarithms' and
-// exponentials' arguments.
+// block holds the results of parts for each element, and the arguments of the
+// logarithms and exponentials.
 type block struct {
 	u, logU, t, q, logQ [blockSize]float64
 	argument, rest      [blockSize]float64
@@ -32,8 +32,8 @@ func Values(dst, x []float64, a, b float64) {
 	}
 }
 
-// Gradients sets w[i] as Values does, and dx[i], da[i] and db[i] to the
-// derivatives by x, a and b. One of them may be x; their lengths must be x's.
+// Gradients sets w[i] as Values does, and dx[i], da[i] and db[i] to the derivatives by
+// x, a and b. One of the results may be x; their lengths must be x's.
 func Gradients(w, dx, da, db, x []float64, a, b float64) {
 	for _, dst := range [...][]float64{w, dx, da, db} {
 		checkLength(len(dst), len(x))
@@ -59,9 +59,9 @@ func checkLength(got, want int) {
 	}
 }
 
-// prepare sets p to the parts of x, of which there are at most blockSize. Where
-// 1−d is rounded to s, log(1−d) is log s + rest/s with rest = (1−s)−d, which is
-// exact; and expm1(y) is (t−1)·y/log t with t = exp y as it was rounded (Kahan).
+// prepare sets p to the parts of x, which has at most blockSize elements. If 1−d is
+// rounded to s, log(1−d) is log s + rest/s with rest = (1−s)−d, which is exact.
+// expm1(y) is (t−1)·y/log t with t = exp y as rounded (Kahan).
 func (p *block) prepare(x []float64, a float64) {
 	n := len(x)
 	for i, v := range x {

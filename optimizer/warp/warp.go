@@ -1,7 +1,7 @@
-// Package warp holds the input warping of the Gaussian processes: the
-// cumulative distribution function of Kumaraswamy's distribution, a monotone map
-// of the unit interval to itself that can stretch either end or the middle
-// (Snoek et al. 2014 with the Beta distribution; Cowen-Rivers et al. 2022).
+// Package warp implements the input warping of the Gaussian processes: the cumulative
+// distribution function of Kumaraswamy's distribution, a monotone map of the unit
+// interval to itself that can stretch either end or the middle (Snoek et al. 2014 with
+// the Beta distribution; Cowen-Rivers et al. 2022).
 //
 // A coordinate x is first moved inside the interval, to u = ε + (1−2ε)·x with
 // ε = Epsilon, and then
@@ -13,14 +13,13 @@ package warp
 
 import "math"
 
-// Epsilon is the distance that coordinates keep from 0 and 1, where the slope
-// of w can be infinite. HEBO's submission to the competition of NeurIPS 2020
-// had the same.
+// Epsilon is the distance that coordinates keep from 0 and 1, where the slope of w can
+// be infinite. HEBO's submission to the NeurIPS 2020 competition used the same value.
 const Epsilon = 1e-6
 
-// The shapes' prior and bounds that HEBO has: log a and log b are normal with
-// mean LogShapeMean and standard deviation LogShapeSD, and shapes stay below
-// MaxShape. MinShape bounds them away from 0, where w is a step.
+// The shapes' prior and bounds as in HEBO: log a and log b are normal with mean
+// LogShapeMean and standard deviation LogShapeSD, and shapes stay below MaxShape.
+// MinShape bounds them away from 0, where w is a step.
 const (
 	LogShapeMean = 0
 	LogShapeSD   = 0.75
@@ -28,8 +27,7 @@ const (
 	MaxShape     = 10
 )
 
-// Value returns w(x; a, b) for positive a and b. An x beyond 0 or 1 counts as 0
-// or 1.
+// Value returns w(x; a, b) for positive a and b. An x outside [0, 1] is clamped.
 func Value(x, a, b float64) float64 {
 	_, _, _, logQ := parts(x, a)
 	return -math.Expm1(b * logQ)
@@ -54,7 +52,7 @@ func parts(x, a float64) (logU, t, q, logQ float64) {
 	return logU, t, q, math.Log1p(-t)
 }
 
-// logInside returns log u. Near 1 it counts from there, where u has few digits.
+// logInside returns log u. Near 1 it counts from 1, since u has few digits there.
 func logInside(x float64) float64 {
 	x = min(max(x, 0), 1)
 	if x > 0.5 {

@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/warp"
 )
 
-// fixture is arguments with exact results, from testdata/reference.py.
+// fixture holds arguments with exact results, from testdata/reference.py.
 type fixture struct{ x, a, b, w, dx, da, db float64 }
 
 func fixtures(t *testing.T) []fixture {
@@ -86,8 +86,8 @@ func TestMonotoneWithinTheInterval(t *testing.T) {
 	})
 }
 
-// Rows have what the scalar functions have, but for values near 0, of which they
-// have the digits that those near 1 have.
+// Rows agree with the scalar functions, except that values near 0 have only the digits
+// that values near 1 have.
 func TestRowsAgainstMpmath(t *testing.T) {
 	for _, f := range fixtures(t) {
 		for _, n := range []int{1, 7, 64, 150} {
