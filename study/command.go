@@ -140,12 +140,11 @@ func (x *Expander) Expand(text string) ([]string, error) {
 	return []string{b.String()}, nil
 }
 
-// ExpandCommand is the argv that a study's command becomes for a point.
-// ${name} is the value of that parameter, which must be active; ${file} is the
-// file given; $${ is literal. An element ${args} becomes one element
-// --name=value for each active parameter, in the order given, that no ${name}
-// names; ${overrides} the same without the dashes. Nothing passes through a
-// shell.
+// ExpandCommand expands a study's command to the argv for a point. ${name} is the value
+// of that parameter, which must be active; ${file} is the given file; $${ is a literal
+// ${. An element ${args} becomes one element --name=value for each active parameter, in
+// the given order, that no ${name} names. ${overrides} is the same without the dashes.
+// No shell is involved.
 func ExpandCommand(template, order []string, point Point, file string) ([]string, error) {
 	if len(template) == 0 {
 		return nil, errors.New("the command is empty: give the program and its arguments")

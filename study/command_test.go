@@ -28,8 +28,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFormatReadsBack holds that any float is read back equal from its text,
-// which is no longer than what strconv finds shortest.
+// TestFormatReadsBack checks that any float is read back equal from its text, which is
+// no longer than strconv's shortest.
 func TestFormatReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.Float64().Draw(t, "x")
@@ -91,7 +91,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestPointThroughJSON holds that points keep their types through JSON.
+// TestPointThroughJSON checks that points keep their types through JSON.
 func TestPointThroughJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := study.Point(rapid.MapOf(rapid.String(), rapid.OneOf(

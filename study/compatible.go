@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Compatible returns what of a changed study does not fit the state that the
-// old one has built up, nothing if it fits: the study's name, the objective's
-// metric, direction and take, the parameters and their order, the constraints,
-// the initial points, the algorithm with its seed and settings, and the command
-// and metrics, which are what is measured. The goal, the budget (a smaller one
-// as well), the parallelism, the pool and how trials are run can change. Each
-// difference names the field, the old and the new value. Both studies come from
+// Compatible returns the differences that prevent a changed study from continuing with
+// the state of the old one; none if it can. These fields must not change: the study's
+// name, the objective's metric, direction and take, the parameters and their order, the
+// constraints, the initial points, the algorithm with its seed and settings, and the
+// command and metrics, since they determine what is measured. The goal, the budget
+// (even to a smaller one), the parallelism, the pool and how trials are run can change.
+// Each difference names the field, the old and the new value. Both studies come from
 // Parse.
 func Compatible(old, new *Study) (differences []string) {
 	d := &differ{}

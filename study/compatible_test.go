@@ -67,8 +67,8 @@ func TestCompatible(t *testing.T) {
 	}
 }
 
-// TestCompatibleOrder holds that the order of parameters counts, since it is
-// that of an optimiser's dimensions.
+// TestCompatibleOrder checks that the order of parameters counts, since it is the order
+// of an optimiser's dimensions.
 func TestCompatibleOrder(t *testing.T) {
 	a := mustParse(t, strings.Replace(minimal, "max: 1}", "max: 1}, {name: y, type: bool}", 1))
 	b := mustParse(t, strings.Replace(minimal, "[{name: x", "[{name: y, type: bool}, {name: x", 1))

@@ -55,7 +55,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// The lower cost is the better value, and a cost is turned back by Cost.
+// The lower cost is the better value, and applying Cost again gives the value back.
 func TestCost(t *testing.T) {
 	values := []float64{-2.5, 0, 1e308, math.Inf(-1)}
 	for _, d := range []study.Direction{study.Minimize, study.Maximize} {

@@ -34,7 +34,7 @@ func ExampleExpandCommand() {
 	// ["python" "train.py" "--lr=0.001" "--hidden=64" "--solver=adam"] <nil>
 }
 
-// A larger budget fits the state of a study, another range does not.
+// A larger budget fits the state of a study; another range does not.
 func ExampleCompatible() {
 	parse := func(text string) *study.Study {
 		s, err := file.Parse([]byte(text))

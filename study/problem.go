@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Problem is a problem of a study, with its place.
+// Problem is a problem in a study, with its place.
 type Problem struct {
 	// Line and Column count from 1; they are 0 if the study was not parsed from text.
 	Line, Column int
 	// Path is the path of the field, such as spec.parameters[2].max.
 	Path string
-	// Message names the value and what would be accepted.
+	// Message names the value and what is accepted.
 	Message string
 }
 

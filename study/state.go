@@ -51,7 +51,7 @@ const (
 	AttemptFailed     AttemptState = "failed"
 	AttemptLost       AttemptState = "lost"
 	AttemptHandedBack AttemptState = "handed-back"
-	// AttemptCancelled is an attempt whose result was wanted no more.
+	// AttemptCancelled is an attempt whose result is no longer wanted.
 	AttemptCancelled AttemptState = "cancelled"
 )
 

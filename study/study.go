@@ -1,11 +1,10 @@
-// Package study is the vocabulary of Fantasia: what a study is, what its search
-// space holds, and which states a trial passes through. It imports the standard
-// library only.
+// Package study defines the vocabulary of Fantasia: studies, their search spaces, and
+// the states of trials. It imports only the standard library.
 package study
 
 import "time"
 
-// APIVersion and Kind are what every study file states first.
+// APIVersion and Kind are the first fields of every study file.
 const (
 	APIVersion = "fantasia.dev/v1"
 	Kind       = "Study"
@@ -30,25 +29,26 @@ type Metadata struct {
 type Spec struct {
 	Objective  Objective   `json:"objective"`
 	Parameters []Parameter `json:"parameters"`
-	// Constraints are CEL expressions over numeric and boolean parameters, in which every
-	// number is a double: those of ints, the literals, and the listed values
-	// where all of a parameter's are numbers. A dash in a name is written as an
-	// underscore, and % works on all numbers. Every suggestion meets them; one
-	// that mentions an inactive parameter holds.
+	// Constraints are CEL expressions over numeric and boolean parameters. Every number
+	// in them is a double: values of ints, literals, and listed values if all of a
+	// parameter's are numbers. Write a dash in a name as an underscore; % works on all
+	// numbers. Every suggestion meets all constraints; one that mentions an inactive
+	// parameter counts as met.
 	Constraints []string `json:"constraints,omitempty"`
-	// Initial are points that are run first and counted. What is missing in one
-	// is sampled; a conditional parameter comes with those that it depends on.
+	// Initial are points that run first and count towards the budget. Values missing in
+	// one are sampled, but a conditional parameter must come with those that it depends
+	// on.
 	Initial   []map[string]any `json:"initial,omitempty"`
 	Algorithm Algorithm        `json:"algorithm,omitzero"`
 	Budget    Budget           `json:"budget"`
 	// Parallelism is how many trials may run at once.
 	Parallelism int `json:"parallelism,omitempty"`
-	// Pool is the workers that evaluate the study.
+	// Pool names the workers that evaluate the study.
 	Pool  string        `json:"pool,omitempty"`
 	Trial TrialTemplate `json:"trial"`
 }
 
-// Take says which of a trial's reports counts as its value.
+// Take selects which of a trial's reports counts as its value.
 type Take string
 
 // The reports that can count as a trial's value.
@@ -60,8 +60,7 @@ const (
 // Objective is the metric that the study optimises.
 type Objective struct {
 	Metric string `json:"metric"`
-	// Direction has no default: whichever it were, it would spoil a study that
-	// forgets to state the other.
+	// Direction has no default: a wrong one would silently spoil the study.
 	Direction Direction `json:"direction"`
 	Take      Take      `json:"take,omitempty"`
 	// Goal ends the study as soon as a trial reaches it; nil means no goal.
@@ -73,9 +72,9 @@ type Algorithm struct {
 	Name string `json:"name,omitempty"`
 	// Seed makes every suggestion reproducible.
 	Seed uint64 `json:"seed,omitempty"`
-	// Wait is how long a free slot waits for a suggestion that knows every result, at
-	// least; FallbackAfter how long it waits for any suggestion of the optimiser before
-	// it takes a fallback. Parse sets both; nil is no wait.
+	// Wait is the least time that a free slot waits for a suggestion that knows every
+	// result; FallbackAfter is how long it waits for any suggestion of the optimiser
+	// before it takes a fallback. Parse sets both; nil means not to wait.
 	Wait          *Duration `json:"wait,omitempty"`
 	FallbackAfter *Duration `json:"fallbackAfter,omitempty"`
 	// Settings are the optimiser's own; each optimiser documents and checks its settings.
@@ -85,30 +84,31 @@ type Algorithm struct {
 // Budget bounds a study. A study ends at the first bound that it reaches.
 type Budget struct {
 	// MaxTrials is how many trials to evaluate: completed, failed, infeasible and
-	// pruned ones count, cancelled ones do not.
+	// pruned trials count, cancelled ones do not.
 	MaxTrials int `json:"maxTrials"`
-	// MaxFailedTrials fails the study once that many trials have failed; 0 means no bound.
+	// MaxFailedTrials is the number of failed trials that fails the study; 0 means no
+	// bound.
 	MaxFailedTrials int      `json:"maxFailedTrials,omitempty"`
 	MaxDuration     Duration `json:"maxDuration,omitempty"`
 }
 
-// Mode says how a program is run.
+// Mode selects how a program is run.
 type Mode string
 
 // The modes of running a program.
 const (
-	// ModeProcess starts one child process a trial.
+	// ModeProcess starts a child process for each trial.
 	ModeProcess Mode = "process"
-	// ModeStream keeps one long-lived child a slot and sends it a line a trial.
+	// ModeStream keeps a long-lived child for each slot and sends it one line a trial.
 	ModeStream Mode = "stream"
 )
 
-// TrialTemplate says how one evaluation is run.
+// TrialTemplate describes how to run one evaluation.
 type TrialTemplate struct {
 	// Command is the argv of the program; see ExpandCommand.
 	Command []string `json:"command"`
 	Mode    Mode     `json:"mode,omitempty"`
-	// Metrics is nil where the program reports its metrics itself.
+	// Metrics is nil if the program reports its metrics itself.
 	Metrics *Metrics          `json:"metrics,omitempty"`
 	Workdir string            `json:"workdir,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
@@ -119,17 +119,17 @@ type TrialTemplate struct {
 	Retries Retries  `json:"retries,omitzero"`
 }
 
-// Metrics reads metrics from a program that cannot be changed. Exactly one of
-// its fields is set.
+// Metrics reads metrics from a program that cannot be changed. Exactly one of its
+// fields must be set.
 type Metrics struct {
 	// Pattern is a regular expression (RE2) whose named groups are metrics,
 	// matched against each line of stdout and stderr.
 	Pattern string `json:"pattern,omitempty"`
-	// File is the path, relative to the trial's directory, of a JSON object of metrics.
+	// File is the path of a JSON object of metrics, relative to the trial's directory.
 	File string `json:"file,omitempty"`
 }
 
-// Retries bounds, for each kind of failure, how many further attempts a trial gets.
+// Retries limits the further attempts of a trial, for each kind of failure.
 type Retries struct {
 	Lost    *int `json:"lost,omitempty"`
 	Timeout *int `json:"timeout,omitempty"`
@@ -163,32 +163,31 @@ const (
 type Parameter struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// Min and Max bound a float or an int, both included. Those of an int are
-	// whole numbers, at most 2^53 from 0.
+	// Min and Max bound a float or an int, both inclusive. Those of an int are whole
+	// numbers between -2^53 and 2^53.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
-	// Step is the distance of neighbouring values, counted from Min.
+	// Step is the distance between neighbouring values, counted from Min.
 	Step *float64 `json:"step,omitempty"`
-	// Scale needs a range above 0 if it is Log, and inside of (0,1) if it is
-	// Logit; an int on the scale Logit is searched by its place in its range.
+	// Scale Log needs a range above 0, and Logit one inside (0,1). On the scale Logit,
+	// an int is searched by its position in its range.
 	Scale Scale `json:"scale,omitempty"`
-	// Values are those of a categorical or an ordinal: strings, numbers or
-	// booleans, in order for an ordinal.
+	// Values are those of a categorical or an ordinal: strings, numbers or booleans.
+	// Those of an ordinal are in order.
 	Values []any `json:"values,omitempty"`
-	// Value is that of a fixed parameter.
+	// Value is the value of a fixed parameter.
 	Value any `json:"value,omitempty"`
-	// Prior is what is believed of where its best value lies; nil means nothing.
+	// Prior is the belief about the best value; nil means none.
 	Prior *Prior `json:"prior,omitempty"`
-	// When makes the parameter active only where each named parameter has one
-	// of the listed values (and is itself active).
+	// When makes the parameter active only if each named parameter is active and has
+	// one of the listed values.
 	When map[string][]any `json:"when,omitempty"`
 }
 
-// Point is an assignment of values to the active parameters of a space. A value
-// is a float64 (float), an int64 (int), a bool (bool), or what the space lists
-// (categorical, ordinal, fixed: string, bool, int64 or float64). A Point is
-// shared once made: nobody changes it. It is read in the space's order, never
-// the map's.
+// Point is an assignment of values to the active parameters of a space. A value is a
+// float64 (float), an int64 (int), a bool (bool), or a listed value (categorical,
+// ordinal, fixed: string, bool, int64 or float64). Points are shared: do not change one
+// once it is made. Read its values in the space's order, never the map's.
 type Point map[string]any
 
 // Duration is a time.Duration that reads and writes as "10m" in JSON and YAML.

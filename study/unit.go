@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Bounds that keep arithmetic on the values exact, or at least finite: each
-// integer up to 2^53 is a float64; steps are told apart up to 1e12 of them.
+// Bounds that keep arithmetic on the values exact, or at least finite: every integer up
+// to 2^53 is a float64, and up to 1e12 steps can be told apart.
 const (
 	MaxExact = 1 << 53
 	MaxFloat = 1e300
@@ -26,8 +26,8 @@ func (p Parameter) Cardinality() (n int, ok bool) {
 		if p.Step == nil {
 			return 0, false
 		}
-		// The allowance keeps the last value where a decimal step divides the
-		// range and its float64 does not: 0.3/0.1 is below 3.
+		// The tolerance keeps the last value if a decimal step divides the range but
+		// its float64 does not: 0.3/0.1 is below 3.
 		steps := (*p.Max - *p.Min) / *p.Step
 		return int(math.Floor(steps*(1+4e-15)+1e-9)) + 1, true
 	case Categorical, Ordinal:
@@ -39,7 +39,7 @@ func (p Parameter) Cardinality() (n int, ok bool) {
 	}
 }
 
-// step is the distance of neighbouring values; 0 where there is none.
+// step returns the distance between neighbouring values, or 0 if there are no steps.
 func (p Parameter) step() float64 {
 	switch {
 	case p.Step != nil:
@@ -51,9 +51,9 @@ func (p Parameter) step() float64 {
 	}
 }
 
-// At returns the k-th value of a parameter with a cardinality n, 0 ≤ k < n: in
-// ascending order of a numeric one, in the listed order of any other, false
-// before true. It panics where k is outside.
+// At returns the k-th value of a parameter with a cardinality n, 0 ≤ k < n: numeric
+// values in ascending order, others in the listed order, false before true. It panics
+// if k is out of range.
 func (p Parameter) At(k int) any {
 	n, ok := p.Cardinality()
 	if !ok || k < 0 || k >= n {
@@ -74,8 +74,8 @@ func (p Parameter) At(k int) any {
 	}
 }
 
-// grid is min + k*step, with no more decimals than min and step are written
-// with: the third step of 0.1 from 0 is 0.3, not 0.30000000000000004.
+// grid returns min + k*step with no more decimals than min and step have: the third
+// step of 0.1 from 0 is 0.3, not 0.30000000000000004.
 func (p Parameter) grid(k int) float64 {
 	value := *p.Min + float64(k)**p.Step
 	if d := max(decimals(*p.Min), decimals(*p.Step)); d <= 15 {
@@ -86,15 +86,15 @@ func (p Parameter) grid(k int) float64 {
 	return min(max(value, *p.Min), *p.Max)
 }
 
-// decimals is how many digits the shortest form of v has after its point.
+// decimals returns the number of digits after the point in the shortest form of v.
 func decimals(v float64) int {
 	_, fraction, _ := strings.Cut(strconv.FormatFloat(v, 'f', -1, 64), ".")
 	return len(fraction)
 }
 
-// Index is the inverse of At: the number k of the value, ok only where the value
-// is exactly one that At returns. A float64 counts as the int64 that it equals,
-// and the other way round.
+// Index is the inverse of At: it returns the number k of the value. ok is false if At
+// does not return exactly that value. An int64 and a float64 that are equal count as
+// the same.
 func (p Parameter) Index(value any) (k int, ok bool) {
 	n, finite := p.Cardinality()
 	if !finite {
@@ -118,7 +118,7 @@ func (p Parameter) Index(value any) (k int, ok bool) {
 	return k, Equal(p.At(k), value)
 }
 
-// nearest is the number of the value of a stepped parameter that is nearest to x.
+// nearest returns the number of the value of a stepped parameter that is nearest to x.
 func (p Parameter) nearest(x float64, n int) int {
 	step := p.step()
 	k := math.Round((x - *p.Min) / step)
@@ -128,11 +128,11 @@ func (p Parameter) nearest(x float64, n int) int {
 	return int(min(k, float64(n-1)))
 }
 
-// ToUnit maps a value to [0,1] by the parameter's scale. The n values of a
-// parameter with a cardinality map to the middles of n bins that cover [0,1]: by
-// the scale for a numeric one, of equal width for any other. Min and max of a
-// float without a step map to 0 and 1. Values outside of the range map to its
-// nearest end, and what is no value of the parameter to 0.
+// ToUnit maps a value to [0,1] by the parameter's scale. The n values of a parameter
+// with a cardinality map to the middles of n bins that cover [0,1]; the bins of a
+// numeric parameter follow its scale, others have equal width. Min and max of a float
+// without a step map to 0 and 1. Values outside the range map to its nearest end, and
+// values of a wrong type to 0.
 func (p Parameter) ToUnit(value any) float64 {
 	if p.Type != Int && p.Type != Float {
 		k, ok := p.Index(value)
@@ -155,9 +155,9 @@ func (p Parameter) ToUnit(value any) float64 {
 	return 0
 }
 
-// FromUnit maps u, clamped to [0,1], to a value of the parameter: the inverse of
-// ToUnit, rounded to the nearest value where there are steps. A numeric value is
-// never outside of [min,max]. NaN maps as 0 does.
+// FromUnit maps u, clamped to [0,1], to a value of the parameter. It is the inverse of
+// ToUnit, rounded to the nearest value if there are steps. A numeric value is never
+// outside [min,max]. NaN maps like 0.
 func (p Parameter) FromUnit(u float64) any {
 	if !(u > 0) {
 		u = 0
@@ -181,8 +181,8 @@ func (p Parameter) FromUnit(u float64) any {
 	return min(max(x, *p.Min), *p.Max) + 0 // +0 turns -0 into 0
 }
 
-// edges are the ends of the range that maps to [0,1]: half a step beyond the
-// first and the last value, but never beyond what the scale allows.
+// edges returns the ends of the range that maps to [0,1]: half a step beyond the first
+// and the last value, as far as the scale allows.
 func (p Parameter) edges() (low, high float64) {
 	low, high = *p.Min, *p.Max
 	n, stepped := p.Cardinality()
@@ -201,7 +201,7 @@ func (p Parameter) edges() (low, high float64) {
 	}
 }
 
-// warp takes a value to the scale on which it is searched.
+// warp converts a value to the scale on which it is searched.
 func (p Parameter) warp(x float64) float64 {
 	switch p.Scale {
 	case Log:
@@ -230,10 +230,9 @@ func (p Parameter) unwarp(t float64) float64 {
 	}
 }
 
-// share is what the logit scale takes the logit of: a float itself, which lies
-// in (0,1), and of an integer its place between one step below the first value
-// and one above the last, so that the percentages 1 to 99 are searched as the
-// shares 0.01 to 0.99.
+// share returns the argument of the logit: a float itself, which lies in (0,1), or the
+// position of an integer between one step below the first value and one above the last.
+// The percentages 1 to 99 are thus searched as the shares 0.01 to 0.99.
 func (p Parameter) share(x float64) float64 {
 	if p.Type != Int {
 		return x
@@ -242,12 +241,12 @@ func (p Parameter) share(x float64) float64 {
 	return (x - below) / width
 }
 
-// surround is the range of an integer with one more step at each end.
+// surround returns the range of an integer with one more step at each end.
 func (p Parameter) surround() (below, width float64) {
 	n, _ := p.Cardinality()
 	step := p.step()
 	return *p.Min - step, float64(n+1) * step
 }
 
-// logit is ln(x/(1-x)), exact near 1/2 and near both ends.
+// logit returns ln(x/(1-x)), accurate near 1/2 and near both ends.
 func logit(x float64) float64 { return math.Log(x) - math.Log1p(-x) }

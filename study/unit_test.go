@@ -29,8 +29,8 @@ func values(t *testing.T, p study.Parameter) []any {
 	return list
 }
 
-// TestSteps holds that steps count from min, end at or below max, and are
-// written with no more decimals than the file has.
+// TestSteps checks that steps count from min, end at or below max, and have no more
+// decimals than the file.
 func TestSteps(t *testing.T) {
 	for name, test := range map[string]struct {
 		parameter study.Parameter
@@ -58,11 +58,11 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestUnit holds the mapping to its definition, at points worked out by hand.
+// TestUnit checks the mapping at points worked out by hand.
 func TestUnit(t *testing.T) {
 	percent := numeric(study.Int, 1, 99, 0, study.Logit)
-	// The bins of 1 … 99 end at 0.5 and 99.5, whose places between 0 and 100
-	// have the logits ±ln(199); that of 10 has ln(1/9).
+	// The bins of 1 … 99 end at 0.5 and 99.5, whose positions between 0 and 100 have
+	// the logits ±ln(199); 10 has the logit −ln 9.
 	percentOf10 := (math.Log(1.0/9) + math.Log(199)) / (2 * math.Log(199))
 	for name, test := range map[string]struct {
 		parameter study.Parameter
@@ -98,9 +98,9 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestUnitProperties holds, for any numeric parameter: FromUnit gives a value of
-// the parameter for any u, and grows with u; where there are steps, it undoes
-// ToUnit exactly, for every value.
+// TestUnitProperties checks for any numeric parameter: FromUnit gives a value of the
+// parameter for any u, and grows with u. If there are steps, it inverts ToUnit exactly
+// for every value.
 func TestUnitProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawNumeric(t)
@@ -139,8 +139,8 @@ func TestUnitProperties(t *testing.T) {
 	})
 }
 
-// TestUnitInverse holds that ToUnit undoes FromUnit for floats on ranges that
-// leave room for it.
+// TestUnitInverse checks that ToUnit inverts FromUnit for floats on ranges wide enough
+// for it.
 func TestUnitInverse(t *testing.T) {
 	for _, p := range []study.Parameter{
 		numeric(study.Float, -3, 5, 0, study.Linear),
@@ -159,8 +159,8 @@ func TestUnitInverse(t *testing.T) {
 	}
 }
 
-// TestUnitShares holds that equal shares of [0,1] belong to each value of a
-// linear int, a bool and a categorical.
+// TestUnitShares checks that each value of a linear int, a bool and a categorical gets
+// an equal share of [0,1].
 func TestUnitShares(t *testing.T) {
 	for _, p := range []study.Parameter{
 		numeric(study.Int, -2, 2, 0, study.Linear),
@@ -179,7 +179,7 @@ func TestUnitShares(t *testing.T) {
 	}
 }
 
-// TestIndex holds that Index undoes At, and refuses everything else.
+// TestIndex checks that Index inverts At, and refuses everything else.
 func TestIndex(t *testing.T) {
 	p := numeric(study.Float, 0, 0.5, 0.1, study.Linear)
 	for k, v := range values(t, p) {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Scalar returns v as one of the types that values of parameters have: string,
-// bool, int64 or a finite float64 (with -0 as 0).
+// Scalar returns v as one of the types of parameters' values: string, bool, int64 or a
+// finite float64 (with -0 as 0).
 func Scalar(v any) (any, bool) {
 	switch v := v.(type) {
 	case string, bool, int64:
@@ -37,8 +37,8 @@ func Scalar(v any) (any, bool) {
 	}
 }
 
-// Equal reports whether two scalars are the same value; an int64 and a float64
-// are if they are the same number.
+// Equal reports whether two scalars are the same value. An int64 and a float64 are the
+// same if they are the same number.
 func Equal(a, b any) bool {
 	if a == b {
 		return true
@@ -60,7 +60,7 @@ func Contains(list []any, v any) bool {
 	return slices.ContainsFunc(list, func(w any) bool { return Equal(w, v) })
 }
 
-// Number is a number as a float64.
+// Number returns a number as a float64.
 func Number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -74,7 +74,7 @@ func Number(v any) (float64, bool) {
 	}
 }
 
-// Quote is a value as a message quotes it.
+// Quote formats a value for a message.
 func Quote(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -26,7 +26,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// TestDurationReadsBack holds that JSON and YAML give any duration back.
+// TestDurationReadsBack checks that JSON and YAML preserve any duration.
 func TestDurationReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := study.Duration(rapid.Int64().Draw(t, "d"))

@@ -22,7 +22,7 @@ spec:
   trial: {command: [python, train.py, "--lr=${learning_rate}", "${args}"]}
 `
 
-// All that is wrong with a study file is reported at once, each with its place.
+// All problems of a study file are reported at once, each with its place.
 func ExampleParse() {
 	text := strings.NewReplacer("min: 16", "min: 0", "when: {solver", "when: {slover", "${learning_rate}", "${lr}").Replace(exampleFile)
 	_, err := file.Parse([]byte(text), file.WithFile("digits.yaml"))

@@ -40,7 +40,8 @@ func knownAlgorithms() map[string]file.AlgorithmCheck {
 	}
 }
 
-// TestBadFiles holds every file of testdata/bad to the problems listed beside it.
+// TestBadFiles compares the problems of every file in testdata/bad with those listed
+// beside it.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -64,7 +65,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestGoodFiles holds that every file of testdata/good is read, and read back
+// TestGoodFiles checks that every file of testdata/good is accepted, and read back
 // equal from its canonical JSON.
 func TestGoodFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/good/*.yaml")
@@ -82,8 +83,8 @@ func TestGoodFiles(t *testing.T) {
 	}
 }
 
-// mustRoundTrip holds that canonical JSON says all of a study, to Parse and to
-// encoding/json alike.
+// mustRoundTrip checks that canonical JSON preserves the whole study, for Parse and for
+// encoding/json.
 func mustRoundTrip(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -119,7 +120,7 @@ spec:
   trial: {command: [train]}
 `
 
-// TestDefaults holds what a study file that says no more than it must becomes.
+// TestDefaults checks the defaults of a minimal study file.
 func TestDefaults(t *testing.T) {
 	got, err := file.Parse([]byte(minimal))
 	if err != nil {
@@ -152,8 +153,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestDatesAreText holds that what YAML 1.1 took for a date or a boolean is the
-// text that was written.
+// TestDatesAreText checks that what YAML 1.1 read as a date or a boolean stays the text
+// as written.
 func TestDatesAreText(t *testing.T) {
 	s := mustParse(t, strings.Replace(minimal, "command: [train]", "command: [train, 2026-01-01, yes], env: {D: 2026-01-01}", 1))
 	if diff := cmp.Diff([]string{"train", "2026-01-01", "yes"}, s.Spec.Trial.Command); diff != "" {
@@ -164,7 +165,7 @@ func TestDatesAreText(t *testing.T) {
 	}
 }
 
-// TestHostileInput holds that input made to hurt is refused with a message.
+// TestHostileInput checks that malicious input is refused with a message.
 func TestHostileInput(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {
@@ -200,8 +201,8 @@ func TestHostileInput(t *testing.T) {
 	}
 }
 
-// TestParseFile holds how problems of a file are printed, and that a missing
-// file is an error of its own.
+// TestParseFile checks how problems of a file are printed, and the error for a missing
+// file.
 func TestParseFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "study.yaml")
 	if _, err := file.ParseFile(path); !errors.Is(err, os.ErrNotExist) {
@@ -216,8 +217,8 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no input makes Parse panic, and that what it accepts is
-// read back equal from canonical JSON and compiles to a space.
+// FuzzParse checks that no input makes Parse panic, and that what it accepts is read
+// back equal from canonical JSON and compiles to a space.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {
 		files, err := filepath.Glob(pattern)

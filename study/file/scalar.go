@@ -30,7 +30,7 @@ func describe(n *yaml.Node) string {
 	}
 }
 
-// text decodes a string. A date is one, since study files have no dates.
+// text decodes a string. Dates count as text, since study files have no dates.
 func (d *decoder) text(n *yaml.Node, path string) (string, bool) {
 	if n.Kind == yaml.ScalarNode {
 		switch n.ShortTag() {
@@ -67,7 +67,7 @@ func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 	return f + 0, true
 }
 
-// integer decodes a whole number between low and high; 1e3 is one.
+// integer decodes a whole number between low and high; 1e3 is accepted.
 func (d *decoder) integer(n *yaml.Node, path string, low, high float64) (float64, bool) {
 	f, ok := d.float(n, path)
 	if !ok {

@@ -24,8 +24,8 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/study.schema.json anew
 
 const schemaFile = "testdata/study.schema.json"
 
-// TestSchemaFile holds the copy in testdata, which people and editors can read,
-// to what the program prints.
+// TestSchemaFile compares the copy in testdata, which people and editors can read, with
+// what the program prints.
 func TestSchemaFile(t *testing.T) {
 	if *rewrite {
 		if err := os.WriteFile(schemaFile, studyfile.JSONSchema(), 0o600); err != nil {
@@ -41,9 +41,8 @@ func TestSchemaFile(t *testing.T) {
 	}
 }
 
-// TestSchemaFields holds the schema's definitions to the fields of the Go types:
-// the same names, required where the file cannot leave them out, each described,
-// and none beside them.
+// TestSchemaFields compares the schema's definitions with the fields of the Go types:
+// the same names, each described, and required if the file must have them.
 func TestSchemaFields(t *testing.T) {
 	var schema struct {
 		Defs map[string]struct {
@@ -90,12 +89,12 @@ func TestSchemaFields(t *testing.T) {
 	}
 }
 
-// TestSchemaJudges holds that the schema takes the good files, and refuses those
-// bad ones whose problem is one of form.
+// TestSchemaJudges checks that the schema accepts the good files, and refuses bad files
+// whose problem is one of form.
 func TestSchemaJudges(t *testing.T) {
 	schema := compileSchema(t)
-	// What these have wrong lies between fields, in the meaning of a text, in
-	// what YAML has and JSON does not, or in which algorithms there are.
+	// The problems of these files concern several fields, the meaning of a text,
+	// features of YAML that JSON lacks, or the known algorithms.
 	beyond := []string{
 		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "empty", "initial",
 		"jointly-unsatisfiable", "merge", "metrics-file", "metrics-pattern", "metrics-regexp", "settings", "stream", "syntax", "unsatisfiable",
@@ -126,7 +125,7 @@ func TestSchemaJudges(t *testing.T) {
 	}
 }
 
-// TestSchemaTakesCanonicalJSON holds that what a study is written as is valid.
+// TestSchemaTakesCanonicalJSON checks that the canonical form of a study is valid.
 func TestSchemaTakesCanonicalJSON(t *testing.T) {
 	schema := compileSchema(t)
 	files, err := filepath.Glob("testdata/good/*.yaml")

@@ -16,7 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// The limits of what a study may ask for.
+// The limits on the values of a study.
 const (
 	maxLabel       = 63
 	maxParallelism = 100_000
@@ -58,7 +58,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	checkCommand(&spec.Trial, r, spec.Parameters)
 }
 
-// given describes in a message what is there instead of what is wanted.
+// given describes a missing or an unacceptable text for a message.
 func given(text string) string {
 	if text == "" {
 		return "is missing"

@@ -9,11 +9,11 @@ import (
 // maxVisits is the largest number of partial points that an enumeration visits.
 const maxVisits = 1 << 20
 
-// Enumerate returns all the points that meet the constraints, if there are at
-// most limit: in ascending order of the parameters' values (see Parameter.At),
-// the last parameter's changing fastest. It returns false where there are more,
-// where a float without a step is active somewhere, and where more than a
-// million partial points would have to be looked at.
+// Enumerate returns all points that meet the constraints, if there are at most limit.
+// They are in ascending order of the parameters' values (see Parameter.At), the last
+// parameter changing fastest. It returns false if there are more, if a float without a
+// step can be active, or if more than a million partial points would have to be
+// visited.
 func (s *Space) Enumerate(limit int) ([]study.Point, bool) {
 	all := make([]int, len(s.params))
 	for i := range all {

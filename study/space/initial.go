@@ -6,7 +6,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// compileInitial checks the initial points and keeps them as points.
+// compileInitial checks the initial points and stores them as points.
 func (s *Space) compileInitial(r *check.Report, path string, initial []map[string]any) {
 	keys := make(map[string]int)
 	for i, raw := range initial {

@@ -19,8 +19,8 @@ const (
 	MaxListed      = 1000
 )
 
-// checkParameters checks each parameter by itself and their names together, and
-// fills in defaults. It tells which parameters are sound.
+// checkParameters checks each parameter and the uniqueness of their names, and fills in
+// defaults. It returns which parameters are valid.
 func checkParameters(r *check.Report, path string, params []study.Parameter) (sound []bool) {
 	sound = make([]bool, len(params))
 	if len(params) == 0 {
@@ -68,7 +68,7 @@ func checkParameterName(r *check.Report, path, name string) {
 	}
 }
 
-// checkParameter checks what does not depend on other parameters.
+// checkParameter checks everything that does not depend on other parameters.
 func checkParameter(r *check.Report, path string, p *study.Parameter) {
 	switch p.Type {
 	case study.Float, study.Int:
@@ -101,7 +101,7 @@ func checkParameter(r *check.Report, path string, p *study.Parameter) {
 
 const typeNames = "float, int, categorical, ordinal, bool, fixed"
 
-// rejectFields reports those of the named fields that are set.
+// rejectFields reports the named fields that are set.
 func rejectFields(r *check.Report, path string, p *study.Parameter, names ...string) {
 	set := map[string]bool{
 		"min": p.Min != nil, "max": p.Max != nil, "step": p.Step != nil, "scale": p.Scale != "",
@@ -148,7 +148,7 @@ func checkNumeric(r *check.Report, path string, p *study.Parameter) {
 	}
 }
 
-// checkBound checks min or max by itself.
+// checkBound checks min or max on its own.
 func checkBound(r *check.Report, path string, p *study.Parameter, value float64) {
 	switch {
 	case math.IsNaN(value) || math.IsInf(value, 0):
@@ -183,8 +183,8 @@ func checkStep(r *check.Report, path string, p *study.Parameter) {
 	}
 }
 
-// checkValues checks the values of a categorical or an ordinal. Two that are
-// written alike in a command would be one to the program.
+// checkValues checks the values of a categorical or an ordinal. Two values that are
+// written the same in a command would be one value to the program.
 func checkValues(r *check.Report, path string, p *study.Parameter) {
 	if len(p.Values) < 2 {
 		r.Add(path+".values", "%d values: type %s needs at least two", len(p.Values), p.Type)

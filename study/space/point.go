@@ -10,12 +10,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// ErrNotInSpace is in every error that says why a point is not in a space.
+// ErrNotInSpace is wrapped by every error that explains why a point is not in a space.
 var ErrNotInSpace = errors.New("not a point of the space")
 
-// Check returns nil if p is a point of the space: it has a value of its
-// parameter's type, range and steps for each active parameter and for no other,
-// and meets every constraint. Otherwise the error, an ErrNotInSpace, says why.
+// Check returns nil if p is a point of the space: each active parameter, and no other,
+// has a value of its type, range and steps, and every constraint is met. Otherwise the
+// error, an ErrNotInSpace, explains why.
 func (s *Space) Check(p study.Point) error {
 	for i, param := range s.params {
 		value, ok := p[param.Name]
@@ -44,12 +44,11 @@ func (s *Space) Check(p study.Point) error {
 	return nil
 }
 
-// Normalize brings decoded JSON or YAML to a point: each number to the type of
-// its parameter, and onto its grid where it is only rounding away from it. The
-// point may be partial, but a conditional parameter comes with those that it
-// depends on. Fixed parameters that are sure to be active are filled in.
-// Constraints are not checked. The error, an ErrNotInSpace, names every value
-// that does not fit.
+// Normalize converts decoded JSON or YAML to a point: it converts each number to the
+// type of its parameter, and snaps it to the grid if it is off by rounding only. The
+// point may be partial, but a conditional parameter must come with those that it
+// depends on. Fixed parameters that are certain to be active are filled in. Constraints
+// are not checked. The error, an ErrNotInSpace, names every value that does not fit.
 func (s *Space) Normalize(raw map[string]any) (study.Point, error) {
 	var errs []error
 	p := s.normalize(raw, func(name string, _ bool, message string) {
@@ -61,8 +60,8 @@ func (s *Space) Normalize(raw map[string]any) (study.Point, error) {
 	return p, nil
 }
 
-// normalize is Normalize; it passes each problem on with the parameter's name,
-// and whether there is such a parameter.
+// normalize is Normalize; it passes each problem on with the parameter's name, and
+// whether that parameter exists.
 func (s *Space) normalize(raw map[string]any, problem func(name string, known bool, message string)) study.Point {
 	p := make(study.Point, len(raw))
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
@@ -99,7 +98,7 @@ func (s *Space) normalize(raw map[string]any, problem func(name string, known bo
 	return p
 }
 
-// activeWhere says where the i-th parameter is active.
+// activeWhere describes where the i-th parameter is active.
 func (s *Space) activeWhere(i int) string {
 	text := s.params[i].Name + " is active only where "
 	for j, c := range s.conds[i] {
@@ -111,11 +110,11 @@ func (s *Space) activeWhere(i int) string {
 	return text
 }
 
-// Key is canonical text of a point: points of the space are equal exactly if
-// their keys are. It is a JSON object, in the order of Parameters.
+// Key returns canonical text of a point: points of the space are equal exactly if their
+// keys are. It is a JSON object in the order of Parameters.
 func (s *Space) Key(p study.Point) string {
 	text, err := study.Object(s.order, p)
-	if err != nil { // a value that no space has, such as NaN
+	if err != nil { // no space has such a value, for example NaN
 		return fmt.Sprintf("%v", map[string]any(p))
 	}
 	return string(text)

@@ -8,7 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// checkPrior checks the prior of a parameter that is sound otherwise.
+// checkPrior checks the prior of a parameter that is otherwise valid.
 func checkPrior(r *check.Report, path string, p *study.Parameter) {
 	if p.Prior == nil {
 		return
@@ -41,7 +41,7 @@ func checkNormal(r *check.Report, path string, p *study.Parameter) {
 	}
 }
 
-// unit says in a message what distances on the scale are counted in.
+// unit names, for a message, the unit of distances on the scale.
 func unit(s study.Scale) string {
 	switch s {
 	case study.Log:

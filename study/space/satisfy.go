@@ -12,27 +12,27 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// Bounds on the search for a point that meets constraints: of the values that an
-// enumeration tries, of the samples, and of both over all the searches of a
-// study, after which constraints get the benefit of the doubt.
+// Bounds on the search for a point that meets constraints: the values that an
+// enumeration tries, the samples, and the total effort of all searches of a study. When
+// that is spent, constraints are assumed to be satisfiable.
 const (
 	maxTried   = 50_000
 	maxSamples = 8192
 	maxEffort  = 1_000_000
 )
 
-// verdict is what a search for a point found.
+// verdict is the result of a search for a point.
 type verdict int
 
 const (
 	found   verdict = iota // a point
-	unknown                // nothing, for lack of effort left
+	unknown                // nothing, because the effort ran out
 	sampled                // nothing in maxSamples samples and as many refinements
-	proved                 // nothing, and every point was looked at
+	proved                 // nothing, after visiting every point
 )
 
-// checkSatisfiable reports constraints that no point meets: each by itself, over
-// points that have all the parameters that it mentions, then all together.
+// checkSatisfiable reports constraints that no point meets. It checks each on its own,
+// over points that have all the parameters that it mentions, then all together.
 func (s *Space) checkSatisfiable(r *check.Report, prefix string) {
 	effort := maxEffort
 	before := r.Failed
@@ -49,7 +49,7 @@ func (s *Space) checkSatisfiable(r *check.Report, prefix string) {
 	}
 }
 
-// evidence says in a message how sure the verdict is.
+// evidence describes for a message how certain the verdict is.
 func (v verdict) evidence(names []string) string {
 	if v == proved {
 		return fmt.Sprintf(", of all that %s can be", strings.Join(names, ", "))
@@ -68,10 +68,10 @@ func mentioned(checks []*constraint) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// search looks for a point that meets the constraints; where applied is set,
-// only points count that have each parameter that they mention. It goes through
-// all points where there are few, and otherwise takes the initial points,
-// corners, a quasi-random sequence, and random changes of the best so far.
+// search looks for a point that meets the constraints. If applied is set, a point must
+// have each parameter that they mention. It visits all points if there are few.
+// Otherwise it tries the initial points, corners, a quasi-random sequence, and random
+// changes of the best point so far.
 func (s *Space) search(checks []*constraint, applied bool, effort *int) verdict {
 	places := s.closure(mentioned(checks))
 	q := &query{space: s, places: places, checks: checks, applied: applied, effort: effort}
@@ -97,7 +97,7 @@ func (s *Space) search(checks []*constraint, applied bool, effort *int) verdict 
 	return q.sample()
 }
 
-// closure returns the places of the named parameters and of all that they
+// closure returns the indices of the named parameters and of all parameters that they
 // depend on, ascending.
 func (s *Space) closure(names []string) []int {
 	in := make(map[int]bool)
@@ -122,7 +122,7 @@ func (s *Space) closure(names []string) []int {
 	return places
 }
 
-// query is one search by samples. A sample is a place in the unit cube, one
+// query is one search by samples. A sample is a position in the unit cube, one
 // coordinate a parameter.
 type query struct {
 	space   *Space
@@ -132,7 +132,7 @@ type query struct {
 	effort  *int
 }
 
-// score is how many of the constraints the point meets.
+// score returns how many of the constraints the point meets.
 func (q *query) score(p study.Point) int {
 	n := 0
 	for _, c := range q.checks {
@@ -144,7 +144,7 @@ func (q *query) score(p study.Point) int {
 	return n
 }
 
-// covers reports whether an initial point decides all the query's parameters.
+// covers reports whether an initial point determines all the query's parameters.
 func (q *query) covers(p study.Point) bool {
 	for _, i := range q.places {
 		if _, ok := p[q.space.params[i].Name]; !ok && q.space.active(p, i) {
@@ -154,7 +154,7 @@ func (q *query) covers(p study.Point) bool {
 	return true
 }
 
-// point is the point at a place in the unit cube.
+// point returns the point at a position in the unit cube.
 func (q *query) point(u []float64) study.Point {
 	p := make(study.Point, len(q.places))
 	for k, i := range q.places {
@@ -192,7 +192,7 @@ func (q *query) sample() verdict {
 	return sampled
 }
 
-// try scores u and keeps it if it is as good as the best; sampled means to go on.
+// try scores u and keeps it if it is as good as the best; sampled means to continue.
 func (q *query) try(u, best []float64, bestScore *int) verdict {
 	if *q.effort < 0 {
 		return unknown

@@ -1,5 +1,5 @@
-// Package space compiles the search space of a study: which parameters are active
-// at a point, which points meet the constraints, and how many points there are.
+// Package space compiles the search space of a study: which parameters are active at a
+// point, which points meet the constraints, and how many points there are.
 package space
 
 import (
@@ -14,7 +14,7 @@ import (
 // and constraints ready to evaluate. It is immutable and safe for concurrent use.
 type Space struct {
 	params []study.Parameter
-	// order is the names of params, index their places, conds their conditions.
+	// order holds the names of params, index their positions, conds their conditions.
 	order   []string
 	index   map[string]int
 	conds   [][]condition
@@ -24,16 +24,15 @@ type Space struct {
 	finite  bool
 }
 
-// condition is one entry of a parameter's When: the place of the parameter that
-// it looks at, and the values that fulfil it.
+// condition is one entry of a parameter's When: the index of the parameter that it
+// tests, and the accepted values.
 type condition struct {
 	parent int
 	values []any
 }
 
-// New compiles a search space, as a study file gives it. Its error is a
-// *study.Problems that holds all that is wrong, with paths from "parameters",
-// "constraints" and "initial" on.
+// New compiles a search space as given in a study file. Its error is a *study.Problems
+// with every problem; paths start with "parameters", "constraints" or "initial".
 func New(params []study.Parameter, constraints []string, initial []map[string]any) (*Space, error) {
 	r := &check.Report{}
 	space := Compile(r, "", &study.Spec{
@@ -52,7 +51,7 @@ func Of(s *study.Study) (*Space, error) {
 	return New(s.Spec.Parameters, s.Spec.Constraints, s.Spec.Initial)
 }
 
-// cloneParameters copies all of the parameters that Compile fills in.
+// cloneParameters copies everything in the parameters that Compile fills in.
 func cloneParameters(params []study.Parameter) []study.Parameter {
 	params = slices.Clone(params)
 	for i := range params {
@@ -65,10 +64,9 @@ func cloneParameters(params []study.Parameter) []study.Parameter {
 	return params
 }
 
-// Compile checks the space of spec and compiles it, nil if a problem stands
-// in the way. It fills the defaults in to the spec's parameters and brings the
-// values of parameters and initial points to their types. Paths of problems
-// start with prefix.
+// Compile checks and compiles the space of spec; it returns nil after a problem that
+// prevents that. It sets the defaults in spec's parameters and converts the values of
+// parameters and initial points to their types. Paths of problems start with prefix.
 func Compile(r *check.Report, prefix string, spec *study.Spec) *Space {
 	before := r.Failed
 	sound := checkParameters(r, prefix+"parameters", spec.Parameters)
@@ -86,12 +84,12 @@ func Compile(r *check.Report, prefix string, spec *study.Spec) *Space {
 	return s
 }
 
-// Parameters returns the parameters with their defaults filled in, each after
-// those that its When names, otherwise in the study file's order. The slice is
-// the space's own: do not change it.
+// Parameters returns the parameters with their defaults filled in, each after those
+// that its When names, otherwise in the study file's order. Do not change the slice: it
+// belongs to the space.
 func (s *Space) Parameters() []study.Parameter { return s.params }
 
-// Parameter returns the parameter of that name.
+// Parameter returns the parameter with that name.
 func (s *Space) Parameter(name string) (study.Parameter, bool) {
 	i, ok := s.index[name]
 	if !ok {
@@ -101,20 +99,19 @@ func (s *Space) Parameter(name string) (study.Parameter, bool) {
 }
 
 // Initial returns the initial points, in the study file's order. A point may be
-// partial: what is missing is for the optimiser to sample. Fixed parameters that
-// are sure to be active are filled in. The points are the space's own: do not
-// change them.
+// partial: the optimiser samples the missing values. Fixed parameters that are certain
+// to be active are filled in. Do not change the points: they belong to the space.
 func (s *Space) Initial() []study.Point { return s.initial }
 
-// Active reports whether the parameter of that name is active, given the point's
-// other values: whether each parameter that its When names is active and has one
-// of the listed values. It is false for a name that the space does not have.
+// Active reports whether the parameter with that name is active, given the point's
+// other values: whether each parameter that its When names is active and has one of the
+// listed values. It is false for a name that the space does not have.
 func (s *Space) Active(p study.Point, name string) bool {
 	i, ok := s.index[name]
 	return ok && s.active(p, i)
 }
 
-// active is Active by place. It ends because no When leads back to itself.
+// active is Active by index. It terminates because no When leads back to itself.
 func (s *Space) active(p study.Point, i int) bool {
 	for _, c := range s.conds[i] {
 		value, ok := p[s.params[c.parent].Name]
@@ -125,9 +122,9 @@ func (s *Space) active(p study.Point, i int) bool {
 	return true
 }
 
-// Feasible reports whether the point satisfies every constraint. A constraint
-// that names a parameter without a value in the point (an inactive one, or one
-// that a partial point leaves open) holds.
+// Feasible reports whether the point satisfies every constraint. A constraint counts as
+// met if it names a parameter without a value in the point: an inactive one, or one
+// that a partial point leaves open.
 func (s *Space) Feasible(p study.Point) bool {
 	for _, c := range s.checks {
 		if !c.holds(p) {
@@ -137,8 +134,7 @@ func (s *Space) Feasible(p study.Point) bool {
 	return true
 }
 
-// Size returns the number of points, constraints ignored. It is not finite where
-// a float has no step, nor where there are too many points to count: more than
-// 2^53, or conditions so entangled that 2^17 combinations of the values that they
-// look at do not cover them.
+// Size returns the number of points, ignoring constraints. finite is false if a
+// float has no step, or if there are too many points to count: more than 2^53, or more than
+// 2^17 combinations of the values that conditions depend on.
 func (s *Space) Size() (n int, finite bool) { return s.size, s.finite }

@@ -24,7 +24,7 @@ var ptr, numeric, drawNumeric = studytest.Ptr, studytest.Numeric, studytest.Draw
 func tree(t *testing.T) *space.Space {
 	t.Helper()
 	compiled, err := space.New([]study.Parameter{
-		{Name: "pad", Type: study.Bool, When: map[string][]any{"crop": {3, 4}}}, // before what it needs
+		{Name: "pad", Type: study.Bool, When: map[string][]any{"crop": {3, 4}}}, // listed before the parameter that it depends on
 		{Name: "augment", Type: study.Bool},
 		{Name: "crop", Type: study.Int, Min: ptr(1), Max: ptr(4), When: map[string][]any{"augment": {true}}},
 		{Name: "width", Type: study.Ordinal, Values: []any{32, 64.0, 128}},
@@ -161,8 +161,8 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// TestKey holds that keys tell points apart, and are the same whatever the order
-// in which a point was made.
+// TestKey checks that keys distinguish points, and do not depend on the order in which
+// a point was made.
 func TestKey(t *testing.T) {
 	compiled := tree(t)
 	a := study.Point{"width": 64.0, "augment": false, "epochs": int64(10)}
@@ -208,7 +208,7 @@ func TestSizeAndEnumerate(t *testing.T) {
 	}
 }
 
-// TestSizeOfLargeSpaces holds what is not counted.
+// TestSizeOfLargeSpaces checks spaces whose points are not counted.
 func TestSizeOfLargeSpaces(t *testing.T) {
 	wide := make([]study.Parameter, 20)
 	for i := range wide {
@@ -287,8 +287,8 @@ func cardinality(p study.Parameter) int {
 	return n
 }
 
-// TestSpaceProperties holds, for any small compiled, Enumerate and Size to all
-// assignments of values that Check takes, and Normalize to the identity on them.
+// TestSpaceProperties compares, for any small space, Enumerate and Size with all
+// assignments of values that Check accepts, and Normalize with the identity on them.
 func TestSpaceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		compiled := drawSpace(t)
@@ -333,7 +333,7 @@ func TestSpaceProperties(t *testing.T) {
 	})
 }
 
-// TestConstraints holds what constraints mean.
+// TestConstraints checks what constraints mean.
 func TestConstraints(t *testing.T) {
 	params := []study.Parameter{
 		numeric(study.Float, 0, 10, 0, study.Linear),
@@ -379,8 +379,8 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestSatisfiable holds that constraints with little room are taken: what is
-// hard to meet is found, and only what was not found is refused.
+// TestSatisfiable checks that constraints with little room are accepted: points that
+// are hard to find are found, and a constraint is refused only if none is found.
 func TestSatisfiable(t *testing.T) {
 	params := []study.Parameter{
 		{Name: "a", Type: study.Float, Min: ptr(0), Max: ptr(1)},
@@ -412,7 +412,7 @@ func TestSatisfiable(t *testing.T) {
 	}
 }
 
-// TestNewSpaceLeavesItsInput holds that compiling changes no argument.
+// TestNewSpaceLeavesItsInput checks that compiling changes no argument.
 func TestNewSpaceLeavesItsInput(t *testing.T) {
 	make := func() ([]study.Parameter, []map[string]any) {
 		return []study.Parameter{
@@ -437,7 +437,8 @@ func TestNewSpaceLeavesItsInput(t *testing.T) {
 	}
 }
 
-// TestNewSpaceProblems holds that a space without a file has paths but no places.
+// TestNewSpaceProblems checks that problems of a space without a file have paths but no
+// line numbers.
 func TestNewSpaceProblems(t *testing.T) {
 	_, err := space.New(nil, nil, nil)
 	_, taken := space.New([]study.Parameter{{Name: "int", Type: study.Int, Min: ptr(0), Max: ptr(5)}}, []string{"int > 3"}, nil)

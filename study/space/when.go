@@ -10,9 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// arrange checks the conditions, as far as the parameters that they look at are
-// sound, and puts the parameters into an order in which each comes after those
-// that its When names.
+// arrange checks the conditions, as far as the parameters that they name are valid. It
+// sorts the parameters so that each comes after those that its When names.
 func (s *Space) arrange(r *check.Report, path string, params []study.Parameter, sound []bool) {
 	if len(params) > MaxParameters {
 		return
@@ -24,7 +23,7 @@ func (s *Space) arrange(r *check.Report, path string, params []study.Parameter, 
 	}
 	before := r.Failed
 	if slices.Contains(names, "") {
-		return // it may be any that a condition looks at
+		return // a condition may refer to it
 	}
 	for i := range params {
 		checkWhen(r, fmt.Sprintf("%s[%d].when", path, i), &params[i], params, sound, files, names)
@@ -51,8 +50,8 @@ func (s *Space) arrange(r *check.Report, path string, params []study.Parameter, 
 	}
 }
 
-// checkWhen checks that a parameter's conditions name other parameters and
-// values that these take, and brings the values to their types.
+// checkWhen checks that a parameter's conditions name other parameters and values that
+// these accept, and converts the values to their types.
 func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.Parameter, sound []bool, files map[string]int, names []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
 		at := path + check.Key(name)
