@@ -7,33 +7,32 @@ import "go.opentelemetry.io/otel/attribute"
 // ScopeName is the instrumentation scope of all of Fantasia's telemetry.
 const ScopeName = "github.com/fantasia-hpo/fantasia"
 
-// The spans of a trial's trace, in the order of a trial's way. SpanTrial is the
-// root; its children follow each other without a gap, so that their durations
-// add up to its own: what the ledger knows the times of is cut into spans, and
-// each span ends where the next begins.
+// The spans of a trial's trace, in order. SpanTrial is the root. Its children follow
+// each other without a gap, so that their durations add up to the root's: the times in
+// the ledger are cut into spans, and each span ends where the next begins.
 const (
 	SpanTrial   = "trial"
 	SpanSuggest = "suggest" // the optimiser answers; linked to its SpanRefit
-	SpanReady   = "ready"   // the suggestion waits for a slot; left out where it does not
+	SpanReady   = "ready"   // the suggestion waits for a slot; omitted if it does not wait
 	SpanCommit  = "commit"  // the trial's attempt is made durable in the ledger
 	SpanPublish = "publish" // its assignment is brought to the broker
-	SpanQueue   = "queue"   // it waits there for a worker
-	// SpanClaim and SpanEvaluate are the worker's; what the program adds is below
-	// SpanEvaluate. Where the worker is gone, the leader has SpanLost instead.
+	SpanQueue   = "queue"   // the assignment waits at the broker for a worker
+	// SpanClaim and SpanEvaluate are the worker's; spans of the program are children of
+	// SpanEvaluate. If the worker is lost, the leader emits SpanLost instead.
 	SpanClaim    = "claim"
 	SpanEvaluate = "evaluate"
 	SpanLost     = "lost"
-	SpanReport   = "report" // the result is on its way to a leader, from disk to broker to loop
-	SpanFold     = "fold"   // the leader applies it and commits that
+	SpanReport   = "report" // the result travels from the worker's disk through the broker to the leader's loop
+	SpanFold     = "fold"   // the leader applies the result and commits it
 )
 
 const (
-	// SpanSend is the worker's part of SpanReport, below it: until the broker has
-	// acknowledged the result.
+	// SpanSend is the worker's part of SpanReport, a child of it: it ends when the
+	// broker has acknowledged the result.
 	SpanSend = "send"
-	// SpanRefit is an answer of the optimiser, in a trace of its own: one answer
-	// makes several trials. Its links lead to the trials that it folded in, the
-	// link of each SpanSuggest to it.
+	// SpanRefit is an answer of the optimiser, in a trace of its own, since one answer
+	// makes several trials. It links to the trials that it learnt from, and each
+	// SpanSuggest links to it.
 	SpanRefit = "refit"
 )
 
@@ -56,25 +55,24 @@ const (
 	AttrAlgorithm    = attribute.Key("fantasia.algorithm")
 	AttrValue        = attribute.Key("fantasia.trial.value")
 	AttrEpoch        = attribute.Key("fantasia.epoch")
-	// AttrMean, AttrSD and AttrNote say why a point was suggested; below
-	// AttrParameter are its values, below AttrAcquisition the acquisition's.
+	// AttrMean, AttrSD and AttrNote give the reasons for a point. AttrParameter is the
+	// prefix of its values, AttrAcquisition that of the acquisition values.
 	AttrMean        = attribute.Key("fantasia.suggestion.mean")
 	AttrSD          = attribute.Key("fantasia.suggestion.sd")
 	AttrNote        = attribute.Key("fantasia.suggestion.note")
 	AttrParameter   = "fantasia.parameter."
 	AttrAcquisition = "fantasia.suggestion.acquisition."
 	AttrReason      = attribute.Key("fantasia.failure.reason")
-	// AttrRequest, AttrSuggestions, AttrObservations and AttrFolded are a refit's:
-	// the number that seeds it, how many points were asked for, how many
-	// observations it knows, and how many of them no refit before it knew.
+	// AttrRequest, AttrSuggestions, AttrObservations and AttrFolded describe a refit:
+	// the number that seeds it, how many points were requested, how many observations
+	// it used, and how many of them were new since the refit before.
 	AttrRequest      = attribute.Key("fantasia.refit.request")
 	AttrSuggestions  = attribute.Key("fantasia.refit.suggestions")
 	AttrObservations = attribute.Key("fantasia.refit.observations")
 	AttrFolded       = attribute.Key("fantasia.refit.folded")
 )
 
-// MessagingSystem is the value of messaging.system: the broker whose subjects
-// the wire contract is made of.
+// MessagingSystem is the value of messaging.system: the broker of the wire contract.
 const MessagingSystem = "nats"
 
 // The metrics; durations are in seconds.

@@ -5,11 +5,11 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 )
 
-// serviceNamespace is the service.namespace unless OTEL_RESOURCE_ATTRIBUTES, with
-// which Kubernetes says where a pod is, has another.
+// serviceNamespace is the service.namespace unless OTEL_RESOURCE_ATTRIBUTES sets another,
+// as on Kubernetes.
 const serviceNamespace = "fantasia"
 
-// identity are the resource attributes that say which process this is.
+// identity returns the resource attributes that identify this process.
 func identity(o Options) []attribute.KeyValue {
 	attrs := []attribute.KeyValue{
 		semconv.ServiceName(o.Service), semconv.ServiceVersion(o.Version), semconv.ServiceNamespace(serviceNamespace),

@@ -25,41 +25,41 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
 
-// exportEvery is how long ended spans wait at most before they are exported,
-// where OTEL_BSP_SCHEDULE_DELAY says nothing: a process that is killed takes
-// what still waits with it.
+// exportEvery is the maximum time before ended spans are exported, unless
+// OTEL_BSP_SCHEDULE_DELAY is set. It is short because a killed process loses the spans
+// that still wait.
 const exportEvery = time.Second
 
-// Options say what a process is called and where its logs go.
+// Options name a process and the destination of its logs.
 type Options struct {
-	// Service and Version become the resource's service.name and
-	// service.version; OTEL_SERVICE_NAME beats Service.
+	// Service and Version become the resource's service.name and service.version;
+	// OTEL_SERVICE_NAME overrides Service.
 	Service, Version string
-	// Instance becomes service.instance.id: the name of a replica or a worker;
-	// empty leaves it out. OTEL_RESOURCE_ATTRIBUTES beats it.
+	// Instance becomes service.instance.id: the name of a replica or a worker; empty
+	// omits it. OTEL_RESOURCE_ATTRIBUTES overrides it.
 	Instance string
-	// Logs is where log records are written as text; nil discards them.
+	// Logs receives log records as text; nil discards them.
 	Logs io.Writer
-	// Level is the least level that is logged.
+	// Level is the lowest level that is logged.
 	Level slog.Level
 	// JSON writes logs as JSON instead of text.
 	JSON bool
 }
 
-// Telemetry is a process's tracer, meter and logger. Nothing is exported unless
-// the standard OTEL_* environment variables ask for it; metrics can always be
-// scraped through MetricsHandler. It sets no globals, so that several can live in
-// one process. Safe for concurrent use.
+// Telemetry is a process's tracer, meter and logger. Nothing is exported unless the
+// standard OTEL_* environment variables ask for it; metrics can always be scraped
+// through MetricsHandler. It sets no globals, so several can exist in one process. It
+// is safe for concurrent use.
 type Telemetry struct {
 	tracers  trace.TracerProvider
-	exporter *sdktrace.TracerProvider // nil where no traces are exported
+	exporter *sdktrace.TracerProvider // nil if no traces are exported
 	meters   *sdkmetric.MeterProvider
 	logs     *sdklog.LoggerProvider
 	registry *prometheus.Registry
 	logger   *slog.Logger
 }
 
-// Setup starts telemetry for a process. Shutdown must be called to flush it.
+// Setup starts telemetry for a process. The caller MUST call Shutdown to flush it.
 func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 	res, err := resource.New(ctx,
 		resource.WithAttributes(identity(o)...),
@@ -80,8 +80,8 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// wanted reports whether the environment asks for a signal (TRACES, METRICS or
-// LOGS) to be exported: an exporter or an endpoint is named.
+// wanted reports whether the environment asks to export a signal (TRACES, METRICS or
+// LOGS) by naming an exporter or an endpoint.
 func wanted(signal string) bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false
@@ -96,7 +96,7 @@ func wanted(signal string) bool {
 
 func (t *Telemetry) setupTraces(ctx context.Context, res *resource.Resource) error {
 	if !wanted("TRACES") {
-		// It costs next to nothing, and hands on whatever trace it is given.
+		// It costs next to nothing, and passes on any trace that it receives.
 		t.tracers = tracenoop.NewTracerProvider()
 		return nil
 	}
@@ -168,13 +168,13 @@ func (t *Telemetry) Meter() metric.Meter { return t.meters.Meter(ScopeName) }
 // MeterProvider returns the provider, for instrumentation of other libraries.
 func (t *Telemetry) MeterProvider() metric.MeterProvider { return t.meters }
 
-// MetricsHandler serves the metrics in Prometheus's text format, with exemplars
-// where the scraper asks for OpenMetrics.
+// MetricsHandler serves the metrics in Prometheus's text format, with exemplars if the
+// scraper asks for OpenMetrics.
 func (t *Telemetry) MetricsHandler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Shutdown flushes and stops everything, within ctx. Safe to call again.
+// Shutdown flushes and stops everything before ctx ends. It may be called again.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var errs []error
 	if t.exporter != nil {

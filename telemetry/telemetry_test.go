@@ -75,8 +75,8 @@ func TestSpansAreExportedWhereTheEnvironmentAsks(t *testing.T) {
 	}
 }
 
-// A bucket of a histogram leads to the trace that was measured in it, where the
-// scraper takes OpenMetrics and traces are exported.
+// A histogram bucket has an exemplar that leads to a measured trace, if the scraper
+// accepts OpenMetrics and traces are exported.
 func TestHistogramsHaveExemplars(t *testing.T) {
 	scrape := func() string {
 		tel := setup(t, telemetry.Options{Service: "test"})
@@ -97,7 +97,7 @@ func TestHistogramsHaveExemplars(t *testing.T) {
 	if text := scrape(); strings.Contains(text, exemplar) {
 		t.Errorf("an exemplar leads to a trace that is not exported:\n%s", text)
 	}
-	t.Setenv("OTEL_TRACES_EXPORTER", "none") // asked for, and exported to nowhere
+	t.Setenv("OTEL_TRACES_EXPORTER", "none") // enabled, but exported nowhere
 	if text := scrape(); !strings.Contains(text, exemplar) {
 		t.Errorf("no exemplar leads to the trace:\n%s", text)
 	}
@@ -106,7 +106,7 @@ func TestHistogramsHaveExemplars(t *testing.T) {
 // The ids of a trial's root span are drawn when the trial is suggested and are
 // known to workers before the span is emitted.
 func TestWithSpanChoosesTheRootsIDs(t *testing.T) {
-	t.Setenv("OTEL_TRACES_EXPORTER", "none") // asked for, and exported to nowhere
+	t.Setenv("OTEL_TRACES_EXPORTER", "none") // enabled, but exported nowhere
 	tel := setup(t, telemetry.Options{Service: "test"})
 	traceID := trace.TraceID{1, 2, 3}
 	spanID := trace.SpanID{4, 5, 6}
@@ -146,8 +146,8 @@ func TestLogsAreJSONWhereAsked(t *testing.T) {
 	}
 }
 
-// The ids of a trial's parts and of refits are functions of what the ledger
-// keeps: the same for whoever computes them, and no two alike.
+// The ids of a trial's parts and of refits are functions of the ledger's content: every
+// process computes the same ones, and they are all distinct.
 func TestDerivedIDs(t *testing.T) {
 	asked := time.Unix(1, 5)
 	seen := map[string]string{}

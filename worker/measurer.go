@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// measurementsPerSecond and measurementBurst bound what one attempt sends.
+	// measurementsPerSecond and measurementBurst limit the sending rate of one attempt.
 	measurementsPerSecond = 20
 	measurementBurst      = 20
-	// maxWaiting bounds what waits to be sent of an attempt: some seconds' worth.
+	// maxWaiting limits an attempt's queue: some seconds' worth.
 	maxWaiting = 100
-	// soleMeasurement is how long the first report waits for a second: a single
-	// one that comes with the attempt's end is in its result and needs no
-	// message of its own.
+	// soleMeasurement is how long the first report waits for a second one. A single
+	// report at the attempt's end is already in the result and needs no message of its
+	// own.
 	soleMeasurement = 200 * time.Millisecond
-	// lastMeasurements is how long the end of an attempt waits for what is left.
+	// lastMeasurements is how long the end of an attempt waits for the rest of the
+	// queue.
 	lastMeasurements = time.Second
 )
 
-// measurer publishes the reports of one attempt, in their order, each until it is
-// acknowledged. Where they come faster than they can be sent, every other one that
-// waits is dropped, but never the last one of a metric. Safe for concurrent use.
+// measurer publishes the reports of one attempt in order, and retries each until it is
+// acknowledged. If they come faster than they can be sent, it drops every other waiting
+// report, but never the last one of a metric. It is safe for concurrent use.
 type measurer struct {
 	bus     messaging.Worker
 	log     *slog.Logger
 	limiter *rate.Limiter
-	life    context.Context // of publishing
-	group   *sync.WaitGroup // counts the measurers that still publish
+	life    context.Context // ends publishing
+	group   *sync.WaitGroup // counts the measurers that are still publishing
 
 	mu      sync.Mutex
 	waiting []*messaging.Measurement // the first one is being published
@@ -46,8 +47,8 @@ type measurer struct {
 	done    chan struct{} // closed when nothing is left; nil before the first report
 }
 
-// newMeasurer returns a measurer, which MUST be finished. It publishes until the
-// worker stops at the latest, which can be after the attempt's end.
+// newMeasurer returns a measurer; the caller MUST call finish. It may publish beyond
+// the attempt's end, but only until the worker stops.
 func newMeasurer(r *run) *measurer {
 	return &measurer{
 		bus: r.options.Bus, log: r.options.Logger, limiter: rate.NewLimiter(measurementsPerSecond, measurementBurst),
@@ -74,11 +75,10 @@ func (m *measurer) add(measurement *messaging.Measurement) {
 	}
 }
 
-// thin drops every other measurement that waits. It keeps the one that is being
-// published, and those that have the last report of a metric. The caller holds the
-// lock.
+// thin drops every other waiting measurement. It keeps the one that is being published,
+// and those that hold the last report of a metric. The caller MUST hold the lock.
 func (m *measurer) thin() {
-	later := map[string]bool{} // the metrics of those that are kept, from the last one on
+	later := map[string]bool{} // the metrics of the kept measurements, from the last one backwards
 	kept, drop := make([]*messaging.Measurement, 0, len(m.waiting)), false
 	for i, w := range slices.Backward(m.waiting) {
 		needed := i == 0
@@ -105,7 +105,7 @@ func (m *measurer) signal() {
 	}
 }
 
-// run publishes until finish has been called and nothing waits, or life ends.
+// run publishes until finish was called and the queue is empty, or life ends.
 func (m *measurer) run() {
 	defer close(m.done)
 	m.pause(soleMeasurement, 2)
@@ -148,14 +148,14 @@ func (m *measurer) next() (first *messaging.Measurement, closed bool) {
 	return first, m.closed
 }
 
-// sent takes the first measurement off the queue.
+// sent removes the first measurement from the queue.
 func (m *measurer) sent() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.waiting = m.waiting[1:]
 }
 
-// pause waits, but not once enough measurements wait or finish was called.
+// pause waits, unless enough measurements are waiting or finish was called.
 func (m *measurer) pause(delay time.Duration, enough int) {
 	if delay <= 0 {
 		return
@@ -176,8 +176,8 @@ func (m *measurer) pause(delay time.Duration, enough int) {
 	}
 }
 
-// publish sends a measurement until it is acknowledged; false where nothing can be
-// sent any more. One that no bus takes is dropped.
+// publish sends a measurement until it is acknowledged. It returns false if nothing can
+// be sent any more. A measurement that no bus can carry is dropped.
 func (m *measurer) publish(measurement *messaging.Measurement) bool {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		try, cancel := context.WithTimeout(m.life, publishTimeout)
@@ -197,8 +197,8 @@ func (m *measurer) publish(measurement *messaging.Measurement) bool {
 	}
 }
 
-// finish takes no more, and waits a moment until everything is sent. What takes
-// longer is sent while the slot goes on.
+// finish accepts no more measurements, and waits a moment until all are sent. The
+// rest are sent while the slot continues with its next trial.
 func (m *measurer) finish() {
 	m.mu.Lock()
 	m.closed = true

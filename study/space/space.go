@@ -134,7 +134,7 @@ func (s *Space) Feasible(p study.Point) bool {
 	return true
 }
 
-// Size returns the number of points, ignoring constraints. finite is false if a
-// float has no step, or if there are too many points to count: more than 2^53, or more than
+// Size returns the number of points, ignoring constraints. finite is false if a float
+// has no step, or if there are too many points to count: more than 2^53, or more than
 // 2^17 combinations of the values that conditions depend on.
 func (s *Space) Size() (n int, finite bool) { return s.size, s.finite }

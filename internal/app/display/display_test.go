@@ -27,7 +27,7 @@ func completed(number int, ended int64, value float64) record.Trial {
 	}
 }
 
-// Trials by number, which is not the order in which they ended: 2, 1, 3.
+// Trials by number, although they ended in the order 2, 1, 3.
 func trials() []record.Trial {
 	failed := record.Trial{Number: 4, State: study.TrialFailed, Ended: 5, Attempts: []record.Attempt{{
 		Number: 1, Logs: "/logs/4", Failure: &messaging.Failure{Reason: "exit", Message: "boom,\nand more"},
@@ -47,7 +47,7 @@ func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
 	}
 }
 
-// Whatever the values, the plot is well-formed XML without a number that is none.
+// For any values, the plot is well-formed XML without NaN or infinite numbers.
 func TestPlotsAreWellFormed(t *testing.T) {
 	for name, values := range map[string][]float64{
 		"one": {3}, "equal": {1, 1, 1}, "decades": {1e-3, 1, 1e6}, "zero": {0, 1, 100}, "negative": {-5, -1, -3},
@@ -105,7 +105,7 @@ func TestCSVHoldsEveryTrial(t *testing.T) {
 	}
 }
 
-// An interrupted run's file says so, and that nothing runs.
+// The file of an interrupted run says so, and that nothing is running.
 func TestInterruptedRunIsNotRunning(t *testing.T) {
 	r := &local.Result{Interrupted: true, Status: record.Status{State: study.Running, Counts: record.Counts{Completed: 4, Pending: 1, Queued: 2, Running: 3}}}
 	v := display.View(r)
@@ -147,7 +147,7 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 	}
 }
 
-// On a terminal lines break between words, and continue below the text.
+// On a terminal, lines break between words, and continuation lines align with the text.
 func TestSummaryFitsTheTerminal(t *testing.T) {
 	best := completed(1, 3, 2)
 	best.Point = study.Point{"learning_rate_of_the_second_group_of_layers": 0.12345678901234566}
@@ -173,7 +173,7 @@ func TestSummaryFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// What lets a study go on depends on what has ended it.
+// The hint for continuing a study depends on what ended it.
 func TestSummarySaysHowToGoOn(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for want, change := range map[string]func(*study.Spec, *record.Status){
@@ -208,8 +208,8 @@ func TestEmptyHistory(t *testing.T) {
 	}
 }
 
-// Evaluations without a value have places on the axis and marks; cancelled trials
-// are no evaluations. A bad start is marked at the edge, not hidden.
+// Evaluations without a value have positions on the axis and marks; cancelled trials do
+// not count as evaluations. A bad start is marked at the edge, not hidden.
 func TestPlotsShowFailuresAndOutliers(t *testing.T) {
 	all := trials() // evaluation 4 has failed
 	all = append(all, record.Trial{Number: 5, State: study.TrialCancelled, Ended: 6}, record.Trial{Number: 6, State: study.TrialInfeasible, Ended: 7})
@@ -242,7 +242,7 @@ func TestPlotsShowFailuresAndOutliers(t *testing.T) {
 	}
 }
 
-// Progress in lines names the best value and, beside it, what is recommended.
+// Progress in lines shows the best value and the recommended one.
 func TestProgressInLines(t *testing.T) {
 	now := coordinator.Progress{
 		Study:  record.Study{Definition: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},

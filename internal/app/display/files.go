@@ -19,18 +19,18 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// The files that a run leaves in its state directory.
+// The files that a run writes to its state directory.
 const (
 	ResultFile = "result.json"
 	TrialsFile = "trials.csv"
 	PlotFile   = "progress.svg"
 )
 
-// Interrupted is the state of a study whose run was interrupted: the same command
-// goes on with it, and nothing runs until then.
+// Interrupted is the state of a study whose run was interrupted. The same command
+// continues it; nothing runs until then.
 const Interrupted study.State = "INTERRUPTED"
 
-// View is the result in the shape in which scripts see it.
+// View is the result in the form for scripts.
 func View(r *local.Result) view.Study {
 	v := view.OfStudy(r.Study, r.Status, r.Best, r.Recommended, time.Now())
 	if r.Interrupted && !v.State.Terminal() {
@@ -40,8 +40,8 @@ func View(r *local.Result) view.Study {
 	return v
 }
 
-// WriteFiles writes the result, the trials, and the plot (where anything has
-// completed) into dir, each whole or not at all.
+// WriteFiles writes the result, the trials, and (if anything has completed) the plot
+// into dir. It writes each file atomically.
 func WriteFiles(dir string, r *local.Result) error {
 	spec := &r.Study.Definition.Spec
 	result, err := json.MarshalIndent(View(r), "", "  ")
@@ -67,8 +67,8 @@ func WriteFiles(dir string, r *local.Result) error {
 	return nil
 }
 
-// WriteCSV writes a line a trial: its state, value, metrics, parameters and times,
-// and why it failed.
+// WriteCSV writes a line for each trial: its state, value, metrics, parameters and
+// times, and the reason if it failed.
 func WriteCSV(w io.Writer, trials []record.Trial, spec *study.Spec) error {
 	metrics := metricNames(trials)
 	header := []string{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message"}
@@ -126,7 +126,7 @@ func row(t *record.Trial, metrics []string, spec *study.Spec) []string {
 	return r
 }
 
-// moment is a time as RFC 3339 has it, in UTC and to the millisecond; "" for none.
+// moment formats a time as RFC 3339, in UTC with milliseconds; "" for none.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -10,12 +10,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// History is a study's evaluations in the order in which they ended. Cancelled
-// trials are none.
+// History is a study's evaluations in the order in which they ended. Cancelled trials
+// are not evaluations.
 type History struct {
-	// Trials are the numbers of the completed trials, Values their values, Best
-	// the best value up to and including each, and Places their places among all
-	// evaluations, from 1 on.
+	// Trials are the numbers of the completed trials and Values their values. Best is
+	// the best value up to and including each, and Places are their positions among all
+	// evaluations, counted from 1.
 	Trials, Places []int
 	Values, Best   []float64
 	// Failed and Infeasible are the evaluations without a value.
@@ -24,14 +24,14 @@ type History struct {
 	Evaluations int
 }
 
-// Ended is an evaluation without a value: its trial, its place among all
-// evaluations, and why it has no value, "" where that is not known.
+// Ended is an evaluation without a value: its trial, its position among all
+// evaluations, and the reason, "" if unknown.
 type Ended struct {
 	Trial, Place int
 	Reason       string
 }
 
-// NewHistory takes the ended trials out of a study's.
+// NewHistory returns the history of a study's ended trials.
 func NewHistory(trials []record.Trial, direction study.Direction) History {
 	var done []*record.Trial
 	for i := range trials {

@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// over is the message that the telling ends, second that a second has passed.
+// over is the message that the display ends, second that a second has passed.
 type (
 	over   struct{}
 	second struct{}
@@ -26,14 +26,14 @@ type liveView struct {
 	heard, over   bool
 }
 
-// Init starts the clock: the time goes on where nothing else happens.
+// Init starts the clock, which advances even if nothing else happens.
 func (v *liveView) Init() tea.Cmd { return tick() }
 
 func tick() tea.Cmd {
 	return tea.Tick(time.Second, func(time.Time) tea.Msg { return second{} })
 }
 
-// Update takes a newer progress or another size.
+// Update applies a newer progress or another size.
 func (v *liveView) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case Now:
@@ -48,7 +48,7 @@ func (v *liveView) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	return v, nil
 }
 
-// View draws the study as it is now; what is over is only the bar.
+// View draws the current study; after the end, only the bar remains.
 func (v *liveView) View() tea.View {
 	if !v.heard {
 		return tea.NewView("starting…\n")
@@ -64,21 +64,21 @@ var (
 )
 
 const (
-	// labelColumns is what the labels at the left take, with the space after them.
+	// labelColumns is the width of the labels at the left, with the space after them.
 	labelColumns = 13
-	// widestScreen bounds the screen: longer lines are hard to take in.
+	// widestScreen limits the width: longer lines are hard to read.
 	widestScreen = 100
-	// failureLines is how many lines the last failure's reason may take.
+	// failureLines is the maximum number of lines for the last failure's reason.
 	failureLines = 2
 )
 
-// screen lays progress out for a terminal: no line is wider than width, and there
-// are no more than height where that is known. brief leaves all but the bar out.
+// screen lays progress out for a terminal: no line is wider than width, and there are
+// at most height lines if the height is known. brief shows only the bar.
 func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 	if width <= 0 {
 		width = 80
 	}
-	width = min(width-1, widestScreen) // in the last column some terminals wrap
+	width = min(width-1, widestScreen) // some terminals wrap in the last column
 	lines := []string{n.headline(width, now), bar(n.Counts.Ended(), n.Counts.Running, n.MaxTrials, width)}
 	if brief {
 		return fit(lines, width)
@@ -112,8 +112,8 @@ func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 	return fit(append(lines, after...), width)
 }
 
-// headline is the study's name, the counter, and the times. The name and then the
-// times give way where there is no room.
+// headline returns the study's name, the counter, and the times. If there is no room,
+// it shortens the name first, then the times.
 func (n *Now) headline(width int, now time.Time) string {
 	counter := fmt.Sprintf("%d/%d", n.Counts.Ended(), n.MaxTrials)
 	elapsed := clock(n.elapsed(now))
@@ -134,12 +134,12 @@ func (n *Now) headline(width int, now time.Time) string {
 	return counter
 }
 
-// faintTimes leaves the counter as it is and draws what follows it faintly.
+// faintTimes keeps the counter and draws the rest faintly.
 func faintTimes(text, counter string) string {
 	return counter + faint.Render(strings.TrimPrefix(text, counter))
 }
 
-// clock is a duration in seconds: 5s, 1m02s, 3h20m.
+// clock formats a duration in seconds: 5s, 1m02s, 3h20m.
 func clock(d time.Duration) string {
 	d = d.Round(time.Second)
 	switch {
@@ -154,8 +154,8 @@ func clock(d time.Duration) string {
 	}
 }
 
-// running lists what is evaluated, the longest first, as far as one line goes, and
-// how much waits.
+// running lists the trials being evaluated, the longest first, as far as they fit in
+// one line, and the number of waiting ones.
 func (n *Now) running(width int, now time.Time) []string {
 	tail := ""
 	if waiting := n.Counts.Queued + n.Counts.Pending; waiting > 0 {
@@ -184,8 +184,8 @@ func (n *Now) running(width int, now time.Time) []string {
 	return []string{fmt.Sprint(len(running)) + tail}
 }
 
-// point lists the best point, a parameter a line, in at most most lines; names and
-// values that are too long are shortened. A negative most is no bound.
+// point lists the best point, a parameter a line, in at most most lines; it shortens
+// long names and values. A negative most means no limit.
 func (n *Now) point(width, most int) []string {
 	var names []string
 	longest := 0
@@ -222,8 +222,8 @@ func labelled(label string, lines []string) []string {
 	return lines
 }
 
-// wrap breaks text between words into lines of a width, most at most, of which the
-// last ends in an ellipsis where something is left out.
+// wrap breaks text between words into at most most lines of a width. The last line ends
+// in an ellipsis if something is left out.
 func wrap(text string, width, most int, style lipgloss.Style) []string {
 	lines := strings.Split(ansi.Wrap(strings.Join(strings.Fields(ansi.Strip(text)), " "), width, ""), "\n")
 	if len(lines) > most {
@@ -240,7 +240,7 @@ func wrap(text string, width, most int, style lipgloss.Style) []string {
 	return lines
 }
 
-// fit cuts what is still too wide: nothing wraps.
+// fit cuts lines that are still too wide, so that nothing wraps.
 func fit(lines []string, width int) []string {
 	for i := range lines {
 		lines[i] = ansi.Truncate(lines[i], width, "…")
@@ -248,7 +248,7 @@ func fit(lines []string, width int) []string {
 	return lines
 }
 
-// bar draws done, running and open trials as a bar of a width.
+// bar draws the done, running and open trials as a bar of the given width.
 func bar(done, running, all, width int) string {
 	if all <= 0 {
 		return ""

@@ -40,8 +40,8 @@ func example(t *testing.T) (Now, time.Time) {
 	return NewNow(&p, at), at
 }
 
-// The lines of the screen at 80 columns, of which the last one stays free. Ten
-// of sixty trials take a sixth of the time: 48 trials left take 4m08s.
+// The lines of the screen at 80 columns; the last column stays free. Ten of sixty
+// trials take a sixth of the time, so the 48 trials left take 4m08s.
 func TestScreen(t *testing.T) {
 	now, at := example(t)
 	var got []string
@@ -66,8 +66,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// Whatever the width, no line wraps and the counter stays; from 40 columns on the
-// time left and every value do too. What is over is the bar alone.
+// At any width, no line wraps and the counter stays; from 40 columns on, so do the time
+// left and every value. After the end, only the bar remains.
 func TestScreenFits(t *testing.T) {
 	now, at := example(t)
 	for width := 10; width <= 200; width++ {
@@ -78,7 +78,7 @@ func TestScreenFits(t *testing.T) {
 			}
 		}
 		text := ansi.Strip(strings.Join(lines, "\n"))
-		words := strings.Join(strings.Fields(text), " ") // wherever lines end
+		words := strings.Join(strings.Fields(text), " ") // ignores line breaks
 		wanted := []string{"12/60"}
 		if width >= 40 {
 			wanted = append(wanted, "4m08s", "1m02s", "113.211", "0.00123457", "14 (1m15s)", "exit code 3", "0.0239123")
@@ -94,7 +94,7 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
-// A screen of few lines leaves parameters out and says how many.
+// A screen with few lines leaves parameters out and says how many.
 func TestScreenIsNoHigherThanTheTerminal(t *testing.T) {
 	now, at := example(t)
 	lines := now.screen(80, 11, false, at)
@@ -103,7 +103,7 @@ func TestScreenIsNoHigherThanTheTerminal(t *testing.T) {
 	}
 }
 
-// Time goes on between two messages, and not after the end.
+// The clock advances between two messages, and stops at the end.
 func TestElapsed(t *testing.T) {
 	now, at := example(t)
 	later := at.Add(10 * time.Second)

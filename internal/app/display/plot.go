@@ -35,16 +35,16 @@ func (h *History) WriteSVG(w io.Writer, name string, objective study.Objective) 
 // sketchRows is how many rows the curve has in a terminal.
 const sketchRows = 11
 
-// widestSketch bounds the terminal's plot: wider ones are hard to take in.
+// widestSketch limits the terminal's plot: wider ones are hard to read.
 const widestSketch = 100
 
-// Sketch draws the best value so far in text, at most width columns wide; empty
+// Sketch draws the best value so far in text, at most width columns wide. It returns ""
 // for fewer than two evaluations with a value.
 func (h *History) Sketch(width int, objective study.Objective) string {
 	if len(h.Best) < 2 {
 		return ""
 	}
-	// Only a bad start can be outside: the curve does not get worse.
+	// Only a bad start can be outside, since the curve never gets worse.
 	low, high := h.best()
 	t := plot.Text{
 		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + axis(objective), X: "evaluations",
@@ -53,7 +53,7 @@ func (h *History) Sketch(width int, objective study.Objective) string {
 	return t.Draw(h.curve())
 }
 
-// axis says what a vertical axis shows.
+// axis describes what a vertical axis shows.
 func axis(objective study.Objective) string {
 	if objective.Direction == study.Maximize {
 		return objective.Metric + ", higher is better"
@@ -61,10 +61,11 @@ func axis(objective study.Objective) string {
 	return objective.Metric + ", lower is better"
 }
 
-// logarithmic reports whether a range of values is better seen on a logarithmic axis.
+// logarithmic reports whether a range of values is easier to read on a logarithmic
+// axis.
 func logarithmic(low, high float64) bool { return low > 0 && high/low > 20 }
 
-// curve is the best value so far, up to the last evaluation.
+// curve returns the best value so far, up to the last evaluation.
 func (h *History) curve() []plot.Point {
 	points := make([]plot.Point, len(h.Best), len(h.Best)+1)
 	for i, v := range h.Best {
@@ -76,7 +77,7 @@ func (h *History) curve() []plot.Point {
 	return points
 }
 
-// lanes are the evaluations without a value.
+// lanes returns the evaluations without a value.
 func (h *History) lanes() []plot.Lane {
 	lane := func(name string, mark rune, all []Ended) plot.Lane {
 		l := plot.Lane{Name: name, Mark: mark}
@@ -92,8 +93,8 @@ func (h *History) lanes() []plot.Lane {
 	return []plot.Lane{lane("failed", '×', h.Failed), lane("infeasible", '○', h.Infeasible)}
 }
 
-// window is the range of values worth showing: all of them, but for the worst
-// tenth where these would take more than half the picture.
+// window returns the range of values worth showing. It excludes the worst tenth if
+// these values would take more than half the picture.
 func (h *History) window(direction study.Direction) (low, high float64) {
 	sorted := slices.Sorted(slices.Values(h.Values))
 	last := len(sorted) - 1
@@ -106,16 +107,16 @@ func (h *History) window(direction study.Direction) (low, high float64) {
 	return best, worst
 }
 
-// best is the range of the best-so-far curve worth showing: all of it, but for
-// its first tenth where that would take more than half the picture.
+// best returns the range of the best-so-far curve worth showing. It excludes the first
+// tenth if that would take more than half the picture.
 func (h *History) best() (low, high float64) {
 	last := len(h.Best) - 1
 	worst, best := without(h.Best[0], h.Best[last/10], h.Best[last])
 	return min(worst, best), max(worst, best)
 }
 
-// without returns the range from bad to best where it is less than half of the
-// one from worst to best, otherwise that.
+// without returns the range from bad to best if it is less than half of the range from
+// worst to best; otherwise the latter.
 func without(worst, bad, best float64) (from, to float64) {
 	if bad != best && math.Abs(worst/2-best/2) > 2*math.Abs(bad/2-best/2) {
 		return bad, best

@@ -14,10 +14,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// plainEvery is how often progress is told where no terminal shows it live.
+// plainEvery is the interval of progress lines without a live terminal.
 const plainEvery = 10 * time.Second
 
-// Now is how a study goes at a moment.
+// Now is the progress of a study at a moment.
 type Now struct {
 	// Study is its name, Metric its objective.
 	Study, Metric string
@@ -25,30 +25,30 @@ type Now struct {
 	MaxTrials     int
 	MaxDuration   time.Duration // 0 for none
 	Counts        record.Counts
-	// At is the moment, Elapsed how long the study had run then.
+	// At is the moment, Elapsed how long the study had run by then.
 	At      time.Time
 	Elapsed time.Duration
-	// Best is nil where nothing has completed. Parameters are the order of its
-	// point; those that it lacks are left out.
+	// Best is nil if nothing has completed. Parameters is the order for its point;
+	// parameters missing in the point are left out.
 	Best       *view.Best
 	Parameters []string
-	// Recommended is of trial 0 where there is none.
+	// Recommended has trial 0 if there is none.
 	Recommended record.Recommendation
 	// Running are the trials that workers evaluate.
 	Running []Running
-	// FailedTrial is the number of the trial that failed last, 0 for none, and
-	// Failure why it did, in a line.
+	// FailedTrial is the number of the last failed trial, 0 for none, and Failure the
+	// reason in one line.
 	FailedTrial int
 	Failure     string
 }
 
-// Running is a trial that a worker evaluates since a time.
+// Running is a trial that a worker is evaluating, with its start time.
 type Running struct {
 	Trial int
 	Since time.Time
 }
 
-// NewNow takes what people want to know out of a coordinator's progress.
+// NewNow extracts the displayed facts from a coordinator's progress.
 func NewNow(p *coordinator.Progress, at time.Time) Now {
 	spec := &p.Study.Definition.Spec
 	n := Now{
@@ -68,8 +68,8 @@ func NewNow(p *coordinator.Progress, at time.Time) Now {
 	return n
 }
 
-// Progress tells how a study goes: live on a terminal, else in a line now and
-// then. Not safe for concurrent use.
+// Progress shows how a study goes: live on a terminal, otherwise in occasional lines.
+// It is not safe for concurrent use.
 type Progress struct {
 	w       io.Writer
 	program *tea.Program
@@ -78,19 +78,19 @@ type Progress struct {
 	ended   int
 }
 
-// NewProgress starts to tell on w, which live says to be a terminal.
+// NewProgress starts showing progress on w; live says that w is a terminal.
 func NewProgress(ctx context.Context, w io.Writer, live bool) *Progress {
 	p := &Progress{w: w}
 	if !live {
 		return p
 	}
-	// Signals and keys stay the command's: it ends the run, not the view.
+	// Signals and keys stay with the command: it ends the run, the view does not.
 	p.program = tea.NewProgram(&liveView{}, tea.WithContext(ctx), tea.WithOutput(w), tea.WithInput(nil), tea.WithoutSignalHandler(), tea.WithFPS(10))
-	p.done.Go(func() { _, _ = p.program.Run() }) // a view that fails hides nothing but itself
+	p.done.Go(func() { _, _ = p.program.Run() }) // if the view fails, only the view is lost
 	return p
 }
 
-// Show takes the newest progress.
+// Show displays the newest progress.
 func (p *Progress) Show(now Now) {
 	if p.program != nil {
 		p.program.Send(now)
@@ -104,8 +104,8 @@ func (p *Progress) Show(now Now) {
 	_, _ = fmt.Fprintln(p.w, now.line())
 }
 
-// Close ends the telling and leaves the bar on the terminal: the summary says
-// the rest.
+// Close ends the display and leaves the bar on the terminal: the summary shows the
+// rest.
 func (p *Progress) Close() {
 	if p.program != nil {
 		p.program.Send(over{})
@@ -114,7 +114,7 @@ func (p *Progress) Close() {
 	}
 }
 
-// line is progress in one line, for logs.
+// line formats progress in one line, for logs.
 func (n *Now) line() string {
 	s := fmt.Sprintf("%d/%d done, %d running", n.Counts.Ended(), n.MaxTrials, n.Counts.Running)
 	if n.Counts.Failed > 0 {
@@ -132,7 +132,7 @@ func (n *Now) line() string {
 	return s
 }
 
-// elapsed is how long the study has run at a later time.
+// elapsed returns how long the study has run at a later time.
 func (n *Now) elapsed(now time.Time) time.Duration {
 	if n.State.Terminal() || n.At.IsZero() {
 		return n.Elapsed
@@ -140,7 +140,7 @@ func (n *Now) elapsed(now time.Time) time.Duration {
 	return n.Elapsed + max(0, now.Sub(n.At))
 }
 
-// left estimates the time left at a later time, from the pace so far.
+// left estimates the time left at a later time from the pace so far.
 func (n *Now) left(now time.Time) (left time.Duration, ok bool) {
 	ended := n.Counts.Ended()
 	if ended < 3 || n.Elapsed <= 0 || n.State.Terminal() {

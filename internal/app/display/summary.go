@@ -15,18 +15,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Place is where a summary is shown and what it is about.
+// Place describes where a summary is shown and what it is about.
 type Place struct {
-	// File and State are the study file and the state directory as they were given
-	// on the command line.
+	// File and State are the study file and the state directory as given on the command
+	// line.
 	File, State string
 	// Width is the terminal's. Wrap breaks longer lines between words.
 	Width int
 	Wrap  bool
 }
 
-// Summarize tells a person how a study went, where its results are, and what to
-// run next.
+// Summarize tells a person how a study went, where its results are, and what to run
+// next.
 func Summarize(w io.Writer, r *local.Result, at Place) error {
 	s := &summary{w: w}
 	if at.Wrap {
@@ -61,7 +61,7 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 // summary writes lines and remembers the first error.
 type summary struct {
 	w io.Writer
-	// wrap is how wide lines may get; 0 for any width.
+	// wrap is the maximum width of lines; 0 means any width.
 	wrap int
 	err  error
 }
@@ -83,8 +83,8 @@ func (s *summary) line(format string, args ...any) {
 	s.err = errors.Join(s.err, err)
 }
 
-// breakLine breaks a line at the last space within a width, or at the first one
-// after it; rest is empty where there is none behind the label.
+// breakLine breaks a line at the last space within a width, or at the first one after
+// it. rest is empty if there is no space behind the label.
 func breakLine(line string, width int) (head, rest string) {
 	if len(line) <= labelColumns {
 		return line, ""
@@ -129,8 +129,8 @@ func countsText(c record.Counts) string {
 	return strings.Join(parts, ", ")
 }
 
-// widestName is how wide the column of parameters' names gets; the values of
-// longer names follow them.
+// widestName is the maximum width of the column of parameters' names; values of longer
+// names follow directly.
 const widestName = 32
 
 func (s *summary) point(spec *study.Spec, p study.Point) {
@@ -147,8 +147,8 @@ func (s *summary) point(spec *study.Spec, p study.Point) {
 	}
 }
 
-// failure shows a failed trial. Its message is left out where told, which has
-// been shown, begins to say the same.
+// failure shows a failed trial. It omits the message if told, which was already shown,
+// contains its first line.
 func (s *summary) failure(t *record.Trial, told string) {
 	message := strings.TrimSpace(t.Last().Failure.Message)
 	first, _, _ := strings.Cut(message, "\n")
@@ -162,7 +162,7 @@ func (s *summary) failure(t *record.Trial, told string) {
 	}
 }
 
-// lastFailure is the failed trial that ended last, nil if none.
+// lastFailure returns the failed trial that ended last, or nil if there is none.
 func lastFailure(trials []record.Trial) *record.Trial {
 	var last *record.Trial
 	for i := range trials {
@@ -192,7 +192,7 @@ func (s *summary) next(r *local.Result, file, state string) {
 	}
 }
 
-// onward says what lets a study go on that has completed, by what ended it.
+// onward says how to continue a completed study, depending on what ended it.
 func onward(r *local.Result, file string) string {
 	spec, status := &r.Study.Definition.Spec, &r.Status
 	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
@@ -210,5 +210,5 @@ func onward(r *local.Result, file string) string {
 	return change + " in " + file + " and run it again to go on"
 }
 
-// DefaultState is where a study's state is kept unless somebody says otherwise.
+// DefaultState returns the default state directory of a study.
 func DefaultState(name string) string { return filepath.Join(".fantasia", name) }

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// Answers is nil where a GET of the URL is answered with 200, and otherwise says
-// what it is answered with, and the beginning of that.
+// Answers returns nil if a GET of the URL returns status 200. Otherwise the error has
+// the status and the beginning of the body.
 func Answers(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

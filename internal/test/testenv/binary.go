@@ -1,6 +1,6 @@
-// Package testenv runs real etcd and nats-server processes for tests: built once
-// from the modules that go.mod pins, on loopback, in temporary directories, and
-// killed with the test. It is for tests only.
+// Package testenv runs real etcd and nats-server processes for tests. They are built
+// once from the modules pinned in go.mod, listen on loopback, use temporary
+// directories, and are killed with the test. Only tests may import it.
 package testenv
 
 import (
@@ -21,14 +21,14 @@ import (
 const (
 	etcdModule = "go.etcd.io/etcd/server/v3"
 	natsModule = "github.com/nats-io/nats-server/v2"
-	// buildTimeout bounds a build with a cold cache on a slow machine.
+	// buildTimeout limits a build with a cold cache on a slow machine.
 	buildTimeout = 10 * time.Minute
 )
 
-// Build returns the path of a program of the module that go.mod pins, or of a
-// package of this module. It builds programs of other modules once and keeps
-// them in the user's cache directory by their version; this module's own it
-// builds into the test's temporary directory.
+// Build returns the path of a program from a module pinned in go.mod, or from a package
+// of this module. Programs of other modules are built once and kept in the user's cache
+// directory by version; those of this module are built into the test's temporary
+// directory.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
@@ -66,8 +66,8 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// buildOnce builds a program unless the cache holds it. Test processes that need
-// it at the same time wait for one build.
+// buildOnce builds a program unless the cache holds it. Concurrent test processes wait
+// for a single build.
 func buildOnce(ctx context.Context, root, pkg, version string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -96,7 +96,7 @@ func buildOnce(ctx context.Context, root, pkg, version string) (string, error) {
 	return out, nil
 }
 
-// goCommand returns what the go command writes to its standard output.
+// goCommand returns the standard output of the go command.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// CA is an authority of a test that signs certificates.
+// CA is a certificate authority for a test.
 type CA struct {
 	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// File holds its certificate, in PEM.
+	// File is the path of its certificate, in PEM.
 	File string
 }
 
-// NewCA makes an authority.
+// NewCA creates an authority.
 func NewCA(t testing.TB) *CA {
 	t.Helper()
 	ca := &CA{t: t, key: newKey(t), File: filepath.Join(t.TempDir(), "ca.pem")}
@@ -40,8 +40,8 @@ func NewCA(t testing.TB) *CA {
 	return ca
 }
 
-// Issue writes a certificate for a name, good for a server on this machine and
-// for a client, with its key, in PEM, to the files, which it replaces.
+// Issue writes a certificate for a name and its key to the files, in PEM, replacing
+// them. The certificate is valid for a server on this machine and for a client.
 func (ca *CA) Issue(name, certFile, keyFile string) {
 	ca.t.Helper()
 	key := newKey(ca.t)
@@ -57,7 +57,7 @@ func (ca *CA) Issue(name, certFile, keyFile string) {
 	writePEM(ca.t, keyFile, "EC PRIVATE KEY", der)
 }
 
-// New is Issue to two files of its own.
+// New calls Issue with two new files.
 func (ca *CA) New(name string) (certFile, keyFile string) {
 	ca.t.Helper()
 	dir := ca.t.TempDir()

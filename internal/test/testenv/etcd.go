@@ -15,12 +15,12 @@ import (
 // Etcd is an etcd server in a process of its own.
 type Etcd struct {
 	*Process
-	// URL is where its clients connect.
+	// URL is the address for clients.
 	URL string
 }
 
-// StartEtcd starts one etcd and waits until it serves. Further arguments are
-// etcd's own flags; with --cert-file it serves its clients over TLS.
+// StartEtcd starts one etcd and waits until it serves. args are etcd's own flags; with
+// --cert-file it serves clients over TLS.
 func StartEtcd(t testing.TB, args ...string) *Etcd {
 	t.Helper()
 	return StartEtcdCluster(t, 1, args...)[0]
@@ -44,7 +44,7 @@ func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
 	out := make([]*Etcd, n)
 	for i := range n {
 		name, health := fmt.Sprintf("etcd-%d", i), clients[i]
-		if scheme == "https" { // its health is asked for without a certificate
+		if scheme == "https" { // the health check sends no certificate
 			health = fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
 		}
 		flags := append([]string{
@@ -67,7 +67,7 @@ func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
 	return out
 }
 
-// EtcdClient returns a client of the endpoints that is closed at the test's end.
+// EtcdClient returns a client of the endpoints; the test's end closes it.
 func EtcdClient(t testing.TB, endpoints ...string) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})

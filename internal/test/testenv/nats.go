@@ -10,18 +10,18 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// NATSConfig configures nats-server processes; the zero value is good.
+// NATSConfig configures nats-server processes; the zero value is valid.
 type NATSConfig struct {
 	// SyncAlways syncs each write to disk before it is acknowledged.
 	SyncAlways bool
-	// Extra is appended to the server's configuration file: accounts, say.
+	// Extra is appended to the server's configuration file, for example accounts.
 	Extra string
 }
 
 // NATS is a nats-server with JetStream in a process of its own.
 type NATS struct {
 	*Process
-	// URL is where its clients connect.
+	// URL is the address for clients.
 	URL string
 	// StoreDir is where JetStream keeps its files.
 	StoreDir string
@@ -75,7 +75,7 @@ func natsConfig(name, store string, port, monitor int, c NATSConfig) string {
 		"jetstream { store_dir: %q, sync_interval: %s }\n%s\n", name, port, monitor, store, interval, c.Extra)
 }
 
-// Connect returns a connection to the server that is closed at the test's end.
+// Connect returns a connection to the server; the test's end closes it.
 func (n *NATS) Connect(opts ...nats.Option) *nats.Conn {
 	n.t.Helper()
 	c, err := nats.Connect(n.URL, opts...)

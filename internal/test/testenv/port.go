@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// Ports are handed out below those that systems give to outgoing connections
-// (Linux begins at 32,768) and that Kubernetes gives to services (30,000), since
-// one of those could take a port between its choice and its use. Each test
-// process has a block of its own.
+// Ports are chosen below those that systems assign to outgoing connections (from 32,768
+// on Linux) and that Kubernetes assigns to services (from 30,000), which could take a
+// port between its choice and its use. Each test process has its own block.
 const (
 	firstPort  = 20_000
 	blockPorts = 400
@@ -21,9 +20,8 @@ const (
 // ports is this process's block.
 var ports block
 
-// FreePort returns a port of the loopback interface that nobody uses now. No other
-// test gets it before all others of this process's block have had their turn. It
-// is safe for concurrent use.
+// FreePort returns an unused port of the loopback interface. A port is returned again
+// only after all others of this process's block. It is safe for concurrent use.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	port, err := ports.next()
@@ -33,8 +31,8 @@ func FreePort(t testing.TB) int {
 	return port
 }
 
-// block is a range of ports whose first one is listened on for as long as the
-// process lives: that keeps other processes out. It is safe for concurrent use.
+// block is a range of ports. The process listens on the first one for as long as it
+// lives, which keeps other processes out of the block. It is safe for concurrent use.
 type block struct {
 	mu    sync.Mutex
 	lock  net.Listener
@@ -50,7 +48,7 @@ func (b *block) next() (int, error) {
 			return 0, fmt.Errorf("all %d blocks of ports from %d on are taken", portBlocks, firstPort)
 		}
 		b.first = firstPort + i*blockPorts
-		b.lock, _ = listen(b.first) // an error: somebody else's
+		b.lock, _ = listen(b.first) // on an error, another process has the block
 	}
 	for range blockPorts - 1 {
 		b.used = b.used%(blockPorts-1) + 1

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// readyTimeout bounds how long a process may take until it serves.
+	// readyTimeout limits how long a process may take until it serves.
 	readyTimeout = 60 * time.Second
-	// stopTimeout bounds how long a process may take to end after SIGTERM.
+	// stopTimeout limits how long a process may take to end after SIGTERM.
 	stopTimeout = 20 * time.Second
 	pollEvery   = 10 * time.Millisecond
 	// keptLog is how much of a process's output is kept, in bytes.
 	keptLog = 64 << 10
 )
 
-// Process is a program that a test runs, kills and starts again. It ends with
-// the test, also if the test's process is killed. Its methods are for the test's
-// own goroutine.
+// Process is a program that a test starts, kills and restarts. It ends with the test,
+// even if the test's process is killed. Only the test's own goroutine may call its
+// methods.
 type Process struct {
 	t    testing.TB
 	name string
@@ -41,9 +41,9 @@ type Process struct {
 	done chan struct{}
 }
 
-// Start starts a program with arguments and additional environment variables,
-// waits until ready returns nil (nil: does not wait), and kills it at the test's
-// end. If the test fails, the end of its output goes to the test's log.
+// Start starts a program with arguments and additional environment variables, waits
+// until ready returns nil (a nil ready does not wait), and kills it at the test's end.
+// If the test fails, it logs the end of the program's output.
 func Start(t testing.TB, path string, args, env []string, ready func(ctx context.Context) error) *Process {
 	t.Helper()
 	p := prepare(t, path, args, env, ready)
@@ -63,9 +63,8 @@ func prepare(t testing.TB, path string, args, env []string, ready func(ctx conte
 	return p
 }
 
-// start starts the process from a thread that lives as long as the process:
-// Linux sends the signal for a parent's death when the thread ends that made
-// the child.
+// start starts the process from a thread that lives as long as the process: Linux
+// signals a parent's death when the thread that made the child ends.
 func (p *Process) start() {
 	p.t.Helper()
 	cmd := exec.Command(p.path, p.args...)
@@ -80,7 +79,7 @@ func (p *Process) start() {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is for the test to know
+			_ = cmd.Wait() // the test checks how it ended
 		}
 	}()
 	if err := <-started; err != nil {
@@ -109,8 +108,8 @@ func (p *Process) AwaitReady() {
 	}
 }
 
-// Eventually calls try until it returns nil, and fails the test after the
-// timeout. Each call has at most a second.
+// Eventually calls try until it returns nil, and fails the test after the timeout. Each
+// call may take a second.
 func Eventually(t testing.TB, timeout time.Duration, try func(ctx context.Context) error) {
 	t.Helper()
 	err := poll(t.Context(), timeout, func(ctx context.Context) (bool, error) { return false, try(ctx) })
@@ -119,7 +118,7 @@ func Eventually(t testing.TB, timeout time.Duration, try func(ctx context.Contex
 	}
 }
 
-// poll calls try until it returns no error or says that it is final.
+// poll calls try until it returns no error or a final one.
 func poll(ctx context.Context, timeout time.Duration, try func(context.Context) (final bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -140,13 +139,13 @@ func poll(ctx context.Context, timeout time.Duration, try func(context.Context) 
 	}
 }
 
-// PID is the process's id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done closes when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// State says how the process ended; it is empty while it runs.
+// State describes how the process ended; it is empty while it runs.
 func (p *Process) State() string {
 	select {
 	case <-p.done:
@@ -156,16 +155,16 @@ func (p *Process) State() string {
 	}
 }
 
-// Output returns the end of what the process wrote.
+// Output returns the end of the process's output.
 func (p *Process) Output() string { return p.log.String() }
 
-// Kill kills the process with SIGKILL and waits for its end. It is no error if
-// it has ended.
+// Kill kills the process with SIGKILL and waits for its end. A process that has already
+// ended is not an error.
 func (p *Process) Kill() {
 	if p.cmd == nil {
 		return
 	}
-	_ = p.cmd.Process.Kill() // fails only where it has ended
+	_ = p.cmd.Process.Kill() // fails only if it has ended
 	<-p.done
 }
 
@@ -180,9 +179,9 @@ func (p *Process) Stop() {
 	}
 }
 
-// Pause stops the process in its tracks with SIGSTOP, and waits until all of its
-// threads have stopped: its connections stay open and nothing answers. The process
-// is not paused already.
+// Pause stops the process with SIGSTOP, and waits until all of its threads have
+// stopped. Its connections stay open and nothing answers. It MUST NOT be paused
+// already.
 func (p *Process) Pause() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
@@ -200,7 +199,7 @@ func (p *Process) Pause() {
 	}
 }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (p *Process) Resume() {
 	p.t.Helper()
 	p.signal(syscall.SIGCONT)
@@ -213,22 +212,22 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 }
 
-// Restart starts a process that has ended again, with the same arguments and on
-// the same data, and waits until it serves.
+// Restart starts an ended process again, with the same arguments and data, and waits
+// until it serves.
 func (p *Process) Restart() {
 	p.t.Helper()
 	p.Relaunch()
 	p.AwaitReady()
 }
 
-// Relaunch is Restart without waiting until the process serves.
+// Relaunch is Restart without waiting for the process to serve.
 func (p *Process) Relaunch() {
 	p.t.Helper()
 	p.Kill()
 	p.start()
 }
 
-// tail keeps the end of what is written to it. It is safe for concurrent use.
+// tail keeps the end of the text written to it. It is safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Proxy passes TCP connections on to a server, and loses what a test wants lost.
-// Its methods are safe for concurrent use.
+// Proxy forwards TCP connections to a server, and drops traffic when a test asks for
+// it. Its methods are safe for concurrent use.
 type Proxy struct {
 	// Addr is where clients connect, host:port.
 	Addr string
@@ -19,13 +19,13 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
-	// requests and replies are closed while that direction passes.
+	// requests and replies are closed channels while that direction is forwarded.
 	requests, replies chan struct{}
 	closed            chan struct{}
 }
 
-// StartProxy starts a proxy in front of a server's address (host:port, or a URL
-// of it) that is closed at the test's end.
+// StartProxy starts a proxy in front of a server's address (host:port, or a URL that
+// contains it); the test's end closes it.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	if _, rest, ok := strings.Cut(target, "://"); ok {
@@ -44,10 +44,10 @@ func StartProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Hold swallows both directions, without closing anything: the network is gone.
+// Hold stops both directions without closing any connection, like a network outage.
 func (p *Proxy) Hold() { p.set(&p.requests, &p.replies) }
 
-// HoldReplies lets requests reach the server and swallows what it answers.
+// HoldReplies forwards requests to the server but holds its replies.
 func (p *Proxy) HoldReplies() { p.set(&p.replies) }
 
 func (p *Proxy) set(gates ...*chan struct{}) {
@@ -58,8 +58,8 @@ func (p *Proxy) set(gates ...*chan struct{}) {
 	}
 }
 
-// Heal passes everything on again: what was held, too, on connections that are
-// still open.
+// Heal forwards everything again, including what was held on connections that are still
+// open.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Proxy) Heal() {
 	}
 }
 
-// Drop closes all connections; what was held is lost.
+// Drop closes all connections; held traffic is lost.
 func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep registers the two ends of a connection, or closes them after the test.
+// keep registers the two ends of a connection, or closes them if the test has ended.
 func (p *Proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +119,7 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 	}
 }
 
-// copy passes one direction on until either end closes, and then closes both.
+// copy forwards one direction until either end closes, and then closes both.
 func (p *Proxy) copy(to, from net.Conn, gate *chan struct{}, gone chan struct{}) {
 	defer func() {
 		gone <- struct{}{}
