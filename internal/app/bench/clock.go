@@ -10,13 +10,12 @@ import (
 
 // source is what a clock drives: an optimiser and the evaluation of its points.
 type source interface {
-	// suggest asks for up to n points more, which become the next trials, and
-	// returns how many there are (fewer where there are no more) and how long the
-	// answer took.
+	// suggest requests up to n more points, which become the next trials. It returns
+	// how many there are (fewer if the source runs out) and how long the answer took.
 	suggest(ctx context.Context, n int) (count int, cost float64, err error)
 	// evaluate starts a trial's evaluation and returns how long it takes.
 	evaluate(ctx context.Context, trial int) (duration float64, err error)
-	// tell ends trials, in the order in which they ended.
+	// tell reports trials in the order in which they ended.
 	tell(trials []int) error
 }
 
@@ -27,18 +26,18 @@ type slot struct {
 	pending                int
 }
 
-// plan is what a clock is to do.
+// plan is the task of a clock.
 type plan struct {
 	mode            Mode
 	workers, trials int
 	horizon         float64
 }
 
-// schedule is what a clock did.
+// schedule is the result of a clock.
 type schedule struct {
-	// told are the trials in the order in which the source was told.
+	// told are the trials in the order in which the source was told about them.
 	told []slot
-	// cut are those that ran when the run ended.
+	// cut are the trials that were running when the run ended.
 	cut []slot
 	end float64
 }
@@ -66,14 +65,14 @@ type clock struct {
 	source
 	now     float64
 	started int
-	// ready is when the optimiser has answered its last request.
+	// ready is when the optimiser answers its last request.
 	ready float64
-	// exhausted says that the optimiser has no more points.
+	// exhausted means that the optimiser has no more points.
 	exhausted bool
 	running   queue
 }
 
-// synchronous hands out batches: everybody waits for the slowest.
+// synchronous hands out batches: all workers wait for the slowest.
 func (c *clock) synchronous(ctx context.Context) error {
 	for c.started < c.trials && !c.exhausted {
 		wanted := min(c.workers, c.trials-c.started)
@@ -94,9 +93,9 @@ func (c *clock) synchronous(ctx context.Context) error {
 	return nil
 }
 
-// asynchronous hands out one trial whenever a worker is free and the optimiser
-// is not busy, with what has been told by then. A suggestion that is made when an
-// evaluation ends knows of it.
+// asynchronous hands out one trial whenever a worker is free and the optimiser is not
+// busy, using everything told by then. A suggestion made when an evaluation ends
+// includes its result.
 func (c *clock) asynchronous(ctx context.Context) error {
 	for {
 		at := max(c.now, c.ready)
@@ -120,24 +119,24 @@ func (c *clock) asynchronous(ctx context.Context) error {
 	return nil
 }
 
-// stretch bounds how many times its trials a run may start on its way to its
-// horizon: under a law with rare long evaluations that can be very far away.
+// stretch limits how many times its trials a run may start on the way to its horizon,
+// which can be very far away if the law has rare long evaluations.
 const stretch = 16
 
-// wants reports whether another trial is to be started at a time.
+// wants reports whether another trial should start at a time.
 func (c *clock) wants(at float64) bool {
 	more := c.started < c.trials || at < c.horizon && c.started < stretch*c.trials
 	return more && !c.exhausted && len(c.running) < c.workers
 }
 
-// over reports whether nothing that still runs counts: trials beyond the budget
-// that end beyond the horizon do not.
+// over reports whether no running trial counts any more: trials beyond the budget that
+// end beyond the horizon do not count.
 func (c *clock) over() bool {
 	budget := func(s slot) bool { return s.trial <= c.trials }
 	return len(c.running) == 0 || c.running[0].end > c.horizon && !slices.ContainsFunc(c.running, budget)
 }
 
-// request asks for n suggestions at a time, and starts what it gets.
+// request requests n suggestions at a time, and starts those that it gets.
 func (c *clock) request(ctx context.Context, at float64, n int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -161,7 +160,7 @@ func (c *clock) request(ctx context.Context, at float64, n int) error {
 	return nil
 }
 
-// end tells the source of trials that have ended by now.
+// end tells the source about trials that have ended by now.
 func (c *clock) end(trials ...slot) error {
 	numbers := make([]int, len(trials))
 	for i, s := range trials {
@@ -172,10 +171,10 @@ func (c *clock) end(trials ...slot) error {
 	return c.tell(numbers)
 }
 
-// counts counts the observations that arrived after the data of a suggestion were
-// taken and until its evaluation began (stale), and from then until it ended.
+// counts counts the observations that arrived between the data of a suggestion and the
+// start of its evaluation (stale), and from then until the evaluation ended.
 func (s *schedule) counts(of slot) (stale, arrived int) {
-	// The number of trials that were told by a time, and before it.
+	// The number of trials told by a time, and before it.
 	by := func(time float64) int {
 		return sort.Search(len(s.told), func(i int) bool { return s.told[i].told > time })
 	}
@@ -183,13 +182,13 @@ func (s *schedule) counts(of slot) (stale, arrived int) {
 		return sort.Search(len(s.told), func(i int) bool { return s.told[i].told >= time })
 	}
 	stale, arrived = by(of.start)-by(of.made), before(of.end)-by(of.start)
-	if of.made < of.told && of.told <= of.start { // itself, which took no time
+	if of.made < of.told && of.told <= of.start { // the trial itself, which took no time
 		stale--
 	}
 	return stale, max(0, arrived)
 }
 
-// makespan is when the first trials had all ended.
+// makespan returns when the last of the first trials had ended.
 func (s *schedule) makespan(trials int) float64 {
 	last := 0.0
 	for _, t := range s.told {
@@ -200,7 +199,7 @@ func (s *schedule) makespan(trials int) float64 {
 	return last
 }
 
-// idle is the share of the workers' time in which they evaluate nothing.
+// idle returns the share of the workers' time spent without an evaluation.
 func (s *schedule) idle(workers int) float64 {
 	if s.end == 0 {
 		return 0
@@ -217,7 +216,7 @@ func (s *schedule) idle(workers int) float64 {
 // queue orders running trials by their end.
 type queue []slot
 
-// earlier orders trials by their end, and by their number where they end together.
+// earlier orders trials by their end, and by number if they end together.
 func earlier(a, b slot) int {
 	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.trial, b.trial))
 }

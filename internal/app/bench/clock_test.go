@@ -11,16 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// scripted is a source whose trials take the durations listed, and whose answers
-// all cost the same. It records what it is asked and told.
+// scripted is a source whose trials take the listed durations, and whose answers all
+// cost the same. It records what it is asked and told.
 type scripted struct {
 	durations []float64
 	cost      float64
-	// points is how many there are; 0 for as many as durations.
+	// points is the number of available points; 0 means as many as durations.
 	points int
 
 	suggested int
-	// known is what had been told when each trial was suggested.
+	// known lists, by trial, the trials told when it was suggested.
 	known map[int][]int
 	told  []int
 }
@@ -70,7 +70,7 @@ func TestSchedules(t *testing.T) {
 				{trial: 2, made: 3, start: 3, end: 4, told: 4},
 				{trial: 3, made: 4, start: 4, end: 6, told: 6},
 			},
-			end: 6, idle: 1 - 6.0/30, // of five workers; the caller says that there is one
+			end: 6, idle: 1 - 6.0/30, // of five workers, although only one trial runs
 		},
 		{
 			name: "batches wait for the slowest",
@@ -199,7 +199,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// A suggestion is made of everything that was told by then, no more and no less.
+// A suggestion uses everything told by then, no more and no less.
 func TestWhatASuggestionKnows(t *testing.T) {
 	s := &scripted{durations: []float64{3, 1, 2, 1, 4}}
 	if _, err := simulate(t.Context(), plan{mode: Asynchronous, workers: 2, trials: 5}, s); err != nil {
@@ -251,11 +251,10 @@ func harmonic(n int) float64 {
 	return sum
 }
 
-// Synchronous batches take E[max] where asynchronous workers take E[mean] = 1: of
-// n uniform draws from (0, 2) the greatest is 2n/(n+1) in the mean, of exponential
-// ones the n-th harmonic number, of Pareto's n·x·B(n, 1−1/α) (David and Nagaraja,
-// Order Statistics, 2003). Those of the others are the integrals ∫1−F(t)ⁿ dt, by
-// SciPy's quad.
+// Synchronous batches take E[max] where asynchronous workers take E[mean] = 1. The mean
+// maximum of n uniform draws from (0, 2) is 2n/(n+1), that of exponential draws the
+// n-th harmonic number, that of Pareto draws n·x·B(n, 1−1/α) (David and Nagaraja, Order
+// Statistics, 2003). The others are the integrals ∫1−F(t)ⁿ dt, by SciPy's quad.
 func TestIdleShare(t *testing.T) {
 	beta := func(a, b float64) float64 { return math.Gamma(a) * math.Gamma(b) / math.Gamma(a+b) }
 	for _, tt := range []struct {
@@ -306,7 +305,7 @@ func TestIdleShare(t *testing.T) {
 	}
 }
 
-// Workers that do not wait are busy until the last trials end.
+// Workers that do not wait stay busy until the last trials end.
 func TestAsynchronousWorkersAreBusy(t *testing.T) {
 	law, err := ParseLaw("lognormal")
 	if err != nil {

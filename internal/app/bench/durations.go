@@ -18,8 +18,8 @@ type Durations string
 const (
 	// Drawn durations come from the law, independent of the point.
 	Drawn Durations = "drawn"
-	// ByPoint multiplies the law's by a factor from 1/4 to 7/4, which grows with
-	// the first parameter across its range: its mean over the space is 1.
+	// ByPoint multiplies the law's durations by a factor from 1/4 to 7/4, which grows
+	// with the first parameter across its range; its mean over the space is 1.
 	ByPoint Durations = "by-point"
 	// Measured durations are those of the actual evaluations.
 	Measured Durations = "measured"
@@ -34,8 +34,8 @@ func ParseDurations(text string) (Durations, error) {
 	return "", fmt.Errorf("unknown durations %q; want one of %v", text, strings.Trim(fmt.Sprint(kinds), "[]"))
 }
 
-// pointFactor is what ByPoint multiplies a duration by. The order of the columns
-// is the space's order of parameters.
+// pointFactor returns the factor of ByPoint. The order of the columns is the space's
+// order of parameters.
 func pointFactor(e *optimizer.Encoding, p study.Point) float64 {
 	if e.Dim() == 0 {
 		return 1
@@ -45,7 +45,7 @@ func pointFactor(e *optimizer.Encoding, p study.Point) float64 {
 
 // Charge is the virtual time that a request for suggestions takes.
 type Charge struct {
-	// Fixed is a cost in the unit of virtual time, of each request.
+	// Fixed is the cost of each request, in the unit of virtual time.
 	Fixed float64 `json:"fixed,omitempty"`
 	// Measured charges the seconds that the optimiser took; Unit is the number of
 	// seconds in a unit of virtual time.

@@ -28,8 +28,8 @@ func LawNames() []string {
 }
 
 // ParseLaw returns the named law: constant; uniform on (0, 2); half-normal;
-// exponential; lognormal, whose logarithm has the standard deviation 1, or σ as
-// in lognormal:0.5; pareto with the shape 2.5, or α > 1 as in pareto:1.5.
+// exponential; lognormal, whose logarithm has the standard deviation 1, or σ in
+// lognormal:0.5; pareto with the shape 2.5, or α > 1 in pareto:1.5.
 func ParseLaw(text string) (Law, error) {
 	name, shape, given := strings.Cut(text, ":")
 	law := Law{name: text}

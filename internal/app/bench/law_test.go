@@ -11,8 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// The quantiles of each law, from its definition; that at ½ is the median: of the
-// half-normal 0.6744898·√(π/2), of the lognormal exp(−σ²/2), of Pareto x·2^(1/α).
+// The quantiles of each law, from its definition. The medians are 0.6744898·√(π/2) for
+// the half-normal, exp(−σ²/2) for the lognormal, and x·2^(1/α) for Pareto.
 func TestQuantiles(t *testing.T) {
 	for _, tt := range []struct {
 		law          string

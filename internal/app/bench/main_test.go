@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test's binary is a program in stream mode when it is started as one.
+// The test binary acts as a program in stream mode when it is started as one.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		serveProgram()

@@ -12,21 +12,21 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// quartiles says what the curves and the bands around them are.
+// quartiles describes the curves and the bands around them.
 const quartiles = " (median, with the quartiles around it)"
 
-// timeSteps is how many points a curve against time has.
+// timeSteps is the number of points of a curve against time.
 const timeSteps = 200
 
-// WritePlots writes two plots a law and objective into dir, against evaluations
-// and against virtual time, and returns their paths: of each variant and mode the
-// median over the seeds, with a band between the quartiles.
+// WritePlots writes two plots for each law and objective into dir, against evaluations
+// and against virtual time, and returns their paths. They show the median over the
+// seeds for each variant and mode, with a band between the quartiles.
 func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error) {
 	for _, law := range p.Laws {
 		for _, o := range p.Objectives {
 			lines := p.lines(groups, law, o)
 			if len(lines) == 0 {
-				continue // it was interrupted before
+				continue // interrupted before any run
 			}
 			chart := plot.Chart{Title: fmt.Sprintf("%s, %s, %d workers", o.Name, lawText(law), p.Workers), Log: o.Minimum != nil, FromZero: true}
 			chart.Y = "best value" + quartiles
@@ -64,7 +64,7 @@ func timeLabel(d Durations) string {
 	return "virtual time (mean durations of an evaluation)"
 }
 
-// fileName joins parts to a name that any file system takes.
+// fileName joins parts to a name that any file system accepts.
 func fileName(parts ...string) string {
 	safe := func(r rune) rune {
 		if r == ':' || r == '/' || r == os.PathSeparator {
@@ -86,14 +86,15 @@ func writeChart(name string, chart *plot.Chart) error {
 	return nil
 }
 
-// plotLine is the runs of a line: those of a variant in a mode.
+// plotLine holds the runs of a line: those of a variant in a mode.
 type plotLine struct {
 	name        string
 	color, dash int
 	traces      []trace
 }
 
-// lines are the lines of a plot: a colour a variant, a kind of line a mode.
+// lines returns the lines of a plot: one colour for each variant, one line pattern for
+// each mode.
 func (p *Plan) lines(groups []*Group, law string, o *Objective) []plotLine {
 	dashes := map[Mode]int{Asynchronous: 0, Synchronous: 1, Sequential: 2}
 	var lines []plotLine
@@ -117,13 +118,13 @@ func (p *Plan) lines(groups []*Group, law string, o *Objective) []plotLine {
 	return lines
 }
 
-// first is the trace of the first n observations.
+// first returns the trace of the first n observations.
 func (t trace) first(n int) trace {
 	n = min(n, len(t.loss))
 	return trace{told: t.told[:n], loss: t.loss[:n]}
 }
 
-// againstEvaluations is a curve over as many evaluations as all runs have.
+// againstEvaluations returns a curve over as many evaluations as all runs have.
 func againstEvaluations(traces []trace, o *Objective) plot.Series {
 	shortest := math.MaxInt
 	for _, t := range traces {
@@ -136,8 +137,8 @@ func againstEvaluations(traces []trace, o *Objective) plot.Series {
 	return c
 }
 
-// againstTime is a curve until the last run's end; a run that has ended stays
-// where it is.
+// againstTime returns a curve until the last run's end; a run that has ended stays at
+// its last value.
 func againstTime(traces []trace, o *Objective) plot.Series {
 	end := 0.0
 	for _, t := range traces {
@@ -167,7 +168,7 @@ func addQuartiles(c *plot.Series, x float64, traces []trace, o *Objective, of fu
 	c.High = append(c.High, quantile(values, 0.75))
 }
 
-// shown is what plots show of a loss: the regret, at least Floor, or the value.
+// shown returns the plotted value of a loss: the regret, at least Floor, or the value.
 func (o *Objective) shown(loss float64) float64 {
 	if o.Minimum != nil {
 		return max(loss, Floor)

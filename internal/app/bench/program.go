@@ -21,10 +21,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
-// NewProgram makes an objective of a study's program, which each run starts for
-// itself. The study's working directory is an absolute path; content is the
-// study's file. What programs write is kept below dir while they run, and where
-// an evaluation fails. logger gets warnings about programs.
+// NewProgram makes an objective of a study's program; each run starts its own copy. The
+// study's working directory MUST be an absolute path; content is the study's file. The
+// programs' files are kept below dir while they run, and afterwards if an evaluation
+// failed. logger gets warnings about programs.
 func NewProgram(s *study.Study, content []byte, dir string, logger *slog.Logger) (*Objective, error) {
 	space, err := space.Of(s)
 	if err != nil {
@@ -41,7 +41,7 @@ func NewProgram(s *study.Study, content []byte, dir string, logger *slog.Logger)
 	}, nil
 }
 
-// program evaluates points as a worker's slot does.
+// program evaluates points like a worker's slot.
 type program struct {
 	study  *study.Study
 	id     string
@@ -65,8 +65,8 @@ func newProgram(s *study.Study, dir, id string, logger *slog.Logger) (*program, 
 	return &program{study: s, id: "bench-" + id, dir: own, of: of}, nil
 }
 
-// assignment is that of a trial's only attempt. The program's seed is that which
-// the trial would have in a study with the run's seed.
+// assignment returns the assignment of a trial's only attempt. The program's seed is
+// the one that the trial would have in a study with the run's seed.
 func (p *program) assignment(seed uint64, trial int, point study.Point) *messaging.Assignment {
 	spec := &p.study.Spec
 	var order []string
@@ -116,7 +116,7 @@ func (p *program) evaluate(ctx context.Context, seed uint64, trial int, point st
 	return o, nil
 }
 
-// close ends the program; its files are kept where something failed.
+// close ends the program; its files are kept if an evaluation failed.
 func (p *program) close(ctx context.Context) error {
 	if err := p.of.Close(ctx); err != nil {
 		return fmt.Errorf("end the program: %w", err)

@@ -16,12 +16,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// asProgram is set where the test's binary is started as a study's program.
+// asProgram is set if the test binary is started as a study's program.
 const asProgram = "BENCH_TEST_PROGRAM"
 
-// serveProgram is a program in stream mode: the value is (x−2)²; a point with x
-// above 9 cannot be evaluated, and every fifth trial fails; with the mode "broken"
-// all do.
+// serveProgram is a program in stream mode. The value is (x−2)²; a point with x above 9
+// is infeasible, and every fifth trial fails. In the mode "broken", all trials fail.
 func serveProgram() {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -47,7 +46,7 @@ func serveProgram() {
 	}
 }
 
-// programStudy is a study whose program is the test's binary.
+// programStudy returns a study whose program is the test binary.
 func programStudy(t *testing.T, mode string) (*study.Study, []byte) {
 	t.Helper()
 	content := fmt.Appendf(nil, `
@@ -104,7 +103,7 @@ func TestStreamProgram(t *testing.T) {
 			}
 		}
 	}
-	// Resumed, nothing runs again; another file is another objective.
+	// Resuming runs nothing again; another file is another objective.
 	_, last := play(t, p, filepath.Join(dir, "runs.jsonl"), 2)
 	if last.Kept != last.All {
 		t.Errorf("progress %+v, want everything kept", last)
@@ -118,7 +117,7 @@ func TestStreamProgram(t *testing.T) {
 	}
 }
 
-// Measured durations are those of the evaluations, in seconds.
+// Measured durations are the durations of the evaluations, in seconds.
 func TestMeasuredDurations(t *testing.T) {
 	s, content := programStudy(t, "stream")
 	o, err := NewProgram(s, content, t.TempDir(), slog.New(slog.DiscardHandler))

@@ -32,7 +32,7 @@ func objective(t testing.TB, name string, noise float64) *Objective {
 	return o
 }
 
-// small is a plan of a few quick runs of random and sobol, and of others.
+// small returns a plan of a few quick runs of random, sobol and others.
 func small(t testing.TB, others ...string) *Plan {
 	t.Helper()
 	variants, err := ParseVariants(append([]string{"random,sobol"}, others...))
@@ -46,7 +46,7 @@ func small(t testing.TB, others ...string) *Plan {
 	}
 }
 
-// play plays a plan into a file and returns its groups and what was told last.
+// play plays a plan into a file, and returns its groups and the last progress.
 func play(t testing.TB, p *Plan, path string, jobs int) ([]*Group, Progress) {
 	t.Helper()
 	store, err := OpenStore(path)
@@ -70,7 +70,7 @@ func play(t testing.TB, p *Plan, path string, jobs int) ([]*Group, Progress) {
 	return groups, last
 }
 
-// results are the lines of all runs without measured seconds, by key.
+// results returns the lines of all runs without measured seconds, by key.
 func results(t testing.TB, groups []*Group) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -90,8 +90,8 @@ func results(t testing.TB, groups []*Group) map[string]string {
 	return all
 }
 
-// The same runs come out whatever the number of jobs, bit for bit (JSON holds the
-// shortest decimals that read back equal).
+// The runs are the same bits for any number of jobs (JSON has the shortest decimals
+// that read back equal).
 func TestSameResultsWhateverTheJobs(t *testing.T) {
 	dir := t.TempDir()
 	model := registry.Default + "{candidates=50}"
@@ -104,7 +104,7 @@ func TestSameResultsWhateverTheJobs(t *testing.T) {
 	if diff := cmp.Diff(want, results(t, second)); diff != "" {
 		t.Errorf("5 jobs (-1 job +5 jobs):\n%s", diff)
 	}
-	// What is read back is what was played.
+	// Reading back returns what was played.
 	third, last := play(t, small(t, model), filepath.Join(dir, "5.jsonl"), 2)
 	if diff := cmp.Diff(want, results(t, third)); diff != "" {
 		t.Errorf("read back (-played +read):\n%s", diff)
@@ -115,7 +115,7 @@ func TestSameResultsWhateverTheJobs(t *testing.T) {
 }
 
 func TestRunsObeyTheirSpec(t *testing.T) {
-	// noise=no recommends the best value, without a fit.
+	// noise=no recommends the best value without a fit.
 	p := small(t, registry.Default+"{candidates=50,noise=no}")
 	groups, _ := play(t, p, filepath.Join(t.TempDir(), "runs.jsonl"), 2)
 	for _, g := range groups {
@@ -157,7 +157,7 @@ func TestRunsObeyTheirSpec(t *testing.T) {
 	}
 }
 
-// A trial takes as long, and has the same noise, whatever the optimiser and mode.
+// A trial has the same duration and noise under every optimiser and mode.
 func TestRunsShareTheirLuck(t *testing.T) {
 	p := small(t)
 	p.Durations, p.Objectives = Drawn, p.Objectives[1:]
@@ -182,7 +182,7 @@ func TestRunsShareTheirLuck(t *testing.T) {
 	}
 }
 
-// A file that was cut while a line was written loses that run alone.
+// A file that was cut while a line was written loses only that run.
 func TestResumeAfterACutLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	p := small(t)
@@ -259,7 +259,7 @@ func TestKeysTellRunsApart(t *testing.T) {
 	}
 }
 
-// An interruption keeps what was played, and the same plan goes on from there.
+// An interruption keeps the played runs, and the same plan continues from there.
 func TestInterruptedRunsGoOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	p := small(t)
@@ -286,7 +286,7 @@ func TestInterruptedRunsGoOn(t *testing.T) {
 	}
 }
 
-// An optimiser that fails ends everything with an error that names the run.
+// An optimiser's failure ends everything with an error that names the run.
 func TestOptimizerThatFails(t *testing.T) {
 	store, err := OpenStore(filepath.Join(t.TempDir(), "runs.jsonl"))
 	if err != nil {
@@ -350,8 +350,8 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// A text becomes the type of the setting's default; what cannot is left to the
-// optimiser to refuse.
+// A text is converted to the type of the setting's default; if that fails, the
+// optimiser refuses it.
 func TestTyped(t *testing.T) {
 	settings := setting.Set{{Name: "int", Default: 1}, {Name: "float", Default: 1.0}, {Name: "bool", Default: false}, {Name: "text", Default: "a"}}
 	for _, tt := range []struct {

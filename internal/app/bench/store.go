@@ -13,7 +13,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld means that another process adds to a file of runs.
+// ErrHeld means that another process is adding to a file of runs.
 var ErrHeld = errors.New("another fantasia bench is writing to it")
 
 // Store is a file of completed runs, one JSON object a line. It is safe for concurrent

@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// Floor is the regret below which nothing is told apart: log10 of a smaller one
-// is that of Floor.
+// Floor is the smallest regret that is distinguished: log10 of a smaller one is that of
+// Floor.
 const Floor = 1e-9
 
 // All is the objective of rows that cover all objectives with a known minimum.
@@ -17,7 +17,7 @@ const (
 	MeasureValue  = "best value"
 )
 
-// Summary is what came of a plan's runs.
+// Summary holds the results of a plan's runs.
 type Summary struct {
 	Version    string    `json:"version"`
 	Workers    int       `json:"workers"`
@@ -27,9 +27,9 @@ type Summary struct {
 	Durations  Durations `json:"durations"`
 	Charge     Charge    `json:"charge"`
 	Noise      float64   `json:"noise"`
-	// Rows are by law, objective (all of them first), mode and variant.
+	// Rows are ordered by law, objective (All first), mode and variant.
 	Rows []Row `json:"rows"`
-	// Files are the paths of what was written.
+	// Files are the paths of the written files.
 	Files []string `json:"files"`
 }
 
@@ -39,24 +39,24 @@ type Row struct {
 	Objective string `json:"objective"`
 	Mode      Mode   `json:"mode"`
 	Variant   string `json:"variant"`
-	// Measure is MeasureRegret where the minimum is known, else MeasureValue.
+	// Measure is MeasureRegret if the minimum is known, else MeasureValue.
 	Measure string `json:"measure"`
-	// Runs is how many runs there are; estimates cover those with a value.
+	// Runs is the number of runs; estimates cover those with a value.
 	Runs int `json:"runs"`
-	// Final is of the measure after the plan's trials; EqualTime after all that
-	// the run observed until the synchronous run's end; Recommended at the
-	// recommended point. Each is nil where there is none.
+	// Final is the measure after the plan's trials, EqualTime after everything that the
+	// run observed until the synchronous run's end, Recommended at the recommended
+	// point. Each is nil if there is none.
 	Final       *Estimate `json:"final"`
 	EqualTime   *Estimate `json:"equalTime"`
 	Recommended *Estimate `json:"recommended"`
-	// Difference is Final less the first variant's of the same objective, mode
+	// Difference is Final minus that of the first variant for the same objective, mode
 	// and seed, in losses: below 0 is better than the first.
 	Difference *Estimate `json:"difference"`
-	// LessSync is the same for the variant's own synchronous runs.
+	// LessSync is the difference from the variant's own synchronous runs.
 	LessSync *Estimate `json:"lessSync"`
 	// Speedup compares an asynchronous run with its synchronous one: see speedup.
 	Speedup *Speedup `json:"speedup"`
-	// Makespan, Idle, Pending, Stale and Arrived are means: of the runs, and of
+	// Makespan and Idle are means over runs; Pending, Stale and Arrived are means over
 	// their evaluations.
 	Makespan float64 `json:"makespan"`
 	Idle     float64 `json:"idle"`
@@ -67,16 +67,16 @@ type Row struct {
 	Suggest SuggestSeconds `json:"suggestSeconds"`
 }
 
-// Speedup is how many times faster than the synchronous runs the asynchronous
-// ones reached their regret at the checkpoint.
+// Speedup is how many times faster the asynchronous runs reached the regret that the
+// synchronous runs had at the checkpoint.
 type Speedup struct {
-	// Reached compares when each was first as good as the synchronous run was at
-	// the checkpoint; Passed when the synchronous run was at the checkpoint with
-	// when the asynchronous one was first as good.
+	// Reached divides the time when the synchronous run first had that regret by the
+	// time when the asynchronous one first had it. Passed uses the time when the
+	// synchronous run was at the checkpoint instead.
 	Reached *Estimate `json:"reached"`
 	Passed  *Estimate `json:"passed"`
-	// Never is how many runs were not as good by the synchronous run's end; they
-	// count as 0.
+	// Never is how many runs did not reach that regret by the synchronous run's end;
+	// they count as 0.
 	Never int `json:"never"`
 }
 
@@ -86,7 +86,7 @@ type SuggestSeconds struct {
 	P95 float64 `json:"p95"`
 }
 
-// Summarize sums up the runs that have been played.
+// Summarize summarises the runs played so far.
 func Summarize(p *Plan, groups []*Group, checkpoint int) *Summary {
 	s := &Summary{
 		Version: p.Version, Workers: p.Workers, Trials: p.Trials, Checkpoint: checkpoint, Seeds: p.Seeds,
@@ -111,7 +111,7 @@ func Summarize(p *Plan, groups []*Group, checkpoint int) *Summary {
 	return s
 }
 
-// add adds the rows of a law and an objective, nil for all.
+// add adds the rows of a law and an objective; nil means all objectives.
 func (s *Summary) add(p *Plan, groups []*Group, law string, objective *Objective) {
 	for _, mode := range Modes() {
 		if !p.has(mode) {
@@ -144,7 +144,7 @@ func (s *Summary) add(p *Plan, groups []*Group, law string, objective *Objective
 	}
 }
 
-// place is what runs of different variants have in common.
+// place identifies the runs of different variants that are compared.
 type place struct {
 	objective *Objective
 	seed      uint64
@@ -202,7 +202,7 @@ func (t *tally) race(synchronous, asynchronous trace, checkpoint int) {
 	}
 }
 
-// compare takes the differences from the first variant's runs.
+// compare adds the differences from the first variant's runs.
 func (t *tally) compare(first map[place]float64) {
 	for where, mine := range t.finals {
 		if other, ok := first[where]; ok {
@@ -232,7 +232,7 @@ func (t *tally) done() Row {
 	return r
 }
 
-// measure is what rows show of a loss.
+// measure converts a loss to the measure shown in rows.
 func (o *Objective) measure(loss float64) float64 {
 	if o.Minimum != nil {
 		return math.Log10(max(loss, Floor)) // NaN stays NaN
@@ -240,7 +240,7 @@ func (o *Objective) measure(loss float64) float64 {
 	return o.Direction.Cost(loss)
 }
 
-// less is the difference of two measures, below 0 where the first is better.
+// less returns the difference of two measures, below 0 if the first is better.
 func (o *Objective) less(a, b float64) float64 {
 	if o.Minimum != nil {
 		return a - b

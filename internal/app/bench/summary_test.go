@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// evaluated makes evaluations that are told at 1, 2, …, of which NaN failed.
+// evaluated returns evaluations told at 1, 2, …; NaN means failed.
 func evaluated(losses ...float64) []Evaluation {
 	var all []Evaluation
 	for i, loss := range losses {
@@ -62,7 +62,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// The incumbent is the best value seen, its loss the noise-free one: that can rise.
+// The incumbent is the best value seen. Its loss is the noise-free one, which can rise.
 func TestTraceOfNoisyValues(t *testing.T) {
 	evaluations := evaluated(5, 3)
 	evaluations[0].Value, evaluations[1].Value = 4, 4.5 // the worse point was luckier
@@ -112,8 +112,8 @@ func TestSpeedup(t *testing.T) {
 	}
 }
 
-// The standard error of 1, 2, 3, 4 is √(5/3)/2; the quartiles of type 7 are 1.75
-// and 3.25, as R and NumPy have them.
+// The standard error of 1, 2, 3, 4 is √(5/3)/2; the quartiles of type 7 are 1.75 and
+// 3.25, as in R and NumPy.
 func TestEstimate(t *testing.T) {
 	e := estimate([]float64{4, math.NaN(), 1, 3, 2})
 	se := math.Sqrt(5.0/3) / 2
@@ -190,7 +190,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// Below 0 is better, whatever the direction and the measure.
+// Below 0 is better, for any direction and measure.
 func TestLess(t *testing.T) {
 	for _, tt := range []struct {
 		o    *Objective
@@ -204,7 +204,7 @@ func TestLess(t *testing.T) {
 	}
 }
 
-// A regret below the floor, or below 0 by rounding, is the floor.
+// A regret below the floor, or below 0 due to rounding, becomes the floor.
 func TestFloor(t *testing.T) {
 	o := minimised("f")
 	for _, loss := range []float64{0, -1e-16, 1e-12} {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Table is a table as people read it.
+// Table is a table for people to read.
 type Table struct {
 	Title string
 	Heads []string
 	Rows  [][]string
 }
 
-// Tables show a summary: for each law the variants over all objectives, then the
-// objectives one by one.
+// Tables returns the tables of a summary: for each law the variants over all
+// objectives, then the objectives one by one.
 func (s *Summary) Tables() []Table {
 	var tables []Table
 	for _, law := range distinct(s.Rows, func(r *Row) string { return r.Law }) {
@@ -35,7 +35,7 @@ func (s *Summary) Tables() []Table {
 	return tables
 }
 
-// distinct are the different values of the rows, in the rows' order.
+// distinct returns the different values of the rows, in the rows' order.
 func distinct(rows []Row, of func(*Row) string) []string {
 	var values []string
 	for i := range rows {
@@ -94,7 +94,7 @@ func (s *Summary) comparison(law, objective string, rows []Row) Table {
 	return t
 }
 
-// objectives shows the mean of each objective, a column for each variant and mode.
+// objectives shows the mean of each objective, with a column for each variant and mode.
 func (s *Summary) objectives(law string, objectives []string, rows []Row) Table {
 	t := Table{Title: fmt.Sprintf("each objective, %s: mean after %d evaluations", lawText(law), s.Trials), Heads: []string{"objective"}}
 	column := func(r *Row) string { return fmt.Sprintf("%s, %s", r.Variant, r.Mode) }
@@ -122,7 +122,7 @@ func where(objective string) string {
 
 func lawText(law string) string { return law + " durations" }
 
-// text is a mean and its standard error, to the two leading digits of the error.
+// text formats a mean and its standard error, to the two leading digits of the error.
 func (e *Estimate) text() string {
 	switch {
 	case e == nil:
@@ -132,7 +132,7 @@ func (e *Estimate) text() string {
 	}
 	digits := min(9, max(0, 1-int(math.Floor(math.Log10(*e.SE)+1e-9))))
 	unit := math.Pow10(-digits)
-	// Rounded first, and 0 added, so that nothing is written as -0.
+	// Round first, then add 0, so that nothing is written as -0.
 	return fmt.Sprintf("%.*f ± %.*f", digits, math.Round(e.Mean/unit)*unit+0, digits, *e.SE)
 }
 
@@ -143,7 +143,7 @@ func (e *Estimate) median() string {
 	return fmt.Sprintf("%.4g", e.Median)
 }
 
-// text is the median; never how many never got there.
+// text formats the median; the method never formats how many runs never got there.
 func (s *Speedup) text() string {
 	if s == nil {
 		return "-"

@@ -7,9 +7,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
-// trace is how a run went: after each observation, when it was told and the loss
-// at the point whose told value was best by then, NaN while there is none. Where
-// values are noisy that loss can rise again: the best value seen is the luckiest.
+// trace is the course of a run: for each observation, when it was told, and the loss at
+// the point with the best told value so far, NaN while there is none. With noise this
+// loss can rise again: the best value seen is the luckiest.
 type trace struct {
 	told, loss []float64
 }
@@ -29,8 +29,8 @@ func newTrace(r *Result, o *Objective) trace {
 	return t
 }
 
-// after is the loss after n observations, or after all where there are fewer;
-// NaN where nothing has completed.
+// after returns the loss after n observations, or after all if there are fewer; NaN if
+// nothing has completed.
 func (t trace) after(n int) float64 {
 	if n = min(n, len(t.loss)); n == 0 {
 		return math.NaN()
@@ -38,7 +38,7 @@ func (t trace) after(n int) float64 {
 	return t.loss[n-1]
 }
 
-// by is the loss at a time.
+// by returns the loss at a time.
 func (t trace) by(time float64) float64 {
 	n, _ := slices.BinarySearchFunc(t.told, time, func(told, time float64) int {
 		if told <= time {
@@ -49,8 +49,8 @@ func (t trace) by(time float64) float64 {
 	return t.after(n)
 }
 
-// reaches is when the loss was first at most the target, up to a time; ok is
-// false where it never was.
+// reaches returns when the loss was first at most the target, up to a time; ok is false
+// if it never was.
 func (t trace) reaches(target, until float64) (at float64, ok bool) {
 	for i, loss := range t.loss {
 		if t.told[i] > until {
@@ -63,11 +63,11 @@ func (t trace) reaches(target, until float64) (at float64, ok bool) {
 	return 0, false
 }
 
-// speedup is how many times faster an asynchronous run reached the loss that the
-// synchronous one had after so many observations, 0 where it had not by the
-// synchronous one's end. Reached compares the times at which each was first that
-// good; a run compared with itself has 1. Passed counts the synchronous one's
-// time until all those observations were in.
+// speedup returns how many times faster an asynchronous run reached the loss that the
+// synchronous one had after checkpoint observations, 0 if it had not by the synchronous
+// run's end. Reached compares the times at which each run first had that loss; a run
+// compared with itself has 1. Passed counts the synchronous run's time until it had all
+// those observations.
 func speedup(synchronous, asynchronous trace, checkpoint int) (reached, passed float64, ok bool) {
 	target := synchronous.after(checkpoint)
 	if math.IsNaN(target) {
@@ -96,7 +96,7 @@ type Estimate struct {
 	High   float64  `json:"q75"`
 }
 
-// estimate summarises values, those that are NaN left out; nil if none is left.
+// estimate summarises values without NaN; nil if none is left.
 func estimate(values []float64) *Estimate {
 	kept := sorted(slices.DeleteFunc(slices.Clone(values), math.IsNaN))
 	if len(kept) == 0 {

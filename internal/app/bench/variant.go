@@ -11,15 +11,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 )
 
-// Variant is an optimiser with settings, under the name by which it is shown.
+// Variant is an optimiser with settings, and the name to show for it.
 type Variant struct {
 	Label     string
 	Optimizer string
 	Settings  map[string]any
 }
 
-// ParseVariants reads variants separated by commas: NAME, NAME{key=value,…}, or
-// LABEL=NAME{key=value,…}. The error names the variant, and what is accepted.
+// ParseVariants parses variants separated by commas: NAME, NAME{key=value,…}, or
+// LABEL=NAME{key=value,…}. The error names the variant and what is accepted.
 func ParseVariants(texts []string) ([]Variant, error) {
 	var variants []Variant
 	for _, text := range texts {
@@ -48,8 +48,8 @@ func ParseVariants(texts []string) ([]Variant, error) {
 	return variants, nil
 }
 
-// Share gives settings, "key=value" each, to all the variants whose optimiser has
-// them and which do not set them themselves.
+// Share adds settings, "key=value" each, to all variants whose optimiser has them,
+// unless a variant sets them itself.
 func Share(variants []Variant, settings []string) error {
 	for _, text := range settings {
 		if err := share(variants, text); err != nil {
@@ -72,7 +72,7 @@ func (v *Variant) check() error {
 	return nil
 }
 
-// splitOutside splits a text at a separator outside of braces.
+// splitOutside splits a text at separators outside of braces.
 func splitOutside(text string, separator rune) []string {
 	var parts []string
 	depth, from := 0, 0
@@ -143,7 +143,7 @@ func entryOf(name string) (registry.Entry, error) {
 	return entries[i], nil
 }
 
-// share gives a setting to the variants that can take it.
+// share adds a setting to the variants that accept it.
 func share(variants []Variant, text string) error {
 	key, value, err := parseSetting(text)
 	if err != nil {
@@ -169,8 +169,8 @@ func share(variants []Variant, text string) error {
 	return nil
 }
 
-// typed is a setting's value in the type of its default; the text itself where
-// it is none, for the optimiser to refuse.
+// typed returns a setting's value in the type of its default, or the text itself if it
+// cannot be converted: the optimiser then refuses it.
 func typed(settings setting.Set, key, text string) any {
 	i := slices.IndexFunc(settings, func(s setting.Setting) bool { return s.Name == key })
 	if i < 0 {

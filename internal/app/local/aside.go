@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// SetAside renames a state directory, so that a run starts anew there, and
-// returns its new name; "" where there was none. It fails with ErrHeld while a
-// run uses the directory.
+// SetAside renames a state directory, so that a run starts afresh there, and returns
+// the new name, or "" if there was no directory. It fails with ErrHeld while a run uses
+// the directory.
 func SetAside(state string) (old string, err error) {
 	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -11,8 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// BenchmarkTrials runs whole studies of a program that answers at once, in
-// stream mode: every result is durable in etcd before its receipt.
+// BenchmarkTrials runs whole studies of a program in stream mode that answers at once.
+// Every result is durable in etcd before its receipt.
 func BenchmarkTrials(b *testing.B) {
 	const trials, workers = 2000, 8
 	var seconds float64
@@ -38,7 +38,7 @@ func BenchmarkTrials(b *testing.B) {
 	b.ReportMetric(overheads[len(overheads)*99/100].Seconds()*1e3, "overhead-p99-ms")
 }
 
-// BenchmarkFirstClaim is a cold start: from the call to the first trial's claim.
+// BenchmarkFirstClaim measures a cold start: from the call to the first trial's claim.
 func BenchmarkFirstClaim(b *testing.B) {
 	var first time.Duration
 	for b.Loop() {
@@ -53,8 +53,8 @@ func BenchmarkFirstClaim(b *testing.B) {
 	b.ReportMetric(first.Seconds()/float64(b.N), "s/first-claim")
 }
 
-// BenchmarkMemory reports what a process that holds everything needs towards the
-// end of a study of 10,000 trials.
+// BenchmarkMemory reports the memory of a process that runs everything, near the end of
+// a study of 10,000 trials.
 func BenchmarkMemory(b *testing.B) {
 	const trials, workers = 10_000, 8
 	for b.Loop() {

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// socketName is where a run answers questions about its study, in the state directory.
+	// socketName is the socket in the state directory where a run answers questions
+	// about its study.
 	socketName = "api.sock"
-	// longestSocket is how long a socket's path may be on every system.
+	// longestSocket is the longest path of a socket that every system accepts.
 	longestSocket = 100
 	// patience is how long Connect waits for another reader of the directory.
 	patience = 10 * time.Second
 )
 
-// States returns the state directories below dir: dir itself where it is one,
-// otherwise those of its folders that are. It fails with ErrNoState where there
-// is none.
+// States returns the state directories below dir: dir itself if it is one, otherwise
+// those among its subdirectories. It fails with ErrNoState if there is none.
 func States(dir string) ([]string, error) {
 	if isState(dir) {
 		return []string{dir}, nil
@@ -52,10 +52,10 @@ func isState(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Connect returns what answers the API's questions about the study that a state
-// directory holds: the run that uses it, otherwise this process. Nothing can be
-// changed through it. done ends it. Connect fails with ErrNoState where no study is
-// kept, and with ErrHeld where a process uses the directory that does not answer.
+// Connect returns a connection that answers the API's questions about the study in a
+// state directory: to the run that uses it, or else to this process. It is read-only.
+// The caller MUST call done to end it. Connect fails with ErrNoState if the directory
+// holds no study, and with ErrHeld if a process uses the directory but does not answer.
 func Connect(ctx context.Context, state string) (transport http.RoundTripper, done func() error, err error) {
 	if !isState(state) {
 		return nil, nil, fmt.Errorf("read %s: %w", state, ErrNoState)
@@ -67,7 +67,7 @@ func Connect(ctx context.Context, state string) (transport http.RoundTripper, do
 		if !errors.Is(err, ErrHeld) {
 			return transport, done, err
 		}
-		// A run answers on its socket; another reader is done soon.
+		// A run answers on its socket; another reader will be done soon.
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialState(ctx, state) }
 		if c, errDial := dial(ctx, "", ""); errDial == nil {
 			t := &http.Transport{DialContext: dial}
@@ -90,7 +90,7 @@ func dialState(ctx context.Context, state string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", path)
 }
 
-// socketPath is the shorter of the two paths to a state directory's socket.
+// socketPath returns the shorter of the two paths to a state directory's socket.
 func socketPath(state string) (string, error) {
 	path := filepath.Join(state, socketName)
 	if absolute, err := filepath.Abs(path); err == nil && len(absolute) < len(path) {
@@ -106,7 +106,7 @@ func socketPath(state string) (string, error) {
 	return path, nil
 }
 
-// serveState answers from the state directory itself, which it holds until done.
+// serveState answers from the state directory itself, and holds its lock until done.
 func serveState(state string) (transport http.RoundTripper, done func() error, err error) {
 	var stack lifecycle.Stack
 	stop := func() error { return stack.Close(closeTimeout) }
@@ -135,15 +135,15 @@ func serveState(state string) (transport http.RoundTripper, done func() error, e
 	return t, stop, nil
 }
 
-// answer serves the study on the state directory's socket while it runs. Where the
-// directory's path is too long for one, nobody can ask.
+// answer serves the study on the state directory's socket while it runs. If the
+// directory's path is too long for a socket, it serves nothing.
 func (n *node) answer() error {
 	path, err := socketPath(n.o.State)
 	if err != nil {
 		n.log.Warn("commands cannot look at this study while it runs", "cause", err)
 		return nil
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // a killed run's
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // left by a killed run
 		return fmt.Errorf("remove the last run's socket: %w", err)
 	}
 	listener, err := net.Listen("unix", path)
@@ -153,8 +153,8 @@ func (n *node) answer() error {
 	return n.serve(listener, false)
 }
 
-// serve answers on a listener until the stack is closed; idle says that no run has
-// the directory open.
+// serve answers on a listener until the stack is closed; idle means that no run has the
+// directory open.
 func (n *node) serve(l net.Listener, idle bool) error {
 	path, handler, err := server.New(&kept{n: n, idle: idle}, server.Options{Logger: n.log})
 	if err != nil {
@@ -166,7 +166,7 @@ func (n *node) serve(l net.Listener, idle bool) error {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = s.Serve(l) // it ends with Close
+		_ = s.Serve(l) // returns after Close
 	}()
 	n.stack.PushClose("the answers to commands", func() error {
 		err := s.Close()
@@ -176,7 +176,7 @@ func (n *node) serve(l net.Listener, idle bool) error {
 	return nil
 }
 
-// pipes is a listener whose connections are of this process.
+// pipes is a listener for connections within this process.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -194,7 +194,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener; it is called once.
+// Close implements net.Listener; it MUST be called at most once.
 func (p *pipes) Close() error { close(p.closed); return nil }
 
 // Addr implements net.Listener.

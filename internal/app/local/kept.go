@@ -12,10 +12,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
-// kept is the study of a state directory as the API serves it.
+// kept serves the study of a state directory through the API.
 type kept struct {
 	n *node
-	// idle says that no run has the directory open.
+	// idle means that no run has the directory open.
 	idle bool
 }
 
@@ -24,7 +24,7 @@ var _ server.Backend = (*kept)(nil)
 // errReadOnly refuses changes.
 var errReadOnly = fmt.Errorf("%w: a study of fantasia run is changed by its file and the next run", server.ErrPrecondition)
 
-// study loads the study; "" is whichever there is.
+// study loads the study with the name or id; "" means the only one.
 func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 	all, err := k.n.ledger.Studies(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (k *kept) Study(ctx context.Context, nameOrID string) (server.Study, error)
 	return k.shown(r), nil
 }
 
-// shown is the study; one that was interrupted has nothing that runs.
+// shown returns the study; an interrupted one has no running trials.
 func (k *kept) shown(r *Result) server.Study {
 	s := server.Study{Spec: r.Study, Status: r.Status, Best: r.Best}
 	if c := &s.Status.Counts; k.idle && !s.Status.State.Terminal() {
@@ -96,7 +96,8 @@ func (k *kept) Trial(ctx context.Context, nameOrID string, number int) (record.T
 	return r.Trials[number-1], nil
 }
 
-// WatchStudy implements server.Backend: the live display of a run is its watch.
+// WatchStudy implements server.Backend. It is not supported: a run has its live
+// display.
 func (k *kept) WatchStudy(context.Context, string) iter.Seq2[server.Study, error] {
 	return func(yield func(server.Study, error) bool) { yield(server.Study{}, errReadOnly) }
 }

@@ -1,6 +1,6 @@
-// Package local runs one study in this process: etcd, NATS, a coordinator and a
-// worker, none of which opens a network port. Everything is kept in a state
-// directory; running the same study on it again goes on where it ended.
+// Package local runs one study in this process: etcd, NATS, a coordinator and a worker,
+// without opening a network port. Everything is kept in a state directory; running the
+// same study on it again continues it.
 package local
 
 import (
@@ -25,27 +25,27 @@ import (
 )
 
 var (
-	// ErrInterrupted says that the context ended before the study did. What was
-	// running has been handed back; running again goes on.
+	// ErrInterrupted means that the context ended before the study did. The running
+	// trials have been handed back; running again continues the study.
 	ErrInterrupted = errors.New("interrupted")
-	// ErrIncompatible says that the state directory holds another study, or one
-	// that the changed study file does not fit.
+	// ErrIncompatible means that the state directory holds another study, or one that
+	// the changed study file does not fit.
 	ErrIncompatible = coordinator.ErrIncompatible
 )
 
 const (
-	// progressEvery is how often Options.Progress is called.
+	// progressEvery is the interval between calls of Options.Progress.
 	progressEvery = 200 * time.Millisecond
-	// closeTimeout bounds each step of closing.
+	// closeTimeout limits each step of closing.
 	closeTimeout = 20 * time.Second
-	// startTimeout bounds the start of etcd, NATS and the coordinator.
+	// startTimeout limits the start of etcd, NATS and the coordinator.
 	startTimeout = 60 * time.Second
 	workerName   = "local"
-	// etcdDir is the part of the state directory that keeps the study.
+	// etcdDir is the subdirectory of the state directory that keeps the study.
 	etcdDir = "etcd"
 )
 
-// Options say what to run and where. Study and State are required.
+// Options specify what to run and where. Study and State are required.
 type Options struct {
 	Study *study.Study
 	// State is the directory that keeps everything.
@@ -56,32 +56,32 @@ type Options struct {
 	GPUs string
 	// Version is the software's, for telemetry.
 	Version string
-	// Level is the least level of what is logged to State/fantasia.log.
+	// Level is the lowest level that is logged to State/fantasia.log.
 	Level slog.Level
-	// Progress is called a few times a second, from one goroutine; nil calls nothing.
+	// Progress is called a few times a second, from one goroutine; nil disables it.
 	Progress func(coordinator.Progress)
-	// Evaluator makes what evaluates trials, one for each slot; nil runs the
-	// study's command.
+	// Evaluator returns the evaluator of trials for one slot; nil runs the study's
+	// command.
 	Evaluator func(slot int) (evaluation.Evaluator, error)
 }
 
-// Result is a study as a run left it.
+// Result is a study at the end of a run.
 type Result struct {
 	Study  record.Study
 	Status record.Status
 	Trials []record.Trial
 	Best   *record.Trial
-	// Recommended is the evaluated point whose posterior mean is best; nil if
-	// nothing has completed, or the study's optimiser recommends nothing.
+	// Recommended is the evaluated point with the best posterior mean; nil if nothing
+	// has completed, or if the study's optimiser recommends nothing.
 	Recommended *optimizer.Recommendation
-	// Interrupted says that the run ended before the study did.
+	// Interrupted means that the run ended before the study did.
 	Interrupted bool
-	// AlreadyEnded says that the study had ended before this run.
+	// AlreadyEnded means that the study had ended before this run.
 	AlreadyEnded bool
 }
 
-// Run runs a study to its end. Where ctx ends first, it hands back what is
-// running and returns the result so far with ErrInterrupted.
+// Run runs a study to its end. If ctx ends first, it hands back the running trials and
+// returns the result so far with ErrInterrupted.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Workers == 0 {
 		o.Workers = o.Study.Spec.Parallelism
@@ -92,13 +92,13 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if err == nil {
 		result, err = n.run(ctx)
 	}
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrInterrupted) { // while it started
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrInterrupted) { // interrupted while starting
 		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
 	return result, err
 }
 
-// open locks the state directory and starts everything that a run stands on.
+// open locks the state directory and starts everything that a run needs.
 func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*node, error) {
 	unlock, err := lock(o.State)
 	if err != nil {
@@ -127,8 +127,8 @@ func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*node, error)
 	return n, nil
 }
 
-// existing reads the study that the state directory holds, nil if none, and
-// holds the study file against it.
+// existing returns the study in the state directory, nil if there is none. It fails if
+// the study file is incompatible with it.
 func (n *node) existing(ctx context.Context) (*ledger.Summary, error) {
 	all, err := n.ledger.Studies(ctx)
 	if err != nil {
@@ -150,8 +150,8 @@ func (n *node) existing(ctx context.Context) (*ledger.Summary, error) {
 	return old, nil
 }
 
-// Changed says which fields of a study file do not fit the state that it would
-// go on from. It is an ErrIncompatible.
+// Changed lists the fields of a study file that do not fit the state that it would
+// continue. It is an ErrIncompatible.
 type Changed struct {
 	State       string
 	Differences []string
@@ -169,7 +169,7 @@ func (c *Changed) Error() string {
 // Is makes a Changed an ErrIncompatible.
 func (c *Changed) Is(target error) bool { return target == ErrIncompatible }
 
-// options are those of the embedded coordinator.
+// options returns the options of the embedded coordinator.
 func (n *node) options() coordinator.Options {
 	o := inject.Coordinator(coordinator.DefaultOptions())
 	o.Name = "local"

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// streamVariable makes the test binary a program in stream mode.
+// streamVariable makes the test binary act as a program in stream mode.
 const streamVariable = "LOCAL_TEST_STREAM"
 
 func TestMain(m *testing.M) {
@@ -43,8 +43,8 @@ func stream() {
 	}
 }
 
-// parse makes a study of a file's text; it runs the test binary as its program
-// where the text says COMMAND.
+// parse returns the study of a file's text; COMMAND in the text becomes the test binary
+// as the program.
 func parse(t testing.TB, format string, args ...any) *study.Study {
 	t.Helper()
 	s, err := inject.ParseStudy("study.yaml", fmt.Appendf(nil, format, args...))

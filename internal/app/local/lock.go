@@ -7,7 +7,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/dirlock"
 )
 
-// ErrHeld says that another run uses the state directory.
+// ErrHeld means that another run uses the state directory.
 var ErrHeld = dirlock.ErrHeld
 
 // lock takes the state directory for this process.

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// logPart is the most that is sent of a log at once, in bytes.
+	// logPart is the maximum number of bytes of a log that are sent at once.
 	logPart = 64 << 10
-	// logPause is how often a log that is followed is looked at.
+	// logPause is the interval at which a followed log is checked.
 	logPause = 500 * time.Millisecond
 )
 
-// TailLogs implements server.Backend: it reads the logs from the disk, also while the
-// study runs.
+// TailLogs implements server.Backend. It reads the logs from disk, even while the study
+// runs.
 func (k *kept) TailLogs(ctx context.Context, nameOrID string, number int, o server.LogTail) iter.Seq2[server.LogPart, error] {
 	return func(yield func(server.LogPart, error) bool) {
 		if err := k.tailLogs(ctx, nameOrID, number, o, yield); err != nil {
@@ -35,9 +35,10 @@ func (k *kept) TailLogs(ctx context.Context, nameOrID string, number int, o serv
 }
 
 func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o server.LogTail, yield func(server.LogPart, error) bool) error {
-	sent := map[messaging.LogStream]int64{} // how much of each log was sent
+	sent := map[messaging.LogStream]int64{} // how much of each log has been sent
 	for {
-		// The trial is read first: what its program wrote before its end is then seen.
+		// Read the trial first, so that everything its program wrote before the end is
+		// seen.
 		id, a, err := k.attempt(ctx, nameOrID, number, o.Attempt)
 		if err != nil {
 			return err
@@ -65,7 +66,7 @@ func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o serv
 	}
 }
 
-// attempt finds the attempt whose log is asked for.
+// attempt finds the attempt whose log is requested.
 func (k *kept) attempt(ctx context.Context, nameOrID string, number, attempt int) (messaging.AttemptID, *record.Attempt, error) {
 	r, err := k.study(ctx, nameOrID)
 	if err != nil {
@@ -81,14 +82,14 @@ func (k *kept) attempt(ctx context.Context, nameOrID string, number, attempt int
 	return messaging.AttemptID{Study: r.Study.ID, Trial: number, Attempt: a.Number, Nonce: a.Nonce}, a, nil
 }
 
-// progress is how far a log was sent, and whether its reader wants more.
+// progress is how much of a log has been sent, and whether its reader wants more.
 type progress struct {
 	at     int64
 	goesOn bool
 }
 
-// sendLog sends a log from a place on or, where nothing was sent of it before, its last
-// lines.
+// sendLog sends a log from an offset on or, if nothing of it has been sent before, its
+// last lines.
 func (k *kept) sendLog(id messaging.AttemptID, s messaging.LogStream, at int64, begun bool, lines int, yield func(server.LogPart, error) bool) (p progress, err error) {
 	l, err := logfile.Open(k.n.workerDir(), id, s)
 	switch {
@@ -97,7 +98,7 @@ func (k *kept) sendLog(id messaging.AttemptID, s messaging.LogStream, at int64, 
 	case err != nil:
 		return p, fmt.Errorf("open a log: %w", err)
 	}
-	defer func() { _ = l.Close() }() // only read
+	defer func() { _ = l.Close() }() // opened for reading only
 	if !begun {
 		if at, err = l.Tail(lines); err != nil {
 			return p, err
@@ -110,7 +111,7 @@ func (k *kept) sendLog(id messaging.AttemptID, s messaging.LogStream, at int64, 
 			return p, fmt.Errorf("read a log: %w", err)
 		}
 		if n == 0 {
-			break // it was cut short meanwhile
+			break // the file was truncated meanwhile
 		}
 		at += int64(n)
 		if !yield(server.LogPart{Attempt: id.Attempt, Stream: s, Data: data[:n]}, nil) {

@@ -23,7 +23,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// node is everything that a run stands on.
+// node holds everything that a run needs.
 type node struct {
 	o     Options
 	tel   *telemetry.Telemetry
@@ -47,7 +47,7 @@ func (n *node) startEtcd(ctx context.Context) error {
 	}
 	n.stack.PushClose("the connection to etcd", n.etcd.Close)
 	n.ledger = ledger.New(n.etcd, ledger.Options{})
-	// Whoever led here is dead: the state directory's lock says so.
+	// The lock of the state directory shows that the previous leader is dead.
 	if err := election.Clear(ctx, n.etcd, n.ledger.LeaderKey()); err != nil {
 		return fmt.Errorf("revoke the last run's lease: %w", err)
 	}
@@ -87,8 +87,7 @@ func (n *node) startNATS() error {
 	return nil
 }
 
-// run starts the coordinator and the worker, waits for the study's end, and
-// stops both.
+// run starts the coordinator and the worker, waits for the study's end, and stops both.
 func (n *node) run(ctx context.Context) (*Result, error) {
 	old, err := n.existing(ctx)
 	if err != nil {
@@ -101,7 +100,7 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 		}
 		return result, err
 	}
-	// What the last run had evaluated is told before anything is handed back.
+	// Report the results of the last run before anything is handed back.
 	if _, err := worker.FlushSpool(ctx, n.worker, n.workerDir()); err != nil && old != nil {
 		return nil, fmt.Errorf("send the last run's results: %w", err)
 	}
@@ -142,14 +141,14 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	return result, errors.Join(err, errResult)
 }
 
-// sameBudget reports whether a study file would let an ended study stay ended.
+// sameBudget reports whether an ended study stays ended under a study file.
 func sameBudget(old, now *study.Study) bool {
 	a, b := old.Spec, now.Spec
 	return a.Budget == b.Budget && (a.Objective.Goal == nil) == (b.Objective.Goal == nil) &&
 		(a.Objective.Goal == nil || *a.Objective.Goal == *b.Objective.Goal)
 }
 
-// study creates the study, or updates the one that the state holds.
+// study creates the study, or updates the one in the state.
 func (n *node) study(ctx context.Context, c *coordinator.Coordinator, old *ledger.Summary) (id string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

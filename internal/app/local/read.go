@@ -11,12 +11,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 )
 
-// ErrNoState says that a directory is not the state of a run.
+// ErrNoState means that a directory is not the state of a run.
 var ErrNoState = errors.New("no study is kept there")
 
-// Read returns the study that a state directory holds, as the last run left it,
-// without a recommendation. It fails with ErrHeld while a run uses the directory,
-// and with ErrNoState where none ever has.
+// Read returns the study in a state directory as the last run left it, without a
+// recommendation. It fails with ErrHeld while a run uses the directory, and with
+// ErrNoState if no run ever has.
 func Read(ctx context.Context, state string) (result *Result, err error) {
 	if _, err := os.Stat(filepath.Join(state, etcdDir)); err != nil {
 		return nil, fmt.Errorf("read %s: %w: %w", state, ErrNoState, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
-// result reads the study back from the ledger.
+// result reads the study from the ledger.
 func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// streamOf is a study of the test binary in stream mode.
+// streamOf returns a study of the test binary in stream mode.
 func streamOf(t *testing.T, trials, parallelism int) *study.Study {
 	return parse(t, streamStudy, "random", trials, parallelism, self(t))
 }
@@ -38,8 +38,8 @@ func run(t *testing.T, state string, s *study.Study) *local.Result {
 	return r
 }
 
-// A study of an optimiser with a model ends with a recommendation, also when it is run
-// again; one without a model has none.
+// A study of an optimiser with a model ends with a recommendation, even when it is run
+// again; other optimisers recommend nothing.
 func TestRunRecommends(t *testing.T) {
 	for algorithm, recommends := range map[string]bool{`gp, settings: {noise: "no"}`: true, "random": false, "sobol": false} {
 		state, s := stateDir(t), parse(t, streamStudy, algorithm, 4, 2, self(t))
@@ -56,8 +56,8 @@ func TestRunRecommends(t *testing.T) {
 	}
 }
 
-// A state goes on with a larger budget, takes another parallelism, refuses what
-// does not fit, and prints its result again where nothing is left to do.
+// A state continues with a larger budget, accepts another parallelism, refuses
+// incompatible changes, and prints its result again if nothing is left to do.
 func TestStateGoesOn(t *testing.T) {
 	state := stateDir(t)
 	first := run(t, state, streamOf(t, 6, 2))
@@ -133,9 +133,9 @@ spec:
   trial: {command: [/bin/sh, -c, %s], grace: 1s, retries: {lost: 0}}
 `
 
-// A run that is interrupted hands back what it evaluates, free of charge, and the
-// next one goes on: what had completed is not evaluated again, and nothing fails.
-// Meanwhile nobody else gets the state.
+// An interrupted run hands back its running trials free of charge, and the next run
+// continues: completed trials are not evaluated again, and nothing fails. Until then,
+// nobody else gets the state.
 func TestInterruptedAndResumed(t *testing.T) {
 	state, log := stateDir(t), filepath.Join(t.TempDir(), "starts")
 	release := filepath.Join(t.TempDir(), "release")
@@ -205,7 +205,7 @@ func TestReadWithoutState(t *testing.T) {
 	}
 }
 
-// A run that is interrupted while it starts says so, and leaves nothing locked.
+// A run that is interrupted while it starts says so, and releases its lock.
 func TestInterruptedAtTheStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -218,8 +218,7 @@ func TestInterruptedAtTheStart(t *testing.T) {
 	}
 }
 
-// Where the first three trials fail, the study ends with the program's own last
-// words.
+// If the first three trials fail, the study ends with the program's last output.
 func TestFailingProgram(t *testing.T) {
 	s := parse(t, processStudy, 20, 1, strconv.Quote("echo 'no such file: data.csv' >&2; exit 3"))
 	r := run(t, stateDir(t), s)
@@ -235,8 +234,8 @@ func TestFailingProgram(t *testing.T) {
 	}
 }
 
-// ask asks for the study that a state directory holds: of the run that has it
-// open, or of the directory itself. Nothing may be changed.
+// ask queries the study in a state directory, through the run that has it open or from
+// the directory itself. It checks that changes are refused.
 func ask(t *testing.T, state string, want fantasiav1.StudyState, counts *fantasiav1.TrialCounts) {
 	t.Helper()
 	transport, done, err := local.Connect(t.Context(), state)

@@ -7,10 +7,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker"
 )
 
-// workerDir keeps the spool of results and the trials' own directories.
+// workerDir keeps the spool of results and the directories of the trials.
 func (n *node) workerDir() string { return filepath.Join(n.o.State, "worker") }
 
-// newWorker makes the one worker, with a slot for each trial at once.
+// newWorker returns the only worker, with a slot for each parallel trial.
 func (n *node) newWorker() (*worker.Worker, error) {
 	o := worker.DefaultOptions()
 	o.Name, o.Pool, o.Slots = workerName, n.o.Study.Spec.Pool, n.o.Workers

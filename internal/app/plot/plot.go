@@ -1,7 +1,6 @@
-// Package plot draws curves, as text for a terminal and as SVG for a browser. It
-// knows nothing of studies: callers bring the numbers and the words. Both kinds
-// choose round numbers for their axes, and mark points beyond the range that
-// they show instead of hiding them.
+// Package plot draws curves, as text for a terminal and as SVG for a browser. It knows
+// nothing of studies: callers supply numbers and words. Both kinds choose round numbers
+// for their axes, and mark points outside the shown range instead of hiding them.
 package plot
 
 import (
@@ -11,27 +10,28 @@ import (
 	"strings"
 )
 
-// Point is a point of a curve. Note is what a browser shows of it on hovering.
+// Point is a point of a curve. A browser shows Note on hovering.
 type Point struct {
 	X, Y float64
 	Note string
 }
 
-// Lane is a row of marks below a curve, for what has a place on the horizontal
-// axis but no value: evaluations that failed, for example.
+// Lane is a row of marks below a curve for items with a position on the horizontal axis
+// but no value, for example failed evaluations.
 type Lane struct {
 	// Name labels the lane.
 	Name string
-	// Mark is drawn at each place; SVG draws '×' as a cross and all others as a ring.
+	// Mark is drawn at each position; SVG draws '×' as a cross and all others as a
+	// ring.
 	Mark   rune
 	Points []Point // Y is not used
 }
 
-// largest bounds what is drawn, so that the span of two values is finite.
+// largest limits what is drawn, so that the span of two values is finite.
 const largest = 1e300
 
-// usable returns the points that can be drawn: those without NaN, infinities
-// and other values beyond ±1e300 brought to that.
+// usable returns the points that can be drawn: it drops NaN, and clamps infinities and
+// other values beyond ±1e300.
 func usable(points []Point) []Point {
 	kept := make([]Point, 0, len(points))
 	for _, p := range points {
@@ -49,10 +49,10 @@ type span struct {
 	log       bool
 }
 
-// newSpan is a range that holds low and high, wide enough to be divided.
+// newSpan returns a range that holds low and high and is wide enough to be divided.
 func newSpan(low, high float64, log bool) span {
 	size := max(math.Abs(low), math.Abs(high))
-	if high-low <= size*1e-9 || high-low < 1/largest { // all but equal
+	if high-low <= size*1e-9 || high-low < 1/largest { // nearly equal
 		by := size / 20
 		if size < 1/largest {
 			by = 1
@@ -62,7 +62,7 @@ func newSpan(low, high float64, log bool) span {
 	return span{low, high, log && low > 0}
 }
 
-// at is the place of v in the range: 0 at its low end, 1 at its high end.
+// at returns the position of v in the range: 0 at its low end, 1 at its high end.
 func (s span) at(v float64) float64 {
 	if s.log {
 		return (math.Log10(max(v, 1/largest)) - math.Log10(s.low)) / (math.Log10(s.high) - math.Log10(s.low))
@@ -78,14 +78,14 @@ func (s span) value(at float64) float64 {
 	return s.low + at*(s.high-s.low)
 }
 
-// tick is a labelled place of an axis.
+// tick is a labelled position on an axis.
 type tick struct {
 	value float64
 	label string
 }
 
-// round widens the range to the round numbers around it, and returns these and
-// the round numbers between, evenly apart: at most most+1 of them.
+// round extends the range to the round numbers around it. It returns these and evenly
+// spaced round numbers between them, at most most+1 in all.
 func (s span) round(most int) (span, []tick) {
 	low, high := s.low, s.high
 	if s.log {
@@ -108,16 +108,15 @@ func (s span) round(most int) (span, []tick) {
 	return span{ticks[0].value, ticks[len(ticks)-1].value, s.log}, ticks
 }
 
-// horizontal is the range of the points on the horizontal axis, and whether all
-// their places are whole numbers.
+// horizontal returns the range of the points on the horizontal axis, and whether all
+// their positions are whole numbers.
 func horizontal(points []Point) (s span, whole bool) {
 	first, last := bounds(points, func(p Point) float64 { return p.X })
 	whole = !slices.ContainsFunc(points, func(p Point) bool { return p.X != math.Trunc(p.X) })
 	return newSpan(first, last, false), whole
 }
 
-// inside returns round numbers in the range, about most of them; whole leaves out
-// those that are not.
+// inside returns about most round numbers in the range; whole leaves out fractions.
 func (s span) inside(most int, whole bool) []tick {
 	if s.log {
 		return s.insideLog(most)
@@ -133,8 +132,8 @@ func (s span) inside(most int, whole bool) []tick {
 	return ticks
 }
 
-// insideLog returns whole decades of the range where there are three or more,
-// otherwise 1, 2 and 5 of each.
+// insideLog returns whole decades of the range if there are three or more, otherwise 1,
+// 2 and 5 of each.
 func (s span) insideLog(most int) []tick {
 	low, high := math.Log10(s.low), math.Log10(s.high)
 	parts, step := []float64{1}, max(1, math.Ceil((high-low)/float64(most)))
@@ -153,7 +152,7 @@ func (s span) insideLog(most int) []tick {
 	return ticks
 }
 
-// tick is the k-th multiple of step, or of step decades.
+// tick returns the k-th multiple of step, or of step decades.
 func (s span) tick(k, step float64) tick {
 	if s.log {
 		v := math.Pow(10, k*step)
@@ -166,8 +165,8 @@ func (s span) tick(k, step float64) tick {
 	return tick{v, number(v)}
 }
 
-// roundStep is the smallest of 1, 2 and 5 times a power of ten that is at least
-// step; of decades, a whole number.
+// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is at least
+// step. For decades it returns a whole number.
 func roundStep(step float64, log bool) float64 {
 	if log {
 		return max(1, math.Ceil(step-1e-9))
@@ -181,7 +180,7 @@ func roundStep(step float64, log bool) float64 {
 	return 10 * power
 }
 
-// number is the text of an axis's number.
+// number formats a number for an axis.
 func number(v float64) string {
 	if v == 0 {
 		return "0" // not "-0"
@@ -198,7 +197,7 @@ func number(v float64) string {
 	return text
 }
 
-// short is a value to four digits.
+// short formats a value to four digits.
 func short(v float64) string {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	return number(rounded)

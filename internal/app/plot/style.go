@@ -8,9 +8,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// palette are the colours of Okabe and Ito, which people with any kind of colour
-// blindness tell apart (https://jfly.uni-koeln.de/color/), on white and, made
-// lighter where they are dark, on black. Yellow is left out: white hides it.
+// palette holds the colours of Okabe and Ito, which people with any kind of colour
+// blindness can distinguish (https://jfly.uni-koeln.de/color/): one for white and,
+// lighter where needed, one for black. Yellow is left out, since it is hard to see on
+// white.
 var palette = []struct{ light, dark string }{
 	{"#0072b2", "#56b4e9"}, // blue
 	{"#d55e00", "#ff8c42"}, // vermilion
@@ -20,18 +21,18 @@ var palette = []struct{ light, dark string }{
 	{"#444444", "#d0d0d0"}, // grey
 }
 
-// colour is the class of a number of a colour.
+// colour returns the class of the colour with that number.
 func colour(n int) string { return fmt.Sprintf("c%d", n%len(palette)) }
 
-// dash is the attribute of a pattern of lines.
+// dash returns the attribute of a line pattern.
 func dash(n int) string {
 	return [...]string{"", ` stroke-dasharray="7 4"`, ` stroke-dasharray="2 3"`, ` stroke-dasharray="9 3 2 3"`}[n%4]
 }
 
-// fonts are those of whatever system shows the picture: none is brought along.
+// fonts are system fonts of every platform: the picture embeds none.
 const fonts = `system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue","Noto Sans","Liberation Sans","DejaVu Sans",Arial,sans-serif`
 
-// stylesheet is the style of a chart, light, and dark for those who prefer that.
+// stylesheet returns the style of a chart: light, and dark for those who prefer that.
 func stylesheet() string {
 	var b strings.Builder
 	b.WriteString("<style>\ntext{font:12px " + fonts + "}.title{font-size:17px;font-weight:600}\n" +
@@ -44,7 +45,7 @@ func stylesheet() string {
 	return b.String()
 }
 
-// scheme is the part of the style that has colours.
+// scheme returns the part of the style that sets colours.
 func scheme(paper, ink, soft, grid, dot string, of func(int) string) string {
 	s := fmt.Sprintf(".paper{fill:%s}text{fill:%s}.soft,.number{fill:%s}.grid{stroke:%s}.axis{stroke:%s}.dot,.mark{fill:%s}\n", paper, ink, soft, grid, soft, dot)
 	for i := range palette {
@@ -66,16 +67,16 @@ func escape(text string) string {
 // item is an entry of the legend.
 type item struct {
 	text string
-	// x is its left edge, row the legend's row.
+	// x is its left edge, row its row in the legend.
 	x    float64
 	row  int
 	sign func(d *chart, x, y float64)
 }
 
 const (
-	// signWidth is what the sign before an entry takes, itemGap what follows it.
+	// signWidth is the width of the sign before an entry, itemGap the gap after it.
 	signWidth, itemGap = 30, 18
-	// widestItem is how many columns an entry may have.
+	// widestItem is the maximum number of columns of an entry.
 	widestItem = 44
 )
 
@@ -104,7 +105,7 @@ func (d *chart) legend() []*item {
 	return items
 }
 
-// edges adds what the marks at the edges stand for to the legend.
+// edges adds the marks at the edges to the legend.
 func (d *chart) edges(s *Series, add func(string, func(d *chart, x, y float64))) {
 	points := usable(s.Points)
 	if len(points) == 0 {
@@ -132,7 +133,7 @@ func (d *chart) edges(s *Series, add func(string, func(d *chart, x, y float64)))
 	}
 }
 
-// place puts entries side by side, in as many rows as they need.
+// place puts entries side by side, in as many rows as needed.
 func place(items []*item, left, right float64) (rows int) {
 	x := left
 	for _, i := range items {

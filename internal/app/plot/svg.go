@@ -9,43 +9,43 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Chart is a picture of any number of series in one plot. It has a light and a
-// dark form, and browsers show the one that their user prefers.
+// Chart is a plot of any number of series. It has a light and a dark form, and browsers
+// show the one that their user prefers.
 type Chart struct {
-	// Title is above the plot, Y below it: what the vertical axis shows. X names
-	// the horizontal axis. Long ones are shortened.
+	// Title is above the plot, Y below the title: it describes the vertical axis. X
+	// names the horizontal axis. Long texts are shortened.
 	Title, X, Y string
-	// Log makes the vertical axis logarithmic where all that it shows is positive.
+	// Log makes the vertical axis logarithmic if all shown values are positive.
 	Log bool
-	// Low and High are the values to show; Dots beyond are marked at the edge and
-	// counted in the legend. Where both are 0, all points are shown.
+	// Low and High are the range of values to show; Dots outside are marked at the edge
+	// and counted in the legend. If both are 0, all points are shown.
 	Low, High float64
-	// FromZero lets the horizontal axis begin at 0.
+	// FromZero starts the horizontal axis at 0.
 	FromZero bool
 	Series   []Series
 	// Lanes are drawn below the plot; those without points are left out.
 	Lanes []Lane
 }
 
-// Kind is how the points of a series are drawn.
+// Kind selects how the points of a series are drawn.
 type Kind int
 
-// The kinds of series: dots, straight lines from point to point, or values that
-// each hold until the next point.
+// The kinds of series: dots, straight lines between points, or steps that hold each
+// value until the next point.
 const (
 	Dots Kind = iota
 	Lines
 	Steps
 )
 
-// Series is a curve or a cloud of points. Points are in the order of their X.
+// Series is a curve or a cloud of points. Points MUST be in the order of their X.
 type Series struct {
 	Name string
 	Kind Kind
-	// Color is a number of a colour, Dash of a pattern of lines; 0 is a solid one.
+	// Color is the number of a colour, Dash that of a line pattern; 0 is solid.
 	Color, Dash int
 	Points      []Point
-	// Low and High are a band around the curve: empty, or a value a point.
+	// Low and High are a band around the curve: empty, or one value for each point.
 	Low, High []float64
 }
 
@@ -53,7 +53,7 @@ type Series struct {
 const (
 	chartWidth   = 720
 	plotHeight   = 300
-	side         = 20 // free at the left and at the right
+	side         = 20 // the margin at the left and at the right
 	laneHeight   = 20
 	legendHeight = 20
 	charWidth    = 7.2 // of a column of text
@@ -65,7 +65,7 @@ type chart struct {
 	*Chart
 	b    bytes.Buffer
 	x, y span
-	// yTicks are the numbers of the vertical axis.
+	// yTicks are the numbers on the vertical axis.
 	yTicks []tick
 	whole  bool
 	// left, right, top and bottom are the plot's edges.
@@ -121,7 +121,7 @@ func (d *chart) ranges() {
 	d.x, d.whole = horizontal(places)
 }
 
-// draw lays the picture out from its top to its bottom.
+// draw lays the picture out from top to bottom.
 func (d *chart) draw() {
 	widest := 0
 	for _, t := range d.yTicks {
@@ -173,8 +173,8 @@ func (d *chart) draw() {
 // f writes to the picture.
 func (d *chart) f(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
 
-// label writes text of at most columns columns; what is longer is shortened, and
-// whole in the tip.
+// label writes text of at most columns columns; it shortens longer text and puts the
+// whole text in the tooltip.
 func (d *chart) label(class string, x, y float64, anchor, text string, columns int) {
 	tip := ""
 	if short := ansi.Truncate(text, columns, "…"); short != text {
@@ -202,7 +202,7 @@ func (d *chart) axes(bottom float64) {
 // inset keeps points off the plot's edges.
 const inset = 6
 
-// px and py are the places of values in the picture. Far beyond the edges they
+// px and py return the positions of values in the picture. Far outside the edges, they
 // stay within what renderers can draw.
 func (d *chart) px(x float64) float64 {
 	return d.left + inset + d.x.at(x)*(d.right-d.left-2*inset)
@@ -213,7 +213,7 @@ func (d *chart) py(y float64) float64 {
 	return d.bottom - inset - at*(d.bottom-d.top-2*inset)
 }
 
-// series draws a series, dots that are beyond the range at its edge.
+// series draws a series; dots outside the range are drawn at its edge.
 func (d *chart) series(s *Series) {
 	points := usable(s.Points)
 	if s.Kind == Dots {
@@ -259,7 +259,7 @@ func (d *chart) band(s *Series, points []Point) {
 	d.f(`Z"/>` + "\n")
 }
 
-// shown is the range of values whose dots are drawn in their places.
+// shown returns the range of values whose dots are drawn at their own position.
 func (d *chart) shown() (low, high float64) {
 	if d.Low == 0 && d.High == 0 {
 		return math.Inf(-1), math.Inf(1)
@@ -288,7 +288,7 @@ func (d *chart) sign(mark rune, number int, x, y float64, note string) {
 	d.f(`<circle class="sign %s" cx="%.2f" cy="%.2f" r="3.5">%s</circle>`+"\n", colour(number+1), x, y, tip)
 }
 
-// arrow is a triangle whose point is at y, one that points up for way 1.
+// arrow draws a triangle with its point at y; it points up if way is 1.
 func arrow(x, y, way float64) string {
 	return fmt.Sprintf("M%.2f %.2fl4 %gh-8Z", x, y, way*7)
 }

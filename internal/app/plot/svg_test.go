@@ -79,8 +79,8 @@ func elements(t *testing.T, c *plot.Chart, kind, class string) []node {
 	return slices.DeleteFunc(root.Nodes, func(n node) bool { return n.XMLName.Local != kind || n.attr("class") != class })
 }
 
-// reading is how an axis's places stand for values: what a person does who reads
-// numbers off a picture with a ruler.
+// reading maps positions on an axis to values, like a person who reads numbers off a
+// picture with a ruler.
 type reading struct {
 	at, value [2]float64
 	log       bool
@@ -131,7 +131,7 @@ func run() *plot.Chart {
 	return c
 }
 
-// What can be read off the axes is what was drawn, to a pixel.
+// The values read off the axes are the drawn values, to a pixel.
 func TestNumbersCanBeReadBack(t *testing.T) {
 	for _, log := range []bool{false, true} {
 		c := run()
@@ -153,7 +153,7 @@ func TestNumbersCanBeReadBack(t *testing.T) {
 	}
 }
 
-// The best value is a function in steps: it holds until the next evaluation.
+// The best value is a step function: it holds until the next evaluation.
 func TestBestSoFarIsInSteps(t *testing.T) {
 	c := run()
 	c.Low, c.High = 0, 0
@@ -187,7 +187,7 @@ func TestBestSoFarIsInSteps(t *testing.T) {
 	}
 }
 
-// Points beyond the range and those without a value are marked and counted.
+// Points outside the range and those without a value are marked and counted.
 func TestNothingIsHidden(t *testing.T) {
 	c := run()
 	var tips []string
@@ -213,8 +213,8 @@ func TestNothingIsHidden(t *testing.T) {
 	}
 }
 
-// Every colour of the light form has one in the dark form, fonts are the
-// system's, and long names are shortened, with the whole name in the tip.
+// Every light colour has a dark one, fonts come from the system, and long names are
+// shortened, with the whole name in the tooltip.
 func TestStyle(t *testing.T) {
 	c := run()
 	c.Title = strings.Repeat("long ", 40)
@@ -250,8 +250,8 @@ func TestChartOfARun(t *testing.T) {
 	golden(t, "run.svg", b.String())
 }
 
-// Charts of curves are well-formed SVG that name what they show; decades are
-// labelled where there are several.
+// Charts of curves are well-formed SVG that name what they show; several decades are
+// labelled.
 func TestChartsOfCurves(t *testing.T) {
 	points := func(values ...float64) (p []plot.Point) {
 		for i, v := range values {

@@ -9,36 +9,35 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Text says how to draw one curve as text. The zero values of all but Width and
-// Height may be left.
+// Text specifies how to draw one curve as text. Only Width and Height are required.
 type Text struct {
-	// Width is how many columns the picture may take, Height how many rows the
-	// curve itself.
+	// Width is the maximum number of columns of the picture, Height the number of rows
+	// of the curve itself.
 	Width, Height int
 	// Title is the line above the curve, X the name of the horizontal axis.
 	Title, X string
-	// Line joins points by straight lines. Otherwise each value holds until the
-	// next point: steps.
+	// Line joins points by straight lines. Otherwise each value holds until the next
+	// point, which draws steps.
 	Line bool
-	// Log makes the vertical axis logarithmic where all that it shows is positive.
+	// Log makes the vertical axis logarithmic if all shown values are positive.
 	Log bool
-	// Low and High are the values to show; points beyond are marked at the edge.
-	// Where both are 0, all points are shown.
+	// Low and High are the range of values to show; points outside are marked at the
+	// edge. If both are 0, all points are shown.
 	Low, High float64
 	// Lanes are drawn below the curve; those without points are left out.
 	Lanes []Lane
 }
 
 const (
-	// narrowest is how many columns a curve needs to be one.
+	// narrowest is the minimum number of columns of a curve.
 	narrowest = 16
-	// widestLabel is how many columns the labels at the left may take.
+	// widestLabel is the maximum number of columns of the labels at the left.
 	widestLabel = 12
 )
 
-// Draw draws the curve through points, which are in the order of their X, in
-// lines of at most t.Width columns without a newline at the end. It returns ""
-// where there are fewer than two points or less space than a curve needs.
+// Draw draws the curve through points, which MUST be in the order of their X, in lines
+// of at most t.Width columns without a final newline. It returns "" if there are fewer
+// than two points or too little space.
 func (t Text) Draw(points []Point) string {
 	points = usable(points)
 	if len(points) < 2 {
@@ -78,19 +77,19 @@ func (t Text) Draw(points []Point) string {
 // canvas is where a curve is drawn: cells by row, the top one first.
 type canvas struct {
 	x, y span
-	// whole says that the horizontal axis counts: it has no numbers between.
+	// whole means that the horizontal axis counts: it has only whole numbers.
 	whole bool
-	// low and high are the values that are shown.
+	// low and high are the shown range of values.
 	low, high float64
-	// labels are those of the rows, from the bottom one up; "" for none.
+	// labels are those of the rows, from the bottom up; "" for none.
 	labels       []string
 	labelWidth   int
 	columns      int
 	cells        [][]cell
-	above, below []bool // of columns: the curve is beyond the edge
+	above, below []bool // for each column: the curve is beyond the edge
 }
 
-// newCanvas lays a picture out; nil where there is no space for it.
+// newCanvas lays a picture out; nil if there is too little space.
 func newCanvas(t *Text, points []Point) *canvas {
 	low, high := t.Low, t.High
 	if low == 0 && high == 0 {
@@ -128,8 +127,7 @@ func newCanvas(t *Text, points []Point) *canvas {
 	return c
 }
 
-// bounds are the least and the greatest value of points, of which there is one
-// or more.
+// bounds returns the least and the greatest value of one or more points.
 func bounds(points []Point, of func(Point) float64) (low, high float64) {
 	low, high = of(points[0]), of(points[0])
 	for _, p := range points {
@@ -138,7 +136,7 @@ func bounds(points []Point, of func(Point) float64) (low, high float64) {
 	return low, high
 }
 
-// cell says to which neighbours a line goes from a cell.
+// cell holds the neighbours that a line connects a cell to.
 type cell uint8
 
 const (
@@ -148,13 +146,13 @@ const (
 	down
 )
 
-// The characters of cells, by neighbours: with corners for steps and for lines.
+// The characters of cells by neighbours, with corners for steps and for lines.
 var (
 	angular = []rune(" ───│┘└┴│┐┌┬│┤├┼")
 	rounded = []rune(" ───│╯╰┴│╮╭┬│┤├┼")
 )
 
-// column is the place of x, row that of y; the bottom row is 0.
+// column returns the column of x, row the row of y; the bottom row is 0.
 func (c *canvas) column(x float64) int {
 	return max(0, min(c.columns-1, int(math.Round(c.x.at(x)*float64(c.columns-1)))))
 }
@@ -164,8 +162,8 @@ func (c *canvas) rowOf(y float64) int {
 	return max(0, min(len(c.cells)-1, int(math.Round(c.y.at(y)*float64(len(c.cells)-1)))))
 }
 
-// curve draws the points from the left to the right. In each column the line
-// goes through the points there, and leaves at the value of the column's end.
+// curve draws the points from left to right. In each column the line passes through the
+// points there, and leaves at the value of the column's end.
 func (c *canvas) curve(points []Point, straight bool) {
 	next, value := 0, points[0].Y
 	start := c.column(points[0].X)
@@ -190,7 +188,7 @@ func (c *canvas) curve(points []Point, straight bool) {
 	}
 }
 
-// between is the value of the straight line through a and b in a column.
+// between returns the value, in a column, of the straight line through a and b.
 func (c *canvas) between(a, b Point, column int) float64 {
 	x := c.x.value(float64(column) / float64(c.columns-1))
 	share := max(0, min(1, (x-a.X)/(b.X-a.X)))
@@ -200,7 +198,7 @@ func (c *canvas) between(a, b Point, column int) float64 {
 	return a.Y*(1-share) + b.Y*share
 }
 
-// vertical draws a line in a column from one row to another, which it returns.
+// vertical draws a line in a column from one row to another, and returns the latter.
 func (c *canvas) vertical(column, from, to int) int {
 	for r := from; r < to; r++ {
 		c.mark(column, r, up)
@@ -217,7 +215,7 @@ func (c *canvas) mark(column, row int, to cell) {
 	c.cells[len(c.cells)-1-row][column] |= to
 }
 
-// text is a row of the curve, with arrows where the curve is beyond the edge.
+// text returns a row of the curve, with arrows where the curve is beyond the edge.
 func (c *canvas) text(line []cell, straight bool) string {
 	look := angular
 	if straight {
@@ -264,7 +262,7 @@ func (c *canvas) axis(b *strings.Builder) {
 	c.row(b, "", ' ', string(labels))
 }
 
-// beyond counts the points that the curve's arrows stand for.
+// beyond counts the points behind the curve's arrows.
 func (c *canvas) beyond(b *strings.Builder, points []Point) {
 	above, below := 0, 0
 	low, high := bounds(points, func(p Point) float64 { return p.Y })
@@ -283,7 +281,7 @@ func (c *canvas) beyond(b *strings.Builder, points []Point) {
 	}
 }
 
-// row writes a line: a label, the edge of the plot, and what is in it.
+// row writes a line: a label, the edge of the plot, and the plot's content.
 func (c *canvas) row(b *strings.Builder, label string, edge rune, text string) {
 	pad := strings.Repeat(" ", max(0, c.labelWidth-ansi.StringWidth(label)))
 	b.WriteString(strings.TrimRight(pad+label+" "+string(edge)+text, " ") + "\n")

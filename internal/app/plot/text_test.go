@@ -61,8 +61,8 @@ func cutEdge(line string) (label, rest string, ok bool) {
 	return "", "", false
 }
 
-// In each column the curve leaves at the row nearest to the value of a step
-// function that is computed here from its definition; no line is too wide.
+// In each column the curve leaves at the row nearest to the value of a step function,
+// which is computed here from its definition; no line is too wide.
 func TestStepsAreWhereTheValuesAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 2, 300).Draw(t, "values")
@@ -101,7 +101,7 @@ func TestStepsAreWhereTheValuesAre(t *testing.T) {
 			}
 			row := int(math.Round((top - value) / (top - bottom) * float64(len(drawn)-1)))
 			near := false
-			for r := max(0, row-1); r <= min(len(drawn)-1, row+1); r++ { // a rounding error away
+			for r := max(0, row-1); r <= min(len(drawn)-1, row+1); r++ { // allow a rounding error
 				line := []rune(drawn[r])
 				near = near || column < len(line) && strings.ContainsRune("─└┌┴┬├┼", line[column])
 			}
