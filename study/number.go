@@ -20,7 +20,7 @@ type exactNumber float64
 // point or an exponent.
 func (f exactNumber) MarshalJSON() ([]byte, error) {
 	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
-		return nil, fmt.Errorf("%v has no form in JSON: write a finite number", float64(f))
+		return nil, fmt.Errorf("%v cannot be written in JSON; want a finite number", float64(f))
 	}
 	text := Format(float64(f))
 	if !strings.ContainsAny(text, ".e") {

@@ -187,12 +187,12 @@ func (m *measurer) publish(measurement *messaging.Measurement) bool {
 		case err == nil:
 			return true
 		case errors.Is(err, messaging.ErrInvalid), errors.Is(err, messaging.ErrTooLarge):
-			m.log.Warn("a report cannot be sent", telemetry.LogTrial, measurement.Trial, telemetry.LogError, err)
+			m.log.Warn("cannot send a report", telemetry.LogTrial, measurement.Trial, telemetry.LogError, err)
 			return true
 		case errors.Is(err, messaging.ErrClosed), m.life.Err() != nil:
 			return false
 		}
-		m.log.Debug("a report was not acknowledged; it is sent again", telemetry.LogError, err)
+		m.log.Debug("report not acknowledged; sending it again", telemetry.LogError, err)
 		sleep(m.life, pause)
 	}
 }
@@ -206,7 +206,7 @@ func (m *measurer) finish() {
 	m.signal()
 	m.mu.Unlock()
 	if dropped > 0 {
-		m.log.Debug("reports came too fast to send each", "dropped", dropped)
+		m.log.Debug("dropped reports that came too fast to send", "dropped", dropped)
 	}
 	if done == nil {
 		return

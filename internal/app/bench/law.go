@@ -79,7 +79,7 @@ func (l Law) lognormal(sigma float64) (Law, error) {
 
 func (l Law) pareto(alpha float64) (Law, error) {
 	if !(alpha > 1 && alpha <= 100) {
-		return l, fmt.Errorf("law %q has the shape %g; want an exponent above 1, for there to be a mean, and up to 100", l.name, alpha)
+		return l, fmt.Errorf("law %q has the shape %g; want an exponent above 1 (for a finite mean) and up to 100", l.name, alpha)
 	}
 	scale := (alpha - 1) / alpha
 	l.quantile = func(u float64) float64 { return scale * math.Pow(1-u, -1/alpha) }

@@ -140,7 +140,7 @@ func serveState(state string) (transport http.RoundTripper, done func() error, e
 func (n *node) answer() error {
 	path, err := socketPath(n.o.State)
 	if err != nil {
-		n.log.Warn("commands cannot look at this study while it runs", "cause", err)
+		n.log.Warn("commands cannot query this study while it runs", "cause", err)
 		return nil
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // left by a killed run

@@ -22,7 +22,7 @@ type kept struct {
 var _ server.Backend = (*kept)(nil)
 
 // errReadOnly refuses changes.
-var errReadOnly = fmt.Errorf("%w: a study of fantasia run is changed by its file and the next run", server.ErrPrecondition)
+var errReadOnly = fmt.Errorf("%w: a study of fantasia run is read-only; to change it, edit its file and run it again", server.ErrPrecondition)
 
 // study loads the study with the name or id; "" means the only one.
 func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {

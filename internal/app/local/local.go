@@ -112,7 +112,7 @@ func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*node, error)
 	stack.PushClose("the log", logs.Close)
 	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia", Version: o.Version, Logs: logs, Level: o.Level})
 	if err != nil {
-		return nil, fmt.Errorf("set telemetry up: %w", err)
+		return nil, fmt.Errorf("set up telemetry: %w", err)
 	}
 	stack.Push("telemetry", tel.Shutdown)
 	n := &node{o: o, tel: tel, log: tel.Logger(), stack: stack}

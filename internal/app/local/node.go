@@ -157,7 +157,7 @@ func (n *node) study(ctx context.Context, c *coordinator.Coordinator, old *ledge
 	}
 	if old != nil {
 		if err := c.Update(ctx, old.Study.ID, n.o.Study); err != nil {
-			return "", fmt.Errorf("go on with the study: %w", err)
+			return "", fmt.Errorf("continue the study: %w", err)
 		}
 		return old.Study.ID, nil
 	}
@@ -188,7 +188,7 @@ func (n *node) await(ctx context.Context, c *coordinator.Coordinator, id string,
 			continue // between two terms
 		}
 		if err != nil {
-			return fmt.Errorf("look at the study's progress: %w", err)
+			return fmt.Errorf("read the study's progress: %w", err)
 		}
 		if n.o.Progress != nil {
 			n.o.Progress(*p)
