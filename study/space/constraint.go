@@ -274,7 +274,7 @@ func (c *compiler) explain(source string, issues *cel.Issues) error {
 	return fmt.Errorf("%s", strings.Join(texts, "; "))
 }
 
-// undeclared says what is wrong with a name that is no variable. message is the
+// undeclared explains what is wrong with a name that is not a variable. message is the
 // compiler's.
 func (c *compiler) undeclared(source, name, message string) string {
 	if kind, ok := c.others[name]; ok {

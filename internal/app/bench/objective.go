@@ -107,8 +107,8 @@ func (f *function) evaluate(_ context.Context, seed uint64, trial int, p study.P
 
 func (f *function) close(context.Context) error { return nil }
 
-// loss is what a run minimises: the truth, minus the minimum if known, negated if the
-// objective is maximised.
+// loss returns the value that a run minimises: the truth, minus the minimum if known,
+// negated if the objective is maximised.
 func (o *Objective) loss(truth float64) float64 {
 	if o.Minimum != nil {
 		return truth - *o.Minimum

@@ -12,23 +12,23 @@ import (
 // Place is a position in a text, counted from 1.
 type Place struct{ Line, Column int }
 
-// At is the place of a line and a column.
+// At returns the place with the given line and column.
 func At(line, column int) Place { return Place{Line: line, Column: column} }
 
-// Report collects problems. Its Places are those of the fields that were read,
-// by path; the place of a field that is missing is that of what should hold it.
-// Of a field in broken, or within one, no further problem is reported.
+// Report collects problems. Places holds the places of the fields that were read, by
+// path; a missing field has the place of its nearest parent. It ignores further
+// problems of a broken field, and of fields within one.
 type Report struct {
 	Places map[string]Place
-	Keys   map[string]Place // of the fields' names, where they have any
+	Keys   map[string]Place // places of the fields' names, if they have any
 	broken map[string]bool
 	list   []study.Problem
-	// Failed counts the problems of fields, also those not reported a second
-	// time: what is built on the fields must not go on.
+	// Failed counts the problems of fields, including ignored ones. If it grows, the
+	// caller MUST NOT use those fields further.
 	Failed int
 }
 
-// NewReport returns a Report that knows no places yet.
+// NewReport returns a Report without places.
 func NewReport() *Report {
 	return &Report{Places: make(map[string]Place), Keys: make(map[string]Place)}
 }
@@ -41,7 +41,7 @@ func (r *Report) Add(path, format string, args ...any) {
 	}
 }
 
-// AddKey is add for a problem of the field's name, not of its value.
+// AddKey is Add for a problem of the field's name instead of its value.
 func (r *Report) AddKey(path, format string, args ...any) {
 	at, ok := r.Keys[path]
 	if !ok || r.IsBroken(path) {
@@ -52,12 +52,12 @@ func (r *Report) AddKey(path, format string, args ...any) {
 	r.AddAt(at, path, format, args...)
 }
 
-// AddAt reports a problem at a place of its own.
+// AddAt reports a problem at the given place.
 func (r *Report) AddAt(at Place, path, format string, args ...any) {
 	r.list = append(r.list, study.Problem{Line: at.Line, Column: at.Column, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// place finds the nearest field on the way from path to the root that has one.
+// place returns the place of the field, or of its nearest parent that has one.
 func (r *Report) place(path string) Place {
 	for {
 		if at, ok := r.Places[path]; ok || path == "" {
@@ -67,8 +67,8 @@ func (r *Report) place(path string) Place {
 	}
 }
 
-// IsBroken reports whether the field at path, or one that it is part of, could
-// not be read.
+// IsBroken reports whether the field at path, or one that contains it, could not be
+// read.
 func (r *Report) IsBroken(path string) bool {
 	for ; path != ""; path = holder(path) {
 		if r.broken[path] {
@@ -78,7 +78,7 @@ func (r *Report) IsBroken(path string) bool {
 	return false
 }
 
-// BreakFields marks every field that has a problem so far as broken.
+// BreakFields marks every field with a problem so far as broken.
 func (r *Report) BreakFields() {
 	r.broken = make(map[string]bool, len(r.list))
 	for _, p := range r.list {
@@ -86,10 +86,10 @@ func (r *Report) BreakFields() {
 	}
 }
 
-// holder is the path without its last step, or a path on the way there.
+// holder returns the path without its last step, or without a part of that step.
 func holder(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
-// Err is the problems as an error, sorted, or nil.
+// Err returns the problems as a sorted error, or nil if there are none.
 func (r *Report) Err(file string) error {
 	if len(r.list) == 0 {
 		return nil
@@ -100,8 +100,8 @@ func (r *Report) Err(file string) error {
 	return &study.Problems{File: file, List: r.list}
 }
 
-// Key is a step of a path to the key of a map: ".key", or `["a key"]`
-// where that would be misread.
+// Key returns the step of a path to the key of a map: ".key", or `["a key"]` if the
+// former would be ambiguous.
 func Key(key string) string {
 	if key == "" || strings.ContainsFunc(key, func(c rune) bool {
 		return c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')

@@ -1,5 +1,5 @@
-// Package check collects what is wrong with a study, with the place of each
-// problem in its file, and has the small helpers of whoever checks a part of it.
+// Package check collects the problems of a study, with the place of each in its file,
+// and has small helpers for the packages that check parts of a study.
 package check
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// DidYouMean is ` (did you mean "x"?)` for the candidate that is nearest to the
-// word, and nothing where none is near.
+// DidYouMean returns ` (did you mean "x"?)` for the candidate nearest to the word, or
+// "" if none is near.
 func DidYouMean(word string, candidates []string) string {
 	best, distance := "", len(word)/3+2
 	for _, candidate := range candidates {
@@ -22,7 +22,7 @@ func DidYouMean(word string, candidates []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// editDistance is the Levenshtein distance of a and b, by bytes.
+// editDistance returns the Levenshtein distance of a and b, in bytes.
 func editDistance(a, b string) int {
 	if len(a) > 100 || len(b) > 100 {
 		return len(a) + len(b)
@@ -46,8 +46,8 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// IsLetter reports whether c is one of a to z and A to Z.
+// IsLetter reports whether c is a letter from a to z or A to Z.
 func IsLetter(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// IsDigit reports whether c is one of 0 to 9.
+// IsDigit reports whether c is a digit from 0 to 9.
 func IsDigit(c rune) bool { return c >= '0' && c <= '9' }

@@ -10,10 +10,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// Ptr is a pointer to x.
+// Ptr returns a pointer to x.
 func Ptr(x float64) *float64 { return &x }
 
-// Numeric is a parameter of type float or int; step 0 means none.
+// Numeric returns a parameter of type float or int; step 0 means none.
 func Numeric(t study.Type, lo, hi, step float64, scale study.Scale) study.Parameter {
 	p := study.Parameter{Name: "x", Type: t, Min: &lo, Max: &hi, Scale: scale}
 	if step != 0 {
