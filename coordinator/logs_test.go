@@ -146,7 +146,10 @@ func TestLogsAreFollowed(t *testing.T) {
 	}
 	// A reader that goes away ends it.
 	l.change(func() { l.running = true })
-	for range c.TailLogs(ctx, "s", logged(), LogTail{Streams: both, Lines: 10, Follow: true}) {
+	for _, err := range c.TailLogs(ctx, "s", logged(), LogTail{Streams: both, Lines: 10, Follow: true}) {
+		if err != nil {
+			t.Errorf("a log that is left: %v", err)
+		}
 		break
 	}
 	gone, cancel := context.WithCancel(ctx)

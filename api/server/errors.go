@@ -61,7 +61,7 @@ func toConnect(err error) error {
 		if errors.Is(err, known.err) {
 			// A code says what a sentinel says: callers need not read both.
 			said := connect.NewError(known.code, &plainError{strings.TrimPrefix(err.Error(), known.err.Error()+": "), err})
-			if known.err == ErrEtcdAway {
+			if errors.Is(err, ErrEtcdAway) {
 				return withDetail(said, &errdetails.ErrorInfo{Reason: view.ReasonEtcdAway, Domain: view.ErrorDomain})
 			}
 			return said
