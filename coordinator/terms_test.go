@@ -20,7 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// revoke ends the leader's lease and returns the epoch of its term.
+// revoke ends the leader's lease and returns the fence of its term.
 func (r *rig) revoke() ledger.Fence {
 	r.t.Helper()
 	resp, err := r.etcd.Get(r.ctx(), r.ledger.LeaderKey())

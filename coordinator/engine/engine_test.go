@@ -431,7 +431,7 @@ func TestLoadRefusesRecordsThatDoNotFit(t *testing.T) {
 		want   string
 	}{
 		{"missing", 2, []record.Trial{trial(2, study.TrialCompleted, point, one)}, "1 trials"},
-		{"gap", 0, []record.Trial{trial(2, study.TrialCompleted, point, one)}, "no trial 1"},
+		{"gap", 0, []record.Trial{trial(2, study.TrialCompleted, point, one)}, "expected trial 1"},
 		{"state", 1, []record.Trial{trial(1, "DONE", point, one)}, `"DONE"`},
 		{"value", 1, []record.Trial{trial(1, study.TrialCompleted, point, nil)}, "finite"},
 		{"two values", 1, []record.Trial{trial(1, study.TrialCompleted, point, []float64{1, 2})}, "1 objectives"},
