@@ -280,14 +280,14 @@ func TestTokensAreReadAgain(t *testing.T) {
 func TestTokensNameTheLine(t *testing.T) {
 	good := "a " + digest("a") + " read"
 	for _, test := range []struct{ text, want string }{
-		{"a", ":1: 1 words"},
+		{"a", ":1: got 1 words"},
 		{good + "\n\n# x\nb " + digest("b") + " admin", `:4: role "admin" of b`},
 		{"a " + digest("a")[1:] + " read", ":1: hash of a"},
 		{"a " + digest("a") + "00 read", ":1: hash of a"},
 		{"a secret read", ":1: hash of a"},
 		{"a.b " + digest("a") + " read", `:1: name "a.b"`},
 		{good + " x,,y", ":1: prefixes"},
-		{good + "\nb " + digest("a") + " write", ":2: b is the token of a"},
+		{good + "\nb " + digest("a") + " write", ":2: b has the same token as a"},
 	} {
 		file := filepath.Join(t.TempDir(), "tokens")
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
