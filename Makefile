@@ -17,7 +17,7 @@ run: build examples/digits/digits ## Tune a network on handwritten digits, eight
 	bin/fantasia run examples/digits/study.yaml
 
 .PHONY: build
-build: ## Build bin/fantasia, bin/coordinator and bin/worker as static programs
+build: ## Build bin/fantasia, bin/coordinator, bin/worker and bin/kubeworker as static programs
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
 
 .PHONY: examples/digits/digits
@@ -56,24 +56,24 @@ test-python: build ## Run the tests that need Python with scikit-learn
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	scripts/fuzz $(or $(FUZZTIME),30s)
 
-.PHONY: bench
-bench: ## Run the Go benchmarks (minutes)
+.PHONY: go-bench
+go-bench: ## Run the Go benchmarks (minutes)
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
 
-.PHONY: bench-linalg
-bench-linalg: ## Compare the linear algebra with gonum and OpenBLAS (minutes)
-	CGO_ENABLED=0 scripts/bench-linalg
+.PHONY: linalg
+linalg: ## Compare the linear algebra with gonum and OpenBLAS (minutes)
+	CGO_ENABLED=0 scripts/linalg
 
-.PHONY: compare
-compare: build examples/digits/digits ## Compare gp with random on the digits study, 10 seeds (half an hour)
-	$(GO) run ./scripts/compare
+.PHONY: seeds
+seeds: build examples/digits/digits ## Compare gp with random on the digits study, 10 seeds (half an hour)
+	$(GO) run ./scripts/seeds
 
-.PHONY: benchmark
-benchmark: ## Make all tables of docs/benchmarks.md (about two days; can be interrupted)
+.PHONY: benchmarks
+benchmarks: ## Make all tables of docs/benchmarks.md (about two days; can be interrupted)
 	benchmarks/all
 
-.PHONY: benchmark-quick
-benchmark-quick: ## Compare with other tuners on a few tasks (minutes; installs 6 GB of Python)
+.PHONY: benchmarks-quick
+benchmarks-quick: ## Compare with other tuners on a few tasks (minutes; installs 6 GB of Python)
 	benchmarks/all quick
 
 .PHONY: check

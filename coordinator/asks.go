@@ -42,7 +42,7 @@ func (a *asks) start(ctx context.Context, r *run, ask *engine.Ask) {
 	if r.status.State.Terminal() {
 		stop()
 	}
-	id, opt, algorithm := r.spec.ID, r.optimizer, r.spec.Study.Spec.Algorithm
+	id, opt, algorithm := r.spec.ID, r.optimizer, r.spec.Definition.Spec.Algorithm
 	asking, span := a.traces.refit(asking, r, ask)
 	a.spawn(func() {
 		defer stop()

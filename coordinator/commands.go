@@ -80,7 +80,7 @@ func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 // everything else. A study's JSON can be several times as long as its file.
 func checkSize(s *study.Study) error {
 	var b ledger.Batch
-	b.PutStudy(&record.Study{ID: record.NewID(rand.Reader, time.Now()), Study: *s, Created: time.Now()})
+	b.PutStudy(&record.Study{ID: record.NewID(rand.Reader, time.Now()), Definition: *s, Created: time.Now()})
 	err := b.Err()
 	if errors.Is(err, ledger.ErrTooLarge) {
 		return &study.Problems{List: []study.Problem{{
@@ -115,7 +115,7 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 			created = r.spec
 			return nil
 		}
-		created = record.Study{ID: id, Study: *s, Created: now}
+		created = record.Study{ID: id, Definition: *s, Created: now}
 		return l.studies.create(ctx, created, now)
 	})
 	if err != nil {
@@ -158,14 +158,14 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 		if err != nil {
 			return err
 		}
-		if differences := study.Compatible(&r.spec.Study, s); len(differences) > 0 {
+		if differences := study.Compatible(&r.spec.Definition, s); len(differences) > 0 {
 			return fmt.Errorf("%w:\n  %s", ErrIncompatible, strings.Join(differences, "\n  "))
 		}
 		if _, err := l.studies.engineOf(ctx, r, now); err != nil {
 			return err
 		}
 		spec := r.spec
-		spec.Study = *s
+		spec.Definition = *s
 		l.studies.step(r, engine.Update{At: now, Study: spec})
 		r.told = -1 // the pool may have changed
 		return r.broken

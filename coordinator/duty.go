@@ -90,6 +90,6 @@ func (c *Coordinator) Useful(ctx context.Context) (map[string]int, error) {
 
 // useful returns how many slots a running study can use.
 func (r *run) useful() int {
-	spec := &r.spec.Study.Spec
+	spec := &r.spec.Definition.Spec
 	return min(spec.Parallelism, spec.Budget.MaxTrials-r.status.Counts.Ended())
 }

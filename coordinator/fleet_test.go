@@ -138,7 +138,7 @@ func TestInstances(t *testing.T) {
 
 func TestCapacity(t *testing.T) {
 	spec := study.Study{Spec: study.Spec{Pool: study.DefaultPool}}
-	r := &run{spec: record.Study{ID: "s", Study: spec}}
+	r := &run{spec: record.Study{ID: "s", Definition: spec}}
 	f := newFleet(lease)
 	f.beat(heartbeat("a", "1", 4, 1), noon)
 	f.beat(heartbeat("b", "1", 2, 2), noon)

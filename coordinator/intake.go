@@ -278,7 +278,7 @@ func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (b
 	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt) {
 		return false, nil
 	}
-	return err == nil && engine.Repeated(&r.spec.Study.Spec, &t, res), err
+	return err == nil && engine.Repeated(&r.spec.Definition.Spec, &t, res), err
 }
 
 // settle archives a result that no study accepts, and sends its receipt.

@@ -70,7 +70,7 @@ func (c *Coordinator) TailLogs(ctx context.Context, study string, t *record.Tria
 var errTaken = errors.New("the reader has gone")
 
 func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.Trial, o LogTail, yield func(LogPart, error) bool) error {
-	a, err := taken(trial, o.Attempt)
+	a, err := Taken(trial, o.Attempt)
 	if err != nil {
 		return err
 	}
@@ -109,9 +109,9 @@ func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.
 	return err
 }
 
-// taken returns the trial's attempt with a number, or the last claimed one for 0. It
-// fails if no worker has claimed the attempt.
-func taken(t *record.Trial, number int) (*record.Attempt, error) {
+// Taken returns the trial's attempt with a number, or the last claimed one for 0. The
+// error wraps ErrNoLog if no worker has claimed the attempt.
+func Taken(t *record.Trial, number int) (*record.Attempt, error) {
 	for i := len(t.Attempts) - 1; i >= 0; i-- {
 		a := &t.Attempts[i]
 		if number != 0 && a.Number != number {

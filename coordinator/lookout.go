@@ -34,7 +34,7 @@ func (l *lookout) look(now time.Time) {
 			continue
 		}
 		open := int64(r.status.Counts.Open())
-		spec := &r.spec.Study.Spec
+		spec := &r.spec.Definition.Spec
 		g.studies++
 		g.pending += open
 		s := g.pools[spec.Pool]

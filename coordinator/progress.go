@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
@@ -13,6 +14,10 @@ type Progress struct {
 	Status record.Status
 	// Best is the completed trial with the best value; nil if there is none.
 	Best *record.Trial
+	// Running are the attempts that workers have claimed, by trial.
+	Running []engine.OpenAttempt
+	// LastFailed is the failed trial that ended last; nil if there is none.
+	LastFailed *record.Trial
 	// Slots is how many slots the study's pool has.
 	Slots int
 }
@@ -32,9 +37,12 @@ func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress,
 			return err
 		}
 		slots, _ := l.watch.fleet.capacity(r, now)
-		p = &Progress{Study: r.spec, Status: e.Status(), Slots: slots}
+		p = &Progress{Study: r.spec, Status: e.Status(), Running: e.Open(), Slots: slots}
 		if best, ok := e.Best(); ok {
 			p.Best = &best
+		}
+		if failed, ok := e.LastFailed(); ok {
+			p.LastFailed = &failed
 		}
 		return nil
 	})

@@ -85,7 +85,7 @@ func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimiz
 	if s.Status.Counts.Completed == 0 {
 		return nil, nil
 	}
-	o, err := c.o.NewOptimizer(s.Study.Study.Spec.Algorithm)
+	o, err := c.o.NewOptimizer(s.Study.Definition.Spec.Algorithm)
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point of study %s: %w", s.Study.ID, err)
 	}

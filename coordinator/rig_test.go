@@ -253,7 +253,7 @@ func newStudy(name string, trials, parallelism int, change ...func(*study.Spec))
 			Budget:      study.Budget{MaxTrials: trials},
 			Parallelism: parallelism,
 			Pool:        study.DefaultPool,
-			Trial:       study.Trial{Command: []string{"true"}, Mode: study.ModeProcess},
+			Trial:       study.TrialTemplate{Command: []string{"true"}, Mode: study.ModeProcess},
 		},
 	}
 	for _, f := range change {

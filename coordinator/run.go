@@ -46,8 +46,8 @@ type run struct {
 	asking context.CancelFunc
 }
 
-func (r *run) name() string { return r.spec.Study.Metadata.Name }
-func (r *run) pool() string { return r.spec.Study.Spec.Pool }
+func (r *run) name() string { return r.spec.Definition.Metadata.Name }
+func (r *run) pool() string { return r.spec.Definition.Spec.Pool }
 
 // running reports whether the study's engine is at work.
 func (r *run) running() bool { return r.engine != nil && r.status.State == study.Running }
@@ -86,7 +86,7 @@ func (r *run) stopAsking() {
 
 // prepare creates the study's optimiser.
 func (r *run) prepare(newOptimizer func(study.Algorithm) (optimizer.Optimizer, error)) (err error) {
-	r.optimizer, err = newOptimizer(r.spec.Study.Spec.Algorithm)
+	r.optimizer, err = newOptimizer(r.spec.Definition.Spec.Algorithm)
 	if err != nil {
 		return fmt.Errorf("make the optimiser of study %s: %w", r.name(), err)
 	}

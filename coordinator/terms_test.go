@@ -103,7 +103,7 @@ func TestZombieIsFenced(t *testing.T) {
 	}
 	if second.term.Load() != nil {
 		err := first.bus.Assign(r.ctx(), []*messaging.Assignment{{AttemptID: named(s.ID, &tr, 1), Pool: study.DefaultPool, StudyName: "zombie",
-			Parameters: tr.Point, ParameterOrder: []string{"x"}, Objective: s.Study.Spec.Objective, Run: s.Study.Spec.Trial}})
+			Parameters: tr.Point, ParameterOrder: []string{"x"}, Objective: s.Definition.Spec.Objective, Run: s.Definition.Spec.Trial}})
 		if !errors.Is(err, messaging.ErrFenced) {
 			t.Errorf("a zombie publishes: %v", err)
 		}

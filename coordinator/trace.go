@@ -137,7 +137,7 @@ func (w *way) emit(folded time.Time, epoch int64) {
 func (w *way) suggest() {
 	t := w.trial
 	attrs := []attribute.KeyValue{
-		telemetry.AttrAlgorithm.String(w.run.spec.Study.Spec.Algorithm.Name), telemetry.AttrSource.String(string(t.Source)),
+		telemetry.AttrAlgorithm.String(w.run.spec.Definition.Spec.Algorithm.Name), telemetry.AttrSource.String(string(t.Source)),
 		telemetry.AttrRequest.Int(t.Request), telemetry.AttrPending.Int(t.Reasons.Pending),
 	}
 	if t.Reasons.Mean != nil {

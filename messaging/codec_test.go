@@ -32,7 +32,7 @@ func assignment() *messaging.Assignment {
 		},
 		ParameterOrder: []string{"whole", "tiny", "huge", "negative", "zero", "int", "least", "text", "flag"},
 		Objective:      study.Objective{Metric: "error", Direction: study.Minimize, Take: study.TakeBest, Goal: ptr(0.0)},
-		Run: study.Trial{
+		Run: study.TrialTemplate{
 			Command: []string{"python", "train.py", "--lr=${lr}"}, Mode: study.ModeStream,
 			Env: map[string]string{"DATA": "/data"}, Timeout: study.Duration(90 * time.Second),
 			Metrics: &study.Metrics{Pattern: `(?P<error>\S+)`}, Retries: study.Retries{Lost: ptr(0)},

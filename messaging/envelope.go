@@ -71,7 +71,7 @@ type Assignment struct {
 	Parameters study.Point     `json:"parameters"`
 	Objective  study.Objective `json:"objective"`
 	// Run describes how to evaluate; the leader handles its retries.
-	Run study.Trial `json:"run"`
+	Run study.TrialTemplate `json:"run"`
 	// ParameterOrder lists the active parameters in the study file's order.
 	ParameterOrder []string `json:"parameterOrder"`
 	Checkpoint     string   `json:"checkpoint,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Has reports whether value is one of the parameter's, in its type.
+// Has reports whether value is a value of the parameter, with the right type.
 func (p Parameter) Has(value any) bool {
 	if p.Type == Float && p.Step == nil {
 		x, ok := value.(float64)
@@ -16,7 +16,7 @@ func (p Parameter) Has(value any) bool {
 	return ok && p.At(k) == value
 }
 
-// Convert brings a decoded value to a value of the parameter.
+// Convert converts a decoded value to a value of the parameter.
 func (p Parameter) Convert(raw any) (any, error) {
 	value, ok := Scalar(raw)
 	if !ok {
@@ -47,7 +47,7 @@ func (p Parameter) Convert(raw any) (any, error) {
 	return p.At(k), nil
 }
 
-// Accepts says in a message what values the parameter takes.
+// Accepts describes the accepted values for messages.
 func (p Parameter) Accepts() string {
 	switch p.Type {
 	case Float, Int:
@@ -69,7 +69,7 @@ func (p Parameter) Accepts() string {
 	}
 }
 
-// List is a short list for a message.
+// List formats values as a short list for messages.
 func List(values []any) string {
 	const most = 12
 	var texts []string

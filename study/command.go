@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// The words that a command's ${…} can hold beside the names of parameters.
+// The words in ${…} of a command other than names of parameters.
 const (
 	wordArgs      = "args"
 	wordOverrides = "overrides"
 	wordFile      = "file"
 )
 
-// piece is a part of an element of a command: text, or the word of a ${word}.
+// piece is a part of a command's element: text, or the word of a ${word}.
 type piece struct{ text, word string }
 
-// splitElement splits an element of a command at its ${words}; $${ stands for
-// the characters ${.
+// splitElement splits a command's element at its ${words}; $${ stands for the
+// characters ${.
 func splitElement(element string) ([]piece, error) {
 	var pieces []piece
 	var text strings.Builder
@@ -56,14 +56,14 @@ func splitElement(element string) ([]piece, error) {
 	return pieces, nil
 }
 
-// ReservedWord reports whether ${word} has a meaning of its own in a command, so
-// that no parameter can have that name.
+// ReservedWord reports whether ${word} has a meaning of its own in a command, so that
+// no parameter may have that name.
 func ReservedWord(word string) bool {
 	return word == wordArgs || word == wordOverrides || word == wordFile
 }
 
-// CommandWords returns the words of the ${words} in an element of a command. The
-// error says what is wrong with the element.
+// CommandWords returns the words of the ${words} in a command's element. The error
+// describes an invalid element.
 func CommandWords(element string) ([]string, error) {
 	pieces, err := splitElement(element)
 	if err != nil {
@@ -78,7 +78,7 @@ func CommandWords(element string) ([]string, error) {
 	return words, nil
 }
 
-// wordsOf tells which words the texts name.
+// wordsOf returns the words that the texts use.
 func wordsOf(texts []string) (map[string]bool, error) {
 	named := make(map[string]bool)
 	for _, text := range texts {
@@ -95,9 +95,8 @@ func wordsOf(texts []string) (map[string]bool, error) {
 	return named, nil
 }
 
-// Expander expands the ${words} of texts that belong together: the elements of
-// a command, or the texts of a document such as a Kubernetes manifest. It is
-// safe for concurrent use.
+// Expander expands the ${words} of related texts: the elements of a command, or the
+// strings of a document such as a Kubernetes manifest. It is safe for concurrent use.
 type Expander struct {
 	order []string
 	named map[string]bool
@@ -106,8 +105,8 @@ type Expander struct {
 }
 
 // NewExpander returns an Expander for a point. texts are all texts that will be
-// expanded: ${args} leaves out the parameters that any of them names. words are
-// further words beside the parameters, which they beat.
+// expanded: ${args} omits the parameters that any of them names. words are additional
+// words, which take precedence over parameters.
 func NewExpander(texts, order []string, point Point, words map[string]string) (*Expander, error) {
 	named, err := wordsOf(texts)
 	if err != nil {
@@ -116,9 +115,8 @@ func NewExpander(texts, order []string, point Point, words map[string]string) (*
 	return &Expander{order: order, named: named, point: point, words: words}, nil
 }
 
-// Expand is what one text becomes: one text, or as many as ${args} and
-// ${overrides}, which stand alone, say. It fails where a ${name} is neither a
-// word nor an active parameter.
+// Expand expands one text: to one text or, if it is ${args} or ${overrides}, to any
+// number. It fails if a ${name} is neither a word nor an active parameter.
 func (x *Expander) Expand(text string) ([]string, error) {
 	pieces, err := splitElement(text)
 	if err != nil {
@@ -167,7 +165,7 @@ func ExpandCommand(template, order []string, point Point, file string) ([]string
 	return argv, nil
 }
 
-// otherArguments is what ${args} or ${overrides} becomes.
+// otherArguments expands ${args} or ${overrides}.
 func otherArguments(word string, order []string, named map[string]bool, point Point) []string {
 	dashes := ""
 	if word == wordArgs {

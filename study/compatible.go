@@ -73,7 +73,7 @@ func (d *differ) parameters(old, new []Parameter) {
 	}
 }
 
-// conditions is a parameter's When, with the types of its values.
+// conditions returns a parameter's When, with the types of its values.
 func conditions(p Parameter) map[string][]any {
 	if len(p.When) == 0 {
 		return nil
@@ -93,7 +93,8 @@ func names(params []Parameter) []string {
 	return names
 }
 
-// points are initial points that keep the types of their values in JSON.
+// points returns the initial points in a form that keeps the types of their values in
+// JSON.
 func points(initial []map[string]any) []Point {
 	points := make([]Point, len(initial))
 	for i, p := range initial {
@@ -102,7 +103,7 @@ func points(initial []map[string]any) []Point {
 	return points
 }
 
-// nonNil makes no list and an empty one the same.
+// nonNil makes a nil list an empty one.
 func nonNil(list []string) []string {
 	if list == nil {
 		return []string{}
@@ -110,7 +111,7 @@ func nonNil(list []string) []string {
 	return list
 }
 
-// compact is a value as JSON, which each value of a study that was parsed has.
+// compact encodes a value as JSON, which is possible for each value of a parsed study.
 func compact(v any) []byte {
 	text, err := marshal(v)
 	if err != nil {

@@ -2,7 +2,7 @@ package study
 
 import "time"
 
-// The defaults of a study file, beside its algorithm and the scales of its
+// The defaults of a study file, except for its algorithm and the scales of its
 // parameters.
 const (
 	DefaultTake        = TakeLast
@@ -10,11 +10,12 @@ const (
 	DefaultParallelism = 1
 	DefaultMode        = ModeProcess
 	DefaultGrace       = Duration(30 * time.Second)
-	// DefaultWait and DefaultFallbackAfter are Algorithm.Wait and FallbackAfter: worth
-	// it for programs that answer at once, and nothing beside those that train.
+	// DefaultWait and DefaultFallbackAfter are the defaults of Algorithm.Wait and
+	// FallbackAfter. They matter for programs that answer at once and are negligible
+	// for those that train.
 	DefaultWait          = Duration(250 * time.Millisecond)
 	DefaultFallbackAfter = Duration(5 * time.Second)
-	// DefaultRetriesLost is how often a lost attempt is replaced; one that ran
-	// into its timeout or failed is not, by default.
+	// DefaultRetriesLost is the number of times that a lost attempt is replaced.
+	// Attempts that time out or fail are not replaced by default.
 	DefaultRetriesLost = 2
 )

@@ -2,7 +2,7 @@ package study
 
 import "math"
 
-// Direction says which way an objective improves.
+// Direction is the direction in which an objective improves.
 type Direction string
 
 // The directions of an objective.
@@ -31,8 +31,8 @@ func (d Direction) Best(values []float64) int {
 	return best
 }
 
-// Cost returns a value as something to minimise: the value itself, or its negative
-// where the objective is maximised. The Cost of a cost is the value again.
+// Cost returns a value as something to minimise: the value itself, or its negative if
+// the objective is maximised. Applying Cost twice gives the value again.
 func (d Direction) Cost(value float64) float64 {
 	if d == Maximize {
 		return -value

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// String is the duration as a study file writes it, without trailing zero
-// units: "10m", "1h30m", "250ms".
+// String formats the duration as in a study file, without trailing zero units: "10m",
+// "1h30m", "250ms".
 func (d Duration) String() string {
 	text := time.Duration(d).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -19,10 +19,10 @@ func (d Duration) String() string {
 	return text
 }
 
-// MarshalText writes the duration as String does, in JSON and in YAML.
+// MarshalText formats the duration as String does, for JSON and YAML.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what time.ParseDuration reads: numbers with units.
+// UnmarshalText parses what time.ParseDuration does: numbers with units.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {

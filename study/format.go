@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Format is how a value of a parameter is written in argv and in the
-// environment: a float as the shortest decimal that reads back equal (with an
-// exponent below 1e-4 and from 1e21 on, as JSON has it), a boolean as true or
-// false, a string as it is.
+// Format formats a parameter's value for argv and the environment: a float as the
+// shortest decimal that parses to the same number (with an exponent below 1e-4 and from
+// 1e21 on, as in JSON), a boolean as true or false, a string unchanged.
 func Format(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -29,10 +28,10 @@ func Format(value any) string {
 	}
 }
 
-// Environment is what a program's environment says about its parameters:
-// FANTASIA_PARAMETERS is all of them as a JSON object, and each has a variable
-// as EnvironmentName says. Entries are "key=value", in the order of the names
-// given; names without a value in the point are left out.
+// Environment returns a program's environment variables about its parameters:
+// FANTASIA_PARAMETERS is a JSON object with all of them, and each has a variable of its
+// own, named by EnvironmentName. Entries are "key=value", in the given order of names;
+// names without a value in the point are omitted.
 func Environment(order []string, point Point) ([]string, error) {
 	object, err := Object(order, point)
 	if err != nil {
@@ -47,9 +46,8 @@ func Environment(order []string, point Point) ([]string, error) {
 	return env, nil
 }
 
-// EnvironmentName is the variable that holds the parameter of that name:
-// FANTASIA_PARAM_ and the name in upper case, with an underscore for whatever is
-// neither a letter nor a digit.
+// EnvironmentName returns the variable of a parameter: FANTASIA_PARAM_ and the name in
+// upper case, with underscores for characters other than letters and digits.
 func EnvironmentName(name string) string {
 	return "FANTASIA_PARAM_" + strings.Map(func(c rune) rune {
 		switch {
@@ -63,7 +61,7 @@ func EnvironmentName(name string) string {
 	}, name)
 }
 
-// Object is the point as a JSON object whose keys come in the order given.
+// Object returns the point as a JSON object with its keys in the given order.
 func Object(order []string, point Point) ([]byte, error) {
 	b := []byte{'{'}
 	for _, name := range order {
@@ -85,7 +83,8 @@ func Object(order []string, point Point) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendJSON appends a value with its type: a float64 has a point or an exponent.
+// appendJSON appends a value so that its type is kept: a float64 has a point or an
+// exponent.
 func appendJSON(b []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case bool:

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Values of parameters keep their types through JSON: a float64 is written with
-// a point or an exponent (1.0), an int64 without (1), and read back alike. Plain
+// Values of parameters keep their types in JSON: a float64 is written with a point or
+// an exponent (1.0), an int64 without (1), and they are read back the same. Plain
 // encoding/json would write both as 1 and read both as a float64.
 
-// exactNumber is a float64 that JSON keeps apart from an integer.
+// exactNumber is a float64 that JSON distinguishes from an integer.
 type exactNumber float64
 
-// MarshalJSON writes the shortest decimal that reads back equal, always with a
+// MarshalJSON writes the shortest decimal that parses to the same number, always with a
 // point or an exponent.
 func (f exactNumber) MarshalJSON() ([]byte, error) {
 	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
@@ -67,16 +67,16 @@ func exactMap(m map[string]any) map[string]any {
 	return out
 }
 
-// unmarshalExact decodes JSON into v, with json.Number wherever v leaves a
-// number's type open.
+// unmarshalExact decodes JSON into v, with json.Number where v leaves a number's type
+// open.
 func unmarshalExact(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	return dec.Decode(v)
 }
 
-// inexact replaces, in place where it can, every json.Number in v by the int64
-// or the float64 that it was written as.
+// inexact replaces every json.Number in v, in place if possible, by the int64 or the
+// float64 that it was written as.
 func inexact(v any) (any, error) {
 	var err error
 	switch v := v.(type) {
@@ -109,8 +109,8 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// number reads a JSON number: an int64 if it is written as an integer that fits
-// one, otherwise a float64.
+// number parses a JSON number: an int64 if it is written as an integer that fits,
+// otherwise a float64.
 func number(text string) (any, error) {
 	if !strings.ContainsAny(text, ".eE") && text != "-0" {
 		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -124,11 +124,11 @@ func number(text string) (any, error) {
 	return f, nil
 }
 
-// MarshalJSON writes the point so that UnmarshalJSON returns the same types.
+// MarshalJSON encodes the point so that UnmarshalJSON returns the same types.
 func (p Point) MarshalJSON() ([]byte, error) { return marshal(exactMap(p)) }
 
-// UnmarshalJSON reads a point; a number with a point or an exponent is a
-// float64, any other an int64.
+// UnmarshalJSON decodes a point; a number with a point or an exponent is a float64, any
+// other an int64.
 func (p *Point) UnmarshalJSON(data []byte) error {
 	var m map[string]any
 	if err := unmarshalExact(data, &m); err != nil {
@@ -141,7 +141,7 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// The plain types have the fields of their namesakes and none of the methods.
+// The plain types have the fields of the corresponding types, but no methods.
 type (
 	plainParameter Parameter
 	plainAlgorithm Algorithm

@@ -4,21 +4,21 @@ import (
 	"math"
 )
 
-// Prior is what a user believes of where the best value of a parameter lies. A
-// numeric parameter takes Mean and SD, any other but a fixed one Weights.
+// Prior is a belief about the best value of a parameter. Numeric parameters use Mean
+// and SD, all others except fixed ones use Weights.
 type Prior struct {
-	// Mean is the best guess, a value of the parameter's range. SD says how sure
-	// it is, on the parameter's scale: in the parameter's own unit on the scale
-	// linear, in powers of ten on log, in logits on logit.
+	// Mean is the best guess, within the parameter's range. SD is its uncertainty on
+	// the parameter's scale: in the parameter's unit for linear, in powers of ten for
+	// log, in logits for logit.
 	Mean *float64 `json:"mean,omitempty"`
 	SD   *float64 `json:"sd,omitempty"`
-	// Weights, all positive, say how probable each value is to be the best,
-	// relative to the others: in the order of Values, false before true.
+	// Weights are positive and give the relative probability of each value to be the
+	// best: in the order of Values, false before true.
 	Weights []float64 `json:"weights,omitempty"`
 }
 
-// UnitPrior returns the mean and the standard deviation of a numeric parameter's
-// prior on [0,1], where ToUnit puts its values; ok is false where it has none.
+// UnitPrior returns the mean and the standard deviation of a numeric parameter's prior
+// on [0,1], the scale of ToUnit; ok is false if there is no prior.
 func (p Parameter) UnitPrior() (mean, sd float64, ok bool) {
 	if p.Prior == nil || p.Prior.Mean == nil || p.Prior.SD == nil {
 		return 0, 0, false

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a study, and where.
+// Problem is a problem of a study, with its place.
 type Problem struct {
-	// Line and Column count from 1; 0 where the study was not read from text.
+	// Line and Column count from 1; they are 0 if the study was not parsed from text.
 	Line, Column int
-	// Path leads to the field, as in spec.parameters[2].max.
+	// Path is the path of the field, such as spec.parameters[2].max.
 	Path string
 	// Message names the value and what would be accepted.
 	Message string
 }
 
-// String is "line:column: path: message", without the parts that are unknown.
+// String returns "line:column: path: message", without unknown parts.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Line > 0 {
@@ -28,15 +28,15 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is everything that is wrong with a study, sorted by place. It is the
-// error of file.Parse and of space.New, and never empty there.
+// Problems are all problems of a study, sorted by place. It is the error of file.Parse
+// and of space.New, and is never empty there.
 type Problems struct {
-	// File is the name that the problems are printed with, if any.
+	// File is the file name with which the problems are printed, if any.
 	File string
 	List []Problem
 }
 
-// Error is one line a problem: "file:line:column: path: message".
+// Error returns one line a problem: "file:line:column: path: message".
 func (p *Problems) Error() string {
 	lines := make([]string, len(p.List))
 	for i, problem := range p.List {

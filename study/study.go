@@ -30,7 +30,7 @@ type Metadata struct {
 type Spec struct {
 	Objective  Objective   `json:"objective"`
 	Parameters []Parameter `json:"parameters"`
-	// Constraints are CEL expressions over numeric parameters, in which every
+	// Constraints are CEL expressions over numeric and boolean parameters, in which every
 	// number is a double: those of ints, the literals, and the listed values
 	// where all of a parameter's are numbers. A dash in a name is written as an
 	// underscore, and % works on all numbers. Every suggestion meets them; one
@@ -44,8 +44,8 @@ type Spec struct {
 	// Parallelism is how many trials may run at once.
 	Parallelism int `json:"parallelism,omitempty"`
 	// Pool is the workers that evaluate the study.
-	Pool  string `json:"pool,omitempty"`
-	Trial Trial  `json:"trial"`
+	Pool  string        `json:"pool,omitempty"`
+	Trial TrialTemplate `json:"trial"`
 }
 
 // Take says which of a trial's reports counts as its value.
@@ -103,8 +103,8 @@ const (
 	ModeStream Mode = "stream"
 )
 
-// Trial says how one evaluation is run.
-type Trial struct {
+// TrialTemplate says how one evaluation is run.
+type TrialTemplate struct {
 	// Command is the argv of the program; see ExpandCommand.
 	Command []string `json:"command"`
 	Mode    Mode     `json:"mode,omitempty"`

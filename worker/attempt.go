@@ -65,15 +65,15 @@ func (r *run) evaluation(ctx context.Context, slot int, ev evaluation.Evaluator,
 		defer cancel()
 		ctx = limited
 	}
-	job := evaluation.Job{Assignment: a, Worker: r.options.Name, Slot: slot, Trace: traceOf(ctx), Kill: r.hard.Done()}
-	m := newMeasurer(r.measuring, &r.measurers, r.options.Bus, r.options.Logger)
-	job.Measure = func(step int64, metrics map[string]float64) {
+	task := evaluation.Task{Assignment: a, Worker: r.options.Name, Slot: slot, Trace: traceOf(ctx), Kill: r.hard.Done()}
+	m := newMeasurer(r)
+	task.Measure = func(step int64, metrics map[string]float64) {
 		m.add(&messaging.Measurement{
 			Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Worker: r.options.Name,
-			Step: step, Metrics: metrics, At: time.Now(), TraceContext: job.Trace,
+			Step: step, Metrics: metrics, At: time.Now(), TraceContext: task.Trace,
 		})
 	}
-	e := ev.Evaluate(ctx, job)
+	e := ev.Evaluate(ctx, task)
 	m.finish()
 	return e
 }

@@ -31,7 +31,7 @@ func Example() {
 	o := worker.DefaultOptions()
 	o.Name, o.StateDir = "example", dir
 	o.NewEvaluator = func(int) (evaluation.Evaluator, error) {
-		return evaluation.Func(func(_ context.Context, p study.Point, _ evaluation.Job) (float64, error) {
+		return evaluation.Func(func(_ context.Context, p study.Point, _ evaluation.Task) (float64, error) {
 			x := p["x"].(float64)
 			return (x - 1) * (x - 1), nil
 		}), nil

@@ -45,7 +45,7 @@ func (r *rig) askLog(parts <-chan messaging.LogPart, id messaging.AttemptID, req
 // shell is an assignment of a program in the shell.
 func shell(trial int, mode study.Mode, script string) *messaging.Assignment {
 	a := assigned(trial)
-	a.Run = study.Trial{Command: []string{"/bin/sh", "-c", script}, Mode: mode}
+	a.Run = study.TrialTemplate{Command: []string{"/bin/sh", "-c", script}, Mode: mode}
 	return a
 }
 

@@ -46,12 +46,12 @@ type measurer struct {
 	done    chan struct{} // closed when nothing is left; nil before the first report
 }
 
-// newMeasurer returns a measurer, which must be finished. It publishes until life
-// ends at the latest.
-func newMeasurer(life context.Context, group *sync.WaitGroup, bus messaging.Worker, log *slog.Logger) *measurer {
+// newMeasurer returns a measurer, which MUST be finished. It publishes until the
+// worker stops at the latest, which can be after the attempt's end.
+func newMeasurer(r *run) *measurer {
 	return &measurer{
-		bus: bus, log: log, limiter: rate.NewLimiter(measurementsPerSecond, measurementBurst),
-		life: life, group: group, wake: make(chan struct{}, 1),
+		bus: r.options.Bus, log: r.options.Logger, limiter: rate.NewLimiter(measurementsPerSecond, measurementBurst),
+		life: r.measuring, group: &r.measurers, wake: make(chan struct{}, 1),
 	}
 }
 

@@ -47,13 +47,13 @@ func (e *elsewhere) trials() []int {
 func TestWhatAnEarlierProcessBeganGoesOn(t *testing.T) {
 	var c calls
 	hold := make(chan struct{})
-	r := newRig(t, func(ctx context.Context, p study.Point, job evaluation.Job) (float64, error) {
+	r := newRig(t, func(ctx context.Context, p study.Point, task evaluation.Task) (float64, error) {
 		select {
 		case <-hold:
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		return c.square(ctx, p, job)
+		return c.square(ctx, p, task)
 	}, membus.Options{})
 	began := time.Now().Add(-time.Minute)
 	keeper := &elsewhere{begun: []evaluation.Recovered{{Assignment: assigned(1), Started: began}, {Assignment: assigned(2), Started: began}}}
@@ -96,7 +96,7 @@ func TestWhatAnEarlierProcessBeganGoesOn(t *testing.T) {
 // keeping is an evaluator whose evaluations go on when the worker leaves.
 type keeping struct{ evaluation.Func }
 
-func (k keeping) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
+func (k keeping) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	<-ctx.Done()
 	return evaluation.Ending{Kept: true}
 }
@@ -119,7 +119,7 @@ func TestWhatGoesOnHasNoResult(t *testing.T) {
 
 // TestALateRecoveryTimesOut holds that a timeout counts from the first start.
 func TestALateRecoveryTimesOut(t *testing.T) {
-	r := newRig(t, func(ctx context.Context, _ study.Point, _ evaluation.Job) (float64, error) {
+	r := newRig(t, func(ctx context.Context, _ study.Point, _ evaluation.Task) (float64, error) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}, membus.Options{})

@@ -253,7 +253,7 @@ func assigned(trial int) *messaging.Assignment {
 		Pool:      testPool, StudyName: "study", Seed: 1,
 		Parameters: study.Point{"x": float64(trial)}, ParameterOrder: []string{"x"},
 		Objective: study.Objective{Metric: "error", Direction: study.Minimize},
-		Run:       study.Trial{Command: []string{"true"}, Mode: study.ModeProcess, Grace: study.Duration(time.Second)},
+		Run:       study.TrialTemplate{Command: []string{"true"}, Mode: study.ModeProcess, Grace: study.Duration(time.Second)},
 	}
 }
 
@@ -280,8 +280,8 @@ func (c *calls) of(trial int) int {
 }
 
 // square counts calls and returns the square of x.
-func (c *calls) square(_ context.Context, p study.Point, job evaluation.Job) (float64, error) {
-	c.add(job.Assignment.Trial)
+func (c *calls) square(_ context.Context, p study.Point, task evaluation.Task) (float64, error) {
+	c.add(task.Assignment.Trial)
 	x := p["x"].(float64)
 	return x * x, nil
 }

@@ -215,7 +215,7 @@ func (r *run) flushMeasurements(ctx context.Context) {
 	select {
 	case <-sent:
 	case <-ctx.Done():
-		r.options.Logger.Warn("some reports of programs were not sent and are lost")
+		r.options.Logger.Warn("lost reports that could not be sent before the worker stopped")
 	}
 }
 

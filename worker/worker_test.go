@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -88,9 +87,9 @@ func TestAttemptIsNotRunTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c calls
 		release := make(chan struct{})
-		r := newRig(t, func(ctx context.Context, p study.Point, job evaluation.Job) (float64, error) {
+		r := newRig(t, func(ctx context.Context, p study.Point, task evaluation.Task) (float64, error) {
 			<-release
-			return c.square(ctx, p, job)
+			return c.square(ctx, p, task)
 		}, membus.Options{})
 		r.options.Slots = 2
 		r.start()
@@ -211,8 +210,8 @@ func TestFullSpoolTakesNoMore(t *testing.T) {
 
 // waiting is an evaluation that tells when it has started and waits to be stopped.
 func waiting(started chan<- int) evaluation.Func {
-	return func(ctx context.Context, _ study.Point, job evaluation.Job) (float64, error) {
-		started <- job.Assignment.Trial
+	return func(ctx context.Context, _ study.Point, task evaluation.Task) (float64, error) {
+		started <- task.Assignment.Trial
 		<-ctx.Done()
 		return 0, context.Cause(ctx)
 	}
@@ -247,9 +246,9 @@ func TestLeavingHandsBack(t *testing.T) {
 func TestLeavingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan int, 1)
-		r := newRig(t, func(_ context.Context, _ study.Point, job evaluation.Job) (float64, error) {
-			started <- job.Assignment.Trial
-			<-job.Kill // it does not mind ctx
+		r := newRig(t, func(_ context.Context, _ study.Point, task evaluation.Task) (float64, error) {
+			started <- task.Assignment.Trial
+			<-task.Kill // it does not mind ctx
 			return 0, errors.New("killed")
 		}, membus.Options{Fault: func(e membus.Event) membus.Fault { return membus.Fault{Lost: e.Op == membus.OpResult} }})
 		r.options.Drain = 10 * time.Second
@@ -315,7 +314,7 @@ func TestTimeout(t *testing.T) {
 
 func TestPanicFailsTheAttemptAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(context.Context, study.Point, evaluation.Job) (float64, error) { panic("oh") }, membus.Options{})
+		r := newRig(t, func(context.Context, study.Point, evaluation.Task) (float64, error) { panic("oh") }, membus.Options{})
 		r.start()
 		r.offer(assigned(1), assigned(2))
 		r.untilTold(2)
@@ -342,7 +341,7 @@ func TestResultThatCannotBeSentFails(t *testing.T) {
 // bad is an evaluator whose endings break the rules of results.
 type bad struct{ evaluation.Func }
 
-func (bad) Evaluate(context.Context, evaluation.Job) evaluation.Ending {
+func (bad) Evaluate(context.Context, evaluation.Task) evaluation.Ending {
 	return evaluation.Ending{Outcome: messaging.OutcomeCompleted, Values: []float64{math.NaN()}}
 }
 
@@ -427,9 +426,9 @@ func TestHeartbeats(t *testing.T) {
 
 func TestMeasurementsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(_ context.Context, _ study.Point, job evaluation.Job) (float64, error) {
+		r := newRig(t, func(_ context.Context, _ study.Point, task evaluation.Task) (float64, error) {
 			for step := range 10_000 {
-				job.Measure(int64(step), map[string]float64{"error": float64(step)})
+				task.Measure(int64(step), map[string]float64{"error": float64(step)})
 				time.Sleep(time.Millisecond)
 			}
 			return 1, nil
@@ -454,7 +453,7 @@ func TestMeasurementsArriveInOrder(t *testing.T) {
 	const n = 80
 	synctest.Test(t, func(t *testing.T) {
 		var tries atomic.Int64
-		r := newRig(t, func(_ context.Context, _ study.Point, job evaluation.Job) (float64, error) {
+		r := newRig(t, func(_ context.Context, _ study.Point, job evaluation.Task) (float64, error) {
 			for step := range n {
 				job.Measure(int64(step), map[string]float64{"error": 1})
 				time.Sleep(10 * time.Millisecond)
@@ -488,7 +487,7 @@ func TestMeasurementsArriveInOrder(t *testing.T) {
 
 // Of what waits, the last report of each metric is never dropped.
 func TestThinningKeepsEachMetricsLast(t *testing.T) {
-	m := newMeasurer(t.Context(), &sync.WaitGroup{}, nil, slog.New(slog.DiscardHandler))
+	m := newMeasurer(&run{measuring: t.Context(), options: Options{Logger: slog.New(slog.DiscardHandler)}})
 	m.done = make(chan struct{}) // nothing is published
 	for step := range int64(1000) {
 		metrics := map[string]float64{"often": 1}
@@ -514,11 +513,11 @@ func TestThinningKeepsEachMetricsLast(t *testing.T) {
 
 func TestFewMeasurementsAllArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(_ context.Context, _ study.Point, job evaluation.Job) (float64, error) {
-			for step := range job.Assignment.Trial {
-				job.Measure(int64(step), map[string]float64{"error": 1})
+		r := newRig(t, func(_ context.Context, _ study.Point, task evaluation.Task) (float64, error) {
+			for step := range task.Assignment.Trial {
+				task.Measure(int64(step), map[string]float64{"error": 1})
 			}
-			if job.Assignment.Trial == 2 {
+			if task.Assignment.Trial == 2 {
 				time.Sleep(time.Second)
 			}
 			return 1, nil

@@ -19,9 +19,9 @@ import (
 
 // toStudy converts a study to a message. file says whether to include the study file.
 func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
-	spec := &s.Spec.Study.Spec
+	spec := &s.Spec.Definition.Spec
 	m := &fantasiav1.Study{
-		Name:   studiesPrefix + s.Spec.Study.Metadata.Name,
+		Name:   studiesPrefix + s.Spec.Definition.Metadata.Name,
 		Id:     s.Spec.ID,
 		State:  fantasiav1.StudyState(fantasiav1.StudyState_value["STUDY_STATE_"+string(s.Status.State)]),
 		Reason: s.Status.Reason,
@@ -41,7 +41,7 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 		Elapsed:     durationpb.New(view.Elapsed(s.Status, now)),
 	}
 	if file {
-		text, err := json.Marshal(s.Spec.Study)
+		text, err := json.Marshal(s.Spec.Definition)
 		if err != nil {
 			return nil, fmt.Errorf("study %s: %w", s.Spec.ID, err)
 		}

@@ -60,7 +60,7 @@ var _ fantasiav1connect.StudyServiceHandler = (*service)(nil)
 func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	o = o.withDefaults()
 	if o.Tokens != nil {
-		b = guarded{b}
+		b = authorized{b}
 	}
 	traced, err := otelconnect.NewInterceptor(o.telemetry()...)
 	if err != nil {
@@ -76,7 +76,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 		handler = newForward(handler, o)
 	}
 	if o.Tokens != nil {
-		handler = newGuard(handler, o)
+		handler = newAuthorizer(handler, o)
 	}
 	return path, handler, nil
 }

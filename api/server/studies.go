@@ -65,7 +65,7 @@ func (s *service) ListStudies(ctx context.Context, req *connect.Request[fantasia
 	page := &fantasiav1.ListStudiesResponse{}
 	if len(studies) > size {
 		studies = studies[:size]
-		page.NextPageToken = writeToken(studies[size-1].Spec.Study.Metadata.Name)
+		page.NextPageToken = writeToken(studies[size-1].Spec.Definition.Metadata.Name)
 	}
 	for _, found := range studies {
 		m, err := toStudy(found, s.now(), false)

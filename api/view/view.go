@@ -115,7 +115,7 @@ type Attempt struct {
 // recommended are nil where there is none.
 func OfStudy(spec record.Study, status record.Status, best *record.Trial, recommended *optimizer.Recommendation, now time.Time) Study {
 	return Study{
-		Study:       spec.Study.Metadata.Name,
+		Study:       spec.Definition.Metadata.Name,
 		State:       status.State,
 		Trials:      status.Counts,
 		Best:        OfBest(best),

@@ -30,7 +30,7 @@ func equal(t *testing.T, v any, want string) {
 }
 
 func TestStudy(t *testing.T) {
-	spec := record.Study{ID: "ID1", Study: study.Study{Metadata: study.Metadata{Name: "digits"}}}
+	spec := record.Study{ID: "ID1", Definition: study.Study{Metadata: study.Metadata{Name: "digits"}}}
 	status := record.Status{State: study.Completed, Started: begin, Ended: begin.Add(61234567 * time.Microsecond)}
 	status.Counts.Completed, status.Counts.Failed = 60, 4
 	best := record.Trial{Number: 42, Values: []float64{0.0125}, Point: study.Point{"lr": 1.0, "width": int64(64), "solver": "adam", "bias": true}}
@@ -72,7 +72,7 @@ func TestStudy(t *testing.T) {
 
 // TestEmptyStudy holds that what is unknown is null, not missing.
 func TestEmptyStudy(t *testing.T) {
-	spec := record.Study{Study: study.Study{Metadata: study.Metadata{Name: "digits"}}}
+	spec := record.Study{Definition: study.Study{Metadata: study.Metadata{Name: "digits"}}}
 	v := view.OfStudy(spec, record.Status{State: study.Running}, nil, nil, begin)
 	if v.Best != nil || v.Recommended != nil || v.Seconds != 0 {
 		t.Errorf("a study that has not started is shown as %+v", v)

@@ -19,14 +19,14 @@ fantasia bench --seeds 2
 ```
 
 ```sh table=second
-make bench-linalg
+make linalg
 ```
 """
 
 
 class CommandsTest(unittest.TestCase):
     def test_of_marked_blocks(self):
-        self.assertEqual(tables.commands(TEXT), {"first": "fantasia bench --optimizer 'a,b{x=y}' \\\n  --seeds 0-1", "second": "make bench-linalg"})
+        self.assertEqual(tables.commands(TEXT), {"first": "fantasia bench --optimizer 'a,b{x=y}' \\\n  --seeds 0-1", "second": "make linalg"})
 
     def test_of_the_document(self):
         with open(DOCUMENT) as file:

@@ -6,19 +6,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 var version = "dev"
@@ -38,7 +34,7 @@ func run(stderr io.Writer) int {
 }
 
 func newCommand(stderr io.Writer) *cobra.Command {
-	o := newOptions(stderr)
+	o := workernode.NewOptions(version, stderr)
 	w := &o.Worker
 	cmd := &cobra.Command{
 		Use:   "worker --nats URL,… [flags] [-- COMMAND …]",
@@ -59,7 +55,7 @@ FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 			if err := envflag.Apply(cmd); err != nil {
 				return err
 			}
-			return check(cmd.Flags())
+			return workernode.CheckFlags(cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
@@ -73,50 +69,10 @@ FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 		},
 	}
 	f := cmd.Flags()
-	sharedFlags(f, o)
+	workernode.Flags(f, o)
 	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to divide among the slots: auto, none, or a list such as 0,1")
 	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies contain")
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(stderr), jobSidecarCommand(stderr), installCommand())
+	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(), jobSidecarCommand(stderr), installCommand())
 	return cmd
-}
-
-// check checks the flags that all workers share.
-func check(f *pflag.FlagSet) error {
-	if n, err := f.GetInt("slots"); err == nil && n < 1 {
-		return fmt.Errorf("--slots is %d; want 1 or more", n)
-	}
-	if dir, err := f.GetString("state"); err == nil {
-		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			return fmt.Errorf("--state is %q, which is not a directory", dir)
-		}
-	}
-	return nil
-}
-
-func newOptions(stderr io.Writer) *workernode.Options {
-	return &workernode.Options{Version: version, Logs: stderr, Worker: worker.DefaultOptions()}
-}
-
-// sharedFlags adds the flags that all workers share.
-func sharedFlags(f *pflag.FlagSet, o *workernode.Options) {
-	w := &o.Worker
-	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
-	o.Access.Flags(f)
-	f.StringVar(&w.Name, "name", "", "name of the worker (default: random, kept in the state directory)")
-	f.StringVar(&w.Pool, "pool", w.Pool, "pool whose trials to take")
-	f.IntVar(&w.Slots, "slots", w.Slots, "number of trials to run at once")
-	f.StringVar(&w.StateDir, "state", w.StateDir, "directory of logs and of results that are not yet acknowledged; not shared with other workers")
-	f.StringVar(&w.Checkpoints, "checkpoints", w.Checkpoints, "directory of checkpoints, best on shared storage (default: in --state)")
-	f.DurationVar(&w.Drain, "drain", w.Drain, "time that running trials have to end after SIGTERM")
-	f.DurationVar(&w.HeartbeatInterval, "heartbeat", w.HeartbeatInterval, "time between heartbeats; must be well below the coordinator's --worker-lease")
-	f.StringVar(&o.Listen, "listen", "", "address of /metrics, /healthz and /readyz (default: not served)")
-	f.BoolVar(&o.PodDeletionCost, "pod-deletion-cost", false, "set the deletion cost of this worker's pod, named by POD_NAMESPACE and POD_NAME")
-	f.BoolFuncP("verbose", "v", "log more", func(text string) error {
-		verbose, err := strconv.ParseBool(text)
-		if verbose {
-			o.Level = slog.LevelDebug
-		}
-		return err
-	})
 }

@@ -19,7 +19,7 @@ import (
 const handBackTimeout = 10 * time.Second
 
 func sidecarCommand(stderr io.Writer) *cobra.Command {
-	o := newOptions(stderr)
+	o := workernode.NewOptions(version, stderr)
 	address, timeout := sidecar.DefaultAddress, sidecar.DefaultClientTimeout
 	cmd := &cobra.Command{
 		Use:   "sidecar --nats URL,… [flags]",
@@ -35,7 +35,7 @@ retries.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSidecar(cmd.Context(), *o, address, timeout) },
 	}
 	f := cmd.Flags()
-	sharedFlags(f, o)
+	workernode.Flags(f, o)
 	f.Lookup("checkpoints").Usage = "directory of checkpoints, best on shared storage (default: none)"
 	f.DurationVar(&timeout, "client-timeout", timeout, "time after which an attempt fails if training code is silent; 0 is no limit")
 	cmd.PersistentFlags().StringVar(&address, "http", address, "address for training code: HOST:PORT or unix:PATH")

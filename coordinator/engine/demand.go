@@ -124,14 +124,14 @@ func (e *Engine) wanted() int {
 }
 
 // parallelism returns the bound on open trials, at least 1.
-func (e *Engine) parallelism() int { return max(1, e.spec.Study.Spec.Parallelism) }
+func (e *Engine) parallelism() int { return max(1, e.spec.Definition.Spec.Parallelism) }
 
 // remaining returns how many more trials the budget allows.
 func (e *Engine) remaining() int {
 	if !e.on(guardBudget) {
 		return 1
 	}
-	return e.spec.Study.Spec.Budget.MaxTrials - e.status.Counts.Ended() - len(e.open)
+	return e.spec.Definition.Spec.Budget.MaxTrials - e.status.Counts.Ended() - len(e.open)
 }
 
 // want adjusts the needs to n; new ones wait from now.
@@ -154,12 +154,12 @@ func (e *Engine) patience() time.Duration {
 	if e.settings.Blind {
 		return share
 	}
-	return max(share, duration(e.spec.Study.Spec.Algorithm.Wait))
+	return max(share, duration(e.spec.Definition.Spec.Algorithm.Wait))
 }
 
 // fallbackAfter returns how long a slot waits before it takes a fallback.
 func (e *Engine) fallbackAfter() time.Duration {
-	return max(e.patience(), fallbackMin, duration(e.spec.Study.Spec.Algorithm.FallbackAfter))
+	return max(e.patience(), fallbackMin, duration(e.spec.Definition.Spec.Algorithm.FallbackAfter))
 }
 
 // duration returns an optional duration, 0 if it is unset.

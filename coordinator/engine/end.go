@@ -22,7 +22,7 @@ func (e *Engine) settle() {
 // verdict returns the state that the specification gives the study after its trials
 // so far, and why; study.Running means that it continues.
 func (e *Engine) verdict() (study.State, string) {
-	spec, c := &e.spec.Study.Spec, e.status.Counts
+	spec, c := &e.spec.Definition.Spec, e.status.Counts
 	goal := spec.Objective.Goal
 	switch {
 	case goal != nil && e.best != nil && !e.direction().Better(*goal, e.best.rec.Values.First()):
@@ -55,25 +55,20 @@ func (e *Engine) spent(how string) (study.State, string) {
 
 // lastWords returns the message of the failed trial that ended last.
 func (e *Engine) lastWords() string {
-	for i := len(e.observations) - 1; i >= 0; i-- {
-		t := e.trials[e.observations[i].Trial-1]
-		if t.rec.State != study.TrialFailed {
-			continue
-		}
+	if t := e.lastFailed(); t != nil {
 		if a := t.rec.Last(); a != nil && a.Failure != nil {
 			if a.Failure.Message != "" {
 				return a.Failure.Message
 			}
 			return a.Failure.Reason
 		}
-		break
 	}
 	return "no message"
 }
 
 // deadline returns when maxDuration ends the study; zero for never.
 func (e *Engine) deadline() time.Time {
-	d := time.Duration(e.spec.Study.Spec.Budget.MaxDuration)
+	d := time.Duration(e.spec.Definition.Spec.Budget.MaxDuration)
 	if d <= 0 {
 		return time.Time{}
 	}

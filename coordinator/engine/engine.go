@@ -84,9 +84,9 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 
 // setSpec compiles and sets the specification.
 func (e *Engine) setSpec(spec record.Study) error {
-	space, err := space.Of(&spec.Study)
+	space, err := space.Of(&spec.Definition)
 	if err != nil {
-		return fmt.Errorf("study %s (%s): %w", spec.Study.Metadata.Name, spec.ID, err)
+		return fmt.Errorf("study %s (%s): %w", spec.Definition.Metadata.Name, spec.ID, err)
 	}
 	e.spec, e.space = spec, space
 	_, e.finite = space.Size()

@@ -21,7 +21,7 @@ import (
 
 func TestAssignmentHoldsWhatAWorkerNeeds(t *testing.T) {
 	spec := newSpec(0, 3, 1)
-	spec.Study.Spec.Trial.Env = map[string]string{"DATA": "/data"}
+	spec.Definition.Spec.Trial.Env = map[string]string{"DATA": "/data"}
 	r := newRig(t, spec, Settings{})
 	out := r.suggest(0.5)
 	want := []*messaging.Assignment{{
@@ -31,8 +31,8 @@ func TestAssignmentHoldsWhatAWorkerNeeds(t *testing.T) {
 		StudyName:      "test",
 		Seed:           TrialSeed(7, 1),
 		Parameters:     study.Point{"x": 0.5},
-		Objective:      spec.Study.Spec.Objective,
-		Run:            spec.Study.Spec.Trial,
+		Objective:      spec.Definition.Spec.Objective,
+		Run:            spec.Definition.Spec.Trial,
 		ParameterOrder: []string{"x"},
 		TraceContext:   messaging.TraceContext{Traceparent: "00-" + strings.Repeat("0", 31) + "1-" + strings.Repeat("0", 15) + "1-01"},
 	}}
@@ -137,7 +137,7 @@ const ledgerTakes = 1 << 20
 func failing(t *testing.T, reason string, copies int) record.Trial {
 	spec := newSpec(0, 10, 1)
 	most := 1000
-	spec.Study.Spec.Trial.Retries = study.Retries{Failed: &most}
+	spec.Definition.Spec.Trial.Retries = study.Retries{Failed: &most}
 	r := newRig(t, spec, Settings{})
 	r.suggest(0.5)
 	for n := 1; ; n++ {
@@ -251,7 +251,7 @@ func TestReasonsThatAreNotFiniteAreDropped(t *testing.T) {
 func TestPointsSurviveARestart(t *testing.T) {
 	spec := newSpec(0, 9, 1)
 	lo, hi := 1.0, 64.0
-	spec.Study.Spec.Parameters = []study.Parameter{
+	spec.Definition.Spec.Parameters = []study.Parameter{
 		{Name: "layers", Type: study.Int, Min: &lo, Max: &hi},
 		{Name: "width", Type: study.Ordinal, Values: []any{int64(8), int64(16)}},
 		{Name: "mix", Type: study.Categorical, Values: []any{"a", 0.5, true}},
@@ -275,7 +275,7 @@ func TestPointsSurviveARestart(t *testing.T) {
 func TestRepeatsOnPurpose(t *testing.T) {
 	spec := newSpec(0, 9, 1)
 	lo, hi := 1.0, 2.0
-	spec.Study.Spec.Parameters = []study.Parameter{{Name: "n", Type: study.Int, Min: &lo, Max: &hi}}
+	spec.Definition.Spec.Parameters = []study.Parameter{{Name: "n", Type: study.Int, Min: &lo, Max: &hi}}
 	r := newRig(t, spec, Settings{})
 	point := func(n int64, repeat bool) []optimizer.Suggestion {
 		return []optimizer.Suggestion{{Point: study.Point{"n": n}, Repeat: repeat}}
@@ -475,7 +475,7 @@ func TestLoadMendsACommitThatWasCutOff(t *testing.T) {
 
 func TestNewRefusesASpaceThatCannotBe(t *testing.T) {
 	spec := newSpec(0, 9, 1)
-	spec.Study.Spec.Parameters[0].Min = nil
+	spec.Definition.Spec.Parameters[0].Min = nil
 	if _, _, err := New(spec, &counterIDs{}, Settings{}, epoch); err == nil || !strings.Contains(err.Error(), "test") {
 		t.Errorf("error %v, want one that names the study", err)
 	}

@@ -58,7 +58,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 		if len(r.Values) == 0 || !allFinite(r.Values) {
 			return fmt.Errorf("trial %d is completed but has no finite value", number)
 		}
-		if want := len(e.spec.Study.Spec.Objectives()); len(r.Values) != want {
+		if want := len(e.spec.Definition.Spec.Objectives()); len(r.Values) != want {
 			return fmt.Errorf("trial %d has %d values, but the study has %d objectives", number, len(r.Values), want)
 		}
 	}

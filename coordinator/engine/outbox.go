@@ -79,7 +79,7 @@ func (e *Engine) publish(t *trial) {
 
 // assignment returns what a worker needs to evaluate an attempt.
 func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
-	spec := &e.spec.Study.Spec
+	spec := &e.spec.Definition.Spec
 	order := make([]string, 0, len(t.rec.Point))
 	for i := range spec.Parameters {
 		if _, active := t.rec.Point[spec.Parameters[i].Name]; active {
@@ -90,7 +90,7 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 		Version:        messaging.SchemaVersion,
 		AttemptID:      e.attemptID(t, a),
 		Pool:           spec.Pool,
-		StudyName:      e.spec.Study.Metadata.Name,
+		StudyName:      e.spec.Definition.Metadata.Name,
 		Seed:           TrialSeed(spec.Algorithm.Seed, t.rec.Number),
 		Parameters:     t.rec.Point,
 		Objective:      spec.Objective,

@@ -34,7 +34,7 @@ func played(t *testing.T, n, slots int, evaluate, ask time.Duration, change ...f
 	p := &pool{evaluate: evaluate, ask: ask, free: slots, sources: map[optimizer.Source]int{}}
 	spec, set := newSpec(0, n, slots), Settings{Fallback: gridFallback}
 	for _, f := range change {
-		f(&spec.Study.Spec.Algorithm, &set)
+		f(&spec.Definition.Spec.Algorithm, &set)
 	}
 	p.r = newRig(t, spec, set)
 	p.took(p.r.out)

@@ -23,9 +23,9 @@ func (e *Engine) finished(r *messaging.Result) {
 		e.archive(r, messaging.Unknown, "the leader knows no such attempt")
 		return
 	}
-	read := interpret(&e.spec.Study.Spec, r)
+	read := interpret(&e.spec.Definition.Spec, r)
 	switch {
-	case e.on(guardDuplicate) && Repeated(&e.spec.Study.Spec, &t.rec, r):
+	case e.on(guardDuplicate) && Repeated(&e.spec.Definition.Spec, &t.rec, r):
 		e.receipt(r, messaging.Duplicate)
 	case t.rec.State.Terminal() && e.on(guardTerminal):
 		e.archive(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
@@ -175,7 +175,7 @@ func (e *Engine) failed(t *trial, a *record.Attempt) {
 // retries returns how many attempts may end in a state and outcome before their trial
 // fails.
 func (e *Engine) retries(s study.AttemptState, kind messaging.Outcome) int {
-	r := e.spec.Study.Spec.Trial.Retries
+	r := e.spec.Definition.Spec.Trial.Retries
 	limit, fallback := r.Failed, 0
 	switch {
 	case s == study.AttemptLost:

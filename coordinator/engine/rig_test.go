@@ -50,7 +50,7 @@ func newSpec(points, maxTrials, parallelism int) record.Study {
 		lo, hi = 1, float64(points)
 		parameter = study.Parameter{Name: "k", Type: study.Int, Min: &lo, Max: &hi}
 	}
-	return record.Study{ID: studyID, Created: epoch, Study: study.Study{
+	return record.Study{ID: studyID, Created: epoch, Definition: study.Study{
 		APIVersion: study.APIVersion, Kind: study.Kind,
 		Metadata: study.Metadata{Name: "test"},
 		Spec: study.Spec{
@@ -60,7 +60,7 @@ func newSpec(points, maxTrials, parallelism int) record.Study {
 			Budget:      study.Budget{MaxTrials: maxTrials},
 			Parallelism: parallelism,
 			Pool:        "default",
-			Trial:       study.Trial{Command: []string{"true"}},
+			Trial:       study.TrialTemplate{Command: []string{"true"}},
 		},
 	}}
 }
@@ -222,7 +222,7 @@ func (r *rig) answer(list []optimizer.Suggestion, err error) Output {
 func (r *rig) point(x float64) study.Point { return pointOf(r.e.Spec(), x) }
 
 func pointOf(spec record.Study, x float64) study.Point {
-	p := spec.Study.Spec.Parameters[0]
+	p := spec.Definition.Spec.Parameters[0]
 	if p.Type == study.Int {
 		return study.Point{p.Name: int64(x)}
 	}

@@ -243,7 +243,7 @@ func (p *player) show(args []string) []string {
 // configure applies key=value options to a study.
 func (p *player) configure(spec *record.Study, set *Settings, args []string) {
 	p.t.Helper()
-	s := &spec.Study.Spec
+	s := &spec.Definition.Spec
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
 		switch key {
@@ -253,7 +253,7 @@ func (p *player) configure(spec *record.Study, set *Settings, args []string) {
 			s.Parallelism = p.number(value)
 		case "points":
 			*spec = newSpec(p.number(value), s.Budget.MaxTrials, s.Parallelism)
-			s = &spec.Study.Spec
+			s = &spec.Definition.Spec
 		case "goal":
 			g := float64(p.number(value))
 			s.Objective.Goal = &g
@@ -323,7 +323,7 @@ func describe(out Output) []string {
 		add("model %q of request %d", out.Model.State, out.Model.Request)
 	}
 	if out.Study != nil {
-		add("study: %d trials, parallelism %d", out.Study.Study.Spec.Budget.MaxTrials, out.Study.Study.Spec.Parallelism)
+		add("study: %d trials, parallelism %d", out.Study.Definition.Spec.Budget.MaxTrials, out.Study.Definition.Spec.Parallelism)
 	}
 	for _, a := range out.Publish {
 		extra := ""

@@ -63,7 +63,7 @@ func (c *checker) receipt(r *messaging.Result, out *Output) {
 // output checks what a step asks for, before it is committed.
 func (c *checker) output(w *world, out *Output) {
 	e := w.e
-	budget, parallelism := e.spec.Study.Spec.Budget.MaxTrials, e.parallelism()
+	budget, parallelism := e.spec.Definition.Spec.Budget.MaxTrials, e.parallelism()
 	s := e.Status()
 	if n := s.Counts.Ended() + s.Counts.Cancelled + s.Counts.Open(); n != s.Trials || n != len(e.trials) {
 		c.fail("%d trials made, %d counted", s.Trials, n)
@@ -189,7 +189,7 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 		c.fail("trial %d is %s with %d open attempts", t.Number, t.State, open)
 	}
 	if !w.e.on(guardRetries) || !t.State.Terminal() {
-		r := w.e.spec.Study.Spec.Trial.Retries
+		r := w.e.spec.Definition.Spec.Trial.Retries
 		if lost > *r.Lost || timeout > *r.Timeout || failed > *r.Failed || max(back, spoiled) > study.MaxHandBacks {
 			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back, %d not claimable", t.Number, t.State, lost, timeout, failed, back, spoiled)
 		}
@@ -249,7 +249,7 @@ func (c *checker) told(e *Engine) {
 
 // verdict: a study ends for a reason that its trials bear out.
 func (c *checker) verdict(w *world) {
-	s, spec := w.e.Status(), &w.e.spec.Study.Spec
+	s, spec := w.e.Status(), &w.e.spec.Definition.Spec
 	if s.Counts.Open() != 0 {
 		c.fail("the study is %s with %d open trials", s.State, s.Counts.Open())
 	}

@@ -397,9 +397,9 @@ func (w *world) update() {
 	spec := record.Study{}
 	decode(encode(w.e.Spec()), &spec)
 	if w.chance(2) {
-		spec.Study.Spec.Budget.MaxTrials = max(1, spec.Study.Spec.Budget.MaxTrials+w.rng.IntN(9)-4)
+		spec.Definition.Spec.Budget.MaxTrials = max(1, spec.Definition.Spec.Budget.MaxTrials+w.rng.IntN(9)-4)
 	} else {
-		spec.Study.Spec.Parallelism = 1 + w.rng.IntN(6)
+		spec.Definition.Spec.Parallelism = 1 + w.rng.IntN(6)
 	}
 	w.step(Update{At: w.now, Study: spec})
 }

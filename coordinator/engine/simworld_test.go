@@ -105,7 +105,7 @@ func newWorld(seed uint64, off guard) *world {
 		points = 2 + rng.IntN(20)
 	}
 	spec := newSpec(points, 1+rng.IntN(20), 1+rng.IntN(6))
-	s := &spec.Study.Spec
+	s := &spec.Definition.Spec
 	pick := func(n int) *int { v := rng.IntN(n); return &v }
 	s.Trial.Retries = study.Retries{Lost: pick(4), Timeout: pick(2), Failed: pick(3)}
 	if rng.IntN(4) == 0 {

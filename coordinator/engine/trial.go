@@ -236,7 +236,7 @@ func (e *Engine) observe(t *trial) {
 }
 
 // direction returns the direction in which the study's objective improves.
-func (e *Engine) direction() study.Direction { return e.spec.Study.Spec.Objective.Direction }
+func (e *Engine) direction() study.Direction { return e.spec.Definition.Spec.Objective.Direction }
 
 // byNumber orders trials for a binary search.
 func byNumber(t *trial, number int) int { return t.rec.Number - number }

@@ -48,6 +48,27 @@ func (e *Engine) Best() (record.Trial, bool) {
 	return snapshot(e.best), true
 }
 
+// LastFailed returns the failed trial that ended last; false if none has failed.
+func (e *Engine) LastFailed() (record.Trial, bool) {
+	if t := e.lastFailed(); t != nil {
+		return snapshot(t), true
+	}
+	return record.Trial{}, false
+}
+
+// lastFailed returns the failed trial that ended last; nil if none has failed.
+func (e *Engine) lastFailed() *trial {
+	if e.status.Counts.Failed == 0 {
+		return nil
+	}
+	for i := len(e.observations) - 1; i >= 0; i-- {
+		if t := e.trials[e.observations[i].Trial-1]; t.rec.State == study.TrialFailed {
+			return t
+		}
+	}
+	return nil
+}
+
 // Open returns the claimed attempts, by trial. The caller watches their leases.
 func (e *Engine) Open() []OpenAttempt {
 	var list []OpenAttempt
@@ -73,7 +94,7 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // Problem returns what the optimiser may use now. It shares the engine's history, which
 // is append-only, so its cost depends only on the number of open trials.
 func (e *Engine) Problem() *optimizer.Problem {
-	spec := &e.spec.Study.Spec
+	spec := &e.spec.Definition.Spec
 	n := len(e.observations)
 	p := &optimizer.Problem{
 		Space:        e.space,

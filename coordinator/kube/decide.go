@@ -80,10 +80,10 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 		return Decision{Action: Hold}
 	case known == nil:
 		return Decision{Action: Create, Study: s, Verdict: accepted}
-	case same(&known.Study.Study, s):
+	case same(&known.Study.Definition, s):
 		return Decision{Action: Show, Verdict: accepted}
 	}
-	if differences := study.Compatible(&known.Study.Study, s); len(differences) > 0 {
+	if differences := study.Compatible(&known.Study.Definition, s); len(differences) > 0 {
 		return show(ReasonIncompatible, withOld(known, strings.Join(differences, "\n")))
 	}
 	// The spec is applied once per change of the resource: until then, a study that was

@@ -59,7 +59,7 @@ func known(t *testing.T, r *Resource) *ledger.Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &ledger.Summary{Study: record.Study{ID: r.ID(), Study: *s}, Status: record.Status{State: study.Running}}
+	return &ledger.Summary{Study: record.Study{ID: r.ID(), Definition: *s}, Status: record.Status{State: study.Running}}
 }
 
 func TestDecide(t *testing.T) {

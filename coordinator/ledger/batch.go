@@ -123,7 +123,7 @@ func (b *Batch) Forget(id string) {
 // larger than a transaction.
 func (b *Batch) Err() error { return b.err }
 
-// Add adds the records of another batch, which must not delete a study.
+// Add adds the records and cursors of another batch, which must not delete a study.
 func (b *Batch) Add(other *Batch) {
 	for dir, from := range other.ends {
 		if !b.deleted[studyOf(dir)] {
@@ -141,14 +141,18 @@ func (b *Batch) Add(other *Batch) {
 	b.err = errors.Join(b.err, other.err)
 }
 
-// studyOf is the id of the study that a key is of.
+// studyOf returns the id of the study that a record's key is of; "" for other keys.
 func studyOf(key string) string {
-	_, rest, _ := strings.Cut(key, "/")
-	id, _, _ := strings.Cut(rest, "/")
-	return id
+	for _, dir := range []string{studiesDir, curvesDir} {
+		if rest, ok := strings.CutPrefix(key, dir); ok {
+			id, _, _ := strings.Cut(rest, "/")
+			return id
+		}
+	}
+	return ""
 }
 
-// Len returns the number of operations that the batch needs.
+// Len returns the number of operations in the batch.
 func (b *Batch) Len() int { return len(b.ops) + len(b.ends) + len(b.cursors) }
 
 // Bytes returns about how many bytes the batch stores.
@@ -171,7 +175,7 @@ func (b *Batch) accepts(id string) bool {
 		return false
 	}
 	if id == "" || strings.Contains(id, "/") {
-		b.err = errors.Join(b.err, fmt.Errorf("study id %q: must be neither empty nor contain a slash", id))
+		b.err = errors.Join(b.err, fmt.Errorf("study id %q must not be empty or contain a slash", id))
 		return false
 	}
 	return true

@@ -145,10 +145,11 @@ func (w *curveWatcher) follow(ctx context.Context, flush <-chan struct{}) error 
 func (w *curveWatcher) deliver(kv *mvccpb.KeyValue) error {
 	number, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), w.prefix), "/")
 	trial, err := strconv.Atoi(number)
-	if err != nil {
-		return nil // of a later version
+	var attempt int
+	var series []curve.Series
+	if err == nil {
+		attempt, series, err = curve.ReadSegment(kv.Value)
 	}
-	attempt, series, err := curve.ReadSegment(kv.Value)
 	if err != nil {
 		w.failed = fmt.Errorf("%w: %s: %w", ErrCorrupt, kv.Key, err)
 		return w.failed

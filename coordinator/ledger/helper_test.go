@@ -91,7 +91,7 @@ func newLedger(t testing.TB, o Options) (*Ledger, *Writer, *clientv3.Client) {
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func newStudy(id, name string) *record.Study {
-	return &record.Study{ID: id, Created: start, Study: study.Study{
+	return &record.Study{ID: id, Created: start, Definition: study.Study{
 		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: name},
 	}}
 }

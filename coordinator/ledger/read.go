@@ -97,7 +97,7 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error)
 			if err != nil {
 				return nil, err
 			}
-			r.Study = record.Study{ID: id, Study: study.Study{Metadata: study.Metadata{Name: name}}}
+			r.Study = record.Study{ID: id, Definition: study.Study{Metadata: study.Metadata{Name: name}}}
 		}
 		snap.Studies = append(snap.Studies, *r)
 	}
@@ -243,7 +243,7 @@ type named struct{ name, id string }
 
 // unreadable returns what is known of a study with an unreadable record.
 func unreadable(n named, err error) Summary {
-	return Summary{Study: record.Study{ID: n.id, Study: study.Study{Metadata: study.Metadata{Name: n.name}}}, Err: err}
+	return Summary{Study: record.Study{ID: n.id, Definition: study.Study{Metadata: study.Metadata{Name: n.name}}}, Err: err}
 }
 
 // summaries reads studies by id; it skips those that were deleted in the meantime.

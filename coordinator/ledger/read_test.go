@@ -78,7 +78,7 @@ func TestCorruptRecordIsItsStudysError(t *testing.T) {
 		for i := range snap.Studies {
 			s := &snap.Studies[i]
 			broken := s.Study.ID == "id1"
-			if name := s.Study.Study.Metadata.Name; broken != (name == "digits") || broken != errors.Is(s.Err, ErrCorrupt) {
+			if name := s.Study.Definition.Metadata.Name; broken != (name == "digits") || broken != errors.Is(s.Err, ErrCorrupt) {
 				t.Errorf("%s of id1 is corrupt: study %s (%s) has the error %v", leaf, s.Study.ID, name, s.Err)
 			}
 			if broken && !strings.Contains(s.Err.Error(), key) {

@@ -96,7 +96,7 @@ func (w *Writer) Commit(ctx context.Context, b *Batch) error {
 // contains the study's first records. The error wraps ErrNameTaken, with the id of the
 // existing study, if the name is in use.
 func (w *Writer) Create(ctx context.Context, s *record.Study, b *Batch) error {
-	name := s.Study.Metadata.Name
+	name := s.Definition.Metadata.Name
 	b.PutStudy(s)
 	b.encode(nameKey(name), nameRecord{ID: s.ID})
 	return w.commit(ctx, b, &condition{key: w.l.o.Prefix + nameKey(name), name: name})
@@ -154,7 +154,7 @@ func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int)
 	if c != nil {
 		orElse = append(orElse, clientv3.OpGet(c.key))
 	}
-	resp, unsure, err := w.l.send(ctx, w.guards(c), then, orElse)
+	resp, unsure, err := w.l.send(ctx, w.fences(c), then, orElse)
 	switch {
 	case err == nil && resp.Succeeded:
 		w.head = resp.Header.Revision
@@ -199,7 +199,7 @@ func (w *Writer) breakDown(cause error) error {
 	return w.broken
 }
 
-func (w *Writer) guards(c *condition) []clientv3.Cmp {
+func (w *Writer) fences(c *condition) []clientv3.Cmp {
 	var cmps []clientv3.Cmp
 	if !w.unfenced {
 		cmps = append(cmps, clientv3.Compare(clientv3.CreateRevision(w.fence.Key), "=", w.fence.Revision))

@@ -106,7 +106,7 @@ func TestDelayedCopyIsRefused(t *testing.T) {
 			l, w, c := newLedger(t, Options{})
 			create(t, w, "id1", "digits", 0)
 			w.unordered = unordered
-			delayed := c.Txn(testContext(t)).If(w.guards(nil)...).Then(at("id1", 1).ops[0].etcd(DefaultPrefix))
+			delayed := c.Txn(testContext(t)).If(w.fences(nil)...).Then(at("id1", 1).ops[0].etcd(DefaultPrefix))
 			for p := range int64(2) {
 				if err := w.Commit(testContext(t), at("id1", p+1)); err != nil {
 					t.Fatal(err)

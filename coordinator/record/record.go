@@ -14,9 +14,9 @@ import (
 
 // Study is a study's specification; it changes only by an update of the study file.
 type Study struct {
-	ID      string      `json:"id"`
-	Study   study.Study `json:"study"`
-	Created time.Time   `json:"created"`
+	ID         string      `json:"id"`
+	Definition study.Study `json:"study"`
+	Created    time.Time   `json:"created"`
 }
 
 // Status is a study's state and its counts.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// api is a client of the release's Service, through the Kubernetes API's proxy:
-// each request reaches some replica that is ready.
+// api returns a client of the release's Service through the Kubernetes API's proxy:
+// each request reaches some ready replica.
 func (c *cluster) api() fantasiav1connect.StudyServiceClient {
 	c.t.Helper()
 	client, err := rest.HTTPClientFor(c.config)
@@ -28,13 +28,13 @@ func (c *cluster) api() fantasiav1connect.StudyServiceClient {
 		strings.TrimSuffix(c.config.Host, "/")+"/api/v1/namespaces/"+c.namespace+"/services/http:"+release+":8080/proxy")
 }
 
-// create starts a study as soon as somebody leads.
+// create starts a study once there is a leader.
 func (c *cluster) create(file string) {
 	c.t.Helper()
 	c.await(2*time.Minute, func(ctx context.Context) error {
 		_, err := c.api().CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: file}))
 		if connect.CodeOf(err) == connect.CodeAlreadyExists {
-			return nil // an answer that was lost on its way
+			return nil // an answer was lost
 		}
 		return err
 	})
@@ -48,7 +48,7 @@ func (c *cluster) study(ctx context.Context, name string) (*fantasiav1.Study, er
 	return got.Msg.GetStudy(), nil
 }
 
-// trials are all trials of a study, by number.
+// trials returns all trials of a study, by number.
 func (c *cluster) trials(name string) []*fantasiav1.Trial {
 	c.t.Helper()
 	var all []*fantasiav1.Trial
@@ -68,7 +68,7 @@ func (c *cluster) trials(name string) []*fantasiav1.Trial {
 	return all
 }
 
-// ended waits until so many of a study's trials have completed.
+// ended waits until the given number of a study's trials have completed.
 func (c *cluster) ended(within time.Duration, name string, completed int) {
 	c.t.Helper()
 	c.await(within, func(ctx context.Context) error {
@@ -106,7 +106,7 @@ func (c *cluster) completed(within time.Duration, name string) {
 	})
 }
 
-// workers are those of a pool that take trials.
+// workers returns the workers of a pool that take trials.
 func (c *cluster) workers(ctx context.Context, pool string) ([]*fantasiav1.Worker, error) {
 	list, err := c.api().ListWorkers(ctx, connect.NewRequest(&fantasiav1.ListWorkersRequest{}))
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *cluster) workers(ctx context.Context, pool string) ([]*fantasiav1.Worke
 
 var leading = regexp.MustCompile(`(?m)^fantasia_leader_leading(\{[^}]*\})? 1$`)
 
-// leader is the pod that says that it leads; it is another one than before.
+// leader returns the pod that reports to be the leader, different from the one before.
 func (c *cluster) leader(before string) string {
 	c.t.Helper()
 	var name string

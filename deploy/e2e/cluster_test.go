@@ -29,8 +29,8 @@ const (
 	root       = "../.."
 )
 
-// cluster is a namespace of the cluster that KUBECONFIG names, with a release of
-// the chart in it.
+// cluster is a namespace of the cluster of KUBECONFIG, with a release of the chart in
+// it.
 type cluster struct {
 	t         *testing.T
 	config    *rest.Config
@@ -38,7 +38,7 @@ type cluster struct {
 	namespace string
 	tag, next string   // of the images: two versions
 	values    string   // a file
-	before    []string // what the namespace has without the release
+	before    []string // what the namespace contains without the release
 	began     time.Time
 }
 
@@ -49,7 +49,7 @@ func env(name, fallback string) string {
 	return fallback
 }
 
-// reach finds the cluster of KUBECONFIG, without a namespace.
+// reach returns the cluster of KUBECONFIG, without a namespace.
 func reach(t *testing.T) *cluster {
 	t.Helper()
 	path := os.Getenv("KUBECONFIG")
@@ -72,19 +72,19 @@ func reach(t *testing.T) *cluster {
 	}
 }
 
-// turn is held by the one of the short tests that runs beside the two long ones.
+// turn is held by the short test that runs beside the two long ones.
 var turn sync.Mutex
 
-// inTurn lets a short test run beside the long ones when it is its turn: the long
-// ones begin at once, and the node has room for three releases.
+// inTurn makes a short test wait for its turn: the long tests start at once, and the
+// node has room for three releases.
 func inTurn(t *testing.T) {
 	t.Parallel()
 	turn.Lock()
 	t.Cleanup(turn.Unlock)
 }
 
-// newCluster makes an empty namespace that admits restricted pods only, and
-// has it removed with the test unless FANTASIA_E2E_KEEP is set.
+// newCluster creates an empty namespace that only admits restricted pods. It is removed
+// with the test unless FANTASIA_E2E_KEEP is set.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := reach(t)
@@ -101,14 +101,14 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// in returns the cluster for a part of the test.
+// in returns the cluster for a subtest.
 func (c *cluster) in(t *testing.T) *cluster {
 	part := *c
 	part.t = t
 	return &part
 }
 
-// remove deletes the namespace. After a failure it first shows what is in it.
+// remove deletes the namespace. After a failure it first logs its contents.
 func (c *cluster) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -130,9 +130,10 @@ func (c *cluster) remove() {
 	leaving = append(leaving, c)
 }
 
-// leaving are the clusters whose namespaces were deleted. It takes Kubernetes up to
-// two minutes to forget a definition that went with the release, and only then a
-// namespace that had its resources, so that only the last test waits for all of them.
+// leaving are the clusters whose namespaces were deleted. Kubernetes takes up to two
+// minutes to forget a definition that was deleted with the release, and only then
+// deletes a namespace that contained its resources. So only the last test waits for all
+// of them.
 var (
 	leavingMu sync.Mutex // the tests run side by side
 	leaving   []*cluster
@@ -151,7 +152,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// gone waits until the namespace is no more.
+// gone waits until the namespace is deleted.
 func (c *cluster) gone(ctx context.Context) error {
 	return poll(ctx, func(ctx context.Context) error {
 		_, err := c.kube.CoreV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
@@ -162,7 +163,7 @@ func (c *cluster) gone(ctx context.Context) error {
 	})
 }
 
-// show logs the pods, what they say and what happened to them.
+// show logs the pods, their output and their events.
 func (c *cluster) show(ctx context.Context) {
 	pods, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -214,7 +215,7 @@ func (c *cluster) chart(verb, values string, args ...string) {
 	c.helm(append([]string{verb, release, filepath.Join(root, "deploy/helm/fantasia"), "--values", c.values}, args...)...)
 }
 
-// await calls f until it has nothing to complain about.
+// await calls f until it returns nil.
 func (c *cluster) await(within time.Duration, f func(ctx context.Context) error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), within)
@@ -224,8 +225,8 @@ func (c *cluster) await(within time.Duration, f func(ctx context.Context) error)
 	}
 }
 
-// poll calls f until it returns nil. When ctx ends it returns f's last error
-// before that, or that of ctx.
+// poll calls f until it returns nil. When ctx ends, it returns f's last error before
+// that, or ctx's.
 func poll(ctx context.Context, f func(ctx context.Context) error) error {
 	var last error
 	for {
@@ -244,13 +245,13 @@ func poll(ctx context.Context, f func(ctx context.Context) error) error {
 	}
 }
 
-// timed notes how long something took since the cluster began.
+// timed logs how long something took since the cluster was created.
 func (c *cluster) timed(format string, args ...any) {
 	c.t.Helper()
 	c.t.Logf("%7.1fs  %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// pods are those of a component that are not being deleted.
+// pods returns the pods of a component that are not being deleted.
 func (c *cluster) pods(ctx context.Context, component string) ([]corev1.Pod, error) {
 	list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/instance=" + release + ",app.kubernetes.io/component=" + component,
@@ -276,7 +277,8 @@ func ready(p corev1.Pod) bool {
 	return false
 }
 
-// settled waits until a component has so many pods, all ready and of one image tag.
+// settled waits until a component has the given number of pods, all ready and with one
+// image tag.
 func (c *cluster) settled(within time.Duration, component string, count int, tag string) {
 	c.t.Helper()
 	c.await(within, func(ctx context.Context) error {

@@ -24,7 +24,7 @@ const (
 	handedBack = fantasiav1.AttemptState_ATTEMPT_STATE_HANDED_BACK
 )
 
-// TestDisruptions takes pods from a release while it works.
+// TestDisruptions removes pods from a working release.
 func TestDisruptions(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -38,7 +38,7 @@ func TestDisruptions(t *testing.T) {
 	})
 }
 
-// delete deletes a pod: with its own grace time, or at once.
+// delete deletes a pod, with its own grace period or at once.
 func (c *cluster) delete(pod string, atOnce bool) {
 	c.t.Helper()
 	options := metav1.DeleteOptions{}
@@ -50,11 +50,11 @@ func (c *cluster) delete(pod string, atOnce bool) {
 	}
 }
 
-// podOf is the pod of a worker, from its name, which may begin with its pool's.
+// podOf returns the pod of a worker from its name, which may start with its pool's.
 func podOf(worker string) string { return worker[strings.Index(worker, ".")+1:] }
 
-// busy waits for a pod that has just begun an evaluation of a study, so that most
-// of it is still to come.
+// busy waits for a pod that has just started an evaluation of a study, so that most of
+// it is still to come.
 func (c *cluster) busy(study string, but ...string) string {
 	c.t.Helper()
 	var pod string
@@ -74,8 +74,8 @@ func (c *cluster) busy(study string, but ...string) string {
 	return pod
 }
 
-// testKillLeader kills the leader's pod in the middle of a study: the workers go
-// on meanwhile, and no attempt is lost.
+// testKillLeader kills the leader's pod in the middle of a study: the workers continue,
+// and no attempt is lost.
 func (c *cluster) testKillLeader() {
 	c.create(studyFile("killed", "default", 16, 4, 2))
 	c.ended(2*time.Minute, "killed", 2)
@@ -91,8 +91,8 @@ func (c *cluster) testKillLeader() {
 	c.settled(2*time.Minute, "coordinator", 3, c.tag)
 }
 
-// testDeleteWorkers deletes a worker's pod, whose trials are handed back, and
-// another at once, whose trials may be lost; all run elsewhere.
+// testDeleteWorkers deletes a worker's pod, whose trials are handed back, and another
+// one at once, whose trials may be lost; all trials run elsewhere.
 func (c *cluster) testDeleteWorkers() {
 	c.create(studyFile("workers", "default", 16, 4, 6))
 	c.ended(2*time.Minute, "workers", 1)
@@ -117,7 +117,7 @@ func (c *cluster) testDeleteWorkers() {
 	c.settled(2*time.Minute, "worker", 2, c.tag)
 }
 
-// evict asks for a pod's eviction, as a drain does.
+// evict requests a pod's eviction, as a drain does.
 func (c *cluster) evict(ctx context.Context, pod string) error {
 	return c.kube.PolicyV1().Evictions(c.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: c.namespace}})
 }
@@ -129,9 +129,9 @@ func (c *cluster) cordon(node string, on bool) error {
 	return err
 }
 
-// testDrain drains the release's pods from a node that has workers: they are
-// evicted, their trials handed back, and of the coordinators only as many go as
-// the disruption budget allows. The node is given back before the end.
+// testDrain drains the release's pods from a node with workers: they are evicted, their
+// trials are handed back, and only as many coordinators leave as the disruption budget
+// allows. The node becomes schedulable again before the end.
 func (c *cluster) testDrain() {
 	c.create(studyFile("drained", "default", 16, 4, 6))
 	c.ended(2*time.Minute, "drained", 1)
@@ -193,8 +193,8 @@ func (c *cluster) testDrain() {
 	c.settled(2*time.Minute, "worker", 2, c.tag)
 }
 
-// testUpgrade rolls all of the release to another version and back, NATS and
-// etcd too, while a study runs.
+// testUpgrade rolls the whole release, including NATS and etcd, to another version and
+// back while a study runs.
 func (c *cluster) testUpgrade() {
 	c.create(studyFile("upgraded", "default", 60, 4, 6))
 	c.ended(2*time.Minute, "upgraded", 1)
@@ -238,8 +238,8 @@ func (c *cluster) testScale() {
 	}
 }
 
-// testAutoscale lets the leader set the pool's size between its bounds: up for a
-// study that is worth it, and down again after it.
+// testAutoscale lets the leader scale the pool within its limits: up for a large enough
+// study, and down again after it.
 func (c *cluster) testAutoscale() {
 	c.chart("upgrade", c.installValues(2, c.tag, "    autoscaling: {method: leader, minReplicas: 1, maxReplicas: 3, stabilizationSeconds: 5}\n"))
 	c.settled(3*time.Minute, "worker", 1, c.tag)

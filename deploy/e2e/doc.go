@@ -1,6 +1,6 @@
-// Package e2e tests Fantasia as it is deployed on Kubernetes: the chart, the
-// images, and studies of a training program through all that clusters do to them.
+// Package e2e tests Fantasia as deployed on Kubernetes: the chart, the images, and
+// studies of a training program under everything that happens in clusters.
 //
-// The tests have the build tag e2e; `make e2e` makes the images and runs them
-// against the cluster that KUBECONFIG names, in a namespace of their own.
+// The tests have the build tag e2e. `make e2e` builds the images and runs the tests
+// against the cluster of KUBECONFIG, in a namespace of their own.
 package e2e

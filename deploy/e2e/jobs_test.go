@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// jobs is a pool that evaluates each trial by a Job of its own.
+// jobs returns a pool that evaluates each trial by its own Job.
 func (c *cluster) jobs() string {
 	return fmt.Sprintf(`
   jobs:
@@ -33,9 +33,9 @@ func (c *cluster) jobs() string {
 `, repository, c.tag)
 }
 
-// testJobs runs a study by Jobs. The worker that looks after them is killed in
-// the middle: its trials run elsewhere or are taken up again by the one in its
-// place, and the witness has seen all that counts.
+// testJobs runs a study by Jobs. The worker in charge is killed in the middle: its
+// trials run elsewhere or its replacement takes them over, and the witness saw
+// everything that counts.
 func (c *cluster) testJobs() {
 	c.chart("upgrade", c.installValues(2, c.tag, c.jobs()))
 	c.settled(2*time.Minute, "worker", 3, c.tag)
@@ -45,7 +45,7 @@ func (c *cluster) testJobs() {
 	c.delete("fantasia-worker-jobs-0", true)
 	c.completed(6*time.Minute, "jobs")
 	c.compare("jobs", 12, c.evaluations("jobs"))
-	// The Jobs belong to the pool, and go with it.
+	// The Jobs belong to the pool and are deleted with it.
 	c.chart("upgrade", c.installValues(2, c.tag, ""))
 	c.await(2*time.Minute, func(ctx context.Context) error {
 		left, err := c.kube.BatchV1().Jobs(c.namespace).List(ctx, metav1.ListOptions{})

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// installKEDA installs KEDA by the manifests in FANTASIA_E2E_KEDA, which are its
-// own, and removes it with the test. It comes before the cluster whose pool it
-// scales, so that it is there to let the pool's ScaledObject go.
+// installKEDA installs KEDA from its own manifests in FANTASIA_E2E_KEDA, and removes it
+// with the test. It comes before the cluster whose pool it scales, so that it still
+// exists when the pool's ScaledObject is deleted.
 func installKEDA(t *testing.T) {
 	t.Helper()
 	c := reach(t)
@@ -52,7 +52,7 @@ func installKEDA(t *testing.T) {
 	for _, u := range all {
 		switch u.GetKind() {
 		case "APIService":
-			// While nobody answers for it, no namespace of the cluster can be deleted.
+			// While its API is unavailable, no namespace of the cluster can be deleted.
 			service = u
 			continue
 		case "Deployment":
@@ -76,8 +76,8 @@ func installKEDA(t *testing.T) {
 	c.timed("KEDA serves the external metrics")
 }
 
-// anonymousProxy says whether the API server hands requests on to servers of
-// other APIs without saying who asks: it then has no --requestheader-client-ca-file.
+// anonymousProxy reports whether the API server forwards requests to other API servers
+// without the caller's identity, because it has no --requestheader-client-ca-file.
 func (c *cluster) anonymousProxy() bool {
 	c.t.Helper()
 	config, err := c.kube.CoreV1().ConfigMaps("kube-system").Get(c.t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
@@ -87,8 +87,8 @@ func (c *cluster) anonymousProxy() bool {
 	return err != nil || config.Data["requestheader-client-ca-file"] == ""
 }
 
-// prepare gives a Deployment of KEDA's the image under test, whose entry point
-// its command is.
+// prepare sets the image under test in a Deployment of KEDA; the image's entry point is
+// the command.
 func (c *cluster) prepare(u *unstructured.Unstructured, anonymous bool) error {
 	containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *cluster) prepare(u *unstructured.Unstructured, anonymous bool) error {
 	return unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers")
 }
 
-// anonymousReader lets those read external metrics whom the API server does not name.
+// anonymousReader lets anonymous callers read external metrics.
 func anonymousReader() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -155,11 +155,11 @@ func (c *cluster) startPrometheus() {
 	c.timed("Prometheus is ready")
 }
 
-// usefulSlots is what KEDA asks of Prometheus: 0 where a leader has no study for
-// the pool, and nothing where no leader is known.
+// usefulSlots is KEDA's query to Prometheus: 0 if a leader has no study for the pool,
+// and no value if no leader is known.
 const usefulSlots = `max(fantasia_pool_useful_parallelism{fantasia_pool="default"}) or 0 * max(fantasia_leader_leading == 1)`
 
-// ask is the first value of Prometheus' answer.
+// ask returns the first value of Prometheus' answer.
 func (c *cluster) ask(ctx context.Context, query string) (string, error) {
 	text, err := c.kube.CoreV1().Services(c.namespace).ProxyGet("http", "prometheus", "9090", "/api/v1/query", map[string]string{
 		"query": query,
@@ -183,7 +183,8 @@ func (c *cluster) ask(ctx context.Context, query string) (string, error) {
 	return fmt.Sprint(answer.Data.Result[0].Value[1]), nil
 }
 
-// kedaValues are those of a release with one pool that KEDA scales, without volumes.
+// kedaValues returns the values of a release with one pool that KEDA scales, without
+// volumes.
 func (c *cluster) kedaValues() string {
 	return fmt.Sprintf(`
 image: {tag: %[1]q}
@@ -207,9 +208,9 @@ pools:
 `, c.tag, repository, c.namespace)
 }
 
-// TestKEDA scales a pool by KEDA over Prometheus: without a study it has no pod;
-// with two, as many as are of use; fewer when one of them has ended; and none again
-// after both. No evaluation is lost.
+// TestKEDA scales a pool by KEDA over Prometheus: without a study it has no pods; with
+// two studies, as many as are useful; fewer once one study has ended; and none after
+// both. No evaluation is lost.
 func TestKEDA(t *testing.T) {
 	installKEDA(t)
 	c := newCluster(t)
@@ -258,8 +259,7 @@ func TestKEDA(t *testing.T) {
 	c.timed("the pool is empty again")
 }
 
-// scaledByHPA holds that the autoscaler that KEDA made has asked for the pods,
-// by the metric.
+// scaledByHPA checks that KEDA's autoscaler requested the pods, by the metric.
 func (c *cluster) scaledByHPA() {
 	c.t.Helper()
 	all, err := c.kube.AutoscalingV2().HorizontalPodAutoscalers(c.namespace).List(c.t.Context(), metav1.ListOptions{})

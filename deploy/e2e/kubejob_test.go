@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestKubejobSample runs the sample of docs/kubejob.md by a pool of the chart: each trial of
-// the study is one Job of the digits program. The pool's pod is deleted in the
-// midst of it, which hands trials back, free of charge; uninstalling the release
-// takes the Jobs with it.
+// TestKubejobSample runs the sample of docs/kubejob.md on a pool of the chart: each
+// trial of the study is one Job of the digits program. The pool's pod is deleted in the
+// middle, which hands trials back at no cost. Uninstalling the release deletes the Jobs
+// too.
 func TestKubejobSample(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// manifests are objects to create and to delete together.
+// manifests are objects that are created and deleted together.
 type manifests struct {
 	*cluster
 	client  dynamic.Interface
@@ -54,7 +54,8 @@ func documents(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// resource is where an object is found; without a namespace it is in the cluster's.
+// resource returns the client of an object's resource; without a namespace it is
+// cluster-scoped.
 func (m *manifests) resource(u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := u.GroupVersionKind()
 	mapping, err := m.kinds.RESTMapping(kind.GroupKind(), kind.Version)
@@ -70,7 +71,7 @@ func (m *manifests) resource(u *unstructured.Unstructured) (dynamic.ResourceInte
 	return m.client.Resource(mapping.Resource).Namespace(u.GetNamespace()), nil
 }
 
-// add creates an object. It must not be there: another's is left as it is.
+// add creates an object. It must not exist: one of somebody else is left unchanged.
 func (m *manifests) add(u *unstructured.Unstructured) {
 	m.t.Helper()
 	r, err := m.resource(u)
@@ -83,7 +84,7 @@ func (m *manifests) add(u *unstructured.Unstructured) {
 	m.applied = append(m.applied, u)
 }
 
-// available waits until an object's condition of that name holds.
+// available waits until an object's condition of that name is true.
 func (m *manifests) available(within time.Duration, u *unstructured.Unstructured) {
 	m.t.Helper()
 	m.await(within, func(ctx context.Context) error {
@@ -108,7 +109,7 @@ func (m *manifests) available(within time.Duration, u *unstructured.Unstructured
 	})
 }
 
-// deleteAll deletes what was created, the last first, and waits until it is gone.
+// deleteAll deletes what was created, last first, and waits until it is gone.
 func (m *manifests) deleteAll(ctx context.Context) error {
 	var problems []error
 	foreground := metav1.DeletePropagationForeground

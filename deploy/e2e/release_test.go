@@ -14,8 +14,8 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 )
 
-// installValues are those of the tests: the bundled NATS and etcd, and one pool
-// whose image is the training program's, into which the worker is copied.
+// installValues returns the values of the tests: the bundled NATS and etcd, and one
+// pool with the training program's image, into which the worker is copied.
 func (c *cluster) installValues(replicas int, tag, extra string) string {
 	return fmt.Sprintf(`
 image: {tag: %[2]q}
@@ -35,9 +35,9 @@ pools:
 %[4]s`, replicas, tag, repository, extra)
 }
 
-// studyFile is a study of the digits program, with the witness around it, each of
-// whose evaluations takes so many seconds longer than it needs. The learning rates
-// are such that the training does not diverge.
+// studyFile returns a study of the digits program wrapped by the witness. Each
+// evaluation takes the given number of seconds longer than necessary. The learning
+// rates are chosen so that the training does not diverge.
 func studyFile(name, pool string, trials, parallelism, seconds int) string {
 	return fmt.Sprintf(`
 apiVersion: fantasia.dev/v1
@@ -60,7 +60,7 @@ spec:
 `, name, trials, parallelism, pool, seconds)
 }
 
-// part is a part of a test that goes on from where the one before ended.
+// part is a part of a test that continues where the previous one ended.
 type part struct {
 	name string
 	run  func(c *cluster)
@@ -75,7 +75,7 @@ func (c *cluster) play(parts []part) {
 	}
 }
 
-// TestRelease takes one release through its life.
+// TestRelease tests the life cycle of one release.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -97,7 +97,7 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// testInstall times each step from helm install to the first completed trial.
+// testInstall measures each step from helm install to the first completed trial.
 func (c *cluster) testInstall() {
 	c.began = time.Now()
 	c.chart("install", c.installValues(2, c.tag, ""))
@@ -137,7 +137,7 @@ func (c *cluster) testHelmTest() {
 	c.helm("test", release, "--timeout", "5m")
 }
 
-// testPool runs a study with nothing in its way.
+// testPool runs a study undisturbed.
 func (c *cluster) testPool() {
 	c.create(studyFile("pool", "default", 16, 4, 0))
 	c.completed(5*time.Minute, "pool")

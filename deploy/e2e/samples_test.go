@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// sample reads a sample's Deployment, with the images under test.
+// sample returns a sample's Deployment, with the images under test.
 func (c *cluster) sample(name string) *appsv1.Deployment {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy/samples", name))
@@ -46,7 +46,7 @@ func (c *cluster) sample(name string) *appsv1.Deployment {
 	return &d
 }
 
-// warnings keeps what the API server warns of.
+// warnings collects the API server's warnings.
 type warnings struct {
 	mu   sync.Mutex
 	seen []string
@@ -59,8 +59,8 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.seen = append(w.seen, text)
 }
 
-// apply creates a sample's Deployment. The server must have nothing to warn of:
-// a Deployment whose pods would break the restricted standard is only warned of.
+// apply creates a sample's Deployment. The server must not warn: for a Deployment whose
+// pods would violate the restricted standard, it only warns.
 func (c *cluster) apply(d *appsv1.Deployment) {
 	c.t.Helper()
 	var w warnings
@@ -80,8 +80,8 @@ func (c *cluster) apply(d *appsv1.Deployment) {
 	}
 }
 
-// TestSamples runs the samples of deploy/samples beside a release: each is one
-// way to attach training jobs.
+// TestSamples runs the samples of deploy/samples with a release: each is one way to
+// attach training jobs.
 func TestSamples(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
@@ -100,9 +100,9 @@ pools: {default: {}, loops: {}, images: {}}
 `, c.tag))
 	t.Run("pool with your image", func(t *testing.T) { c.in(t).testImageSample() })
 	t.Run("sidecar", func(t *testing.T) { c.in(t).testSidecarSample("spirals") })
-	// It dies without a word. Its trial is handed back all the same, and not after
-	// the study's grace: the hook came before, and so the sidecar's SIGTERM says that
-	// nobody can end the trial.
+	// The program dies silently. Its trial is still handed back, before the study's
+	// grace is over: the hook came first, so the sidecar's SIGTERM means that nobody
+	// can end the trial.
 	t.Run("sidecar of an abrupt program", func(t *testing.T) { c.in(t).testSidecarSample("abrupt", "-abrupt") })
 }
 
@@ -121,7 +121,7 @@ func (c *cluster) testImageSample() {
 	}
 }
 
-// loops are the training loops of the sidecar's sample, and what they log.
+// loops are the training loops of the sidecar's sample, with what they log.
 type loops struct {
 	*cluster
 	following sync.WaitGroup
@@ -137,8 +137,8 @@ func (l *loops) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// follow reads the log of each training container from its first to its last
-// line, until ctx ends: a pod's log goes with the pod.
+// follow reads the whole log of each training container until ctx ends: a pod's log is
+// deleted with the pod.
 func (l *loops) follow(ctx context.Context) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -195,7 +195,7 @@ func (l *loops) remove() {
 	})
 }
 
-// busy is a pod whose loop has just begun a trial.
+// busy returns a pod whose loop has just started a trial.
 func (l *loops) busy() (pod string, trial attemptKey) {
 	l.t.Helper()
 	l.await(2*time.Minute, func(context.Context) error {
@@ -212,8 +212,8 @@ func (l *loops) busy() (pod string, trial attemptKey) {
 	return pod, trial
 }
 
-// testSidecarSample evicts the pod of a busy loop, as a drain does: its hook hands
-// the trial back within the grace, another loop runs it, and nothing is lost.
+// testSidecarSample evicts the pod of a busy loop, as a drain does: its hook hands the
+// trial back within the grace, another loop runs it, and nothing is lost.
 func (c *cluster) testSidecarSample(name string, args ...string) {
 	l := &loops{cluster: c, logged: map[string][]evaluation{}}
 	d := c.sample("sidecar.yaml")
@@ -264,7 +264,7 @@ func (c *cluster) testSidecarSample(name string, args ...string) {
 	c.await(10*time.Second, func(context.Context) error { return l.compare(name) })
 }
 
-// compare holds the trials against what the loops have logged.
+// compare compares the trials with what the loops have logged.
 func (l *loops) compare(study string) error {
 	l.t.Helper()
 	var problems []error

@@ -22,9 +22,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// studiesValues switch studies on in the test's namespace alone: other releases
-// of the cluster have theirs. Nothing is kept. One release of a cluster brings the
-// definition of studies, here this one unless another has.
+// studiesValues enables studies only in the test's namespace, as other releases of the
+// cluster have theirs. Nothing is kept. One release of a cluster installs the
+// definition of studies: this one, unless another one has.
 func (c *cluster) studiesValues(define bool) string {
 	return fmt.Sprintf(`
 image: {tag: %[1]q}
@@ -38,7 +38,7 @@ pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2
 `, c.tag, repository, c.namespace, define)
 }
 
-// definition returns the cluster's definition of studies, nil where it has none.
+// definition returns the cluster's definition of studies, or nil.
 func (c *cluster) definition(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 	client, err := metadata.NewForConfig(c.config)
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *cluster) definition(ctx context.Context) (*metav1.PartialObjectMetadata
 	return d, err
 }
 
-// undefined reports whether the cluster lacks the definition of studies, which
-// another release may have brought. One that is going it sees off.
+// undefined reports whether the cluster lacks the definition of studies, which another
+// release may have installed. It waits for one that is being deleted.
 func (c *cluster) undefined() (lacking bool) {
 	c.t.Helper()
 	c.await(2*time.Minute, func(ctx context.Context) error {
@@ -82,8 +82,8 @@ spec:
   trial: {command: [digits, "${args}"], timeout: 3m}
 `
 
-// TestStudies runs a study by its resource through a release, with the rights
-// that the chart gives, and uninstalls while another one is running.
+// TestStudies runs a study by its resource through a release, with the permissions that
+// the chart grants, and uninstalls the release while another study is running.
 func TestStudies(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
@@ -147,7 +147,8 @@ func TestStudies(t *testing.T) {
 	}
 }
 
-// items are a list's, none where there is no list: the definition is gone.
+// items returns a list's items, or none if there is no list because the definition is
+// gone.
 func items(list *unstructured.UnstructuredList) []unstructured.Unstructured {
 	if list == nil {
 		return nil

@@ -24,7 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// jaegerSpan is a span as Jaeger's API has it; times are in microseconds.
+// jaegerSpan is a span in the form of Jaeger's API; times are in microseconds.
 type jaegerSpan struct {
 	SpanID        string `json:"spanID"`
 	OperationName string `json:"operationName"`
@@ -49,7 +49,7 @@ type jaegerTrace struct {
 	} `json:"processes"`
 }
 
-// parent is the span that a span is below; empty for a root.
+// parent returns the parent of a span; empty for a root.
 func (s *jaegerSpan) parent(trace string) string {
 	for _, r := range s.References {
 		if r.RefType == "CHILD_OF" && r.TraceID == trace {
@@ -59,8 +59,8 @@ func (s *jaegerSpan) parent(trace string) string {
 	return ""
 }
 
-// forward lets pods reach a service of the machine that the test runs on, which
-// may listen to that machine alone, and returns the address for pods.
+// forward lets pods reach a service of the test's machine, which may only listen
+// locally, and returns the address for pods.
 func (c *cluster) forward(target string) string {
 	c.t.Helper()
 	to, err := url.Parse(target)
@@ -77,8 +77,8 @@ func (c *cluster) forward(target string) string {
 			host = a.Address
 		}
 	}
-	// The address by which this machine reaches the node is one that the node's
-	// pods reach this machine by.
+	// The address by which this machine reaches the node is also one by which the
+	// node's pods reach this machine.
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(c.t.Context(), "udp", net.JoinHostPort(host, "9"))
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *cluster) forward(target string) string {
 	return "http://" + listener.Addr().String()
 }
 
-// trace waits until Jaeger has a whole trace: its root, and every span's parent.
+// trace waits until Jaeger has a whole trace: its root, and the parent of every span.
 func (c *cluster) trace(jaeger, id string) jaegerTrace {
 	c.t.Helper()
 	var found jaegerTrace
@@ -151,9 +151,9 @@ func (c *cluster) trace(jaeger, id string) jaegerTrace {
 	return found
 }
 
-// checkTrace holds that a trial's trace has coordinator, worker and training
-// process in it, and that the parts of the trial add up to it. It returns the pods
-// of the coordinators.
+// checkTrace checks that a trial's trace contains coordinator, worker and training
+// process, and that the parts of the trial add up to it. It returns the pods of the
+// coordinators.
 func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace) (leaders []string) {
 	c.t.Helper()
 	services, names := map[string]bool{}, map[string]int64{}
@@ -193,7 +193,7 @@ func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace) (leaders []str
 			names[s.OperationName] += s.Duration
 		}
 	}
-	// Jaeger keeps whole microseconds of each of about ten parts.
+	// Jaeger truncates each of about ten parts to whole microseconds.
 	if miss := whole - parts; miss < -20 || miss > 20 {
 		c.t.Errorf("trial %s took %d µs, its parts %d: %v", t.GetName(), whole, parts, names)
 	}
@@ -216,8 +216,8 @@ spec:
   trial: {command: [digits, "${args}"], timeout: 3m, retries: {lost: 5}}
 `
 
-// TestTraces runs a study of a real training program whose leader's pod is killed
-// in the middle, and another after it, and asks Jaeger for the trace of every trial.
+// TestTraces runs a study of a real training program whose leader's pod is killed in
+// the middle, and another study after it, and asks Jaeger for the trace of every trial.
 func TestTraces(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
@@ -243,7 +243,7 @@ telemetry: {otlpEndpoint: %[3]q, env: {OTEL_METRICS_EXPORTER: none, OTEL_LOGS_EX
 	old := c.leader("")
 	c.delete(old, true)
 	now := c.leader(old)
-	// The next study is the new leader's alone, however little the first had left.
+	// The next study belongs to the new leader only.
 	c.create(strings.Replace(tracedStudy, "{name: traced}", "{name: next}", 1))
 	folded := map[string]int{}
 	for _, study := range []string{"traced", "next"} {

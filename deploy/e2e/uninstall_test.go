@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// objects are all objects of the namespace, and those of the cluster that belong
-// to a release in it, whatever their kind.
+// objects returns all objects of the namespace, and those of the cluster that belong to
+// a release in it, of any kind.
 func (c *cluster) objects(ctx context.Context) ([]string, error) {
 	client, err := metadata.NewForConfig(c.config)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *cluster) objects(ctx context.Context) ([]string, error) {
 			}
 			found, err := get(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-				continue // a kind that has just gone
+				continue // a kind that was just deleted
 			} else if err != nil {
 				return nil, fmt.Errorf("list %s: %w", r.Name, err)
 			}
@@ -58,11 +58,11 @@ func (c *cluster) objects(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// kept are what an uninstall leaves on purpose, as Helm and Kubernetes do: the
-// ledger and the streams.
+// kept are the objects that an uninstall leaves on purpose, as Helm and Kubernetes do:
+// the ledger and the streams.
 var kept = []string{"PersistentVolumeClaim data-fantasia-etcd-0", "PersistentVolumeClaim data-fantasia-nats-0"}
 
-// testUninstall holds that everything else has gone that was not there before.
+// testUninstall checks that everything else that was not there before is gone.
 func (c *cluster) testUninstall() {
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
 	c.await(2*time.Minute, func(ctx context.Context) error {

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// evaluation is what the witness noted of the beginning or end of one.
+// evaluation is what the witness recorded about the start or end of an evaluation.
 type evaluation struct {
 	Study   string    `json:"study"`
 	Trial   int32     `json:"trial"`
@@ -29,7 +29,7 @@ type evaluation struct {
 
 func pointer[T any](v T) *T { return &v }
 
-// restricted is what the pod security standard of that name demands of a container.
+// restricted is what the pod security standard of that name requires of a container.
 func restricted() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: pointer(false), ReadOnlyRootFilesystem: pointer(true), RunAsNonRoot: pointer(true),
@@ -60,7 +60,7 @@ func (c *cluster) startWitness() {
 	}
 }
 
-// evaluations are what the witness has noted of a study.
+// evaluations returns what the witness has recorded about a study.
 func (c *cluster) evaluations(study string) []evaluation {
 	c.t.Helper()
 	var text []byte
@@ -83,9 +83,9 @@ func (c *cluster) evaluations(study string) []evaluation {
 
 type attemptKey struct{ trial, attempt int32 }
 
-// compare holds a study's trials, as the API shows them, against the evaluations
-// that took place: nothing is lost, nothing counts twice. It returns how many
-// attempts ended in each way.
+// compare compares a study's trials, as the API shows them, with the evaluations that
+// took place: nothing is lost, and nothing counts twice. It returns how many attempts
+// ended in each way.
 func (c *cluster) compare(name string, trials int, took []evaluation) map[fantasiav1.AttemptState]int {
 	c.t.Helper()
 	begun, finished := map[attemptKey]int{}, map[attemptKey][]evaluation{}
@@ -115,8 +115,8 @@ func (c *cluster) compare(name string, trials int, took []evaluation) map[fantas
 				c.t.Errorf("%s: attempt %d of trial %d began %d times", name, k.attempt, k.trial, begun[k])
 			}
 			if a.GetState() != fantasiav1.AttemptState_ATTEMPT_STATE_SUCCEEDED {
-				// A program may end just as it is asked to stop, or with its machine; the
-				// trial runs again.
+				// A program may end just when it is asked to stop, or together with its
+				// machine; the trial then runs again.
 				if len(finished[k]) > 0 && a.GetState() != lost && a.GetState() != handedBack {
 					c.t.Errorf("%s: attempt %d of trial %d finished and is %v", name, k.attempt, k.trial, a.GetState())
 				}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCombinations holds that every file of values gives manifests that helm's
-// linter and kubeconform accept and that keep to the rules below.
+// TestCombinations checks that every values file gives manifests that helm's linter and
+// kubeconform accept and that follow the rules below.
 func TestCombinations(t *testing.T) {
 	schemas := t.TempDir()
 	if err := WriteSchemas(t.Context(), chart, schemas); err != nil {
@@ -36,8 +36,8 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// TestKubeconformRefuses holds that the schemas that TestCombinations uses refuse
-// what Kubernetes would.
+// TestKubeconformRefuses checks that the schemas that TestCombinations uses refuse what
+// Kubernetes would.
 func TestKubeconformRefuses(t *testing.T) {
 	schemas := t.TempDir()
 	if err := WriteSchemas(t.Context(), chart, schemas); err != nil {
@@ -60,8 +60,8 @@ func TestKubeconformRefuses(t *testing.T) {
 	}
 }
 
-// checkPods holds the restricted profile of Kubernetes' pod security standards,
-// and that each pod is bounded and can be probed.
+// checkPods checks the restricted profile of Kubernetes' pod security standards, and
+// that each pod has limits and probes.
 func checkPods(t *testing.T, all []resource) {
 	t.Helper()
 	for name, pod := range pods(all) {
@@ -95,8 +95,8 @@ func checkPods(t *testing.T, all []resource) {
 	}
 }
 
-// checkAccounts holds that pods' service accounts exist, and that only those have
-// a token that a role gives something to.
+// checkAccounts checks that pods' service accounts exist, and that only those with a
+// role have a token.
 func checkAccounts(t *testing.T, all []resource) {
 	t.Helper()
 	accounts, bound := map[string]bool{"trainer": true}, map[string]bool{"trainer": true}
@@ -124,7 +124,7 @@ func checkAccounts(t *testing.T, all []resource) {
 	}
 }
 
-// checkLabels holds that each resource has the recommended labels.
+// checkLabels checks that each resource has the recommended labels.
 func checkLabels(t *testing.T, all []resource) {
 	t.Helper()
 	for _, o := range all {

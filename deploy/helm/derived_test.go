@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDerivedFilesAreFresh holds that the schema and the README say what
-// values.yaml does.
+// TestDerivedFilesAreFresh checks that the schema and the README match values.yaml.
 func TestDerivedFilesAreFresh(t *testing.T) {
 	files, err := Derived(t.Context(), chart)
 	if err != nil {
@@ -38,7 +37,7 @@ func TestValuesNeedComments(t *testing.T) {
 	}
 }
 
-// TestUnknownValuesAreRefused holds that misspelt values are found at every depth.
+// TestUnknownValuesAreRefused checks that misspelt values are found at every depth.
 func TestUnknownValuesAreRefused(t *testing.T) {
 	for _, set := range []string{
 		"unknown=1", "image.unknown=1", "coordinator.podDisruptionBudget.unknown=1", "poolDefaults.unknown=1",

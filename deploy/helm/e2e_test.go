@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// elsewhere are the kinds that are not shown to the cluster: those of operators
-// that it may lack, and what needs resources that a dry run does not leave.
+// elsewhere are the kinds that are not shown to the cluster: those of operators that it
+// may lack, and those that need resources that a dry run does not create.
 var elsewhere = map[string]bool{
 	"ScaledObject": true, "ServiceMonitor": true, "PodMonitor": true, "PrometheusRule": true,
 	"CustomResourceDefinition": true, "Pod": true,
@@ -18,13 +18,13 @@ var elsewhere = map[string]bool{
 
 const namespace = "fantasia-chart"
 
-// TestClusterAccepts shows every combination to the API server of KUBECONFIG, in
-// a namespace where Kubernetes enforces its restricted profile.
+// TestClusterAccepts submits every combination to the API server of KUBECONFIG, in a
+// namespace where Kubernetes enforces its restricted profile.
 func TestClusterAccepts(t *testing.T) {
 	kubectl(t, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+namespace+"\n  labels: "+
 		"{pod-security.kubernetes.io/enforce: restricted, pod-security.kubernetes.io/warn: restricted}\n", "apply", "--filename=-")
 	t.Cleanup(func() {
-		_ = exec.Command("kubectl", "delete", "namespace", namespace, "--wait=false").Run() // what remains is empty
+		_ = exec.Command("kubectl", "delete", "namespace", namespace, "--wait=false").Run() // the rest is empty
 	})
 	for _, file := range combinations(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestClusterAccepts(t *testing.T) {
 	}
 }
 
-// kubectl runs kubectl with an input and returns what it says.
+// kubectl runs kubectl with an input and returns its output.
 func kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "kubectl", args...)

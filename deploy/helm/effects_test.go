@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Values that differ from the defaults, where one cannot be made of the default.
+// differing holds values that differ from the defaults, for those that cannot be
+// derived.
 var differing = map[string]string{
 	"image.pullPolicy":                                `"Always"`,
 	"coordinator.leaseTTL":                            `"9s"`,
@@ -51,7 +52,7 @@ var differing = map[string]string{
 	"networkPolicy.kubernetesPorts":                   `[8443]`,
 }
 
-// What must be set for a value to have an effect, by the longest prefix.
+// needed holds what must be set for a value to have an effect, by the longest prefix.
 var needed = map[string][]string{
 	"poolDefaults.kubejob.":                {`poolDefaults.kubejob.template="kind: Job"`},
 	"poolDefaults.kubejob.template":        nil,
@@ -128,7 +129,7 @@ func prerequisites(name string) []string {
 	return needed[longest]
 }
 
-// another is a value, as JSON, that is not v's default.
+// another returns a value, as JSON, that differs from v's default.
 func another(t *testing.T, v *Value) string {
 	t.Helper()
 	if text, ok := differing[v.Name()]; ok {
@@ -167,7 +168,7 @@ func another(t *testing.T, v *Value) string {
 	return string(text)
 }
 
-// body is a rendered chart without what helm says of where it comes from.
+// body returns a rendered chart without helm's comments on the sources.
 func body(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {

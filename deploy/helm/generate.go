@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Derived makes the files that are derived from values.yaml, by their paths
-// below the chart's folder.
+// Derived returns the files that are derived from values.yaml, by their paths below the
+// chart's directory.
 func Derived(ctx context.Context, chart string) (map[string][]byte, error) {
 	file, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {

@@ -12,14 +12,15 @@ import (
 	"strings"
 )
 
-// kubernetesVersion is whose types the chart is checked against.
+// kubernetesVersion is the version of Kubernetes whose types the chart is checked
+// against.
 const kubernetesVersion = "v1.36.3"
 
-// Definitions are the OpenAPI definitions of Kubernetes' types by their full names.
+// Definitions are the OpenAPI definitions of Kubernetes' types, by their full names.
 type Definitions map[string]map[string]any
 
-// ModuleDir returns the folder of a module in the module cache, where it is
-// downloaded to unless it is there.
+// ModuleDir returns the directory of a module in the module cache, downloading it if
+// necessary.
 func ModuleDir(ctx context.Context, module, version string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module+"@"+version)
 	cmd.Dir = os.TempDir() // outside of any module
@@ -31,7 +32,7 @@ func ModuleDir(ctx context.Context, module, version string) (string, error) {
 	return m.Dir, nil
 }
 
-// KubernetesDefinitions reads the definitions that Kubernetes' module ships.
+// KubernetesDefinitions reads the definitions in Kubernetes' module.
 func KubernetesDefinitions(ctx context.Context) (Definitions, error) {
 	dir, err := ModuleDir(ctx, "k8s.io/kubernetes", kubernetesVersion)
 	if err != nil {
@@ -48,8 +49,9 @@ func KubernetesDefinitions(ctx context.Context) (Definitions, error) {
 	return spec.Definitions, nil
 }
 
-// find returns a definition by the last part of its name, as values.schema.json
-// has it: strict, without descriptions, its references by the last part too.
+// find returns a definition by the last part of its name, in the form of
+// values.schema.json: strict, without descriptions, and with references by the last
+// part too.
 func (d Definitions) find(name string) (map[string]any, error) {
 	for _, p := range append(definitionPackages, "io.k8s.apimachinery.pkg.api.resource.", "io.k8s.apimachinery.pkg.util.intstr.", "io.k8s.apimachinery.pkg.apis.meta.v1.") {
 		if definition, ok := d[p+name]; ok {
@@ -61,8 +63,8 @@ func (d Definitions) find(name string) (map[string]any, error) {
 	return nil, fmt.Errorf("no definition %q in Kubernetes %s", name, kubernetesVersion)
 }
 
-// strictly returns a definition as JSON Schema that refuses unknown properties.
-// ref renames references, which are given without #/definitions/.
+// strictly returns a definition as JSON Schema that refuses unknown properties. ref
+// renames references, which it receives without #/definitions/.
 func strictly(definition map[string]any, ref func(string) string) map[string]any {
 	out := map[string]any{}
 	for key, value := range definition {
@@ -92,7 +94,7 @@ func strictly(definition map[string]any, ref func(string) string) map[string]any
 			}
 		}
 	}
-	// Some properties are documented beside a reference; draft 7 ignores the rest.
+	// Some properties are documented next to a reference; draft 7 ignores the rest.
 	if _, ok := out["properties"]; ok {
 		out["additionalProperties"] = false
 	}
@@ -105,10 +107,10 @@ func strictly(definition map[string]any, ref func(string) string) map[string]any
 	return out
 }
 
-// quantity may be a number as well as a text.
+// quantity may be a number or a string.
 const quantity = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
-// loosen replaces what the definitions say too strictly of some types.
+// loosen replaces definitions that are too strict.
 func (d Definitions) loosen() Definitions {
 	out := maps.Clone(d)
 	out[quantity] = map[string]any{"type": []any{"string", "number"}}

@@ -21,8 +21,8 @@ var (
 )
 
 // Manifests renders the chart in a repository's root as plain manifests for the
-// namespace fantasia: the files of deploy/k8s by their names. The passwords, which
-// the chart draws, are left as @USER@ in secrets.template.yaml.
+// namespace fantasia: the files of deploy/k8s by their names. The passwords, which the
+// chart draws, stay @USER@ in secrets.template.yaml.
 func Manifests(ctx context.Context, root string) (map[string][]byte, error) {
 	k8s := filepath.Join("deploy", "k8s")
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile=tools/kube/go.mod", "helm", "template", "fantasia", filepath.Join("deploy", "helm", "fantasia"),

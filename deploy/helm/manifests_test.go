@@ -14,7 +14,7 @@ import (
 
 const k8s = "../k8s"
 
-// TestManifestsAreTheChart holds deploy/k8s equal to the chart.
+// TestManifestsAreTheChart checks that deploy/k8s matches the chart.
 func TestManifestsAreTheChart(t *testing.T) {
 	tool(t, "kube", "helm")
 	files, err := Manifests(t.Context(), root)

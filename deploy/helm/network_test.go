@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// peers are who a policy's rule lets through: names of the release's components
-// where a selector means them, and words for others.
+// peers returns the peers that a policy's rule permits: names of the release's
+// components for selectors that match them, and words for others.
 func peers(rule resource, direction string, components map[string]map[string]any) []string {
 	list := rule.list(direction)
 	if len(list) == 0 {
@@ -43,9 +43,9 @@ func peers(rule resource, direction string, components map[string]map[string]any
 	return names
 }
 
-// reach is the set of "from, to, port" that the policies allow: a connection
-// between two of the release's pods needs the egress of one and the ingress of
-// the other, all others the policy of the release's end.
+// reach returns the set of "from, to, port" that the policies allow. A connection
+// between two of the release's pods needs the egress of one and the ingress of the
+// other; all others need only the policy at the release's end.
 func reach(t *testing.T, all []resource) map[[3]string]bool {
 	t.Helper()
 	components := map[string]map[string]any{}
@@ -105,8 +105,8 @@ func reach(t *testing.T, all []resource) map[[3]string]bool {
 
 const networkTitle = "<!-- who may reach whom: made from the policies by TestNetworkTable -->\n"
 
-// TestNetworkTable holds that docs/kubernetes.md says who may reach whom when
-// everything is bundled, studies are resources, and there is one pool.
+// TestNetworkTable checks the table of connections in docs/kubernetes.md for a release
+// with everything bundled, studies as resources, and one pool.
 func TestNetworkTable(t *testing.T) {
 	allowed := reach(t, objects(t, render(t, values("studies.enabled=true", `telemetry.otlpEndpoint="http://collector:4318"`,
 		`networkPolicy.metricsFrom=[{"podSelector":{}}]`)...)))
@@ -131,8 +131,8 @@ func TestNetworkTable(t *testing.T) {
 	}
 }
 
-// TestWorkersReachLittle holds what a worker's pod, which runs others' code, may
-// not reach, with every combination of values that has policies.
+// TestWorkersReachLittle checks what a worker's pod, which runs untrusted code, must
+// not reach, for every combination of values with policies.
 func TestWorkersReachLittle(t *testing.T) {
 	for _, file := range combinations(t) {
 		all := objects(t, render(t, "--values="+file))

@@ -216,7 +216,7 @@ func assignment(studyID string, trial int) *messaging.Assignment {
 		Parameters:     study.Point{"rate": 3.0, "hidden": int64(3), "solver": "adam", "warm": true},
 		ParameterOrder: []string{"rate", "hidden", "solver", "warm"},
 		Objective:      study.Objective{Metric: "error", Direction: study.Minimize, Take: study.TakeLast},
-		Run:            study.Trial{Command: []string{"python", "train.py"}, Mode: study.ModeProcess},
+		Run:            study.TrialTemplate{Command: []string{"python", "train.py"}, Mode: study.ModeProcess},
 	}
 }
 

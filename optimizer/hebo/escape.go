@@ -79,11 +79,13 @@ func (t *trail) contracted() bool {
 }
 
 // mayEscape reports whether trial n may be drawn at random after the given number
-// that were: at most 2√n of n trials are, so that their share falls like 1/√n. What
-// many random points did not find, one more hardly will.
-func mayEscape(n, escapes int) bool {
-	return n%2 == 0 && escapes*escapes < 4*n
-}
+// that were.
+func mayEscape(n, escapes int) bool { return n%2 == 0 && fewEscapes(n, escapes) }
+
+// fewEscapes reports whether fewer than 2√n of n trials were drawn at random, so that
+// their share falls like 1/√n: what many random points did not find, another one hardly
+// will.
+func fewEscapes(n, escapes int) bool { return escapes*escapes < 4*n }
 
 // escape draws every second point at random, from the priors of parameters where
 // there are any, while the search has contracted and not too many were; ok is false

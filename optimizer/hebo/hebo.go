@@ -182,7 +182,7 @@ func Settings() setting.Set {
 		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters keep weight; 0 is a tenth of the budget."},
 		{Name: "trustRegion", Default: false, Doc: "Choose every second point near the best one (TuRBO), for narrow valleys."},
 		{Name: "escape", Default: false, Doc: "Draw every second point at random once a noisy search has contracted."},
-		{Name: "plateaus", Default: true, Doc: "Avoid places where several nearby points gave exactly the same value."},
+		{Name: "plateaus", Default: true, Doc: "Leave places where points gave exactly the same value."},
 		{
 			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
 			Doc: "Whether repeated evaluations of one point differ; auto finds out.",

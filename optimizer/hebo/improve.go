@@ -21,7 +21,7 @@ const (
 // improve searches from the starts, best first, and returns the best spot: by
 // changes of one discrete column, then by the gradient in the continuous ones. It
 // ends early when ctx does, and at once where the options ask for no restarts.
-func (s *search) improve(ctx context.Context, starts []spot) spot {
+func (s *search) improve(ctx context.Context, starts []spot, avoided *flats) spot {
 	if s.options.Restarts == 0 {
 		return starts[0]
 	}
@@ -39,9 +39,9 @@ func (s *search) improve(ctx context.Context, starts []spot) spot {
 		}
 	}
 	spots = append(spots, s.climb(ctx, spots)...)
-	best, flat := spots[0], s.flats.around(spots[0].x)
+	best, flat := spots[0], avoided.around(spots[0].x)
 	for _, candidate := range spots[1:] {
-		beside := s.flats.around(candidate.x)
+		beside := avoided.around(candidate.x)
 		if flat && !beside || flat == beside && candidate.value > best.value {
 			best, flat = candidate, beside
 		}

@@ -17,7 +17,7 @@ const memoryVersion = 1
 type memory struct {
 	Version int    `json:"version"`
 	Cursor  uint64 `json:"cursor,omitempty"`
-	// Escapes counts the points that were drawn at random to escape.
+	// Escapes counts the points that were drawn at random to escape or to leave a plateau.
 	Escapes int `json:"escapes,omitempty"`
 	// Fitted is nil before the first fit.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`

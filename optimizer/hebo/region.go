@@ -118,7 +118,7 @@ func (s *search) local(ctx context.Context) (best spot, ok bool) {
 		return best, false
 	}
 	s.within = s.region
-	best = s.improve(ctx, starts)
+	best = s.improve(ctx, starts, nil)
 	s.within = nil
 	best.why = "the best of the trust region"
 	return best, true

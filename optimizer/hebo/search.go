@@ -61,7 +61,6 @@ type search struct {
 	seen     map[string]bool
 	repeated int      // completed evaluations of a point that had completed before
 	flats    *flats   // nil where the objective is flat nowhere
-	flat     []bool   // of the places, whether it is around them
 	trail    *trail   // nil where no point is drawn at random
 	sampled  *sampled // nil where no function was drawn
 	memory   *memory
@@ -118,12 +117,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	}
 	s.prior = s.believed(s.places)
 	s.exact = r.Remaining != nil && len(s.places) == len(r.Remaining)
-	if s.flats = s.newFlats(); s.flats != nil {
-		s.flat = make([]bool, len(s.places))
-		for i, p := range s.places {
-			s.flat[i] = s.flats.around(p.x)
-		}
-	}
+	s.flats = s.newFlats(noise)
 	s.evaluated = len(known)
 	s.at = s.fantasies.Candidates(rows(append(known, s.places...)))
 	mean, _ := s.at.Posterior()
@@ -226,13 +220,18 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 			values[i] = s.value(mean.RawRowView(row), variance[row], s.places[i].x, s.logP[i]) + s.prior[i]
 		}
 	}
-	starts := s.starts(s.flats.avoid(values, s.flat))
+	starts := s.starts(values)
 	if len(starts) == 0 && s.r.Encoding.Discrete() {
 		if again, found := s.again(false); found {
 			return s.repeat(again), true
 		}
 	}
-	best, ok := s.fresh(ctx, mean, variance, starts)
+	best, ok := s.fresh(ctx, mean, variance, starts, nil)
+	if ok && s.flats.around(best.x) {
+		if best, ok = s.spread(values); !ok {
+			best, ok = s.fresh(ctx, mean, variance, s.starts(s.flats.avoid(values, s.places)), s.flats)
+		}
+	}
 	if again, found := s.again(true); found && (!ok || s.replicas.probe || again.value > s.promise(best)-indifference) {
 		return s.repeat(again), true
 	}
@@ -244,7 +243,7 @@ func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok 
 
 // fresh returns the best point that is a new one, given the posterior at the known
 // points and the places, and the best of these; ok is false where there is none.
-func (s *search) fresh(ctx context.Context, mean *mat.Dense, variance []float64, starts []spot) (best spot, ok bool) {
+func (s *search) fresh(ctx context.Context, mean *mat.Dense, variance []float64, starts []spot, avoided *flats) (best spot, ok bool) {
 	if s.options.Fantasy == Thompson {
 		return s.sample()
 	}
@@ -260,7 +259,7 @@ func (s *search) fresh(ctx context.Context, mean *mat.Dense, variance []float64,
 		return best, false
 	}
 	if !s.exact && s.picked < improved {
-		return s.improve(ctx, starts), true
+		return s.improve(ctx, starts, avoided), true
 	}
 	return starts[0], true
 }

@@ -63,6 +63,32 @@ func TestManyColumnsAndFewPoints(t *testing.T) {
 	}
 }
 
+// The points inside have far more columns than there are points, and than the kernel has.
+func TestManyBranchesAndFewPoints(t *testing.T) {
+	const n, values = 3, 40
+	columns := []kernel.Column{{}, {Categorical: true}}
+	var branches []kernel.Branch
+	for v := range values {
+		branches = append(branches, kernel.Branch{Column: 1, Code: float64(v), Numeric: []int{0}})
+	}
+	grown := kernel.BranchedColumns(columns, branches)
+	k := kernel.NewBranched(kernel.NewMatern52(grown), columns, branches)
+	definition := branchedDefinition(branches, maternDefinition(grown, 2.5))
+	x := mat.NewDense(n, 2, []float64{0.2, 0, 0.3, 0, 0.9, 39})
+	w, theta := symmetric(n, rand.New(rand.NewPCG(1, 0))), make([]float64, k.NumParams())
+	got := mat.NewDense(n, 2, nil)
+	k.PairGradient(got, theta, x, w)
+	for i := range n {
+		sum := func(at []float64) (sum float64) {
+			for j := range n {
+				sum += w.At(i, j) * definition(theta, at, x.RawRowView(j))
+			}
+			return sum
+		}
+		near(t, "derivative", got.At(i, 0), slope(sum, x.RawRowView(i), 0), 1e-6)
+	}
+}
+
 func TestWrongShapesPanic(t *testing.T) {
 	k := kernel.NewWarped(kernel.NewMatern32(kernel.Continuous(2)), kernel.Continuous(2))
 	theta, x := make([]float64, 7), mat.NewDense(3, 2, nil)
@@ -72,6 +98,7 @@ func TestWrongShapesPanic(t *testing.T) {
 		"no terms":                func() { kernel.NewSum() },
 		"terms of other columns":  func() { kernel.NewSum(k, kernel.NewLinear(kernel.Continuous(3))) },
 		"inner of other columns":  func() { kernel.NewWarped(k, kernel.Continuous(3)) },
+		"inner without branches":  func() { kernel.NewBranched(k, kernel.Continuous(2), []kernel.Branch{{Numeric: []int{1}}}) },
 		"hyperparameters":         func() { k.Prepare(theta[:6], x, false) },
 		"columns":                 func() { k.Transform(mat.NewDense(3, 3, nil)) },
 		"Gram's size":             func() { k.Gram(mat.NewSymDense(2, nil), theta, x) },

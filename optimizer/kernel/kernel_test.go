@@ -107,6 +107,7 @@ func TestTransformSnapsOnceAndLeavesItsArgument(t *testing.T) {
 	for _, k := range []kernel.Kernel{
 		kernel.NewMatern52(mixed()), kernel.NewSum(kernel.NewLinear(mixed()), kernel.NewMatern32(mixed())),
 		kernel.NewWarped(kernel.NewMatern32(plain), mixed()),
+		kernel.NewBranched(kernel.NewMatern32(kernel.BranchedColumns(mixed(), branches())), mixed(), branches()),
 	} {
 		x := mat.NewDense(2, 3, []float64{0.3, 0.3, 2, 0.7, 0.95, 0})
 		before := mat.DenseCopyOf(x)

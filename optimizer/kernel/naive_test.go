@@ -26,6 +26,7 @@ func subjects() []subject {
 	plain := kernel.WithoutSnap(mixed())
 	sum := kernel.NewSum(kernel.NewMatern32(plain), kernel.NewLinear(plain))
 	hebo := addition(4, maternDefinition(plain, 1.5), linearDefinition(plain))
+	grown := kernel.BranchedColumns(mixed(), branches())
 	half := addition(4, maternDefinition(plain, 2.5), maternDefinition(plain, 1.5))
 	return []subject{
 		{"Matérn-5/2", kernel.NewMatern52(mixed()), maternDefinition(mixed(), 2.5), mixed(), []float64{-0.7, 0.2, 0.5, 0.3}},
@@ -41,7 +42,16 @@ func subjects() []subject {
 		{"warped, continuous", kernel.NewWarped(kernel.NewMatern32(kernel.Continuous(3)), kernel.Continuous(3)),
 			warpedDefinition(4, kernel.Continuous(3), maternDefinition(kernel.Continuous(3), 1.5)), kernel.Continuous(3),
 			[]float64{-0.7, 0.2, 0.5, 0.3, 1.5, -1.5, -2, 2, 0, 0}},
+		{"branched", kernel.NewBranched(kernel.NewSum(kernel.NewMatern52(grown), kernel.NewLinear(grown)), mixed(), branches()),
+			branchedDefinition(branches(), addition(7, maternDefinition(grown, 2.5), linearDefinition(grown))), mixed(),
+			[]float64{-0.7, 0.2, 0.5, -0.3, 0.4, 0.1, 0.3, -0.6}},
 	}
+}
+
+// branches returns two values of mixed's category: under the first both other columns have
+// scales of their own, under the second the first does.
+func branches() []kernel.Branch {
+	return []kernel.Branch{{Column: 2, Code: 0, Numeric: []int{0, 1}}, {Column: 2, Code: 2, Numeric: []int{0}}}
 }
 
 // mixed returns three columns: continuous, a grid of five values, categorical.
@@ -110,6 +120,25 @@ func warpedDefinition(first int, columns []kernel.Column, inner covariance) cova
 		}
 		return inner(theta[:first], bend(x), bend(y))
 	}
+}
+
+// branchedDefinition is inner with the points' coordinates once more for each branch that
+// they are in, and ½ for those that they are not in.
+func branchedDefinition(branches []kernel.Branch, inner covariance) covariance {
+	grow := func(x []float64) []float64 {
+		out := append([]float64(nil), x...)
+		for _, b := range branches {
+			for _, c := range b.Numeric {
+				if x[b.Column] == b.Code {
+					out = append(out, x[c])
+				} else {
+					out = append(out, 0.5)
+				}
+			}
+		}
+		return out
+	}
+	return func(theta, x, y []float64) float64 { return inner(theta, grow(x), grow(y)) }
 }
 
 // points returns n points of the subject's columns, neither snapped nor on the

@@ -21,8 +21,15 @@ type workspaces struct {
 	free        []*workspace
 }
 
+// wide is a covariance that sees more columns of a point than there are.
+type wide interface{ width() int }
+
 func (k *driver) newWorkspaces(n int) *workspaces {
-	return &workspaces{rows: k.of.scratch(), width: max(padded(n), k.Dim())}
+	width := max(padded(n), k.Dim())
+	if inner, ok := k.of.(wide); ok {
+		width = max(width, inner.width())
+	}
+	return &workspaces{rows: k.of.scratch(), width: width}
 }
 
 func (w *workspaces) take() *workspace {

@@ -15,7 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/linalg"
 )
 
-// BenchmarkCompare measures what scripts/bench-linalg compares, for this package (ours)
+// BenchmarkCompare measures what scripts/linalg compares, for this package (ours)
 // and for gonum. It uses the problems of the script's Python half and, like it, the
 // time of the fastest run, which other programs disturb least.
 func BenchmarkCompare(b *testing.B) {

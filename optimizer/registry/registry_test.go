@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,8 +29,8 @@ func TestEntries(t *testing.T) {
 		settings := map[string]any{}
 		for _, s := range e.Settings {
 			settings[s.Name] = s.Default
-			if s.Doc == "" || !strings.HasSuffix(s.Doc, ".") {
-				t.Errorf("%s: setting %s is documented as %q, want a sentence", e.Name, s.Name, s.Doc)
+			if s.Doc == "" || !strings.HasSuffix(s.Doc, ".") || utf8.RuneCountInString(s.Doc) >= 80 {
+				t.Errorf("%s: setting %s is documented as %q, want a sentence under 80 characters", e.Name, s.Name, s.Doc)
 			}
 		}
 		if !strings.HasSuffix(e.Description, ".") {

@@ -15,9 +15,21 @@ import (
 // again.
 var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 
-// kernel returns the covariance function over the columns and how to fit its
-// hyperparameters.
-func (o Options) kernel(columns []kernel.Column) (kernel.Kernel, gp.Config) {
+// kernel returns the covariance function over an encoding's columns and how to fit its
+// hyperparameters. Where a parameter decides which others are active, the numeric columns
+// have a lengthscale for each of its values beside the common one.
+func (o Options) kernel(encoding *optimizer.Encoding) (kernel.Kernel, gp.Config) {
+	plain := columns(encoding)
+	branches := branches(encoding)
+	if len(branches) == 0 {
+		return o.over(plain)
+	}
+	k, config := o.over(kernel.BranchedColumns(plain, branches))
+	return kernel.NewBranched(k, plain, branches), config
+}
+
+// over is kernel over columns without branches.
+func (o Options) over(columns []kernel.Column) (kernel.Kernel, gp.Config) {
 	config := gp.DefaultConfig(len(columns))
 	config.Noise.Prior = noisePrior
 	for i := range columns {
@@ -72,6 +84,6 @@ func (o Options) NumParams(encoding *optimizer.Encoding) int {
 	if encoding.Dim() == 0 {
 		return 0
 	}
-	k, _ := o.kernel(columns(encoding))
+	k, _ := o.kernel(encoding)
 	return k.NumParams()
 }

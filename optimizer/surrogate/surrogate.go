@@ -134,7 +134,7 @@ func Fit(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng 
 
 // fitOne is Fit with the transform that the data have.
 func fitOne(ctx context.Context, d *Data, o Options, warm *gp.Hyperparameters, rng *rand.Rand) (*Model, error) {
-	k, config := o.kernel(columns(d.encoding))
+	k, config := o.kernel(d.encoding)
 	config.Warm, config.Subset = warm, fewPoints
 	switch {
 	case o.Effort == EffortFull:

@@ -53,6 +53,12 @@ func (s *screen) write(text string, changed func()) {
 			changed()
 			continue
 		}
+		if rest, ok := strings.CutPrefix(text, "\x1bM"); ok { // reverse index: a line up
+			s.row = max(0, s.row-1)
+			text = rest
+			changed()
+			continue
+		}
 		r := []rune(text[:min(len(text), 4)])[0]
 		text = text[len(string(r)):]
 		switch r {

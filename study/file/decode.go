@@ -13,19 +13,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// Bounds on a study file that aliases cannot get round.
+// The limits of a study file that aliases cannot circumvent.
 const (
 	maxValues = 1 << 17
 	maxDepth  = 100
-	// maxText bounds the bytes of keys and of values that are no mappings or lists.
+	// maxText is the largest total size of keys and scalar values, in bytes.
 	maxText = MaxSize
-	// maxPaths bounds the bytes of all paths, which hold the keys on their way: a
-	// long key with many values below it.
+	// maxPaths is the largest total size of all paths, in bytes. Paths repeat the keys
+	// that lead to a value, so a long key with many values below it counts often.
 	maxPaths = 64 << 20
 )
 
-// decoder reads nodes of YAML into Go values, by their json tags, and reports
-// whatever does not fit together with its place.
+// decoder decodes YAML nodes into Go values, by their json tags, and reports everything
+// that does not fit, with its place.
 type decoder struct {
 	*check.Report
 	values, depth int
@@ -33,10 +33,10 @@ type decoder struct {
 	exhausted     bool
 }
 
-// durationType is the one scalar that is not a kind of its own.
+// durationType is the one scalar type that its reflect.Kind does not identify.
 var durationType = reflect.TypeFor[study.Duration]()
 
-// decode reads n into v, which holds the field at path.
+// decode decodes n into v, which holds the field at path.
 func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	at := check.At(n.Line, n.Column)
 	d.Places[path] = at
@@ -62,8 +62,8 @@ func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// spend counts the text of a scalar, which is its own or an alias', and of the
-// path that leads to it.
+// spend counts the text of a scalar, its own or an alias's, and of the path that leads
+// to it.
 func (d *decoder) spend(at check.Place, path string, scalar *yaml.Node) {
 	d.bytes += len(scalar.Value)
 	d.paths += len(path)
@@ -72,7 +72,7 @@ func (d *decoder) spend(at check.Place, path string, scalar *yaml.Node) {
 	}
 }
 
-// exhaust ends the decoding: nothing more is read.
+// exhaust ends the decoding.
 func (d *decoder) exhaust(at check.Place, path, format string, args ...any) {
 	if !d.exhausted {
 		d.AddAt(at, path, format, args...)
@@ -80,8 +80,8 @@ func (d *decoder) exhaust(at check.Place, path, format string, args ...any) {
 	d.exhausted = true
 }
 
-// nullable says which fields may be null, as if they were left out; text and
-// numbers may not.
+// nullable reports whether a field may be null, which omits it; strings and numbers may
+// not.
 func nullable(k reflect.Kind) bool {
 	return k == reflect.Pointer || k == reflect.Slice || k == reflect.Map || k == reflect.Interface
 }
@@ -127,7 +127,7 @@ func (d *decoder) decodeKind(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// is reports whether n is of the wanted kind, and otherwise what it is.
+// is reports whether n has the wanted kind, and otherwise reports a problem.
 func (d *decoder) is(n *yaml.Node, kind yaml.Kind, path, want string) bool {
 	if n.Kind == kind {
 		return true
@@ -136,7 +136,7 @@ func (d *decoder) is(n *yaml.Node, kind yaml.Kind, path, want string) bool {
 	return false
 }
 
-// decodeStruct reads each pair of the mapping into the field of that name.
+// decodeStruct decodes each pair of the mapping into the field of that name.
 func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 	fields := make(map[string]reflect.Value)
 	var names []string
@@ -153,12 +153,12 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 		}
 		d.decode(value, field, path)
 		if k := field.Kind(); (k == reflect.Slice || k == reflect.Map) && field.Len() == 0 {
-			field.SetZero() // an empty list is none
+			field.SetZero() // an empty list counts as none
 		}
 	})
 }
 
-// unknownField reports a key that the struct has no field for.
+// unknownField reports a key without a field in the struct.
 func (d *decoder) unknownField(key *yaml.Node, path string, in reflect.Type, names []string) {
 	at := check.At(key.Line, key.Column)
 	if in == reflect.TypeFor[study.Spec]() && key.Value == "objectives" {
@@ -173,8 +173,8 @@ func (d *decoder) unknownField(key *yaml.Node, path string, in reflect.Type, nam
 	d.AddAt(at, path, "unknown field %q%s; known are %s", key.Value, check.DidYouMean(key.Value, names), strings.Join(names, ", "))
 }
 
-// pairs calls each for the pairs of a mapping, and reports keys that come twice
-// or are no text.
+// pairs calls each for the pairs of a mapping, and reports duplicate keys and keys that
+// are not strings.
 func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node, path string)) {
 	seen := make(map[string]int)
 	for i := 0; i+1 < len(n.Content) && !d.exhausted; i += 2 {
@@ -218,8 +218,8 @@ func (d *decoder) decodeSlice(n *yaml.Node, v reflect.Value, path string) {
 	v.Set(list)
 }
 
-// decodeAny reads a value whose type the study file decides: string, bool,
-// int64, float64, []any or map[string]any.
+// decodeAny decodes a value whose type the study file determines: string, bool, int64,
+// float64, []any or map[string]any.
 func (d *decoder) decodeAny(n *yaml.Node, path string) any {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -1,5 +1,5 @@
-// Package file reads study files, in YAML or JSON: it fills the defaults in, and
-// says of everything that is wrong where it is and what would be accepted.
+// Package file parses study files in YAML or JSON. It sets the defaults, and reports
+// every problem with its place and what would be accepted.
 package file
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// MaxSize bounds a study file in bytes.
+// MaxSize is the largest size of a study file in bytes.
 const MaxSize = 1 << 20
 
-// AlgorithmCheck judges the settings of one algorithm. Its error may hold
-// several *SettingError (see errors.Join), each reported where that setting is.
+// AlgorithmCheck checks the settings of an algorithm. Its error may join several
+// *SettingError (see errors.Join), each reported at its setting.
 type AlgorithmCheck func(settings map[string]any) error
 
-// SettingError is what is wrong with one setting of an algorithm.
+// SettingError is a problem with one setting of an algorithm.
 type SettingError struct {
 	Name    string
 	Message string
-	// Known are the names of all settings where Name is none of them, which needs
-	// no Message.
+	// Known lists the names of all settings if Name is unknown; Message is then not
+	// needed.
 	Known []string
 }
 
-// Error is "name: message".
+// Error returns "name: message".
 func (e *SettingError) Error() string { return e.Name + ": " + e.message() }
 
 func (e *SettingError) message() string {
@@ -47,7 +47,7 @@ func (e *SettingError) message() string {
 	}
 }
 
-// Option changes how a study file is read.
+// Option changes how a study file is parsed.
 type Option func(*options)
 
 type options struct {
@@ -56,12 +56,11 @@ type options struct {
 	algorithm  string
 }
 
-// DefaultAlgorithm is the algorithm of a study file that names none.
+// DefaultAlgorithm is the algorithm of a study file that does not name one.
 const DefaultAlgorithm = "hebo"
 
-// WithAlgorithms says which algorithms there are, and how the settings of each
-// are checked; a nil check takes any settings. Without this option every name
-// is taken.
+// WithAlgorithms sets the known algorithms with the checks of their settings; a nil
+// check accepts any settings. Without this option every name is accepted.
 func WithAlgorithms(known map[string]AlgorithmCheck) Option {
 	return func(o *options) { o.algorithms = known }
 }
@@ -69,11 +68,11 @@ func WithAlgorithms(known map[string]AlgorithmCheck) Option {
 // WithDefaultAlgorithm replaces DefaultAlgorithm.
 func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }
 
-// WithFile names the file that problems are printed with.
+// WithFile sets the file name with which problems are printed.
 func WithFile(name string) Option { return func(o *options) { o.file = name } }
 
-// Parse reads a study file, YAML or JSON, and fills in the defaults. Its error
-// is a *study.Problems that holds everything that is wrong, each with its place.
+// Parse parses a study file in YAML or JSON and sets the defaults. Its error is a
+// *study.Problems with every problem and its place.
 func Parse(data []byte, opts ...Option) (*study.Study, error) {
 	o := options{algorithm: DefaultAlgorithm}
 	for _, opt := range opts {
@@ -94,13 +93,13 @@ func Parse(data []byte, opts ...Option) (*study.Study, error) {
 	return s, nil
 }
 
-// ParseFile reads the study file at path, as Parse does.
+// ParseFile parses the study file at path, as Parse does.
 func ParseFile(path string, opts ...Option) (*study.Study, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read a study file: %w", err)
 	}
-	defer func() { _ = file.Close() }() // only read from
+	defer func() { _ = file.Close() }() // opened for reading only
 	data, err := io.ReadAll(io.LimitReader(file, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read a study file: %w", err)
@@ -108,7 +107,7 @@ func ParseFile(path string, opts ...Option) (*study.Study, error) {
 	return Parse(data, append([]Option{WithFile(path)}, opts...)...)
 }
 
-// load returns the root of the only document in data, nil after a problem.
+// load returns the root of the only document in data, or nil after a problem.
 func (d *decoder) load(data []byte) *yaml.Node {
 	start := check.At(1, 1)
 	if len(data) > MaxSize {
@@ -140,7 +139,7 @@ func (d *decoder) load(data []byte) *yaml.Node {
 	return document.Content[0]
 }
 
-// syntax reports text that is no YAML.
+// syntax reports text that is not YAML.
 func (d *decoder) syntax(err error) {
 	at, message := check.At(1, 1), err.Error()
 	var located *yaml.LoadError

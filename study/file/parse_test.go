@@ -137,7 +137,7 @@ func TestDefaults(t *testing.T) {
 			Budget:      study.Budget{MaxTrials: 10},
 			Parallelism: 1,
 			Pool:        "default",
-			Trial: study.Trial{
+			Trial: study.TrialTemplate{
 				Command: []string{"train"}, Mode: study.ModeProcess, Grace: study.DefaultGrace,
 				Retries: study.Retries{Lost: &lost, Timeout: &none, Failed: &none},
 			},

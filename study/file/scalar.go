@@ -10,7 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// describe says what a node is, for a message about what it is not.
+// describe describes a node for a message.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -30,7 +30,7 @@ func describe(n *yaml.Node) string {
 	}
 }
 
-// text reads a string; a date is one, since study files have no dates.
+// text decodes a string. A date is one, since study files have no dates.
 func (d *decoder) text(n *yaml.Node, path string) (string, bool) {
 	if n.Kind == yaml.ScalarNode {
 		switch n.ShortTag() {
@@ -49,7 +49,7 @@ func (d *decoder) text(n *yaml.Node, path string) (string, bool) {
 	return "", false
 }
 
-// float reads a finite number.
+// float decodes a finite number.
 func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 	if tag := n.ShortTag(); n.Kind != yaml.ScalarNode || tag != "!!int" && tag != "!!float" {
 		d.Add(path, "%s where a number must be", describe(n))
@@ -67,7 +67,7 @@ func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 	return f + 0, true
 }
 
-// integer reads a whole number between low and high; 1e3 is one.
+// integer decodes a whole number between low and high; 1e3 is one.
 func (d *decoder) integer(n *yaml.Node, path string, low, high float64) (float64, bool) {
 	f, ok := d.float(n, path)
 	if !ok {
@@ -84,7 +84,7 @@ func (d *decoder) integer(n *yaml.Node, path string, low, high float64) (float64
 	return f, true
 }
 
-// unsigned reads a whole number from 0 to 2^64-1, exactly.
+// unsigned decodes a whole number from 0 to 2^64-1 exactly.
 func (d *decoder) unsigned(n *yaml.Node, v reflect.Value, path string) {
 	var u uint64
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Decode(&u) == nil {
@@ -94,7 +94,7 @@ func (d *decoder) unsigned(n *yaml.Node, v reflect.Value, path string) {
 	d.Add(path, "%s where a whole number from 0 to %d must be", describe(n), uint64(math.MaxUint64))
 }
 
-// duration reads numbers with units.
+// duration decodes numbers with units.
 func (d *decoder) duration(n *yaml.Node, v reflect.Value, path string) {
 	var parsed study.Duration
 	if n.Kind != yaml.ScalarNode {

@@ -13,12 +13,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// durationPattern is what time.ParseDuration reads, without negative ones.
+// durationPattern matches what time.ParseDuration accepts, except negative durations.
 const durationPattern = `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|[uµμ]s|ms|s|m|h))+)$`
 
 // JSONSchema returns the JSON Schema (2020-12) of a study file, for editors: the
-// form of the fields, their types and bounds. What depends on several fields at
-// once is for Parse to check.
+// fields, their types and limits. Only Parse checks conditions on several fields.
 func JSONSchema() []byte {
 	texts := descriptions()
 	reflector := jsonschema.Reflector{
@@ -31,13 +30,13 @@ func JSONSchema() []byte {
 	constrain(schema.Definitions)
 	text, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
-		panic(fmt.Sprintf("study: the schema has no form in JSON: %v", err)) // it holds no values from outside
+		panic(fmt.Sprintf("study: the schema has no form in JSON: %v", err)) // it contains no external values
 	}
 	return append(text, '\n')
 }
 
-// mapType gives the schemas of the types that Go's kinds do not tell, nil for
-// the rest.
+// mapType returns the schemas of the types that Go's kinds do not determine, and nil
+// for others.
 func mapType(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[study.Duration]():
@@ -57,7 +56,7 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 	}
 }
 
-// oneOf is the schema of a string with few values.
+// oneOf returns the schema of a string with few values.
 func oneOf[S ~string](values ...S) *jsonschema.Schema {
 	schema := &jsonschema.Schema{Type: "string"}
 	for _, v := range values {
@@ -66,7 +65,7 @@ func oneOf[S ~string](values ...S) *jsonschema.Schema {
 	return schema
 }
 
-// constrain adds the bounds that Go's types do not tell, and the defaults.
+// constrain adds the limits that Go's types do not determine, and the defaults.
 func constrain(defs jsonschema.Definitions) {
 	property := func(of, name string) *jsonschema.Schema {
 		schema, ok := defs[of].Properties.Get(name)
@@ -92,10 +91,10 @@ func constrain(defs jsonschema.Definitions) {
 	property("Algorithm", "fallbackAfter").Default = study.DefaultFallbackAfter.String()
 	bound(property("Budget", "maxTrials"), 1, maxTrials)
 	bound(property("Budget", "maxFailedTrials"), 0, maxTrials)
-	property("Trial", "command").MinItems = count(1)
-	property("Trial", "mode").Default = study.DefaultMode
-	property("Trial", "grace").Default = study.DefaultGrace.String()
-	property("Trial", "env").PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}
+	property("TrialTemplate", "command").MinItems = count(1)
+	property("TrialTemplate", "mode").Default = study.DefaultMode
+	property("TrialTemplate", "grace").Default = study.DefaultGrace.String()
+	property("TrialTemplate", "env").PropertyNames = &jsonschema.Schema{Pattern: `^[A-Za-z_][A-Za-z0-9_]*$`}
 	bound(property("Retries", "lost"), 0, maxRetries).Default = study.DefaultRetriesLost
 	bound(property("Retries", "timeout"), 0, maxRetries).Default = 0
 	bound(property("Retries", "failed"), 0, maxRetries).Default = 0
@@ -103,7 +102,7 @@ func constrain(defs jsonschema.Definitions) {
 	constrainParameter(defs["Parameter"], property)
 }
 
-// constrainParameter says which fields go with which type.
+// constrainParameter adds which fields belong to which type.
 func constrainParameter(parameter *jsonschema.Schema, property func(of, name string) *jsonschema.Schema) {
 	property("Parameter", "name").Pattern = `^[A-Za-z][A-Za-z0-9_.-]{0,63}$`
 	property("Parameter", "step").ExclusiveMinimum = "0"
@@ -137,7 +136,7 @@ func constrainParameter(parameter *jsonschema.Schema, property func(of, name str
 	}
 }
 
-// anyScalar is the schema of a value of a parameter.
+// anyScalar returns the schema of a parameter's value.
 func anyScalar() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
 }

@@ -58,7 +58,7 @@ func TestSchemaFields(t *testing.T) {
 	types := []reflect.Type{
 		reflect.TypeFor[study.Study](), reflect.TypeFor[study.Metadata](), reflect.TypeFor[study.Spec](),
 		reflect.TypeFor[study.Objective](), reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.Budget](),
-		reflect.TypeFor[study.Trial](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
+		reflect.TypeFor[study.TrialTemplate](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
 		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](),
 	}
 	if len(schema.Defs) != len(types) {
@@ -97,7 +97,7 @@ func TestSchemaJudges(t *testing.T) {
 	// What these have wrong lies between fields, in the meaning of a text, in
 	// what YAML has and JSON does not, or in which algorithms there are.
 	beyond := []string{
-		"algorithm", "command", "constraints", "cycle", "documents", "duplicates", "empty", "initial",
+		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "empty", "initial",
 		"jointly-unsatisfiable", "merge", "metrics-file", "metrics-pattern", "metrics-regexp", "settings", "stream", "syntax", "unsatisfiable",
 	}
 	files, err := filepath.Glob("testdata/*/*.yaml")

@@ -1,6 +1,6 @@
 package file
 
-// descriptions are what editors show, by Go type and field.
+// descriptions returns the texts that editors show, by Go type and field.
 func descriptions() map[string]string {
 	return map[string]string{
 		"Study.APIVersion":        "The version of the study file's format.",
@@ -10,7 +10,7 @@ func descriptions() map[string]string {
 		"Metadata.Name":           "The study's name, a DNS label: lower-case letters, digits and dashes.",
 		"Spec.Objective":          "The metric to optimise.",
 		"Spec.Parameters":         "The parameters to tune.",
-		"Spec.Constraints":        "CEL expressions over numeric parameters that every suggestion meets, such as \"a * b <= 10\". Every number is a double, a dash in a name is written as an underscore, and a constraint that names an inactive parameter holds.",
+		"Spec.Constraints":        "CEL expressions over numeric and boolean parameters that every suggestion meets, such as \"a * b <= 10\" or \"!flag || a < 3\". Every number is a double, a dash in a name is written as an underscore, and a constraint that names an inactive parameter holds.",
 		"Spec.Initial":            "Points that are run first and counted. What is missing in a point is sampled.",
 		"Spec.Algorithm":          "The optimiser.",
 		"Spec.Budget":             "When the study ends, at the latest.",
@@ -29,14 +29,14 @@ func descriptions() map[string]string {
 		"Budget.MaxTrials":        "How many trials to evaluate; failed ones count, cancelled ones do not.",
 		"Budget.MaxFailedTrials":  "The study fails once that many trials have failed. 0: no bound.",
 		"Budget.MaxDuration":      "How long the study may take, such as 2h.",
-		"Trial.Command":           "The program and its arguments; no shell is involved. ${name} is a parameter's value, ${args} becomes --name=value for every other active parameter, ${overrides} the same without dashes, ${file} the path of a JSON file with all of them; $${ is literal.",
-		"Trial.Mode":              "process: one child process a trial. stream: one long-lived child a slot.",
-		"Trial.Metrics":           "How to read metrics from a program that does not report them itself: by pattern or by file.",
-		"Trial.Workdir":           "The directory in which the program runs.",
-		"Trial.Env":               "Further environment variables of the program.",
-		"Trial.Timeout":           "An attempt that runs longer is ended, such as 10m.",
-		"Trial.Grace":             "How long a program has to end by itself, from SIGTERM to SIGKILL.",
-		"Trial.Retries":           "How many further attempts a trial gets, by kind of failure.",
+		"TrialTemplate.Command":   "The program and its arguments; no shell is involved. ${name} is a parameter's value, ${args} becomes --name=value for every other active parameter, ${overrides} the same without dashes, ${file} the path of a JSON file with all of them; $${ is literal.",
+		"TrialTemplate.Mode":      "process: one child process a trial. stream: one long-lived child a slot.",
+		"TrialTemplate.Metrics":   "How to read metrics from a program that does not report them itself: by pattern or by file.",
+		"TrialTemplate.Workdir":   "The directory in which the program runs.",
+		"TrialTemplate.Env":       "Further environment variables of the program.",
+		"TrialTemplate.Timeout":   "An attempt that runs longer is ended, such as 10m.",
+		"TrialTemplate.Grace":     "How long a program has to end by itself, from SIGTERM to SIGKILL.",
+		"TrialTemplate.Retries":   "How many further attempts a trial gets, by kind of failure.",
 		"Metrics.Pattern":         "A regular expression (RE2) whose named groups are metrics, matched against each line of output.",
 		"Metrics.File":            "The path, inside of the trial's directory, of a JSON object of metrics.",
 		"Retries.Lost":            "For attempts whose worker was lost.",

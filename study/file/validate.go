@@ -16,7 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// Bounds on what a study may ask for.
+// The limits of what a study may ask for.
 const (
 	maxLabel       = 63
 	maxParallelism = 100_000
@@ -25,7 +25,7 @@ const (
 	maxWait        = study.Duration(time.Hour) // of Algorithm.Wait and FallbackAfter
 )
 
-// complete fills the defaults in and reports all that is wrong with the study.
+// complete sets the defaults and reports all problems of the study.
 func complete(s *study.Study, r *check.Report, o *options) {
 	if s.APIVersion != study.APIVersion {
 		r.Add("apiVersion", "%s: write %s", given(s.APIVersion), study.APIVersion)
@@ -58,7 +58,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	checkCommand(&spec.Trial, r, spec.Parameters)
 }
 
-// given says in a message what is there instead of what is wanted.
+// given describes in a message what is there instead of what is wanted.
 func given(text string) string {
 	if text == "" {
 		return "is missing"
@@ -72,7 +72,7 @@ func isLabel(text string) bool {
 		!strings.ContainsFunc(text, func(c rune) bool { return (c < 'a' || c > 'z') && !check.IsDigit(c) && c != '-' })
 }
 
-// checkRange reports a number outside of what is accepted.
+// checkRange reports a number outside its range.
 func checkRange(r *check.Report, path string, value, low, high int) {
 	if value < low || value > high {
 		r.Add(path, "%d is not accepted; want a whole number from %d to %d", value, low, high)
@@ -135,7 +135,7 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 	}
 }
 
-// completeWait fills in the default of a wait and checks it.
+// completeWait sets the default of a wait and checks it.
 func completeWait(r *check.Report, path string, d **study.Duration, normal study.Duration) {
 	if *d == nil {
 		*d = &normal
@@ -145,8 +145,8 @@ func completeWait(r *check.Report, path string, d **study.Duration, normal study
 	}
 }
 
-// unjoin is the errors that errors.Join put together, also where one error wraps
-// them all; none for nil.
+// unjoin returns the errors that errors.Join joined, also if a single error wraps them;
+// none for nil.
 func unjoin(err error) []error {
 	if err == nil {
 		return nil
@@ -176,8 +176,8 @@ func checkBudget(b *study.Budget, r *check.Report) {
 	}
 }
 
-// completeTrial checks all of the trial but its command's parameters.
-func completeTrial(t *study.Trial, r *check.Report, metric string) {
+// completeTrial checks the trial, except for its command's parameters.
+func completeTrial(t *study.TrialTemplate, r *check.Report, metric string) {
 	const path = "spec.trial"
 	switch t.Mode {
 	case study.ModeProcess, study.ModeStream:
@@ -218,7 +218,7 @@ func completeTrial(t *study.Trial, r *check.Report, metric string) {
 	}
 }
 
-// checkMetrics checks how metrics are read, and that the objective's is among them.
+// checkMetrics checks how metrics are read, and that they include the objective's.
 func checkMetrics(m *study.Metrics, r *check.Report, metric string) {
 	const path = "spec.trial.metrics"
 	switch {
@@ -255,7 +255,7 @@ func checkEnv(r *check.Report, path string, env map[string]string) {
 }
 
 // checkCommand checks each element of the command.
-func checkCommand(t *study.Trial, r *check.Report, params []study.Parameter) {
+func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parameter) {
 	const path = "spec.trial.command"
 	if len(t.Command) == 0 {
 		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"]")
@@ -283,8 +283,8 @@ func checkCommand(t *study.Trial, r *check.Report, params []study.Parameter) {
 	}
 }
 
-// checkWord checks that a ${word} is known. A parameter whose name could not be
-// read may be any.
+// checkWord checks that a ${word} is known. A parameter whose name could not be parsed
+// may have any name.
 func checkWord(r *check.Report, path, word string, params []study.Parameter) {
 	if study.ReservedWord(word) {
 		return

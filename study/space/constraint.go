@@ -18,40 +18,43 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
-// maxConstraint bounds the text of a constraint, in characters.
+// maxConstraint is the largest length of a constraint, in characters.
 const maxConstraint = 1000
 
-// modulo is the function that % becomes: CEL has it for integers only.
+// modulo is the function that replaces %, which CEL has only for integers.
 const modulo = "mod"
 
-// constraint is a compiled constraint, safe for concurrent use. In it every
-// number is a double, so that parameters and literals mix freely.
+// constraint is a compiled constraint, safe for concurrent use. All of its numbers are
+// doubles, so parameters and literals mix freely; a boolean parameter is a bool.
 type constraint struct {
 	source  string
 	program cel.Program
-	// names are the parameters that it mentions, sorted; variables maps what it
-	// calls them to their names.
+	// names are the parameters that it mentions, sorted; variables maps their names in
+	// the constraint to their own.
 	names     []string
 	variables map[string]string
 }
 
-// activation gives a constraint the values of a point.
+// activation provides the values of a point to a constraint.
 type activation struct {
 	variables map[string]string
 	point     study.Point
 }
 
-// ResolveName returns the value of a variable as a double.
+// ResolveName returns the value of a variable, as a double unless it is a bool.
 func (a activation) ResolveName(variable string) (any, bool) {
 	name, ok := a.variables[variable]
 	if !ok {
 		return nil, false
 	}
+	if value, ok := a.point[name].(bool); ok {
+		return types.Bool(value), true
+	}
 	value, ok := study.Number(a.point[name])
 	return types.Double(value), ok
 }
 
-// Parent is nil: there is nothing beyond the point.
+// Parent returns nil, as there is nothing besides the point.
 func (a activation) Parent() cel.Activation { return nil }
 
 // applies reports whether the point has a value for every parameter that the
@@ -65,8 +68,8 @@ func (c *constraint) applies(p study.Point) bool {
 	return true
 }
 
-// holds reports whether the point meets the constraint, or lacks a parameter
-// that it mentions. What cannot be evaluated (0/0 < 1) is not met.
+// holds reports whether the point meets the constraint, or lacks a parameter that it
+// mentions. A constraint that cannot be evaluated (0/0 < 1) is not met.
 func (c *constraint) holds(p study.Point) bool {
 	if !c.applies(p) {
 		return true
@@ -75,8 +78,8 @@ func (c *constraint) holds(p study.Point) bool {
 	return err == nil && result == types.True
 }
 
-// variableName is what a constraint calls a parameter: CEL would read a dash as
-// a minus.
+// variableName returns the name of a parameter in a constraint: CEL would parse a dash
+// as a minus.
 func variableName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // numeric reports whether every value of the parameter is a number.
@@ -97,8 +100,26 @@ func numeric(p study.Parameter) bool {
 	})
 }
 
-// compileConstraints compiles the constraints into s.checks. A parameter that is
-// not sound gets the benefit of the doubt: any constraint may name it.
+// boolean reports whether every value of the parameter is true or false.
+func boolean(p study.Parameter) bool {
+	values := p.Values
+	switch p.Type {
+	case study.Bool:
+		return true
+	case study.Fixed:
+		values = []any{p.Value}
+	case study.Categorical, study.Ordinal:
+	default:
+		return false
+	}
+	return len(values) > 0 && !slices.ContainsFunc(values, func(v any) bool {
+		_, ok := v.(bool)
+		return !ok
+	})
+}
+
+// compileConstraints compiles the constraints into s.checks. Any constraint may name an
+// invalid parameter, to avoid follow-up problems.
 func (s *Space) compileConstraints(r *check.Report, path string, sources []string, params []study.Parameter, sound []bool) {
 	if len(sources) == 0 || len(params) > MaxParameters || slices.Contains(names(params), "") {
 		return
@@ -126,7 +147,7 @@ func (s *Space) compileConstraints(r *check.Report, path string, sources []strin
 	}
 }
 
-// compiler compiles constraints over the numeric parameters of a space.
+// compiler compiles constraints over the numeric and boolean parameters of a space.
 type compiler struct {
 	env       *cel.Env
 	variables map[string]string
@@ -136,7 +157,7 @@ type compiler struct {
 func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 	c := &compiler{variables: make(map[string]string), others: make(map[string]study.Type)}
 	options := []cel.EnvOption{
-		cel.ClearMacros(), // no loops: the time of an evaluation is bounded by the text
+		cel.ClearMacros(), // without loops, the time of an evaluation is bounded by the text
 		ext.Math(),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(maxConstraint),
@@ -146,28 +167,38 @@ func newCompiler(params []study.Parameter, sound []bool) (*compiler, error) {
 				return types.Double(math.Mod(float64(a.(types.Double)), float64(b.(types.Double))))
 			}))),
 	}
+	doubtful := make(map[string]bool)
+	for i, p := range params {
+		doubtful[variableName(p.Name)] = doubtful[variableName(p.Name)] || !sound[i]
+	}
 	for i, p := range params {
 		variable := variableName(p.Name)
-		if sound[i] && !numeric(p) {
+		kind := cel.DoubleType
+		switch {
+		case boolean(p) && doubtful[variable]:
+			kind = cel.DynType
+		case boolean(p):
+			kind = cel.BoolType
+		}
+		if sound[i] && !numeric(p) && !boolean(p) {
 			c.others[variable] = p.Type
 			continue
 		}
 		if isTypeName(variable) {
-			continue // CEL takes it for the type, and says so
+			continue // CEL takes it for the type, and reports that
 		}
 		if _, ok := c.variables[variable]; ok {
 			continue // a second one of that name
 		}
 		c.variables[variable] = p.Name
-		options = append(options, cel.Variable(variable, cel.DoubleType))
+		options = append(options, cel.Variable(variable, kind))
 	}
 	var err error
 	c.env, err = cel.NewEnv(options...)
 	return c, err
 }
 
-// isTypeName reports whether CEL has a type of that name: a variable would be
-// hidden by it.
+// isTypeName reports whether CEL has a type of that name, which would hide a variable.
 func isTypeName(variable string) bool {
 	return slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}, variable)
 }
@@ -176,14 +207,14 @@ func isTypeName(variable string) bool {
 func (c *compiler) compile(source string) (*constraint, error) {
 	parsed, issues := c.env.Parse(source)
 	if issues.Err() != nil {
-		return nil, c.explain(issues)
+		return nil, c.explain(source, issues)
 	}
 	allDoubles(parsed.NativeRep().Expr())
 	checked, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, c.explain(issues)
+		return nil, c.explain(source, issues)
 	}
-	if checked.OutputType() != cel.BoolType {
+	if out := checked.OutputType(); out != cel.BoolType && out != cel.DynType {
 		return nil, fmt.Errorf("its value is a %s: a constraint is true or false, as in a <= b", checked.OutputType())
 	}
 	names := make(map[string]bool)
@@ -205,7 +236,7 @@ func (c *compiler) compile(source string) (*constraint, error) {
 	}, nil
 }
 
-// allDoubles makes every integer literal a double, and every % a mod.
+// allDoubles converts every integer literal to a double, and every % to a mod.
 func allDoubles(e ast.Expr) {
 	factory := ast.NewExprFactory()
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
@@ -225,21 +256,43 @@ func allDoubles(e ast.Expr) {
 	}))
 }
 
-// explain is the compiler's issues in one line, with a hint where a parameter is
-// named that a constraint cannot use.
-func (c *compiler) explain(issues *cel.Issues) error {
+// explain formats the compiler's issues in one line, with a hint if a constraint names
+// a parameter that it cannot use or must write otherwise.
+func (c *compiler) explain(source string, issues *cel.Issues) error {
 	var texts []string
 	for _, e := range issues.Errors() {
 		message, _, _ := strings.Cut(e.Message, "\n")
 		if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
 			name, _, _ := strings.Cut(rest, "'")
-			if kind, ok := c.others[name]; ok {
-				message = fmt.Sprintf("%s is a %s parameter whose values are not all numbers: a constraint names numeric parameters only", name, kind)
-			}
+			message = c.undeclared(source, name, message)
+		}
+		if n := len(texts); n > 0 && strings.HasSuffix(texts[n-1], ": "+message) {
+			continue // of another part of the same name
 		}
 		texts = append(texts, fmt.Sprintf("character %d: %s", e.Location.Column()+1, message))
 	}
 	return fmt.Errorf("%s", strings.Join(texts, "; "))
+}
+
+// undeclared says what is wrong with a name that is no variable. message is the
+// compiler's.
+func (c *compiler) undeclared(source, name, message string) string {
+	if kind, ok := c.others[name]; ok {
+		return fmt.Sprintf("%s is a %s parameter: a constraint can only use parameters whose values are all numbers, or all true or false", name, kind)
+	}
+	for _, variable := range slices.Sorted(maps.Keys(c.variables)) {
+		parameter := c.variables[variable]
+		if strings.Contains(source, parameter) && slices.Contains(strings.Split(parameter, "-"), name) {
+			return fmt.Sprintf("in a constraint a dash is a minus: write %s for %s", variable, parameter)
+		}
+	}
+	// The compiler also proposes functions and types of its own.
+	if text, hint, ok := strings.Cut(message, " (did you mean '"); ok {
+		if _, ok := c.variables[strings.TrimSuffix(hint, "'?)")]; !ok {
+			return text
+		}
+	}
+	return message
 }
 
 func names(params []study.Parameter) []string {

@@ -4,11 +4,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// maxBranches bounds how many combinations of values count goes through.
+// maxBranches is the largest number of combinations of values that count visits.
 const maxBranches = 1 << 17
 
-// count returns Size. Parameters that no condition connects multiply; those that
-// conditions connect are counted together, branch by branch.
+// count returns Size. The numbers of values of unconnected parameters multiply;
+// parameters connected by conditions are counted together, branch by branch.
 func (s *Space) count() (n int, finite bool) {
 	c := counter{space: s, point: make(study.Point), branches: maxBranches, listed: s.listed()}
 	total := 1.0
@@ -29,8 +29,7 @@ func (s *Space) count() (n int, finite bool) {
 	return int(total), true
 }
 
-// groups splits the parameters into sets that no condition connects, each
-// ascending.
+// groups splits the parameters into sets that no condition connects, each ascending.
 func (s *Space) groups() [][]int {
 	group := make([]int, len(s.params)) // of each parameter: a member of its set
 	for i := range group {
@@ -62,7 +61,7 @@ func (s *Space) groups() [][]int {
 // counter counts the points of one group.
 type counter struct {
 	space *Space
-	// parents are the group's parameters that conditions look at, leaves the rest.
+	// parents are the group's parameters that conditions depend on, leaves the others.
 	parents, leaves []int
 	listed          [][]any
 	point           study.Point
@@ -84,9 +83,9 @@ func (s *Space) listed() [][]any {
 	return listed
 }
 
-// from counts the points over the parents from the k-th on and all the leaves.
-// The values of a parent that no condition lists are alike: they are counted at
-// once, and the parent is left without a value, which no condition accepts.
+// from counts the points over the parents from the k-th on and all leaves. Values of a
+// parent that no condition lists are equivalent: they are counted at once, and the
+// parent is left without a value, which no condition accepts.
 func (c *counter) from(k int) float64 {
 	if c.branches < 0 {
 		return 0
@@ -100,7 +99,7 @@ func (c *counter) from(k int) float64 {
 		return c.from(k + 1)
 	}
 	p := &c.space.params[i]
-	n, _ := p.Cardinality() // a parent is no float
+	n, _ := p.Cardinality() // a parent is never a float
 	total := 0.0
 	for _, v := range c.listed[i] {
 		c.point[p.Name] = v
@@ -113,8 +112,8 @@ func (c *counter) from(k int) float64 {
 	return total
 }
 
-// leafProduct is the number of combinations of the active leaves' values, beyond
-// maxExact if a float is among them.
+// leafProduct returns the number of combinations of the active leaves' values, which is
+// beyond maxExact if one of them is a float.
 func (c *counter) leafProduct() float64 {
 	total := 1.0
 	for _, i := range c.leaves {

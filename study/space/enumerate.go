@@ -6,7 +6,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// maxVisits bounds how many partial points an enumeration looks at.
+// maxVisits is the largest number of partial points that an enumeration visits.
 const maxVisits = 1 << 20
 
 // Enumerate returns all the points that meet the constraints, if there are at
@@ -31,18 +31,21 @@ func (s *Space) Enumerate(limit int) ([]study.Point, bool) {
 	return points, true
 }
 
-// walk goes through all the points of a subset of the parameters that meet some
-// constraints, depth first.
+// walk visits all points of a subset of the parameters that meet some constraints,
+// depth first.
 type walk struct {
 	space *Space
-	// params are the parameters' places, ascending, each with all that it
-	// depends on; due[k] are the constraints decided once the k-th has a value.
+	// params are the parameters' indices, ascending, each with everything that it
+	// depends on; due[k] are the constraints that are decided once the k-th has a
+	// value.
 	params []int
 	due    [][]*constraint
-	// budget is how many values may still be tried, less for long constraints.
+	// budget is the number of values that may still be tried; long constraints use
+	// more.
 	budget int
 	point  study.Point
-	// visit is called with each point, the walk's own, and says whether to go on.
+	// visit is called with each point, which belongs to the walk, and returns whether
+	// to continue.
 	visit func(study.Point) bool
 }
 
@@ -62,7 +65,7 @@ func (s *Space) newWalk(params []int, checks []*constraint, budget int) *walk {
 	return w
 }
 
-// from walks from the k-th parameter on, and reports whether it went all the way.
+// from walks from the k-th parameter on, and reports whether it was completed.
 func (w *walk) from(k int) bool {
 	if k == len(w.params) {
 		return w.visit(w.point)
@@ -88,7 +91,7 @@ func (w *walk) from(k int) bool {
 	return true
 }
 
-// met reports whether the constraints hold that the k-th parameter decides.
+// met reports whether the constraints that the k-th parameter decides hold.
 func (w *walk) met(k int) bool {
 	for _, c := range w.due[k] {
 		w.budget -= len(c.source) / 100 // long ones take longer

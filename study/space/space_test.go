@@ -342,8 +342,9 @@ func TestConstraints(t *testing.T) {
 		{Name: "width", Type: study.Ordinal, Values: []any{32, 64, 0.5}},
 		{Name: "flag", Type: study.Bool},
 		{Name: "m", Type: study.Float, Min: ptr(0), Max: ptr(1), When: map[string][]any{"flag": {true}}},
+		{Name: "amp", Type: study.Categorical, Values: []any{true, false}},
 	}
-	point := study.Point{"x": 2.5, "batch-size": int64(12), "opt.rate": 0.5, "width": int64(64), "flag": false}
+	point := study.Point{"amp": true, "x": 2.5, "batch-size": int64(12), "opt.rate": 0.5, "width": int64(64), "flag": false}
 	for source, want := range map[string]bool{
 		"batch_size <= 12":                     true,
 		"batch_size * x <= 30":                 true,
@@ -360,6 +361,12 @@ func TestConstraints(t *testing.T) {
 		"m > 0.9":                              true, // m is not active
 		"m > 0.9 && x > 9":                     true,
 		"(x - 2.5) / (x - 2.5) <= 1 || x == 1": false, // 0/0 is not met
+		"flag":                                 false,
+		"!flag":                                true,
+		"flag || x < 5":                        true,
+		"flag == true":                         false,
+		"(flag ? 20 : 10) * x <= 25":           true,
+		"amp ? batch_size <= 12 : x > 9":       true,
 	} {
 		compiled, err := space.New(params, []string{source}, nil)
 		if err != nil {

@@ -213,7 +213,7 @@ func TestBillListsWhatIsLinked(t *testing.T) {
 func TestDockerfiles(t *testing.T) {
 	paths, err := filepath.Glob("../../deploy/images/*.Dockerfile")
 	if err != nil || len(paths) < 3 {
-		t.Fatalf("found the Dockerfiles %q (%v), want coordinator's, worker's and fantasia's", paths, err)
+		t.Fatalf("found the Dockerfiles %q (%v), want coordinator's, worker's, kubeworker's and fantasia's", paths, err)
 	}
 	mod, err := os.ReadFile("../../go.mod")
 	if err != nil {

@@ -39,6 +39,8 @@ var programs = []program{
 		description: "Leads studies: suggests trials, publishes them to workers, folds their results", licence: "Apache-2.0", source: ourSource},
 	{name: "worker", binary: "worker", pkg: "./cmd/worker", title: "Fantasia worker",
 		description: "Evaluates trials", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
+	{name: "kubeworker", binary: "kubeworker", pkg: "./cmd/kubeworker", title: "Fantasia worker for Kubernetes",
+		description: "Evaluates each trial by a Job, or by another resource of a Kubernetes cluster", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
 	{name: "fantasia", binary: "fantasia", pkg: "./cmd/fantasia", title: "Fantasia",
 		description: "The command line", licence: "Apache-2.0", source: ourSource, state: "/var/lib/fantasia"},
 	{name: "nats", binary: "nats-server", pkg: "github.com/nats-io/nats-server/v2", title: "NATS server",

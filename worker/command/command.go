@@ -115,9 +115,9 @@ func (e *Evaluator) template(a *messaging.Assignment) []string {
 }
 
 // Evaluate runs the program for one attempt.
-func (e *Evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
-	a := job.Assignment
-	s, err := newSession(job, e.options.Logger)
+func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
+	a := task.Assignment
+	s, err := newSession(task, e.options.Logger)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, err.Error())
 	}

@@ -47,7 +47,7 @@ var helpers = map[string]func(){
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		e.Evaluate(context.Background(), job(assignment("sh", "-c", os.Args[2], os.Args[3])))
+		e.Evaluate(context.Background(), task(assignment("sh", "-c", os.Args[2], os.Args[3])))
 	},
 }
 
@@ -147,7 +147,7 @@ func assignment(argv ...string) *messaging.Assignment {
 		Parameters:     study.Point{"lr": 0.001, "x": 3.0},
 		ParameterOrder: []string{"lr", "x"},
 		Objective:      study.Objective{Metric: "error", Direction: study.Minimize},
-		Run:            study.Trial{Command: argv, Mode: study.ModeProcess, Grace: study.Duration(5 * time.Second)},
+		Run:            study.TrialTemplate{Command: argv, Mode: study.ModeProcess, Grace: study.Duration(5 * time.Second)},
 	}
 }
 
@@ -170,8 +170,8 @@ func helper(t testing.TB, name string, env ...string) *messaging.Assignment {
 	return a
 }
 
-func job(a *messaging.Assignment) evaluation.Job {
-	return evaluation.Job{Assignment: a, Worker: "w", Measure: func(int64, map[string]float64) {}, Kill: make(chan struct{})}
+func task(a *messaging.Assignment) evaluation.Task {
+	return evaluation.Task{Assignment: a, Worker: "w", Measure: func(int64, map[string]float64) {}, Kill: make(chan struct{})}
 }
 
 func newEvaluator(t testing.TB, change func(*Options)) *Evaluator {
@@ -195,7 +195,7 @@ func newEvaluator(t testing.TB, change func(*Options)) *Evaluator {
 // evaluate runs an assignment to its end.
 func evaluate(t testing.TB, a *messaging.Assignment) evaluation.Ending {
 	t.Helper()
-	return newEvaluator(t, nil).Evaluate(t.Context(), job(a))
+	return newEvaluator(t, nil).Evaluate(t.Context(), task(a))
 }
 
 // want checks an ending's outcome and reason, and that its message contains all parts.
@@ -233,7 +233,7 @@ type reported struct {
 	first chan map[string]float64
 }
 
-func watch(j *evaluation.Job) *reported {
+func watch(j *evaluation.Task) *reported {
 	r := &reported{first: make(chan map[string]float64, 1)}
 	j.Measure = func(step int64, metrics map[string]float64) {
 		r.mu.Lock()

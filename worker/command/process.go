@@ -22,7 +22,7 @@ const maxMetricsFile = 1 << 20
 
 // runProcess runs one child for one attempt.
 func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Ending, error) {
-	a := s.job.Assignment
+	a := s.task.Assignment
 	parameters, object, err := parametersOf(a)
 	if err != nil {
 		return evaluation.Ending{}, err
@@ -39,7 +39,7 @@ func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Endi
 	if err != nil {
 		return evaluation.Ending{}, err
 	}
-	cmd.Env = append(append(e.base(a), parameters...), attemptEnv(a, at, s.job.Trace)...)
+	cmd.Env = append(append(e.base(a), parameters...), attemptEnv(a, at, s.task.Trace)...)
 	child, capture, err := e.launch(cmd, at.dir, s.line)
 	if err != nil {
 		return evaluation.Ending{}, err
@@ -72,7 +72,7 @@ func supervise(ctx context.Context, c *child, s *session) (stopped error) {
 	if !s.isEnded() {
 		stopped = evaluation.Stopped(ctx)
 	}
-	c.stop(grace(s.job.Assignment), s.job.Kill)
+	c.stop(grace(s.task.Assignment), s.task.Kill)
 	return stopped
 }
 
@@ -91,7 +91,7 @@ func follow(ctx context.Context, path string, s *session) (finish func()) {
 
 // readMetricsFile reads the file of metrics.file if the study names one.
 func (s *session) readMetricsFile(dir string) {
-	m := s.job.Assignment.Run.Metrics
+	m := s.task.Assignment.Run.Metrics
 	if m == nil || m.File == "" {
 		return
 	}

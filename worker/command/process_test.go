@@ -80,7 +80,7 @@ func TestExitCodesAndSignalsAreTold(t *testing.T) {
 
 func TestMeasurements(t *testing.T) {
 	a := shell(`for s in 1 2 2 3; do echo "{\"fantasia\": {\"step\": $s, \"metrics\": {\"error\": 0.$s, \"lr\": NaN}}}"; done`)
-	j := job(a)
+	j := task(a)
 	seen := watch(&j)
 	e := newEvaluator(t, nil).Evaluate(t.Context(), j)
 	want(t, e, messaging.OutcomeCompleted, "")
@@ -96,7 +96,7 @@ func TestSecondValuesAreWarnedOfOnce(t *testing.T) {
 	var log bytes.Buffer
 	e := newEvaluator(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	a := shell(`for i in 1 2 3; do echo '{"fantasia": {"step": 1, "metrics": {"error": 0.'$i'}}}'; done`)
-	ending := e.Evaluate(t.Context(), job(a))
+	ending := e.Evaluate(t.Context(), task(a))
 	if want(t, ending, messaging.OutcomeCompleted, ""); ending.Values.First() != 0.1 {
 		t.Errorf("value %v, want the first", ending.Values.First())
 	}
@@ -154,7 +154,7 @@ func TestHowParametersReachAProgram(t *testing.T) {
 		o.Slot, o.Slots, o.VisibleDevices = 2, 10_000, new("3")
 		o.Environ = append(os.Environ(), "FANTASIA_NATS=nats://user:password@host", "OTEL_SERVICE_NAME=w")
 	})
-	j := job(a)
+	j := task(a)
 	j.Trace = messaging.TraceContext{Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Tracestate: "a=b"}
 	ending := e.Evaluate(t.Context(), j)
 	want(t, ending, messaging.OutcomeCompleted, "")
@@ -205,7 +205,7 @@ func TestWhatIsSetIsKept(t *testing.T) {
 	a := shell(`test "$OMP_NUM_THREADS $PYTHONUNBUFFERED" = "7 0" && ` + `{ ` + say + `report 1; }`)
 	a.Run.Env = map[string]string{"PYTHONUNBUFFERED": "0"}
 	e := newEvaluator(t, func(o *Options) { o.Environ = append(os.Environ(), "OMP_NUM_THREADS=7") })
-	want(t, e.Evaluate(t.Context(), job(a)), messaging.OutcomeCompleted, "")
+	want(t, e.Evaluate(t.Context(), task(a)), messaging.OutcomeCompleted, "")
 }
 
 // A study must not choose what runs on a worker that does not permit studies' commands:
@@ -219,7 +219,7 @@ func TestOwnCommandBeatsTheStudys(t *testing.T) {
 	if err := e.Accept(a); err != nil {
 		t.Error(err)
 	}
-	ending := e.Evaluate(t.Context(), job(a))
+	ending := e.Evaluate(t.Context(), task(a))
 	want(t, ending, messaging.OutcomeCompleted, "")
 	if len(ending.Values) > 0 && ending.Values.First() != 3 {
 		t.Errorf("value %v, want 3", ending.Values.First())
@@ -263,7 +263,7 @@ func TestFloodOfGarbageIsBounded(t *testing.T) {
 	e := newEvaluator(t, func(o *Options) { o.LogLimit = limit })
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	ending := e.Evaluate(t.Context(), job(helper(t, "garbage")))
+	ending := e.Evaluate(t.Context(), task(helper(t, "garbage")))
 	runtime.ReadMemStats(&after)
 	want(t, ending, messaging.OutcomeCompleted, "")
 	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 64<<20 {
@@ -287,7 +287,7 @@ func stopAfterFirst(t *testing.T, e *Evaluator, a *messaging.Assignment, cause e
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	j := job(a)
+	j := task(a)
 	killed := make(chan struct{})
 	j.Kill = killed
 	seen := watch(&j)
@@ -322,7 +322,7 @@ func TestKillEndsTheGrace(t *testing.T) {
 
 // A grandchild that holds the pipes must not prevent an attempt from ending.
 func TestWhatIsLeftOfTheGroupIsKilled(t *testing.T) {
-	j := job(helper(t, "stubborn", "ORPHAN=1"))
+	j := task(helper(t, "stubborn", "ORPHAN=1"))
 	seen := watch(&j)
 	ending := newEvaluator(t, nil).Evaluate(t.Context(), j)
 	want(t, ending, messaging.OutcomeFailed, messaging.ReasonSignal, "signal 9")

@@ -15,7 +15,7 @@ import (
 // session collects what a program reports during one attempt. It is safe for concurrent
 // use: stdout, stderr and the report file are read at once.
 type session struct {
-	job     evaluation.Job
+	task    evaluation.Task
 	pattern *report.Pattern
 	log     *slog.Logger
 	// ended is closed when a report ends the attempt.
@@ -31,13 +31,13 @@ type session struct {
 	ignored    bool   // a warning about ignored values was logged
 }
 
-func newSession(job evaluation.Job, log *slog.Logger) (*session, error) {
-	a := job.Assignment
-	if job.Measure == nil {
-		job.Measure = func(int64, map[string]float64) {}
+func newSession(task evaluation.Task, log *slog.Logger) (*session, error) {
+	a := task.Assignment
+	if task.Measure == nil {
+		task.Measure = func(int64, map[string]float64) {}
 	}
 	s := &session{
-		job: job, collector: report.NewCollector(a.Objective), ended: make(chan struct{}),
+		task: task, collector: report.NewCollector(a.Objective), ended: make(chan struct{}),
 		checkpoint: a.Checkpoint,
 		log:        log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
 	}
@@ -101,14 +101,14 @@ func (s *session) add(r report.Report) {
 			s.log.Warn("a value is ignored; further ones are not logged", telemetry.LogReason, taken.Ignored[0])
 		}
 		if len(taken.Metrics) > 0 {
-			s.job.Measure(taken.Step, taken.Metrics)
+			s.task.Measure(taken.Step, taken.Metrics)
 		}
 	}
 	if s.over {
 		return
 	}
 	s.end = evaluation.Reported(r.Infeasible, r.Retry, r.Error)
-	if s.end == nil && (!r.Done || s.job.Assignment.Run.Mode != study.ModeStream) {
+	if s.end == nil && (!r.Done || s.task.Assignment.Run.Mode != study.ModeStream) {
 		return // a process is done when it exits
 	}
 	s.over = true
@@ -164,7 +164,7 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 	case stopped != nil:
 		e := evaluation.StopEnding(stopped)
 		if e.Outcome == messaging.OutcomeTimeout {
-			e.Failure.Message = withWords(fmt.Sprintf("ran longer than its timeout of %s; see %s", s.job.Assignment.Run.Timeout, c.stderr.path), c)
+			e.Failure.Message = withWords(fmt.Sprintf("ran longer than its timeout of %s; see %s", s.task.Assignment.Run.Timeout, c.stderr.path), c)
 		}
 		return e
 	case s.end != nil:
@@ -188,7 +188,7 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 
 // value returns the ending of a program that exited successfully.
 func (s *session) value(c *capture) evaluation.Ending {
-	metric := s.job.Assignment.Objective.Metric
+	metric := s.task.Assignment.Objective.Metric
 	value, ok := s.collector.Value()
 	switch {
 	case !ok:

@@ -62,7 +62,7 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 		return evaluation.Ending{}, err
 	}
 	for {
-		fresh, err := e.ensureStream(ctx, s.job.Assignment)
+		fresh, err := e.ensureStream(ctx, s.task.Assignment)
 		if err != nil {
 			return evaluation.Ending{}, err
 		}
@@ -86,7 +86,7 @@ func (e *Evaluator) runStream(ctx context.Context, s *session) (evaluation.Endin
 
 // keep notes which part of the child's log is an attempt's.
 func (e *Evaluator) keep(share *logfile.Share, s *session) {
-	if err := share.Write(e.options.Dir, s.job.Assignment.AttemptID); err != nil {
+	if err := share.Write(e.options.Dir, s.task.Assignment.AttemptID); err != nil {
 		s.log.Warn("the log of an attempt will not be found", telemetry.LogError, err)
 	}
 }
@@ -112,10 +112,10 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exit
 	case <-st.child.exited:
 	default:
 		if stopped = evaluation.Stopped(ctx); stopped != nil {
-			patience = grace(s.job.Assignment)
+			patience = grace(s.task.Assignment)
 		}
 	}
-	st.child.stop(patience, s.job.Kill)
+	st.child.stop(patience, s.task.Kill)
 	e.discard()
 	how := st.child.exit()
 	return &how, stopped
@@ -138,7 +138,7 @@ func (st *stream) send(ctx context.Context, line []byte) error {
 
 // request returns the line for an attempt.
 func (e *Evaluator) request(s *session) ([]byte, error) {
-	a := s.job.Assignment
+	a := s.task.Assignment
 	_, object, err := parametersOf(a)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (e *Evaluator) request(s *session) ([]byte, error) {
 	r := request{
 		Study: a.StudyName, Trial: a.Trial, Attempt: a.Attempt, Seed: a.Seed, Parameters: json.RawMessage(object),
 		Checkpoint: a.Checkpoint, CheckpointDir: e.checkpoints(a),
-		Traceparent: s.job.Trace.Traceparent, Tracestate: s.job.Trace.Tracestate,
+		Traceparent: s.task.Trace.Traceparent, Tracestate: s.task.Trace.Tracestate,
 	}
 	if err := os.MkdirAll(r.CheckpointDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the trial's folder: %w", err)
@@ -173,7 +173,7 @@ func (e *Evaluator) discard() {
 func (e *Evaluator) ensureStream(ctx context.Context, a *messaging.Assignment) (fresh bool, err error) {
 	key, err := json.Marshal(struct {
 		Study string
-		Run   study.Trial
+		Run   study.TrialTemplate
 	}{a.Study, a.Run})
 	if err != nil {
 		return false, fmt.Errorf("compare programs: %w", err)
@@ -247,7 +247,7 @@ func (st *stream) line(line []byte, stderr bool) {
 	reports, err := report.Parse(line)
 	var mine []report.Report
 	for _, r := range reports {
-		a := s.job.Assignment
+		a := s.task.Assignment
 		switch {
 		case r.Trial == nil:
 			err = errors.Join(err, errors.New(`it lacks "trial", which stream mode requires`))

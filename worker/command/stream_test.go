@@ -26,7 +26,7 @@ func TestStreamKeepsItsChild(t *testing.T) {
 	e := newEvaluator(t, nil)
 	var pid float64
 	for trial := 1; trial <= 3; trial++ {
-		ending := e.Evaluate(t.Context(), job(streamed(t, trial, "")))
+		ending := e.Evaluate(t.Context(), task(streamed(t, trial, "")))
 		want(t, ending, messaging.OutcomeCompleted, "")
 		if ending.Values.First() != 9 {
 			t.Errorf("value %v, want 9: only reports with the trial's number count", ending.Values.First())
@@ -38,12 +38,12 @@ func TestStreamKeepsItsChild(t *testing.T) {
 	}
 	other := streamed(t, 1, "")
 	other.Study = "another-study"
-	ending := e.Evaluate(t.Context(), job(other))
+	ending := e.Evaluate(t.Context(), task(other))
 	if want(t, ending, messaging.OutcomeCompleted, ""); ending.Metrics["pid"] == pid {
 		t.Error("the child of another study was used")
 	}
 	gone(t, int(pid))
-	want(t, e.Evaluate(t.Context(), job(shell(say+`report 1`))), messaging.OutcomeCompleted, "")
+	want(t, e.Evaluate(t.Context(), task(shell(say+`report 1`))), messaging.OutcomeCompleted, "")
 	gone(t, int(ending.Metrics["pid"]))
 }
 
@@ -64,25 +64,25 @@ func TestStreamEndings(t *testing.T) {
 		t.Run(tt.do, func(t *testing.T) {
 			t.Parallel()
 			e := newEvaluator(t, nil)
-			ending := e.Evaluate(t.Context(), job(streamed(t, 1, tt.do)))
+			ending := e.Evaluate(t.Context(), task(streamed(t, 1, tt.do)))
 			want(t, ending, tt.outcome, tt.reason, tt.parts...)
 			// A child that died is restarted.
 			if pid := ending.Metrics["pid"]; pid != 0 {
 				gone(t, int(pid))
 			}
-			want(t, e.Evaluate(t.Context(), job(streamed(t, 2, ""))), messaging.OutcomeCompleted, "")
+			want(t, e.Evaluate(t.Context(), task(streamed(t, 2, ""))), messaging.OutcomeCompleted, "")
 		})
 	}
 }
 
 func TestCancelKillsAStream(t *testing.T) {
 	e := newEvaluator(t, nil)
-	before := e.Evaluate(t.Context(), job(streamed(t, 1, "")))
+	before := e.Evaluate(t.Context(), task(streamed(t, 1, "")))
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, evaluation.ErrTimeout)
 	defer cancel()
-	want(t, e.Evaluate(ctx, job(streamed(t, 2, "hang"))), messaging.OutcomeTimeout, messaging.ReasonTimeout)
+	want(t, e.Evaluate(ctx, task(streamed(t, 2, "hang"))), messaging.OutcomeTimeout, messaging.ReasonTimeout)
 	gone(t, int(before.Metrics["pid"]))
-	want(t, e.Evaluate(t.Context(), job(streamed(t, 3, ""))), messaging.OutcomeCompleted, "")
+	want(t, e.Evaluate(t.Context(), task(streamed(t, 3, ""))), messaging.OutcomeCompleted, "")
 }
 
 // A child that does not read its stdin must not block a worker.
@@ -93,7 +93,7 @@ func TestChildThatDoesNotRead(t *testing.T) {
 	a.ParameterOrder = []string{"x"}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, evaluation.ErrCancelled)
 	defer cancel()
-	want(t, newEvaluator(t, nil).Evaluate(ctx, job(a)), messaging.OutcomeCancelled, messaging.ReasonCancelled)
+	want(t, newEvaluator(t, nil).Evaluate(ctx, task(a)), messaging.OutcomeCancelled, messaging.ReasonCancelled)
 }
 
 func TestStreamThatCannotBeStarted(t *testing.T) {
@@ -110,7 +110,7 @@ func BenchmarkStreamTrial(b *testing.B) {
 		trial++
 		next := *a
 		next.Trial = trial
-		if ending := e.Evaluate(b.Context(), job(&next)); ending.Outcome != messaging.OutcomeCompleted {
+		if ending := e.Evaluate(b.Context(), task(&next)); ending.Outcome != messaging.OutcomeCompleted {
 			b.Fatal(ending.Failure)
 		}
 	}
@@ -124,7 +124,7 @@ func BenchmarkProcessTrial(b *testing.B) {
 		trial++
 		next := *a
 		next.Trial = trial
-		if ending := e.Evaluate(b.Context(), job(&next)); ending.Outcome != messaging.OutcomeCompleted {
+		if ending := e.Evaluate(b.Context(), task(&next)); ending.Outcome != messaging.OutcomeCompleted {
 			b.Fatal(ending.Failure)
 		}
 	}

@@ -21,8 +21,8 @@ var (
 	ErrLeaving = errors.New("the worker is leaving")
 )
 
-// Job is an attempt to evaluate.
-type Job struct {
+// Task is an attempt to evaluate.
+type Task struct {
 	Assignment *messaging.Assignment
 	Worker     string
 	// Slot counts from 0.
@@ -58,7 +58,7 @@ type Evaluator interface {
 	Accept(a *messaging.Assignment) error
 	// Evaluate runs the attempt to its end. If ctx ends first, it stops the attempt
 	// within the study's grace and returns an ending that says so.
-	Evaluate(ctx context.Context, job Job) Ending
+	Evaluate(ctx context.Context, task Task) Ending
 	// Close ends what is kept between attempts, gracefully until ctx ends.
 	Close(ctx context.Context) error
 }

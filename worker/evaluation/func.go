@@ -13,7 +13,7 @@ import (
 // objective's value. A value that is not finite is infeasible (diverged); an error or a
 // panic is a failure, except that an error after ctx has ended counts as the answer to
 // that. It must be safe for concurrent use, as every slot calls it.
-type Func func(ctx context.Context, p study.Point, job Job) (float64, error)
+type Func func(ctx context.Context, p study.Point, task Task) (float64, error)
 
 var _ Evaluator = Func(nil)
 
@@ -24,20 +24,20 @@ func (f Func) Accept(*messaging.Assignment) error { return nil }
 func (f Func) Close(context.Context) error { return nil }
 
 // Evaluate calls the function.
-func (f Func) Evaluate(ctx context.Context, job Job) (ending Ending) {
+func (f Func) Evaluate(ctx context.Context, task Task) (ending Ending) {
 	defer func() {
 		if p := recover(); p != nil {
 			ending = Failed(messaging.ReasonPanic, fmt.Sprintf("the evaluation panicked: %v", p))
 		}
 	}()
-	value, err := f(ctx, job.Assignment.Parameters, job)
+	value, err := f(ctx, task.Assignment.Parameters, task)
 	if cause := Stopped(ctx); err != nil && cause != nil {
 		return StopEnding(cause)
 	}
 	if err != nil {
 		return Failed(messaging.ReasonReported, err.Error())
 	}
-	metric := job.Assignment.Objective.Metric
+	metric := task.Assignment.Objective.Metric
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return Diverged(metric, value)
 	}

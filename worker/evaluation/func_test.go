@@ -17,7 +17,7 @@ func TestFuncEndings(t *testing.T) {
 		return ctx
 	}
 	returns := func(v float64, err error) Func {
-		return func(context.Context, study.Point, Job) (float64, error) { return v, err }
+		return func(context.Context, study.Point, Task) (float64, error) { return v, err }
 	}
 	failure := errors.New("boom")
 	for _, tt := range []struct {
@@ -32,7 +32,7 @@ func TestFuncEndings(t *testing.T) {
 		{"NaN", t.Context(), returns(math.NaN(), nil), messaging.OutcomeInfeasible, messaging.ReasonDiverged},
 		{"infinity", t.Context(), returns(math.Inf(-1), nil), messaging.OutcomeInfeasible, messaging.ReasonDiverged},
 		{"an error", t.Context(), returns(0, failure), messaging.OutcomeFailed, messaging.ReasonReported},
-		{"a panic", t.Context(), func(context.Context, study.Point, Job) (float64, error) { panic("boom") }, messaging.OutcomeFailed, messaging.ReasonPanic},
+		{"a panic", t.Context(), func(context.Context, study.Point, Task) (float64, error) { panic("boom") }, messaging.OutcomeFailed, messaging.ReasonPanic},
 		{"a timeout", stopped(ErrTimeout), returns(0, failure), messaging.OutcomeTimeout, messaging.ReasonTimeout},
 		{"a cancel", stopped(ErrCancelled), returns(0, failure), messaging.OutcomeCancelled, messaging.ReasonCancelled},
 		{"leaving", stopped(ErrLeaving), returns(0, failure), messaging.OutcomeHandedBack, messaging.ReasonLeaving},
@@ -40,7 +40,7 @@ func TestFuncEndings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := &messaging.Assignment{Objective: study.Objective{Metric: "error"}}
-			e := tt.f.Evaluate(tt.ctx, Job{Assignment: a})
+			e := tt.f.Evaluate(tt.ctx, Task{Assignment: a})
 			reason := ""
 			if e.Failure != nil {
 				reason = e.Failure.Reason

@@ -160,7 +160,7 @@ func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.Ow
 		return nil, nil
 	}
 	texts := []string{r.options.Owner}
-	x, err := study.NewExpander(texts, a.ParameterOrder, a.Parameters, words(evaluation.Job{Assignment: a}))
+	x, err := study.NewExpander(texts, a.ParameterOrder, a.Parameters, words(evaluation.Task{Assignment: a}))
 	if err != nil {
 		return nil, fmt.Errorf("%w: owner: %w", errRefused, err)
 	}

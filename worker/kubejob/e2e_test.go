@@ -128,7 +128,7 @@ func trial(n int) *messaging.Assignment {
 		Version: messaging.SchemaVersion, AttemptID: messaging.AttemptID{Study: "id", Trial: n, Attempt: 1, Nonce: fmt.Sprintf("nonce%d", n)},
 		StudyName: "e2e", Pool: "jobs", Parameters: study.Point{"x": 3.0}, ParameterOrder: []string{"x"}, Seed: 7,
 		Objective: study.Objective{Metric: "error", Direction: study.Minimize},
-		Run:       study.Trial{Grace: study.Duration(5 * time.Second)},
+		Run:       study.TrialTemplate{Grace: study.Duration(5 * time.Second)},
 	}
 }
 
@@ -326,7 +326,7 @@ func evaluateOnce(ctx context.Context, t *testing.T, r *Runner, a *messaging.Ass
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ev.Evaluate(ctx, evaluation.Job{Assignment: a})
+	return ev.Evaluate(ctx, evaluation.Task{Assignment: a})
 }
 
 func check(t *testing.T, e evaluation.Ending, outcome messaging.Outcome, reason, message string) {
@@ -357,7 +357,7 @@ func TestARestartedWorkerGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first process dies once it has made the Job.
-	object, err := first.manifest(evaluation.Job{Assignment: a})
+	object, err := first.manifest(evaluation.Task{Assignment: a})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func TestARestartedWorkerGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := ev.Evaluate(t.Context(), evaluation.Job{Assignment: found[0].Assignment, Measure: func(step int64, _ map[string]float64) {
+	e := ev.Evaluate(t.Context(), evaluation.Task{Assignment: found[0].Assignment, Measure: func(step int64, _ map[string]float64) {
 		mu.Lock()
 		defer mu.Unlock()
 		steps[step] = true

@@ -33,7 +33,7 @@ const (
 // attempt is an attempt that is being evaluated.
 type attempt struct {
 	*Runner
-	job  evaluation.Job
+	task evaluation.Task
 	name string
 	t    *transcript
 	sub  *subscription
@@ -44,25 +44,25 @@ type attempt struct {
 
 // Evaluate creates the attempt's resource, or takes over the existing one, and waits
 // for its end.
-func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
-	job.Slot = e.slot
-	ending := e.runner.evaluate(ctx, job)
+func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
+	task.Slot = e.slot
+	ending := e.runner.evaluate(ctx, task)
 	if ending.Checkpoint == "" {
-		ending.Checkpoint = job.Assignment.Checkpoint
+		ending.Checkpoint = task.Assignment.Checkpoint
 	}
 	return ending
 }
 
-func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
-	object, err := r.manifest(job)
+func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
+	object, err := r.manifest(task)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
-	t, err := newTranscript(job, r.options.Logger)
+	t, err := newTranscript(task, r.options.Logger)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
-	a := &attempt{Runner: r, job: job, name: object.GetName(), t: t}
+	a := &attempt{Runner: r, task: task, name: object.GetName(), t: t}
 	a.sub = r.hub.subscribe(a.name)
 	defer a.sub.close()
 	a.logs = r.newFollowers(ctx, t)
@@ -70,7 +70,7 @@ func (r *Runner) evaluate(ctx context.Context, job evaluation.Job) evaluation.En
 	if there := a.sub.evidence(time.Now()).object != nil; there && a.keeps(ctx) {
 		return evaluation.Ending{Kept: true}
 	}
-	if err := r.ensure(ctx, object, job.Assignment); err != nil {
+	if err := r.ensure(ctx, object, task.Assignment); err != nil {
 		return a.notMade(ctx, err)
 	}
 	ending := a.await(ctx)
@@ -252,7 +252,7 @@ func (a *attempt) stop(ctx context.Context) *evaluation.Ending {
 	a.end(ctx)
 	e := evaluation.StopEnding(cause)
 	if e.Outcome == messaging.OutcomeTimeout {
-		e.Failure.Message = a.t.words(fmt.Sprintf("ran longer than its timeout of %s", a.job.Assignment.Run.Timeout))
+		e.Failure.Message = a.t.words(fmt.Sprintf("ran longer than its timeout of %s", a.task.Assignment.Run.Timeout))
 	}
 	return &e
 }
@@ -261,7 +261,7 @@ func (a *attempt) stop(ctx context.Context) *evaluation.Ending {
 // are deleted first, so the resource exists as long as they do.
 func (a *attempt) end(ctx context.Context) {
 	a.delete(ctx, metav1.DeletePropagationForeground)
-	timer := time.NewTimer(graceOf(a.job.Assignment) + removal)
+	timer := time.NewTimer(graceOf(a.task.Assignment) + removal)
 	defer timer.Stop()
 	for {
 		known := a.sub.evidence(time.Now())
@@ -273,7 +273,7 @@ func (a *attempt) end(ctx context.Context) {
 		case <-a.sub.changed:
 			continue
 		case <-timer.C:
-		case <-a.job.Kill:
+		case <-a.task.Kill:
 		}
 		break
 	}

@@ -173,7 +173,7 @@ func newTestAttempt(t *testing.T, api *podAPI, pattern string) *attempt {
 	p := api.pod.Load()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetCreationTimestamp(metav1.Now())
-	a := &attempt{Runner: r, job: tr.job, name: "j", t: tr, logs: r.newFollowers(t.Context(), tr), sub: &subscription{
+	a := &attempt{Runner: r, task: tr.task, name: "j", t: tr, logs: r.newFollowers(t.Context(), tr), sub: &subscription{
 		hub: &hub{}, name: "j", object: object, changed: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{p.UID: p},
 	}}
 	t.Cleanup(func() { a.logs.finish(0) })

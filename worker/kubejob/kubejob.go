@@ -136,7 +136,7 @@ func newRunner(o Options) (*Runner, error) {
 	}
 	// For any values, it must be possible to fill in the template.
 	shape := t.shape.DeepCopy()
-	if err := r.complete(shape, &messaging.Assignment{}, evaluation.Job{}); err != nil {
+	if err := r.complete(shape, &messaging.Assignment{}, evaluation.Task{}); err != nil {
 		return nil, fmt.Errorf("template: %w", err)
 	}
 	if len(podTemplates(shape.Object)) == 0 && len(t.texts) == 0 {

@@ -16,27 +16,27 @@ import (
 )
 
 // manifest returns the resource of an attempt, without an owner.
-func (r *Runner) manifest(job evaluation.Job) (*unstructured.Unstructured, error) {
-	a := job.Assignment
+func (r *Runner) manifest(task evaluation.Task) (*unstructured.Unstructured, error) {
+	a := task.Assignment
 	if a.Run.Mode == study.ModeStream {
 		return nil, errors.New("trial.mode stream is not supported: a Job evaluates one trial")
 	}
 	if m := a.Run.Metrics; m != nil && m.File != "" && r.options.Sidecar == "" {
 		return nil, errors.New("trial.metrics.file needs the sidecar: start the worker with --sidecar IMAGE")
 	}
-	object, err := r.template.render(a.ParameterOrder, a.Parameters, words(job))
+	object, err := r.template.render(a.ParameterOrder, a.Parameters, words(task))
 	if err != nil {
 		return nil, err
 	}
-	if err := r.complete(object, a, job); err != nil {
+	if err := r.complete(object, a, task); err != nil {
 		return nil, fmt.Errorf("template: %w", err)
 	}
 	return object, nil
 }
 
 // complete adds the attempt's parts to a manifest.
-func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assignment, job evaluation.Job) error {
-	job.Assignment = a
+func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assignment, task evaluation.Task) error {
+	task.Assignment = a
 	grace, timeout := graceOf(a), time.Duration(a.Run.Timeout)
 	if r.template.kind.GroupKind() == jobKind {
 		spec := child(object.Object, "spec")
@@ -45,11 +45,11 @@ func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assign
 		}
 		bound(spec, timeout, grace, r.options.TTL)
 	}
-	variables, err := variablesOf(job)
+	variables, err := variablesOf(task)
 	if err != nil {
 		return err
 	}
-	text, err := jobsidecar.Encode(a, job.Slot, traceOf(job))
+	text, err := jobsidecar.Encode(a, task.Slot, traceOf(task))
 	if err != nil {
 		return err
 	}
@@ -74,17 +74,17 @@ func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assign
 }
 
 // traceOf returns the trace context for the program.
-func traceOf(job evaluation.Job) messaging.TraceContext {
-	if job.Trace.Traceparent != "" {
-		return job.Trace
+func traceOf(task evaluation.Task) messaging.TraceContext {
+	if task.Trace.Traceparent != "" {
+		return task.Trace
 	}
-	return job.Assignment.TraceContext
+	return task.Assignment.TraceContext
 }
 
 // variablesOf returns the program's environment as package command sets it for a child,
 // without variables about a worker's disk, which a pod does not have.
-func variablesOf(job evaluation.Job) ([]variable, error) {
-	a := job.Assignment
+func variablesOf(task evaluation.Task) ([]variable, error) {
+	a := task.Assignment
 	parameters, err := study.Environment(a.ParameterOrder, a.Parameters)
 	if err != nil {
 		return nil, err
@@ -94,10 +94,10 @@ func variablesOf(job evaluation.Job) ([]variable, error) {
 		name, value, _ := strings.Cut(entry, "=")
 		variables = append(variables, variable{name, escape(value)})
 	}
-	for _, v := range facts(job) {
+	for _, v := range facts(task) {
 		variables = append(variables, variable{v.name, escape(v.value)})
 	}
-	if t := job.Trace; t.Traceparent != "" {
+	if t := task.Trace; t.Traceparent != "" {
 		variables = append(variables, variable{"TRACEPARENT", t.Traceparent})
 		if t.Tracestate != "" {
 			variables = append(variables, variable{"TRACESTATE", escape(t.Tracestate)})
@@ -107,13 +107,13 @@ func variablesOf(job evaluation.Job) ([]variable, error) {
 }
 
 // facts returns what the program is told about its attempt besides the parameters.
-func facts(job evaluation.Job) []variable {
-	a := job.Assignment
+func facts(task evaluation.Task) []variable {
+	a := task.Assignment
 	v := []variable{
 		{"FANTASIA_STUDY", a.StudyName},
 		{"FANTASIA_TRIAL", strconv.Itoa(a.Trial)},
 		{"FANTASIA_ATTEMPT", strconv.Itoa(a.Attempt)},
-		{"FANTASIA_SLOT", strconv.Itoa(job.Slot)},
+		{"FANTASIA_SLOT", strconv.Itoa(task.Slot)},
 		{"FANTASIA_SEED", strconv.FormatUint(a.Seed, 10)},
 	}
 	if a.Checkpoint != "" {
@@ -123,9 +123,9 @@ func facts(job evaluation.Job) []variable {
 }
 
 // words returns the facts, for ${words} in the template.
-func words(job evaluation.Job) map[string]string {
+func words(task evaluation.Task) map[string]string {
 	w := map[string]string{"FANTASIA_CHECKPOINT": ""}
-	for _, v := range facts(job) {
+	for _, v := range facts(task) {
 		w[v.name] = v.value
 	}
 	return w

@@ -37,7 +37,7 @@ func assignment() *messaging.Assignment {
 		StudyName: "digits", Pool: "jobs", Seed: 5, Checkpoint: "s3://here",
 		Parameters: study.Point{"lr": 0.01, "layers": int64(3), "kind": "a $(b) $$"}, ParameterOrder: []string{"lr", "layers", "kind"},
 		Objective: study.Objective{Metric: "error", Direction: study.Minimize},
-		Run: study.Trial{
+		Run: study.TrialTemplate{
 			Command: []string{"secret"}, Env: map[string]string{"TOKEN": "secret"},
 			Timeout: study.Duration(10 * time.Minute), Grace: study.Duration(90 * time.Second),
 		},
@@ -56,7 +56,7 @@ func newTestRunner(t *testing.T, o Options) *Runner {
 
 func manifestOf(t *testing.T, r *Runner, a *messaging.Assignment) *unstructured.Unstructured {
 	t.Helper()
-	object, err := r.manifest(evaluation.Job{Assignment: a, Slot: 4, Trace: messaging.TraceContext{Traceparent: "00-1-2-01"}})
+	object, err := r.manifest(evaluation.Task{Assignment: a, Slot: 4, Trace: messaging.TraceContext{Traceparent: "00-1-2-01"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestRefused(t *testing.T) {
 			tt.change(a)
 		}
 		r := newTestRunner(t, Options{Template: []byte(tt.template)})
-		if _, err := r.manifest(evaluation.Job{Assignment: a}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := r.manifest(evaluation.Task{Assignment: a}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: refused with %v, want …%s…", name, err, tt.want)
 		}
 	}
@@ -364,7 +364,7 @@ func TestTheSampleIsTheManualPages(t *testing.T) {
 		t.Error("docs/kubejob.md shows another template than deploy/samples/kubejob-template.yaml")
 	}
 	manifestOf(t, newTestRunner(t, Options{Template: []byte(sample)}), assignment())
-	flags := regexp.MustCompile(`Var\(&[a-zA-Z.]+, "([a-z-]+)"`).FindAllStringSubmatch(strings.Split(read("cmd/worker/kubejob.go"), "jobSidecarCommand(stderr io.Writer)")[0], -1)
+	flags := regexp.MustCompile(`Var\(&[a-zA-Z.]+, "([a-z-]+)"`).FindAllStringSubmatch(read("cmd/kubeworker/main.go"), -1)
 	if len(flags) < 10 {
 		t.Fatalf("found only the flags %q", flags)
 	}

@@ -25,7 +25,7 @@ const (
 // transcript collects the output of an attempt's pods. It is safe for concurrent use:
 // each log is followed by its own goroutine.
 type transcript struct {
-	job     evaluation.Job
+	task    evaluation.Task
 	pattern *report.Pattern
 	log     *slog.Logger
 	// ended is closed when a report ends the attempt.
@@ -42,13 +42,13 @@ type transcript struct {
 	ignored    bool
 }
 
-func newTranscript(job evaluation.Job, log *slog.Logger) (*transcript, error) {
-	a := job.Assignment
-	if job.Measure == nil {
-		job.Measure = func(int64, map[string]float64) {}
+func newTranscript(task evaluation.Task, log *slog.Logger) (*transcript, error) {
+	a := task.Assignment
+	if task.Measure == nil {
+		task.Measure = func(int64, map[string]float64) {}
 	}
 	t := &transcript{
-		job: job, collector: report.NewCollector(a.Objective), ended: make(chan struct{}), checkpoint: a.Checkpoint,
+		task: task, collector: report.NewCollector(a.Objective), ended: make(chan struct{}), checkpoint: a.Checkpoint,
 		log: log.With(telemetry.LogStudy, a.StudyName, telemetry.LogTrial, a.Trial, telemetry.LogAttempt, a.Attempt),
 	}
 	if m := a.Run.Metrics; m != nil && m.Pattern != "" {
@@ -102,7 +102,7 @@ func (t *transcript) take(reports []report.Report, err error) {
 				t.log.Warn("a value is ignored; further ones are not logged", telemetry.LogReason, taken.Ignored[0])
 			}
 			if len(taken.Metrics) > 0 {
-				t.job.Measure(taken.Step, taken.Metrics)
+				t.task.Measure(taken.Step, taken.Metrics)
 			}
 		}
 		t.finish(r.Infeasible, r.Retry, r.Error)
@@ -171,7 +171,7 @@ func (t *transcript) value() *evaluation.Ending {
 	if t.end != nil {
 		return t.end
 	}
-	metric := t.job.Assignment.Objective.Metric
+	metric := t.task.Assignment.Objective.Metric
 	value, ok := t.collector.Value()
 	if t.summary != nil && t.summary.Value != nil {
 		value, ok = float64(*t.summary.Value), true

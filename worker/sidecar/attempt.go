@@ -18,7 +18,7 @@ import (
 // its mutable fields.
 type attempt struct {
 	id         string
-	job        evaluation.Job
+	task       evaluation.Task
 	parameters []byte // a JSON object
 	offeredAt  time.Time
 
@@ -44,8 +44,8 @@ type attempt struct {
 
 // newAttempt prepares an attempt. Clients name it by its id, which the nonce makes
 // unique.
-func newAttempt(job evaluation.Job) (*attempt, error) {
-	as := job.Assignment
+func newAttempt(task evaluation.Task) (*attempt, error) {
+	as := task.Assignment
 	env, err := study.Environment(as.ParameterOrder, as.Parameters)
 	if err != nil {
 		return nil, err
@@ -56,12 +56,12 @@ func newAttempt(job evaluation.Job) (*attempt, error) {
 			object = value
 		}
 	}
-	if job.Measure == nil {
-		job.Measure = func(int64, map[string]float64) {}
+	if task.Measure == nil {
+		task.Measure = func(int64, map[string]float64) {}
 	}
 	now := time.Now()
 	return &attempt{
-		id: fmt.Sprintf("%d.%d.%s", as.Trial, as.Attempt, as.Nonce), job: job, parameters: []byte(object), offeredAt: now,
+		id: fmt.Sprintf("%d.%d.%s", as.Trial, as.Attempt, as.Nonce), task: task, parameters: []byte(object), offeredAt: now,
 		collector: report.NewCollector(as.Objective), checkpoint: as.Checkpoint,
 		ended: make(chan struct{}), durable: make(chan struct{}),
 	}, nil
@@ -72,7 +72,7 @@ func (a *attempt) checkpointDir(dir string) string {
 	if dir == "" {
 		return ""
 	}
-	as := a.job.Assignment
+	as := a.task.Assignment
 	return filepath.Join(dir, as.Study, strconv.Itoa(as.Trial))
 }
 
@@ -87,7 +87,7 @@ func (a *attempt) take(r *report.Report) (ignored []string) {
 	}
 	taken := a.collector.Add(*r)
 	if len(taken.Metrics) > 0 {
-		a.job.Measure(taken.Step, taken.Metrics)
+		a.task.Measure(taken.Step, taken.Metrics)
 	}
 	return taken.Ignored
 }
@@ -118,7 +118,7 @@ func (a *attempt) ending(r *report.Report) evaluation.Ending {
 	if e := evaluation.Reported(r.Infeasible, r.Retry, r.Error); e != nil {
 		return *e
 	}
-	metric := a.job.Assignment.Objective.Metric
+	metric := a.task.Assignment.Objective.Metric
 	value, ok := a.collector.Value()
 	switch {
 	case !ok:
@@ -181,7 +181,7 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 		delete(s.past, s.pastIDs[0])
 		s.pastIDs = s.pastIDs[1:]
 	}
-	as := a.job.Assignment
+	as := a.task.Assignment
 	s.options.Logger.Debug("attempt ended", telemetry.LogStudy, as.StudyName, telemetry.LogTrial, as.Trial,
 		telemetry.LogAttempt, as.Attempt, "outcome", e.Outcome, telemetry.LogReason, a.message)
 	s.broadcast()

@@ -117,10 +117,10 @@ func wait(ctx context.Context, changed <-chan struct{}, at time.Time) bool {
 var errSilent = errors.New("the training code is silent")
 
 // Evaluate lets a client evaluate the attempt.
-func (e *evaluator) Evaluate(ctx context.Context, job evaluation.Job) evaluation.Ending {
+func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	e.settle()
 	s := e.sidecar
-	a, err := newAttempt(job)
+	a, err := newAttempt(task)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonInvalid, err.Error())
 	}
@@ -205,7 +205,7 @@ func (s *Sidecar) stop(a *attempt, cause error) {
 	if !taken || errors.Is(cause, evaluation.ErrCancelled) {
 		return
 	}
-	grace := time.Duration(a.job.Assignment.Run.Grace)
+	grace := time.Duration(a.task.Assignment.Run.Grace)
 	if grace == 0 {
 		grace = time.Duration(study.DefaultGrace)
 	}
@@ -214,7 +214,7 @@ func (s *Sidecar) stop(a *attempt, cause error) {
 	select {
 	case <-a.ended:
 	case <-timer.C:
-	case <-a.job.Kill:
+	case <-a.task.Kill:
 	case <-s.gone:
 	}
 }

@@ -38,12 +38,12 @@ type trial struct {
 }
 
 func (s *Sidecar) trial(a *attempt) *trial {
-	as := a.job.Assignment
+	as := a.task.Assignment
 	return &trial{
-		ID: a.id, Study: as.StudyName, Trial: as.Trial, Attempt: as.Attempt, Slot: a.job.Slot, Seed: as.Seed,
+		ID: a.id, Study: as.StudyName, Trial: as.Trial, Attempt: as.Attempt, Slot: a.task.Slot, Seed: as.Seed,
 		Parameters: a.parameters, Metric: as.Objective.Metric, Direction: as.Objective.Direction,
 		Checkpoint: a.checkpoint, CheckpointDir: a.checkpointDir(s.options.Checkpoints),
-		Traceparent: a.job.Trace.Traceparent, Tracestate: a.job.Trace.Tracestate,
+		Traceparent: a.task.Trace.Traceparent, Tracestate: a.task.Trace.Tracestate,
 	}
 }
 
@@ -119,7 +119,7 @@ func (s *Sidecar) hand(a *attempt) {
 	a.handed++
 	a.heard = time.Now()
 	if a.handed > 1 {
-		as := a.job.Assignment
+		as := a.task.Assignment
 		s.options.Logger.Warn("training code receives its unfinished trial again", telemetry.LogStudy, as.StudyName,
 			telemetry.LogTrial, as.Trial, telemetry.LogAttempt, as.Attempt, "times", a.handed)
 	}

@@ -111,7 +111,7 @@ func (r *rig) evaluate(n int, e evaluation.Evaluator, a *messaging.Assignment) {
 		}
 		r.measured[a.Trial][step] = metrics
 	}
-	ending := e.Evaluate(ctx, evaluation.Job{
+	ending := e.Evaluate(ctx, evaluation.Task{
 		Assignment: a, Slot: n, Kill: r.kill, Measure: measure,
 		Trace: messaging.TraceContext{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	})
@@ -208,7 +208,7 @@ func assigned(trial int) *messaging.Assignment {
 		StudyName: "study", Seed: 42, Checkpoint: "s3://before",
 		Parameters: study.Point{"x": 3.0, "n": int64(5), "amp": true}, ParameterOrder: []string{"x", "n", "amp"},
 		Objective: study.Objective{Metric: "error", Direction: study.Minimize},
-		Run:       study.Trial{Grace: study.Duration(20 * time.Second)},
+		Run:       study.TrialTemplate{Grace: study.Duration(20 * time.Second)},
 	}
 }
 

@@ -456,7 +456,7 @@ func TestACompletionIsAnsweredWhenTheResultIsOnDisk(t *testing.T) {
 		go func() { // a slot whose disk is slow
 			_, stop, _ := e.(evaluation.Gate).Await(t.Context())
 			stop()
-			e.Evaluate(t.Context(), evaluation.Job{Assignment: assigned(1)})
+			e.Evaluate(t.Context(), evaluation.Task{Assignment: assigned(1)})
 			close(evaluated)
 		}()
 		id := r.next("")

@@ -162,7 +162,7 @@ func (m *Memory) Create(_ context.Context, text []byte) (server.Study, error) {
 	m.change(func() {
 		m.made++
 		created = server.Study{
-			Spec:   record.Study{ID: "ID" + strconv.Itoa(m.made), Study: *parsed, Created: Epoch},
+			Spec:   record.Study{ID: "ID" + strconv.Itoa(m.made), Definition: *parsed, Created: Epoch},
 			Status: record.Status{State: study.Running, Started: Epoch},
 		}
 		m.studies[name] = &created
@@ -180,10 +180,10 @@ func (m *Memory) Update(ctx context.Context, name string, text []byte) (server.S
 	if err != nil {
 		return server.Study{}, err
 	}
-	if name = found.Spec.Study.Metadata.Name; parsed.Metadata.Name != name {
+	if name = found.Spec.Definition.Metadata.Name; parsed.Metadata.Name != name {
 		return server.Study{}, fmt.Errorf("%w: metadata.name is %q, the study's is %q", server.ErrPrecondition, parsed.Metadata.Name, name)
 	}
-	m.change(func() { m.studies[name].Spec.Study = *parsed })
+	m.change(func() { m.studies[name].Spec.Definition = *parsed })
 	return m.Study(ctx, name)
 }
 
@@ -193,7 +193,7 @@ func (m *Memory) Stop(ctx context.Context, name, reason string) (server.Study, e
 	if err != nil {
 		return server.Study{}, err
 	}
-	name = found.Spec.Study.Metadata.Name
+	name = found.Spec.Definition.Metadata.Name
 	m.change(func() {
 		if s := m.studies[name]; !s.Status.State.Terminal() {
 			s.Status.State, s.Status.Reason, s.Status.Ended = study.Stopped, reason, Epoch.Add(time.Minute)
@@ -211,7 +211,7 @@ func (m *Memory) Delete(ctx context.Context, name string, force bool) error {
 	if !force && !found.Status.State.Terminal() {
 		return fmt.Errorf("study %q is running: %w: stop it first, or force", name, server.ErrPrecondition)
 	}
-	name = found.Spec.Study.Metadata.Name
+	name = found.Spec.Definition.Metadata.Name
 	m.change(func() {
 		delete(m.studies, name)
 		delete(m.trials, name)
@@ -229,7 +229,7 @@ func (m *Memory) Trials(_ context.Context, name string, after, limit int) ([]rec
 		return nil, err
 	}
 	var list []record.Trial
-	for _, t := range m.trials[s.Spec.Study.Metadata.Name] {
+	for _, t := range m.trials[s.Spec.Definition.Metadata.Name] {
 		if t.Number > after && len(list) < limit {
 			list = append(list, t)
 		}
@@ -267,7 +267,7 @@ func (m *Memory) watchTrials(ctx context.Context, name string, existing bool, yi
 		ended := err == nil && s.Status.State.Terminal()
 		var list []record.Trial
 		if err == nil {
-			list = slices.Clone(m.trials[s.Spec.Study.Metadata.Name])
+			list = slices.Clone(m.trials[s.Spec.Definition.Metadata.Name])
 		}
 		changed := m.changed
 		m.mu.Unlock()
@@ -317,7 +317,7 @@ func (m *Memory) measured(name string) []server.Measurements {
 	if err != nil {
 		return nil
 	}
-	return slices.Clone(m.curves[s.Spec.Study.Metadata.Name])
+	return slices.Clone(m.curves[s.Spec.Definition.Metadata.Name])
 }
 
 // WatchMeasurements implements server.Backend: everything comes again with each change.
@@ -355,7 +355,7 @@ func (m *Memory) TailLogs(ctx context.Context, name string, number int, o server
 			_, err = m.Trial(ctx, name, number)
 		}
 		m.mu.Lock()
-		parts := slices.Clone(m.logs[logKey(found.Spec.Study.Metadata.Name, number)])
+		parts := slices.Clone(m.logs[logKey(found.Spec.Definition.Metadata.Name, number)])
 		m.mu.Unlock()
 		if err == nil && len(parts) == 0 {
 			err = fmt.Errorf("%w: no worker has taken trial %d yet", server.ErrNotFound, number)

@@ -1,7 +1,7 @@
-// Command actor is, for end-to-end tests, a training program that does as it is
-// told: it reports the square of the parameter x at each of its steps, on stdout,
-// into the file FANTASIA_REPORT or over HTTP, fills memory, and ends as asked. Told
-// to end by SIGTERM it leaves a checkpoint, and ends well.
+// Command actor is a training program for end-to-end tests that follows its flags: it
+// reports the square of the parameter x at each step on stdout, into the file
+// FANTASIA_REPORT or over HTTP, fills memory, and ends as requested. On SIGTERM it
+// leaves a checkpoint and exits successfully.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const page = 4096
 
-// play is what it is told.
+// play holds what the flags ask for.
 type play struct {
 	report string
 	steps  int
@@ -103,7 +103,7 @@ func (p *play) tell(step int) error {
 	return nil
 }
 
-// next asks for the trial, whose x must be that of the environment.
+// next asks for the trial, whose x must match the environment's.
 func (p *play) next() error {
 	var trial struct {
 		ID         string

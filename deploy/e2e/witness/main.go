@@ -1,8 +1,8 @@
-// Command witness records, for end-to-end tests, what evaluations do, apart from
-// all that Fantasia records: `witness serve` keeps a list of events, and `witness
-// run COMMAND …` runs a training program unchanged, tells the list when it begins
-// and ends and the last value it reported, and passes everything else through.
-// `witness linger DURATION COMMAND …` also waits for as long before it ends.
+// Command witness records evaluations for end-to-end tests, independently of Fantasia's
+// own records. `witness serve` keeps a list of events. `witness run COMMAND …` runs a
+// training program unchanged, posts to the list when it starts and ends with the last
+// value it reported, and passes everything else through. `witness linger DURATION
+// COMMAND …` also waits before it ends.
 package main
 
 import (
@@ -66,7 +66,7 @@ func report(code int, err error) int {
 	return code
 }
 
-// serve answers on :8080: a POST appends an event, a GET returns all of them.
+// serve listens on :8080: a POST appends an event, a GET returns all of them.
 func serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -94,8 +94,8 @@ func serve() error {
 	return nil
 }
 
-// observe runs the program and returns what it exited with. A signal to this
-// process alone, as the first one of a container gets, is passed on.
+// observe runs the program and returns its exit code. A signal to this process alone,
+// as the first process of a container gets, is passed on.
 func observe(argv []string, linger time.Duration) (int, error) {
 	e, err := identity()
 	if err != nil {
@@ -151,7 +151,7 @@ func observe(argv []string, linger time.Duration) (int, error) {
 	if err := tell(e); err != nil {
 		return 1, err
 	}
-	if e.Exit < 0 { // by a signal, as a shell says it
+	if e.Exit < 0 { // by a signal, in a shell's convention
 		return 128 + int(syscall.SIGTERM), nil
 	}
 	return e.Exit, nil
@@ -167,7 +167,8 @@ func identity() (event, error) {
 	return event{Study: os.Getenv("FANTASIA_STUDY"), Trial: trial, Attempt: attempt, Host: host}, nil
 }
 
-// reported returns the error in a report of the digits example, if a line is one.
+// reported returns the error in a report of the digits example, or nil if a line is not
+// one.
 func reported(line []byte) *float64 {
 	var report struct {
 		Fantasia struct {
@@ -182,7 +183,7 @@ func reported(line []byte) *float64 {
 	return report.Fantasia.Metrics.Error
 }
 
-// tell posts an event to the list at WITNESS, again until it is taken.
+// tell posts an event to the list at WITNESS, and retries until it is accepted.
 func tell(e event) error {
 	e.Time = time.Now()
 	body, err := json.Marshal(e)

@@ -91,7 +91,7 @@ func (p *program) evaluate(ctx context.Context, seed uint64, trial int, point st
 		defer cancel()
 	}
 	start := time.Now()
-	ending := p.of.Evaluate(running, evaluation.Job{
+	ending := p.of.Evaluate(running, evaluation.Task{
 		Assignment: p.assignment(seed, trial, point), Worker: "bench",
 		Measure: func(int64, map[string]float64) {}, Kill: make(chan struct{}),
 	})

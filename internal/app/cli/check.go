@@ -157,7 +157,7 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 		defer cancel()
 	}
 	start := time.Now()
-	ending := evaluator.Evaluate(ctx, evaluation.Job{
+	ending := evaluator.Evaluate(ctx, evaluation.Task{
 		Assignment: assignment, Worker: "check",
 		Measure: func(int64, map[string]float64) { reports.Add(1) },
 		Kill:    make(chan struct{}),
@@ -217,7 +217,7 @@ func (t *tried) fields(metric string) []field {
 		fields = append(fields, field{"Reports", fmt.Sprint(t.Reports)})
 	}
 	if t.Failure != nil {
-		fields = append(fields, field{"Failure", failure(t.Failure)})
+		fields = append(fields, field{"Failure", view.FailureText(t.Failure)})
 	}
 	return append(fields, field{"Log", t.Logs})
 }

@@ -87,7 +87,7 @@ func readState(cmd *cobra.Command, state string) (*study.Study, []view.Trial, er
 	for i, t := range kept.Trials {
 		trials[i] = view.OfTrial(t)
 	}
-	return &kept.Study.Study, trials, nil
+	return &kept.Study.Definition, trials, nil
 }
 
 // studyAndTrials fetches a study and its trials from a server.

@@ -25,7 +25,7 @@ func newImportKatibCommand(a *app) *cobra.Command {
 		Use:   "katib EXPERIMENT.yaml",
 		Short: "Convert an Experiment of Katib",
 		Long: `Prints a study file with the same search space and objective. With --template it
-also writes the trial's template for worker kubejob. Whatever has no counterpart
+also writes the trial's template for kubeworker. Whatever has no counterpart
 is listed on stderr and in comments. "-" reads standard input.`,
 		Example: `  fantasia import katib experiment.yaml > study.yaml
   kubectl get experiment mnist -o yaml | fantasia import katib - --template job.yaml > study.yaml`,
@@ -43,12 +43,12 @@ is listed on stderr and in comments. "-" reads standard input.`,
 				if err := renameio.WriteFile(template, r.Template, 0o644); err != nil {
 					return fmt.Errorf("write the template: %w", err)
 				}
-				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: worker kubejob --template %s --container %s", template, template, r.Container))
+				r.Notes = append(r.Notes, fmt.Sprintf("the trial's template is in %s: kubeworker --template %s --container %s", template, template, r.Container))
 			}
 			return a.showImport(r)
 		},
 	}
-	c.Flags().StringVar(&template, "template", "", "write the trial's template to this file, for worker kubejob")
+	c.Flags().StringVar(&template, "template", "", "write the trial's template to this file, for kubeworker")
 	return c
 }
 

@@ -29,19 +29,25 @@ func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
 		Short: "Print the log of a trial",
 		Long: `Logs prints the last lines that a trial's program wrote: its standard output to
 standard output, its standard error to standard error. The worker that ran the trial
-sends them. They are the last attempt's, unless --attempt names an earlier one.`,
+sends them, or they are read from the disk with --state. They are the last attempt's, unless --attempt names an earlier one.`,
 		Example: `  fantasia trial logs digits 7 --follow
+  fantasia trial logs 7 --state .fantasia/digits   # of fantasia run
   fantasia trial logs digits 7 --attempt 1 --stream stderr --lines 1000`,
-		Args:              arguments,
+		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			request, err := f.request(cmd, args)
+			name, rest, err := r.studyIn(cmd, args, 1)
+			if err != nil {
+				return err
+			}
+			request, err := f.request(cmd, name, rest[0])
 			if err != nil {
 				return err
 			}
 			return r.printLog(cmd, a, request)
 		},
 	}
+	r.stateFlag(c)
 	flags := c.Flags()
 	flags.Int32Var(&f.lines, "lines", 100, "how many of the last lines to print of each stream, 1 to 100000")
 	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what the program writes, until the attempt has ended")
@@ -53,12 +59,12 @@ sends them. They are the last attempt's, unless --attempt names an earlier one.`
 	return c
 }
 
-// request is what the arguments STUDY TRIAL and the flags ask for.
-func (f *logFlags) request(cmd *cobra.Command, args []string) (*fantasiav1.TailTrialLogsRequest, error) {
-	if _, err := studyName(cmd, args[0]); err != nil {
+// request returns what the arguments and the flags ask for.
+func (f *logFlags) request(cmd *cobra.Command, name, trial string) (*fantasiav1.TailTrialLogsRequest, error) {
+	if _, err := studyName(cmd, name); err != nil {
 		return nil, err
 	}
-	number, err := trialNumber(cmd, args[1])
+	number, err := trialNumber(cmd, trial)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +80,7 @@ func (f *logFlags) request(cmd *cobra.Command, args []string) (*fantasiav1.TailT
 		return nil, usagef(cmd, "--attempt is %d; want a number, 1 or more", f.attempt)
 	}
 	return &fantasiav1.TailTrialLogsRequest{
-		Name: view.TrialName(args[0], number), Attempt: f.attempt, Stream: stream, Lines: f.lines, Follow: f.follow,
+		Name: view.TrialName(name, number), Attempt: f.attempt, Stream: stream, Lines: f.lines, Follow: f.follow,
 	}, nil
 }
 

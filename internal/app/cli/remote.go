@@ -23,7 +23,9 @@ import (
 
 // remote is the server that a command talks to.
 type remote struct {
-	server  string
+	server string
+	// state is the state directory of a local study in place of a server's; "" for none.
+	state   string
 	timeout time.Duration
 	caller  access.Caller
 }
@@ -49,6 +51,9 @@ func (r *remote) call(cmd *cobra.Command, f func(context.Context, fantasiav1conn
 
 // client returns a client of the server; done closes its connections.
 func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
+	if r.state != "" {
+		return r.local(cmd)
+	}
 	server := r.server
 	if !strings.Contains(server, "://") {
 		server = "http://" + server

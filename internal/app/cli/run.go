@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -61,7 +62,7 @@ func newRunCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&f.workers, "workers", 0, "number of trials to evaluate at once (default: the study's parallelism)")
-	c.Flags().StringVar(&f.state, "state", "", "directory of the study's state (default: .fantasia/NAME)")
+	c.Flags().StringVar(&f.state, "state", "", "directory of the study's state (default: .fantasia/NAME, here or beside the study file)")
 	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to divide among the workers: auto, none, or a list such as 0,1")
 	c.Flags().BoolVar(&f.fresh, "new", false, "start over; the old state is kept under another name")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
@@ -95,7 +96,10 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 		return err
 	}
 	if f.state == "" {
-		f.state = display.DefaultState(s.Metadata.Name)
+		var note string
+		if f.state, note = stateOf(file, s.Metadata.Name); note != "" {
+			fmt.Fprintln(a.Stderr, note)
+		}
 	}
 	if f.fresh {
 		old, err := local.SetAside(f.state)
@@ -112,7 +116,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	}
 	width, live := terminal(a.Stderr)
 	progress := display.NewProgress(ctx, a.Stderr, live)
-	o.Progress = func(p coordinator.Progress) { progress.Show(p) }
+	o.Progress = func(p coordinator.Progress) { progress.Show(display.NewNow(&p, time.Now())) }
 	result, err := local.Run(ctx, o)
 	progress.Close()
 	interrupted := errors.Is(err, local.ErrInterrupted)
@@ -125,7 +129,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	if err := display.WriteFiles(f.state, result); err != nil {
 		return err
 	}
-	if err := a.show(result, file, f, width, interrupted); err != nil {
+	if err := a.show(result, file, f, width); err != nil {
 		return err
 	}
 	switch {
@@ -137,12 +141,17 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	return nil
 }
 
-// show writes the result to stdout. With YAML or JSON nothing else goes there.
-func (a *app) show(r *local.Result, file string, f runFlags, width int, interrupted bool) error {
+// show writes the result to stdout; with YAML or JSON nothing else goes there.
+func (a *app) show(r *local.Result, file string, f runFlags, width int) error {
+	at := display.Place{File: file, State: f.state, Width: width}
 	if f.output == formatText {
-		return display.Summarize(a.Stdout, r, file, f.state, width, interrupted)
+		if at.Width, at.Wrap = terminal(a.Stdout); !at.Wrap {
+			at.Width = width
+		}
+		return display.Summarize(a.Stdout, r, at)
 	}
-	if err := display.Summarize(a.Stderr, r, file, f.state, width, interrupted); err != nil {
+	_, at.Wrap = terminal(a.Stderr)
+	if err := display.Summarize(a.Stderr, r, at); err != nil {
 		return err
 	}
 	if f.output == formatYAML {

@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 				return fmt.Errorf("listen: %w", err)
 			}
 			vote := &election{refused: make(chan struct{}, 100)}
-			stop, err := serve(listener, backend, vote.leader)
+			stop, err := serve(listener, stored{backend, vote}, vote.leader)
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "complete": complete, "evaluate": evaluate, "depose": depose, "elect": elect,
+			"exits": exits, "complete": complete, "evaluate": evaluate, "depose": depose, "elect": elect, "lose": lose,
 		},
 	})
 }
@@ -131,6 +131,7 @@ func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 // election decides whether the server's only replica leads.
 type election struct {
 	deposed atomic.Bool
+	away    atomic.Bool   // etcd does not answer
 	refused chan struct{} // gets a value for each request that found no leader
 }
 
@@ -159,6 +160,29 @@ func elect(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 	<-vote.refused
 	vote.deposed.Store(false)
+}
+
+// lose takes the server's etcd away.
+func lose(ts *testscript.TestScript, _ bool, _ []string) {
+	vote, ok := ts.Value("election").(*election)
+	if !ok {
+		ts.Fatalf("no election")
+	}
+	vote.away.Store(true)
+}
+
+// stored is a backend whose etcd may be away.
+type stored struct {
+	server.Backend
+	vote *election
+}
+
+// Study implements server.Backend.
+func (b stored) Study(ctx context.Context, nameOrID string) (server.Study, error) {
+	if b.vote.away.Load() {
+		return server.Study{}, fmt.Errorf("%w: etcd at http://localhost:2379 does not answer", server.ErrEtcdAway)
+	}
+	return b.Backend.Study(ctx, nameOrID)
 }
 
 // serve serves the backend until stop is called.

@@ -14,6 +14,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
 
@@ -24,11 +25,12 @@ func newStudyCommand(a *app) *cobra.Command {
 	r := &remote{}
 	c := &cobra.Command{
 		Use:   "study",
-		Short: "Create, follow and stop studies on a server",
+		Short: "Create, follow and stop studies on a server, and read local ones",
 		Example: `  fantasia study create -f digits.yaml
   fantasia study list --server http://coordinator:8080
   fantasia study watch digits
-  fantasia study get digits -o json | jq .best`,
+  fantasia study get digits -o json | jq .best
+  fantasia study list --state .fantasia   # those of fantasia run`,
 	}
 	r.flags(c)
 	return group(c,
@@ -116,17 +118,7 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 		Short:   "List studies",
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var studies []*fantasiav1.Study
-			err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				return everyPage(func(token string) (next string, err error) {
-					page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token}))
-					if err != nil {
-						return "", err
-					}
-					studies = append(studies, page.Msg.GetStudies()...)
-					return page.Msg.GetNextPageToken(), nil
-				})
-			})
+			studies, err := r.studies(cmd)
 			if err != nil {
 				return err
 			}
@@ -137,8 +129,39 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 			return output.write(a.Stdout, list, func(w io.Writer) error { return studyTable(w, studies) })
 		},
 	}
+	r.stateFlag(c)
 	addOutput(c, &output)
 	return c
+}
+
+// studies are those of the server, or those below --state.
+func (r *remote) studies(cmd *cobra.Command) (studies []*fantasiav1.Study, err error) {
+	list := func() error {
+		return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+			return everyPage(func(token string) (next string, err error) {
+				page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token}))
+				if err != nil {
+					return "", err
+				}
+				studies = append(studies, page.Msg.GetStudies()...)
+				return page.Msg.GetNextPageToken(), nil
+			})
+		})
+	}
+	if r.state == "" {
+		err = list()
+		return studies, err
+	}
+	states, err := local.States(r.state)
+	if err != nil {
+		return nil, exitWith(ExitUsage, err)
+	}
+	for _, r.state = range states {
+		if err := list(); err != nil {
+			return nil, err
+		}
+	}
+	return studies, nil
 }
 
 func newStudyGetCommand(a *app, r *remote) *cobra.Command {
@@ -146,10 +169,14 @@ func newStudyGetCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "get STUDY",
 		Short:             "Show a study: its progress, its best and its recommended point",
-		Args:              arguments,
+		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := studyName(cmd, args[0])
+			given, _, err := r.studyIn(cmd, args, 0)
+			if err != nil {
+				return err
+			}
+			name, err := studyName(cmd, given)
 			if err != nil {
 				return err
 			}
@@ -163,6 +190,7 @@ func newStudyGetCommand(a *app, r *remote) *cobra.Command {
 			})
 		},
 	}
+	r.stateFlag(c)
 	addOutput(c, &output)
 	return c
 }

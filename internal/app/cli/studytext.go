@@ -55,7 +55,7 @@ func studyBlock(w io.Writer, s *fantasiav1.Study) error {
 		fields = append(fields, field{"Best", fmt.Sprintf("%s in trial %d\n%s", number(b.Value), b.Trial, point(b.Parameters))})
 	}
 	if r := v.Recommended; r != nil {
-		fields = append(fields, field{"Recommended", fmt.Sprintf("trial %d, mean %s ± %s\n%s", r.Trial, number(r.Mean), number(r.SD), point(r.Parameters))})
+		fields = append(fields, field{"Recommended", fmt.Sprintf("trial %d, mean %s\n%s", r.Trial, view.Expected(r.Mean, r.SD), point(r.Parameters))})
 	}
 	return block(w, fields)
 }
@@ -86,7 +86,7 @@ func studyLine(s *fantasiav1.Study) string {
 		line += fmt.Sprintf("; best %s in trial %d", number(v.Best.Value), v.Best.Trial)
 	}
 	if r := v.Recommended; r != nil {
-		line += fmt.Sprintf("; recommended trial %d, %s ± %s", r.Trial, number(r.Mean), number(r.SD))
+		line += fmt.Sprintf("; recommended trial %d, %s", r.Trial, view.Expected(r.Mean, r.SD))
 	}
 	if s.GetReason() != "" {
 		line += "; " + s.GetReason()

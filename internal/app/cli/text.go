@@ -74,7 +74,7 @@ func between(from, to time.Time) string {
 }
 
 // number formats a value with six digits.
-func number(v float64) string { return fmt.Sprintf("%.6g", v) }
+func number(v float64) string { return view.Number(v) }
 
 // point formats a point on one line, sorted by name.
 func point(p view.Parameters) string {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,11 +21,12 @@ func newTrialCommand(a *app) *cobra.Command {
 	r := &remote{}
 	c := &cobra.Command{
 		Use:   "trial",
-		Short: "Show the trials of a study on a server",
-		Example: `  fantasia trial list digits --state failed
+		Short: "Show the trials of a study",
+		Example: `  fantasia trial list digits --status failed
+  fantasia trial list --state .fantasia/digits   # of fantasia run
   fantasia trial get digits 7
   fantasia trial logs digits 7 --follow
-  fantasia trial watch digits --state completed -o json`,
+  fantasia trial watch digits --status completed -o json`,
 	}
 	r.flags(c)
 	return group(c, newTrialListCommand(a, r), newTrialGetCommand(a, r), newTrialLogsCommand(a, r), newTrialWatchCommand(a, r))
@@ -36,10 +39,17 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 		Use:               "list STUDY",
 		Aliases:           []string{"ls"},
 		Short:             "List the trials of a study",
-		Args:              arguments,
+		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			parent, states, err := selection(cmd, args[0], only)
+			if err := r.oldSpelling(cmd, &only); err != nil {
+				return err
+			}
+			name, _, err := r.studyIn(cmd, args, 0)
+			if err != nil {
+				return err
+			}
+			parent, states, err := selection(cmd, name, only)
 			if err != nil {
 				return err
 			}
@@ -66,6 +76,7 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 			return output.write(a.Stdout, list, func(w io.Writer) error { return trialTable(w, list) })
 		},
 	}
+	r.stateFlag(c)
 	addStates(c, &only)
 	addOutput(c, &output)
 	return c
@@ -76,7 +87,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "get STUDY TRIAL",
 		Short:             "Show one trial: its point, why it was suggested, its attempts, and its curves",
-		Args:              arguments,
+		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := r.trial(cmd, args)
@@ -84,7 +95,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 				return err
 			}
 			shown := view.FromTrial(t)
-			if shown.Measurements, err = r.measurements(cmd, view.TrialName(args[0], shown.Trial)); err != nil {
+			if shown.Measurements, err = r.measurements(cmd, t.GetName()); err != nil {
 				return err
 			}
 			return output.write(a.Stdout, shown, func(w io.Writer) error {
@@ -96,6 +107,7 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 			})
 		},
 	}
+	r.stateFlag(c)
 	addOutput(c, &output)
 	return c
 }
@@ -110,6 +122,12 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.oldSpelling(cmd, &only); err != nil {
+				return err
+			}
+			if r.state != "" {
+				return usagef(cmd, "trial watch follows a study on a server; fantasia run shows a local one live")
+			}
 			parent, states, err := selection(cmd, args[0], only)
 			if err != nil {
 				return err
@@ -129,6 +147,8 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "first show the trials that exist already")
+	r.stateFlag(c)
+	_ = c.Flags().MarkHidden("state") // it was --status
 	addStates(c, &only)
 	addOutput(c, &output)
 	return c
@@ -136,16 +156,20 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 
 // trial fetches the trial that the arguments STUDY TRIAL name.
 func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, error) {
-	if _, err := studyName(cmd, args[0]); err != nil {
+	name, args, err := r.studyIn(cmd, args, 1)
+	if err != nil {
 		return nil, err
 	}
-	number, err := trialNumber(cmd, args[1])
+	if _, err := studyName(cmd, name); err != nil {
+		return nil, err
+	}
+	number, err := trialNumber(cmd, args[0])
 	if err != nil {
 		return nil, err
 	}
 	var t *fantasiav1.Trial
 	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(args[0], number)}))
+		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(name, number)}))
 		if err != nil {
 			return err
 		}
@@ -155,7 +179,7 @@ func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, er
 	return t, err
 }
 
-// stateNames returns the states of trials as --state takes them.
+// stateNames returns the states of trials as --status takes them.
 func stateNames() []string {
 	var names []string
 	for n := int32(1); fantasiav1.TrialState_name[n] != ""; n++ {
@@ -164,13 +188,31 @@ func stateNames() []string {
 	return names
 }
 
-// addStates adds --state to a command.
+// addStates adds --status to a command.
 func addStates(c *cobra.Command, only *[]string) {
-	c.Flags().StringSliceVar(only, "state", nil, "only trials in these `STATES`: "+strings.Join(stateNames(), ", "))
+	c.Flags().StringSliceVar(only, "status", nil, "only trials in these `STATES`: "+strings.Join(stateNames(), ", "))
 	complete := cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp)
-	if err := c.RegisterFlagCompletionFunc("state", complete); err != nil {
+	if err := c.RegisterFlagCompletionFunc("status", complete); err != nil {
 		panic(err) // the flag was added above
 	}
+}
+
+// oldSpelling takes states of trials that are given as --state, the name that
+// --status once had.
+func (r *remote) oldSpelling(cmd *cobra.Command, only *[]string) error {
+	var states []string
+	for _, name := range strings.Split(r.state, ",") {
+		if !slices.Contains(stateNames(), strings.ToLower(strings.TrimSpace(name))) {
+			return nil // a directory
+		}
+		states = append(states, name)
+	}
+	if _, err := os.Stat(r.state); err == nil {
+		return usagef(cmd, "--state %s is a directory and the state of trials: write --state ./%s for the one, --status %s for the other", r.state, r.state, r.state)
+	}
+	*only, r.state = append(*only, states...), ""
+	fmt.Fprintf(cmd.ErrOrStderr(), "--state with states of trials is now --status\n")
+	return nil
 }
 
 // selection returns the study and the states that a command applies to.
@@ -181,7 +223,7 @@ func selection(cmd *cobra.Command, nameOrID string, only []string) (parent strin
 	for _, name := range only {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if !slices.Contains(stateNames(), name) {
-			return "", nil, usagef(cmd, "--state is %q; want one or more of %s", name, strings.Join(stateNames(), ", "))
+			return "", nil, usagef(cmd, "--status is %q; want one or more of %s", name, strings.Join(stateNames(), ", "))
 		}
 		states = append(states, fantasiav1.TrialState(fantasiav1.TrialState_value["TRIAL_STATE_"+strings.ToUpper(name)]))
 	}

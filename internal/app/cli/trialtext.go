@@ -13,7 +13,6 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // trialTable prints a list of trials.
@@ -92,7 +91,7 @@ func reasons(r *fantasiav1.Reasons) string {
 		parts = append(parts, r.GetNote())
 	}
 	if r != nil && r.Mean != nil {
-		parts = append(parts, fmt.Sprintf("mean %s ± %s", number(r.GetMean()), number(r.GetSd())))
+		parts = append(parts, fmt.Sprintf("mean %s", view.Expected(r.GetMean(), r.GetSd())))
 	}
 	if text := metrics(r.GetAcquisition()); text != "" {
 		parts = append(parts, text)
@@ -113,7 +112,7 @@ func attempt(a *fantasiav1.Attempt) string {
 		text += " in " + took
 	}
 	if f := a.GetFailure(); f != nil {
-		text += "\n" + failure(view.FromFailure(f))
+		text += "\n" + view.FailureText(view.FromFailure(f))
 	}
 	if a.GetLogs() != "" {
 		text += "\nlog: " + a.GetLogs()
@@ -123,27 +122,6 @@ func attempt(a *fantasiav1.Attempt) string {
 
 func attemptState(a *fantasiav1.Attempt) string {
 	return strings.ReplaceAll(strings.ToLower(view.EnumName(a.GetState())), "_", " ")
-}
-
-// failure describes why an attempt did not complete.
-func failure(f *messaging.Failure) string {
-	text, message := f.Reason, strings.TrimSpace(f.Message)
-	switch {
-	case f.ExitCode != nil && f.Reason == messaging.ReasonExit:
-		text = fmt.Sprintf("exit code %d", *f.ExitCode)
-	case f.ExitCode != nil:
-		text += fmt.Sprintf(", exit code %d", *f.ExitCode)
-	case f.Signal != "":
-		text += ", " + f.Signal
-	}
-	switch {
-	case message == "":
-		return text
-	case strings.HasPrefix(message, text), f.Reason == messaging.ReasonSignal && strings.HasPrefix(message, "killed by signal "):
-		return message // which says as much
-	default:
-		return text + ": " + message
-	}
 }
 
 func at(t *timestamppb.Timestamp) time.Time {

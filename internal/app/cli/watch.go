@@ -12,6 +12,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -26,9 +27,9 @@ func newStudyWatchCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch STUDY",
 		Short: "Follow a study until it ends",
-		Long: `Shows a study now and whenever trials have ended, one line each, until the study
-ends. Exits with 0 if the study completed or was stopped, and with 3 if it failed or
-no trial completed, so scripts can wait for a study.`,
+		Long: `Follows a study until it ends: in place on a terminal, otherwise with one line
+whenever trials have ended. Exits with 0 if the study completed or was stopped, and
+with 3 if it failed or no trial completed, so scripts can wait for a study.`,
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,15 +38,32 @@ no trial completed, so scripts can wait for a study.`,
 				return err
 			}
 			var last view.Study
+			show := func(s *fantasiav1.Study) error {
+				return output.stream(a.Stdout, last, func(w io.Writer) error { return say(w, "%s", studyLine(s)) })
+			}
+			_, live := terminal(a.Stdout)
+			if live = live && output == formatText; live {
+				l := &liveWatch{remote: r, cmd: cmd, progress: display.NewProgress(cmd.Context(), a.Stdout, true)}
+				line := show
+				show = func(s *fantasiav1.Study) error {
+					l.show(s)
+					if last.State.Terminal() {
+						l.progress.Close()
+						return line(s)
+					}
+					return nil
+				}
+				defer l.progress.Close()
+			}
 			err = watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchStudyResponse], error) {
 				return c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: name}))
 			}, func(m *fantasiav1.WatchStudyResponse) error {
 				before := last
 				last = view.FromStudy(m.GetStudy())
-				if !news(before, last) {
+				if !news(before, last) && !live {
 					return nil
 				}
-				return output.stream(a.Stdout, last, func(w io.Writer) error { return say(w, "%s", studyLine(m.GetStudy())) })
+				return show(m.GetStudy())
 			})
 			if err == nil && (last.State == study.Failed || last.State.Terminal() && last.Trials.Completed == 0) {
 				return exitWith(ExitFailed, nil)

@@ -9,10 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -112,5 +116,34 @@ func TestInterrupted(t *testing.T) {
 		if watch.errs.String() != "" {
 			t.Errorf("%v: %s", args, watch.errs)
 		}
+	}
+}
+
+// A live watch shows what a server's study does: what runs, the best point, and why
+// the last failure came.
+func TestLiveWatch(t *testing.T) {
+	b, err := backend()
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	b.Put("digits", record.Trial{Number: 4, State: study.TrialRunning, Times: record.Times{Claimed: claimed}})
+	url, stop := serveOn(t, "127.0.0.1:0", b)
+	defer stop()
+	got, err := cli.LiveWatchOf(t.Context(), url, "digits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.At = time.Time{} // the clock's
+	want := display.Now{
+		Study: "digits", Metric: "error", State: study.Running, MaxTrials: 64, Elapsed: 90 * time.Second,
+		Counts:     record.Counts{Queued: 1, Completed: 1, Failed: 1},
+		Best:       &view.Best{Trial: 1, Value: 0.03125, Parameters: view.Parameters{"lr": 1e-3, "width": 64.0}},
+		Parameters: []string{"lr", "width"}, Recommended: record.Recommendation{Trial: 1, Mean: 0.04, SD: 0.0025},
+		Running:     []display.Running{{Trial: 4, Since: claimed}},
+		FailedTrial: 2, Failure: "exit code 1: Traceback (most recent call last): MemoryError",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

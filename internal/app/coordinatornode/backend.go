@@ -61,7 +61,7 @@ func (b *Backend) Studies(ctx context.Context, after string, limit int) ([]serve
 	if err != nil {
 		return nil, err
 	}
-	name := func(s ledger.Summary) string { return s.Study.Study.Metadata.Name }
+	name := func(s ledger.Summary) string { return s.Study.Definition.Metadata.Name }
 	slices.SortFunc(all, func(x, y ledger.Summary) int { return strings.Compare(name(x), name(y)) })
 	var out []server.Study
 	for _, s := range all {

@@ -298,10 +298,10 @@ func TestADamagedStudyHidesNoOther(t *testing.T) {
 	if err != nil || len(listed) != 2 {
 		t.Fatalf("listed %+v, %v; want two studies", listed, err)
 	}
-	if got := listed[0]; got.Spec.Study.Metadata.Name != "damaged" || !strings.Contains(got.Status.Reason, "names/damaged") {
+	if got := listed[0]; got.Spec.Definition.Metadata.Name != "damaged" || !strings.Contains(got.Status.Reason, "names/damaged") {
 		t.Errorf("the damaged study %+v; want its name and what is damaged", got)
 	}
-	if got := listed[1]; got.Spec.Study.Metadata.Name != "sound" || got.Status.State != study.Running {
+	if got := listed[1]; got.Spec.Definition.Metadata.Name != "sound" || got.Status.State != study.Running {
 		t.Errorf("the other study %+v; want it running", got)
 	}
 }

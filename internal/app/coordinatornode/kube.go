@@ -3,11 +3,13 @@ package coordinatornode
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/podcost"
 	"github.com/fantasia-hpo/fantasia/coordinator/scale"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -27,11 +29,14 @@ type Kubernetes struct {
 	// Scale is the file of the resources that run each pool's workers, with the limits
 	// for scaling them; without it, nothing is scaled.
 	Scale string
+	// PodDeletionCost are the pools whose workers' pods have their deletion cost
+	// kept current, in the coordinator's own namespace; none by default.
+	PodDeletionCost []string
 }
 
 // duties returns the leader's duties in a cluster.
 func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) (duties []coordinator.Duty, err error) {
-	if !o.Studies && o.Scale == "" {
+	if !o.Studies && o.Scale == "" && len(o.PodDeletionCost) == 0 {
 		return nil, nil
 	}
 	config, err := kube.Config()
@@ -65,6 +70,13 @@ func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) (duties []c
 		}
 		scaler := &scale.Scaler{Targets: targets, Client: client, Logger: log}
 		duties = append(duties, scaler.Duty())
+	}
+	if len(o.PodDeletionCost) > 0 {
+		keeper, err := podcost.New(os.Getenv("POD_NAMESPACE"), o.PodDeletionCost, client, log)
+		if err != nil {
+			return nil, fmt.Errorf("--pod-deletion-cost: %w", err)
+		}
+		duties = append(duties, keeper.Duty())
 	}
 	return duties, nil
 }

@@ -14,7 +14,7 @@ import (
 func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out := server.Study{Spec: s.Study, Status: s.Status}
 	if s.Status.State == study.Running && s.Status.Reason == "" {
-		out.Status.Reason = idle(s.Study.Study.Spec.Pool, b.c.Workers())
+		out.Status.Reason = idle(s.Study.Definition.Spec.Pool, b.c.Workers())
 	}
 	if s.Status.Best == 0 {
 		return out, nil

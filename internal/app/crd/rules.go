@@ -15,7 +15,7 @@ var extras = map[string]map[string]object{
 	"Algorithm": {"name": {"maxLength": 64}, "seed": {"format": "int64"}},
 	"Budget":    {"maxDuration": {"maxLength": 64}},
 	"Parameter": {"name": {"maxLength": 64}},
-	"Trial": {
+	"TrialTemplate": {
 		"command": {"maxItems": 1000, "items": object{"type": "string", "maxLength": 4096}},
 		"env":     {"maxProperties": 256},
 	},
@@ -75,7 +75,7 @@ var rules = map[string][]rule{
 		{"has(self.pattern) != has(self.file)", "",
 			"metrics have one of pattern and file: leave metrics out if the program reports them itself"},
 	},
-	"Trial": {
+	"TrialTemplate": {
 		{"self.command[0] != ''", ".command", "the first element is the program's name or path, and is empty"},
 		{"!has(self.mode) || self.mode != 'stream' || !has(self.metrics) || !has(self.metrics.file)", ".metrics",
 			"a file is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports"},

@@ -82,8 +82,11 @@ func TestPlotsAreWellFormed(t *testing.T) {
 
 func TestCSVHoldsEveryTrial(t *testing.T) {
 	spec := &study.Spec{Parameters: []study.Parameter{{Name: "x"}, {Name: "n"}}}
+	all := trials()
+	start := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600))
+	all[0].Times = record.Times{Created: start, Started: start.Add(1500 * time.Millisecond), Ended: start.Add(4 * time.Second)}
 	var out bytes.Buffer
-	if err := display.WriteCSV(&out, trials(), spec); err != nil {
+	if err := display.WriteCSV(&out, all, spec); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()
@@ -91,26 +94,39 @@ func TestCSVHoldsEveryTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "metric:loss", "parameter:x", "parameter:n"},
-		{"1", "COMPLETED", "2", "1", "w", "", "0", "", "2", "2", "1"},
-		{"2", "COMPLETED", "5", "1", "w", "", "0", "", "5", "5", "2"},
-		{"3", "COMPLETED", "3", "1", "w", "", "0", "", "3", "3", "3"},
-		{"4", "FAILED", "", "1", "", "", "0", "", "", "", ""},
+		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message", "metric:loss", "parameter:x", "parameter:n"},
+		{"1", "COMPLETED", "2", "1", "w", "", "0", "2.500", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z", "", "", "2", "2", "1"},
+		{"2", "COMPLETED", "5", "1", "w", "", "0", "", "", "", "", "", "", "5", "5", "2"},
+		{"3", "COMPLETED", "3", "1", "w", "", "0", "", "", "", "", "", "", "3", "3", "3"},
+		{"4", "FAILED", "", "1", "", "", "0", "", "", "", "", "exit", "exit: boom,: and more", "", "", ""},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
+// An interrupted run's file says so, and that nothing runs.
+func TestInterruptedRunIsNotRunning(t *testing.T) {
+	r := &local.Result{Interrupted: true, Status: record.Status{State: study.Running, Counts: record.Counts{Completed: 4, Pending: 1, Queued: 2, Running: 3}}}
+	v := display.View(r)
+	if v.State != display.Interrupted || v.Trials != (record.Counts{Completed: 4, Pending: 6}) {
+		t.Errorf("the state is %s, the trials %+v", v.State, v.Trials)
+	}
+	r.Interrupted = false
+	if v := display.View(r); v.State != study.Running || v.Trials.Running != 3 {
+		t.Errorf("a study that runs: %s, %+v", v.State, v.Trials)
+	}
+}
+
 func TestSummarySaysWhatToDoNext(t *testing.T) {
 	best := completed(1, 3, 2)
 	r := &local.Result{Trials: trials(), Best: &best}
-	r.Study.Study.Metadata.Name = "demo"
-	r.Study.Study.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: []study.Parameter{{Name: "x"}}}
+	r.Study.Definition.Metadata.Name = "demo"
+	r.Study.Definition.Spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: []study.Parameter{{Name: "x"}}}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
 	var out strings.Builder
-	if err := display.Summarize(&out, r, "study.yaml", display.DefaultState("demo"), 80, false); err != nil {
+	if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: display.DefaultState("demo"), Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -122,11 +138,38 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := display.Summarize(&out, r, "study.yaml", "elsewhere", 80, true); err != nil {
+	r.Interrupted = true
+	if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "fantasia run study.yaml --state elsewhere\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "--new") {
 		t.Errorf("an interrupted run's summary should say %q:\n%s", want, out.String())
+	}
+}
+
+// On a terminal lines break between words, and continue below the text.
+func TestSummaryFitsTheTerminal(t *testing.T) {
+	best := completed(1, 3, 2)
+	best.Point = study.Point{"learning_rate_of_the_second_group_of_layers": 0.12345678901234566}
+	r := &local.Result{Trials: trials(), Best: &best}
+	r.Study.Definition.Spec = study.Spec{
+		Objective:  study.Objective{Metric: "loss", Direction: study.Minimize},
+		Parameters: []study.Parameter{{Name: "x"}, {Name: "learning_rate_of_the_second_group_of_layers"}},
+	}
+	r.Status = record.Status{State: study.Completed}
+	var out strings.Builder
+	if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 60, Wrap: true}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(out.String(), "\n") {
+		if len([]rune(line)) > 60 {
+			t.Errorf("a line has %d columns: %q", len([]rune(line)), line)
+		}
+	}
+	for _, want := range []string{"_layers\n             0.12345678901234566\n", "in study.yaml and run it\n             again to go on, or start anew:\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
 	}
 }
 
@@ -144,12 +187,12 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 	} {
 		best := completed(1, 3, 2)
 		r := &local.Result{Trials: trials(), Best: &best}
-		spec := &r.Study.Study.Spec
+		spec := &r.Study.Definition.Spec
 		*spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Budget: study.Budget{MaxTrials: 9}}
 		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
 		change(spec, &r.Status)
 		var out strings.Builder
-		if err := display.Summarize(&out, r, "study.yaml", "elsewhere", 80, false); err != nil {
+		if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), "next         "+want) || !strings.Contains(out.String(), ", or start anew:\n") {
@@ -202,7 +245,7 @@ func TestPlotsShowFailuresAndOutliers(t *testing.T) {
 // Progress in lines names the best value and, beside it, what is recommended.
 func TestProgressInLines(t *testing.T) {
 	now := coordinator.Progress{
-		Study:  record.Study{Study: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},
+		Study:  record.Study{Definition: study.Study{Spec: study.Spec{Objective: study.Objective{Metric: "loss"}, Budget: study.Budget{MaxTrials: 8}}}},
 		Status: record.Status{Counts: record.Counts{Completed: 3, Failed: 1, Running: 2}},
 	}
 	best := completed(3, 4, 0.25)
@@ -218,7 +261,7 @@ func TestProgressInLines(t *testing.T) {
 		var b bytes.Buffer
 		now.Best, now.Status.Recommended = step.best, step.recommended
 		p := display.NewProgress(t.Context(), &b, false)
-		p.Show(now)
+		p.Show(display.NewNow(&now, time.Now()))
 		p.Close()
 		if b.String() != step.want {
 			t.Errorf("progress is %q, want %q", b.String(), step.want)

@@ -26,15 +26,24 @@ const (
 	PlotFile   = "progress.svg"
 )
 
+// Interrupted is the state of a study whose run was interrupted: the same command
+// goes on with it, and nothing runs until then.
+const Interrupted study.State = "INTERRUPTED"
+
 // View is the result in the shape in which scripts see it.
 func View(r *local.Result) view.Study {
-	return view.OfStudy(r.Study, r.Status, r.Best, r.Recommended, time.Now())
+	v := view.OfStudy(r.Study, r.Status, r.Best, r.Recommended, time.Now())
+	if r.Interrupted && !v.State.Terminal() {
+		v.State = Interrupted
+		v.Trials.Pending, v.Trials.Queued, v.Trials.Running = v.Trials.Open(), 0, 0
+	}
+	return v
 }
 
 // WriteFiles writes the result, the trials, and the plot (where anything has
 // completed) into dir, each whole or not at all.
 func WriteFiles(dir string, r *local.Result) error {
-	spec := &r.Study.Study.Spec
+	spec := &r.Study.Definition.Spec
 	result, err := json.MarshalIndent(View(r), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
@@ -45,7 +54,7 @@ func WriteFiles(dir string, r *local.Result) error {
 	}
 	files := map[string][]byte{ResultFile: append(result, '\n'), TrialsFile: trials.Bytes()}
 	if h := NewHistory(r.Trials, spec.Objective.Direction); len(h.Values) > 0 {
-		if err := h.WriteSVG(&picture, r.Study.Study.Metadata.Name, spec.Objective); err != nil {
+		if err := h.WriteSVG(&picture, r.Study.Definition.Metadata.Name, spec.Objective); err != nil {
 			return err
 		}
 		files[PlotFile] = picture.Bytes()
@@ -58,10 +67,11 @@ func WriteFiles(dir string, r *local.Result) error {
 	return nil
 }
 
-// WriteCSV writes a line a trial: its state, value, metrics, parameters and times.
+// WriteCSV writes a line a trial: its state, value, metrics, parameters and times,
+// and why it failed.
 func WriteCSV(w io.Writer, trials []record.Trial, spec *study.Spec) error {
 	metrics := metricNames(trials)
-	header := []string{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds"}
+	header := []string{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message"}
 	for _, m := range metrics {
 		header = append(header, "metric:"+m)
 	}
@@ -91,7 +101,14 @@ func row(t *record.Trial, metrics []string, spec *study.Spec) []string {
 	if !t.Times.Started.IsZero() && !t.Times.Ended.IsZero() {
 		elapsed = strconv.FormatFloat(t.Times.Ended.Sub(t.Times.Started).Seconds(), 'f', 3, 64)
 	}
-	r := []string{strconv.Itoa(t.Number), string(t.State), value, strconv.Itoa(len(t.Attempts)), worker, string(t.Source), strconv.Itoa(t.Staleness), elapsed}
+	failure, message := "", ""
+	if last := t.Last(); last != nil && last.Failure != nil && t.State != study.TrialCompleted {
+		failure, message = last.Failure.Reason, view.FailureLine(last.Failure)
+	}
+	r := []string{
+		strconv.Itoa(t.Number), string(t.State), value, strconv.Itoa(len(t.Attempts)), worker, string(t.Source), strconv.Itoa(t.Staleness), elapsed,
+		moment(t.Times.Created), moment(t.Times.Started), moment(t.Times.Ended), failure, message,
+	}
 	for _, m := range metrics {
 		if v, ok := t.Metrics[m]; ok {
 			r = append(r, number(v))
@@ -107,6 +124,14 @@ func row(t *record.Trial, metrics []string, spec *study.Spec) []string {
 		}
 	}
 	return r
+}
+
+// moment is a time as RFC 3339 has it, in UTC and to the millisecond; "" for none.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 func metricNames(trials []record.Trial) []string {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/plot"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -17,7 +18,7 @@ func (h *History) WriteSVG(w io.Writer, name string, objective study.Objective) 
 	low, high := h.window(objective.Direction)
 	dots := make([]plot.Point, len(h.Values))
 	for i, v := range h.Values {
-		note := fmt.Sprintf("evaluation %d, trial %d: %s %s", h.Places[i], h.Trials[i], objective.Metric, short(v))
+		note := fmt.Sprintf("evaluation %d, trial %d: %s %s", h.Places[i], h.Trials[i], objective.Metric, view.Number(v))
 		dots[i] = plot.Point{X: float64(h.Places[i]), Y: v, Note: note}
 	}
 	c := plot.Chart{

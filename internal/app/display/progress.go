@@ -4,18 +4,69 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
+	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // plainEvery is how often progress is told where no terminal shows it live.
 const plainEvery = 10 * time.Second
+
+// Now is how a study goes at a moment.
+type Now struct {
+	// Study is its name, Metric its objective.
+	Study, Metric string
+	State         study.State
+	MaxTrials     int
+	MaxDuration   time.Duration // 0 for none
+	Counts        record.Counts
+	// At is the moment, Elapsed how long the study had run then.
+	At      time.Time
+	Elapsed time.Duration
+	// Best is nil where nothing has completed. Parameters are the order of its
+	// point; those that it lacks are left out.
+	Best       *view.Best
+	Parameters []string
+	// Recommended is of trial 0 where there is none.
+	Recommended record.Recommendation
+	// Running are the trials that workers evaluate.
+	Running []Running
+	// FailedTrial is the number of the trial that failed last, 0 for none, and
+	// Failure why it did, in a line.
+	FailedTrial int
+	Failure     string
+}
+
+// Running is a trial that a worker evaluates since a time.
+type Running struct {
+	Trial int
+	Since time.Time
+}
+
+// NewNow takes what people want to know out of a coordinator's progress.
+func NewNow(p *coordinator.Progress, at time.Time) Now {
+	spec := &p.Study.Definition.Spec
+	n := Now{
+		Study: p.Study.Definition.Metadata.Name, Metric: spec.Objective.Metric, State: p.Status.State,
+		MaxTrials: spec.Budget.MaxTrials, MaxDuration: time.Duration(spec.Budget.MaxDuration), Counts: p.Status.Counts,
+		At: at, Elapsed: view.Elapsed(p.Status, at), Best: view.OfBest(p.Best), Recommended: p.Status.Recommended,
+	}
+	for i := range spec.Parameters {
+		n.Parameters = append(n.Parameters, spec.Parameters[i].Name)
+	}
+	for _, a := range p.Running {
+		n.Running = append(n.Running, Running{Trial: a.Attempt.Trial, Since: a.Claimed})
+	}
+	if t := p.LastFailed; t != nil && t.Last() != nil && t.Last().Failure != nil {
+		n.FailedTrial, n.Failure = t.Number, view.FailureLine(t.Last().Failure)
+	}
+	return n
+}
 
 // Progress tells how a study goes: live on a terminal, else in a line now and
 // then. Not safe for concurrent use.
@@ -25,7 +76,6 @@ type Progress struct {
 	done    sync.WaitGroup
 	told    time.Time
 	ended   int
-	last    coordinator.Progress
 }
 
 // NewProgress starts to tell on w, which live says to be a terminal.
@@ -41,18 +91,17 @@ func NewProgress(ctx context.Context, w io.Writer, live bool) *Progress {
 }
 
 // Show takes the newest progress.
-func (p *Progress) Show(now coordinator.Progress) {
-	p.last = now
+func (p *Progress) Show(now Now) {
 	if p.program != nil {
 		p.program.Send(now)
 		return
 	}
-	ended := now.Status.Counts.Ended()
-	if time.Since(p.told) < plainEvery && !(ended > 0 && p.ended == 0) {
+	ended := now.Counts.Ended()
+	if time.Since(p.told) < plainEvery && (ended == 0 || p.ended > 0) {
 		return
 	}
 	p.told, p.ended = time.Now(), ended
-	_, _ = fmt.Fprintln(p.w, line(&now, time.Now()))
+	_, _ = fmt.Fprintln(p.w, now.line())
 }
 
 // Close ends the telling and leaves the bar on the terminal: the summary says
@@ -65,122 +114,41 @@ func (p *Progress) Close() {
 	}
 }
 
-// line is progress in one line.
-func line(p *coordinator.Progress, now time.Time) string {
-	c := p.Status.Counts
-	budget := p.Study.Study.Spec.Budget.MaxTrials
-	s := fmt.Sprintf("%d/%d done, %d running", c.Ended(), budget, c.Running)
-	if c.Failed > 0 {
-		s += fmt.Sprintf(", %d failed", c.Failed)
+// line is progress in one line, for logs.
+func (n *Now) line() string {
+	s := fmt.Sprintf("%d/%d done, %d running", n.Counts.Ended(), n.MaxTrials, n.Counts.Running)
+	if n.Counts.Failed > 0 {
+		s += fmt.Sprintf(", %d failed", n.Counts.Failed)
 	}
-	if p.Best != nil && len(p.Best.Values) > 0 {
-		s += fmt.Sprintf(", best %s %s (trial %d)", p.Study.Study.Spec.Objective.Metric, short(p.Best.Values.First()), p.Best.Number)
+	if n.Best != nil {
+		s += fmt.Sprintf(", best %s %s (trial %d)", n.Metric, view.Number(n.Best.Value), n.Best.Trial)
 	}
-	if r := p.Status.Recommended; r.Trial > 0 {
-		s += ", recommended " + recommended(r)
+	if r := n.Recommended; r.Trial > 0 {
+		s += fmt.Sprintf(", recommended trial %d (%s)", r.Trial, view.Expected(r.Mean, r.SD))
 	}
-	if left, ok := remaining(p, now); ok {
+	if left, ok := n.left(n.At); ok {
 		s += fmt.Sprintf(", about %v left", left.Round(time.Second))
 	}
 	return s
 }
 
-// recommended says which trial is recommended and what is expected of it.
-func recommended(r record.Recommendation) string {
-	return fmt.Sprintf("trial %d (%s ± %s)", r.Trial, short(r.Mean), short(r.SD))
+// elapsed is how long the study has run at a later time.
+func (n *Now) elapsed(now time.Time) time.Duration {
+	if n.State.Terminal() || n.At.IsZero() {
+		return n.Elapsed
+	}
+	return n.Elapsed + max(0, now.Sub(n.At))
 }
 
-// remaining estimates the time left from the pace so far.
-func remaining(p *coordinator.Progress, now time.Time) (left time.Duration, ok bool) {
-	ended := p.Status.Counts.Ended()
-	if ended < 3 || p.Status.Started.IsZero() || p.Status.State.Terminal() {
+// left estimates the time left at a later time, from the pace so far.
+func (n *Now) left(now time.Time) (left time.Duration, ok bool) {
+	ended := n.Counts.Ended()
+	if ended < 3 || n.Elapsed <= 0 || n.State.Terminal() {
 		return 0, false
 	}
-	spec := p.Study.Study.Spec
-	elapsed := now.Sub(p.Status.Started)
-	left = elapsed * time.Duration(spec.Budget.MaxTrials-ended) / time.Duration(ended)
-	if bound := time.Duration(spec.Budget.MaxDuration); bound > 0 {
-		left = min(left, bound-elapsed)
+	left = time.Duration(float64(n.Elapsed)/float64(ended)*float64(n.MaxTrials-ended)) - (n.elapsed(now) - n.Elapsed)
+	if n.MaxDuration > 0 {
+		left = min(left, n.MaxDuration-n.elapsed(now))
 	}
 	return max(left, 0), true
-}
-
-// over is the message that the telling ends.
-type over struct{}
-
-// liveView redraws progress in place.
-type liveView struct {
-	p     coordinator.Progress
-	width int
-	heard bool
-	over  bool
-}
-
-// Init starts nothing: everything is sent.
-func (v *liveView) Init() tea.Cmd { return nil }
-
-// Update takes a newer progress or another width.
-func (v *liveView) Update(m tea.Msg) (tea.Model, tea.Cmd) {
-	switch m := m.(type) {
-	case coordinator.Progress:
-		v.p, v.heard = m, true
-	case tea.WindowSizeMsg:
-		v.width = m.Width
-	case over:
-		v.over = true
-	}
-	return v, nil
-}
-
-var (
-	strong = lipgloss.NewStyle().Bold(true)
-	fresh  = lipgloss.NewStyle().Foreground(lipgloss.Color("4"))
-	faint  = lipgloss.NewStyle().Faint(true)
-	bad    = lipgloss.NewStyle().Foreground(lipgloss.Color("1"))
-)
-
-// View draws the progress bar, the counts, and the best point.
-func (v *liveView) View() tea.View {
-	if !v.heard {
-		return tea.NewView("starting…\n")
-	}
-	c, spec := v.p.Status.Counts, &v.p.Study.Study.Spec
-	width := max(20, min(v.width, 100)-30)
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s %d/%d", strong.Render(v.p.Study.Study.Metadata.Name), bar(c.Ended(), c.Running, spec.Budget.MaxTrials, width), c.Ended(), spec.Budget.MaxTrials)
-	if left, ok := remaining(&v.p, time.Now()); ok {
-		b.WriteString(faint.Render(fmt.Sprintf("  %v left", left.Round(time.Second))))
-	}
-	b.WriteString("\n")
-	if v.over {
-		return tea.NewView(b.String())
-	}
-	fmt.Fprintf(&b, "%d running, %d queued, %d completed", c.Running, c.Queued+c.Pending, c.Completed)
-	if c.Infeasible > 0 {
-		fmt.Fprintf(&b, ", %d infeasible", c.Infeasible)
-	}
-	if c.Failed > 0 {
-		b.WriteString(", " + bad.Render(fmt.Sprintf("%d failed", c.Failed)))
-	}
-	if best := v.p.Best; best != nil && len(best.Values) > 0 {
-		fmt.Fprintf(&b, "\nbest %s = %s in trial %d\n", spec.Objective.Metric, fresh.Render(short(best.Values.First())), best.Number)
-		s := &summary{w: &b}
-		s.point(spec, best.Point)
-		if r := v.p.Status.Recommended; r.Trial > 0 {
-			s.line("recommended %s", recommended(r))
-		}
-	} else {
-		b.WriteString("\n")
-	}
-	return tea.NewView(b.String())
-}
-
-// bar draws done, running and open trials as a bar of a width.
-func bar(done, running, all, width int) string {
-	if all <= 0 {
-		return ""
-	}
-	d := min(width, done*width/all)
-	r := min(width-d, (running*width+all-1)/all)
-	return fresh.Render(strings.Repeat("█", d)) + faint.Render(strings.Repeat("▒", r)+strings.Repeat("░", width-d-r))
 }

@@ -8,29 +8,42 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
+// Place is where a summary is shown and what it is about.
+type Place struct {
+	// File and State are the study file and the state directory as they were given
+	// on the command line.
+	File, State string
+	// Width is the terminal's. Wrap breaks longer lines between words.
+	Width int
+	Wrap  bool
+}
+
 // Summarize tells a person how a study went, where its results are, and what to
-// run next. width is the terminal's, file the study file and state the
-// directory as they were given on the command line.
-func Summarize(w io.Writer, r *local.Result, file, state string, width int, interrupted bool) error {
+// run next.
+func Summarize(w io.Writer, r *local.Result, at Place) error {
 	s := &summary{w: w}
-	name, spec := r.Study.Study.Metadata.Name, &r.Study.Study.Spec
-	s.heading(r, name, interrupted)
+	if at.Wrap {
+		s.wrap = at.Width
+	}
+	name, spec := r.Study.Definition.Metadata.Name, &r.Study.Definition.Spec
+	s.heading(r, name)
 	if r.Best != nil {
-		s.line("best         %s = %s in trial %d", spec.Objective.Metric, short(r.Best.Values.First()), r.Best.Number)
+		s.line("best         %s = %s in trial %d", spec.Objective.Metric, view.Number(r.Best.Values.First()), r.Best.Number)
 		s.point(spec, r.Best.Point)
 	}
 	if rec := r.Recommended; rec != nil && (r.Best == nil || rec.Trial != r.Best.Number) {
-		s.line("recommended  trial %d: %s = %s ± %s by the model, which allows for noise", rec.Trial, spec.Objective.Metric, short(rec.Mean), short(rec.SD))
+		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.Objective.Metric, view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
 	}
 	history := NewHistory(r.Trials, spec.Objective.Direction)
-	if sketch := history.Sketch(width, spec.Objective); sketch != "" {
+	if sketch := history.Sketch(at.Width, spec.Objective); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
 	if f := lastFailure(r.Trials); f != nil {
@@ -40,27 +53,59 @@ func Summarize(w io.Writer, r *local.Result, file, state string, width int, inte
 	if len(history.Values) > 0 {
 		also += ", " + PlotFile
 	}
-	s.line("results      %s (also %s)", filepath.Join(state, ResultFile), also)
-	s.next(r, file, state, interrupted)
+	s.line("results      %s (also %s)", filepath.Join(at.State, ResultFile), also)
+	s.next(r, at.File, at.State)
 	return s.err
 }
 
 // summary writes lines and remembers the first error.
 type summary struct {
-	w   io.Writer
-	err error
+	w io.Writer
+	// wrap is how wide lines may get; 0 for any width.
+	wrap int
+	err  error
 }
 
 func (s *summary) line(format string, args ...any) {
-	_, err := fmt.Fprintf(s.w, format+"\n", args...)
+	var b strings.Builder
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		for s.wrap > 0 && ansi.StringWidth(line) > s.wrap {
+			head, rest := breakLine(line, s.wrap)
+			if rest == "" {
+				break
+			}
+			b.WriteString(head + "\n")
+			line = strings.Repeat(" ", labelColumns) + rest
+		}
+		b.WriteString(line + "\n")
+	}
+	_, err := io.WriteString(s.w, b.String())
 	s.err = errors.Join(s.err, err)
 }
 
-func (s *summary) heading(r *local.Result, name string, interrupted bool) {
+// breakLine breaks a line at the last space within a width, or at the first one
+// after it; rest is empty where there is none behind the label.
+func breakLine(line string, width int) (head, rest string) {
+	if len(line) <= labelColumns {
+		return line, ""
+	}
+	label, text := line[:labelColumns], line[labelColumns:]
+	within := ansi.Truncate(text, max(1, width-labelColumns+1), "")
+	at := strings.LastIndex(within, " ")
+	if strings.TrimSpace(text[:max(at, 0)]) == "" {
+		at = strings.Index(text, " ")
+	}
+	if at <= 0 {
+		return line, ""
+	}
+	return label + strings.TrimRight(text[:at], " "), strings.TrimLeft(text[at:], " ")
+}
+
+func (s *summary) heading(r *local.Result, name string) {
 	c := r.Status.Counts
 	state := strings.ToLower(string(r.Status.State))
 	switch {
-	case interrupted:
+	case r.Interrupted:
 		state = "interrupted"
 	case r.AlreadyEnded:
 		state = "had already " + state
@@ -84,14 +129,20 @@ func countsText(c record.Counts) string {
 	return strings.Join(parts, ", ")
 }
 
+// widestName is how wide the column of parameters' names gets; the values of
+// longer names follow them.
+const widestName = 32
+
 func (s *summary) point(spec *study.Spec, p study.Point) {
 	widest := 0
 	for i := range spec.Parameters {
-		widest = max(widest, len(spec.Parameters[i].Name))
+		widest = max(widest, ansi.StringWidth(spec.Parameters[i].Name))
 	}
 	for i := range spec.Parameters {
-		if v, ok := p[spec.Parameters[i].Name]; ok {
-			s.line("             %-*s  %s", widest, spec.Parameters[i].Name, study.Format(v))
+		name := spec.Parameters[i].Name
+		if v, ok := p[name]; ok {
+			space := strings.Repeat(" ", max(0, min(widest, widestName)-ansi.StringWidth(name)))
+			s.line("             %s%s  %s", name, space, study.Format(v))
 		}
 	}
 }
@@ -126,13 +177,13 @@ func lastFailure(trials []record.Trial) *record.Trial {
 	return last
 }
 
-func (s *summary) next(r *local.Result, file, state string, interrupted bool) {
+func (s *summary) next(r *local.Result, file, state string) {
 	again := "fantasia run " + file
-	if state != DefaultState(r.Study.Study.Metadata.Name) {
+	if state != DefaultState(r.Study.Definition.Metadata.Name) {
 		again += " --state " + state
 	}
 	switch {
-	case interrupted:
+	case r.Interrupted:
 		s.line("go on        %s", again)
 	case r.Status.State == study.Completed:
 		s.line("next         %s, or start anew:\n             %s --new", onward(r, file), again)
@@ -143,7 +194,7 @@ func (s *summary) next(r *local.Result, file, state string, interrupted bool) {
 
 // onward says what lets a study go on that has completed, by what ended it.
 func onward(r *local.Result, file string) string {
-	spec, status := &r.Study.Study.Spec, &r.Status
+	spec, status := &r.Study.Definition.Spec, &r.Status
 	goal, lasted := spec.Objective.Goal, time.Duration(spec.Budget.MaxDuration)
 	var change string
 	switch {
@@ -161,6 +212,3 @@ func onward(r *local.Result, file string) string {
 
 // DefaultState is where a study's state is kept unless somebody says otherwise.
 func DefaultState(name string) string { return filepath.Join(".fantasia", name) }
-
-// short writes a value with the digits that people look at.
-func short(v float64) string { return fmt.Sprintf("%.6g", v) }

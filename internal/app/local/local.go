@@ -74,6 +74,8 @@ type Result struct {
 	// Recommended is the evaluated point whose posterior mean is best; nil if
 	// nothing has completed, or the study's optimiser recommends nothing.
 	Recommended *optimizer.Recommendation
+	// Interrupted says that the run ended before the study did.
+	Interrupted bool
 	// AlreadyEnded says that the study had ended before this run.
 	AlreadyEnded bool
 }
@@ -139,10 +141,10 @@ func (n *node) existing(ctx context.Context) (*ledger.Summary, error) {
 	if old.Err != nil {
 		return nil, fmt.Errorf("read the state: %w", old.Err)
 	}
-	if name := n.o.Study.Metadata.Name; old.Study.Study.Metadata.Name != name {
-		return nil, fmt.Errorf("%w: %s holds study %q, not %q", ErrIncompatible, n.o.State, old.Study.Study.Metadata.Name, name)
+	if name := n.o.Study.Metadata.Name; old.Study.Definition.Metadata.Name != name {
+		return nil, fmt.Errorf("%w: %s holds study %q, not %q", ErrIncompatible, n.o.State, old.Study.Definition.Metadata.Name, name)
 	}
-	if differences := study.Compatible(&old.Study.Study, n.o.Study); len(differences) > 0 {
+	if differences := study.Compatible(&old.Study.Definition, n.o.Study); len(differences) > 0 {
 		return nil, &Changed{State: n.o.State, Differences: differences}
 	}
 	return old, nil

@@ -94,7 +94,7 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if old != nil && old.Status.State != study.Running && sameBudget(&old.Study.Study, n.o.Study) {
+	if old != nil && old.Status.State != study.Running && sameBudget(&old.Study.Definition, n.o.Study) {
 		result, err := n.result(ctx, old.Study.ID)
 		if result != nil {
 			result.AlreadyEnded = true
@@ -123,6 +123,9 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := n.answer(); err != nil {
+		return nil, err
+	}
 	var working sync.WaitGroup
 	workCtx, stopWorker := context.WithCancel(ctx)
 	working.Go(func() { failed <- w.Run(workCtx) })
@@ -133,6 +136,9 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	result, errResult := n.result(context.WithoutCancel(ctx), id)
+	if result != nil {
+		result.Interrupted = err != nil
+	}
 	return result, errors.Join(err, errResult)
 }
 

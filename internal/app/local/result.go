@@ -18,7 +18,7 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := inject.NewOptimizer(e.Spec().Study.Spec.Algorithm)
+	o, err := inject.NewOptimizer(e.Spec().Definition.Spec.Algorithm)
 	if err == nil {
 		r.Recommended, err = optimizer.Recommend(ctx, o, e.Problem(), e.Model().State)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,12 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"google.golang.org/protobuf/proto"
 )
 
 // streamOf is a study of the test binary in stream mode.
@@ -90,7 +95,7 @@ func TestStateGoesOn(t *testing.T) {
 	if more.AlreadyEnded || more.Status.Counts.Completed != 10 || len(more.Trials) != 10 || more.Status.Position != 20 {
 		t.Errorf("a larger budget: %+v", more.Status)
 	}
-	if got := more.Study.Study.Spec.Parallelism; got != 5 {
+	if got := more.Study.Definition.Spec.Parallelism; got != 5 {
 		t.Errorf("the parallelism is %d, want 5", got)
 	}
 	for i := range first.Trials {
@@ -100,7 +105,7 @@ func TestStateGoesOn(t *testing.T) {
 	}
 
 	kept, err := local.Read(t.Context(), state)
-	if err != nil || kept.Study.Study.Metadata.Name != "square" || kept.Status.Counts.Completed != 10 || len(kept.Trials) != 10 {
+	if err != nil || kept.Study.Definition.Metadata.Name != "square" || kept.Status.Counts.Completed != 10 || len(kept.Trials) != 10 {
 		t.Errorf("what is read of the state: %+v, %v", kept, err)
 	}
 	old, err := local.SetAside(state)
@@ -158,12 +163,14 @@ echo '{"fantasia": {"metrics": {"loss": 1}}}'`, log, release)
 			if _, err := local.Read(t.Context(), state); !errors.Is(err, local.ErrHeld) {
 				t.Errorf("read a state in use: %v", err)
 			}
+			ask(t, state, fantasiav1.StudyState_STUDY_STATE_RUNNING, &fantasiav1.TrialCounts{Completed: 4, Running: 2})
 		}
 		interrupt()
 	}})
-	if !errors.Is(err, local.ErrInterrupted) || r == nil || r.Status.Counts.Completed != 4 || !held {
+	if !errors.Is(err, local.ErrInterrupted) || r == nil || !r.Interrupted || r.Status.Counts.Completed != 4 || !held {
 		t.Fatalf("the interrupted run: %+v, %v", r, err)
 	}
+	ask(t, state, fantasiav1.StudyState_STUDY_STATE_RUNNING, &fantasiav1.TrialCounts{Completed: 4, Pending: 2})
 	if err := os.WriteFile(release, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -225,5 +232,35 @@ func TestFailingProgram(t *testing.T) {
 	f := r.Trials[0].Last().Failure
 	if f == nil || f.ExitCode == nil || *f.ExitCode != 3 {
 		t.Errorf("the failure: %+v", f)
+	}
+}
+
+// ask asks for the study that a state directory holds: of the run that has it
+// open, or of the directory itself. Nothing may be changed.
+func ask(t *testing.T, state string, want fantasiav1.StudyState, counts *fantasiav1.TrialCounts) {
+	t.Helper()
+	transport, done, err := local.Connect(t.Context(), state)
+	if err != nil {
+		t.Errorf("connect to the state: %v", err)
+		return
+	}
+	defer func() {
+		if err := done(); err != nil {
+			t.Errorf("close the connection to the state: %v", err)
+		}
+	}()
+	client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, "http://state")
+	page, err := client.ListStudies(t.Context(), connect.NewRequest(&fantasiav1.ListStudiesRequest{}))
+	if err != nil || len(page.Msg.GetStudies()) != 1 {
+		t.Errorf("list the studies: %v, %v", page, err)
+		return
+	}
+	s := page.Msg.GetStudies()[0]
+	if s.GetState() != want || !proto.Equal(s.GetTrials(), counts) {
+		t.Errorf("the study is %s with %v; want %s with %v", s.GetState(), s.GetTrials(), want, counts)
+	}
+	_, err = client.StopStudy(t.Context(), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: s.GetName()}))
+	if connect.CodeOf(err) != connect.CodeFailedPrecondition {
+		t.Errorf("stop a study of a run: %v; want it refused", err)
 	}
 }

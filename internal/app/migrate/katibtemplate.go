@@ -54,22 +54,22 @@ func (e *experimentSpec) program(r *Result, s *study.Spec) error {
 	s.Trial.Command = append(texts(field(container, "command")), texts(field(container, "args"))...)
 	if len(s.Trial.Command) == 0 {
 		s.Trial.Command = []string{"program", "${args}"}
-		r.note("the container %q names no command, its image does: worker kubejob runs it; for other workers give spec.trial.command", t.Container)
+		r.note("the container %q names no command, its image does: kubeworker runs it; for other workers give spec.trial.command", t.Container)
 	}
 	for i, part := range s.Trial.Command {
 		if strings.Contains(part, "${FANTASIA_") {
 			s.Trial.Command[i] = strings.ReplaceAll(part, "${FANTASIA_STUDY}-${FANTASIA_TRIAL}", "trial")
-			r.note("the command has the trial's name in it, which only worker kubejob knows: elsewhere it is the word trial")
+			r.note("the command has the trial's name in it, which only kubeworker knows: elsewhere it is the word trial")
 		}
 	}
 	r.Container = t.Container
 	for _, c := range []struct{ field, flag, text string }{{"successCondition", "--success", t.Success}, {"failureCondition", "--failure", t.Failure}} {
 		if c.text != "" {
-			r.note("%s is in another language here: where worker kubejob does not know the kind, give it %s in CEL for %s", c.field, c.flag, c.text)
+			r.note("%s is in another language here: where kubeworker does not know the kind, give it %s in CEL for %s", c.field, c.flag, c.text)
 		}
 	}
 	if len(t.PodLabels) > 0 {
-		r.note("primaryPodLabels was left out: worker kubejob reads the pod whose container is %q", t.Container)
+		r.note("primaryPodLabels was left out: kubeworker reads the pod whose container is %q", t.Container)
 	}
 	r.Template, err = encode(&t.Spec)
 	return err

@@ -23,7 +23,7 @@ var ErrSource = errors.New("cannot be imported")
 type Result struct {
 	// Study is a valid study file in YAML.
 	Study []byte
-	// Template is a manifest for `worker kubejob --template`; nil if the source has
+	// Template is a manifest for `kubeworker --template`; nil if the source has
 	// none.
 	Template []byte
 	// Container is the program's container in Template.

@@ -36,13 +36,10 @@ type Options struct {
 	NATS   []string
 	Access access.NATS
 	// Listen is the address of probes and metrics; empty for none.
-	Listen string
-	// PodDeletionCost keeps the deletion cost of the worker's pod current;
-	// POD_NAMESPACE and POD_NAME identify the pod.
-	PodDeletionCost bool
-	Version         string
-	Logs            io.Writer
-	Level           slog.Level
+	Listen  string
+	Version string
+	Logs    io.Writer
+	Level   slog.Level
 }
 
 // Run evaluates trials until ctx ends, and hands running ones back.
@@ -86,10 +83,6 @@ func Run(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	price, err := o.price(&w)
-	if err != nil {
-		return err
-	}
 	evaluator, err := worker.New(w)
 	if err != nil {
 		return err
@@ -99,10 +92,6 @@ func Run(ctx context.Context, o Options) (err error) {
 	g.Go(func() error {
 		defer end()
 		return evaluator.Run(probing)
-	})
-	g.Go(func() error {
-		price(ends)
-		return nil
 	})
 	if o.Listen != "" {
 		g.Go(func() error { return probe(ends, o.Listen, conn, tel) })

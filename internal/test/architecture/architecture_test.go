@@ -30,7 +30,7 @@ var rules = []rule{
 		not: []string{"study", "messaging", "coordinator", "worker", "internal"}, why: "the mathematics knows no study"},
 	{from: []string{"optimizer"}, not: []string{"messaging", "coordinator", "worker", "api", "internal"}, why: "an optimiser is a pure function"},
 	{from: []string{"messaging"}, not: []string{"optimizer", "coordinator", "worker", "api", "internal"}, why: "the wire contract knows neither side"},
-	{from: []string{"worker"}, not: []string{"coordinator", "optimizer", "api", "internal", "messaging/natsbus", "messaging/membus"},
+	{from: []string{"worker"}, not: []string{"coordinator", "optimizer", "api", "internal", "study/space", "study/file", "messaging/natsbus", "messaging/membus"},
 		why: "a worker knows neither the coordinator nor the broker"},
 	{from: []string{"coordinator"}, not: []string{"worker", "api", "internal", "messaging/natsbus", "messaging/membus"},
 		why: "a coordinator knows neither workers nor the broker"},
@@ -102,6 +102,24 @@ func TestImportsPointOneWay(t *testing.T) {
 				inner, ours := strings.CutPrefix(dep, module)
 				if ours && below(inner, r.not) && !below(inner, r.but) && !below(inner, r.from) {
 					t.Errorf("%s depends on %s: %s", name, inner, r.why)
+				}
+			}
+		}
+	}
+}
+
+// The plain worker is copied into training pods, so it links nothing large that it
+// does not need.
+func TestWorkerIsSmall(t *testing.T) {
+	large := []string{"k8s.io/", "cel.dev/", "go.yaml.in/", "github.com/invopop/", "go.etcd.io/", "connectrpc.com/"}
+	for _, p := range packages(t) {
+		if p.ImportPath != module+"cmd/worker" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			for _, l := range large {
+				if strings.HasPrefix(dep, l) {
+					t.Errorf("worker links %s", dep)
 				}
 			}
 		}

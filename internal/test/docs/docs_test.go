@@ -51,7 +51,7 @@ func (r *reader) flags() map[string]bool {
 		}
 	}
 	walk(cli.New(cli.Options{Version: "test"}))
-	for _, program := range []string{"coordinator", "worker", "worker sidecar", "worker kubejob", "coordinator nats-config"} {
+	for _, program := range []string{"coordinator", "worker", "worker sidecar", "kubeworker", "coordinator nats-config"} {
 		help := r.run(&block{document: program, text: program + " --help"})
 		_, list, _ := strings.Cut(help, "\nFlags:")
 		for _, m := range flagName.FindAllStringSubmatch(list, -1) {
@@ -72,7 +72,7 @@ func commands(blocks []block) []string {
 		for line := range strings.Lines(b.text) {
 			for part := range strings.SplitSeq(line, "|") {
 				part, _, _ = strings.Cut(strings.TrimSpace(part), " -- ")
-				if program, _, _ := strings.Cut(part, " "); slices.Contains([]string{"fantasia", "coordinator", "worker"}, program) {
+				if program, _, _ := strings.Cut(part, " "); slices.Contains([]string{"fantasia", "coordinator", "worker", "kubeworker"}, program) {
 					lines = append(lines, part)
 				}
 			}

@@ -57,15 +57,15 @@ func (s *server) offer(ctx context.Context, front *sidecar.Sidecar, evaluator ev
 			return
 		}
 		taken := false
-		job := evaluation.Job{
+		task := evaluation.Task{
 			Assignment: s.options.Attempt.Assignment, Slot: s.options.Attempt.Slot, Kill: ctx.Done(),
 			Trace: messaging.TraceContext{Traceparent: s.options.Attempt.Traceparent, Tracestate: s.options.Attempt.Tracestate},
 		}
-		job.Measure = func(step int64, metrics map[string]float64) {
+		task.Measure = func(step int64, metrics map[string]float64) {
 			taken = true
 			s.take([]report.Report{{Step: &step, Metrics: metrics}}, nil)
 		}
-		e := evaluator.Evaluate(ctx, job)
+		e := evaluator.Evaluate(ctx, task)
 		if e.Outcome == messaging.OutcomeHandedBack && e.Failure.Reason == messaging.ReasonClient && !taken {
 			continue // it asked without waiting for the answer
 		}

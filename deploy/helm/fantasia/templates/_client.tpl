@@ -49,7 +49,7 @@ take (list nats|etcd auth ca-secret certificate-secret). */}}
 
 {{/* "true" where the coordinators speak to Kubernetes. */}}
 {{- define "fantasia.usesKubernetes" -}}
-{{- $uses := ternary "true" "" .Values.studies.enabled -}}
+{{- $uses := ternary "true" "" (or .Values.studies.enabled (ne (include "fantasia.costPools" .) "")) -}}
 {{- range $pool, $overrides := .Values.pools -}}
 {{- if eq (include "fantasia.pool" (list $ $overrides) | fromYaml).autoscaling.method "leader" -}}
 {{- $uses = "true" -}}

@@ -78,7 +78,7 @@ metadata:
     {{- end }}
 spec:
   serviceAccountName: {{ .account }}
-  automountServiceAccountToken: {{ or $p.serviceAccountToken $p.podDeletionCost }}
+  automountServiceAccountToken: {{ $p.serviceAccountToken }}
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ add $p.drainSeconds 20 }}
   {{- include "fantasia.pullSecrets" $root | nindent 2 }}
@@ -125,7 +125,7 @@ spec:
   {{- end }}
   containers:
     - name: worker
-      image: {{ include "fantasia.image" (list $root "worker" $p.image) }}
+      image: {{ include "fantasia.image" (list $root (ternary "kubeworker" "worker" (ne $p.kubejob.template "")) $p.image) }}
       imagePullPolicy: {{ $p.imagePullPolicy | default $root.Values.image.pullPolicy }}
       {{- if $p.workerPath }}
       command: [{{ $p.workerPath | quote }}]
@@ -153,9 +153,6 @@ spec:
         {{- end }}
         {{- if and $p.allowStudyCommands (not $p.kubejob.template) }}
         - --allow-study-commands
-        {{- end }}
-        {{- if $p.podDeletionCost }}
-        - --pod-deletion-cost
         {{- end }}
         {{- if $p.verbose }}
         - --verbose
@@ -255,6 +252,17 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $mat
 {{- end -}}
 {{- end -}}
 
+{{/* The pools whose pods' deletion costs the leader keeps current, separated by commas: $. */}}
+{{- define "fantasia.costPools" -}}
+{{- $pools := list -}}
+{{- range $pool, $overrides := .Values.pools -}}
+{{- if (include "fantasia.pool" (list $ $overrides) | fromYaml).podDeletionCost -}}
+{{- $pools = append $pools $pool -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $pools -}}
+{{- end -}}
+
 {{/* The pools that the leader scales, as --scale reads them; nothing without any: $. */}}
 {{- define "fantasia.scale" -}}
 {{- range $pool, $overrides := .Values.pools }}
@@ -272,10 +280,9 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $mat
 {{- end }}
 {{- end -}}
 
-{{/* The subcommand of a pool whose trials are Jobs: as fantasia.poolPod. */}}
+{{/* The first arguments of a pool whose trials are Jobs: as fantasia.poolPod. */}}
 {{- define "fantasia.kubejobArgs" -}}
 {{- $k := .pool.kubejob -}}
-- kubejob
 - --template=/etc/fantasia/template/template.yaml
 - --owner=statefulsets.v1.apps/{{ include "fantasia.fullname" .root }}-worker-{{ .name }}
 {{- if $k.keep }}

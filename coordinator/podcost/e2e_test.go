@@ -1,6 +1,6 @@
 //go:build e2e
 
-package kubepod
+package podcost
 
 import (
 	"context"
@@ -60,12 +60,12 @@ func TestARealPod(t *testing.T) {
 
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":w"}
-	worker := client(t, limited)
+	leader := client(t, limited)
 	pods := core.WithResource("pods")
-	if _, err := worker.Resource(pods).Namespace(namespace).Get(t.Context(), "w", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the worker reads pods: %v", err)
+	if _, err := leader.Resource(pods).Namespace(namespace).Get(t.Context(), "w", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the leader reads pods: %v", err)
 	}
-	if err := patcher(worker, namespace, "w")(t.Context(), 42); err != nil {
+	if err := (&Keeper{Namespace: namespace, Client: leader}).patch(t.Context(), "w", 42); err != nil {
 		t.Fatal(err)
 	}
 	pod, err := cluster.Resource(pods).Namespace(namespace).Get(t.Context(), "w", metav1.GetOptions{})

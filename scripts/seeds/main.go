@@ -1,5 +1,5 @@
-// Command compare runs one study with several optimisers over several seeds and
-// prints a table of the best values: `make compare`.
+// Command seeds runs one study with several optimisers over several seeds and
+// prints a table of the best values: `make seeds`.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
+		fmt.Fprintln(os.Stderr, "seeds:", err)
 		os.Exit(1)
 	}
 }
@@ -40,7 +40,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read the study: %w", err)
 	}
-	scratch, err := os.MkdirTemp("", "fantasia-compare-")
+	scratch, err := os.MkdirTemp("", "fantasia-seeds-")
 	if err != nil {
 		return fmt.Errorf("make a scratch directory: %w", err)
 	}

@@ -20,21 +20,21 @@ import (
 // grantKey is the context key of the request's Grant.
 type grantKey struct{}
 
-// guard passes on only the requests that their bearers' tokens allow. A forwarded
+// authorizer passes on only the requests that their bearers' tokens allow. A forwarded
 // request carries its token, which the leader checks again.
-type guard struct {
+type authorizer struct {
 	next   http.Handler
 	tokens *Tokens
 	errors *connect.ErrorWriter
 	logger *slog.Logger
 }
 
-func newGuard(next http.Handler, o Options) *guard {
-	return &guard{next: next, tokens: o.Tokens, errors: connect.NewErrorWriter(), logger: o.Logger}
+func newAuthorizer(next http.Handler, o Options) *authorizer {
+	return &authorizer{next: next, tokens: o.Tokens, errors: connect.NewErrorWriter(), logger: o.Logger}
 }
 
 // ServeHTTP implements http.Handler.
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, bearer := bearerToken(r.Header)
 	grant, ok := g.tokens.Grant(token)
 	switch {
@@ -56,7 +56,7 @@ func bearerToken(h http.Header) (string, bool) {
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-func (g *guard) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, text string) {
+func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, text string) {
 	g.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", text)
 	err := connect.NewError(code, errors.New(text))
 	if code == connect.CodeUnauthenticated {
@@ -93,13 +93,13 @@ func readOnly(procedure string) bool {
 	}
 }
 
-// guarded is a backend that shows and changes only the studies that the request's grant
+// authorized is a backend that shows and changes only the studies that the request's grant
 // covers. For all others it returns ErrNotFound.
-type guarded struct{ Backend }
+type authorized struct{ Backend }
 
-var _ Backend = guarded{}
+var _ Backend = authorized{}
 
-// granted returns the request's grant. If the request has not passed a guard, the
+// granted returns the request's grant. If the request has not passed an authorizer, the
 // grant covers nothing.
 func granted(ctx context.Context) Grant {
 	g, ok := ctx.Value(grantKey{}).(Grant)
@@ -110,16 +110,16 @@ func granted(ctx context.Context) Grant {
 }
 
 // find returns the study with a name or an id, if the grant covers it.
-func (b guarded) find(ctx context.Context, nameOrID string) (Study, error) {
+func (b authorized) find(ctx context.Context, nameOrID string) (Study, error) {
 	s, err := b.Backend.Study(ctx, nameOrID)
-	if err == nil && !granted(ctx).Covers(s.Spec.Study.Metadata.Name) {
+	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
 		return Study{}, fmt.Errorf("%w: study %q", ErrNotFound, nameOrID)
 	}
 	return s, err
 }
 
 // allowed returns find's error. It does not read the study if the grant covers all.
-func (b guarded) allowed(ctx context.Context, nameOrID string) error {
+func (b authorized) allowed(ctx context.Context, nameOrID string) error {
 	if g := granted(ctx); len(g.Prefixes) == 0 {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (b guarded) allowed(ctx context.Context, nameOrID string) error {
 }
 
 // Studies implements Backend.
-func (b guarded) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
+func (b authorized) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
 	g := granted(ctx)
 	if len(g.Prefixes) == 0 {
 		return b.Backend.Studies(ctx, after, limit)
@@ -140,7 +140,7 @@ func (b guarded) Studies(ctx context.Context, after string, limit int) ([]Study,
 			return nil, err
 		}
 		for _, s := range page {
-			after = s.Spec.Study.Metadata.Name
+			after = s.Spec.Definition.Metadata.Name
 			if g.Covers(after) {
 				covered = append(covered, s)
 			}
@@ -155,12 +155,12 @@ func (b guarded) Studies(ctx context.Context, after string, limit int) ([]Study,
 }
 
 // Study implements Backend.
-func (b guarded) Study(ctx context.Context, nameOrID string) (Study, error) {
+func (b authorized) Study(ctx context.Context, nameOrID string) (Study, error) {
 	return b.find(ctx, nameOrID)
 }
 
 // WatchStudy implements Backend.
-func (b guarded) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Study, error] {
+func (b authorized) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Study, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return fails[Study](err)
 	}
@@ -168,7 +168,7 @@ func (b guarded) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Stud
 }
 
 // Create implements Backend.
-func (b guarded) Create(ctx context.Context, text []byte) (Study, error) {
+func (b authorized) Create(ctx context.Context, text []byte) (Study, error) {
 	if g := granted(ctx); len(g.Prefixes) > 0 {
 		s, err := file.Parse(text)
 		if err != nil {
@@ -183,7 +183,7 @@ func (b guarded) Create(ctx context.Context, text []byte) (Study, error) {
 }
 
 // Update implements Backend. A study's name cannot be changed.
-func (b guarded) Update(ctx context.Context, nameOrID string, file []byte) (Study, error) {
+func (b authorized) Update(ctx context.Context, nameOrID string, file []byte) (Study, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return Study{}, err
 	}
@@ -191,7 +191,7 @@ func (b guarded) Update(ctx context.Context, nameOrID string, file []byte) (Stud
 }
 
 // Stop implements Backend.
-func (b guarded) Stop(ctx context.Context, nameOrID, reason string) (Study, error) {
+func (b authorized) Stop(ctx context.Context, nameOrID, reason string) (Study, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return Study{}, err
 	}
@@ -199,7 +199,7 @@ func (b guarded) Stop(ctx context.Context, nameOrID, reason string) (Study, erro
 }
 
 // Delete implements Backend.
-func (b guarded) Delete(ctx context.Context, nameOrID string, force bool) error {
+func (b authorized) Delete(ctx context.Context, nameOrID string, force bool) error {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (b guarded) Delete(ctx context.Context, nameOrID string, force bool) error 
 }
 
 // Trials implements Backend.
-func (b guarded) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
+func (b authorized) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (b guarded) Trials(ctx context.Context, nameOrID string, after, limit int) 
 }
 
 // Trial implements Backend.
-func (b guarded) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
+func (b authorized) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
@@ -223,7 +223,7 @@ func (b guarded) Trial(ctx context.Context, nameOrID string, number int) (record
 }
 
 // WatchTrials implements Backend.
-func (b guarded) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
+func (b authorized) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return fails[record.Trial](err)
 	}
@@ -231,7 +231,7 @@ func (b guarded) WatchTrials(ctx context.Context, nameOrID string, existing bool
 }
 
 // Measurements implements Backend.
-func (b guarded) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
+func (b authorized) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return Measurements{}, err
 	}
@@ -239,7 +239,7 @@ func (b guarded) Measurements(ctx context.Context, nameOrID string, number int) 
 }
 
 // WatchMeasurements implements Backend.
-func (b guarded) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
+func (b authorized) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return fails[Measurements](err)
 	}
@@ -247,7 +247,7 @@ func (b guarded) WatchMeasurements(ctx context.Context, nameOrID string, existin
 }
 
 // TailLogs implements Backend.
-func (b guarded) TailLogs(ctx context.Context, nameOrID string, number int, o LogTail) iter.Seq2[LogPart, error] {
+func (b authorized) TailLogs(ctx context.Context, nameOrID string, number int, o LogTail) iter.Seq2[LogPart, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return fails[LogPart](err)
 	}

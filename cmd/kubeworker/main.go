@@ -1,3 +1,5 @@
+// Command kubeworker evaluates trials in a Kubernetes cluster: each by a Job, or by
+// another resource that a template makes.
 package main
 
 import (
@@ -5,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
-	"github.com/fantasia-hpo/fantasia/worker"
-	"github.com/fantasia-hpo/fantasia/worker/kubejob"
-	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -19,6 +19,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
+	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/worker"
+	"github.com/fantasia-hpo/fantasia/worker/kubejob"
 )
 
 // clusterQPS and clusterBurst limit the calls of the cluster's API, which has its own
@@ -28,20 +33,46 @@ const (
 	clusterBurst = 100
 )
 
-func kubejobCommand(stderr io.Writer) *cobra.Command {
-	o, k := newOptions(stderr), kubejob.DefaultOptions()
+var version = "dev"
+
+func main() { os.Exit(run(os.Stderr)) }
+
+func run(stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	if err := newCommand(stderr).ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(stderr, "kubeworker:", strings.TrimPrefix(err.Error(), "worker: "))
+		return 1
+	}
+	return 0
+}
+
+func newCommand(stderr io.Writer) *cobra.Command {
+	o, k := workernode.NewOptions(version, stderr), kubejob.DefaultOptions()
 	var template, kubeconfig string
 	cmd := &cobra.Command{
-		Use:   "kubejob --template FILE [flags]",
+		Use:   "kubeworker --nats URL,… --template FILE [flags]",
 		Short: "Evaluate each trial by a Kubernetes Job or another resource",
 		Long: `Takes trials of a pool and evaluates each by a Job, or by another resource of the
 template. The program's container gets the same environment variables as a program
 of a worker; in the template ${name} and ${args} stand for parameters. Reports are
 read from the container's log and, with --sidecar, also from a file and over HTTP.
-It uses the cluster that it runs in, or the one of --kubeconfig.`,
-		Example: `  worker kubejob --nats nats://nats:4222 --template job.yaml --slots 20
-  worker kubejob --template pytorchjob.yaml --container pytorch --namespace training`,
-		Args: cobra.NoArgs,
+It uses the cluster that it runs in, or the one of --kubeconfig. Every flag can also
+be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
+		Example: `  kubeworker --nats nats://nats:4222 --template job.yaml --slots 20
+  kubeworker --template pytorchjob.yaml --container pytorch --namespace training`,
+		Args:          cobra.NoArgs,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := envflag.Apply(cmd); err != nil {
+				return err
+			}
+			return workernode.CheckFlags(cmd.Flags())
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if k.Template, err = os.ReadFile(template); err != nil {
@@ -51,13 +82,14 @@ It uses the cluster that it runs in, or the one of --kubeconfig.`,
 		},
 	}
 	f := cmd.Flags()
-	sharedFlags(f, o)
+	workernode.Flags(f, o)
 	kubejobFlags(f, &k)
 	f.StringVar(&template, "template", "", "YAML file of the manifest")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")
 	if err := cmd.MarkFlagRequired("template"); err != nil {
 		panic(err) // the flag exists
 	}
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }
 
@@ -67,7 +99,7 @@ func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
 	f.StringVar(&k.Success, "success", "", "CEL condition of success, over self and status (default: by the template's kind)")
 	f.StringVar(&k.Failure, "failure", "", "CEL condition of failure, over self and status (default: by the template's kind)")
 	f.StringVar(&k.Owner, "owner", "", "owner of the resources, as TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")
-	f.StringVar(&k.Sidecar, "sidecar", "", "image of a sidecar that takes reports from a file and over HTTP (default: no sidecar)")
+	f.StringVar(&k.Sidecar, "sidecar", "", "image of worker, for a sidecar that takes reports from a file and over HTTP (default: no sidecar)")
 	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
 	f.BoolVar(&k.Keep, "keep", false, "on SIGTERM, leave Jobs running for this worker's next process instead of handing them back")
 	f.DurationVar(&k.TTL, "ttl", k.TTL, "time that an ended Job is kept")
@@ -122,36 +154,4 @@ func reach(k *kubejob.Options, kubeconfig string) error {
 	k.Pods = core
 	k.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(core.Discovery()))
 	return nil
-}
-
-func jobSidecarCommand(stderr io.Writer) *cobra.Command {
-	var attempt string
-	var prepare bool
-	o := jobsidecar.Options{Listen: jobsidecar.Address, Message: "/dev/termination-log", Log: os.Stdout}
-	cmd := &cobra.Command{
-		Use:    "job-sidecar --dir DIR",
-		Short:  "Take a program's reports in the pod of its Job",
-		Long:   "worker kubejob --sidecar adds this to pods; it is not meant to be run by hand.",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if prepare {
-				return jobsidecar.Prepare(o.Dir)
-			}
-			parsed, err := jobsidecar.ParseAttempt(attempt)
-			if err != nil {
-				return err
-			}
-			o.Attempt = *parsed
-			o.Logger = slog.New(slog.NewTextHandler(stderr, nil))
-			return jobsidecar.Run(cmd.Context(), o)
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&o.Dir, "dir", "", "directory shared with the program")
-	f.StringVar(&o.Listen, "http", o.Listen, "address at which the program may report over HTTP")
-	f.StringVar(&o.Message, "message", o.Message, "termination message file")
-	f.StringVar(&attempt, "attempt-json", "", "the attempt, as JSON")
-	f.BoolVar(&prepare, "prepare", false, "create the file for reports, and exit")
-	return cmd
 }

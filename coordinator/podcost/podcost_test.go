@@ -1,4 +1,4 @@
-package kubepod
+package podcost
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,8 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,59 +45,82 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// The pod is told at once what it costs, then only of changes, no two within ten
-// seconds, and again of what it was not told.
+// A pod is told at once what it costs, then only of changes, no two within ten
+// seconds, and again of what it was not told. Pods of other pools are left alone.
 func TestPatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		type patch struct {
 			At   time.Duration
+			Pod  string
 			Cost int32
 		}
 		var mu sync.Mutex
 		var patches []patch
-		pod := newPod(func(_ context.Context, cost int32) error {
-			mu.Lock()
-			defer mu.Unlock()
-			patches = append(patches, patch{time.Since(start), cost})
-			if len(patches) == 2 {
-				return errors.New("refused")
-			}
-			return nil
-		}, slog.New(slog.DiscardHandler))
+		var workers []coordinator.Worker
+		k := &Keeper{Pools: []string{"cpu"}, Logger: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		running.Go(func() { pod.Run(ctx) })
-		bus, err := membus.New(membus.Options{}).Worker("w", "default")
-		if err != nil {
-			t.Fatal(err)
-		}
-		watched := pod.Watch(bus)
-		beat := func(running ...messaging.AttemptID) {
-			t.Helper()
-			if err := watched.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: "default", Instance: "1", Slots: 2, Running: running, At: time.Now()}); err != nil {
-				t.Fatal(err)
+		beat := func(attempts ...messaging.AttemptID) {
+			mu.Lock()
+			defer mu.Unlock()
+			workers = []coordinator.Worker{
+				{Heartbeat: messaging.Heartbeat{Worker: "cpu.p-1", Pool: "cpu", Running: attempts}},
+				{Heartbeat: messaging.Heartbeat{Worker: "gpu.p-2", Pool: "gpu", Running: attempts}},
 			}
 		}
+		beat()
+		running.Go(func() {
+			err := k.run(ctx, func() []coordinator.Worker {
+				mu.Lock()
+				defer mu.Unlock()
+				return workers
+			}, func(_ context.Context, pod string, cost int32) error {
+				mu.Lock()
+				defer mu.Unlock()
+				patches = append(patches, patch{time.Since(start), pod, cost})
+				if len(patches) == 2 {
+					return errors.New("refused")
+				}
+				return nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("run ended with %v", err)
+			}
+		})
 		a := messaging.AttemptID{Study: "s", Trial: 1, Attempt: 1, Nonce: "a"}
 		b := messaging.AttemptID{Study: "s", Trial: 2, Attempt: 1, Nonce: "b"}
 		time.Sleep(5 * time.Second)
-		beat(a)
-		time.Sleep(40 * time.Second) // at 45 s, a has run for 40
-		beat(a, b)
+		beat(a) // heard of at 10 s
+		time.Sleep(40 * time.Second)
+		beat(a, b) // at 50 s, a has run for 40
 		time.Sleep(10 * time.Second)
 		beat()
 		time.Sleep(25 * time.Second)
 		cancel()
 		running.Wait()
-		want := []patch{{0, 0}, {10 * time.Second, 4}, {20 * time.Second, 8}, {30 * time.Second, 16}, {40 * time.Second, 32}, {50 * time.Second, 32 + 4}, {60 * time.Second, 0}}
+		want := []patch{
+			{0, "p-1", 0}, {10 * time.Second, "p-1", 1}, {20 * time.Second, "p-1", 8}, {30 * time.Second, "p-1", 16},
+			{50 * time.Second, "p-1", 32 + 1}, {60 * time.Second, "p-1", 0},
+		}
 		if diff := cmp.Diff(want, patches); diff != "" {
 			t.Errorf("patches (-want +got):\n%s", diff)
 		}
-		if err := bus.Close(); err != nil {
-			t.Error(err)
-		}
 	})
+}
+
+// A worker that is gone is forgotten, so that a pod of its name is told anew.
+func TestGoneWorkersAreForgotten(t *testing.T) {
+	pods, now := map[string]*pod{}, time.Unix(0, 0)
+	here := []coordinator.Worker{{Heartbeat: messaging.Heartbeat{Worker: "cpu.p", Pool: "cpu"}}}
+	hear(pods, []string{"cpu"}, here, now)
+	if len(pods) != 1 {
+		t.Fatalf("%d pods are known, want 1", len(pods))
+	}
+	hear(pods, []string{"cpu"}, nil, now)
+	if len(pods) != 0 {
+		t.Errorf("%d pods are known, want none", len(pods))
+	}
 }
 
 // What is sent to the API server is a patch of one annotation.
@@ -115,7 +139,7 @@ func TestPatchOnTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := patcher(client, "n", "p")(t.Context(), 7); err != nil {
+	if err := (&Keeper{Namespace: "n", Client: client}).patch(t.Context(), "p", 7); err != nil {
 		t.Fatal(err)
 	}
 	want := `PATCH /api/v1/namespaces/n/pods/p application/merge-patch+json {"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"7"}}}`
@@ -124,8 +148,8 @@ func TestPatchOnTheWire(t *testing.T) {
 	}
 }
 
-func TestAPodHasAName(t *testing.T) {
-	if _, err := New("n", "", slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a pod without a name is accepted")
+func TestNamespaceIsNeeded(t *testing.T) {
+	if _, err := New("", nil, nil, nil); err == nil || !strings.Contains(err.Error(), "POD_NAMESPACE") {
+		t.Errorf("without a namespace: %v, want an error that names POD_NAMESPACE", err)
 	}
 }

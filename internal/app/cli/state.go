@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+)
+
+// stateFlag adds --state to a command that only reads. Its studies are then those
+// of fantasia run.
+func (r *remote) stateFlag(c *cobra.Command) {
+	c.Flags().StringVar(&r.state, "state", "", "read a study of fantasia run from its state `DIRECTORY` instead of a server")
+}
+
+// local makes a client of what answers for a state directory.
+func (r *remote) local(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
+	if err := directory(cmd, "state", r.state); err != nil {
+		return nil, nil, err
+	}
+	transport, stop, err := local.Connect(cmd.Context(), r.state)
+	if errors.Is(err, local.ErrNoState) {
+		return nil, nil, exitWith(ExitUsage, err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() { _ = stop() } // nothing was written
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, "http://state"), done, nil
+}
+
+// studyIn is the study that a command is about: what its arguments name, or, with
+// --state, the only one of a directory. The directory may also be the one above,
+// .fantasia, with the study's name. rest are the other arguments.
+func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name string, rest []string, err error) {
+	if r.state == "" {
+		if err := arguments(cmd, args); err != nil { // --state was given, but named states of trials
+			return "", nil, usageError(cmd, err)
+		}
+		return args[0], args[1:], nil
+	}
+	if len(args) > others {
+		name, args = args[0], args[1:]
+	}
+	if _, err := studyName(cmd, cmp.Or(name, "any")); err != nil {
+		return "", nil, err
+	}
+	states, err := local.States(r.state)
+	if err != nil {
+		return "", nil, exitWith(ExitUsage, err)
+	}
+	if inner := filepath.Join(r.state, name); name != "" && slices.Contains(states, inner) {
+		states = []string{inner}
+	}
+	if len(states) > 1 {
+		return "", nil, usagef(cmd, "--state %s has %d studies: name one of them, or give its own directory", r.state, len(states))
+	}
+	r.state = states[0]
+	if name != "" {
+		return name, args, nil
+	}
+	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1}))
+		if err != nil {
+			return err
+		}
+		if len(page.Msg.GetStudies()) == 0 {
+			return exitWith(ExitUsage, fmt.Errorf("read %s: %w", r.state, local.ErrNoState))
+		}
+		name = strings.TrimPrefix(page.Msg.GetStudies()[0].GetName(), "studies/")
+		return nil
+	})
+	return name, args, err
+}
+
+// argumentsOrState checks the number of a command's arguments, of which the first,
+// a study, may be left out where --state is given.
+func (r *remote) argumentsOrState(cmd *cobra.Command, args []string) error {
+	if r.state != "" && len(args) == strings.Count(cmd.Use, " ")-1 {
+		return nil
+	}
+	return arguments(cmd, args)
+}
+
+// stateOf finds the state of a study that a file describes: .fantasia/NAME in the
+// working directory, or, where there is none, beside the study file. note is for
+// the user, "" where there is nothing to say.
+func stateOf(file, name string) (state, note string) {
+	here := display.DefaultState(name)
+	if kept(here) {
+		return here, ""
+	}
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return here, ""
+	}
+	if beside := short(filepath.Join(dir, here)); kept(beside) {
+		return beside, "no state of study " + name + " here: going on with the one beside its file, in " + beside
+	}
+	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
+		if other := short(filepath.Join(above, here)); kept(other) {
+			return here, fmt.Sprintf("no state of study %s here: starting anew in %s. There is one in %s; --state %s goes on with it", name, here, other, other)
+		}
+		if above == filepath.Dir(above) {
+			return here, ""
+		}
+	}
+}
+
+func kept(state string) bool {
+	states, err := local.States(state)
+	return err == nil && states[0] == state
+}
+
+// short is a path relative to the working directory where that is shorter.
+func short(path string) string {
+	if here, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(here, path); err == nil && len(relative) < len(path) {
+			return relative
+		}
+	}
+	return path
+}

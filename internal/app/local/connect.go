@@ -1,0 +1,212 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+)
+
+const (
+	// socketName is where a run answers questions about its study, in the state directory.
+	socketName = "api.sock"
+	// longestSocket is how long a socket's path may be on every system.
+	longestSocket = 100
+	// patience is how long Connect waits for another reader of the directory.
+	patience = 10 * time.Second
+)
+
+// States returns the state directories below dir: dir itself where it is one,
+// otherwise those of its folders that are. It fails with ErrNoState where there
+// is none.
+func States(dir string) ([]string, error) {
+	if isState(dir) {
+		return []string{dir}, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w: %w", dir, ErrNoState, err)
+	}
+	var found []string
+	for _, e := range entries {
+		if inner := filepath.Join(dir, e.Name()); isState(inner) {
+			found = append(found, inner)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("read %s: %w", dir, ErrNoState)
+	}
+	return found, nil
+}
+
+func isState(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, etcdDir))
+	return err == nil && info.IsDir()
+}
+
+// Connect returns what answers the API's questions about the study that a state
+// directory holds: the run that uses it, otherwise this process. Nothing can be
+// changed through it. done ends it. Connect fails with ErrNoState where no study is
+// kept, and with ErrHeld where a process uses the directory that does not answer.
+func Connect(ctx context.Context, state string) (transport http.RoundTripper, done func() error, err error) {
+	if !isState(state) {
+		return nil, nil, fmt.Errorf("read %s: %w", state, ErrNoState)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		transport, done, err = serveState(state)
+		if !errors.Is(err, ErrHeld) {
+			return transport, done, err
+		}
+		// A run answers on its socket; another reader is done soon.
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialState(ctx, state) }
+		if c, errDial := dial(ctx, "", ""); errDial == nil {
+			t := &http.Transport{DialContext: dial}
+			return t, func() error { t.CloseIdleConnections(); return nil }, c.Close()
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, nil, err
+		}
+	}
+}
+
+// dialState connects to the socket of the run that uses a state directory.
+func dialState(ctx context.Context, state string) (net.Conn, error) {
+	path, err := socketPath(state)
+	if err != nil {
+		return nil, err
+	}
+	return (&net.Dialer{}).DialContext(ctx, "unix", path)
+}
+
+// socketPath is the shorter of the two paths to a state directory's socket.
+func socketPath(state string) (string, error) {
+	path := filepath.Join(state, socketName)
+	if absolute, err := filepath.Abs(path); err == nil && len(absolute) < len(path) {
+		path = absolute
+	} else if here, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(here, path); err == nil && len(relative) < len(path) {
+			path = relative
+		}
+	}
+	if len(path) > longestSocket {
+		return "", fmt.Errorf("the path of %s is too long for a socket", path)
+	}
+	return path, nil
+}
+
+// serveState answers from the state directory itself, which it holds until done.
+func serveState(state string) (transport http.RoundTripper, done func() error, err error) {
+	var stack lifecycle.Stack
+	stop := func() error { return stack.Close(closeTimeout) }
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, stop())
+		}
+	}()
+	unlock, err := lock(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	stack.PushClose("the state directory's lock", unlock)
+	n := &node{o: Options{State: state}, log: slog.New(slog.DiscardHandler), stack: &stack}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if err := n.startEtcd(ctx); err != nil {
+		return nil, nil, err
+	}
+	pipes := newPipes()
+	if err := n.serve(pipes, true); err != nil {
+		return nil, nil, err
+	}
+	t := &http.Transport{DialContext: pipes.dial}
+	stack.PushClose("the connections to the state", func() error { t.CloseIdleConnections(); return nil })
+	return t, stop, nil
+}
+
+// answer serves the study on the state directory's socket while it runs. Where the
+// directory's path is too long for one, nobody can ask.
+func (n *node) answer() error {
+	path, err := socketPath(n.o.State)
+	if err != nil {
+		n.log.Warn("commands cannot look at this study while it runs", "cause", err)
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // a killed run's
+		return fmt.Errorf("remove the last run's socket: %w", err)
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return fmt.Errorf("listen for commands: %w", err)
+	}
+	return n.serve(listener, false)
+}
+
+// serve answers on a listener until the stack is closed; idle says that no run has
+// the directory open.
+func (n *node) serve(l net.Listener, idle bool) error {
+	path, handler, err := server.New(&kept{n: n, idle: idle}, server.Options{Logger: n.log})
+	if err != nil {
+		return errors.Join(fmt.Errorf("serve the state: %w", err), l.Close())
+	}
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: closeTimeout}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = s.Serve(l) // it ends with Close
+	}()
+	n.stack.PushClose("the answers to commands", func() error {
+		err := s.Close()
+		<-served
+		return err
+	})
+	return nil
+}
+
+// pipes is a listener whose connections are of this process.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener; it is called once.
+func (p *pipes) Close() error { close(p.closed); return nil }
+
+// Addr implements net.Listener.
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: "pipe"} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-p.closed:
+	case <-ctx.Done():
+	}
+	return nil, errors.Join(net.ErrClosed, ours.Close(), theirs.Close())
+}

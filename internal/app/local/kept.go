@@ -1,0 +1,155 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+)
+
+// kept is the study of a state directory as the API serves it.
+type kept struct {
+	n *node
+	// idle says that no run has the directory open.
+	idle bool
+}
+
+var _ server.Backend = (*kept)(nil)
+
+// errReadOnly refuses changes.
+var errReadOnly = fmt.Errorf("%w: a study of fantasia run is changed by its file and the next run", server.ErrPrecondition)
+
+// study loads the study; "" is whichever there is.
+func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
+	all, err := k.n.ledger.Studies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(s ledger.Summary) bool {
+		return s.Err == nil && (nameOrID == "" || s.Study.ID == nameOrID || s.Study.Definition.Metadata.Name == nameOrID)
+	})
+	if i < 0 {
+		return nil, fmt.Errorf("%w: study %q is not in %s", server.ErrNotFound, nameOrID, k.n.o.State)
+	}
+	r, _, err := k.n.load(ctx, all[i].Study.ID)
+	return r, err
+}
+
+// Studies implements server.Backend.
+func (k *kept) Studies(ctx context.Context, after string, _ int) ([]server.Study, error) {
+	r, err := k.study(ctx, "")
+	if errors.Is(err, server.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil || r.Study.Definition.Metadata.Name <= after {
+		return nil, err
+	}
+	return []server.Study{k.shown(r)}, nil
+}
+
+// Study implements server.Backend.
+func (k *kept) Study(ctx context.Context, nameOrID string) (server.Study, error) {
+	r, err := k.study(ctx, nameOrID)
+	if err != nil {
+		return server.Study{}, err
+	}
+	return k.shown(r), nil
+}
+
+// shown is the study; one that was interrupted has nothing that runs.
+func (k *kept) shown(r *Result) server.Study {
+	s := server.Study{Spec: r.Study, Status: r.Status, Best: r.Best}
+	if c := &s.Status.Counts; k.idle && !s.Status.State.Terminal() {
+		c.Pending, c.Queued, c.Running = c.Open(), 0, 0
+		s.Status.Reason = "interrupted: fantasia run with the same study file goes on"
+	}
+	if given := r.Status.Recommended; given.Trial > 0 && given.Trial <= len(r.Trials) {
+		s.Recommended = given.At(r.Trials[given.Trial-1].Point)
+	}
+	return s
+}
+
+// Trials implements server.Backend.
+func (k *kept) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
+	r, err := k.study(ctx, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	from := min(after, len(r.Trials))
+	return r.Trials[from:min(from+limit, len(r.Trials))], nil
+}
+
+// Trial implements server.Backend.
+func (k *kept) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
+	r, err := k.study(ctx, nameOrID)
+	if err != nil {
+		return record.Trial{}, err
+	}
+	if number < 1 || number > len(r.Trials) {
+		return record.Trial{}, noTrial(nameOrID, r, number)
+	}
+	return r.Trials[number-1], nil
+}
+
+// WatchStudy implements server.Backend: the live display of a run is its watch.
+func (k *kept) WatchStudy(context.Context, string) iter.Seq2[server.Study, error] {
+	return func(yield func(server.Study, error) bool) { yield(server.Study{}, errReadOnly) }
+}
+
+// WatchTrials implements server.Backend.
+func (k *kept) WatchTrials(context.Context, string, bool) iter.Seq2[record.Trial, error] {
+	return func(yield func(record.Trial, error) bool) { yield(record.Trial{}, errReadOnly) }
+}
+
+// Create implements server.Backend.
+func (k *kept) Create(context.Context, []byte) (server.Study, error) {
+	return server.Study{}, errReadOnly
+}
+
+// Update implements server.Backend.
+func (k *kept) Update(context.Context, string, []byte) (server.Study, error) {
+	return server.Study{}, errReadOnly
+}
+
+// Stop implements server.Backend.
+func (k *kept) Stop(context.Context, string, string) (server.Study, error) {
+	return server.Study{}, errReadOnly
+}
+
+// Delete implements server.Backend.
+func (k *kept) Delete(context.Context, string, bool) error { return errReadOnly }
+
+// Workers implements server.Backend.
+func (k *kept) Workers(context.Context) ([]server.Worker, error) { return nil, nil }
+
+// Measurements implements server.Backend.
+func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {
+	found := server.Measurements{Trial: number}
+	r, err := k.study(ctx, nameOrID)
+	if err != nil {
+		return found, err
+	}
+	if number < 1 || number > len(r.Trials) {
+		return found, noTrial(nameOrID, r, number)
+	}
+	c, err := k.n.ledger.Curve(ctx, r.Study.ID, number)
+	if err != nil || c == nil {
+		return found, err
+	}
+	found.Attempt, found.Series = c.Attempt, c.Series()
+	return found, nil
+}
+
+// WatchMeasurements implements server.Backend.
+func (k *kept) WatchMeasurements(context.Context, string, bool, <-chan struct{}) iter.Seq2[server.Measurements, error] {
+	return func(yield func(server.Measurements, error) bool) { yield(server.Measurements{}, errReadOnly) }
+}
+
+func noTrial(study string, r *Result, number int) error {
+	return fmt.Errorf("%w: study %q has %d trials, and no trial %d", server.ErrNotFound, study, len(r.Trials), number)
+}
