@@ -8,7 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// The bounds on branches: observations do not tell more lengthscales apart.
+// The bounds on branches: observations cannot distinguish more lengthscales.
 const (
 	maxBranchValues  = 8  // values of a parameter that decides which others are active
 	maxBranchColumns = 32 // further columns in all

@@ -17,8 +17,8 @@ const (
 	depth = 3
 )
 
-// clip squeezes high outcomes from above, and low ones from below, smoothly and in
-// order. It leaves outcomes between the two alone. The zero value squeezes nothing.
+// clip squeezes outcomes above high and below low smoothly, keeping their order. It
+// leaves outcomes between the two alone. The zero value squeezes nothing.
 type clip struct {
 	on               bool
 	low, high, width float64

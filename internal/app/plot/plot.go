@@ -116,7 +116,7 @@ func horizontal(points []Point) (s span, whole bool) {
 	return newSpan(first, last, false), whole
 }
 
-// inside returns about most round numbers in the range; whole leaves out fractions.
+// inside returns round numbers in the range, about as many as most; whole leaves out fractions.
 func (s span) inside(most int, whole bool) []tick {
 	if s.log {
 		return s.insideLog(most)
