@@ -22,6 +22,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/usage"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob"
 )
@@ -90,6 +91,7 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 		panic(err) // the flag exists
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
+	usage.Setup(cmd)
 	return cmd
 }
 

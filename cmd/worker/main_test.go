@@ -19,7 +19,7 @@ func TestWrongFlags(t *testing.T) {
 		"--slots is 0; want 1 or more":        {"--slots", "0", "--", "true"},
 		"--slots is -1; want 1 or more":       {"sidecar", "--slots", "-1"},
 		"which is not a directory":            {"--state", file, "--", "true"},
-		"run kubeworker, with the same flags": {"kubejob", "--template", "job.yaml"},
+		"run kubeworker with the same flags": {"kubejob", "--template", "job.yaml"},
 	} {
 		cmd := newCommand(io.Discard)
 		cmd.SetArgs(args)

@@ -23,7 +23,11 @@ import (
 // stateFlag adds --state to a command that only reads. Its studies are then those
 // of fantasia run.
 func (r *remote) stateFlag(c *cobra.Command) {
-	c.Flags().StringVar(&r.state, "state", "", "read a study of fantasia run from its state `DIRECTORY` instead of a server")
+	help := "read from the state `DIRECTORY` of fantasia run instead of a server"
+	if strings.Contains(c.Use, " STUDY") {
+		help += "; STUDY may then be left out"
+	}
+	c.Flags().StringVar(&r.state, "state", "", help)
 }
 
 // local makes a client of what answers for a state directory.
@@ -56,6 +60,9 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 		name, args = args[0], args[1:]
 	}
 	if _, err := studyName(cmd, cmp.Or(name, "any")); err != nil {
+		return "", nil, err
+	}
+	if err := directory(cmd, "state", r.state); err != nil {
 		return "", nil, err
 	}
 	states, err := local.States(r.state)

@@ -24,6 +24,9 @@ const (
 	patience = 10 * time.Second
 )
 
+// ErrNoState says that a directory is not the state of a run.
+var ErrNoState = errors.New("no study is kept there")
+
 // States returns the state directories below dir: dir itself where it is one,
 // otherwise those of its folders that are. It fails with ErrNoState where there
 // is none.
