@@ -73,7 +73,7 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 		states = []string{inner}
 	}
 	if len(states) > 1 {
-		return "", nil, usagef(cmd, "--state %s has %d studies: name one of them, or give its own directory", r.state, len(states))
+		return "", nil, usagef(cmd, "--state %s has %d studies; name one, or give its own directory, such as %s", r.state, len(states), states[0])
 	}
 	r.state = states[0]
 	if name != "" {
@@ -96,10 +96,14 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 // argumentsOrState checks the number of a command's arguments, of which the first,
 // a study, may be left out where --state is given.
 func (r *remote) argumentsOrState(cmd *cobra.Command, args []string) error {
-	if r.state != "" && len(args) == strings.Count(cmd.Use, " ")-1 {
-		return nil
+	words := strings.Fields(cmd.Use)[1:]
+	switch {
+	case r.state == "" || len(args) >= len(words):
+		return arguments(cmd, args)
+	case len(args) < len(words)-1:
+		return fmt.Errorf("%s is missing; want %s %s", words[len(args)+1], cmd.CommandPath(), strings.Join(words, " "))
 	}
-	return arguments(cmd, args)
+	return nil
 }
 
 // stateOf finds the state of a study that a file describes: .fantasia/NAME in the
