@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"strconv"
 
 	"connectrpc.com/connect"
@@ -107,7 +106,7 @@ func (r *remote) printLog(cmd *cobra.Command, a *app, request *fantasiav1.TailTr
 	stream, err := client.TailTrialLogs(ctx, connect.NewRequest(request))
 	if err == nil {
 		err = follow(stream, func(p *fantasiav1.TailTrialLogsResponse) error {
-			var w io.Writer = a.Stdout
+			w := a.Stdout
 			if p.GetStream() == fantasiav1.LogStream_LOG_STREAM_STDERR {
 				w = a.Stderr
 			}

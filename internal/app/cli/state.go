@@ -32,7 +32,7 @@ func (r *remote) stateFlag(c *cobra.Command) {
 
 // local makes a client of what answers for a state directory.
 func (r *remote) local(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
-	if err := directory(cmd, "state", r.state); err != nil {
+	if err := directory(cmd, r.state); err != nil {
 		return nil, nil, err
 	}
 	transport, stop, err := local.Connect(cmd.Context(), r.state)
@@ -62,7 +62,7 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 	if _, err := studyName(cmd, cmp.Or(name, "any")); err != nil {
 		return "", nil, err
 	}
-	if err := directory(cmd, "state", r.state); err != nil {
+	if err := directory(cmd, r.state); err != nil {
 		return "", nil, err
 	}
 	states, err := local.States(r.state)

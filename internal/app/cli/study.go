@@ -152,7 +152,7 @@ func (r *remote) studies(cmd *cobra.Command) (studies []*fantasiav1.Study, err e
 		err = list()
 		return studies, err
 	}
-	if err := directory(cmd, "state", r.state); err != nil {
+	if err := directory(cmd, r.state); err != nil {
 		return nil, err
 	}
 	states, err := local.States(r.state)
