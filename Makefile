@@ -5,6 +5,8 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 BIN := bin/
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
+# Builds, tests and linters share what they compile only if all of them have this flag.
+export GOFLAGS := $(strip -trimpath $(filter-out -trimpath,$(GOFLAGS)))
 
 .DEFAULT_GOAL := help
 
@@ -18,21 +20,27 @@ run: build examples/digits/digits ## Tune a network on handwritten digits, eight
 
 .PHONY: build
 build: ## Build bin/fantasia, bin/coordinator, bin/worker and bin/kubeworker as static programs
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/...
 
 .PHONY: examples/digits/digits
 examples/digits/digits:
-	CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./examples/digits
+	CGO_ENABLED=0 $(GO) build -o $@ ./examples/digits
 
 .PHONY: images
 images: ## Build the container images into bin/images, without Docker
-	cd tools/images && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/tools/images .
+	cd tools/images && CGO_ENABLED=0 $(GO) build -o ../../bin/tools/images .
 	bin/tools/images --root . --out bin/images --version '$(VERSION)' $(IMAGES)
+
+# These packages compute in one goroutine or in goroutines of optimizer/linalg, which has
+# the race detector's attention itself. It would only make them five times as slow.
+SEQUENTIAL := ./optimizer/hebo ./coordinator/engine
 
 # The slowest packages start first, so that none runs alone at the end.
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./optimizer/hebo ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./deploy/helm $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
+	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo
+	CGO_ENABLED=0 $(GO) test -timeout 20m $(SEQUENTIAL)
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
 

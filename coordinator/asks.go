@@ -15,10 +15,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// asks runs the optimisers off the loop, a few at a time: at most one request
-// for each study is under way. Safe for concurrent use.
+// asks runs the optimisers outside the loop, a few at a time, with at most one
+// request in flight per study. Safe for concurrent use.
 type asks struct {
-	studies *studies // in the loop alone
+	studies *studies // used in the loop only
 	traces  *traces
 	metrics *metrics
 	post    post
@@ -33,9 +33,9 @@ func newAsks(studies *studies, traces *traces, post post, spawn func(func())) *a
 	}
 }
 
-// start asks a study's optimiser and feeds the answer to the loop. The request
-// ends early with the study; the engine is told even then, since the study may
-// go on later. The loop calls it.
+// start sends a request to a study's optimiser and posts the answer to the loop.
+// It cancels the request when the study ends. The engine gets an answer even
+// then, since an update may resume the study. Only the loop calls start.
 func (a *asks) start(ctx context.Context, r *run, ask *engine.Ask) {
 	asking, stop := context.WithCancel(ctx)
 	r.asking = stop
@@ -70,7 +70,7 @@ func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed
 	answer.Suggestions, answer.State, answer.Err = suggest(ctx, o, seed, ask)
 	attrs := metric.WithAttributeSet(attribute.NewSet(telemetry.AttrAlgorithm.String(name)))
 	a.metrics.suggest.Record(ctx, time.Since(start).Seconds(), attrs)
-	failed := int64(0) // counted as well: what is not there cannot grow
+	failed := int64(0) // added even when it is 0, so that the counter exists before the first failure
 	if answer.Err != nil && !errors.Is(answer.Err, optimizer.ErrExhausted) && ctx.Err() == nil {
 		failed = 1
 	}
@@ -78,8 +78,8 @@ func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed
 	return answer
 }
 
-// suggestTime is how long an optimiser may take over a request, before it has to
-// answer with what it has. Workers that wait meanwhile are served by fallbacks.
+// suggestTime limits how long an optimiser may work on a request before it must
+// answer with what it has. Workers that wait meanwhile get fallback suggestions.
 const suggestTime = 30 * time.Second
 
 // suggest calls an optimiser; a panic there fails the request, not the process.
@@ -90,7 +90,7 @@ func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engin
 	return o.Suggest(ctx, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
 }
 
-// caught makes an error of a panic of the function that defers it.
+// caught turns a panic of the function that defers it into an error.
 func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the optimiser panicked: %v\n%s", p, debug.Stack())

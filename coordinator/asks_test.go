@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
-// endless answers when its context ends, with what it has.
+// endless is an optimiser that answers only when its context ends, with what it has.
 type endless struct{}
 
 func (endless) Suggest(ctx context.Context, _ *optimizer.Problem, state optimizer.State, _ int, _ *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
@@ -19,7 +19,7 @@ func (endless) Suggest(ctx context.Context, _ *optimizer.Problem, state optimize
 	return []optimizer.Suggestion{{}}, state, nil
 }
 
-// An optimiser that would work for ever is given a bounded time.
+// An optimiser that would work forever must answer within a bounded time.
 func TestSuggestionsTakeBoundedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -16,8 +16,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// BenchmarkMeasurement is what a program's report costs the leader's loop: from an
-// entry of the stream to what the next commit, one a second, is to store.
+// BenchmarkMeasurement measures what a program's report costs the leader's loop, from
+// reading the stream's entry to adding the curve to the next commit.
 func BenchmarkMeasurement(b *testing.B) {
 	e, out, err := engine.New(record.Study{ID: "s", Definition: *newStudy("s", 100, 1)}, ids{}, engine.Settings{}, time.Now())
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 )
 
-// Run campaigns for the leadership and leads while it has it, until ctx ends.
-// It returns nil then, and releases the leadership at once.
+// Run campaigns for leadership, and leads while it holds it, until ctx ends.
+// Then it releases leadership at once and returns nil.
 func (c *Coordinator) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var listening sync.WaitGroup
@@ -22,7 +22,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	return nil
 }
 
-// setTerm publishes the term that commands go to, nil for none.
+// setTerm publishes the term that receives commands; nil means none.
 func (c *Coordinator) setTerm(l *leader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *Coordinator) setTerm(l *leader) {
 	}
 }
 
-// Leading waits until this replica leads and is open for commands.
+// Leading waits until this replica leads and accepts commands.
 func (c *Coordinator) Leading(ctx context.Context) error {
 	c.mu.Lock()
 	leading := c.leading
@@ -47,8 +47,8 @@ func (c *Coordinator) Leading(ctx context.Context) error {
 	}
 }
 
-// Leader returns the address at which the leader's API is reached, and whether
-// it is this replica.
+// Leader returns the address of the leader's API, and whether this replica is
+// the leader.
 func (c *Coordinator) Leader(ctx context.Context) (address string, self bool, err error) {
 	if c.term.Load() != nil {
 		return c.o.Advertise, true, nil

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// retryEvery is how long after a failure the broker is tried again, long
-	// before the outbox would.
+	// retryEvery is how long the carrier waits before it retries the broker after
+	// a failure. The outbox alone would retry much later.
 	retryEvery = time.Second
-	// assignGroup is how many assignments are published at once; buses take a
-	// thousand.
+	// assignGroup is how many assignments are published at once; a bus accepts up
+	// to a thousand.
 	assignGroup = 500
 )
 
-// controlBus is what a carrier needs of a bus.
+// controlBus is the part of the bus that a carrier needs.
 type controlBus interface {
 	Assign(ctx context.Context, as []*messaging.Assignment) error
 	Withdraw(ctx context.Context, a *messaging.Assignment) error
@@ -31,13 +31,13 @@ type controlBus interface {
 	Purge(ctx context.Context, study string, all bool) error
 }
 
-// carrier carries effects out, in order, in a goroutine of its own, so that a
-// slow broker does not hold the loop up. What waits is held once each, and so is
-// bounded by the number of attempts. Safe for concurrent use.
+// carrier carries out effects, in order, in its own goroutine, so that a slow
+// broker does not delay the loop. Its queues hold each effect once, so the number
+// of attempts bounds their size. Safe for concurrent use.
 type carrier struct {
 	log     *slog.Logger
 	bus     controlBus
-	studies *studies // in the loop alone
+	studies *studies // used in the loop only
 	post    post
 	ready   chan struct{}
 
@@ -45,7 +45,7 @@ type carrier struct {
 	queued errands
 }
 
-// errands are what waits to be carried out.
+// errands are the effects that wait to be carried out.
 type errands struct {
 	controls queue[controlKey, messaging.Control]
 	withdraw queue[messaging.AttemptID, *messaging.Assignment]
@@ -53,13 +53,14 @@ type errands struct {
 	purge    queue[string, string]
 }
 
-// outgoing is an assignment, and since when the ledger has it.
+// outgoing is an assignment and the time when the ledger had it.
 type outgoing struct {
 	*messaging.Assignment
 	committed time.Time
 }
 
-// controlKey tells control messages apart: a later one of the same key says the same.
+// controlKey identifies a control message: a later one with the same key replaces
+// the earlier one.
 type controlKey struct {
 	kind   messaging.ControlKind
 	worker string
@@ -106,9 +107,9 @@ func (c *carrier) next() errands {
 	return e
 }
 
-// run carries out what is queued until ctx ends. It fails only where another
-// leader has fenced this one. Assignments and purges that fail are tried again;
-// control messages are, by the workers' next heartbeat or their next sending.
+// run carries out queued effects until ctx ends. It fails only if another leader
+// has fenced this one. It retries failed assignments and purges. It does not retry
+// control messages: the next heartbeat or repeated result causes them again.
 func (c *carrier) run(ctx context.Context) error {
 	var failed errands
 	retry := time.NewTimer(retryEvery)
@@ -129,14 +130,14 @@ func (c *carrier) run(ctx context.Context) error {
 	}
 }
 
-// carry carries errands out, and keeps those that are to be tried again.
+// carry carries out errands and adds those to retry to failed.
 func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
 	for _, control := range e.controls.take() {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		err := c.bus.Control(call, &control)
 		cancel()
 		if err != nil {
-			c.log.Debug("a control message was not sent", telemetry.LogWorker, control.Worker, telemetry.LogError, err)
+			c.log.Debug("could not send a control message", telemetry.LogWorker, control.Worker, telemetry.LogError, err)
 		}
 	}
 	for _, a := range e.withdraw.take() {
@@ -154,14 +155,14 @@ func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
 		err := c.bus.Purge(call, study, true)
 		cancel()
 		if err != nil {
-			c.log.Warn("the messages of a deleted study are still to be purged", telemetry.LogStudy, study, telemetry.LogError, err)
+			c.log.Warn("could not purge the messages of a deleted study; retrying", telemetry.LogStudy, study, telemetry.LogError, err)
 			failed.purge.add(study, study)
 		}
 	}
 	return nil
 }
 
-// publish sends assignments out and tells their engines.
+// publish publishes assignments and tells their engines.
 func (c *carrier) publish(ctx context.Context, as []outgoing, failed *errands) error {
 	assignments := make([]*messaging.Assignment, len(as))
 	for i := range as {
@@ -180,7 +181,7 @@ func (c *carrier) publish(ctx context.Context, as []outgoing, failed *errands) e
 	case errors.Is(err, messaging.ErrInvalid) || errors.Is(err, messaging.ErrTooLarge):
 		return c.publishSound(ctx, as, failed, err)
 	case ctx.Err() == nil:
-		c.log.Warn("assignments were not published; they will be again", "assignments", len(as), telemetry.LogError, err)
+		c.log.Warn("could not publish assignments; retrying", "assignments", len(as), telemetry.LogError, err)
 		for _, a := range as {
 			failed.publish.add(a.AttemptID, a)
 		}
@@ -188,11 +189,11 @@ func (c *carrier) publish(ctx context.Context, as []outgoing, failed *errands) e
 	return nil
 }
 
-// publishSound publishes each assignment by itself, since one of them cannot be:
-// the others must not wait for it.
+// publishSound publishes each assignment on its own after the bus has refused the
+// group, so that one invalid assignment does not block the others.
 func (c *carrier) publishSound(ctx context.Context, as []outgoing, failed *errands, err error) error {
 	if len(as) == 1 {
-		c.log.Error("an assignment cannot be sent", telemetry.LogStudy, as[0].StudyName, telemetry.LogTrial, as[0].Trial, telemetry.LogError, err)
+		c.log.Error("the bus refused an assignment", telemetry.LogStudy, as[0].StudyName, telemetry.LogTrial, as[0].Trial, telemetry.LogError, err)
 		return nil
 	}
 	for i := range as {
@@ -210,8 +211,8 @@ func (c *carrier) published(as []outgoing, acknowledged time.Time) {
 	}
 }
 
-// again queues what failed once more, but for what nobody waits for by now. The
-// loop knows which.
+// again queues failed errands once more. The loop drops the assignments that no
+// longer wait for a claim.
 func (c *carrier) again(ctx context.Context, failed *errands) {
 	if failed.publish.len()+failed.purge.len() == 0 {
 		return
@@ -224,7 +225,7 @@ func (c *carrier) again(ctx context.Context, failed *errands) {
 	})
 }
 
-// withdraw takes a queued attempt back by claiming it.
+// withdraw takes back a queued attempt by claiming it.
 func (c *carrier) withdraw(ctx context.Context, a *messaging.Assignment) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	err := c.bus.Withdraw(call, a)
@@ -233,8 +234,8 @@ func (c *carrier) withdraw(ctx context.Context, a *messaging.Assignment) error {
 	case errors.Is(err, messaging.ErrFenced):
 		return fmt.Errorf("withdraw an assignment: %w", err)
 	case err != nil && !errors.Is(err, messaging.ErrClaimed):
-		// Whoever claims it is told to cancel.
-		c.log.Warn("a queued attempt was not withdrawn", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
+		// A worker that claims the attempt will be told to cancel it.
+		c.log.Warn("could not withdraw a queued attempt", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
 		return nil
 	}
 	ok := err == nil

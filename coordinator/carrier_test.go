@@ -29,8 +29,8 @@ func TestQueueHoldsEachKeyOnce(t *testing.T) {
 	}
 }
 
-// refusing is a bus that refuses one trial's assignment for what is in it, and
-// every group of more than a bus takes.
+// refusing is a bus that refuses the assignment of one trial, and every group that is
+// too large for a bus.
 type refusing struct {
 	messaging.Leader
 	bad  int
@@ -50,8 +50,8 @@ func (r refusing) Assign(_ context.Context, as []*messaging.Assignment) error {
 	return nil
 }
 
-// However many assignments wait, as after a takeover, all are published; one
-// that no bus takes keeps none of the others.
+// All waiting assignments are published, even thousands after a takeover. One that
+// the bus refuses does not block the others.
 func TestCarrierPublishesAllButTheBadOne(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	var sent []int
@@ -79,11 +79,11 @@ func TestCarrierPublishesAllButTheBadOne(t *testing.T) {
 		t.Errorf("%d assignments were published, want all of %d but one, once each", len(sent), trials)
 	}
 	if failed.publish.len() != 0 {
-		t.Error("what no bus takes would be tried for ever")
+		t.Error("an assignment that every bus refuses is retried forever")
 	}
 }
 
-// fencing is a bus of a leader that another has fenced.
+// fencing is the bus of a leader that another leader has fenced.
 type fencing struct{ messaging.Leader }
 
 func (fencing) Assign(context.Context, []*messaging.Assignment) error { return messaging.ErrFenced }

@@ -15,17 +15,17 @@ import (
 )
 
 var (
-	// ErrIncompatible says that a changed study file does not fit the study:
-	// the error lists what differs.
+	// ErrIncompatible says that a changed study file is incompatible with the
+	// study. The error that wraps it lists the differences.
 	ErrIncompatible = errors.New("the changed study does not fit what has been evaluated")
-	// ErrRunning says that a running study is not deleted unless forced.
+	// ErrRunning says that a study cannot be deleted while it runs, unless forced.
 	ErrRunning = errors.New("the study is running: stop it first, or force its deletion")
 )
 
 // command runs f in the leader's loop, with the term's context, and waits until
-// what it changed is durable. The error is ErrNotLeader where this replica does
-// not lead; where it wraps ledger.ErrUnknown, or ctx ends first, the command may
-// have been carried out.
+// its changes are durable. The error is ErrNotLeader if this replica does not
+// lead. If the error wraps ledger.ErrUnknown, or ctx ends first, the command may
+// or may not have been carried out.
 func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l *leader, now time.Time) error) error {
 	l := c.term.Load()
 	if l == nil {
@@ -58,14 +58,14 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 	case <-l.over:
 	}
 	select {
-	case err := <-done: // whatever the term did was answered before it was over
+	case err := <-done: // a term answers everything that it did before it is over
 		return err
 	default:
 		return ErrNotLeader
 	}
 }
 
-// setUpPools makes pools, so that their workers can wait.
+// setUpPools creates pools, so that their workers can wait for assignments.
 func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -75,29 +75,29 @@ func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 	return nil
 }
 
-// checkSize refuses a study that the ledger does not take, by a *study.Problems:
-// in the leader's batch it would be in the way of everything else. Its JSON can be
-// several times as long as its file.
+// checkSize returns a *study.Problems for a study that is too large for the ledger.
+// It MUST be called BEFORE the study joins the leader's batch, where it would block
+// everything else. A study's JSON can be several times as long as its file.
 func checkSize(s *study.Study) error {
 	var b ledger.Batch
 	b.PutStudy(&record.Study{ID: record.NewID(rand.Reader, time.Now()), Definition: *s, Created: time.Now()})
 	err := b.Err()
 	if errors.Is(err, ledger.ErrTooLarge) {
 		return &study.Problems{List: []study.Problem{{
-			Message: fmt.Sprintf("the study takes more than %d bytes as JSON, where <, > and & take six each: shorten its texts", ledger.MaxBytes),
+			Message: fmt.Sprintf("the study takes more than %d bytes as JSON: shorten its texts (each <, > and & takes six bytes)", ledger.MaxBytes),
 		}}}
 	}
 	return err
 }
 
-// Create starts a study and returns its record. The study has been checked (see
-// file.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader, or is a
-// *study.Problems where the study is too large for the ledger.
+// Create starts a study and returns its record. The caller MUST have validated the
+// study (see file.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader, or is
+// a *study.Problems if the study is too large for the ledger.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
 	return c.create(ctx, s, func(now time.Time) string { return record.NewID(rand.Reader, now) })
 }
 
-// create starts a study under the id that it is given in the leader's loop.
+// create starts a study. It calls newID in the leader's loop.
 func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now time.Time) string) (*record.Study, error) {
 	if err := checkSize(s); err != nil {
 		return nil, err
@@ -124,8 +124,8 @@ func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now
 	return &created, nil
 }
 
-// Stop ends a running study: queued trials are withdrawn and running ones
-// cancelled. A study that has ended stays as it is.
+// Stop ends a running study: it withdraws queued trials and cancels running ones.
+// Stopping a study that has ended changes nothing.
 func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
 		r, err := l.studies.find(nameOrID)
@@ -139,9 +139,10 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 	})
 }
 
-// Update replaces a study's specification by a compatible one; a study that had
-// ended goes on where the new one lets it. The error wraps ErrIncompatible where
-// it does not fit, and is a *study.Problems where it is too large for the ledger.
+// Update replaces a study's specification with a compatible one. A study that had
+// ended resumes if the new specification allows it. The error wraps ErrIncompatible
+// if the two are incompatible, and is a *study.Problems if the new one is too large
+// for the ledger.
 func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Study) error {
 	if err := checkSize(s); err != nil {
 		return err
@@ -166,13 +167,13 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 		spec := r.spec
 		spec.Definition = *s
 		l.studies.step(r, engine.Update{At: now, Study: spec})
-		r.told = -1 // the pool may be another
+		r.told = -1 // the pool may have changed
 		return r.broken
 	})
 }
 
-// Delete forgets a study, its trials and its messages. A running study is
-// refused with ErrRunning unless force is set, which stops it first.
+// Delete deletes a study, its trials and its messages. It refuses a running study
+// with ErrRunning unless force is set; then it stops the study first.
 func (c *Coordinator) Delete(ctx context.Context, nameOrID string, force bool) error {
 	return c.command(ctx, func(_ context.Context, l *leader, now time.Time) error {
 		r, err := l.studies.find(nameOrID)

@@ -1,7 +1,8 @@
-// Package coordinator is the shell around the engines: it campaigns for the
-// leadership of a shard, takes it over, feeds the engines what workers,
-// optimisers and people say, commits what the engines decide, and carries their
-// effects out. Every replica answers reads from the ledger; writes go to the leader.
+// Package coordinator runs the studies of a shard. A coordinator campaigns for
+// leadership. The leader takes over the shard, passes the messages of workers,
+// optimisers and users to the engines, commits what the engines decide, and carries
+// out their effects. Every replica answers reads from the ledger; writes go to the
+// leader.
 package coordinator
 
 import (
@@ -25,35 +26,35 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 )
 
-// ErrNotLeader says that this replica does not lead the shard: writes go to the
-// leader, whose address Leader tells.
+// ErrNotLeader says that this replica does not lead the shard. Send writes to the
+// leader, whose address Leader returns.
 var ErrNotLeader = errors.New("this replica is not the leader")
 
-// Options are what a coordinator needs. Etcd, Bus and NewOptimizer are required; the
-// rest has defaults.
+// Options configure a coordinator. Etcd, Bus and NewOptimizer are required; the
+// others have defaults.
 type Options struct {
 	// Name is this replica's name in logs and in the leader's key.
 	Name string
-	// Advertise is the address at which other replicas reach this one's API;
-	// empty where there are no others.
+	// Advertise is the address at which other replicas reach this one's API. Leave
+	// it empty if there are no others.
 	Advertise string
 	Shard     string
 	Etcd      *clientv3.Client
 	Bus       messaging.Leader
 	// NewOptimizer makes the optimiser of a study.
 	NewOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
-	// Fallback suggests points where the optimiser is too slow.
+	// Fallback suggests points when the optimiser is too slow.
 	Fallback func(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error)
 
-	// LeaseTTL is that of the leader's lease, WorkerLease how long a worker may
-	// be silent before its attempts are lost.
+	// LeaseTTL is the time to live of the leader's lease. WorkerLease is how long a
+	// worker may be silent before its attempts are lost.
 	LeaseTTL, WorkerLease time.Duration
-	// HandBack hands every claimed attempt back free of charge at the first
-	// takeover that succeeds: the workers are known to be gone (one process,
-	// restarted).
+	// HandBack hands back every claimed attempt, without counting it as a retry, at
+	// the first successful takeover. Set it if the workers are known to be gone: they
+	// ran in the same process, which was restarted.
 	HandBack bool
 	Engine   engine.Settings
-	// Duties are what the leader does besides, each for the length of a term.
+	// Duties run while this replica leads, each for the length of a term.
 	Duties []Duty
 
 	Logger *slog.Logger
@@ -61,7 +62,7 @@ type Options struct {
 	Meter  metric.Meter
 }
 
-// DefaultOptions are the options that most coordinators run with.
+// DefaultOptions returns the options that most coordinators use.
 func DefaultOptions() Options {
 	return Options{
 		Name:        "coordinator",
@@ -71,7 +72,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate reports every option that is missing or out of range.
+// Validate returns an error that lists every option that is missing or out of range.
 func (o *Options) Validate() error {
 	var errs []error
 	require := func(ok bool, what string) {
@@ -96,9 +97,9 @@ type Coordinator struct {
 	metrics         *metrics
 	roster          *roster
 	recommendations *recommendations
-	tails           chan struct{} // a token for each log that is being read
+	tails           chan struct{} // holds a token for each log that is being read
 
-	// term is the loop of the current term; nil while this replica does not lead.
+	// term is the current term; nil while this replica does not lead.
 	term       atomic.Pointer[leader]
 	candidate  *election.Candidate
 	handedBack atomic.Bool // see Options.HandBack
@@ -107,7 +108,7 @@ type Coordinator struct {
 	leading chan struct{} // closed while this replica leads
 }
 
-// New checks the options and makes a coordinator; Run starts it.
+// New validates the options and returns a coordinator; Run starts it.
 func New(o Options) (*Coordinator, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

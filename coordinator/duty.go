@@ -11,23 +11,24 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// Duty is something that whoever leads does besides leading.
+// Duty is a background task that the leader runs, such as starting the studies that
+// Kubernetes holds.
 type Duty struct {
-	// Name is what it is called in logs.
+	// Name identifies the duty in logs.
 	Name string
-	// Run does it until ctx ends, which it does with the term. Where it returns
-	// earlier it is run again after a while: its failure never ends a term.
+	// Run works until ctx ends, when the term does. If it returns earlier, it is
+	// called again after a pause: its failure never ends a term.
 	Run func(ctx context.Context, c *Coordinator) error
 }
 
 // fulfil runs a duty until the term ends.
 func (l *leader) fulfil(ctx context.Context, d Duty) {
-	if l.c.Leading(ctx) != nil { // commands are refused before
+	if l.c.Leading(ctx) != nil { // commands are refused until then
 		return
 	}
 	for ctx.Err() == nil {
 		if err := d.Run(ctx, l.c); ctx.Err() == nil {
-			l.log.Error("a duty of the leader has ended; it is begun again", "duty", d.Name, telemetry.LogError, err)
+			l.log.Error("a duty of the leader ended early; restarting it", "duty", d.Name, telemetry.LogError, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -37,16 +38,16 @@ func (l *leader) fulfil(ctx context.Context, d Duty) {
 }
 
 // CreateWithID starts a study under an id that the caller has derived from
-// something that names it for good; the id has the form of record.NewID. It may
-// be called again: a study that has the id already is returned as it is. The
-// error wraps ledger.ErrNameTaken or ErrNotLeader.
+// something that identifies the study for good. The id MUST have the form of
+// record.NewID. CreateWithID is idempotent: if a study has the id already, it
+// returns that study unchanged. The error wraps ledger.ErrNameTaken or ErrNotLeader.
 func (c *Coordinator) CreateWithID(ctx context.Context, id string, s *study.Study) (*record.Study, error) {
 	return c.create(ctx, s, func(time.Time) string { return id })
 }
 
-// Summaries returns the studies with the given ids that this replica leads, or
-// all of them where no id is given, in no order; what it returns is durable. The
-// error is ErrNotLeader where this replica does not lead.
+// Summaries returns the studies with the given ids that this replica leads, or all
+// of its studies if no id is given, in no particular order. What it returns is
+// durable. The error is ErrNotLeader if this replica does not lead.
 func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Summary, error) {
 	var all []ledger.Summary
 	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
@@ -70,7 +71,7 @@ func (c *Coordinator) Summaries(ctx context.Context, ids ...string) ([]ledger.Su
 }
 
 // Useful returns how many slots the running studies can use, by pool. The error
-// is ErrNotLeader where this replica does not lead.
+// is ErrNotLeader if this replica does not lead.
 func (c *Coordinator) Useful(ctx context.Context) (map[string]int, error) {
 	useful := map[string]int{}
 	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
@@ -87,7 +88,7 @@ func (c *Coordinator) Useful(ctx context.Context) (map[string]int, error) {
 	return useful, nil
 }
 
-// useful is how many slots a running study can use.
+// useful returns how many slots a running study can use.
 func (r *run) useful() int {
 	spec := &r.spec.Definition.Spec
 	return min(spec.Parallelism, spec.Budget.MaxTrials-r.status.Counts.Ended())

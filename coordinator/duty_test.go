@@ -10,8 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
 
-// A duty runs while its replica leads, can give commands from its start on, is
-// begun again where it fails, and has ended when the replica's Run has.
+// A duty runs while its replica leads and can send commands from the start. It is
+// restarted if it fails, and has ended when the replica's Run returns.
 func TestDuties(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	const id = "01k0000000000000000000000a"
@@ -49,7 +49,7 @@ func TestDuties(t *testing.T) {
 			t.Error(err)
 		}
 	case <-r.ctx().Done():
-		t.Fatal("the duty was not begun again")
+		t.Fatal("the duty was not restarted")
 	}
 	p.stop()
 	if n := running.Load(); n != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// effects are what is to be done once the records that led to it are durable;
-// but archives, which come before.
+// effects are the actions to take once the records that caused them are durable.
+// The exception are archives, which are written BEFORE.
 type effects struct {
 	publish  []outgoing
 	withdraw []*messaging.Assignment
@@ -19,10 +19,9 @@ type effects struct {
 	archives []archived
 	ended    []endedTrial
 	asks     []askOf
-	// republished is how many of publish are published again.
+	// republished is how many assignments in publish were published before.
 	republished int64
-	// committed is when the records were durable: since then what is to be
-	// published is.
+	// committed is when the records became durable.
 	committed time.Time
 }
 
@@ -31,7 +30,7 @@ type endedTrial struct {
 	trial record.Trial
 }
 
-// archived is a message for the dead-letter queue, as it came.
+// archived is a message for the dead-letter queue, as it was received.
 type archived struct {
 	subject, reason string
 	raw             []byte
@@ -42,7 +41,7 @@ type askOf struct {
 	ask *engine.Ask
 }
 
-// take adds an output's effects, but for its archives.
+// take adds an output's effects, except for its archives.
 func (e *effects) take(r *run, out *engine.Output) {
 	for _, a := range out.Publish {
 		e.publish = append(e.publish, outgoing{Assignment: a})

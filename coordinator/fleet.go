@@ -8,36 +8,38 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// fleet is what the leader knows of the workers from their heartbeats. All times
-// are by the leader's clock: those of workers may be wrong. One goroutine owns it.
+// fleet holds what the leader knows about the workers from their heartbeats. All
+// times come from the leader's clock, since those of workers may be wrong. One
+// goroutine owns it.
 type fleet struct {
 	lease   time.Duration
-	since   time.Time // when this leader began to hear, without a break
+	since   time.Time // when this leader began to receive heartbeats without a break
 	checked time.Time
 	workers map[string]*member
-	// pools counts, for each pool, the heartbeats that were heard in it, and
-	// whatever else changed its capacity.
+	// pools counts, for each pool, the heartbeats received in it and all other
+	// changes of its capacity.
 	pools map[string]int64
 }
 
 // member is one worker.
 type member struct {
 	beat messaging.Heartbeat
-	// before is the process that had the name before this one.
+	// before is the process that used the name before this one.
 	before string
 	// shared: two processes are known to use the name.
 	shared bool
 	seen   time.Time
 	knows  map[messaging.AttemptID]bool
-	// missing says since when it does not know an attempt that it has claimed.
+	// missing holds, for each attempt that the worker has claimed but does not know
+	// of, the time since when it has not.
 	missing map[messaging.AttemptID]time.Time
 }
 
-// news is what a heartbeat says that none before it did.
+// news is what a heartbeat says that no earlier one did.
 type news struct {
-	// fresh: the worker's process is a new one.
+	// fresh: the worker's process is new.
 	fresh bool
-	// shared: two processes use the name, both alive; said once.
+	// shared: two live processes use the name; reported once.
 	shared bool
 }
 
@@ -45,11 +47,11 @@ func newFleet(lease time.Duration) *fleet {
 	return &fleet{lease: lease, workers: map[string]*member{}, pools: map[string]int64{}}
 }
 
-// listenSince says that nobody was heard before a time: nobody is given up
-// within a lease of it.
+// listenSince records that no heartbeat was received before t: no worker is given
+// up within a lease of t.
 func (f *fleet) listenSince(t time.Time) { f.since = t }
 
-// beat takes a heartbeat in.
+// beat applies a heartbeat.
 func (f *fleet) beat(h messaging.Heartbeat, now time.Time) (n news) {
 	m := f.workers[h.Worker]
 	if m == nil {
@@ -77,26 +79,26 @@ func (f *fleet) beat(h messaging.Heartbeat, now time.Time) (n news) {
 	return n
 }
 
-// touch notes that a pool's capacity is to be told again.
+// touch marks a pool's capacity as changed.
 func (f *fleet) touch(pool string) { f.pools[pool]++ }
 
 func (f *fleet) gone(m *member, now time.Time) bool { return now.Sub(m.seen) > f.lease }
 
-// due reports whether leases are to be checked, about once a second, and forgets
-// who has been gone for long.
+// due reports whether it is time to check leases, about once a second, and removes
+// workers that have been gone for long.
 func (f *fleet) due(now time.Time) bool {
 	if now.Sub(f.checked) < tickEvery {
 		return false
 	}
 	if !f.checked.IsZero() && now.Sub(f.checked) > max(f.lease/2, 3*tickEvery) {
-		f.listenSince(now) // the loop was held up: what was said meanwhile is still to be heard
+		f.listenSince(now) // the loop was delayed: heartbeats from meanwhile are still in its inbox
 	}
 	f.checked = now
 	for name, m := range f.workers {
 		if f.gone(m, now) {
 			f.touch(m.beat.Pool)
 		}
-		for a, since := range m.missing { // of attempts that have ended otherwise
+		for a, since := range m.missing { // attempts that have ended in another way
 			if now.Sub(since) > 2*f.lease {
 				delete(m.missing, a)
 			}
@@ -108,9 +110,9 @@ func (f *fleet) due(now time.Time) bool {
 	return true
 }
 
-// lost returns the attempts whose worker has been silent for a lease, or is
-// alive and has not known them for one. Nobody is given up within a lease of
-// when the leader began to hear.
+// lost returns the attempts whose worker has been silent for a lease, or is alive
+// but has not known of them for a lease. It returns none within a lease of when the
+// leader began to receive heartbeats.
 func (f *fleet) lost(open []engine.OpenAttempt, now time.Time) []engine.Lost {
 	if now.Sub(f.since) <= f.lease {
 		return nil
@@ -125,7 +127,7 @@ func (f *fleet) lost(open []engine.OpenAttempt, now time.Time) []engine.Lost {
 		case f.gone(m, now):
 			reason = fmt.Sprintf("silent for %v", now.Sub(m.seen).Round(time.Second))
 		case !m.knows[a.Attempt] && now.Sub(m.missingSince(a.Attempt, now)) > f.lease:
-			reason = fmt.Sprintf("has not known it for %v", f.lease)
+			reason = fmt.Sprintf("has not reported it as running for %v", f.lease)
 			delete(m.missing, a.Attempt)
 		default:
 			continue
@@ -135,8 +137,8 @@ func (f *fleet) lost(open []engine.OpenAttempt, now time.Time) []engine.Lost {
 	return lost
 }
 
-// missingSince is since when the worker has not known an attempt: from now on
-// where it was not missing before.
+// missingSince returns since when the worker has not known of an attempt. If the
+// attempt was not missing before, that is now.
 func (m *member) missingSince(id messaging.AttemptID, now time.Time) time.Time {
 	since, ok := m.missing[id]
 	if !ok {
@@ -146,7 +148,7 @@ func (m *member) missingSince(id messaging.AttemptID, now time.Time) time.Time {
 	return since
 }
 
-// changed reports, once, that a study's pool has changed since it was last told.
+// changed reports whether a study's pool has changed since the last call.
 func (f *fleet) changed(r *run) bool {
 	if r.told == f.pools[r.pool()] {
 		return false
@@ -155,7 +157,8 @@ func (f *fleet) changed(r *run) bool {
 	return true
 }
 
-// capacity sums the slots of a study's pool that may run it.
+// capacity returns how many slots of a study's pool may run it, and how many of
+// these are free.
 func (f *fleet) capacity(r *run, now time.Time) (slots, free int) {
 	for name, m := range f.workers {
 		if _, avoided := r.avoided[name]; avoided || m.beat.Pool != r.pool() || m.beat.Leaving || f.gone(m, now) {

@@ -13,7 +13,7 @@ import (
 
 const lease = 20 * time.Second
 
-// noon is when the leader of these tests begins to hear.
+// noon is when the leader of these tests begins to receive heartbeats.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func heartbeat(worker, instance string, slots, free int, running ...messaging.AttemptID) messaging.Heartbeat {
@@ -77,7 +77,7 @@ func TestForgottenAttempts(t *testing.T) {
 	}
 }
 
-// A break in hearing gives everybody a new lease.
+// A break in receiving heartbeats gives every worker a new lease.
 func TestNobodyIsLostForABreak(t *testing.T) {
 	open := []engine.OpenAttempt{{Attempt: attempt(1), Worker: "w", Claimed: noon}}
 	f := newFleet(lease)
@@ -93,8 +93,8 @@ func TestNobodyIsLostForABreak(t *testing.T) {
 	}
 }
 
-// A loop that was held up, by a ledger that was slow to answer, has not heard what
-// waits for it: nobody is given up before it has.
+// A loop that was delayed, for example by a slow ledger, has heartbeats waiting in its
+// inbox: it gives up no worker before it has read them.
 func TestNobodyIsLostForALoopThatWasHeldUp(t *testing.T) {
 	open := []engine.OpenAttempt{{Attempt: attempt(1), Worker: "w", Claimed: noon}}
 	f := newFleet(lease)
@@ -174,7 +174,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// Whoever is gone is forgotten, so that names that come once do not add up.
+// Workers that are gone are removed, so that names used once do not accumulate.
 func TestFleetForgets(t *testing.T) {
 	f := newFleet(lease)
 	f.listenSince(noon)
@@ -188,7 +188,7 @@ func TestFleetForgets(t *testing.T) {
 	if n := len(f.workers); n > 2*int(lease/time.Second)+1 {
 		t.Errorf("%d workers are remembered", n)
 	}
-	// One worker that never goes, and attempts of it that end in other ways.
+	// One worker stays, and its attempts end in other ways.
 	for i := range 1000 {
 		at := noon.Add(time.Hour + time.Duration(i)*time.Second)
 		f.beat(heartbeat("stays", "1", 1, 1), at)

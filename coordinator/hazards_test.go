@@ -15,7 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// gate holds evaluations back until it is opened.
+// gate holds back evaluations until it is opened.
 type gate chan struct{}
 
 func (g gate) completes(a *messaging.Assignment) *messaging.Result {
@@ -25,8 +25,8 @@ func (g gate) completes(a *messaging.Assignment) *messaging.Result {
 
 func lostOften(s *study.Spec) { n := 10; s.Trial.Retries.Lost = &n }
 
-// A receipt that is lost makes the worker send its result again: it is receipted
-// again, and told once.
+// A worker whose receipt was lost sends its result again. It gets another receipt, and
+// the optimiser is told once.
 func TestLostReceipts(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
@@ -51,8 +51,8 @@ func TestLostReceipts(t *testing.T) {
 	}
 }
 
-// A stream that is deleted and made anew begins at sequence 1 again: what is
-// sent again to it is behind the cursor's sequence, and must be read all the same.
+// A stream that is deleted and recreated begins at sequence 1 again. Messages resent to
+// it have smaller sequences than the cursor, and must be read all the same.
 func TestStreamsRecreatedUnderTheReader(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -69,9 +69,9 @@ func TestStreamsRecreatedUnderTheReader(t *testing.T) {
 	r.verify(s.ID, 60, 60)
 }
 
-// Between two terms the result stream is made anew and the workers send again.
-// The next leader must fold these results before it opens: it would hand their
-// attempts back otherwise, and evaluate them a second time.
+// Between two terms the result stream is recreated and the workers resend their
+// results. The next leader must apply these results before it opens the studies.
+// Otherwise it would hand back their attempts and evaluate them a second time.
 func TestStreamRecreatedBetweenTerms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -131,7 +131,7 @@ func TestWipedAssignmentsArePublishedAgain(t *testing.T) {
 	r.verify(s.ID, 4, 4)
 }
 
-// Assignments that the broker refuses are published again soon after it is back,
+// Assignments that the broker refuses are published again soon after it recovers,
 // long before the outbox would (a minute).
 func TestRefusedAssignmentsArePublishedSoon(t *testing.T) {
 	t.Parallel()
@@ -146,8 +146,8 @@ func TestRefusedAssignmentsArePublishedSoon(t *testing.T) {
 	r.verify(s.ID, 4, 4)
 }
 
-// watched is a leader's bus that looks, whenever it archives the last message of
-// a stream, whether the ledger's cursor has moved past it already.
+// watched is a leader's bus. Whenever it archives the last message of a stream, it
+// checks whether the ledger's cursor has already moved past that message.
 type watched struct {
 	messaging.Leader
 	ledger *ledger.Ledger
@@ -180,9 +180,9 @@ func (r *rig) watch(early *atomic.Int64) func(*Options) {
 	return func(o *Options) { o.Bus = watched{o.Bus, r.ledger, early} }
 }
 
-// What nobody can read is archived before the cursor moves past it, and the study
-// goes on: a result's sender gets a receipt, and an attempt whose claim's place
-// is taken by it, which nobody could claim any more, is replaced by the next.
+// An unreadable message is archived before the cursor moves past it, and the study
+// continues. The sender of a result gets a receipt. An attempt that can no longer be
+// claimed, because the message took the place of its claim, is replaced by the next.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -220,7 +220,7 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// A claim with a nonce that is not the attempt's spoils the attempt just so.
+// A claim with a wrong nonce spoils the attempt in the same way.
 func TestForeignNonceInTheClaimsPlace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -242,8 +242,8 @@ func TestForeignNonceInTheClaimsPlace(t *testing.T) {
 	r.verify(s.ID, 2, 2)
 }
 
-// A claim that is in place before its trial exists does not hang that trial,
-// whether the study runs or has ended and goes on later.
+// A claim sent before its trial exists does not block that trial, whether the study is
+// running or has ended and is resumed later.
 func TestClaimsBeforeTheirTrials(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -275,8 +275,8 @@ func TestClaimsBeforeTheirTrials(t *testing.T) {
 	}
 }
 
-// The first result of an attempt counts; another of the same is late, whoever
-// sends it, and both are receipted.
+// The first result of an attempt counts. Any other one is late, whoever sends it. Both
+// get a receipt.
 func TestTwoResultsOfOneAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -304,8 +304,8 @@ func TestTwoResultsOfOneAttempt(t *testing.T) {
 	}
 }
 
-// A worker that is silent for a lease loses its attempts. Its result, when it
-// comes after all, is archived where another was first, and wins where none was.
+// A worker that is silent for a lease loses its attempts. If its result arrives after
+// all, it counts unless another result came first; then it is archived.
 func TestLateResultsOfLostAttempts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -317,7 +317,7 @@ func TestLateResultsOfLostAttempts(t *testing.T) {
 		r.trial(s.ID, n, func(tr *trialRecord) bool { return tr.State == study.TrialRunning })
 	}
 	silent.set(func() { silent.silent = true })
-	// Both are lost; the next attempt of one runs on, that of the other answers.
+	// Both are lost. The next attempt of one keeps running, that of the other answers.
 	var first atomic.Int64
 	other := r.hand("other", 2, func(a *messaging.Assignment) *messaging.Result {
 		if first.CompareAndSwap(0, int64(a.Trial)) {
@@ -366,8 +366,8 @@ func TestHandBack(t *testing.T) {
 	}
 }
 
-// While the broker is away no worker can be heard: none is given up for it, and
-// the study goes on when it is back.
+// While the broker is away no heartbeat can arrive, so no worker is given up. The study
+// continues when the broker is back.
 func TestBrokerOutageLosesNobody(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool

@@ -15,35 +15,35 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// noSuchStudy is what senders of messages about a study that is none are told.
+// noSuchStudy is the reason sent to workers whose message names an unknown study.
 const noSuchStudy = "the study does not exist"
 
-// drainWait is how long a drain waits for an entry before it looks again whether
-// there still is one.
+// drainWait is how long a drain waits for an entry before it checks again whether
+// the stream still has one.
 const drainWait = 2 * time.Second
 
-// streamBus is what an intake needs of a bus.
+// streamBus is the part of the bus that an intake needs.
 type streamBus interface {
 	Read(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error)
 	Last(ctx context.Context, s messaging.Stream) (uint64, error)
 }
 
-// intake reads what workers publish and passes it to the engines that it is for.
-// The loop owns it, but for follow.
+// intake reads what workers publish and passes it to their studies' engines. The
+// loop owns it, except for follow.
 type intake struct {
 	log     *slog.Logger
 	bus     streamBus
 	studies *studies
 	journal *journal
-	trial   func(ctx context.Context, study string, number int) (record.Trial, error) // from the ledger
-	curve   func(ctx context.Context, study string, trial int) (*curve.Curve, error)  // from the ledger
+	trial   func(ctx context.Context, study string, number int) (record.Trial, error) // reads the ledger
+	curve   func(ctx context.Context, study string, trial int) (*curve.Curve, error)  // reads the ledger
 	readers []messaging.Reader
 }
 
-// drain folds a stream from its cursor to the last message that it holds now.
-// The reader goes on from there. Sequences are compared within one stream alone:
-// the reader says where it stands, which is before the first message of a stream
-// that was made anew.
+// drain applies a stream's messages from its cursor to the last one that it holds
+// now. The reader continues from there. Sequence numbers are only comparable within
+// one stream, so drain uses the reader's own cursor: if the stream was recreated,
+// that is before its first message.
 func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.Cursor, commit func(context.Context) error) error {
 	r, err := i.open(ctx, s, from)
 	if err != nil {
@@ -79,7 +79,7 @@ func (i *intake) drain(ctx context.Context, s messaging.Stream, from messaging.C
 	return commit(ctx)
 }
 
-// open makes a reader that goes on from a stream's cursor.
+// open makes a reader that continues from a stream's cursor.
 func (i *intake) open(ctx context.Context, s messaging.Stream, from messaging.Cursor) (messaging.Reader, error) {
 	r, err := i.bus.Read(ctx, s, from)
 	if err != nil {
@@ -99,7 +99,7 @@ func (i *intake) last(ctx context.Context, s messaging.Stream) (uint64, error) {
 	return last, nil
 }
 
-// follow feeds a stream's entries to the loop, in their order, until ctx ends.
+// follow posts a stream's entries to the loop, in order, until ctx ends.
 func (i *intake) follow(ctx context.Context, r messaging.Reader, post post) error {
 	for {
 		entry, err := r.Next(ctx)
@@ -112,11 +112,11 @@ func (i *intake) follow(ctx context.Context, r messaging.Reader, post post) erro
 	}
 }
 
-// close leaves the streams; whoever followed them has ended.
+// close closes the readers. Their followers MUST have ended BEFORE.
 func (i *intake) close() {
 	for _, r := range i.readers {
 		if err := r.Close(); err != nil {
-			i.log.Debug("a reader was not closed", telemetry.LogError, err)
+			i.log.Debug("could not close a reader", telemetry.LogError, err)
 		}
 	}
 }
@@ -141,10 +141,11 @@ func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 	return nil
 }
 
-// poison archives what nobody can read. A result is receipted, so that its
-// sender stops; a claim may be in an attempt's way.
+// poison archives a message that cannot be decoded. It sends a receipt for a
+// result, so that the sender stops sending it. A claim may block an attempt, so the
+// engine is told.
 func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) error {
-	i.log.Warn("a message cannot be read", "subject", e.Subject, telemetry.LogError, e.Err)
+	i.log.Warn("could not decode a message", "subject", e.Subject, telemetry.LogError, e.Err)
 	i.journal.letters.archive(ctx, e.Subject, e.Err.Error(), e.Raw)
 	switch e.Stream {
 	case messaging.StreamResult:
@@ -164,8 +165,8 @@ func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 	return nil
 }
 
-// inPlace reports whether a message's subject is where claims of the study are:
-// what another pool's workers say is not in their way.
+// inPlace reports whether a message's subject is one for claims of the study. A
+// message in another pool does not block them.
 func inPlace(r *run, subject string) bool {
 	s, err := messaging.ParseSubject(subject)
 	return err == nil && s.Pool == r.pool()
@@ -184,7 +185,7 @@ func (i *intake) claim(ctx context.Context, c *messaging.Claim, now time.Time) e
 		i.journal.cancel(c.Worker, c.AttemptID, r.ending())
 		return nil
 	}
-	if ready, err := i.ready(ctx, r, now); !ready { // of a broken study there is nothing to say
+	if ready, err := i.ready(ctx, r, now); !ready { // a broken study answers nothing
 		return err
 	}
 	i.studies.step(r, engine.Claimed{At: now, Claim: c})
@@ -198,7 +199,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		i.settle(e, messaging.Unknown, noSuchStudy)
 		return nil
 	}
-	if r.atRest() { // a large study is not loaded to learn that it takes nothing
+	if r.atRest() { // do not load a large study only to refuse a result
 		switch repeated, err := i.repeated(ctx, r, res); {
 		case err != nil:
 			return err
@@ -210,9 +211,9 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		return nil
 	}
 	if ready, err := i.ready(ctx, r, now); !ready {
-		// The sender of a broken study's result keeps it, since it gets no receipt,
-		// and sends it again until a leader can load the study. That is a new message
-		// of the stream: the cursor may pass this one.
+		// If the study is broken, the sender gets no receipt. It keeps the result and
+		// sends it again, as a new message, until a leader can load the study. So the
+		// cursor may move past this message.
 		return err
 	}
 	for _, a := range i.studies.step(r, engine.Finished{At: now, Result: res}).Archives {
@@ -221,8 +222,9 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	return nil
 }
 
-// measurement passes a report on, with the curve that it goes on where the engine
-// does not have that. Reports of a study that cannot be loaded are dropped.
+// measurement passes a report to its engine. If the engine does not have the
+// report's curve in memory, measurement reads it from the ledger first. It drops
+// reports of a study that cannot be loaded.
 func (i *intake) measurement(ctx context.Context, m *messaging.Measurement, now time.Time) error {
 	r := i.studies.runs[m.Study]
 	if r == nil {
@@ -242,20 +244,21 @@ func (i *intake) measurement(ctx context.Context, m *messaging.Measurement, now 
 	return nil
 }
 
-// recall reads a trial's curve from the ledger; one that cannot be read is begun anew.
+// recall reads a trial's curve from the ledger. It returns nil for a corrupt one,
+// which new measurements then replace.
 func (i *intake) recall(ctx context.Context, id messaging.AttemptID) (*curve.Curve, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stored, err := i.curve(ctx, id.Study, id.Trial)
 	if errors.Is(err, ledger.ErrCorrupt) {
-		i.log.Warn("a trial's measurements cannot be read and are replaced by new ones", telemetry.LogTrial, id.Trial, telemetry.LogError, err)
+		i.log.Warn("could not read a trial's stored measurements; new ones replace them", telemetry.LogTrial, id.Trial, telemetry.LogError, err)
 		return nil, nil
 	}
 	return stored, err
 }
 
-// ready loads a study's engine where it is not, and reports whether it has one;
-// a broken study has none, which is no error.
+// ready loads a study's engine if necessary and reports whether it has one. A
+// broken study has none; that is not an error.
 func (i *intake) ready(ctx context.Context, r *run, now time.Time) (bool, error) {
 	switch _, err := i.studies.engineOf(ctx, r, now); {
 	case errors.Is(err, ErrBroken):
@@ -266,8 +269,8 @@ func (i *intake) ready(ctx context.Context, r *run, now time.Time) (bool, error)
 	return true, nil
 }
 
-// repeated reports whether the ledger has a result of an ended study already,
-// which is sent again where its receipt was lost.
+// repeated reports whether the ledger already holds a result of an ended study. A
+// worker sends a result again if it did not get the receipt.
 func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -278,7 +281,7 @@ func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (b
 	return err == nil && engine.Repeated(&r.spec.Definition.Spec, &t, res), err
 }
 
-// settle archives and receipts a result that no study takes.
+// settle archives a result that no study accepts, and sends its receipt.
 func (i *intake) settle(e *messaging.Entry, d messaging.Disposition, reason string) {
 	i.journal.keep(e, reason)
 	i.journal.receipt(e.Result.Worker, e.Result.AttemptID, d)

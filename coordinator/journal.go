@@ -13,8 +13,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// Curves are committed once in curvesEvery, and curvesEach for each segment that
-// has changed, curvesMost at most, in addition.
+// How long changed curves wait for their commit: curvesEvery, plus curvesEach for
+// each changed segment, up to curvesMost.
 const (
 	curvesEvery = time.Second
 	curvesEach  = 20 * time.Millisecond
@@ -23,9 +23,9 @@ const (
 	flushTime = 2 * time.Second
 )
 
-// journal is what the next commit stores: the records that steps have changed, the
-// effects that wait until these are durable, and the answers to the commands that
-// changed them. The loop owns it.
+// journal collects what the next commit stores: the records that steps have changed,
+// the effects that wait until these are durable, and the replies to the commands
+// that changed them. The loop owns it.
 type journal struct {
 	log     *slog.Logger
 	metrics *metrics
@@ -33,17 +33,17 @@ type journal struct {
 	writer  *ledger.Writer // nil until the term has fenced the ledger
 
 	batch *ledger.Batch
-	// curves are the trials' curves that wait, with the cursor of the reports that
-	// they were made from; curved is when the last ones were committed. A program
-	// can report often, so they go only now and then, with another commit or alone.
-	// What is lost with a leader is read again.
+	// curves are the curves to commit, with the cursor of the reports in them; curved
+	// is when curves were last committed. Programs can report often, so curves are
+	// committed only from time to time, with another commit or alone. If a leader
+	// dies, the next one reads the lost reports again from the stream.
 	curves  *ledger.Batch
 	curved  time.Time
 	held    effects
 	replies []func(error)
 }
 
-// add puts records into the batch and holds an output's effects back.
+// add puts records into the batch and holds back an output's effects.
 func (j *journal) add(r *run, records *ledger.Batch, out *engine.Output) {
 	j.batch.Add(records)
 	for i := range out.Curves {
@@ -52,7 +52,7 @@ func (j *journal) add(r *run, records *ledger.Batch, out *engine.Output) {
 	j.held.take(r, out)
 }
 
-// read notes how far a stream was read.
+// read records how far a stream has been read.
 func (j *journal) read(s messaging.Stream, c messaging.Cursor) {
 	if s == messaging.StreamMetric {
 		j.curves.PutCursor(s, c)
@@ -61,12 +61,12 @@ func (j *journal) read(s messaging.Stream, c messaging.Cursor) {
 	}
 }
 
-// full reports whether what has changed is better committed before more is added.
+// full reports whether the changes should be committed before more are added.
 func (j *journal) full() bool { return j.batch.Full() || j.curves.Bytes() >= ledger.MaxBytes/2 }
 
-// due is when the curves that wait are to be committed; zero where none wait. The
-// more there are, the longer they wait: each is written anew however few points it
-// has got.
+// due returns when the waiting curves are to be committed; zero if none wait. The
+// more there are, the longer they wait, since a segment is rewritten as a whole
+// even for a single new point.
 func (j *journal) due() time.Time {
 	n := j.curves.Len()
 	switch {
@@ -79,12 +79,12 @@ func (j *journal) due() time.Time {
 	}
 }
 
-// receipt tells a worker what became of a result that no engine has judged.
+// receipt tells a worker what became of a result that was not passed to an engine.
 func (j *journal) receipt(worker string, id messaging.AttemptID, d messaging.Disposition) {
 	j.held.controls = append(j.held.controls, receipt(worker, id, d))
 }
 
-// cancel tells a worker that an attempt's result is wanted no more.
+// cancel tells a worker that an attempt's result is no longer wanted.
 func (j *journal) cancel(worker string, id messaging.AttemptID, reason string) {
 	if worker == messaging.LeaderName {
 		return
@@ -97,15 +97,15 @@ func (j *journal) avoid(worker, study, reason string) {
 	j.held.controls = append(j.held.controls, avoid(worker, study, reason))
 }
 
-// keep has an entry archived with the next commit, as it came: encoded again it
-// could be longer than what the dead-letter queue takes.
+// keep archives an entry with the next commit, as it was received: encoded again, it
+// could be too large for the dead-letter queue.
 func (j *journal) keep(e *messaging.Entry, reason string) {
 	j.held.archives = append(j.held.archives, archived{e.Subject, reason, e.Raw})
 }
 
-// commit makes the batch durable and returns the effects that may go out now.
-// Results that are not folded are archived before, while the cursor is still
-// behind them. After an error the commands in the batch have been answered.
+// commit makes the batch durable and returns the effects that may now be carried
+// out. It archives refused results BEFORE, while the cursor is still behind them.
+// If it fails, it has answered the commands in the batch.
 func (j *journal) commit(ctx context.Context) (effects, error) {
 	for _, a := range j.held.archives {
 		j.letters.archive(ctx, a.subject, a.reason, a.raw)
@@ -121,8 +121,8 @@ func (j *journal) commit(ctx context.Context) (effects, error) {
 	return released, nil
 }
 
-// store commits the batch. While etcd has no space left it waits: nothing is
-// suggested or receipted meanwhile, and nothing is lost.
+// store commits the batch. It waits while etcd has no space left: until then the
+// leader sends no assignment and no receipt, and nothing is lost.
 func (j *journal) store(ctx context.Context) error {
 	if due := j.due(); !due.IsZero() && !time.Now().Before(due) {
 		j.take()
@@ -141,7 +141,7 @@ func (j *journal) store(ctx context.Context) error {
 		if !errors.Is(err, ledger.ErrNoSpace) {
 			return fmt.Errorf("commit to the ledger: %w", err)
 		}
-		j.log.Error("paused until etcd has space", telemetry.LogError, err)
+		j.log.Error("paused until etcd has free space", telemetry.LogError, err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -150,15 +150,16 @@ func (j *journal) store(ctx context.Context) error {
 	}
 }
 
-// take puts the curves that wait into the batch.
+// take moves the waiting curves into the batch.
 func (j *journal) take() {
 	j.batch.Add(j.curves)
 	j.curves, j.curved = &ledger.Batch{}, time.Now()
 }
 
-// flush commits the curves that wait, for who reads them after the last leader.
+// flush commits the waiting curves at the end of a term, for readers who come
+// before the next leader does.
 func (j *journal) flush(ctx context.Context) error {
-	j.batch = &ledger.Batch{} // the effects of what else there is would get lost
+	j.batch = &ledger.Batch{} // drop all other records: their effects would get lost
 	j.take()
 	return j.store(ctx)
 }

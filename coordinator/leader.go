@@ -14,48 +14,48 @@ import (
 )
 
 const (
-	// inboxSize bounds what waits for the loop; senders block beyond it.
+	// inboxSize bounds the loop's inbox; senders block when it is full.
 	inboxSize = 1024
-	// tickEvery is the longest that the loop sleeps: leases are checked then.
+	// tickEvery is the longest time that the loop sleeps before it checks leases.
 	tickEvery = time.Second
-	// callTimeout bounds one call of the broker or the ledger.
+	// callTimeout bounds one call to the broker or the ledger.
 	callTimeout = 10 * time.Second
 )
 
-// input is one thing that the loop has to do, together with whatever else waits.
+// input is one piece of work for the loop.
 type input struct {
 	// do runs in the loop; its error ends the term.
 	do func(ctx context.Context, now time.Time) error
-	// refused runs instead where the term has ended; nil where nobody waits.
+	// refused runs instead if the term has ended; nil if nobody waits for the work.
 	refused func()
 }
 
-// post hands work to the loop and reports whether the loop has it; it does not
-// where ctx or the term ends first. An error of the work ends the term.
+// post hands work to the loop. It returns false if ctx or the term ends before the
+// loop's inbox has the work. An error of the work ends the term.
 type post func(ctx context.Context, do func(ctx context.Context, now time.Time) error) bool
 
-// leader is one term: a single goroutine, the loop, owns its duties and everything
-// that these keep, but for what is marked as safe for concurrent use.
+// leader is one term. A single goroutine, the loop, owns its parts and their state,
+// except for those marked as safe for concurrent use.
 type leader struct {
 	c     *Coordinator
 	log   *slog.Logger
 	term  *election.Term
 	inbox chan input    // safe for concurrent use
-	over  chan struct{} // closed when nothing in the inbox is answered any more
+	over  chan struct{} // closed when the inbox is no longer read
 
 	studies     *studies // the engines
 	journal     *journal // what they changed since the last commit
 	intake      *intake  // what workers publish
-	watch       *watch   // whether workers live
+	watch       *watch   // which workers are alive
 	carrier     *carrier // messages to workers; safe for concurrent use
 	asks        *asks    // requests to the optimisers; safe for concurrent use
 	recommender *recommender
-	traces      *traces  // spans of what has ended
+	traces      *traces  // spans of ended trials
 	lookout     *lookout // gauges
 	workers     sync.WaitGroup
 }
 
-// newLeader prepares a term; nothing runs yet.
+// newLeader prepares a term and starts nothing.
 func newLeader(c *Coordinator, term *election.Term) *leader {
 	l := &leader{
 		c: c, term: term,
@@ -83,10 +83,10 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	return l
 }
 
-// lead is one whole term: it returns when ctx ends, when the leadership is lost,
-// or when it cannot go on.
+// lead runs one whole term. It returns when ctx ends, when leadership is lost, or
+// when it cannot continue.
 func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
-	asked := ctx // it ends where the leader is told to stop, or has lost its lease
+	asked := ctx // ends when the leader is told to stop or has lost its lease
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := newLeader(c, term)
 	defer func() {
@@ -116,14 +116,14 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 	return err
 }
 
-// start starts the goroutines of the term; they end with ctx, and a failure of
-// one ends it.
+// start starts the goroutines of the term. They end with ctx; if one fails, it
+// cancels ctx.
 func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) error {
 	beats, err := l.c.o.Bus.Heartbeats(ctx)
 	if err != nil {
 		return fmt.Errorf("subscribe to heartbeats: %w", err)
 	}
-	// Leases count from now: nobody could be heard before.
+	// Leases count from now, since no heartbeat could be received before.
 	l.watch.fleet.listenSince(time.Now())
 	spawn := func(what string, f func(context.Context) error) {
 		l.workers.Go(func() {
@@ -146,7 +146,7 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 	return nil
 }
 
-// send is a post.
+// send implements post.
 func (l *leader) send(ctx context.Context, do func(ctx context.Context, now time.Time) error) bool {
 	return l.submit(ctx, input{do: do})
 }
@@ -162,8 +162,8 @@ func (l *leader) submit(ctx context.Context, in input) bool {
 	}
 }
 
-// loop applies whatever has come in, commits what it changed in one group, and
-// then releases its effects.
+// loop applies all waiting input, commits the changes in one group, and then
+// releases their effects.
 func (l *leader) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -192,7 +192,7 @@ func (l *leader) loop(ctx context.Context) error {
 	}
 }
 
-// gather applies what waits in the inbox until the batch is large enough.
+// gather applies the waiting input until the inbox is empty or the batch is full.
 func (l *leader) gather(ctx context.Context) error {
 	for !l.journal.full() {
 		select {
@@ -207,7 +207,7 @@ func (l *leader) gather(ctx context.Context) error {
 	return nil
 }
 
-// commit makes what has changed durable, and only then lets its effects out.
+// commit makes the changes durable, and only then releases their effects.
 func (l *leader) commit(ctx context.Context) error {
 	released, err := l.journal.commit(ctx)
 	if err != nil {
@@ -226,7 +226,7 @@ func (l *leader) commit(ctx context.Context) error {
 	return nil
 }
 
-// flush commits the curves that wait.
+// flush commits the waiting curves at the end of a term.
 func (l *leader) flush(ctx context.Context) {
 	if l.journal.writer == nil {
 		return
@@ -234,12 +234,12 @@ func (l *leader) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	if err := l.journal.flush(ctx); err != nil {
-		l.log.Debug("the last measurements were not stored; the next leader reads them again", telemetry.LogError, err)
+		l.log.Debug("could not store the last measurements; the next leader reads them again", telemetry.LogError, err)
 	}
 }
 
-// refuse answers the commands that came too late for this term. Whoever sends
-// one afterwards learns from over that nobody will answer.
+// refuse answers the commands that came too late for this term. It closes over, so
+// that later senders do not wait for an answer.
 func (l *leader) refuse() {
 	l.journal.reply(ErrNotLeader)
 	close(l.over)

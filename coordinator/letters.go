@@ -11,24 +11,25 @@ import (
 )
 
 const (
-	// archiveTimeout bounds one call of the dead-letter queue: the loop waits for it.
+	// archiveTimeout bounds one call to the dead-letter queue, since the loop waits
+	// for it.
 	archiveTimeout = 3 * time.Second
-	// maxCut is how many bytes are archived of a message that the dead-letter queue
-	// does not take as a whole.
+	// maxCut is how many bytes are archived of a message that is too large for the
+	// dead-letter queue.
 	maxCut = 4 << 10
 )
 
-// deadLetters keeps messages that change nothing for people to see.
+// deadLetters archives messages that change nothing, so that people can inspect them.
 type deadLetters struct {
 	log     *slog.Logger
 	metrics *metrics
 	put     func(ctx context.Context, subject, reason string, raw []byte) error // messaging.Leader.Archive
 }
 
-// archive puts a message into the dead-letter queue. It is called before the
-// cursor moves past the message, so that a crash archives it twice rather than
-// never. A queue that does not take the message ends no term, since it would
-// refuse it to every leader: the message is logged, counted and left aside.
+// archive puts a message into the dead-letter queue. It MUST be called BEFORE the
+// cursor moves past the message: then a crash archives it twice rather than never.
+// If the queue refuses the message, archive logs and counts it. It does not end the
+// term, since the queue would refuse the message of every other leader too.
 func (d deadLetters) archive(ctx context.Context, subject, reason string, raw []byte) {
 	err := d.bury(ctx, subject, reason, raw)
 	if errors.Is(err, messaging.ErrTooLarge) {
@@ -37,7 +38,7 @@ func (d deadLetters) archive(ctx context.Context, subject, reason string, raw []
 	if err == nil {
 		return
 	}
-	d.log.Error("a message was not put into the dead-letter queue", "subject", subject, telemetry.LogReason, reason,
+	d.log.Error("could not put a message into the dead-letter queue", "subject", subject, telemetry.LogReason, reason,
 		"bytes", len(raw), telemetry.LogError, err)
 	d.metrics.unarchived.Add(ctx, 1)
 }

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// narrow is a leader's bus whose dead-letter queue takes so many bytes at most.
+// narrow is a leader's bus whose dead-letter queue has a limit on a message's size.
 type narrow struct {
 	messaging.Leader
 	most int
@@ -31,9 +31,9 @@ func (n narrow) Archive(ctx context.Context, subject, reason string, raw []byte)
 	return n.Leader.Archive(ctx, subject, reason, raw)
 }
 
-// A result that is not folded is archived as it came, though encoding it again
-// would make it too long; where the queue takes less, its beginning is, or
-// nothing: what a worker sends ends no term.
+// A refused result is archived as it was received, since encoding it again could make
+// it too long. If the queue's limit is smaller, only its beginning is archived, or
+// nothing. No message of a worker ends a term.
 func TestLongResultsAreArchived(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -68,15 +68,15 @@ func TestLongResultsAreArchived(t *testing.T) {
 	}
 }
 
-// full is a leader's bus whose dead-letter queue takes nothing.
+// full is a leader's bus whose dead-letter queue refuses everything.
 type full struct{ messaging.Leader }
 
 func (full) Archive(context.Context, string, string, []byte) error {
 	return errors.New("no space left on device")
 }
 
-// A dead-letter queue that refuses ends no term: what it does not take is counted,
-// its sender gets its receipt, and studies go on.
+// A dead-letter queue that refuses messages ends no term: refused messages are counted,
+// their senders get receipts, and studies continue.
 func TestRefusedDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})

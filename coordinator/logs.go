@@ -14,35 +14,36 @@ import (
 )
 
 var (
-	// ErrNoLog says that there is no log: nobody has taken the attempt, or its log was
-	// removed, or its worker keeps none.
+	// ErrNoLog says that there is no log: no worker has claimed the attempt, or its
+	// log was removed, or its worker keeps no logs.
 	ErrNoLog = errors.New("there is no log")
-	// ErrLogAway says that the worker that has a log does not answer.
+	// ErrLogAway says that the worker that has the log does not answer.
 	ErrLogAway = errors.New("the log cannot be read now")
 )
 
 const (
 	// maxTails is how many logs a replica reads at once.
 	maxTails = 64
-	// tailEvery is how often a log that is followed is looked at.
+	// tailEvery is how often a followed log is polled.
 	tailEvery = 500 * time.Millisecond
 	// tailFor bounds how long one request may follow a log.
 	tailFor = 24 * time.Hour
 )
 
-// logPatience is how long each request to a worker waits for its answer. In a cluster
-// of NATS, the first answer may be sent before all servers know who listens.
+// logPatience is how long each request to a worker waits for its answer. In a NATS
+// cluster, the worker may send the first answer before all servers know the
+// subscription.
 var logPatience = [...]time.Duration{time.Second, 2 * time.Second, 3 * time.Second}
 
 // LogTail says what to read of a log.
 type LogTail struct {
-	// Attempt is the attempt's number; 0 is the last one that a worker took.
+	// Attempt is the attempt's number; 0 means the last one that a worker claimed.
 	Attempt int
 	// Streams are the outputs to read.
 	Streams []messaging.LogStream
-	// Lines is how many of the last lines of each output to begin with, at least 1.
+	// Lines is how many of the last lines of each output to start with, at least 1.
 	Lines int
-	// Follow goes on until the attempt has ended.
+	// Follow continues until the attempt has ended.
 	Follow bool
 }
 
@@ -53,10 +54,10 @@ type LogPart struct {
 	Data    []byte
 }
 
-// TailLogs yields the end of what a trial's program wrote, from the worker that ran it.
-// Any replica reads logs. It asks for one part after the other, and for the next one
-// only when the one before was taken: a slow reader delays nobody else. The error wraps
-// ErrNoLog or ErrLogAway, or is the bus's or ctx's.
+// TailLogs yields the end of a trial's output, read from the worker that ran it. Any
+// replica can call it. It requests one part at a time, and the next one only after
+// the caller has taken the last, so that a slow reader delays nobody else. The error
+// wraps ErrNoLog or ErrLogAway, or comes from the bus or ctx.
 func (c *Coordinator) TailLogs(ctx context.Context, study string, t *record.Trial, o LogTail) iter.Seq2[LogPart, error] {
 	return func(yield func(LogPart, error) bool) {
 		if err := c.tailLogs(ctx, study, t, o, yield); err != nil {
@@ -65,7 +66,7 @@ func (c *Coordinator) TailLogs(ctx context.Context, study string, t *record.Tria
 	}
 }
 
-// errTaken says that the reader wants no more.
+// errTaken says that the reader has stopped reading.
 var errTaken = errors.New("the reader has gone")
 
 func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.Trial, o LogTail, yield func(LogPart, error) bool) error {
@@ -77,7 +78,7 @@ func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.
 	case c.tails <- struct{}{}:
 		defer func() { <-c.tails }()
 	default:
-		return fmt.Errorf("%w: this replica reads %d logs already, try again later", ErrLogAway, maxTails)
+		return fmt.Errorf("%w: this replica is already reading %d logs, try again later", ErrLogAway, maxTails)
 	}
 	ctx, cancel := context.WithTimeout(ctx, tailFor)
 	defer cancel()
@@ -108,8 +109,8 @@ func (c *Coordinator) tailLogs(ctx context.Context, study string, trial *record.
 	return err
 }
 
-// Taken returns the trial's attempt of a number if a worker took it, the last one that
-// was taken for 0. The error wraps ErrNoLog.
+// Taken returns the trial's attempt with a number, or the last claimed one for 0. The
+// error wraps ErrNoLog if no worker has claimed the attempt.
 func Taken(t *record.Trial, number int) (*record.Attempt, error) {
 	for i := len(t.Attempts) - 1; i >= 0; i-- {
 		a := &t.Attempts[i]
@@ -136,13 +137,13 @@ type tail struct {
 	id      messaging.AttemptID
 	follow  bool
 
-	// awaited holds the id of the request that waits for its answer, if one does;
-	// answers gets that.
+	// awaited holds the id of the request in flight, if any; answers receives its
+	// answer.
 	awaited chan string
 	answers chan messaging.LogPart
 }
 
-// listen takes the answer to the request that waits out of all that the worker sends,
+// listen picks the answer to the request in flight from all that the worker sends,
 // until the subscription ends.
 func (t *tail) listen(parts <-chan messaging.LogPart) {
 	for p := range parts {
@@ -159,16 +160,16 @@ func (t *tail) listen(parts <-chan messaging.LogPart) {
 	close(t.answers)
 }
 
-// output is how far a stream has been read.
+// output holds how far a stream has been read.
 type output struct {
 	stream messaging.LogStream
 	begun  bool
 	next   int64 // where the next part begins
-	until  int64 // where the log ended at first
+	until  int64 // where the log ended at the first read
 	done   bool
 }
 
-// run reads until all has been read or, where the log is followed, the attempt has ended.
+// run reads the log to its end or, if it is followed, until the attempt has ended.
 func (t *tail) run(ctx context.Context, o LogTail, write func(messaging.LogStream, []byte) error) error {
 	var outputs []*output
 	for _, s := range o.Streams {
@@ -215,7 +216,7 @@ func (t *tail) run(ctx context.Context, o LogTail, write func(messaging.LogStrea
 	return nil
 }
 
-// took hands a part on.
+// took writes a part and records how far the output has been read.
 func (t *tail) took(out *output, p *messaging.LogPart, write func(messaging.LogStream, []byte) error) error {
 	if p.Size > 0 && !out.begun {
 		out.begun, out.until = true, p.Size
@@ -236,7 +237,7 @@ func (t *tail) took(out *output, p *messaging.LogPart, write func(messaging.LogS
 	return nil
 }
 
-// ask sends a request until its answer comes.
+// ask sends a request and repeats it until the answer arrives.
 func (t *tail) ask(ctx context.Context, r messaging.LogRequest) (messaging.LogPart, error) {
 	for _, patience := range logPatience {
 		r.ID = rand.Text()
@@ -249,10 +250,10 @@ func (t *tail) ask(ctx context.Context, r messaging.LogRequest) (messaging.LogPa
 			return p, fmt.Errorf("%w: worker %s is gone%s", ErrLogAway, t.attempt.Worker, t.place())
 		}
 	}
-	return messaging.LogPart{}, fmt.Errorf("%w: worker %s does not answer: it is busy, of an earlier version, or not permitted by NATS to send logs%s", ErrLogAway, t.attempt.Worker, t.place())
+	return messaging.LogPart{}, fmt.Errorf("%w: worker %s does not answer: it is busy, runs an older version, or lacks the NATS permission to send logs%s", ErrLogAway, t.attempt.Worker, t.place())
 }
 
-// try sends a request once, and waits for its answer for a while.
+// try sends a request once and waits for its answer.
 func (t *tail) try(ctx context.Context, r *messaging.LogRequest, patience time.Duration) (p messaging.LogPart, ok bool, err error) {
 	err = t.c.o.Bus.Control(ctx, &messaging.Control{
 		Version: messaging.SchemaVersion, Kind: messaging.ControlLogs, Worker: t.attempt.Worker, AttemptID: t.id, Logs: r,
@@ -273,19 +274,20 @@ func (t *tail) try(ctx context.Context, r *messaging.LogRequest, patience time.D
 	case <-timer.C:
 	}
 	select {
-	case <-t.awaited: // nobody waits for it any more
+	case <-t.awaited: // nobody waits for the answer any more
 		return p, false, nil
-	case p, ok = <-t.answers: // it came just now
+	case p, ok = <-t.answers: // the answer came just now
 		return p, ok, nil
 	}
 }
 
-// heard reports whether this replica has heard the worker within its lease.
+// heard reports whether this replica has received a heartbeat from the worker within
+// its lease.
 func (t *tail) heard() bool {
 	return slices.ContainsFunc(t.c.Workers(), func(w Worker) bool { return w.Worker == t.attempt.Worker })
 }
 
-// place says where the log is, as far as the worker has said.
+// place returns a text that says where the log is, if the worker has said so.
 func (t *tail) place() string {
 	if t.attempt.Logs == "" {
 		return ""

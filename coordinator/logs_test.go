@@ -120,8 +120,8 @@ func TestLogsAreRead(t *testing.T) {
 	}
 }
 
-// A log that is followed is read until its attempt has ended; one that is not, up to
-// where it ended at first.
+// A followed log is read until its attempt has ended; any other one, up to where it
+// ended at the first read.
 func TestLogsAreFollowed(t *testing.T) {
 	t.Parallel()
 	l, c, ctx := newLibrary(t)
@@ -144,9 +144,12 @@ func TestLogsAreFollowed(t *testing.T) {
 	if got != "one\ntwo\nend\n" {
 		t.Errorf("followed: %q", got)
 	}
-	// A reader that goes away ends it.
+	// It ends when the reader goes away.
 	l.change(func() { l.running = true })
-	for range c.TailLogs(ctx, "s", logged(), LogTail{Streams: both, Lines: 10, Follow: true}) {
+	for _, err := range c.TailLogs(ctx, "s", logged(), LogTail{Streams: both, Lines: 10, Follow: true}) {
+		if err != nil {
+			t.Errorf("a log that is left: %v", err)
+		}
 		break
 	}
 	gone, cancel := context.WithCancel(ctx)
@@ -158,7 +161,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	}
 }
 
-// What there is no log of, and what cannot be read, is said with where the log is.
+// The error for a missing or unreadable log says where the log is.
 func TestLogsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	l, c, ctx := newLibrary(t)

@@ -2,12 +2,13 @@ package coordinator
 
 import "time"
 
-// gauges are one look at the leader.
+// gauges are the values of the leader's gauges at one time.
 type gauges struct {
 	at               time.Time
 	pending, studies int64
 	pools            map[string]slots
-	// The best value and the recommended point's mean, by study.
+	// best and recommended are, by study, the best value and the posterior mean at
+	// the recommended point.
 	best, recommended map[string]float64
 }
 
@@ -16,16 +17,16 @@ type slots struct {
 	idle                       float64 // seconds, since the term began
 }
 
-// lookout sees, about once a second, what the gauges show. The loop owns it.
+// lookout updates the gauges about once a second. The loop owns it.
 type lookout struct {
 	metrics *metrics
 	studies *studies
 	fleet   *fleet
-	last    *gauges // the last look; nil before the first
+	last    *gauges // nil before the first look
 }
 
-// look takes the gauges' values, and adds up how long slots were free since the
-// last time; the loop calls it.
+// look computes the gauges and adds up how long slots were free since the last call.
+// Only the loop calls it.
 func (l *lookout) look(now time.Time) {
 	g := &gauges{at: now, pools: map[string]slots{}, best: map[string]float64{}, recommended: map[string]float64{}}
 	for _, r := range l.studies.loaded {

@@ -157,7 +157,7 @@ func TestADeletedStudyLeavesNoCurve(t *testing.T) {
 	})
 }
 
-// What a leader that is told to stop has read is stored when it has stopped.
+// A leader that is told to stop stores the measurements that it has read.
 func TestCurvesAreStoredAtTheEnd(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	c := r.leader()
@@ -184,7 +184,7 @@ func TestCurvesAreStoredAtTheEnd(t *testing.T) {
 	}
 }
 
-// Reports alone make a commit a second, not one each.
+// Reports alone cause one commit a second, not one per report.
 func TestReportsAreCommittedTogether(t *testing.T) {
 	r := newRig(t, membus.Options{})
 	m := newMeasuring(r, r.leader())

@@ -19,17 +19,18 @@ type metrics struct {
 	staleness                                        metric.Int64Histogram
 	trials, takeovers, results, republished          metric.Int64Counter
 	attempts, suggestErrors, unarchived              metric.Int64Counter
-	// gauges are what the loop last saw, for the scraper to read.
+	// gauges are the loop's last ones; they are read when the metrics are collected.
 	gauges atomic.Pointer[gauges]
 }
 
-// instruments collects the errors of making instruments.
+// instruments creates instruments and collects the errors.
 type instruments struct {
 	meter metric.Meter
 	err   error
 }
 
-// seconds are the buckets of durations from a hundredth of a millisecond to a day.
+// seconds are histogram buckets for durations from a hundredth of a millisecond to a
+// day.
 var seconds = metric.WithExplicitBucketBoundaries(1e-5, 1e-4, 1e-3, .005, .01, .05, .1, .5, 1, 5, 10, 60, 300, 1800, 3600, 14400, 86400)
 
 func (i *instruments) duration(name, description string) metric.Float64Histogram {
@@ -58,17 +59,17 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 	m := &metrics{
 		queueWait:  i.duration(telemetry.MetricQueueWait, "From a trial's creation to its claim."),
 		evaluation: i.duration(telemetry.MetricEvaluation, "From the start of an evaluation to its end."),
-		overhead:   i.duration(telemetry.MetricOverhead, "What a trial took besides its evaluation."),
-		suggest:    i.duration(telemetry.MetricSuggest, "An answer of the optimiser."),
+		overhead:   i.duration(telemetry.MetricOverhead, "Time that a trial took outside its evaluation."),
+		suggest:    i.duration(telemetry.MetricSuggest, "Time that the optimiser took to answer a request."),
 		commit:     i.duration(telemetry.MetricCommit, "A group commit to etcd."),
 		trials:     i.counter(telemetry.MetricTrials, "Ended trials by state."),
 		takeovers:  i.counter(telemetry.MetricTakeovers, "Terms that this replica has begun."),
-		results:    i.counter(telemetry.MetricResults, "Results that were read, by what became of them."),
+		results:    i.counter(telemetry.MetricResults, "Results that were read, by disposition."),
 		republished: i.counter(telemetry.MetricRepublished,
-			"Assignments that were published again, since nobody had claimed them."),
+			"Assignments that were published again because no worker had claimed them."),
 		attempts:      i.counter(telemetry.MetricAttempts, "Attempts of ended trials, by state and reason of failure."),
-		unarchived:    i.counter(telemetry.MetricUnarchived, "Messages that the dead-letter queue did not take."),
-		suggestErrors: i.counter(telemetry.MetricSuggestErrors, "Requests that the optimiser failed."),
+		unarchived:    i.counter(telemetry.MetricUnarchived, "Messages that could not be put into the dead-letter queue."),
+		suggestErrors: i.counter(telemetry.MetricSuggestErrors, "Requests to the optimiser that failed."),
 	}
 	var err error
 	m.staleness, err = meter.Int64Histogram(telemetry.MetricStaleness,
@@ -79,7 +80,7 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 	return m, i.err
 }
 
-// observe registers what is read when somebody scrapes.
+// observe registers the gauges that are read when the metrics are collected.
 func (m *metrics) observe(i *instruments, c *Coordinator) {
 	look := func() *gauges {
 		if g := m.gauges.Load(); g != nil && c.term.Load() != nil {
@@ -97,7 +98,7 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 	i.gauge(telemetry.MetricPending, "Trials that are queued or being evaluated.", func(_ context.Context, o metric.Int64Observer) {
 		o.Observe(look().pending)
 	})
-	i.gauge(telemetry.MetricStudies, "Studies that run.", func(_ context.Context, o metric.Int64Observer) {
+	i.gauge(telemetry.MetricStudies, "Running studies.", func(_ context.Context, o metric.Int64Observer) {
 		o.Observe(look().studies)
 	})
 	pools := func(name, description string, value func(slots) int64) {
@@ -135,7 +136,7 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 		func(g *gauges) map[string]float64 { return g.recommended })
 }
 
-// released counts results by what became of them, and what is published again.
+// released counts results by their disposition, and republished assignments.
 func (m *metrics) released(ctx context.Context, e *effects) {
 	for i := range e.controls {
 		if c := &e.controls[i]; c.Kind == messaging.ControlReceipt {

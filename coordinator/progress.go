@@ -8,23 +8,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
-// Progress is how far a study has come.
+// Progress holds how far a study has come.
 type Progress struct {
 	Study  record.Study
 	Status record.Status
-	// Best is the completed trial with the best value; nil where there is none.
+	// Best is the completed trial with the best value; nil if there is none.
 	Best *record.Trial
 	// Running are the attempts that workers have claimed, by trial.
 	Running []engine.OpenAttempt
-	// LastFailed is the failed trial that ended last; nil where there is none.
+	// LastFailed is the failed trial that ended last; nil if there is none.
 	LastFailed *record.Trial
-	// Slots is how many slots its pool has.
+	// Slots is how many slots the study's pool has.
 	Slots int
 }
 
-// Progress looks at a study that this replica leads, without touching the
-// ledger. The error is ErrNotLeader where it does not lead, and wraps
-// ledger.ErrNotFound where there is no such study.
+// Progress returns how far a study has come, from the leader's memory. The error is
+// ErrNotLeader if this replica does not lead, and wraps ledger.ErrNotFound if there
+// is no such study.
 func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress, error) {
 	var p *Progress
 	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {

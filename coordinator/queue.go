@@ -19,7 +19,7 @@ func (q *queue[K, V]) add(key K, value V) {
 
 func (q *queue[K, V]) len() int { return len(q.keys) }
 
-// take empties the queue.
+// take returns the values and empties the queue.
 func (q *queue[K, V]) take() []V {
 	list := make([]V, len(q.keys))
 	for i, key := range q.keys {

@@ -17,11 +17,11 @@ import (
 // maxRecommendations is how many studies' recommendations are kept in memory.
 const maxRecommendations = 1000
 
-// recommendations keeps each study's last recommendation until its ledger moves on.
-// Safe for concurrent use.
+// recommendations caches each study's last recommendation until the study's ledger
+// position changes. Safe for concurrent use.
 type recommendations struct {
-	// making holds one token: recommendations are made one after the other, and
-	// each once, however many ask.
+	// making holds one token, so that recommendations are made one at a time, and
+	// each only once even if several callers ask for it.
 	making chan struct{}
 
 	mu   sync.Mutex
@@ -32,7 +32,8 @@ func newRecommendations() *recommendations {
 	return &recommendations{making: make(chan struct{}, 1), last: map[string]recommendation{}}
 }
 
-// recommendation is what was recommended at a ledger position; nil if nothing was.
+// recommendation is what was recommended at a ledger position; its Recommendation is
+// nil if nothing was.
 type recommendation struct {
 	position int64
 	*optimizer.Recommendation
@@ -55,7 +56,7 @@ func (r *recommendations) keep(id string, position int64, recommended *optimizer
 }
 
 // at returns the recommendation of a study at a ledger position. It calls recommend
-// if that is not known yet.
+// if the recommendation is not cached.
 func (r *recommendations) at(ctx context.Context, id string, position int64, recommend func() (*optimizer.Recommendation, error)) (*optimizer.Recommendation, error) {
 	if recommended, ok := r.known(id, position); ok {
 		return recommended, nil
@@ -78,8 +79,8 @@ func (r *recommendations) at(ctx context.Context, id string, position int64, rec
 }
 
 // Recommend returns the evaluated point of a study whose posterior mean is best. It
-// returns nil while nothing has completed, and if the study's optimiser recommends
-// nothing. Any replica answers, from the ledger.
+// returns nil if no trial has completed yet, or if the study's optimiser makes no
+// recommendations. It reads the ledger, so any replica can call it.
 func (c *Coordinator) Recommend(ctx context.Context, s ledger.Summary) (*optimizer.Recommendation, error) {
 	if s.Status.Counts.Completed == 0 {
 		return nil, nil
@@ -120,12 +121,13 @@ func recommend(ctx context.Context, model optimizer.Recommender, p *optimizer.Pr
 	return model.Recommend(ctx, p, state)
 }
 
-// recommendRest is how many times as long as a recommendation took the leader waits
-// before the next one, and a second at least: they take a twentieth of its time.
+// recommendRest limits recommendations to about a twentieth of the leader's time:
+// after one that took a time t, the leader waits recommendRest·t before the next
+// one, and at least a second.
 const recommendRest = 20
 
-// recommender has a recommendation made for each study from time to time, so that
-// lists, progress and metrics have it without a fit of their own. The loop owns it.
+// recommender makes a recommendation for each study from time to time, so that lists,
+// progress and metrics need not fit a model themselves. The loop owns it.
 type recommender struct {
 	log     *slog.Logger
 	studies *studies
@@ -134,11 +136,10 @@ type recommender struct {
 	spawn   func(func()) // starts a goroutine of the term
 
 	busy  bool      // a recommendation is being made
-	after time.Time // when the next one may be
+	after time.Time // when the next one may begin
 }
 
-// next begins the next recommendation, of the study that has waited for one for
-// the longest.
+// next starts the next recommendation, for the study that has waited longest.
 func (m *recommender) next(ctx context.Context, now time.Time) {
 	if m.busy || now.Before(m.after) {
 		return
@@ -164,7 +165,7 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 			switch {
 			case r == nil:
 			case err != nil:
-				m.log.Warn("a study gets no recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
+				m.log.Warn("could not make a recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
 			case recommended != nil:
 				m.studies.step(r, engine.Recommended{At: now, Recommendation: record.Recommendation{
 					Trial: recommended.Trial, Mean: recommended.Mean, SD: recommended.SD, Position: position,
@@ -175,9 +176,9 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 	})
 }
 
-// waiting returns the study whose last recommendation is oldest, with its optimiser,
-// of the studies that have moved on since and whose optimiser recommends; nil if
-// there is none.
+// waiting returns the study with the oldest recommendation, and its optimiser. It
+// considers only studies whose position has changed since and whose optimiser makes
+// recommendations. It returns nil if there is none.
 func (m *recommender) waiting() (oldest *run, model optimizer.Recommender) {
 	for _, r := range m.studies.loaded {
 		s := &r.status

@@ -16,8 +16,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// latest recommends the last observation; it fails where it gets another state than
-// the one that is committed.
+// latest recommends the last observation; it fails if its state is not the committed
+// one.
 func latest(p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
 	if string(state) != "fitted" {
 		return nil, fmt.Errorf("the state is %q", state)
@@ -26,8 +26,8 @@ func latest(p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendat
 	return &optimizer.Recommendation{Trial: last.Trial, Mean: last.Values.First() + 1, SD: 0.5, Point: last.Point}, nil
 }
 
-// A panic where a recommendation is made is the caller's error, and the next
-// caller's turn comes.
+// A recommender that panics returns an error to its caller and does not block the next
+// one.
 func TestRecommendThatPanics(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -44,8 +44,8 @@ func TestRecommendThatPanics(t *testing.T) {
 	}
 }
 
-// The leader recommends a point while a study runs and once more at its end, and
-// whoever asks then gets the same without another fit.
+// The leader recommends a point while a study runs and once more at its end. Callers
+// then get the same recommendation without another fit.
 func TestRecommendationsAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -90,8 +90,8 @@ func TestRecommendationsAreKept(t *testing.T) {
 	}
 }
 
-// A replica that does not lead recommends from the ledger, with the state that is
-// committed there.
+// A replica that does not lead makes a recommendation from the ledger, with the
+// committed state.
 func TestRecommendFromTheLedger(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})

@@ -12,12 +12,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxLinks is how many trials a refit's span is linked to at most, the latest
-// ones: OpenTelemetry's default limit.
+// maxLinks bounds how many trials a refit's span is linked to; the latest are kept.
+// It is OpenTelemetry's default limit.
 const maxLinks = 128
 
-// refit starts the span of a request to the optimiser, with links to the trials
-// whose observations no request before it knew. The loop calls it.
+// refit starts the span of a request to the optimiser, with links to the trials whose
+// observations are new since the last request. Only the loop calls it.
 func (x *traces) refit(ctx context.Context, r *run, ask *engine.Ask) (context.Context, trace.Span) {
 	own := telemetry.RefitSpan(r.spec.ID, ask.Request, ask.At)
 	ctx = telemetry.WithSpan(ctx, own.TraceID(), own.SpanID())
@@ -31,7 +31,7 @@ func (x *traces) refit(ctx context.Context, r *run, ask *engine.Ask) (context.Co
 	for i := len(ask.Problem.Observations) - 1; i >= 0; i-- {
 		t, ok := r.engine.Trial(ask.Problem.Observations[i].Trial)
 		if !ok {
-			continue // told without having been asked for
+			continue // told by a user, not asked for
 		}
 		if t.Ended <= known {
 			break
@@ -69,8 +69,8 @@ func refitted(span trace.Span, err error) {
 	span.End()
 }
 
-// fittedBefore is the ledger position of what the last answer of the optimiser
-// that a loaded study knows was made from.
+// fittedBefore returns the ledger position of the observations behind the last answer
+// of the optimiser that a loaded study has used.
 func fittedBefore(e *engine.Engine) int64 {
 	for n := e.Status().Trials; n > 0; n-- {
 		if t, ok := e.Trial(n); ok && t.Source != optimizer.SourceFallback {

@@ -24,10 +24,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience bounds every wait of these tests that should succeed.
+// patience bounds the waits of these tests.
 const patience = 20 * time.Second
 
-// etcd is the one server of all tests: each rig works under a prefix of its own.
+// etcd is the server that all tests share: each rig uses its own prefix.
 var (
 	etcd *embedded.Etcd
 	rigs atomic.Int64
@@ -77,7 +77,7 @@ func newRig(t *testing.T, o membus.Options) *rig {
 	return r
 }
 
-// client is a client of etcd that sees this test's keys alone.
+// client returns an etcd client that sees only this test's keys.
 func (r *rig) client() *clientv3.Client {
 	r.t.Helper()
 	c, err := etcd.Client()
@@ -91,14 +91,15 @@ func (r *rig) client() *clientv3.Client {
 	return c
 }
 
-// replica is a coordinator that runs.
+// replica is a running coordinator.
 type replica struct {
 	*Coordinator
 	bus  *membus.Leader
 	stop func()
 }
 
-// replica starts a coordinator whose options are the tests' defaults, changed.
+// replica starts a coordinator with the tests' default options, as changed by the
+// caller.
 func (r *rig) replica(change ...func(*Options)) *replica {
 	r.t.Helper()
 	o := DefaultOptions()
@@ -167,7 +168,7 @@ func (r *rig) eventually(try func() error) {
 	}
 }
 
-// create creates a study of so many trials.
+// create creates a study with a number of trials.
 func (r *rig) create(c *replica, name string, trials, parallelism int, change ...func(*study.Spec)) *record.Study {
 	r.t.Helper()
 	s, err := c.Create(r.ctx(), newStudy(name, trials, parallelism, change...))
@@ -183,7 +184,7 @@ func (r *rig) ends(id string) ledger.Summary {
 	return r.until(id, func(s ledger.Summary) bool { return s.Status.State.Terminal() })
 }
 
-// until waits until a study is as asked.
+// until waits until a study satisfies a condition.
 func (r *rig) until(id string, ok func(ledger.Summary) bool) (s ledger.Summary) {
 	r.t.Helper()
 	r.eventually(func() (err error) {
@@ -198,7 +199,7 @@ func (r *rig) until(id string, ok func(ledger.Summary) bool) (s ledger.Summary) 
 	return s
 }
 
-// trial waits until a trial is as asked.
+// trial waits until a trial satisfies a condition.
 func (r *rig) trial(id string, number int, ok func(*record.Trial) bool) (t record.Trial) {
 	r.t.Helper()
 	r.eventually(func() (err error) {
@@ -213,8 +214,8 @@ func (r *rig) trial(id string, number int, ok func(*record.Trial) bool) (t recor
 	return t
 }
 
-// verify holds the ledger's books of an ended study against each other: every
-// trial was created once and told once, and so many completed.
+// verify checks that the ledger's records of an ended study are consistent: every trial
+// was created once and ended once, and the expected number completed.
 func (r *rig) verify(id string, trials, completed int) *ledger.Records {
 	r.t.Helper()
 	s, err := r.ledger.LoadStudy(r.ctx(), id)
@@ -299,7 +300,7 @@ func recommending(recommend func(*optimizer.Problem, optimizer.State) (*optimize
 	}
 }
 
-// contains says which of the wanted parts a text does not have.
+// contains returns an error that names a wanted part that a text lacks.
 func contains(text string, wanted ...string) error {
 	for _, want := range wanted {
 		if !strings.Contains(text, want) {
@@ -309,7 +310,7 @@ func contains(text string, wanted ...string) error {
 	return nil
 }
 
-// logTo writes a log to a test's.
+// logTo returns a logger that writes to the test's log.
 type logTo struct{ t testing.TB }
 
 func (l logTo) Write(p []byte) (int, error) {

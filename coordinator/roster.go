@@ -13,15 +13,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// Worker is a worker as its last heartbeat told.
+// Worker is a worker as described by its last heartbeat.
 type Worker struct {
 	messaging.Heartbeat
-	// Seen is when this replica heard it.
+	// Seen is when this replica received the heartbeat.
 	Seen time.Time
 }
 
-// roster lists the workers for people: every replica hears heartbeats. Safe for
-// concurrent use.
+// roster lists the workers for users. Every replica keeps one, since every replica
+// receives heartbeats. Safe for concurrent use.
 type roster struct {
 	lease time.Duration
 
@@ -33,11 +33,12 @@ func newRoster(lease time.Duration) *roster {
 	return &roster{lease: lease, workers: map[string]Worker{}}
 }
 
-// listen hears heartbeats until ctx ends; a replica may be started before its broker.
+// listen receives heartbeats until ctx ends. It retries, since a replica may be
+// started before its broker.
 func (r *roster) listen(ctx context.Context, bus messaging.Leader, log *slog.Logger) {
 	for ctx.Err() == nil {
 		if err := r.follow(ctx, bus); err != nil && ctx.Err() == nil {
-			log.Warn("workers cannot be listed for now", telemetry.LogError, err)
+			log.Warn("could not listen for heartbeats, so no workers are listed; retrying", telemetry.LogError, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -46,7 +47,7 @@ func (r *roster) listen(ctx context.Context, bus messaging.Leader, log *slog.Log
 	}
 }
 
-// follow hears heartbeats until the subscription ends.
+// follow receives heartbeats until the subscription ends.
 func (r *roster) follow(ctx context.Context, bus messaging.Leader) error {
 	beats, err := bus.Heartbeats(ctx)
 	if err != nil {
@@ -58,7 +59,7 @@ func (r *roster) follow(ctx context.Context, bus messaging.Leader) error {
 	return nil
 }
 
-// hear takes a heartbeat in, and forgets who has been gone for long.
+// hear stores a heartbeat and removes workers that have been gone for long.
 func (r *roster) hear(h messaging.Heartbeat, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +71,7 @@ func (r *roster) hear(h messaging.Heartbeat, now time.Time) {
 	}
 }
 
-// list returns the workers heard within a lease, by name.
+// list returns the workers that were heard within a lease, by name.
 func (r *roster) list(now time.Time) []Worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,5 +85,5 @@ func (r *roster) list(now time.Time) []Worker {
 	return out
 }
 
-// Workers lists the workers that this replica has heard within their lease, by name.
+// Workers returns the workers that this replica has heard within their lease, by name.
 func (c *Coordinator) Workers() []Worker { return c.roster.list(time.Now()) }

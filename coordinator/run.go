@@ -13,35 +13,36 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// ErrBroken says that a study cannot be loaded: its records do not fit together,
-// or this version does not know its optimiser. It is left as it is, and the
-// others go on.
+// ErrBroken says that a study cannot be loaded: its records are inconsistent, or this
+// version does not know its optimiser. The coordinator does not touch such a study,
+// and the other studies continue.
 var ErrBroken = errors.New("the study cannot be loaded")
 
-// run is one study of the leader. The engine and the optimiser of a study that
-// has ended are loaded when a person asks for them, not for what workers send.
+// run is one study of the leader. The engine and the optimiser of an ended study are
+// loaded for commands, but not for messages of workers.
 type run struct {
 	spec      record.Study
 	status    record.Status
 	engine    *engine.Engine
 	optimizer optimizer.Optimizer
-	// broken is why it cannot be loaded; it wraps ErrBroken.
+	// broken says why the study cannot be loaded; it wraps ErrBroken.
 	broken error
-	// wake is when the engine wants its next tick; zero where it wants none.
+	// wake is when the engine wants its next tick; zero if it wants none.
 	wake time.Time
-	// used is when the engine was last asked for.
+	// used is when the engine was last requested.
 	used time.Time
-	// told is the state of the pool that the engine was last told of.
+	// told is the version of the pool that the engine was last told about: see
+	// fleet.changed.
 	told int64
 	// fitted is the ledger position of the last request to the optimiser.
 	fitted int64
-	// recommending is the ledger position of the last recommendation that was begun,
-	// at recommendingAt.
+	// recommending is the ledger position of the last recommendation that was
+	// started, and recommendingAt when that was.
 	recommending   int64
 	recommendingAt time.Time
-	// avoided says which workers get no more of the study, and why.
+	// avoided holds the workers that get no more of the study, and why.
 	avoided map[string]string
-	// asking ends the request to the optimiser that is under way; nil if none is.
+	// asking cancels the last request to the optimiser; nil before the first.
 	asking context.CancelFunc
 }
 
@@ -51,20 +52,20 @@ func (r *run) pool() string { return r.spec.Definition.Spec.Pool }
 // running reports whether the study's engine is at work.
 func (r *run) running() bool { return r.engine != nil && r.status.State == study.Running }
 
-// atRest reports whether the study has ended and its engine is not loaded:
-// whatever comes of its trials changes nothing.
+// atRest reports whether the study has ended and its engine is not loaded. Then
+// messages about its trials change nothing.
 func (r *run) atRest() bool {
 	return r.engine == nil && r.broken == nil && r.status.State.Terminal()
 }
 
-// indifferent reports whether a claim of an attempt changes nothing, whatever it
-// says: the study has ended, and so has the attempt's trial. A claim of a trial that
-// is still to be created would be in its way, should the study go on.
+// indifferent reports whether a claim of an attempt changes nothing, because both the
+// study and the attempt's trial have ended. A claim of a trial that does not exist
+// yet matters even then: it would block that trial if the study resumed.
 func (r *run) indifferent(id messaging.AttemptID) bool {
 	return r.atRest() && id.Trial <= r.status.Trials
 }
 
-// ending says to whoever still evaluates an ended study that it has.
+// ending returns the reason sent to workers that still evaluate an ended study.
 func (r *run) ending() string { return "the study has ended: " + string(r.status.State) }
 
 func (r *run) due(now time.Time) bool { return !r.wake.IsZero() && !r.wake.After(now) }
@@ -76,14 +77,14 @@ func (r *run) avoid(worker, reason string) {
 	r.avoided[worker] = reason
 }
 
-// stopAsking ends the request under way: nobody waits for its answer.
+// stopAsking cancels the request in flight, since nobody waits for its answer.
 func (r *run) stopAsking() {
 	if r.asking != nil {
 		r.asking()
 	}
 }
 
-// prepare makes the optimiser of a study.
+// prepare creates the study's optimiser.
 func (r *run) prepare(newOptimizer func(study.Algorithm) (optimizer.Optimizer, error)) (err error) {
 	r.optimizer, err = newOptimizer(r.spec.Definition.Spec.Algorithm)
 	if err != nil {

@@ -20,18 +20,18 @@ import (
 // restAfter is how long an ended study keeps its engine after its last use.
 const restAfter = 5 * time.Minute
 
-// studies are the shard's studies, and the engines of those that are at work. The
-// loop owns it.
+// studies holds the shard's studies and the engines of the loaded ones. The loop
+// owns it.
 type studies struct {
 	log          *slog.Logger
 	journal      *journal
 	settings     engine.Settings
 	newOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
-	fetch        func(ctx context.Context, id string) (*ledger.Records, error) // from the ledger
-	changed      func(pool string)                                             // the pool's capacity for a study has changed
+	fetch        func(ctx context.Context, id string) (*ledger.Records, error) // reads the ledger
+	changed      func(pool string)                                             // called when a pool's capacity for a study changes
 
 	runs   map[string]*run   // by id
-	loaded map[string]*run   // those of them that have an engine
+	loaded map[string]*run   // those that have an engine, by id
 	names  map[string]string // name to id
 }
 
@@ -46,8 +46,8 @@ func (s *studies) find(nameOrID string) (*run, error) {
 	return nil, fmt.Errorf("study %q: %w", nameOrID, ledger.ErrNotFound)
 }
 
-// ordered returns the studies that have an engine, in the order of their ids,
-// which is the order in which they were created.
+// ordered returns the studies that have an engine, by id, which is the order in which
+// they were created.
 func (s *studies) ordered() []*run {
 	rs := make([]*run, 0, len(s.loaded))
 	for _, r := range s.loaded {
@@ -57,8 +57,8 @@ func (s *studies) ordered() []*run {
 	return rs
 }
 
-// adopt takes a stored study in: wholly where it runs, only its name and state
-// where it has ended or cannot be read.
+// adopt adds a stored study. It loads the engine if the study is running, but not if
+// the study has ended or cannot be read.
 func (s *studies) adopt(stored *ledger.Records, now time.Time) *run {
 	r := &run{spec: stored.Study, status: stored.Status}
 	s.runs[r.spec.ID], s.names[r.name()] = r, r.spec.ID
@@ -86,14 +86,14 @@ func (s *studies) create(ctx context.Context, spec record.Study, now time.Time) 
 	if err := s.journal.writer.Create(ctx, &spec, &batch); err != nil {
 		return fmt.Errorf("create study %s: %w", r.name(), err)
 	}
-	r.status, out.Status = *out.Status, nil // it is stored
+	r.status, out.Status = *out.Status, nil // already stored
 	s.runs[spec.ID], s.names[r.name()] = r, spec.ID
 	s.attach(r, e, &out, now)
 	s.log.Info("study created", telemetry.LogStudy, r.name(), "id", spec.ID)
 	return nil
 }
 
-// remove forgets a study, with its records and its messages.
+// remove deletes a study, its records and its messages.
 func (s *studies) remove(r *run) {
 	id := r.spec.ID
 	s.journal.batch.DeleteStudy(id, r.name())
@@ -105,8 +105,8 @@ func (s *studies) remove(r *run) {
 	s.log.Info("study deleted", telemetry.LogStudy, r.name(), "id", id)
 }
 
-// engineOf returns the study's engine, loaded where it is not. The error wraps
-// ErrBroken where that will not help.
+// engineOf returns the study's engine and loads it if necessary. The error wraps
+// ErrBroken if the study cannot be loaded; other errors may be temporary.
 func (s *studies) engineOf(ctx context.Context, r *run, now time.Time) (*engine.Engine, error) {
 	r.used = now
 	if r.engine != nil || r.broken != nil {
@@ -126,7 +126,7 @@ func (s *studies) engineOf(ctx context.Context, r *run, now time.Time) (*engine.
 	return r.engine, r.broken
 }
 
-// load makes the engine of a study from its records, or marks it as broken.
+// load creates the engine of a study from its records, or marks the study as broken.
 func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 	if err := r.prepare(s.newOptimizer); err != nil {
 		s.breaks(r, err)
@@ -140,7 +140,8 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 	s.attach(r, e, &out, now)
 }
 
-// settingsOf are the settings of a study's engine; the study has its optimiser.
+// settingsOf returns the settings of a study's engine. The study MUST have its
+// optimiser.
 func (s *studies) settingsOf(r *run) engine.Settings {
 	settings := s.settings
 	_, settings.Blind = r.optimizer.(optimizer.Blind)
@@ -155,7 +156,7 @@ func (s *studies) attach(r *run, e *engine.Engine, out *engine.Output, now time.
 	s.take(r, out)
 }
 
-// rest forgets the engine of an ended study; it is loaded again when it is wanted.
+// rest drops the engine of an ended study; engineOf loads it again.
 func (s *studies) rest(r *run) {
 	r.engine, r.optimizer, r.wake = nil, nil, time.Time{}
 	delete(s.loaded, r.spec.ID)
@@ -164,11 +165,11 @@ func (s *studies) rest(r *run) {
 // breaks marks a study as one that cannot be loaded.
 func (s *studies) breaks(r *run, err error) {
 	r.broken = fmt.Errorf("study %s: %w: %w", r.name(), ErrBroken, err)
-	s.log.Error("a study is left alone", telemetry.LogStudy, r.name(), telemetry.LogError, err)
+	s.log.Error("could not load a study; leaving it untouched", telemetry.LogStudy, r.name(), telemetry.LogError, err)
 }
 
-// step applies an event to a study, takes what it asks for into the journal, and
-// returns it. A study that an event before has broken is left alone.
+// step applies an event to a study, adds the output to the journal, and returns it.
+// It does nothing if the study is not loaded, or if an earlier event has broken it.
 func (s *studies) step(r *run, ev engine.Event) engine.Output {
 	if r == nil || r.engine == nil {
 		return engine.Output{}
@@ -176,18 +177,18 @@ func (s *studies) step(r *run, ev engine.Event) engine.Output {
 	out := r.engine.Step(ev)
 	r.wake = out.Wake
 	s.take(r, &out)
-	if r.engine == nil { // nothing of it was taken
+	if r.engine == nil { // the output broke the study and was dropped
 		return engine.Output{}
 	}
 	return out
 }
 
-// stepIn applies an event to the study with an id, where it is loaded.
+// stepIn applies an event to the study with an id, if it is loaded.
 func (s *studies) stepIn(id string, ev engine.Event) { s.step(s.runs[id], ev) }
 
-// take puts an output's records into the journal's batch and holds its effects
-// back. A study with a record that the ledger does not take is broken: it stays as
-// it was committed last, and the others go on.
+// take puts an output's records into the journal's batch and holds back its effects.
+// If the ledger would refuse a record, take marks the study as broken: the study
+// stays as it was last committed, and the other studies continue.
 func (s *studies) take(r *run, out *engine.Output) {
 	records := recordsOf(r.spec.ID, out)
 	if err := records.Err(); err != nil {
@@ -225,7 +226,7 @@ func (s *studies) waits(id string, trial int, nonce string) bool {
 	return ok && t.State == study.TrialQueued && t.Last().Nonce == nonce
 }
 
-// recordsOf are the records of an output.
+// recordsOf returns the records of an output.
 func recordsOf(id string, out *engine.Output) *ledger.Batch {
 	b := &ledger.Batch{}
 	for i := range out.Trials {

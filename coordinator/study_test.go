@@ -46,7 +46,7 @@ func TestCommandsAndTheirErrors(t *testing.T) {
 		"delete": c.Delete(ctx, "none", true),
 	} {
 		if !errors.Is(err, ledger.ErrNotFound) {
-			t.Errorf("%s a study that is none: %v", what, err)
+			t.Errorf("%s an unknown study: %v", what, err)
 		}
 	}
 	other := newStudy("taken", 20, 2, func(s *study.Spec) { s.Objective.Metric = "accuracy" })
@@ -77,8 +77,8 @@ func TestCommandsAndTheirErrors(t *testing.T) {
 	}
 }
 
-// A study whose file is short enough and whose record is not is refused, with
-// what is wrong with it, and ends no term.
+// A study whose file is short enough but whose record is too large is refused, with the
+// reason, and ends no term.
 func TestStudyThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -113,8 +113,8 @@ func TestLargerBudgetGoesOn(t *testing.T) {
 	r.verify(s.ID, 9, 9)
 }
 
-// A study that was created again under its old name has another id: neither the
-// claims nor the results of the one that it replaces may matter to it.
+// A study that is deleted and created again under the same name gets a new id. Claims
+// and results of the deleted study must not affect it.
 func TestRecreatedNameMeetsNoOldClaims(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})

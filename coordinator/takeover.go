@@ -12,13 +12,13 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// streams are what a takeover reads up to the fence, in this order: claims first,
-// so that a result meets its claim. What programs report decides nothing that a
-// takeover has to wait for.
+// streams are the streams that a takeover reads up to the fence, in this order:
+// claims come first, so that each result finds its claim applied. A takeover need not
+// wait for measurements, since they decide nothing.
 var streams = [...]messaging.Stream{messaging.StreamClaim, messaging.StreamResult}
 
-// takeOver makes this replica the shard's only voice: it fences older leaders,
-// loads the ledger, and folds everything that was published until the fence.
+// takeOver makes this replica the shard's only leader: it fences older leaders, loads
+// the ledger, and applies everything that was published before the fence.
 func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	if err := l.fence(ctx); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	return l.commit(ctx)
 }
 
-// fence keeps every older leader from writing to the ledger and from publishing.
+// fence prevents every older leader from writing to the ledger and from publishing.
 func (l *leader) fence(ctx context.Context) (err error) {
 	if l.journal.writer, err = l.c.ledger.Lead(ctx, ledger.Fence{Key: l.term.Key, Revision: l.term.Epoch}); err != nil {
 		return fmt.Errorf("fence the ledger: %w", err)
@@ -74,7 +74,8 @@ func (l *leader) fence(ctx context.Context) (err error) {
 	return nil
 }
 
-// setUp makes the pools of the running studies, so that their workers can wait.
+// setUp creates the pools of the running studies, so that their workers can wait for
+// assignments.
 func (l *leader) setUp(ctx context.Context, snapshot *ledger.Snapshot) error {
 	var pools []string
 	for i := range snapshot.Studies {

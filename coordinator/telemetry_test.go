@@ -56,8 +56,8 @@ func traced(t *testing.T, trials int) (*ledger.Records, map[string][]sdktrace.Re
 	return r.verify(s.ID, trials, trials-1), byTrace
 }
 
-// One trace a trial: the root has the ids of the trial's record, the rest are its
-// children, and together with the worker's time they add up to it.
+// Each trial has one trace. The root span has the ids of the trial's record; the others
+// are its children, and together with the worker's time they cover the whole trial.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	stored, traces := traced(t, 5)
@@ -94,15 +94,15 @@ func TestTraces(t *testing.T) {
 		}
 		a := tr.Last() // the worker's spans are those between claim and end
 		whole, got := root.EndTime().Sub(root.StartTime()), sum+a.Ended.Sub(first(a.Claimed, a.Started))
-		// A record has the wall clock alone, which is read a little apart.
+		// A record holds wall-clock times only, which are read slightly apart.
 		if d := (whole - got).Abs(); d > time.Microsecond {
 			t.Errorf("trial %d took %v, its parts %v", tr.Number, whole, got)
 		}
 	}
 }
 
-// A refit has a trace of its own. Each trial's suggestion leads to the refit that
-// it came of, and each refit to the trials that it was the first to know.
+// A refit has its own trace. Each trial's suggestion links to its refit, and each refit
+// links to the trials whose results it was the first to use.
 func TestRefitsAreLinkedToTheTrialsThatTheyFold(t *testing.T) {
 	t.Parallel()
 	const trials = 10
@@ -157,7 +157,7 @@ func TestRefitsAreLinkedToTheTrialsThatTheyFold(t *testing.T) {
 	}
 }
 
-// What a scrape of the leader shows after a study.
+// The leader's metrics after a study.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})

@@ -20,7 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// revoke ends the leader's lease, and returns the term that it was.
+// revoke ends the leader's lease and returns the fence of its term.
 func (r *rig) revoke() ledger.Fence {
 	r.t.Helper()
 	resp, err := r.etcd.Get(r.ctx(), r.ledger.LeaderKey())
@@ -34,7 +34,7 @@ func (r *rig) revoke() ledger.Fence {
 	return ledger.Fence{Key: r.ledger.LeaderKey(), Revision: kv.CreateRevision}
 }
 
-// after waits for a leader of a later epoch.
+// after waits for a leader with a later epoch.
 func (r *rig) after(epoch int64) {
 	r.t.Helper()
 	r.eventually(func() error {
@@ -46,7 +46,7 @@ func (r *rig) after(epoch int64) {
 	})
 }
 
-// Leaders come and go in the middle of a study: nothing is lost, or told twice.
+// Leaders change in the middle of a study: no result is lost or counted twice.
 func TestTakeoversInTheMiddle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -68,7 +68,8 @@ func TestTakeoversInTheMiddle(t *testing.T) {
 	}
 }
 
-// What a leader does after another has taken over is refused by both stores.
+// After another leader has taken over, the ledger and the broker refuse an old leader's
+// writes.
 func TestZombieIsFenced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -79,7 +80,7 @@ func TestZombieIsFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A second hand on the same term's writes, as a zombie's would be.
+	// A second writer of the same term, like a zombie's.
 	zombie, err := ledger.New(r.client(), ledger.Options{}).Lead(r.ctx(), ledger.Fence{Key: r.ledger.LeaderKey(), Revision: resp.Kvs[0].CreateRevision})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +90,7 @@ func TestZombieIsFenced(t *testing.T) {
 	if err := second.Leading(r.ctx()); err != nil && first.term.Load() == nil {
 		t.Fatal(err)
 	}
-	// Either may lead now, under a later epoch; the old term's are refused.
+	// Either may lead now, under a later epoch; writes of the old term are refused.
 	var b ledger.Batch
 	b.PutTrial(s.ID, &tr)
 	if err := zombie.Commit(r.ctx(), &b); !errors.Is(err, ledger.ErrFenced) {
@@ -109,7 +110,7 @@ func TestZombieIsFenced(t *testing.T) {
 	}
 }
 
-// A command is answered even where it reaches a term that has just ended.
+// A command is answered even if its term has just ended.
 func TestCommandsAfterTheTerm(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -124,7 +125,7 @@ func TestCommandsAfterTheTerm(t *testing.T) {
 	}
 }
 
-// A request that its caller gives up does not end the leader's term.
+// A request that its caller cancels does not end the leader's term.
 func TestCancelledCreateKeepsTheTerm(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -144,7 +145,7 @@ func TestCancelledCreateKeepsTheTerm(t *testing.T) {
 	}
 }
 
-// A study that this version cannot load stops no other.
+// A study that this version cannot load does not affect the others.
 func TestBrokenStudyIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -177,8 +178,8 @@ func TestBrokenStudyIsLeftAlone(t *testing.T) {
 	r.verify(good.ID, 5, 5)
 }
 
-// A record that nobody can read, and a key that nobody knows, keep nobody from
-// leading the other studies, nor from deleting the one that it is of.
+// An unreadable record or an unknown key prevents neither the leading of other studies
+// nor the deletion of its own.
 func TestUnreadableRecordsBreakTheirStudy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -210,8 +211,8 @@ func TestUnreadableRecordsBreakTheirStudy(t *testing.T) {
 	r.verify(good.ID, 5, 5)
 }
 
-// A result of a study that this version cannot load, as during a rollback, stays
-// with its worker until a leader comes who can.
+// A result of a study that this version cannot load, as during a rollback, stays with
+// its worker until a leader can load the study.
 func TestResultsOfABrokenStudyWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -226,7 +227,7 @@ func TestResultsOfABrokenStudyWait(t *testing.T) {
 	})
 	before := r.cursor(messaging.StreamResult)
 	close(open)
-	// The older leader has passed it twice.
+	// The older leader has read past it twice.
 	r.eventually(func() error {
 		if now := r.cursor(messaging.StreamResult); now < before+2 {
 			return fmt.Errorf("the cursor stands at %d, was at %d", now, before)
@@ -244,7 +245,7 @@ func TestResultsOfABrokenStudyWait(t *testing.T) {
 	}
 }
 
-// cursor is how far the ledger says that a stream was read.
+// cursor returns how far a stream has been read, by the ledger.
 func (r *rig) cursor(s messaging.Stream) uint64 {
 	r.t.Helper()
 	snapshot, err := r.ledger.Load(r.ctx())
@@ -254,8 +255,8 @@ func (r *rig) cursor(s messaging.Stream) uint64 {
 	return snapshot.Cursors[s].Sequence
 }
 
-// An ended study's engine is forgotten after a while and loaded when a person
-// wants it; workers who are late are told so without it.
+// An ended study's engine is dropped after a while and loaded again for commands, but not
+// to answer late workers.
 func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -317,8 +318,8 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	}
 }
 
-// A worker that fails three times in a row while another succeeds gets no more of
-// the study; its next process is told again, by whoever leads then.
+// A worker that fails three times in a row while another succeeds gets no more attempts
+// of the study. Its next process is told so again, by the leader of that time.
 func TestFailingWorkerIsAvoided(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
@@ -360,7 +361,7 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	r.hand("bad", 1, never, func(h *hand) { h.instance = "bad-3" }).heard(messaging.ControlAvoid, id)
 }
 
-// wordy is an optimiser whose reasons are longer than the ledger takes.
+// wordy is an optimiser whose reasons are too long for the ledger.
 type wordy struct{ sampler }
 
 func (w wordy) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
@@ -371,7 +372,7 @@ func (w wordy) Suggest(ctx context.Context, p *optimizer.Problem, state optimize
 	return s, state, err
 }
 
-// A record that the ledger does not take breaks its study, and ends no term.
+// A record that the ledger refuses breaks its study, and ends no term.
 func TestRecordThatIsTooLargeBreaksItsStudy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})

@@ -7,7 +7,7 @@ import (
 )
 
 // tick lets time pass for every running study and checks the workers' leases. It
-// returns when it has to be called again at the latest.
+// returns the time by which it must be called again.
 func (l *leader) tick(now time.Time) (next time.Time) {
 	next = now.Add(tickEvery)
 	checking := l.watch.fleet.due(now)

@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traces are the leader's spans and metrics of what has ended. Safe for
-// concurrent use.
+// traces emits the leader's spans and metrics of ended trials. Safe for concurrent
+// use.
 type traces struct {
 	tracer  trace.Tracer
 	shard   string
@@ -24,22 +24,22 @@ type traces struct {
 	metrics *metrics
 }
 
-// emit emits the leader's spans of an ended trial, and its metrics. The spans' ids
-// and times come from the ledger: whichever leader folds the trial emits them,
-// since an open span would have died with its process.
+// emit emits the leader's spans and metrics of an ended trial. The spans' ids and
+// times come from the ledger, so the leader that ends the trial can emit all of
+// them. A span that an earlier leader had kept open would have died with it.
 func (x *traces) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
 	ctx = x.spans(context.WithoutCancel(ctx), r, t, folded)
 	// A histogram's exemplar leads from a slow trial to its trace.
 	x.metrics.ended(ctx, r, &t, folded)
 }
 
-// recallWithin is how long before the last fold of an earlier leader trials may
-// have ended whose spans had not left it when it was killed: twice the time that
-// spans wait for their export.
+// recallWithin bounds which trials recall covers: those folded within this time before
+// the earlier leader's last fold. It is twice the time that spans wait for their
+// export, so a killed leader had exported the spans of all older trials.
 const recallWithin = 2 * time.Second
 
-// recall emits the spans of what an earlier leader folded last. A backend may
-// have them already: then it gets spans of the same ids once more.
+// recall emits the spans of the trials that an earlier leader folded last. A backend
+// may have some of them already: it then receives spans with the same ids again.
 func (x *traces) recall(ctx context.Context, r *run, trials []record.Trial) {
 	var last time.Time
 	for i := range trials {
@@ -54,8 +54,8 @@ func (x *traces) recall(ctx context.Context, r *run, trials []record.Trial) {
 	}
 }
 
-// spans emits the spans of a trial whose fold was durable at a time, and returns the
-// context of their root.
+// spans emits the spans of a trial and returns the context of their root. folded is
+// when the trial's result became durable.
 func (x *traces) spans(ctx context.Context, r *run, t record.Trial, folded time.Time) context.Context {
 	traceID, errTrace := trace.TraceIDFromHex(t.TraceID)
 	spanID, errSpan := trace.SpanIDFromHex(t.SpanID)
@@ -72,7 +72,7 @@ func (x *traces) spans(ctx context.Context, r *run, t record.Trial, folded time.
 	return ctx
 }
 
-// describe says on a trial's root span what the trial was and what became of it.
+// describe sets the attributes and the status of a trial's root span.
 func describe(root trace.Span, r *run, t *record.Trial) {
 	root.SetAttributes(
 		telemetry.AttrStudyID.String(r.spec.ID), telemetry.AttrStudyName.String(r.name()), telemetry.AttrPool.String(r.pool()),
@@ -99,10 +99,11 @@ func describe(root trace.Span, r *run, t *record.Trial) {
 	}
 }
 
-// way emits the spans of a trial's way one after another, each from the end of the
-// one before, so that together with the workers' they add up to the trial's. Two
-// of them, queue and report, lie between the clocks of two machines: they take up
-// what these differ by. One that would end before it begins is empty.
+// way emits the spans of a trial one after another. Each begins where the last one
+// ended, so that together with the workers' spans they cover the whole trial. Two of
+// them, queue and report, begin by one machine's clock and end by another's, so they
+// absorb the difference between the clocks. A span that would end before it begins
+// is empty.
 type way struct {
 	ctx    context.Context // of the root span
 	tracer trace.Tracer
@@ -132,7 +133,7 @@ func (w *way) emit(folded time.Time, epoch int64) {
 		semconv.MessagingOperationName(telemetry.SpanFold)))
 }
 
-// suggest emits how the trial came to be.
+// suggest emits the spans up to the trial's creation.
 func (w *way) suggest() {
 	t := w.trial
 	attrs := []attribute.KeyValue{
@@ -158,8 +159,9 @@ func (w *way) suggest() {
 	}
 }
 
-// attempt emits an attempt's way to its worker and skips what the worker emits
-// itself; where the worker was lost, nobody else can.
+// attempt emits the spans of an attempt's way to its worker. It skips the time for
+// which the worker emits spans itself. If the worker was lost, attempt emits a span
+// for that time, since nobody else can.
 func (w *way) attempt(a *record.Attempt) {
 	number := telemetry.AttrAttempt.Int(a.Number)
 	claimed := first(a.Claimed, a.Started)
@@ -193,7 +195,7 @@ func (w *way) start(name string, attempt int, options ...trace.SpanStartOption) 
 	return w.tracer.Start(ctx, name, append(options, trace.WithTimestamp(w.at))...)
 }
 
-// span emits a span from the end of the last one to a time; none where that is zero.
+// span emits a span from the end of the last one to a time; none if that is zero.
 func (w *way) span(name string, attempt int, to time.Time, options ...trace.SpanStartOption) {
 	if to.IsZero() {
 		return

@@ -54,8 +54,8 @@ func at(number int, state study.AttemptState, outcome messaging.Outcome, opened,
 	}
 }
 
-// Whatever a trial went through, its parts add up to it, the time on workers
-// included, which these emit.
+// The spans of a trial cover all of it, together with the time for which workers emit
+// the spans.
 func TestPartsOfATrialAddUp(t *testing.T) {
 	t.Parallel()
 	last := at(3, study.AttemptSucceeded, messaging.OutcomeCompleted, 20, 21, 22, 23, 24, 28)
@@ -115,8 +115,8 @@ func TestPartsOfATrialAddUp(t *testing.T) {
 	}
 }
 
-// A worker's clock may be further off than the spans around its own take: none is
-// negative, and what remains is still within the trial.
+// A worker's clock may be off by more than the durations of the spans around its own. No
+// span is negative, and all stay within the trial.
 func TestClocksThatAreFarOff(t *testing.T) {
 	t.Parallel()
 	for _, off := range []int{-20, 20} {

@@ -15,8 +15,8 @@ import (
 // healthEvery is how often a leader asks whether the broker answers.
 const healthEvery = time.Second
 
-// watch keeps the fleet up to date and tells the engines what it learns of their
-// workers. The loop owns it, but for hear and attend.
+// watch keeps the fleet up to date and tells the engines about their workers. The
+// loop owns it, except for hear and attend.
 type watch struct {
 	log     *slog.Logger
 	fleet   *fleet
@@ -24,7 +24,7 @@ type watch struct {
 	journal *journal
 }
 
-// hear feeds the workers' heartbeats to the loop.
+// hear posts the workers' heartbeats to the loop.
 func (w *watch) hear(ctx context.Context, beats <-chan messaging.Heartbeat, post post) error {
 	for {
 		select {
@@ -41,13 +41,13 @@ func (w *watch) hear(ctx context.Context, beats <-chan messaging.Heartbeat, post
 	}
 }
 
-// heartbeat renews a worker's leases and ends what it runs in vain.
+// heartbeat renews a worker's leases and cancels attempts that are no longer wanted.
 func (w *watch) heartbeat(h messaging.Heartbeat, now time.Time) {
 	news := w.fleet.beat(h, now)
 	if news.shared {
-		w.log.Warn("two workers have the same name: give each a name, or a state directory, of its own", telemetry.LogWorker, h.Worker)
+		w.log.Warn("two workers use the same name: give each its own name or state directory", telemetry.LogWorker, h.Worker)
 	}
-	if news.fresh { // a new process remembers nothing that the last one was told
+	if news.fresh { // a new process does not know what the last one was told
 		for _, r := range w.studies.ordered() {
 			if reason, ok := r.avoided[h.Worker]; ok && r.running() {
 				w.journal.avoid(h.Worker, r.spec.ID, reason)
@@ -66,16 +66,16 @@ func (w *watch) heartbeat(h messaging.Heartbeat, now time.Time) {
 	}
 }
 
-// expire gives up the attempts of a study whose workers are gone.
+// expire ends the attempts of a study whose workers are gone.
 func (w *watch) expire(r *run, now time.Time) {
 	for _, lost := range w.fleet.lost(r.engine.Open(), now) {
-		w.log.Warn("an attempt is lost", telemetry.LogStudy, r.name(), telemetry.LogTrial, lost.Attempt.Trial,
+		w.log.Warn("lost an attempt", telemetry.LogStudy, r.name(), telemetry.LogTrial, lost.Attempt.Trial,
 			telemetry.LogAttempt, lost.Attempt.Attempt, telemetry.LogReason, lost.Reason)
 		w.studies.step(r, lost)
 	}
 }
 
-// tell tells a study of its pool where that has changed.
+// tell tells a study's engine about its pool if that has changed.
 func (w *watch) tell(r *run, now time.Time) {
 	if w.fleet.changed(r) {
 		slots, free := w.fleet.capacity(r, now)
@@ -83,9 +83,9 @@ func (w *watch) tell(r *run, now time.Time) {
 	}
 }
 
-// attend asks the broker whether it answers. While it does not, no worker can be
-// heard, so none is given up; a leader who cannot reach it for two of its leases
-// steps down: another replica may.
+// attend checks once a second whether the broker answers. During an outage no
+// heartbeat can arrive, so no worker is given up. A leader that cannot reach the
+// broker for two of its leases steps down, since another replica may reach it.
 func (w *watch) attend(ctx context.Context, lease time.Duration, healthy func(context.Context) error, post post) error {
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()

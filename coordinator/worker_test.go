@@ -20,8 +20,8 @@ const (
 	resendEvery = 100 * time.Millisecond
 )
 
-// hand is a worker of these tests: it claims, answers, beats, and sends results
-// again until their receipt.
+// hand is a worker of these tests: it claims, answers, sends heartbeats, and resends
+// results until their receipt.
 type hand struct {
 	t        *testing.T
 	name     string
@@ -29,7 +29,7 @@ type hand struct {
 	pool     string
 	slots    int
 	bus      *membus.Worker
-	// answer evaluates; nil from it means that the attempt runs on for ever.
+	// answer evaluates; if it returns nil, the attempt runs forever.
 	answer func(*messaging.Assignment) *messaging.Result
 	stop   func()
 
@@ -41,7 +41,8 @@ type hand struct {
 	told     chan struct{} // closed and made anew with each control
 }
 
-// hand starts a worker with so many slots that answers at once, or as said.
+// hand starts a worker with a number of slots. It answers at once unless it is given
+// another answer.
 func (r *rig) hand(name string, slots int, answer func(*messaging.Assignment) *messaging.Result, change ...func(*hand)) *hand {
 	r.t.Helper()
 	h := &hand{
@@ -190,7 +191,7 @@ func (h *hand) evaluate(ctx context.Context, a *messaging.Assignment) {
 	_ = h.bus.PublishResult(ctx, res) // sent again until its receipt
 }
 
-// await waits until something is true of the hand; it reports false where ctx ended.
+// await waits until a condition of the hand holds; it returns false if ctx ends.
 func (h *hand) await(ctx context.Context, ok func() bool) bool {
 	for {
 		h.mu.Lock()
@@ -207,8 +208,8 @@ func (h *hand) await(ctx context.Context, ok func() bool) bool {
 	}
 }
 
-// heard waits for a control message of a kind about an attempt (of a study where
-// the trial is 0).
+// heard waits for a control message of a kind about an attempt, or about a study if the
+// trial is 0.
 func (h *hand) heard(kind messaging.ControlKind, id messaging.AttemptID) messaging.Control {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)

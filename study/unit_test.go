@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-var ptr, numeric, drawNumeric = studytest.Ptr, studytest.Numeric, studytest.DrawNumeric
+var numeric, drawNumeric = studytest.Numeric, studytest.DrawNumeric
 
 // values lists all values of a parameter with a cardinality.
 func values(t *testing.T, p study.Parameter) []any {

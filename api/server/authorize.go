@@ -20,8 +20,8 @@ import (
 // grantKey is the context key of the request's Grant.
 type grantKey struct{}
 
-// authorizer lets requests pass whose bearers may send them. A request that is sent on
-// to the leader carries its bearer's token, and is asked for it there again.
+// authorizer passes on only the requests that their bearers' tokens allow. A forwarded
+// request carries its token, which the leader checks again.
 type authorizer struct {
 	next   http.Handler
 	tokens *Tokens
@@ -39,9 +39,9 @@ func (g *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	grant, ok := g.tokens.Grant(token)
 	switch {
 	case !bearer:
-		g.refuse(w, r, connect.CodeUnauthenticated, "a token is needed (Authorization: Bearer …)")
+		g.refuse(w, r, connect.CodeUnauthenticated, "a token is required (Authorization: Bearer …)")
 	case !ok:
-		g.refuse(w, r, connect.CodeUnauthenticated, "the token is not known here")
+		g.refuse(w, r, connect.CodeUnauthenticated, "unknown token")
 	case !grant.Write && !readOnly(r.URL.Path):
 		g.refuse(w, r, connect.CodePermissionDenied, fmt.Sprintf("the token %s may only read", grant.Name))
 	default:
@@ -49,7 +49,7 @@ func (g *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bearerToken is the token of an Authorization header (RFC 6750, section 2.1).
+// bearerToken returns the token of an Authorization header (RFC 6750, section 2.1).
 func bearerToken(h http.Header) (string, bool) {
 	scheme, token, ok := strings.Cut(h.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -75,7 +75,7 @@ func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, code connect
 	}
 }
 
-// readOnly reports whether a procedure changes nothing. What is not known might.
+// readOnly reports whether a procedure changes nothing. Unknown procedures might.
 func readOnly(procedure string) bool {
 	switch procedure {
 	case fantasiav1connect.StudyServiceGetStudyProcedure,
@@ -93,22 +93,23 @@ func readOnly(procedure string) bool {
 	}
 }
 
-// authorized is a backend that shows and changes only the studies that the request's
-// bearer has a grant for: others do not exist for it.
+// authorized is a backend that shows and changes only the studies that the request's grant
+// covers. For all others it returns ErrNotFound.
 type authorized struct{ Backend }
 
 var _ Backend = authorized{}
 
-// granted is the request's grant; one that came past no authorizer has none.
+// granted returns the request's grant. If the request has not passed an authorizer, the
+// grant covers nothing.
 func granted(ctx context.Context) Grant {
 	g, ok := ctx.Value(grantKey{}).(Grant)
 	if !ok {
-		return Grant{Prefixes: []string{"\x00"}} // no study's name begins so
+		return Grant{Prefixes: []string{"\x00"}} // no study's name begins with it
 	}
 	return g
 }
 
-// find returns a study that is given by its name or id, if the grant covers it.
+// find returns the study with a name or an id, if the grant covers it.
 func (b authorized) find(ctx context.Context, nameOrID string) (Study, error) {
 	s, err := b.Backend.Study(ctx, nameOrID)
 	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
@@ -117,7 +118,7 @@ func (b authorized) find(ctx context.Context, nameOrID string) (Study, error) {
 	return s, err
 }
 
-// allowed is find, for what is done next.
+// allowed returns find's error. It does not read the study if the grant covers all.
 func (b authorized) allowed(ctx context.Context, nameOrID string) error {
 	if g := granted(ctx); len(g.Prefixes) == 0 {
 		return nil
@@ -175,7 +176,7 @@ func (b authorized) Create(ctx context.Context, text []byte) (Study, error) {
 		}
 		if name := s.Metadata.Name; !g.Covers(name) {
 			return Study{}, connect.NewError(connect.CodePermissionDenied,
-				fmt.Errorf("study %q: the token %s is for studies whose names begin with %s", name, g.Name, strings.Join(g.Prefixes, " or ")))
+				fmt.Errorf("study %q: the token %s only allows studies whose names begin with %s", name, g.Name, strings.Join(g.Prefixes, " or ")))
 		}
 	}
 	return b.Backend.Create(ctx, text)
@@ -253,7 +254,7 @@ func (b authorized) TailLogs(ctx context.Context, nameOrID string, number int, o
 	return b.Backend.TailLogs(ctx, nameOrID, number, o)
 }
 
-// fails is a sequence of nothing but an error.
+// fails returns a sequence that yields only an error.
 func fails[T any](err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

@@ -44,7 +44,7 @@ func tokens(t *testing.T, lines ...string) (*server.Tokens, string) {
 	return all, file
 }
 
-// bear is a client that shows a token; an empty one shows none.
+// bear returns a client that sends a token; none if it is empty.
 func bear(t *testing.T, address, protocol, token string) client {
 	t.Helper()
 	p := protocols[protocol]
@@ -69,8 +69,8 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// calls are all procedures of one study, given by its name or id, and of its
-// trial 1; whether each writes.
+// calls returns calls of all procedures for a study, given by its name or id, and for its
+// trial 1, and says which of them write.
 var calls = []struct {
 	name   string
 	writes bool
@@ -136,8 +136,8 @@ func first[T any](s *connect.ServerStreamForClient[T], err error) error {
 	return errors.Join(s.Err(), s.Close())
 }
 
-// Who may do what: for each token, each procedure, on a study that the token may
-// be limited to and on another, by name and by id.
+// Each token allows exactly the procedures that it should, on a study that it covers and
+// on another one, by name and by id.
 func TestTokens(t *testing.T) {
 	const denied, unknown, hidden = connect.CodePermissionDenied, connect.CodeUnauthenticated, connect.CodeNotFound
 	all, _ := tokens(t, "# name hash role prefixes", "reader "+digest("reader")+" read", "",
@@ -191,7 +191,7 @@ func check(t *testing.T, err error, want connect.Code, doing string, args ...any
 	}
 }
 
-// A list has the studies that the token is for, page by page.
+// A list holds the studies that the token covers, page by page.
 func TestTokensLimitLists(t *testing.T) {
 	backend := servertest.NewMemory()
 	for _, name := range []string{"a", "group-1", "m", "team-1", "team-2", "z"} {
@@ -225,7 +225,7 @@ func TestTokensLimitLists(t *testing.T) {
 	}
 }
 
-// A request that a replica sends on shows the caller's token to the leader.
+// A forwarded request carries the caller's token to the leader.
 func TestForwardedRequestsBearTheToken(t *testing.T) {
 	backend := servertest.NewMemory()
 	all, _ := tokens(t, "writer "+digest("writer")+" write", "reader "+digest("reader")+" read")
@@ -280,14 +280,14 @@ func TestTokensAreReadAgain(t *testing.T) {
 func TestTokensNameTheLine(t *testing.T) {
 	good := "a " + digest("a") + " read"
 	for _, test := range []struct{ text, want string }{
-		{"a", ":1: 1 words"},
+		{"a", ":1: got 1 words"},
 		{good + "\n\n# x\nb " + digest("b") + " admin", `:4: role "admin" of b`},
 		{"a " + digest("a")[1:] + " read", ":1: hash of a"},
 		{"a " + digest("a") + "00 read", ":1: hash of a"},
 		{"a secret read", ":1: hash of a"},
 		{"a.b " + digest("a") + " read", `:1: name "a.b"`},
 		{good + " x,,y", ":1: prefixes"},
-		{good + "\nb " + digest("a") + " write", ":2: b is the token of a"},
+		{good + "\nb " + digest("a") + " write", ":2: b has the same token as a"},
 	} {
 		file := filepath.Join(t.TempDir(), "tokens")
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {

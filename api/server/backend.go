@@ -1,7 +1,6 @@
-// Package server serves the API of package fantasiav1 over Connect, gRPC and
-// gRPC-Web on one port: it translates between messages and the ledger's
-// records, checks requests, and sends writes on to the leader. What it serves
-// comes from a Backend.
+// Package server serves the API of package fantasiav1 over Connect, gRPC and gRPC-Web
+// on one port. It validates requests, translates between messages and the ledger's
+// records, and forwards writes to the leader. A Backend provides the data.
 package server
 
 import (
@@ -16,42 +15,42 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
-// The errors by which a Backend says what is wrong; it wraps them with what the
-// caller needs to know. Besides these, a *study.Problems is what is wrong with a
-// study file. Any other error is internal: it is logged, and hidden from callers.
+// The errors that a Backend returns, wrapped with what the caller needs to know. A
+// Backend returns a *study.Problems for an invalid study file. Any other error is
+// internal: the server logs it and hides it from callers.
 var (
 	// ErrNotFound says that there is no such study or trial.
 	ErrNotFound = errors.New("not found")
-	// ErrExists says that a study of that name exists.
-	ErrExists = errors.New("exists already")
+	// ErrExists says that a study with that name exists.
+	ErrExists = errors.New("already exists")
 	// ErrPrecondition says that the study's state forbids the change.
-	ErrPrecondition = errors.New("not in the study's present state")
+	ErrPrecondition = errors.New("not allowed in the study's current state")
 	// ErrUnavailable says that no leader is elected: trying again later may help.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrEtcdAway says that etcd does not answer. It is an ErrUnavailable that lasts:
-	// clients need not try again at once.
+	// ErrEtcdAway says that etcd does not answer. Unlike after ErrUnavailable, there is
+	// no point in trying again at once.
 	ErrEtcdAway = errors.New("the studies cannot be read")
 )
 
-// Study is a study as the ledger has it.
+// Study is a study as stored in the ledger.
 type Study struct {
 	Spec   record.Study
 	Status record.Status
-	// Best is the completed trial with the best value, nil if there is none.
+	// Best is the completed trial with the best value; nil if there is none.
 	Best *record.Trial
-	// Recommended is the evaluated point whose posterior mean is best, nil where
-	// it is not known.
+	// Recommended is the evaluated point whose posterior mean is best; nil if it is
+	// not known.
 	Recommended *optimizer.Recommendation
 }
 
 // Worker is a worker as the leader knows it.
 type Worker struct {
-	// Heartbeat is the last one that was heard, at Seen by the leader's clock.
+	// Heartbeat is the last one received, and Seen when, by the leader's clock.
 	Heartbeat messaging.Heartbeat
 	Seen      time.Time
 }
 
-// Measurements are what one attempt of a trial has reported, by metric and step.
+// Measurements holds what one attempt of a trial has reported, by metric and step.
 type Measurements struct {
 	Trial, Attempt int
 	Series         []curve.Series
@@ -59,13 +58,13 @@ type Measurements struct {
 
 // LogTail says what to read of a trial's log.
 type LogTail struct {
-	// Attempt is the attempt's number; 0 is the last one that a worker took.
+	// Attempt is the attempt's number; 0 means the last one that a worker claimed.
 	Attempt int
 	// Streams are the outputs to read.
 	Streams []messaging.LogStream
-	// Lines is how many of the last lines of each output to begin with, at least 1.
+	// Lines is how many of the last lines of each output to start with, at least 1.
 	Lines int
-	// Follow goes on until the attempt has ended.
+	// Follow continues until the attempt has ended.
 	Follow bool
 }
 
@@ -76,53 +75,54 @@ type LogPart struct {
 	Data    []byte
 }
 
-// Backend is what the API serves. A study is given by its name or its id. The
-// methods are safe for concurrent use and return when their context ends; the
-// records that they return are the caller's to read, not to change.
+// Backend provides the data that the API serves. Its methods accept a study's name or
+// id, are safe for concurrent use, and return when their context ends. Callers MUST
+// NOT change the returned records.
 type Backend interface {
-	// Studies returns up to limit studies in the order of their names, those
-	// after the name given; "" is before the first.
+	// Studies returns up to limit studies by name, starting after the name given;
+	// "" starts with the first one.
 	Studies(ctx context.Context, after string, limit int) ([]Study, error)
 	Study(ctx context.Context, study string) (Study, error)
-	// WatchStudy yields the study as it is and then after each change, latest
-	// only where the reader is slow. It ends after a terminal state, when the
-	// study is deleted, with an error, or when ctx ends (with ctx's error or none).
+	// WatchStudy yields the current study and then the study after each change. A
+	// slow reader gets only the latest state. It ends after a terminal state, when
+	// the study is deleted, with an error, or when ctx ends (with ctx's error or none).
 	WatchStudy(ctx context.Context, study string) iter.Seq2[Study, error]
 
-	// Create reads a study file and starts its study: *study.Problems, ErrExists.
+	// Create reads a study file and starts its study. Errors: *study.Problems,
+	// ErrExists.
 	Create(ctx context.Context, file []byte) (Study, error)
-	// Update replaces the study's file: *study.Problems, ErrPrecondition where
-	// the file does not fit the study.
+	// Update replaces the study's file. Errors: *study.Problems; ErrPrecondition if
+	// the file is not compatible with the study.
 	Update(ctx context.Context, study string, file []byte) (Study, error)
-	// Stop ends the study; one that has ended stays as it is.
+	// Stop ends the study. Stopping a study that has ended changes nothing.
 	Stop(ctx context.Context, study, reason string) (Study, error)
-	// Delete forgets the study. ErrPrecondition where it runs and force is not set.
+	// Delete deletes the study. Errors: ErrPrecondition if it is running and force is
+	// not set.
 	Delete(ctx context.Context, study string, force bool) error
 
-	// Trials returns up to limit trials in the order of their numbers, those
-	// after the number given.
+	// Trials returns up to limit trials by number, starting after the number given.
 	Trials(ctx context.Context, study string, after, limit int) ([]record.Trial, error)
 	Trial(ctx context.Context, study string, number int) (record.Trial, error)
-	// WatchTrials yields trials after each change, in the ledger's order, after
-	// those that exist where existing is set. Who reads slowly gets the latest state
-	// of a trial, not each one. It ends with the study, after its
-	// last change, when the study is deleted, with an error, or when ctx ends.
+	// WatchTrials yields trials after each change, in the ledger's order. If existing
+	// is set, it first yields the existing trials. A slow reader gets only the latest
+	// state of a trial. It ends after the last change of an ended study, when the
+	// study is deleted, with an error, or when ctx ends.
 	WatchTrials(ctx context.Context, study string, existing bool) iter.Seq2[record.Trial, error]
 
-	// Measurements returns the curve of a trial; without any series where its
-	// program has reported nothing.
+	// Measurements returns the curve of a trial. It has no series if the program has
+	// reported nothing.
 	Measurements(ctx context.Context, study string, number int) (Measurements, error)
-	// WatchMeasurements yields measurements as they are stored, after those that are
-	// stored already where existing is set. Some can come again. It ends once ended
-	// is closed and what is stored by then has been delivered, with an error, or when
-	// ctx ends.
+	// WatchMeasurements yields measurements as they are stored. If existing is set, it
+	// first yields those already stored. It may yield a measurement more than once. It
+	// ends when ended is closed and all measurements stored by then have been
+	// delivered, with an error, or when ctx ends.
 	WatchMeasurements(ctx context.Context, study string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error]
 
-	// TailLogs yields the end of what a trial's program wrote: ErrNotFound where there
-	// is no log, ErrUnavailable where its worker does not answer.
+	// TailLogs yields the end of a trial's output. Errors: ErrNotFound if there is no
+	// log, ErrUnavailable if its worker does not answer.
 	TailLogs(ctx context.Context, study string, number int, o LogTail) iter.Seq2[LogPart, error]
 
-	// Workers returns the workers that the leader knows, in any order. Only the
-	// leader is asked, where there are several replicas.
+	// Workers returns the workers that the leader knows, in any order. If there are
+	// several replicas, only the leader's is called.
 	Workers(ctx context.Context) ([]Worker, error)
 }

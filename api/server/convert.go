@@ -17,7 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// toStudy is a study as a message; its file only where wanted.
+// toStudy converts a study to a message. file says whether to include the study file.
 func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 	spec := &s.Spec.Definition.Spec
 	m := &fantasiav1.Study{
@@ -77,7 +77,7 @@ func toCounts(c record.Counts) *fantasiav1.TrialCounts {
 	}
 }
 
-// toTrial is a trial of the study, which is given as the caller named it, as a message.
+// toTrial converts a trial to a message. study is the name or id that the caller used.
 func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 	point, err := toStruct(t.Point)
 	if err != nil {
@@ -158,7 +158,7 @@ func toWorker(w Worker) *fantasiav1.Worker {
 
 func toStruct(p map[string]any) (*structpb.Struct, error) { return structpb.NewStruct(p) }
 
-// toTime leaves the zero time out.
+// toTime converts a time; it returns nil for the zero time.
 func toTime(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil

@@ -16,23 +16,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// internalError is an error that callers are not told: it may hold addresses
-// and keys that are none of theirs.
+// internalError is an error whose text is hidden from callers, since it may hold
+// addresses and keys.
 type internalError struct{ cause error }
 
-// Error says nothing of the cause.
+// Error returns a text without the cause.
 func (*internalError) Error() string { return "internal error: see the coordinator's log" }
 
-// plainError is an error in other words.
+// plainError replaces an error's text.
 type plainError struct {
 	text  string
 	cause error
 }
 
-// Error is the other words.
+// Error returns the new text.
 func (e *plainError) Error() string { return e.text }
 
-// Unwrap is the error itself.
+// Unwrap returns the original error.
 func (e *plainError) Unwrap() error { return e.cause }
 
 // toConnect gives a Backend's error the code that tells callers what to do.
@@ -59,9 +59,9 @@ func toConnect(err error) error {
 		{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 	} {
 		if errors.Is(err, known.err) {
-			// A code says what a sentinel says: callers need not read both.
+			// The code already says what the sentinel's text says.
 			said := connect.NewError(known.code, &plainError{strings.TrimPrefix(err.Error(), known.err.Error()+": "), err})
-			if known.err == ErrEtcdAway {
+			if errors.Is(err, ErrEtcdAway) {
 				return withDetail(said, &errdetails.ErrorInfo{Reason: view.ReasonEtcdAway, Domain: view.ErrorDomain})
 			}
 			return said
@@ -70,8 +70,8 @@ func toConnect(err error) error {
 	return connect.NewError(connect.CodeInternal, &internalError{cause: err})
 }
 
-// badFile is what is wrong with a study file: a line a problem in the message,
-// and a violation a problem in the detail.
+// badFile returns the error for an invalid study file. Each problem is a line of the
+// message and a violation in the detail.
 func badFile(problems *study.Problems) error {
 	err := connect.NewError(connect.CodeInvalidArgument, &study.Problems{List: problems.List})
 	bad := &errdetails.BadRequest{}
@@ -87,24 +87,24 @@ func badFile(problems *study.Problems) error {
 	return withDetail(err, bad)
 }
 
-// badField is a request's field that the handlers cannot read.
+// badField returns the error for a field of a request that a handler cannot parse.
 func badField(field string, cause error) error {
 	return withDetail(connect.NewError(connect.CodeInvalidArgument, cause), &errdetails.BadRequest{
 		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: cause.Error()}},
 	})
 }
 
-// retryAfter is how long callers wait before they send a refused request again.
+// retryAfter is how long callers should wait before they retry a refused request.
 const retryAfter = 500 * time.Millisecond
 
-// again is an error of a request that nothing has been done of: it can be sent
-// again, whatever it asks for.
+// again returns the error for a request that has had no effect, so that the caller can
+// safely retry it even if it is not idempotent.
 func again(format string, args ...any) error {
 	return withDetail(connect.NewError(connect.CodeUnavailable, fmt.Errorf(format+"; try again", args...)),
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})
 }
 
-// withDetail adds a detail to an error; one that cannot be encoded is left out,
+// withDetail adds a detail to an error. It leaves out a detail that cannot be encoded,
 // since the message says the same.
 func withDetail(err *connect.Error, message proto.Message) error {
 	if detail, encodeErr := connect.NewErrorDetail(message); encodeErr == nil {

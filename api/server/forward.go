@@ -19,16 +19,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// ForwardedHeader marks a request that a replica has sent on: it is sent on
-// once only, so that two replicas that are wrong about the leader never play
-// ping-pong.
+// ForwardedHeader marks a request that a replica has forwarded. No replica forwards it
+// again, so that two replicas that are wrong about the leader cannot cause a loop.
 const ForwardedHeader = "Fantasia-Forwarded"
 
-// Leader finds the leader: the address that it advertises ("host:port" or a
-// URL), or self where this replica leads. Its error says why nobody does.
+// Leader returns the address that the leader advertises ("host:port" or a URL), or self
+// if this replica leads. Its error says why there is no leader.
 type Leader func(ctx context.Context) (address string, self bool, err error)
 
-// forward sends what only the leader can do on to it.
+// forward forwards requests that only the leader can answer.
 type forward struct {
 	local   http.Handler
 	leader  Leader
@@ -39,7 +38,7 @@ type forward struct {
 	logger  *slog.Logger
 }
 
-// targetKey is the context key of the URL to send a request on to.
+// targetKey is the context key of the URL to which a request is forwarded.
 type targetKey struct{}
 
 func newForward(local http.Handler, o Options) *forward {
@@ -61,7 +60,8 @@ func newForward(local http.Handler, o Options) *forward {
 	return f
 }
 
-// forwardTransport speaks HTTP/2, in clear too: gRPC needs it.
+// forwardTransport returns a transport that uses HTTP/2 even without TLS, as gRPC
+// requires.
 func forwardTransport(secure *tls.Config) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
@@ -69,8 +69,8 @@ func forwardTransport(secure *tls.Config) *http.Transport {
 	return &http.Transport{Protocols: &protocols, ForceAttemptHTTP2: true, TLSClientConfig: secure, IdleConnTimeout: time.Minute}
 }
 
-// leaderOnly reports whether only the leader can answer the procedure: writes,
-// and what it alone hears.
+// leaderOnly reports whether only the leader can answer the procedure: a write, or a
+// read of data that only the leader has.
 func leaderOnly(procedure string) bool {
 	switch procedure {
 	case fantasiav1connect.StudyServiceCreateStudyProcedure,
@@ -84,7 +84,7 @@ func leaderOnly(procedure string) bool {
 	}
 }
 
-// ServeHTTP answers here, or sends the request on to the leader.
+// ServeHTTP answers the request or forwards it to the leader.
 func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !leaderOnly(r.URL.Path) {
 		f.local.ServeHTTP(w, r)
@@ -115,13 +115,13 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.proxy.ServeHTTP(w, r)
 }
 
-// failed answers a request that could not be sent on.
+// failed answers a request that could not be forwarded.
 func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		f.refuse(w, r, connect.NewError(connect.CodeResourceExhausted, tooLarge))
 		return
 	}
-	f.logger.WarnContext(r.Context(), "the leader did not answer a request that was sent on",
+	f.logger.WarnContext(r.Context(), "the leader did not answer a forwarded request",
 		slog.String("procedure", r.URL.Path), slog.Any(telemetry.LogError, err))
 	if errors.Is(err, context.DeadlineExceeded) {
 		f.refuse(w, r, fmt.Errorf("the leader did not answer in %v: %w", f.timeout, context.DeadlineExceeded))
@@ -136,13 +136,13 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		f.refuse(w, r, again("the leader is not there"))
+		f.refuse(w, r, again("cannot connect to the leader"))
 		return
 	}
-	f.refuse(w, r, fmt.Errorf("%w: the leader has gone without an answer: look before you try again", ErrUnavailable))
+	f.refuse(w, r, fmt.Errorf("%w: the leader did not answer: check whether the request took effect before you try again", ErrUnavailable))
 }
 
-// refuse answers in the request's own protocol.
+// refuse answers with an error, in the request's protocol.
 func (f *forward) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	err = toConnect(err)
 	if !f.errors.IsSupported(r) {
@@ -154,7 +154,7 @@ func (f *forward) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// leaderURL is the URL of the address that a leader advertises.
+// leaderURL returns the URL of the address that a leader advertises.
 func leaderURL(address string) (*url.URL, error) {
 	if address == "" {
 		return nil, again("the leader advertises no address")

@@ -52,7 +52,7 @@ func newPair(t *testing.T, wrong bool) *pair {
 	return p
 }
 
-// asked is a backend that tells which replica was asked to stop a study.
+// asked is a backend that records which replica was asked to stop a study.
 type asked struct {
 	*servertest.Memory
 	me int64
@@ -100,7 +100,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestForwardOnce holds that a request goes round no loop.
+// TestForwardOnce checks that a request is forwarded at most once.
 func TestForwardOnce(t *testing.T) {
 	p := newPair(t, true)
 	for _, protocol := range []string{"connect", "grpc"} {
@@ -111,7 +111,7 @@ func TestForwardOnce(t *testing.T) {
 	}
 }
 
-// serveUntilCleanup serves, and waits for the server's end at the test's.
+// serveUntilCleanup serves until the test ends, and waits for the server's end.
 func serveUntilCleanup(t *testing.T, srv *http.Server, l net.Listener) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -126,7 +126,7 @@ func serveUntilCleanup(t *testing.T, srv *http.Server, l net.Listener) {
 	})
 }
 
-// TestForwardHeaders holds that a caller's headers reach the leader.
+// TestForwardHeaders checks that a caller's headers reach the leader.
 func TestForwardHeaders(t *testing.T) {
 	got := make(chan http.Header, 1)
 	leader := listen(t)
@@ -163,7 +163,7 @@ func clear() *http.Protocols {
 	return &p
 }
 
-// TestForwardDead sends writes on to leaders that do not answer.
+// TestForwardDead forwards writes to leaders that do not answer.
 func TestForwardDead(t *testing.T) {
 	gone := listen(t)
 	_ = gone.Close()
@@ -191,8 +191,8 @@ func TestForwardDead(t *testing.T) {
 	}
 }
 
-// TestForwardCut sends a write on to a leader that dies over it: nobody knows
-// what was done, and the caller is not asked to send it again.
+// TestForwardCut forwards a write to a leader that dies while handling it. Nobody knows
+// whether the write took effect, so the caller is not asked to retry it.
 func TestForwardCut(t *testing.T) {
 	dying := listen(t)
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -218,7 +218,7 @@ func retryInfo(t *testing.T, err error) bool {
 	return slices.ContainsFunc(connected.Details(), func(d *connect.ErrorDetail) bool { return d.Type() == "google.rpc.RetryInfo" })
 }
 
-// TestForwardPlain posts what is no request of any protocol.
+// TestForwardPlain posts a body that is not a request of any protocol.
 func TestForwardPlain(t *testing.T) {
 	p := newPair(t, false)
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// requestLog writes a line a request.
+// requestLog logs one line per request.
 type requestLog struct{ logger *slog.Logger }
 
 var _ connect.Interceptor = (*requestLog)(nil)
@@ -29,7 +29,7 @@ func (l *requestLog) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// WrapStreamingClient leaves clients as they are.
+// WrapStreamingClient returns clients unchanged.
 func (l *requestLog) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
@@ -63,7 +63,7 @@ func (l *requestLog) log(ctx context.Context, procedure, protocol string, took t
 	l.logger.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// cause is what an internal error hides from the caller.
+// cause returns the error that an internal error hides from the caller.
 func cause(err error) error {
 	if hidden, ok := errors.AsType[*internalError](err); ok {
 		return hidden.cause

@@ -10,10 +10,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
-// defaultLines is how many lines of each output are sent where the request does not say.
+// defaultLines is how many lines of each output are sent by default.
 const defaultLines = 100
 
-// TailTrialLogs sends the end of what a trial's program wrote.
+// TailTrialLogs sends the end of a trial's output.
 func (s *service) TailTrialLogs(ctx context.Context, req *connect.Request[fantasiav1.TailTrialLogsRequest], stream *connect.ServerStream[fantasiav1.TailTrialLogsResponse]) error {
 	ctx, end := s.watch(ctx)
 	defer end()
@@ -39,7 +39,7 @@ func (s *service) TailTrialLogs(ctx context.Context, req *connect.Request[fantas
 	return watchError(ctx, nil)
 }
 
-// logStreams are the outputs that a request asks for.
+// logStreams returns the outputs that a request asks for.
 func logStreams(s fantasiav1.LogStream) []messaging.LogStream {
 	switch s {
 	case fantasiav1.LogStream_LOG_STREAM_STDOUT:

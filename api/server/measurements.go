@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 )
 
-// measurementsPage is the size of a page of measurements where none is asked for.
+// measurementsPage is the default size of a page of measurements.
 const measurementsPage = 1000
 
 // ListMeasurements returns a page of what a trial's program reported.
@@ -52,8 +52,8 @@ func (s *service) ListMeasurements(ctx context.Context, req *connect.Request[fan
 	return respond(page, nil)
 }
 
-// place is a place in a list of measurements: after a metric's step, or before the
-// first where there is none.
+// place is a place in a list of measurements: after a metric's step, or, if none is
+// set, before the first measurement.
 type place struct {
 	metric string
 	step   int64
@@ -65,7 +65,7 @@ func (p place) before(metric string, step int64) bool {
 	return p.none || metric > p.metric || metric == p.metric && step > p.step
 }
 
-// measurementToken reads the page token of a list of measurements.
+// measurementToken decodes the page token of a list of measurements.
 func measurementToken(token string) (place, error) {
 	text, err := readToken(token)
 	if err != nil || text == "" {
@@ -74,24 +74,24 @@ func measurementToken(token string) (place, error) {
 	digits, metric, found := strings.Cut(text, " ")
 	step, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || !found {
-		return place{}, badField("page_token", fmt.Errorf("page_token is %q; want the next_page_token of the page before", token))
+		return place{}, badField("page_token", fmt.Errorf("page_token is %q; want the next_page_token of the previous page", token))
 	}
 	return place{metric: metric, step: step}, nil
 }
 
-// watchBoth sends trials and their measurements, until the study has ended and the
-// last of both are sent.
+// watchBoth sends trials and their measurements, until the study has ended and the last
+// of both have been sent.
 func (s *service) watchBoth(ctx context.Context, req *fantasiav1.WatchTrialsRequest, study string, out send) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var turn sync.Mutex
-	one := func(m *fantasiav1.WatchTrialsResponse) error { // a stream takes one at a time
+	one := func(m *fantasiav1.WatchTrialsResponse) error { // a stream's Send is not safe for concurrent use
 		turn.Lock()
 		defer turn.Unlock()
 		return out(m)
 	}
 	var once sync.Once
-	var failure error // the first: it ends the other watch
+	var failure error // the first one, which ends the other watch
 	note := func(err error) {
 		if err != nil {
 			once.Do(func() { failure = err })
@@ -107,7 +107,7 @@ func (s *service) watchBoth(ctx context.Context, req *fantasiav1.WatchTrialsRequ
 	return failure
 }
 
-// watchMeasurements sends what trials' programs report, each measurement once.
+// watchMeasurements sends the measurements of trials, each once.
 func (s *service) watchMeasurements(ctx context.Context, req *fantasiav1.WatchTrialsRequest, study string, ended <-chan struct{}, out send) error {
 	sent := map[int]*progress{} // by trial
 	for m, err := range s.backend.WatchMeasurements(ctx, study, req.GetIncludeExisting(), ended) {
@@ -131,13 +131,13 @@ func (s *service) watchMeasurements(ctx context.Context, req *fantasiav1.WatchTr
 	return nil
 }
 
-// progress is what was sent of a trial: the last step of each metric of an attempt.
+// progress holds what was sent of a trial: the last step of each metric of an attempt.
 type progress struct {
 	attempt int
 	last    map[string]int64
 }
 
-// fresh picks the measurements that were not sent yet.
+// fresh returns the measurements that have not been sent yet.
 func (p *progress) fresh(m Measurements) (fresh []*fantasiav1.Measurement) {
 	if m.Attempt != p.attempt {
 		p.attempt, p.last = m.Attempt, map[string]int64{}

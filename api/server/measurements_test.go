@@ -95,8 +95,8 @@ func TestListMeasurements(t *testing.T) {
 	}
 }
 
-// Who asks for measurements gets each once, also the last of a study that ends, and
-// those of a later attempt from its first step on.
+// A watch delivers each measurement once, including the last ones of a study that ends.
+// It delivers those of a later attempt from its first step on.
 func TestWatchMeasurements(t *testing.T) {
 	backend := servertest.NewMemory()
 	create(t, backend, "digits")

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// defaultPageSize is the size of a page where none is asked for.
+// defaultPageSize is the size of a page if the request sets none.
 const defaultPageSize = 100
 
-// pageSize is the size asked for, which has been validated, or the default.
+// pageSize returns the requested size, which has been validated, or the default.
 func pageSize(asked int32) int {
 	if asked == 0 {
 		return defaultPageSize
@@ -16,15 +16,15 @@ func pageSize(asked int32) int {
 	return int(asked)
 }
 
-// writeToken makes a page token of the last key of a page: opaque, so that
-// nobody counts on what is in it.
+// writeToken encodes the last key of a page as a page token. The token is opaque, so
+// that callers do not rely on its content.
 func writeToken(last string) string { return base64.RawURLEncoding.EncodeToString([]byte(last)) }
 
-// readToken is the key that writeToken was given.
+// readToken returns the key in a page token.
 func readToken(token string) (string, error) {
 	last, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
-		return "", badField("page_token", fmt.Errorf("page_token is %q; want the next_page_token of the page before: %w", token, err))
+		return "", badField("page_token", fmt.Errorf("page_token is %q; want the next_page_token of the previous page: %w", token, err))
 	}
 	return string(last), nil
 }

@@ -17,32 +17,32 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 )
 
-// DefaultMaxBody bounds a request, in bytes: a study file and some room.
+// DefaultMaxBody bounds a request, in bytes. It has room for the largest study file.
 const DefaultMaxBody = 2 << 20
 
 // Options tune the handlers; the zero value of each field means its default.
 type Options struct {
-	// Leader finds the leader for writes; nil where this process is the only
+	// Leader finds the leader for writes. Leave it nil if this process is the only
 	// replica.
 	Leader Leader
-	// Tokens are who may do what; nil lets everybody do everything.
+	// Tokens holds the tokens and their grants. Nil allows everybody everything.
 	Tokens *Tokens
-	// ForwardTLS is how a leader that advertises an address with https:// is
-	// spoken to; nil trusts whom the system trusts.
+	// ForwardTLS configures connections to a leader that advertises an https://
+	// address. Nil trusts the system's certificate authorities.
 	ForwardTLS *tls.Config
-	// ForwardTimeout bounds a write that is sent on. Default 10 s.
+	// ForwardTimeout bounds a forwarded request. Default 10 s.
 	ForwardTimeout time.Duration
-	// Draining is closed when the server begins to shut down: watches then end, and
-	// ask their callers to watch again. A nil channel never closes.
+	// Draining is closed when the server begins to shut down. Watches then end with
+	// an error that asks their callers to watch again. A nil channel never closes.
 	Draining <-chan struct{}
 	// MaxBody bounds a request in bytes. Default DefaultMaxBody.
 	MaxBody int
-	// Now is the clock that studies' elapsed times are taken by. Default time.Now.
+	// Now is the clock for studies' elapsed times. Default time.Now.
 	Now func() time.Time
-	// Logger gets a line a request: debug where all is well, warn where the
-	// server is at fault. Default: none.
+	// Logger gets one line per request, at level warn if the server is at fault and
+	// debug otherwise. Default: no log.
 	Logger *slog.Logger
-	// Tracer and Meter provide for spans and metrics. Default: the global ones.
+	// Tracer and Meter provide spans and metrics. Default: the global ones.
 	Tracer trace.TracerProvider
 	Meter  metric.MeterProvider
 }
@@ -56,7 +56,7 @@ type service struct {
 
 var _ fantasiav1connect.StudyServiceHandler = (*service)(nil)
 
-// New returns the API's handler and the path to mount it at.
+// New returns the API's handler and the path at which to mount it.
 func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	o = o.withDefaults()
 	if o.Tokens != nil {
@@ -64,7 +64,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	}
 	traced, err := otelconnect.NewInterceptor(o.telemetry()...)
 	if err != nil {
-		return "", nil, fmt.Errorf("make the interceptor of traces: %w", err)
+		return "", nil, fmt.Errorf("create the tracing interceptor: %w", err)
 	}
 	path, handler = fantasiav1connect.NewStudyServiceHandler(
 		&service{backend: b, now: o.Now, draining: o.Draining},
@@ -97,7 +97,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// telemetry makes a caller's span the parent: the callers are the project's own programs.
+// telemetry returns the options of the tracing interceptor. It trusts callers' spans as
+// parents.
 func (o Options) telemetry() []otelconnect.Option {
 	options := []otelconnect.Option{otelconnect.WithTrustRemote(), otelconnect.WithPropagator(propagation.TraceContext{})}
 	if o.Tracer != nil {

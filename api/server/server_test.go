@@ -17,8 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 )
 
-// TestInternal holds that callers are told nothing of what went wrong inside,
-// and the log everything.
+// TestInternal checks that internal errors are hidden from callers and fully logged.
 func TestInternal(t *testing.T) {
 	var log bytes.Buffer
 	c := dial(t, serve(t, broken{servertest.NewMemory()}, server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), "connect")
@@ -34,7 +33,7 @@ func TestInternal(t *testing.T) {
 	}
 }
 
-// TestTooLarge holds that a body is bounded, here and on its way to the leader.
+// TestTooLarge checks that the size of a body is bounded, also when it is forwarded.
 func TestTooLarge(t *testing.T) {
 	leads := serve(t, servertest.NewMemory(), server.Options{})
 	options := server.Options{MaxBody: 1 << 10}
@@ -62,8 +61,8 @@ func (broken) Study(_ context.Context, name string) (server.Study, error) {
 	return server.Study{}, errors.New("etcd at 10.0.0.7: no space")
 }
 
-// TestTrace holds that a request's span is a child of its caller's, on the
-// replica that sends it on's side too.
+// TestTrace checks that a request's span is a child of its caller's span, also if a replica
+// forwards the request.
 func TestTrace(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))

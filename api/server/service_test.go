@@ -77,7 +77,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestSameView holds what a client sees equal to what the ledger has.
+// TestSameView checks that a client sees what the ledger holds.
 func TestSameView(t *testing.T) {
 	backend := servertest.NewMemory()
 	s := create(t, backend, "digits")
@@ -192,8 +192,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestWords holds that every word of the ledger has a value of the API: a new
-// one must not be sent as unspecified.
+// TestWords checks that every state and source in the ledger has a value in the API, so
+// that a new one is not sent as unspecified.
 func TestWords(t *testing.T) {
 	ctx, backend := within(t), servertest.NewMemory()
 	create(t, backend, "digits")
@@ -230,7 +230,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestBadFile holds that every problem of a study file comes with its place.
+// TestBadFile checks that every problem of a study file is reported with its place.
 func TestBadFile(t *testing.T) {
 	bad := strings.Replace(named("digits"), "max: 256", "max: 0", 1)
 	bad = strings.Replace(bad, "maxTrials: 64", "maxTrials: 0", 1)
@@ -248,7 +248,7 @@ func TestBadFile(t *testing.T) {
 	}
 }
 
-// violations are those of an error's BadRequest detail.
+// violations returns the violations of an error's BadRequest detail.
 func violations(t *testing.T, err error) []*errdetails.BadRequest_FieldViolation {
 	t.Helper()
 	connected, ok := errors.AsType[*connect.Error](err)
@@ -277,7 +277,7 @@ func toJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestBadRequests holds that each bad field is named.
+// TestBadRequests checks that errors name the invalid field.
 func TestBadRequests(t *testing.T) {
 	backend := servertest.NewMemory()
 	create(t, backend, "digits")

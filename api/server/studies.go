@@ -10,7 +10,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 )
 
-// What resource names begin with.
+// The prefixes of resource names.
 const (
 	studiesPrefix = "studies/"
 	workersPrefix = "workers/"
@@ -30,7 +30,7 @@ func (s *service) GetStudy(ctx context.Context, req *connect.Request[fantasiav1.
 	return respond(&fantasiav1.GetStudyResponse{Study: m}, err)
 }
 
-// UpdateStudy replaces a study's file by a compatible one.
+// UpdateStudy replaces a study's file with a compatible one.
 func (s *service) UpdateStudy(ctx context.Context, req *connect.Request[fantasiav1.UpdateStudyRequest]) (*connect.Response[fantasiav1.UpdateStudyResponse], error) {
 	updated, err := s.backend.Update(ctx, studyOf(req.Msg.GetName()), []byte(req.Msg.GetStudyFile()))
 	m, err := s.study(updated, err)
@@ -44,7 +44,7 @@ func (s *service) StopStudy(ctx context.Context, req *connect.Request[fantasiav1
 	return respond(&fantasiav1.StopStudyResponse{Study: m}, err)
 }
 
-// DeleteStudy forgets a study and its trials.
+// DeleteStudy deletes a study and its trials.
 func (s *service) DeleteStudy(ctx context.Context, req *connect.Request[fantasiav1.DeleteStudyRequest]) (*connect.Response[fantasiav1.DeleteStudyResponse], error) {
 	err := s.backend.Delete(ctx, studyOf(req.Msg.GetName()), req.Msg.GetForce())
 	return respond(&fantasiav1.DeleteStudyResponse{}, err)
@@ -115,7 +115,7 @@ func (s *service) ListWorkers(ctx context.Context, req *connect.Request[fantasia
 	return respond(list, nil)
 }
 
-// study is a study with its file, unless the backend had none.
+// study converts a backend's study to a message with its file, or returns err.
 func (s *service) study(found Study, err error) (*fantasiav1.Study, error) {
 	if err != nil {
 		return nil, err
@@ -123,10 +123,10 @@ func (s *service) study(found Study, err error) (*fantasiav1.Study, error) {
 	return toStudy(found, s.now(), true)
 }
 
-// studyOf is the study's name or id in a resource name, which has been validated.
+// studyOf returns the study's name or id in a resource name, which has been validated.
 func studyOf(name string) string { return strings.TrimPrefix(name, studiesPrefix) }
 
-// respond answers with the message, or with the error.
+// respond returns the message as a response, or the error as a Connect error.
 func respond[T any](m *T, err error) (*connect.Response[T], error) {
 	if err != nil {
 		return nil, toConnect(err)

@@ -17,17 +17,18 @@ import (
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
-// Grant is what the bearer of a token may do.
+// Grant says what the bearer of a token may do.
 type Grant struct {
-	// Name is the token's, for logs.
+	// Name is the token's name, for logs.
 	Name string
-	// Write is whether it may create, change, stop and delete studies.
+	// Write allows the bearer to create, change, stop and delete studies.
 	Write bool
-	// Prefixes limit it to studies whose names begin with one of them; none is no limit.
+	// Prefixes limit the grant to studies whose names begin with one of them. An empty
+	// list means no limit.
 	Prefixes []string
 }
 
-// Covers reports whether the grant extends to a study of that name.
+// Covers reports whether the grant covers the study with a name.
 func (g Grant) Covers(study string) bool {
 	return len(g.Prefixes) == 0 || slices.ContainsFunc(g.Prefixes, func(p string) bool { return strings.HasPrefix(study, p) })
 }
@@ -35,13 +36,13 @@ func (g Grant) Covers(study string) bool {
 // hash is the SHA-256 hash of a token.
 type hash [sha256.Size]byte
 
-// Tokens are the grants in a file, which is read again when it changes. A line is
+// Tokens holds the grants in a file, and reads the file again when it changes. A line is
 //
 //	NAME HASH read|write [PREFIX,PREFIX…]
 //
-// HASH is the token's SHA-256 hash in hexadecimal digits; PREFIX limits the token
-// to studies whose names begin so. Lines that are empty or begin with # are
-// nothing. Safe for concurrent use.
+// HASH is the token's SHA-256 hash in hexadecimal digits. PREFIX limits the token to
+// studies whose names begin with it. Empty lines and lines that begin with # are
+// ignored. Safe for concurrent use.
 type Tokens struct {
 	file string
 	log  *slog.Logger
@@ -61,13 +62,13 @@ func ReadTokens(file string, log *slog.Logger) (*Tokens, error) {
 	return t, nil
 }
 
-// Grant is what the bearer of the token may do, false where it is no token.
+// Grant returns the grant of a token; false if the token is unknown.
 func (t *Tokens) Grant(token string) (Grant, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if changed, err := t.refresh(); err != nil {
 		if changed {
-			t.log.Error("the tokens are those of before: their file cannot be read", telemetry.LogError, err)
+			t.log.Error("could not read the changed token file; the previous tokens stay in force", telemetry.LogError, err)
 		}
 	}
 	g, ok := t.grants[sha256.Sum256([]byte(token))]
@@ -107,7 +108,7 @@ func parseTokens(file string) (grants map[hash]Grant, err error) {
 		h, g, err := parseToken(fields)
 		if err == nil {
 			if other, ok := grants[h]; ok {
-				err = fmt.Errorf("%s is the token of %s", g.Name, other.Name)
+				err = fmt.Errorf("%s has the same token as %s", g.Name, other.Name)
 			}
 		}
 		if err != nil {
@@ -123,7 +124,7 @@ func parseTokens(file string) (grants map[hash]Grant, err error) {
 
 func parseToken(fields []string) (h hash, g Grant, err error) {
 	if len(fields) < 3 || len(fields) > 4 {
-		return h, g, fmt.Errorf("%d words; want NAME HASH read|write [PREFIX,PREFIX…]", len(fields))
+		return h, g, fmt.Errorf("got %d words; want NAME HASH read|write [PREFIX,PREFIX…]", len(fields))
 	}
 	g.Name = fields[0]
 	if !messaging.ValidToken(g.Name) {

@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
 
-// scanSize is how many trials are read at a time where a filter drops some.
+// scanSize is how many trials are read at a time if a filter may drop some.
 const scanSize = 500
 
 // GetTrial returns one trial.
@@ -116,12 +116,13 @@ func (s *service) watchTrials(ctx context.Context, req *fantasiav1.WatchTrialsRe
 	return watchError(ctx, nil)
 }
 
-// wanted reports whether the trial is in one of the states; all are if there are none.
+// wanted reports whether the trial is in one of the states, or no states are given.
 func wanted(states []fantasiav1.TrialState, t record.Trial) bool {
 	return len(states) == 0 || slices.Contains(states, toTrialState(t.State))
 }
 
-// trialToken reads the page token of a list of trials: the last number.
+// trialToken returns the number of the last trial from the page token of a list of
+// trials.
 func trialToken(token string) (after int, err error) {
 	text, err := readToken(token)
 	if err != nil || text == "" {
@@ -129,7 +130,7 @@ func trialToken(token string) (after int, err error) {
 	}
 	after, err = strconv.Atoi(text)
 	if err != nil || after < 1 {
-		return 0, badField("page_token", fmt.Errorf("page_token is %q; want the next_page_token of the page before", token))
+		return 0, badField("page_token", fmt.Errorf("page_token is %q; want the next_page_token of the previous page", token))
 	}
 	return after, nil
 }

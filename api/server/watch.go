@@ -9,8 +9,8 @@ import (
 // errDraining is why a watch ends when its server shuts down.
 var errDraining = fmt.Errorf("%w: the server is shutting down; watch again", ErrUnavailable)
 
-// watch is the context of a watch: it ends with its request, and when the
-// server begins to shut down. The caller must call end.
+// watch returns the context of a watch. It ends with the request or when the server
+// begins to shut down. The caller MUST call end.
 func (s *service) watch(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -23,8 +23,8 @@ func (s *service) watch(ctx context.Context) (_ context.Context, end func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// watchError is how a watch ends: with the reason that its context ended, or
-// with the backend's error.
+// watchError returns the error that ends a watch: the reason that its context ended, or
+// else the backend's error.
 func watchError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause

@@ -118,7 +118,7 @@ func TestWatchTrials(t *testing.T) {
 	}
 }
 
-// TestWatchEnds holds that a watch ends with its caller, and with the server.
+// TestWatchEnds checks that a watch ends with its caller, and with the server.
 func TestWatchEnds(t *testing.T) {
 	for _, protocol := range []string{"connect", "grpc", "grpc-web"} {
 		t.Run(protocol, func(t *testing.T) {

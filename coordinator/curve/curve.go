@@ -1,10 +1,9 @@
-// Package curve keeps what an attempt's program has reported at each step, by
-// metric, within bounds: at most MaxPoints points of a metric and about MaxBytes of
-// a trial. Beyond them points are left out evenly; a metric's last point is always
-// there.
+// Package curve keeps what an attempt's program has reported at each step, by metric.
+// It keeps at most MaxPoints points of a metric and about MaxBytes of a trial. Beyond
+// these limits it thins points evenly, but always keeps a metric's last one.
 //
 // A curve is stored in segments of up to SegmentPoints points, so that a report
-// rewrites a single one of them. Changes returns those that have changed.
+// rewrites only one of them. Changes returns the segments that have changed.
 package curve
 
 import (
@@ -15,22 +14,21 @@ import (
 const (
 	// MaxPoints bounds the points of a metric.
 	MaxPoints = 1000
-	// MaxBytes bounds the stored segments of a trial. Where they would be larger,
-	// the longest metrics lose every other point.
+	// MaxBytes bounds the stored segments of a trial. If they would be larger, the
+	// metrics with the most points lose every other point.
 	MaxBytes = 64 << 10
-	// MaxMetrics bounds the metrics of a trial; those that are first reported
-	// beyond it have no curve.
+	// MaxMetrics bounds the metrics of a trial; further metrics are ignored.
 	MaxMetrics = 64
 	// SegmentPoints bounds the points of a segment.
 	SegmentPoints = 64
-	// MaxName bounds a metric's name, in bytes of JSON; one with a longer name has
-	// no curve.
+	// MaxName bounds a metric's name, in bytes of JSON; metrics with longer names are
+	// ignored.
 	MaxName = 320
-	// fewPoints is how many points of a metric are always kept: as many of
-	// MaxMetrics with the longest names fit into MaxBytes.
+	// fewPoints is how many points of a metric are always kept. With MaxMetrics
+	// metrics that have the longest names, they fit into MaxBytes.
 	fewPoints = 8
-	// roomBytes is what thinning leaves room for, so that it is not needed again
-	// with the next report.
+	// roomBytes is how much room thinning makes, so that the next report need not
+	// thin again.
 	roomBytes = MaxBytes / 4
 )
 
@@ -40,7 +38,7 @@ type Point struct {
 	Value float64
 }
 
-// Series is what is kept of a metric, by rising step.
+// Series holds the kept points of a metric, in ascending order of steps.
 type Series struct {
 	Metric string
 	Points []Point
@@ -53,23 +51,23 @@ type Curve struct {
 	series   []*series
 	index    map[string]int
 	segments []segment
-	bytes    int // of all segments, as they were encoded last
+	bytes    int // of all segments, as last encoded
 	// dirty are the numbers of the segments that changed since Changes was called.
 	dirty map[int]bool
 	cut   bool // there may be stored segments beyond the last one
 }
 
-// series is a metric: every stride-th of its reports is kept, and the last.
+// series is a metric. Every stride-th report is kept, and the last one.
 type series struct {
 	metric      string
-	seen        int64 // how many reports were taken
+	seen        int64 // how many reports were accepted
 	stride      int64
 	kept        int
 	last        int64 // the step of its last point
-	segment, at int   // where that is
+	segment, at int   // where that point is
 }
 
-// segment is a part of a curve that is stored by itself.
+// segment is a part of a curve that is stored under its own key.
 type segment struct {
 	points []member
 	bytes  int
@@ -81,8 +79,8 @@ type member struct {
 	Point
 }
 
-// New returns an empty curve of an attempt. Whatever is stored of its trial's
-// earlier attempts is to go with its first change.
+// New returns an empty curve for an attempt. Its first change also deletes what is
+// stored of the trial's earlier attempts.
 func New(attempt int) *Curve {
 	return &Curve{Attempt: attempt, index: map[string]int{}, dirty: map[int]bool{}, cut: true}
 }
@@ -90,9 +88,9 @@ func New(attempt int) *Curve {
 // Empty reports whether nothing was reported.
 func (c *Curve) Empty() bool { return len(c.series) == 0 }
 
-// Add takes a report, whose values are finite, and reports whether it has changed
-// the curve. Of each metric it takes steps beyond the last one alone: a report that
-// comes again, or late, changes nothing.
+// Add adds a report, whose values MUST be finite, and reports whether the curve has
+// changed. It accepts only steps after a metric's last one, so a repeated or late
+// report changes nothing.
 func (c *Curve) Add(step int64, metrics map[string]float64) bool {
 	names := make([]string, 0, len(metrics))
 	for name := range metrics {
@@ -119,7 +117,7 @@ func (c *Curve) add(metric string, p Point) bool {
 		return false
 	}
 	s := c.series[i]
-	// The last point stays where its turn was; else the new one takes its place.
+	// Keep the last point if it is a stride-th one. Otherwise the new one replaces it.
 	if (s.seen-1)%s.stride == 0 {
 		c.append(i, p)
 	} else {
@@ -144,7 +142,7 @@ func (c *Curve) append(i int, p Point) {
 	}
 	s := c.series[i]
 	if s.kept > 0 && s.segment != n {
-		c.dirty[s.segment] = true // it no longer says how much was seen
+		c.dirty[s.segment] = true // the new last segment stores seen and stride instead
 	}
 	c.segments[n].points = append(c.segments[n].points, member{i, p})
 	c.dirty[n] = true
@@ -152,8 +150,8 @@ func (c *Curve) append(i int, p Point) {
 	s.kept++
 }
 
-// thin doubles a series' stride: every other of its points goes, but not the last.
-// lay must follow.
+// thin doubles a series' stride: it removes every other point, except the last. The
+// caller MUST call lay afterwards.
 func (c *Curve) thin(i int) {
 	s := c.series[i]
 	n := 0
@@ -169,8 +167,8 @@ func (c *Curve) thin(i int) {
 	s.stride *= 2
 }
 
-// lay lays all points out anew, each metric's together: its name is then in few
-// segments.
+// lay distributes all points over segments again, grouped by metric, so that few
+// segments repeat a metric's name.
 func (c *Curve) lay() {
 	all := make([]member, 0, len(c.segments)*SegmentPoints)
 	for k := range c.segments {
@@ -187,8 +185,7 @@ func (c *Curve) lay() {
 	}
 }
 
-// fit leaves points of the longest series out until the curve is well within its
-// bytes.
+// fit thins the longest series until the curve is well below MaxBytes.
 func (c *Curve) fit() {
 	for c.bytes > MaxBytes-roomBytes {
 		longest := 0
@@ -206,7 +203,7 @@ func (c *Curve) fit() {
 	}
 }
 
-// Series returns what is kept of each metric, by name.
+// Series returns the kept points of each metric, by name.
 func (c *Curve) Series() []Series {
 	out := make([]Series, len(c.series))
 	for i, s := range c.series {

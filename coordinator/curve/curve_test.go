@@ -13,8 +13,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 )
 
-// kept is, by the definition of thinning, what is left of a metric's reports: one
-// in the smallest power of two that leaves at most MaxPoints, and the last.
+// kept returns what thinning must leave of a metric's reports, by its definition: every
+// n-th one, for the smallest power of two n that leaves at most MaxPoints, and the last.
 func kept(all []curve.Point) []curve.Point {
 	for stride := 1; ; stride *= 2 {
 		var out []curve.Point
@@ -55,8 +55,8 @@ func (s store) read(t interface{ Fatal(...any) }) *curve.Curve {
 	return c
 }
 
-// Whatever is reported, and however often the curve is stored and read again in
-// between: what is kept is what the definition says, and the segments hold it.
+// For any reports, and however often the curve is stored and read in between, the curve and
+// its segments hold the points that the definition of thinning says.
 func TestCurveIsThinnedEvenly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, stored := curve.New(3), store{}
@@ -104,7 +104,7 @@ func TestCurveIsThinnedEvenly(t *testing.T) {
 	})
 }
 
-// A report changes one segment, or two where it begins the next.
+// A report changes one segment, or two if it begins a new one.
 func TestAReportRewritesLittle(t *testing.T) {
 	c := curve.New(1)
 	for step := range int64(curve.MaxPoints) {
@@ -119,8 +119,8 @@ func TestAReportRewritesLittle(t *testing.T) {
 	}
 }
 
-// A trial's segments stay within their bytes, whatever is reported, and every
-// metric keeps its last point.
+// For any reports, a trial's segments stay within MaxBytes, and every metric keeps its last
+// point.
 func TestACurveIsBounded(t *testing.T) {
 	for _, metrics := range []int{1, 3, 10, 200} {
 		for _, name := range []string{"m", strings.Repeat("n", 250), strings.Repeat("\x01", 250)} {
@@ -158,7 +158,7 @@ func TestACurveIsBounded(t *testing.T) {
 	}
 }
 
-// What another attempt left goes with the first change.
+// The first change deletes what another attempt has stored.
 func TestANewAttemptReplacesTheCurve(t *testing.T) {
 	stored := store{}
 	for attempt, points := range []int64{300, 10} {

@@ -10,16 +10,16 @@ import (
 	"strconv"
 )
 
-// ErrSegments says that stored segments are not those of a curve.
+// ErrSegments says that stored segments are not those of a valid curve.
 var ErrSegments = errors.New("the stored segments do not make a curve")
 
-// Change is what is to be stored of a trial's curve.
+// Change holds the changes of a trial's curve to store.
 type Change struct {
 	Trial int
-	// Segments are the segments that changed, by rising number.
+	// Segments are the segments that changed, in ascending order of numbers.
 	Segments []Segment
-	// Length is how many segments the curve has. Where Cut is set, whatever is
-	// stored of the trial from number Length on is of the past and is to go.
+	// Length is how many segments the curve has. If Cut is set, the stored segments
+	// of the trial from number Length on are obsolete and MUST be deleted.
 	Length int
 	Cut    bool
 }
@@ -36,8 +36,8 @@ type stored struct {
 	Series  []storedSeries `json:"series"`
 }
 
-// storedSeries are the points of a metric in one segment. Seen and Stride are
-// those of the whole metric, and are there where its last point is.
+// storedSeries holds the points of a metric in one segment. Seen and Stride describe
+// the whole metric, and are set only in the segment of its last point.
 type storedSeries struct {
 	Metric string    `json:"metric"`
 	Steps  []int64   `json:"steps"`
@@ -46,8 +46,8 @@ type storedSeries struct {
 	Stride int64     `json:"stride,omitempty"`
 }
 
-// Changes returns what has changed since it was called last, to be stored as a
-// whole; false where nothing has.
+// Changes returns the changes since the last call; false if there are none. The caller
+// MUST store them in one transaction.
 func (c *Curve) Changes(trial int) (Change, bool) {
 	if len(c.dirty) == 0 {
 		return Change{}, false
@@ -78,8 +78,8 @@ func (c *Curve) encodeDirty() map[int][]byte {
 	return encoded
 }
 
-// encode writes a segment, as encoding/json would write stored, but in a tenth of
-// the time: each report of a program rewrites one.
+// encode writes a segment like encoding/json would write a stored, but in a tenth of the
+// time, since each report of a program rewrites a segment.
 func (c *Curve) encode(n int) []byte {
 	points := c.segments[n].points
 	b := make([]byte, 0, 64+32*len(points))
@@ -118,13 +118,13 @@ func (c *Curve) encode(n int) []byte {
 	return append(b, "]}"...)
 }
 
-// quote writes a text as JSON.
+// quote encodes a text as JSON.
 func quote(text string) []byte {
-	data, _ := json.Marshal(text) // a text never fails
+	data, _ := json.Marshal(text) // never fails for a text
 	return data
 }
 
-// Read makes a curve of stored segments, in the order of their numbers, from 0.
+// Read restores a curve from its stored segments, in the order of their numbers, from 0.
 // The error wraps ErrSegments.
 func Read(segments [][]byte) (*Curve, error) {
 	c := New(0)
@@ -137,7 +137,7 @@ func Read(segments [][]byte) (*Curve, error) {
 			c.Attempt = s.Attempt
 		}
 		if s.Attempt != c.Attempt {
-			return nil, fmt.Errorf("%w: segment %d is of attempt %d, the first of %d", ErrSegments, n, s.Attempt, c.Attempt)
+			return nil, fmt.Errorf("%w: segment %d is of attempt %d, but segment 0 is of attempt %d", ErrSegments, n, s.Attempt, c.Attempt)
 		}
 		if err := c.read(n, s); err != nil {
 			return nil, err
@@ -147,7 +147,7 @@ func Read(segments [][]byte) (*Curve, error) {
 	}
 	for _, s := range c.series {
 		if s.seen < int64(s.kept) || s.stride < 1 {
-			return nil, fmt.Errorf("%w: metric %q has %d points of %d, one in %d", ErrSegments, s.metric, s.kept, s.seen, s.stride)
+			return nil, fmt.Errorf("%w: metric %q has %d points, but seen is %d and stride is %d", ErrSegments, s.metric, s.kept, s.seen, s.stride)
 		}
 	}
 	clear(c.dirty)
@@ -193,7 +193,7 @@ func decode(data []byte) (stored, error) {
 	return s, nil
 }
 
-// ReadSegment reads the points of one stored segment, and whose attempt's they are.
+// ReadSegment returns the points of one stored segment and the number of their attempt.
 func ReadSegment(data []byte) (attempt int, series []Series, err error) {
 	s, err := decode(data)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// aged is an engine with ended trials and eight that run.
+// aged returns an engine with ended trials and eight running ones.
 func aged(b testing.TB, ended int) *rig {
 	r := newRig(b, newSpec(0, 1<<30, 8), Settings{})
 	r.ledger = nil
@@ -46,8 +46,8 @@ func cycle(r *rig) {
 	r.e.Step(Tick{At: r.now})
 }
 
-// BenchmarkTrial is the cost of one trial's events in a study that has ended
-// none, a thousand or ten thousand: it must not grow.
+// BenchmarkTrial measures one trial's events in a study with no, a thousand or ten
+// thousand ended trials. The cost must not grow.
 func BenchmarkTrial(b *testing.B) {
 	for _, ended := range []int{0, 1000, 10000} {
 		b.Run(strconv.Itoa(ended)+" ended", func(b *testing.B) {
@@ -60,7 +60,7 @@ func BenchmarkTrial(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what an engine of 10,000 ended trials keeps.
+// BenchmarkMemory measures the memory of an engine with 10,000 ended trials.
 func BenchmarkMemory(b *testing.B) {
 	var before, after runtime.MemStats
 	for b.Loop() {
@@ -93,8 +93,8 @@ func TestHistoryIsNotCopied(t *testing.T) {
 	}
 }
 
-// BenchmarkMeasurement is the cost of a program's report: it must not grow with
-// what was reported before.
+// BenchmarkMeasurement measures one report of a program. The cost must not grow with the
+// number of earlier reports.
 func BenchmarkMeasurement(b *testing.B) {
 	for _, before := range []int64{0, 900, 10000} {
 		b.Run(strconv.FormatInt(before, 10)+" before", func(b *testing.B) {

@@ -10,9 +10,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// claimed applies a claim: the first one of an open attempt wins, and whoever
-// else claims it is told to stop. A claim that names no attempt of the study, or
-// another nonce, spoils the attempt whose claim's place it has taken.
+// claimed applies a claim. The first claim of an open attempt wins; workers that
+// claim it later are told to stop. A claim of an unknown attempt, or with a wrong
+// nonce, spoils the attempt whose claim's place it has taken.
 func (e *Engine) claimed(c *messaging.Claim) {
 	t, a := e.find(c.AttemptID)
 	switch {
@@ -32,9 +32,9 @@ func (e *Engine) claimed(c *messaging.Claim) {
 	}
 }
 
-// spoiled replaces an attempt whose claim's place is taken by a message that is
-// no claim of it, as if the leader had withdrawn it. Where the attempt is still
-// to be opened, the place is remembered until then.
+// spoiled replaces an attempt that nobody can claim, because another message has
+// taken the place of its claim. It does so as if the leader had withdrawn the
+// attempt. If the attempt is not open yet, spoiled remembers the place until then.
 func (e *Engine) spoiled(id messaging.AttemptID) {
 	if id.Study != e.spec.ID || id.Trial < 1 || id.Attempt < 1 || !e.on(guardSpoiled) {
 		return
@@ -49,19 +49,19 @@ func (e *Engine) spoiled(id messaging.AttemptID) {
 	case id.Attempt > len(t.rec.Attempts):
 		e.occupy(id)
 	case id.Attempt == last.Number && last.Nonce != id.Nonce && last.State == study.AttemptOpen && last.Worker == "":
-		e.warn("trial %d: attempt %d cannot be claimed, another message is in its claim's place", id.Trial, id.Attempt)
+		e.warn("trial %d: attempt %d cannot be claimed: another message is in its claim's place", id.Trial, id.Attempt)
 		e.withdrawn(t, last)
 	}
 }
 
-// maxOccupied bounds the attempt numbers that record.Status.Occupied holds: the
-// record of a trial has no room for more attempts.
+// maxOccupied bounds the attempt numbers in record.Status.Occupied. A trial's record
+// has no room for more attempts.
 const maxOccupied = 4096
 
-// occupy remembers that a message is where the claim of an attempt will be, which
-// is still to be opened. For each attempt number the highest trial is kept: the
-// attempts of lower trials are then skipped as well, which costs them nothing, and
-// a worker that claims what does not exist cannot make the record grow.
+// occupy remembers that a message has taken the place of the claim of an attempt that
+// is not open yet. It keeps only the highest trial for each attempt number, so that a
+// worker that claims unknown attempts cannot make the record grow. The attempts with
+// that number of lower trials are then skipped too, which is harmless.
 func (e *Engine) occupy(id messaging.AttemptID) {
 	if id.Attempt > maxOccupied || e.status.Occupied[id.Attempt] >= id.Trial || !e.on(guardEarly) {
 		return
@@ -76,24 +76,24 @@ func (e *Engine) occupy(id messaging.AttemptID) {
 	e.dirty.status = true
 }
 
-// occupied reports whether another message was in the place of an attempt's claim
+// occupied reports whether another message had taken the place of an attempt's claim
 // before the attempt was opened.
 func (e *Engine) occupied(t *trial, attempt int) bool {
 	return e.status.Occupied[attempt] >= t.rec.Number
 }
 
-// withdrawn reads a leader's own claim. The attempt has ended, or the ledger has
-// gone back to a time before it did: then nobody else can claim it any more, and
-// the trial needs another.
+// withdrawn applies a leader's own claim. Usually the attempt has ended already. If
+// it has not, the ledger was restored to an earlier time. Then nobody else can claim
+// the attempt, so the trial needs another one.
 func (e *Engine) withdrawn(t *trial, a *record.Attempt) {
 	if a.State == study.AttemptOpen && a.Worker == "" && e.forfeit(t, a) {
 		e.wait(t)
 	}
 }
 
-// forfeit ends an open attempt that nobody can claim, and reports whether its
-// trial may have another: as often as it could be handed back free of charge,
-// since whoever spoils one attempt's claim may spoil them all.
+// forfeit ends an open attempt that nobody can claim, and reports whether its trial
+// may have another one. The limit is that of free hand-backs: without one, a sender
+// that spoils every claim would keep the trial going forever.
 func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.now
 	n := countAttempts(t, study.AttemptCancelled, "")
@@ -102,8 +102,8 @@ func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 	}
 	a.Failure = &messaging.Failure{
 		Reason: messaging.ReasonUnclaimable,
-		Message: fmt.Sprintf("%d attempts could not be claimed, of which %d are free: other messages were in their claims' places; "+
-			"look at the dead letters and at the workers of the pool", n, study.MaxHandBacks),
+		Message: fmt.Sprintf("%d attempts could not be claimed (limit %d), because other messages were in their claims' places: "+
+			"check the dead letters and the pool's workers", n, study.MaxHandBacks),
 	}
 	t.rec.Times.Ended = e.now
 	e.endTrial(t, study.TrialFailed)
@@ -121,14 +121,14 @@ func (e *Engine) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
 	e.setState(t, study.TrialClaimed)
 }
 
-// endedBy reports whether an attempt was ended by that worker's own result, so
-// that there is nothing to tell it.
+// endedBy reports whether an attempt was ended by the worker's own result. Then the
+// worker need not be told to stop.
 func endedBy(a *record.Attempt, worker string) bool {
 	return a.Worker == worker && a.Outcome != "" && a.Outcome != messaging.OutcomeCancelled
 }
 
-// alive notes that an attempt's evaluation has begun, and cancels one that
-// nobody waits for.
+// alive records that an attempt's evaluation has begun. It cancels an evaluation that
+// is no longer wanted.
 func (e *Engine) alive(worker string, id messaging.AttemptID) {
 	t, a := e.find(id)
 	switch {
@@ -138,7 +138,7 @@ func (e *Engine) alive(worker string, id messaging.AttemptID) {
 		if !endedBy(a, worker) {
 			e.cancelWorker(worker, id, fmt.Sprintf("the attempt has ended: %s", a.State))
 		}
-	case a.Worker == "": // the claim is in the stream, still to be read
+	case a.Worker == "": // the claim is in the stream but has not been read
 	case a.Worker != worker:
 		e.cancelWorker(worker, id, "another worker claimed the attempt first")
 	case t.rec.State == study.TrialClaimed:
@@ -168,7 +168,7 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 	e.requeue(t)
 }
 
-// handBackAll hands every claimed attempt back: their workers died with the
+// handBackAll hands back every claimed attempt, since their workers died with the
 // process that ran them.
 func (e *Engine) handBackAll() {
 	now := e.now
@@ -176,7 +176,7 @@ func (e *Engine) handBackAll() {
 		t := e.open[i]
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker != "" {
 			a.Outcome = messaging.OutcomeHandedBack
-			e.handBack(t, a, now, "its worker's process was started again")
+			e.handBack(t, a, now, "its worker's process was restarted")
 		}
 		if i < len(e.open) && e.open[i] == t { // it did not end
 			i++
@@ -185,7 +185,8 @@ func (e *Engine) handBackAll() {
 	e.demand.free = 0
 }
 
-// handBack ends an attempt free of charge; past the limit it counts as failed.
+// handBack ends an attempt without counting it against the trial's retries. Beyond
+// the limit of hand-backs, the attempt counts as failed.
 func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why string) {
 	n := countAttempts(t, study.AttemptHandedBack, "")
 	a.Ended = ended
@@ -196,12 +197,12 @@ func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why stri
 	}
 	a.Failure = &messaging.Failure{
 		Reason:  messaging.ReasonHandBacks,
-		Message: clip(fmt.Sprintf("handed back %d times, of which %d are free: %s", n+1, study.MaxHandBacks, why)),
+		Message: clip(fmt.Sprintf("handed back %d times (limit %d): %s", n+1, study.MaxHandBacks, why)),
 	}
 	e.failed(t, a)
 }
 
-// cancelWorker tells a worker that an attempt's result is wanted no more.
+// cancelWorker tells a worker that an attempt's result is no longer wanted.
 func (e *Engine) cancelWorker(worker string, id messaging.AttemptID, reason string) {
 	if worker == "" || worker == messaging.LeaderName {
 		return

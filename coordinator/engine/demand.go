@@ -7,50 +7,51 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// demand is what the study wants of its optimiser, and what it has of it.
+// demand decides how many trials the study wants and what it asks of its optimiser.
 //
 // # When trials are made
 //
-// A trial is wanted for each free slot of the pool, within parallelism and
-// budget; and ahead of free slots, at most an eighth of the slots and at least
-// one, where no slot is known yet (the first trials wait for the first worker),
-// where others share the pool (their slots come free unseen), or where
-// evaluations are so short that the time to commit a trial counts.
+// The study wants a trial for each free slot of the pool, within parallelism and
+// budget. It makes trials ahead of free slots, for up to an eighth of the slots and
+// at least one, in three cases:
+//
+//   - no slot is known yet: the first trials wait for the first worker;
+//   - other studies share the pool, whose slots become free unseen;
+//   - evaluations are so short that the time to commit a trial matters.
 //
 // # Where points come from
 //
-// At most one request is under way. A suggestion is fresh while no observation
-// arrived after the problem that it was made from; that of a blind optimiser always
-// is. A free slot takes, in this order,
+// At most one request is in flight. A suggestion is fresh while no observation has
+// arrived since its request; that of a blind optimiser is always fresh. A free slot
+// takes, in this order,
 //
 //  1. a fresh suggestion, at once;
-//  2. after patience, a ready one that is no longer fresh: a slot idles for as long
-//     as a better point is worth, which is the study's algorithm.wait or, where that
-//     is longer, a share of the mean evaluation time;
-//  3. after the study's algorithm.fallbackAfter, or patience where that is longer,
-//     or at once while the optimiser is failing, a fallback.
+//  2. after patience, a ready suggestion that is no longer fresh. Patience is the
+//     study's algorithm.wait or a share of the mean evaluation time, whichever is
+//     longer;
+//  3. a fallback: after the study's algorithm.fallbackAfter or patience, whichever is
+//     longer, or at once while the optimiser is failing.
 //
-// Where requests take so long that a fresh suggestion would mostly come too
-// late, suggestions are asked for ahead: as many as evaluations end during one
-// request, and enough for slots that come free together. So cheap programs keep
-// every slot busy with points that are a little stale where their study's wait is
-// shorter than a request takes, and expensive ones wait a moment for points that know
-// everything. An answer replaces whatever was left
-// of the one before.
+// If requests take so long that a fresh suggestion would mostly come too late, the
+// study requests suggestions ahead: as many as evaluations end during one request,
+// and enough for slots that become free together. As a result, studies with cheap
+// programs keep every slot busy with slightly stale points, unless their wait is
+// longer than a request takes. Studies with expensive programs wait a moment for
+// points that use every result. A new answer replaces what is left of the last one.
 type demand struct {
 	slots, free int
-	// needs says, for each trial that is wanted now, since when, oldest first.
+	// needs holds, for each trial that is wanted now, since when; oldest first.
 	needs []time.Time
 
 	ask       *Ask
 	askTime   time.Duration // a moving average
-	askAfter  time.Time     // no request before, the optimiser having failed
+	askAfter  time.Time     // no request before, after a failure of the optimiser
 	exhausted bool
 
 	ready  []ready
-	answer *answer // that ready is of
+	answer *answer // the answer that ready comes from
 
-	fallbackAfter time.Time // no fallback before, the last one having failed
+	fallbackAfter time.Time // no fallback before, after a failure of the last one
 }
 
 // answer is an optimiser's answer that suggestions are taken from.
@@ -61,19 +62,19 @@ type answer struct {
 	committed bool
 }
 
-// ready is a suggestion that no trial was made of yet.
+// ready is a suggestion that has not become a trial yet.
 type ready struct {
 	optimizer.Suggestion
 	place int
 }
 
-// forget drops what was wanted and what was ready; a request under way stays so.
+// forget drops the needs and the ready suggestions, but not a request in flight.
 func (d *demand) forget() {
 	d.needs, d.ready, d.answer = nil, nil, nil
 	d.askAfter, d.fallbackAfter = time.Time{}, time.Time{}
 }
 
-// refill hands pending trials out again and makes the new ones that are wanted.
+// refill hands out pending trials again and makes the new ones that are wanted.
 func (e *Engine) refill() {
 	if e.held || !e.running() {
 		return
@@ -83,10 +84,10 @@ func (e *Engine) refill() {
 	e.takeFresh()
 	e.request()
 	e.takeLate()
-	e.settle() // the last point may be gone, and nothing open
+	e.settle() // the space may be exhausted now, with no trial open
 }
 
-// handOut opens the next attempt of pending trials, the longest waiting first.
+// handOut opens the next attempt of pending trials, longest waiting first.
 func (e *Engine) handOut() {
 	for len(e.pending) > 0 && e.room() > 0 {
 		t := e.pending[0]
@@ -97,7 +98,7 @@ func (e *Engine) handOut() {
 	}
 }
 
-// room is how many more attempts may be queued now.
+// room returns how many more attempts may be queued now.
 func (e *Engine) room() int {
 	d := &e.demand
 	busy := e.status.Counts.Running
@@ -110,7 +111,7 @@ func (e *Engine) room() int {
 	return room
 }
 
-// wanted is how many new trials are to be made now.
+// wanted returns how many new trials to make now.
 func (e *Engine) wanted() int {
 	if e.demand.exhausted {
 		return 0
@@ -122,10 +123,10 @@ func (e *Engine) wanted() int {
 	return max(0, min(n, e.remaining()))
 }
 
-// parallelism is the bound on open trials, at least 1.
+// parallelism returns the bound on open trials, at least 1.
 func (e *Engine) parallelism() int { return max(1, e.spec.Definition.Spec.Parallelism) }
 
-// remaining is how many more trials the budget lets the study make.
+// remaining returns how many more trials the budget allows.
 func (e *Engine) remaining() int {
 	if !e.on(guardBudget) {
 		return 1
@@ -133,7 +134,7 @@ func (e *Engine) remaining() int {
 	return e.spec.Definition.Spec.Budget.MaxTrials - e.status.Counts.Ended() - len(e.open)
 }
 
-// want keeps one need for each wanted trial: new ones wait from now.
+// want adjusts the needs to n; new ones wait from now.
 func (e *Engine) want(n int) {
 	d := &e.demand
 	if n < len(d.needs) {
@@ -144,7 +145,7 @@ func (e *Engine) want(n int) {
 	}
 }
 
-// patience is how long a slot waits for a fresh suggestion.
+// patience returns how long a slot waits for a fresh suggestion.
 func (e *Engine) patience() time.Duration {
 	share := patienceMax
 	if mean, known := e.evaluations.mean(); known {
@@ -156,12 +157,12 @@ func (e *Engine) patience() time.Duration {
 	return max(share, duration(e.spec.Definition.Spec.Algorithm.Wait))
 }
 
-// fallbackAfter is how long a slot waits before it takes a fallback.
+// fallbackAfter returns how long a slot waits before it takes a fallback.
 func (e *Engine) fallbackAfter() time.Duration {
 	return max(e.patience(), fallbackMin, duration(e.spec.Definition.Spec.Algorithm.FallbackAfter))
 }
 
-// duration is a duration that a study may leave out.
+// duration returns an optional duration, 0 if it is unset.
 func duration(d *study.Duration) time.Duration {
 	if d == nil {
 		return 0
@@ -169,7 +170,7 @@ func duration(d *study.Duration) time.Duration {
 	return time.Duration(*d)
 }
 
-// fresh reports whether the ready suggestions know all that they could.
+// fresh reports whether the ready suggestions use all observations.
 func (e *Engine) fresh() bool {
 	a := e.demand.answer
 	return a != nil && (e.settings.Blind || len(a.ask.Problem.Observations) == len(e.observations))
@@ -185,7 +186,7 @@ func (e *Engine) takeFresh() {
 // takeLate serves the needs that have waited long enough.
 func (e *Engine) takeLate() {
 	d := &e.demand
-	failing := d.ask == nil // request would have asked, had the optimiser not failed
+	failing := d.ask == nil // otherwise request would have sent a request
 	patience := e.patience()
 	for len(d.needs) > 0 && (failing || e.waited(0) >= patience) && e.takeReady() {
 		d.needs = d.needs[1:]
@@ -200,11 +201,11 @@ func (e *Engine) takeLate() {
 	}
 }
 
-// waited is how long a need has waited.
+// waited returns how long a need has waited.
 func (e *Engine) waited(i int) time.Duration { return e.now.Sub(e.demand.needs[i]) }
 
-// request asks the optimiser, unless it is at work, failing or exhausted, for
-// what is needed and for what is to be kept ready.
+// request asks the optimiser for the needed suggestions and for those to keep ready,
+// unless the optimiser is working, failing or exhausted.
 func (e *Engine) request() {
 	d := &e.demand
 	if d.ask != nil || d.exhausted || e.now.Before(d.askAfter) {
@@ -223,9 +224,9 @@ func (e *Engine) request() {
 	e.out.Ask = d.ask
 }
 
-// prefetch is how many suggestions to keep ready: none where a fresh one comes
-// within half of the patience. Otherwise as many as are used up meanwhile, at
-// most, and no fewer than a burst of slots that come free together may want.
+// prefetch returns how many suggestions to keep ready. It returns 0 if a request takes
+// less than half of the patience. Otherwise it returns as many as the study uses
+// during one request, and at least enough for slots that become free together.
 func (e *Engine) prefetch() int {
 	mean, known := e.evaluations.mean()
 	if !known || 2*e.demand.askTime < e.patience() {
@@ -238,7 +239,7 @@ func (e *Engine) prefetch() int {
 	return max(min(e.parallelism(), minPrefetch), 1+int(busy*e.demand.askTime/mean))
 }
 
-// wake is when the next Tick would do something; zero for never.
+// wake returns when the next Tick would do something; zero for never.
 func (e *Engine) wake() time.Time {
 	if !e.running() {
 		return time.Time{}
@@ -268,7 +269,7 @@ func (e *Engine) wake() time.Time {
 	return wake
 }
 
-// earliest is the earlier of two times; zero is never.
+// earliest returns the earlier of two times; zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

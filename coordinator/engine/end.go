@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// settle ends the study where its specification says so.
+// settle ends the study if its specification says so.
 func (e *Engine) settle() {
 	if !e.running() {
 		return
@@ -19,8 +19,8 @@ func (e *Engine) settle() {
 	}
 }
 
-// verdict is what the specification says of the trials so far: study.Running
-// while the study goes on.
+// verdict returns the state that the specification gives the study after its trials
+// so far, and why; study.Running means that it continues.
 func (e *Engine) verdict() (study.State, string) {
 	spec, c := &e.spec.Definition.Spec, e.status.Counts
 	goal := spec.Objective.Goal
@@ -42,7 +42,7 @@ func (e *Engine) verdict() (study.State, string) {
 	}
 }
 
-// spent is the verdict of a budget that is used up.
+// spent returns the verdict when the budget is used up.
 func (e *Engine) spent(how string) (study.State, string) {
 	if e.status.Counts.Completed > 0 {
 		return study.Completed, how
@@ -53,7 +53,7 @@ func (e *Engine) spent(how string) (study.State, string) {
 	return study.Failed, how + " and nothing completed"
 }
 
-// lastWords is the message of the failed trial that ended last.
+// lastWords returns the message of the failed trial that ended last.
 func (e *Engine) lastWords() string {
 	if t := e.lastFailed(); t != nil {
 		if a := t.rec.Last(); a != nil && a.Failure != nil {
@@ -66,7 +66,7 @@ func (e *Engine) lastWords() string {
 	return "no message"
 }
 
-// deadline is when maxDuration ends the study; zero for never.
+// deadline returns when maxDuration ends the study; zero for never.
 func (e *Engine) deadline() time.Time {
 	d := time.Duration(e.spec.Definition.Spec.Budget.MaxDuration)
 	if d <= 0 {
@@ -75,8 +75,9 @@ func (e *Engine) deadline() time.Time {
 	return e.status.Started.Add(d + e.status.Idle)
 }
 
-// expired reports whether maxDuration has passed. A loaded study is given the
-// results that came while nobody led before it is asked.
+// expired reports whether maxDuration has passed. It returns false until a loaded
+// study is opened, so that the study first gets the results that arrived while
+// nobody led.
 func (e *Engine) expired() bool {
 	d := e.deadline()
 	return !d.IsZero() && !e.now.Before(d) && !e.held
@@ -100,7 +101,7 @@ func (e *Engine) end(state study.State, reason string) {
 	e.status.State, e.status.Reason, e.status.Ended = state, clip(reason), e.now
 	e.dirty.status = true
 	e.cancelOpen("the study has ended: " + string(state))
-	if e.out.Ask != nil { // of this very step: nobody has it yet
+	if e.out.Ask != nil { // made in this step: nobody has it yet
 		e.out.Ask, e.demand.ask = nil, nil
 	}
 	e.out.Publish = nil
@@ -108,7 +109,7 @@ func (e *Engine) end(state study.State, reason string) {
 	e.pending, e.outbox = nil, nil
 }
 
-// stop ends the study at a person's wish.
+// stop ends the study at a user's request.
 func (e *Engine) stop(reason string) {
 	if !e.running() {
 		return
@@ -119,12 +120,12 @@ func (e *Engine) stop(reason string) {
 	e.end(study.Stopped, reason)
 }
 
-// update takes a compatible specification over. An ended study goes on where
-// nothing in the new specification ends it; time that it lay ended does not
-// count against maxDuration.
+// update replaces the specification with a compatible one. An ended study resumes
+// unless the new specification ends it too. The time between its end and the update
+// does not count against maxDuration.
 func (e *Engine) update(spec record.Study) {
 	if err := e.setSpec(spec); err != nil {
-		e.warn("the new specification was not taken: %v", err)
+		e.warn("refused the new specification: %v", err)
 		return
 	}
 	e.dirty.spec = true

@@ -1,11 +1,11 @@
-// Package engine is one study as a pure state machine: events in, effects out.
-// It reads no clock, starts no goroutine, does no I/O and draws nothing at
-// random by itself: the caller passes the time with each event and a source of
-// ids at construction.
+// Package engine implements one study as a pure state machine: events in, effects
+// out. It reads no clock, starts no goroutine, does no I/O and uses no randomness of
+// its own. The caller passes the time with each event, and a source of ids at
+// construction.
 //
-// The caller must commit an Output's records to the ledger, in one transaction
-// with the cursors of the entries that led to it, before it acts on any of the
-// Output's effects. An Engine is not safe for concurrent use: one goroutine owns it.
+// The caller MUST commit an Output's records to the ledger, in one transaction with
+// the cursors of the entries that led to it, BEFORE it carries out any of the
+// Output's effects. An Engine is not safe for concurrent use.
 package engine
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-// IDs makes the ids that the engine needs, so that tests make them predictable.
+// IDs makes the ids that the engine needs. Tests use predictable ones.
 type IDs interface {
-	// Nonce is unique to one attempt.
+	// Nonce returns a text that is unique to one attempt.
 	Nonce() string
-	// Trace and Span are a W3C trace id (32 hex digits) and span id (16).
+	// Trace and Span return a W3C trace id (32 hex digits) and span id (16).
 	Trace() string
 	Span() string
 }
@@ -41,25 +41,25 @@ type Engine struct {
 	now    time.Time // the latest At: time never goes back
 
 	trials       []*trial                // by number, from 1 at index 0
-	open         []*trial                // in no terminal state, by number
+	open         []*trial                // not in a terminal state, by number
 	pending      []*trial                // waiting for their next attempt, longest first; stale ones are skipped
 	observations []optimizer.Observation // append-only: snapshots share it
 	taken        map[string]int64        // ledger positions of the observed and pending points, by key
 	best         *trial
-	cooling      []*trial  // ended lately: their curves are still in memory
-	evaluations  durations // of the evaluations that gave an answer
+	cooling      []*trial  // ended recently: their curves are still in memory
+	evaluations  durations // of evaluations that gave an answer
 
 	outbox  outbox
 	demand  demand
 	workers health
 
-	held  bool // loaded, and no Tick yet
+	held  bool // loaded but not opened: no Tick yet
 	dirty changes
 	out   Output
 }
 
-// New starts a study: its first status, and the first request to its optimiser.
-// The error says why the study's space cannot be compiled.
+// New starts a study. The Output holds its first status and the first request to its
+// optimiser. The error says why the study's space cannot be compiled.
 func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, Output, error) {
 	e, err := construct(spec, ids, settings, at)
 	if err != nil {
@@ -70,7 +70,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 	return e, e.finish(), nil
 }
 
-// construct makes an engine without trials.
+// construct returns an engine without trials.
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
 		ids: ids, settings: settings.withDefaults(), now: at,
@@ -82,7 +82,7 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 	return e, nil
 }
 
-// setSpec compiles a specification and takes it over.
+// setSpec compiles and sets the specification.
 func (e *Engine) setSpec(spec record.Study) error {
 	space, err := space.Of(&spec.Definition)
 	if err != nil {
@@ -93,7 +93,7 @@ func (e *Engine) setSpec(spec record.Study) error {
 	return nil
 }
 
-// Step applies one event and says what follows from it. Its cost does not grow
+// Step applies one event and returns what follows from it. Its cost does not grow
 // with the number of ended trials.
 func (e *Engine) Step(ev Event) Output {
 	switch ev := ev.(type) {
@@ -132,8 +132,8 @@ func (e *Engine) Step(ev Event) Output {
 		e.published(ev)
 	case Withdrawn:
 		e.advance(ev.At)
-		// Nothing to do: the attempt has ended, and a worker whose claim was
-		// first is told so when that claim is read.
+		// Nothing to do: the attempt has ended. If a worker's claim came first, the
+		// worker is told when that claim is read.
 	case Recommended:
 		e.advance(ev.At)
 		e.recommended(ev.Recommendation)
@@ -157,8 +157,8 @@ func (e *Engine) advance(at time.Time) {
 	}
 }
 
-// finish ends a step: the study's verdict, then the demand for trials, then the
-// Output of all of it.
+// finish ends a step: it applies the verdict, meets the demand for trials, and
+// returns the Output.
 func (e *Engine) finish() Output {
 	e.settle()
 	e.refill()
@@ -166,10 +166,11 @@ func (e *Engine) finish() Output {
 	return e.flush()
 }
 
-// running reports whether the study goes on.
+// running reports whether the study is running.
 func (e *Engine) running() bool { return e.status.State == study.Running }
 
-// tick opens a loaded study and publishes again what waits for a claim too long.
+// tick opens a loaded study, or publishes again the attempts that have waited too
+// long for a claim.
 func (e *Engine) tick() {
 	if e.held {
 		e.reopen()

@@ -41,8 +41,8 @@ func TestAssignmentHoldsWhatAWorkerNeeds(t *testing.T) {
 	}
 }
 
-// TestTrialSeed: the same in every attempt, another for each trial and study,
-// and small enough for any program.
+// TestTrialSeed checks that the seed is the same in every attempt, differs between trials
+// and studies, and is small enough for any program.
 func TestTrialSeed(t *testing.T) {
 	seen := map[uint64]bool{}
 	for s := range uint64(100) {
@@ -58,7 +58,7 @@ func TestTrialSeed(t *testing.T) {
 	if len(seen) < 9998 {
 		t.Errorf("%d different seeds of 10000", len(seen))
 	}
-	// SplitMix64's first output for the state 1234567, of its authors' test vector.
+	// SplitMix64's first output for the state 1234567, from its authors' test vector.
 	if got := mix(1234567 + golden); got != 6457827717110365317 {
 		t.Errorf("SplitMix64(1234567) = %d", got)
 	}
@@ -80,8 +80,7 @@ func TestHandedBackTooOftenFails(t *testing.T) {
 	}
 }
 
-// Attempts that nobody can claim are replaced as often as they could be handed
-// back, not for ever.
+// Attempts that nobody can claim are replaced only up to the limit of hand-backs.
 func TestWithdrawnTooOftenFails(t *testing.T) {
 	r := newRig(t, newSpec(0, 2, 1), Settings{})
 	r.suggest(0.5)
@@ -128,7 +127,8 @@ func TestResultsThatAreNotFiniteAreInfeasible(t *testing.T) {
 	}
 }
 
-// ledgerTakes is how many bytes a record has at most: see ledger.MaxBytes.
+// ledgerTakes is the largest record in bytes that the ledger accepts: see
+// ledger.MaxBytes.
 const ledgerTakes = 1 << 20
 
 // failing fails a trial's attempts, as many as it gets, by results that are as
@@ -167,8 +167,8 @@ func repeat(t *record.Trial, attempt, n int) {
 	}
 }
 
-// A trial may be retried a thousand times, whatever its programs say: only the
-// first and the last attempts keep it.
+// A trial may be retried a thousand times, however long its programs' messages are: only
+// the first and the last attempts keep them.
 func TestAThousandAttemptsFitTheLedger(t *testing.T) {
 	rec := failing(t, "exit", 900)
 	if len(rec.Attempts) != 1001 {
@@ -186,7 +186,7 @@ func TestAThousandAttemptsFitTheLedger(t *testing.T) {
 	}
 }
 
-// Where retries allow more attempts than a record has room for, the trial fails.
+// The trial fails if retries allow more attempts than its record has room for.
 func TestTooManyAttemptsForTheLedger(t *testing.T) {
 	rec := failing(t, strings.Repeat("<", messaging.MaxReason), 0)
 	if rec.State != study.TrialFailed || rec.Last().Failure.Reason != "too many attempts" {
@@ -210,8 +210,8 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRequestIsASnapshot: what the engine does later does not reach a problem
-// that an optimiser reads meanwhile.
+// TestRequestIsASnapshot checks that later steps do not change a problem that an optimiser
+// is reading.
 func TestRequestIsASnapshot(t *testing.T) {
 	r := newRig(t, newSpec(0, 99, 2), Settings{})
 	r.step(Capacity{At: r.now, Slots: 2, Free: 2})
@@ -270,8 +270,8 @@ func TestPointsSurviveARestart(t *testing.T) {
 	}
 }
 
-// TestRepeatsOnPurpose: a point of a finite space is evaluated again only where
-// the optimiser says that it is meant, and then the space is not exhausted.
+// TestRepeatsOnPurpose checks that a point of a finite space is evaluated again only if
+// the optimiser repeats it on purpose, and that the space is not exhausted then.
 func TestRepeatsOnPurpose(t *testing.T) {
 	spec := newSpec(0, 9, 1)
 	lo, hi := 1.0, 2.0
@@ -345,8 +345,8 @@ func TestModelIsCommittedWithItsFirstSuggestionOnly(t *testing.T) {
 	}
 }
 
-// In a continuum, what has become a trial since an answer was asked for is left
-// out of it; what was one before is repeated on purpose.
+// In a continuous space, the engine drops suggested points that became trials after the
+// request. Points that were trials before are repeated on purpose.
 func TestOvertakenSuggestionIsNotRepeated(t *testing.T) {
 	r := newRig(t, newSpec(0, 9, 4), Settings{})
 	r.step(Capacity{At: r.now, Slots: 4, Free: 4})
@@ -382,7 +382,7 @@ func TestStateThatIsTooLargeIsNotKept(t *testing.T) {
 	}
 }
 
-// TestOptimizerThatNeverAnswers: the study lives on fallbacks.
+// TestOptimizerThatNeverAnswers checks that fallbacks complete the study.
 func TestOptimizerThatNeverAnswers(t *testing.T) {
 	r := newRig(t, newSpec(0, 5, 1), Settings{Fallback: gridFallback})
 	for i := 1; i <= 5; i++ {
@@ -398,7 +398,7 @@ func TestOptimizerThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// TestFallbackThatFails: the engine neither gives up nor asks it in a loop.
+// TestFallbackThatFails checks that the engine neither gives up nor calls it in a loop.
 func TestFallbackThatFails(t *testing.T) {
 	calls := 0
 	r := newRig(t, newSpec(0, 5, 1), Settings{Fallback: func(*optimizer.Problem, int) ([]optimizer.Suggestion, error) {
@@ -431,7 +431,7 @@ func TestLoadRefusesRecordsThatDoNotFit(t *testing.T) {
 		want   string
 	}{
 		{"missing", 2, []record.Trial{trial(2, study.TrialCompleted, point, one)}, "1 trials"},
-		{"gap", 0, []record.Trial{trial(2, study.TrialCompleted, point, one)}, "no trial 1"},
+		{"gap", 0, []record.Trial{trial(2, study.TrialCompleted, point, one)}, "expected trial 1"},
 		{"state", 1, []record.Trial{trial(1, "DONE", point, one)}, `"DONE"`},
 		{"value", 1, []record.Trial{trial(1, study.TrialCompleted, point, nil)}, "finite"},
 		{"two values", 1, []record.Trial{trial(1, study.TrialCompleted, point, []float64{1, 2})}, "1 objectives"},
@@ -449,8 +449,8 @@ func TestLoadRefusesRecordsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestLoadMendsACommitThatWasCutOff: the trials of a study's end were written,
-// its status was not, or the other way round.
+// TestLoadMendsACommitThatWasCutOff loads a study whose last commit stored either the
+// trials or the status, but not both.
 func TestLoadMendsACommitThatWasCutOff(t *testing.T) {
 	r := newRig(t, newSpec(0, 9, 3), Settings{})
 	r.step(Capacity{At: r.now, Slots: 3, Free: 3})
@@ -481,8 +481,8 @@ func TestNewRefusesASpaceThatCannotBe(t *testing.T) {
 	}
 }
 
-// What is recommended is a completed trial, of an observation that is newer than
-// those of the recommendation before; it is kept, also after the study's end.
+// The engine keeps a recommendation, even after the study's end, if it is a completed trial
+// and uses newer observations than the last one.
 func TestRecommended(t *testing.T) {
 	r := newRig(t, newSpec(0, 3, 1), Settings{})
 	r.suggest(0.25)

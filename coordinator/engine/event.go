@@ -9,19 +9,20 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
-// Event is something that happened to a study. At is when, by the leader's clock.
+// Event is something that happened to a study. Its field At is when, by the leader's
+// clock.
 type Event interface{ event() }
 
 // The events of a study.
 type (
-	// Tick lets time pass: outbox republishing, patience, MaxDuration. The first
-	// one after Load opens the study: nothing is asked or published before.
+	// Tick lets time pass, which matters for republishing, patience and maxDuration.
+	// The first Tick after Load opens the study: before it, the engine asks for no
+	// suggestions and publishes nothing.
 	Tick struct{ At time.Time }
-	// Capacity says how many slots the study's pool has and how many are free.
-	// Workers that avoid the study are not counted. Free is as old as the
-	// heartbeats that it is summed from: between two of them the engine counts
-	// the claims and results that it reads, so send one Capacity a heartbeat
-	// and not one a tick.
+	// Capacity says how many slots the study's pool has and how many are free,
+	// without workers that avoid the study. Send one Capacity per heartbeat, not per
+	// tick: between two of them the engine adjusts Free itself, by the claims and
+	// results that it reads.
 	Capacity struct {
 		At          time.Time
 		Slots, Free int
@@ -31,10 +32,10 @@ type (
 		At    time.Time
 		Claim *messaging.Claim
 	}
-	// Spoiled says that the place of an attempt's claim is taken by a message that
-	// nobody can read: the attempt's stream keeps one message there, so nobody can
-	// claim it any more. The nonce of Attempt is empty. A readable claim with another
-	// nonce than the attempt's is a Claimed, and spoils the attempt as well.
+	// Spoiled says that an unreadable message has taken the place of an attempt's
+	// claim. The stream keeps one message per place, so nobody can claim the attempt
+	// any more. The nonce of Attempt is empty. A readable claim with a wrong nonce is
+	// a Claimed, and spoils the attempt as well.
 	Spoiled struct {
 		At      time.Time
 		Attempt messaging.AttemptID
@@ -46,7 +47,7 @@ type (
 		Attempt messaging.AttemptID
 	}
 	// Lost says that the lease of a claimed attempt's worker ended, or that the
-	// worker is alive and does not know the attempt.
+	// worker is alive but does not know of the attempt.
 	Lost struct {
 		At      time.Time
 		Attempt messaging.AttemptID
@@ -57,14 +58,14 @@ type (
 		At     time.Time
 		Result *messaging.Result
 	}
-	// Measured is a report of a program, read from the stream: once or again, and
-	// in the order of its attempt.
+	// Measured is a report of a program, read from the stream. It may come more than
+	// once. The reports of an attempt come in order.
 	Measured struct {
 		At          time.Time
 		Measurement *messaging.Measurement
 	}
-	// Recalled brings back a trial's curve that is in the ledger alone, nil where it
-	// has none: see Forgotten.
+	// Recalled brings back a trial's curve from the ledger; Curve is nil if the
+	// ledger has none. See Forgotten.
 	Recalled struct {
 		At    time.Time
 		Trial int
@@ -76,44 +77,45 @@ type (
 		Ask         *Ask
 		Suggestions []optimizer.Suggestion
 		State       optimizer.State
-		// Err is why the optimiser has no answer; optimizer.ErrExhausted ends
-		// the study once nothing is open, another error leads to fallbacks.
+		// Err is why the optimiser has no answer. optimizer.ErrExhausted ends the
+		// study once no trial is open; any other error leads to fallbacks.
 		Err error
 	}
-	// Published says that an assignment reached the broker, and that it went out
-	// once the ledger had it, at Committed.
+	// Published says that the broker has an assignment. The ledger has had it since
+	// Committed.
 	Published struct {
 		At        time.Time
 		Committed time.Time
 		Attempt   messaging.AttemptID
 	}
-	// Withdrawn answers a Withdraw: OK where the leader's own claim was first.
+	// Withdrawn answers a Withdraw. OK says that the leader's own claim came first.
 	Withdrawn struct {
 		At      time.Time
 		Attempt messaging.AttemptID
 		OK      bool
 	}
-	// Recommended says which completed trial has the best posterior mean, by what
-	// was observed at a ledger position. It may come after the study has ended.
+	// Recommended says which completed trial has the best posterior mean, given the
+	// observations up to a ledger position. It may come after the study has ended.
 	Recommended struct {
 		At time.Time
 		record.Recommendation
 	}
-	// Stop ends the study at a person's wish.
+	// Stop ends the study at a user's request.
 	Stop struct {
 		At     time.Time
 		Reason string
 	}
-	// Update replaces the study's specification by a compatible one (see
-	// study.Compatible, which the caller has asked). A study that had ended goes
-	// on where the new specification no longer ends it: a larger budget reopens
-	// one that had used its budget up, and any Update one that was stopped.
+	// Update replaces the study's specification. The caller MUST have checked that
+	// it is compatible: see study.Compatible. An ended study resumes unless the new
+	// specification ends it too: a larger budget resumes a study that had used up
+	// its budget, and any Update resumes one that was stopped.
 	Update struct {
 		At    time.Time
 		Study record.Study
 	}
-	// HandBackAll hands back every claimed attempt free of charge: the workers
-	// are known to be gone (a single process that was restarted).
+	// HandBackAll hands back every claimed attempt without counting it against
+	// retries. Send it when the workers are known to be gone: they ran in the same
+	// process, which was restarted.
 	HandBackAll struct{ At time.Time }
 )
 

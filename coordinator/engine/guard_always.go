@@ -2,8 +2,8 @@
 
 package engine
 
-// switches would say which guards are off: none can be.
+// switches is empty: no guard can be switched off.
 type switches struct{}
 
-// on reports whether a guard is in force.
+// on reports whether a guard is on.
 func (switches) on(guard) bool { return true }

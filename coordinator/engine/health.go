@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// health is how a study fares on each worker, by the results that were folded.
+// health counts failures and answers of the study's evaluations, by worker.
 type health struct {
 	workers  map[string]*workerHealth
 	answered int      // workers that have answered at least once
@@ -10,7 +10,7 @@ type health struct {
 	avoided  []string
 }
 
-// workerHealth is one worker's.
+// workerHealth is the health of one worker.
 type workerHealth struct {
 	row      int // failures since its last answer
 	answered bool
@@ -29,7 +29,7 @@ func (h *health) of(worker string) *workerHealth {
 	return w
 }
 
-// succeeded notes an answer: a value, or infeasible.
+// succeeded records an answer: a value, or infeasible.
 func (h *health) succeeded(worker string) {
 	w := h.of(worker)
 	w.row = 0
@@ -39,7 +39,7 @@ func (h *health) succeeded(worker string) {
 	}
 }
 
-// failed notes a failure or a timeout.
+// failed records a failure or a timeout.
 func (h *health) failed(worker string) {
 	w := h.of(worker)
 	w.row++
@@ -48,8 +48,8 @@ func (h *health) failed(worker string) {
 	}
 }
 
-// judge returns the suspects that are to be avoided from now on, each once:
-// those that still fail while another worker has answered.
+// judge returns the suspects to avoid from now on, each once: those that still fail
+// while another worker has answered.
 func (h *health) judge() []string {
 	var avoid, still []string
 	for _, name := range h.suspects {
@@ -72,8 +72,8 @@ func (h *health) judge() []string {
 	return avoid
 }
 
-// avoidFailing tells the workers that fail three times in a row of this study,
-// while others succeed, to take no more of it.
+// avoidFailing tells workers to take no more attempts of the study if their
+// evaluations fail avoidAfter times in a row while others succeed.
 func (e *Engine) avoidFailing() {
 	if len(e.workers.suspects) == 0 {
 		return
@@ -83,7 +83,7 @@ func (e *Engine) avoidFailing() {
 	}
 }
 
-// avoid tells one worker to take no more of the study.
+// avoid tells one worker to take no more attempts of the study.
 func (e *Engine) avoid(worker string) {
 	e.out.Avoids = append(e.out.Avoids, Avoid{
 		Worker: worker,

@@ -11,14 +11,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// Load goes on from a ledger's records: the engine is what it was when they
-// were committed, but for what it had asked and not used. The caller then feeds
-// what the streams hold since, and opens the study with the first Tick: only
-// then are queued attempts published again, and suggestions asked for.
+// Load restores an engine from a ledger's records. It is in the state in which they
+// were committed, except for requests and suggestions that had not become trials. The
+// caller then feeds what the streams have received since, and opens the study with the
+// first Tick. Only then does the engine publish queued attempts again and ask for
+// suggestions.
 //
-// Trials may be ahead of status, where a large Output was cut off between two
-// transactions; the Output then holds the mended records. The error says what
-// does not fit together.
+// Trials may be newer than status if the commit of a large Output was cut off between
+// two transactions; the Output then holds the repaired records. The error says which
+// records are inconsistent.
 func Load(spec record.Study, status record.Status, model record.Model, trials []record.Trial, ids IDs, settings Settings, at time.Time) (*Engine, Output, error) {
 	e, err := construct(spec, ids, settings, at)
 	if err != nil {
@@ -27,7 +28,7 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	e.held, e.status, e.model = true, status, model
 	e.status.Counts, e.status.Trials = record.Counts{}, len(trials)
 	if status.Trials > len(trials) {
-		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, its status says %d", spec.ID, len(trials), status.Trials)
+		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, but the status says %d", spec.ID, len(trials), status.Trials)
 	}
 	trials = slices.Clone(trials)
 	slices.SortFunc(trials, func(a, b record.Trial) int { return cmp.Compare(a.Number, b.Number) })
@@ -44,10 +45,10 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	return e, e.finish(), nil
 }
 
-// loadTrial adds the trial that must have the number.
+// loadTrial adds a trial, which must have the given number.
 func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if r.Number != number {
-		return fmt.Errorf("the ledger holds no trial %d, but %d", number, r.Number)
+		return fmt.Errorf("expected trial %d in the ledger, got trial %d", number, r.Number)
 	}
 	counter := e.count(r.State)
 	if counter == nil {
@@ -55,10 +56,10 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	}
 	if r.State == study.TrialCompleted {
 		if len(r.Values) == 0 || !allFinite(r.Values) {
-			return fmt.Errorf("trial %d is completed without a finite value", number)
+			return fmt.Errorf("trial %d is completed but has no finite value", number)
 		}
 		if want := len(e.spec.Definition.Spec.Objectives()); len(r.Values) != want {
-			return fmt.Errorf("trial %d has %d values, the study %d objectives", number, len(r.Values), want)
+			return fmt.Errorf("trial %d has %d values, but the study has %d objectives", number, len(r.Values), want)
 		}
 	}
 	point, err := e.space.Normalize(r.Point)
@@ -83,8 +84,8 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	return nil
 }
 
-// loadHistory rebuilds, in the order in which it happened, what the trials add
-// up to: observations, the best, durations, and how workers fare.
+// loadHistory rebuilds what the engine derives from ended trials, in the order in
+// which they ended: observations, the best trial, durations, and workers' health.
 func (e *Engine) loadHistory() {
 	ended := make([]*trial, 0, len(e.trials))
 	type ending struct {
@@ -121,8 +122,8 @@ func (e *Engine) loadHistory() {
 	e.workers.judge()
 }
 
-// reopen starts a loaded study again, at its first Tick: queued attempts are
-// published once more, and the workers that fail are told so again.
+// reopen opens a loaded study at its first Tick: it publishes queued attempts again,
+// and tells failing workers again to avoid the study.
 func (e *Engine) reopen() {
 	e.held = false
 	if !e.running() {

@@ -8,23 +8,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// curveRest is how long the engine keeps the curve of a trial that has ended: what
-// its program reported last may be read after its result.
+// curveRest is how long the engine keeps the curve of an ended trial in memory, since
+// the program's last reports may be read after its result.
 const curveRest = time.Minute
 
-// curveOf is what the engine keeps of a trial's curve.
+// curveOf holds a trial's curve in memory.
 type curveOf struct {
-	// curve is of the attempt that counts; nil where nothing was reported, or where
-	// it is forgotten.
+	// curve is the curve of the attempt that counts; nil if nothing was reported, or
+	// if it is forgotten.
 	curve *curve.Curve
 	// forgotten says that the ledger may hold a curve that is not in memory.
 	forgotten bool
-	// at is when it changed last.
+	// at is when the curve last changed.
 	at      time.Time
 	changed bool // in the engine's list of changes
 }
 
-// measured takes a report of a program into its trial's curve.
+// measured adds a report of a program to its trial's curve.
 func (e *Engine) measured(m *messaging.Measurement) {
 	t := e.reporting(m.AttemptID)
 	if t == nil || t.forgotten && e.on(guardRecall) {
@@ -43,9 +43,9 @@ func (e *Engine) measured(m *messaging.Measurement) {
 	}
 }
 
-// reporting returns the trial that an attempt's reports are for; nil where they do
-// not count. A trial has one curve: that of its latest attempt that has reported
-// anything, until one of its attempts has answered; then that one's reports count.
+// reporting returns the trial of an attempt's reports; nil if they do not count. A
+// trial has one curve. It is that of the attempt that answered. Until one has, it is
+// that of the latest attempt that has reported anything.
 func (e *Engine) reporting(id messaging.AttemptID) *trial {
 	t, _ := e.find(id)
 	switch {
@@ -63,14 +63,14 @@ func (e *Engine) reporting(id messaging.AttemptID) *trial {
 	return t
 }
 
-// Forgotten reports whether a report of an attempt counts and belongs to a curve
-// that is not in memory: send Recalled before Measured.
+// Forgotten reports whether a report of an attempt counts but its curve is not in
+// memory. If so, send Recalled BEFORE Measured.
 func (e *Engine) Forgotten(id messaging.AttemptID) bool {
 	t := e.reporting(id)
 	return t != nil && t.forgotten
 }
 
-// recalled takes a curve back from the ledger.
+// recalled restores a curve from the ledger.
 func (e *Engine) recalled(number int, c *curve.Curve) {
 	if number < 1 || number > len(e.trials) {
 		return
@@ -81,7 +81,7 @@ func (e *Engine) recalled(number int, c *curve.Curve) {
 	}
 }
 
-// cool forgets the curves of trials that ended a while ago.
+// cool drops the curves of trials that ended a while ago.
 func (e *Engine) cool() {
 	for len(e.cooling) > 0 {
 		t := e.cooling[0]
@@ -89,13 +89,14 @@ func (e *Engine) cool() {
 			return
 		} else if ended {
 			t.curve, t.forgotten = nil, true
-		} // else it comes again when it ends
+		} // else endTrial adds it again
 		e.cooling = e.cooling[1:]
 	}
 }
 
-// Curve is what the program of a trial has reported at each step, by metric; nil
-// where nothing was, or where it is not in memory: see Forgotten.
+// Curve returns what a trial's program has reported at each step, by metric. It
+// returns nil if nothing was reported, or if the curve is not in memory: see
+// Forgotten.
 func (e *Engine) Curve(number int) []curve.Series {
 	if number < 1 || number > len(e.trials) || e.trials[number-1].curve == nil {
 		return nil
@@ -103,7 +104,7 @@ func (e *Engine) Curve(number int) []curve.Series {
 	return e.trials[number-1].curve.Series()
 }
 
-// curves are the changes of curves in this step.
+// curves returns the changes of curves in this step.
 func (e *Engine) curves() []curve.Change {
 	var changes []curve.Change
 	for _, t := range e.dirty.curves {

@@ -9,9 +9,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// outbox holds, in order of time, when published attempts are due again. An
-// entry whose attempt was claimed, or published since, is skipped: time only
-// grows, so appending keeps the order.
+// outbox holds reminders to publish attempts again, in order of time. Appending keeps
+// the order, since time never goes back. A reminder is skipped if its attempt has been
+// claimed, or published again since.
 type outbox []reminder
 
 // reminder says when one attempt is due.
@@ -27,7 +27,7 @@ func (r reminder) current() bool {
 	return r.trial.rec.State == study.TrialQueued && len(r.trial.rec.Attempts) == r.attempt && r.trial.due.Equal(r.due)
 }
 
-// remind sets when a queued trial's attempt is published again.
+// remind sets the time at which a queued trial's attempt is published again.
 func (e *Engine) remind(t *trial) {
 	due := e.now.Add(e.settings.Republish)
 	if t.due.Equal(due) {
@@ -37,7 +37,7 @@ func (e *Engine) remind(t *trial) {
 	e.outbox = append(e.outbox, reminder{t, len(t.rec.Attempts), due})
 }
 
-// nextDue drops stale reminders and returns when the first one is due; zero for none.
+// nextDue drops stale reminders and returns when the first one is due; zero if none is.
 func (e *Engine) nextDue() time.Time {
 	for len(e.outbox) > 0 && !e.outbox[0].current() {
 		e.outbox = e.outbox[1:]
@@ -48,7 +48,7 @@ func (e *Engine) nextDue() time.Time {
 	return e.outbox[0].due
 }
 
-// republish publishes again what has been due.
+// republish publishes again the attempts that are due.
 func (e *Engine) republish() {
 	for due := e.nextDue(); !due.IsZero() && !due.After(e.now); due = e.nextDue() {
 		t := e.outbox[0].trial
@@ -57,9 +57,9 @@ func (e *Engine) republish() {
 	}
 }
 
-// published counts the time to the next publishing from when the broker had it,
-// and notes the first such time: for the record's next change, since it is not
-// worth a commit of its own.
+// published restarts the wait until the attempt is published again. It also keeps the
+// first time of publishing for the record's next change, since that alone is not worth
+// a commit.
 func (e *Engine) published(ev Published) {
 	t, a := e.find(ev.Attempt)
 	if t != nil && a.Published.IsZero() && t.sent.attempt != a.Number {
@@ -77,7 +77,7 @@ func (e *Engine) publish(t *trial) {
 	e.out.Publish = append(e.out.Publish, e.assignment(t, t.rec.Last()))
 }
 
-// assignment is what a worker needs to evaluate an attempt.
+// assignment returns what a worker needs to evaluate an attempt.
 func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 	spec := &e.spec.Definition.Spec
 	order := make([]string, 0, len(t.rec.Point))
@@ -101,7 +101,7 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 	}
 }
 
-// traceparent is the W3C trace context of a trial's root span, sampled.
+// traceparent returns the W3C trace context of a trial's root span, marked as sampled.
 func traceparent(t *trial) string {
 	if t.rec.TraceID == "" {
 		return ""
@@ -109,9 +109,9 @@ func traceparent(t *trial) string {
 	return fmt.Sprintf("00-%s-%s-01", t.rec.TraceID, t.rec.SpanID)
 }
 
-// TrialSeed is the seed that a trial's program gets, the same in every attempt:
-// the top 31 bits of SplitMix64 (Steele, Lea and Flood 2014) at the study's seed
-// and the trial's number. 31 bits, since every language and library takes them.
+// TrialSeed returns the seed for a trial's program, the same in every attempt: the top
+// 31 bits of SplitMix64 (Steele, Lea and Flood 2014) at the study's seed and the
+// trial's number. It has 31 bits because every language and library accepts those.
 func TrialSeed(study uint64, trial int) uint64 {
 	z := mix(study) + uint64(trial)*golden
 	return mix(z) >> 33
@@ -120,7 +120,7 @@ func TrialSeed(study uint64, trial int) uint64 {
 // golden is 2^64 divided by the golden ratio, SplitMix64's increment.
 const golden = 0x9e3779b97f4a7c15
 
-// mix is SplitMix64's finaliser.
+// mix computes SplitMix64's finaliser.
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

@@ -11,7 +11,7 @@ import (
 
 // Ask is a request to the optimiser, to be answered by Suggested.
 type Ask struct {
-	// Problem is a snapshot: the engine does not change it.
+	// Problem is a snapshot, which the engine does not change.
 	Problem *optimizer.Problem
 	// State is the committed state of the model.
 	State optimizer.State
@@ -23,14 +23,14 @@ type Ask struct {
 	At   time.Time
 }
 
-// Receipt tells a worker that its result is in the ledger, or archived.
+// Receipt tells a worker that its result was committed to the ledger or archived.
 type Receipt struct {
 	Worker      string
 	Attempt     messaging.AttemptID
 	Disposition messaging.Disposition
 }
 
-// Cancel tells a worker that an attempt's result is wanted no more.
+// Cancel tells a worker that an attempt's result is no longer wanted.
 type Cancel struct {
 	Worker  string
 	Attempt messaging.AttemptID
@@ -43,30 +43,30 @@ type Avoid struct {
 	Reason string
 }
 
-// Archive keeps a result that was not folded, for people to see.
+// Archive keeps a result that was not applied, so that people can inspect it.
 type Archive struct {
 	Result *messaging.Result
 	Reason string
 }
 
-// Output is what a step asks of the caller. First the records are committed,
-// then the effects are carried out, in the order of the fields.
+// Output is what a step asks of the caller, who MUST first commit the records, and
+// then carry out the effects in the order of the fields.
 //
-// Where the records are too many for one transaction (a study with hundreds of
-// open trials ends), the caller commits the trials first, by number, then Model
-// and Status; Load mends what a crash in between leaves.
+// There may be too many records for one transaction, as when a study with hundreds of
+// open trials ends. Then the caller commits the trials first, by number, and after
+// them Model and Status. Load repairs the records after a crash in between.
 type Output struct {
-	// Trials, Status and Model are the records that changed, each in its last
-	// version; Status and Model are nil where they did not change. Study is
-	// only set by an Update.
+	// Trials, Status and Model are the records that changed, each in its latest
+	// version. Status and Model are nil if they did not change. Only an Update sets
+	// Study.
 	Trials []record.Trial
 	Status *record.Status
 	Model  *record.Model
 	Study  *record.Study
 
-	// Curves are what changed of the trials' curves. Where nothing else did, the
-	// caller may commit them later: in the order in which they came, and with the
-	// cursor of the reports' stream.
+	// Curves are the changes of trials' curves. The caller may commit them later than
+	// the records, but MUST keep their order, and commit them with the cursor of the
+	// reports' stream.
 	Curves []curve.Change
 
 	Publish  []*messaging.Assignment
@@ -75,14 +75,14 @@ type Output struct {
 	Avoids   []Avoid
 	Archives []Archive
 	Receipts []Receipt
-	// Ended are the trials that reached a terminal state in this step: their
-	// traces are to be emitted.
+	// Ended are the trials that reached a terminal state in this step. The caller
+	// emits their traces.
 	Ended []record.Trial
-	// Ask is a request to the optimiser; at most one is under way at a time.
+	// Ask is a request to the optimiser; at most one is in flight at a time.
 	Ask *Ask
-	// Warnings are for the log: what went wrong without stopping the study.
+	// Warnings are lines for the log, about problems that did not stop the study.
 	Warnings []string
-	// Wake is the earliest time at which a Tick would do something; zero where
-	// only other events can.
+	// Wake is the earliest time at which a Tick would do something; zero if only
+	// other events can.
 	Wake time.Time
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// pool is a study on slots that are never lost, with evaluations and requests
-// to the optimiser of given durations: what demand.go promises, measured.
+// pool runs a study on slots that are never lost, with given durations of evaluations and
+// requests, to measure what demand.go promises.
 type pool struct {
 	r        *rig
 	agenda   agenda
@@ -62,7 +62,7 @@ func (p *pool) after(d time.Duration, act func()) {
 	heap.Push(&p.agenda, plan{p.r.now.Add(d), p.seq, act})
 }
 
-// took carries an Output's effects out: the optimiser thinks, slots evaluate.
+// took carries out an Output's effects: the optimiser works and slots evaluate.
 func (p *pool) took(out Output) {
 	if ask := out.Ask; ask != nil {
 		p.after(p.ask, func() {
@@ -136,11 +136,11 @@ func TestSlotsStayBusy(t *testing.T) {
 	}
 }
 
-// TestSlotsWaitForPointsThatKnowEverything: with the waits of a study file, points
-// come from the model and know every result, also where evaluations take no time,
-// as long as three requests fit into the wait: the one under way when a slot comes
-// free; the next one, meanwhile trials end that the first one's answer had started;
-// and one that knows their results too.
+// TestSlotsWaitForPointsThatKnowEverything checks that, with the waits of a study file,
+// points come from the model and use every result, even if evaluations take no time.
+// Three requests must fit into the wait: the one in flight when a slot becomes free; the
+// next one, during which the trials of the first answer end; and one that uses the
+// results of those trials too.
 func TestSlotsWaitForPointsThatKnowEverything(t *testing.T) {
 	waits := func(a *study.Algorithm, _ *Settings) {
 		a.Wait, a.FallbackAfter = new(study.DefaultWait), new(study.DefaultFallbackAfter)
@@ -160,8 +160,8 @@ func TestSlotsWaitForPointsThatKnowEverything(t *testing.T) {
 	}
 }
 
-// TestBlindOptimisersNeverWait: what does not depend on results is never stale, so
-// that no slot waits for it, whatever the study says.
+// TestBlindOptimisersNeverWait checks that no slot waits for suggestions that do not depend
+// on results, whatever the study's waits are, since such suggestions are never stale.
 func TestBlindOptimisersNeverWait(t *testing.T) {
 	const n, slots = 400, 8
 	p, took := played(t, n, slots, 2*time.Millisecond, 100*time.Microsecond, func(a *study.Algorithm, s *Settings) {

@@ -11,12 +11,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// finished applies a result. Every result gets exactly one receipt; one that
-// changes nothing is archived, unless the same was applied before.
+// finished applies a result. Every result gets exactly one receipt. A result that
+// changes nothing is archived, unless it repeats one that was applied.
 //
-// An answer (a value, or infeasible) ends its trial whichever attempt it is of:
-// the first valid one wins. Anything else only counts for the attempt that is
-// open, from the worker that has claimed it.
+// The first valid answer (a value, or infeasible) ends its trial, whatever attempt it
+// comes from. Other outcomes only count for the open attempt, from the worker that
+// claimed it.
 func (e *Engine) finished(r *messaging.Result) {
 	t, a := e.find(r.AttemptID)
 	if t == nil {
@@ -35,15 +35,15 @@ func (e *Engine) finished(r *messaging.Result) {
 	case a.State != study.AttemptOpen && e.on(guardDuplicate):
 		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
 	case a.Worker != "" && a.Worker != r.Worker:
-		e.archive(r, messaging.Late, fmt.Sprintf("worker %s has claimed attempt %d", a.Worker, a.Number))
+		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
 	default:
 		e.receipt(r, messaging.Folded)
 		e.setback(t, a, r, read)
 	}
 }
 
-// Repeated reports whether a result is the one that ended its attempt of a trial,
-// sent again because its receipt was lost.
+// Repeated reports whether a result has already ended its attempt. A worker sends a
+// result again if its receipt was lost.
 func Repeated(spec *study.Spec, t *record.Trial, r *messaging.Result) bool {
 	if r.Attempt < 1 || r.Attempt > len(t.Attempts) {
 		return false
@@ -52,19 +52,19 @@ func Repeated(spec *study.Spec, t *record.Trial, r *messaging.Result) bool {
 	return a.State != study.AttemptOpen && a.Nonce == r.Nonce && a.Worker == r.Worker && a.Outcome == interpret(spec, r).outcome
 }
 
-// reading is what a result says, made safe: an outcome that is known, and where
-// it is completed a finite value for each objective.
+// reading is a validated result. Its outcome is a known one; if that is completed, the
+// result has a finite value for each objective.
 type reading struct {
 	outcome messaging.Outcome
 	failure *messaging.Failure
 }
 
-// unreadable is the reason of a failure that is the result's own.
+// unreadable is the reason of a failure caused by an invalid result.
 const unreadable = "unreadable result"
 
-// interpret reads a result of a study. A completed
-// evaluation without a finite value has diverged: infeasible, which is an answer.
-// An unknown outcome, or another number of values, is a failure.
+// interpret validates a result of a study. A completed evaluation without a finite
+// value has diverged: its outcome becomes infeasible, which is an answer. An unknown
+// outcome or a wrong number of values becomes a failure.
 func interpret(spec *study.Spec, r *messaging.Result) reading {
 	failure := r.Failure
 	if failure != nil && len(failure.Message) > messaging.MaxMessage {
@@ -78,7 +78,7 @@ func interpret(spec *study.Spec, r *messaging.Result) reading {
 		if n > 0 && n != objectives {
 			return reading{messaging.OutcomeFailed, &messaging.Failure{
 				Reason:  unreadable,
-				Message: fmt.Sprintf("%d values, the study has %d objectives", n, objectives),
+				Message: fmt.Sprintf("got %d values, but the study has %d objectives", n, objectives),
 			}}
 		}
 		if n > 0 && allFinite(r.Values) {
@@ -94,13 +94,13 @@ func interpret(spec *study.Spec, r *messaging.Result) reading {
 	default:
 		return reading{messaging.OutcomeFailed, &messaging.Failure{
 			Reason:  messaging.ReasonUnreadable,
-			Message: clip(fmt.Sprintf("outcome %q is none of completed, failed, timeout, infeasible, handed-back, cancelled", r.Outcome)),
+			Message: clip(fmt.Sprintf("outcome is %q; want completed, failed, timeout, infeasible, handed-back or cancelled", r.Outcome)),
 		}}
 	}
 }
 
-// answer ends a trial with a value, or as infeasible. Whoever else holds one of
-// its attempts is told to stop.
+// answer ends a trial with a value, or as infeasible. It tells any other worker that
+// evaluates the trial to stop.
 func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read reading) {
 	if last := t.rec.Last(); last != a {
 		e.cancelAttempt(t, last, "another attempt of the trial has answered")
@@ -119,14 +119,14 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read r
 	e.avoidFailing()
 }
 
-// setback applies a result that holds no answer to the open attempt it is of.
+// setback applies a result without an answer to its open attempt.
 func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, read reading) {
 	e.close(t, a, r, study.AttemptFailed, read)
 	switch read.outcome {
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout:
 		e.workers.failed(r.Worker)
 		e.failed(t, a)
-	default: // handed back; or cancelled, though nobody here asked for it
+	default: // handed back, or cancelled although the leader did not ask for it
 		why := string(read.outcome)
 		if read.failure != nil {
 			why = read.failure.Reason
@@ -136,10 +136,10 @@ func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, read 
 	e.avoidFailing()
 }
 
-// close ends an attempt by a result.
+// close ends an attempt with a result.
 func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study.AttemptState, read reading) {
 	if a.State == study.AttemptOpen && a.Worker != "" {
-		e.demand.free++ // its slot: the next heartbeat counts for real
+		e.demand.free++ // an estimate until the next heartbeat
 	}
 	a.State, a.Worker, a.Outcome, a.Failure = s, r.Worker, read.outcome, read.failure
 	a.Logs = r.Logs
@@ -157,8 +157,8 @@ func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study
 	e.touch(t)
 }
 
-// failed counts an attempt that failed or timed out against the trial's
-// retries: the next attempt, or the end of the trial.
+// failed counts an attempt that failed or timed out against the trial's retries. It
+// queues the next attempt, or fails the trial if no retry is left.
 func (e *Engine) failed(t *trial, a *record.Attempt) {
 	a.State = study.AttemptFailed
 	kind := a.Outcome
@@ -172,8 +172,8 @@ func (e *Engine) failed(t *trial, a *record.Attempt) {
 	e.requeue(t)
 }
 
-// retries is how many attempts may end in a state and outcome before their
-// trial fails.
+// retries returns how many attempts may end in a state and outcome before their trial
+// fails.
 func (e *Engine) retries(s study.AttemptState, kind messaging.Outcome) int {
 	r := e.spec.Definition.Spec.Trial.Retries
 	limit, fallback := r.Failed, 0
@@ -189,8 +189,9 @@ func (e *Engine) retries(s study.AttemptState, kind messaging.Outcome) int {
 	return *limit
 }
 
-// countAttempts counts a trial's attempts that ended in a state; of failed ones
-// those of a kind, where a hand-back past the limit is a plain failure.
+// countAttempts counts a trial's attempts that ended in a state. A non-empty kind
+// selects those that timed out, or all others; a hand-back beyond the limit counts as
+// a plain failure.
 func countAttempts(t *trial, s study.AttemptState, kind messaging.Outcome) int {
 	n := 0
 	for i := range t.rec.Attempts {
@@ -203,8 +204,8 @@ func countAttempts(t *trial, s study.AttemptState, kind messaging.Outcome) int {
 	return n
 }
 
-// cancelAttempt ends an attempt whose result is wanted no more: its worker is
-// told, or its assignment is withdrawn where nobody has claimed it.
+// cancelAttempt ends an attempt whose result is no longer wanted. It tells the worker,
+// or withdraws the assignment if no worker has claimed it.
 func (e *Engine) cancelAttempt(t *trial, a *record.Attempt, reason string) {
 	if a == nil || a.State != study.AttemptOpen {
 		return
@@ -218,12 +219,12 @@ func (e *Engine) cancelAttempt(t *trial, a *record.Attempt, reason string) {
 	e.touch(t)
 }
 
-// receipt says what became of a result.
+// receipt tells a worker what became of its result.
 func (e *Engine) receipt(r *messaging.Result, d messaging.Disposition) {
 	e.out.Receipts = append(e.out.Receipts, Receipt{Worker: r.Worker, Attempt: r.AttemptID, Disposition: d})
 }
 
-// archive keeps a result that changes nothing, and receipts it.
+// archive archives a result that changes nothing, and sends its receipt.
 func (e *Engine) archive(r *messaging.Result, d messaging.Disposition, reason string) {
 	e.out.Archives = append(e.out.Archives, Archive{Result: r, Reason: reason})
 	if e.on(guardReceipt) {
@@ -231,7 +232,7 @@ func (e *Engine) archive(r *messaging.Result, d messaging.Disposition, reason st
 	}
 }
 
-// finiteMetrics copies the metrics that are numbers; nil where there are none.
+// finiteMetrics copies the metrics with finite values; nil if there are none.
 func finiteMetrics(metrics map[string]float64) map[string]float64 {
 	m := maps.Clone(metrics)
 	maps.DeleteFunc(m, func(_ string, v float64) bool { return !finite(v) })
@@ -241,8 +242,7 @@ func finiteMetrics(metrics map[string]float64) map[string]float64 {
 	return m
 }
 
-// clip bounds a message for people at messaging.MaxMessage bytes, at the start
-// of a character.
+// clip cuts a message to at most messaging.MaxMessage bytes, between characters.
 func clip(s string) string {
 	if len(s) <= messaging.MaxMessage {
 		return s

@@ -11,10 +11,10 @@ import (
 )
 
 // errUnusable says that no suggestion of an answer can be used.
-var errUnusable = errors.New("no suggestion of the answer can be used")
+var errUnusable = errors.New("the answer has no usable suggestion")
 
-// suggested takes an answer over. One that the engine does not wait for, a
-// second answer to a request, is ignored.
+// suggested applies an answer of the optimiser. It ignores answers that the engine
+// does not wait for, such as a second answer to a request.
 func (e *Engine) suggested(ev Suggested) {
 	d := &e.demand
 	if ev.Ask == nil || ev.Ask != d.ask {
@@ -47,12 +47,12 @@ func (e *Engine) accept(ev Suggested) {
 	refused := len(ev.Suggestions) == 0
 	for i, s := range ev.Suggestions[:min(len(ev.Suggestions), ev.Ask.N)] {
 		if err := e.space.Check(s.Point); err != nil {
-			e.warn("the optimiser's suggestion %d to request %d is refused: %v", i+1, ev.Ask.Request, err)
+			e.warn("refused suggestion %d of the optimiser's answer to request %d: %v", i+1, ev.Ask.Request, err)
 			refused = true
 			continue
 		}
 		if at, ok := e.repeats(s); ok {
-			// It is to blame unless the point was taken after it was asked.
+			// The optimiser is at fault unless the point was taken after its request.
 			refused = refused || at <= ev.Ask.From
 			continue
 		}
@@ -63,7 +63,7 @@ func (e *Engine) accept(ev Suggested) {
 	}
 	state := ev.State
 	if len(state) > optimizer.MaxStateSize {
-		e.warn("the optimiser's state has %d bytes, at most %d can be kept; the one before stays", len(state), optimizer.MaxStateSize)
+		e.warn("the optimiser's state has %d bytes, more than the limit of %d; keeping the previous state", len(state), optimizer.MaxStateSize)
 		state = ev.Ask.State
 	}
 	if len(list) == 0 {
@@ -81,10 +81,10 @@ func (e *Engine) accept(ev Suggested) {
 func (e *Engine) optimizerFailed(err error) {
 	e.demand.askAfter = e.now.Add(askPause)
 	e.warn("the optimiser failed: %v", err)
-	e.setReason(clip(fmt.Sprintf("the optimiser fails, fallback suggestions are used: %v", err)))
+	e.setReason(clip(fmt.Sprintf("the optimiser failed, using fallback suggestions: %v", err)))
 }
 
-// recommended keeps a recommendation that is newer than the one before.
+// recommended stores a recommendation if it is newer than the last one.
 func (e *Engine) recommended(r record.Recommendation) {
 	known := r.Trial > 0 && r.Trial <= len(e.trials) && e.trials[r.Trial-1].rec.State == study.TrialCompleted
 	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
@@ -94,7 +94,7 @@ func (e *Engine) recommended(r record.Recommendation) {
 	e.dirty.status = true
 }
 
-// setReason says, for people, how a running study fares.
+// setReason sets the text that tells users how a running study is doing.
 func (e *Engine) setReason(reason string) {
 	if e.status.Reason != reason {
 		e.status.Reason = reason
@@ -102,9 +102,10 @@ func (e *Engine) setReason(reason string) {
 	}
 }
 
-// repeats reports whether a suggestion is a point that was tried already, and
-// since which ledger position, where that is refused: in a finite space, unless
-// the optimiser repeats it on purpose, and for the study file's initial points.
+// repeats reports whether a suggestion must be refused because its point was tried
+// already, and the ledger position of that trial. Repeats are refused in a finite
+// space, and for the study file's initial points, unless the optimiser repeats a
+// point on purpose.
 func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 	if !e.finite && s.Source != optimizer.SourceInitial || s.Repeat || !e.on(guardRepeat) {
 		return 0, false
@@ -113,9 +114,9 @@ func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 	return at, ok
 }
 
-// overtaken reports whether a suggested point became a trial after the ledger
-// position at which it was asked for: out of the answer before, or as a fallback.
-// A point that was there already is repeated on purpose, where it may be.
+// overtaken reports whether a suggested point became a trial after the ledger position
+// of its request, from the previous answer or as a fallback. A point that was a trial
+// before is not overtaken: the optimiser repeats it on purpose.
 func (e *Engine) overtaken(s optimizer.Suggestion, from int64) bool {
 	last := len(e.trials) - 1
 	if last < 0 || e.trials[last].rec.Created <= from || !e.on(guardRepeat) {
@@ -130,8 +131,8 @@ func (e *Engine) overtaken(s optimizer.Suggestion, from int64) bool {
 	return false
 }
 
-// takeReady makes a trial of the next ready suggestion, and commits the model
-// that made it with the first of its answer. It reports false where none is left.
+// takeReady makes a trial of the next ready suggestion. With the first suggestion of an
+// answer it also commits the model's state. It returns false if no suggestion is left.
 func (e *Engine) takeReady() bool {
 	d := &e.demand
 	for len(d.ready) > 0 {
@@ -164,7 +165,7 @@ func (e *Engine) fallback(n int) int {
 	from := e.status.Position
 	list, err := e.settings.Fallback(p, n)
 	if errors.Is(err, optimizer.ErrExhausted) {
-		if d.ask != nil { // the optimiser, which is at work, may know better: where to measure again
+		if d.ask != nil { // wait for the optimiser's answer, which may repeat points
 			d.fallbackAfter = e.now.Add(askPause)
 			return 0
 		}
@@ -193,14 +194,14 @@ func (e *Engine) fallback(n int) int {
 		if err == nil {
 			err = errUnusable
 		}
-		e.warn("%d of %d fallback suggestions: %v", made, n, err)
+		e.warn("used only %d of %d fallback suggestions: %v", made, n, err)
 		d.fallbackAfter = e.now.Add(askPause)
 	}
 	return made
 }
 
-// create makes a trial of a suggestion and opens its first attempt. The record
-// says where the suggestion came from.
+// create makes a trial of a suggestion and opens its first attempt. r says where the
+// suggestion came from.
 func (e *Engine) create(s optimizer.Suggestion, r record.Trial) {
 	e.status.Trials++
 	e.status.Position++
@@ -216,8 +217,8 @@ func (e *Engine) create(s optimizer.Suggestion, r record.Trial) {
 	e.openAttempt(t)
 }
 
-// finiteReasons drops what is no number, which a record cannot hold: the
-// logarithm of an acquisition value may well be infinite.
+// finiteReasons drops values that are not finite, since JSON cannot hold them. The
+// logarithm of an acquisition value may be infinite.
 func finiteReasons(r optimizer.Reasons) optimizer.Reasons {
 	if r.Mean != nil && !finite(*r.Mean) {
 		r.Mean = nil
@@ -229,7 +230,7 @@ func finiteReasons(r optimizer.Reasons) optimizer.Reasons {
 	return r
 }
 
-// take remembers a trial's point where repeats are refused.
+// take remembers a trial's point if repeats of it are refused.
 func (e *Engine) take(t *trial) {
 	if e.finite || t.rec.Source == optimizer.SourceInitial {
 		e.taken[e.space.Key(t.rec.Point)] = t.rec.Created

@@ -13,31 +13,31 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// trial is a trial's record and what the engine keeps of it in memory alone.
+// trial is a trial's record and what the engine keeps about it in memory only.
 type trial struct {
 	rec record.Trial
 	// due is when the last attempt is published again if nobody has claimed it.
 	due time.Time
 	// claimed is when the last attempt's claim was read.
 	claimed time.Time
-	// sent is what the record of an attempt is still to say.
+	// sent holds times that the next change of the record will store.
 	sent    sent
 	changed bool // in the engine's list of changes
 	curveOf
 }
 
 const (
-	// textsFirst and textsLast are how many attempts at a trial's begin and
-	// before its newest one keep their messages and where their logs are.
+	// textsFirst and textsLast are how many attempts keep their messages and the
+	// places of their logs: a trial's first ones, and those before its newest one.
 	textsFirst = 1
 	textsLast  = 3
 	// maxRecord bounds a trial's record, in bytes of JSON, when it gets another
-	// attempt. The ledger takes 1 MiB: the rest is for that attempt's result,
-	// whose bytes escapes can make six of.
+	// attempt. The ledger accepts 1 MiB. The rest is room for that attempt's result,
+	// in which JSON escapes can take six bytes for one.
 	maxRecord = 640 << 10
 )
 
-// sent is when an attempt was durable and when the broker had it.
+// sent holds when an attempt became durable and when the broker had it.
 type sent struct {
 	attempt              int // its number
 	committed, published time.Time
@@ -64,7 +64,7 @@ func (e *Engine) touch(t *trial) {
 	}
 }
 
-// setState moves a trial and the study's counts.
+// setState changes a trial's state and the study's counts.
 func (e *Engine) setState(t *trial, s study.TrialState) {
 	if n := e.count(t.rec.State); n != nil {
 		*n--
@@ -75,7 +75,7 @@ func (e *Engine) setState(t *trial, s study.TrialState) {
 	e.touch(t)
 }
 
-// count is the counter of a trial's state; nil for a trial without one yet.
+// count returns the counter of a trial's state; nil if the state is unknown or not set.
 func (e *Engine) count(s study.TrialState) *int {
 	c := &e.status.Counts
 	switch s {
@@ -100,8 +100,8 @@ func (e *Engine) count(s study.TrialState) *int {
 	}
 }
 
-// find returns the attempt that an id names; nil where the study, the trial,
-// the attempt or its nonce is another.
+// find returns the attempt with an id; nil if the study, the trial, the attempt or its
+// nonce does not match.
 func (e *Engine) find(id messaging.AttemptID) (*trial, *record.Attempt) {
 	if id.Study != e.spec.ID || id.Trial < 1 || id.Trial > len(e.trials) {
 		return nil, nil
@@ -117,13 +117,13 @@ func (e *Engine) find(id messaging.AttemptID) (*trial, *record.Attempt) {
 	return t, a
 }
 
-// attemptID names an attempt of a trial.
+// attemptID returns the id of a trial's attempt.
 func (e *Engine) attemptID(t *trial, a *record.Attempt) messaging.AttemptID {
 	return messaging.AttemptID{Study: e.spec.ID, Trial: t.rec.Number, Attempt: a.Number, Nonce: a.Nonce}
 }
 
-// openAttempt hands a pending trial out: its next attempt that can be claimed, to
-// be published. A trial that can have no such attempt has failed.
+// openAttempt hands out a pending trial: it opens and publishes the next attempt that
+// can be claimed. The trial fails if there is none within the limits.
 func (e *Engine) openAttempt(t *trial) {
 	for {
 		t.shorten()
@@ -147,37 +147,37 @@ func (e *Engine) openAttempt(t *trial) {
 	}
 }
 
-// requeue puts a trial whose attempt ended back, for its next attempt.
+// requeue makes a trial wait for its next attempt, unless its record is full.
 func (e *Engine) requeue(t *trial) {
 	if !e.filled(t) {
 		e.wait(t)
 	}
 }
 
-// filled fails a trial whose record has no room for another attempt, and reports
-// whether it did.
+// filled reports whether a trial's record has no room for another attempt. If so, it
+// fails the trial.
 func (e *Engine) filled(t *trial) bool {
 	if !t.full() {
 		return false
 	}
 	t.rec.Last().Failure = &messaging.Failure{
 		Reason:  messaging.ReasonAttempts,
-		Message: fmt.Sprintf("the record of a trial has no room for attempt %d", len(t.rec.Attempts)+1),
+		Message: fmt.Sprintf("the trial's record has no room for attempt %d", len(t.rec.Attempts)+1),
 	}
 	t.rec.Times.Ended = e.now
 	e.endTrial(t, study.TrialFailed)
 	return true
 }
 
-// wait lets a trial wait for its next attempt.
+// wait makes a trial wait for its next attempt.
 func (e *Engine) wait(t *trial) {
 	e.setState(t, study.TrialPending)
 	e.pending = append(e.pending, t)
 }
 
-// shorten drops what the attempts between the first and the last few say for
-// people: of hundreds of attempts, each with its program's last words, the
-// record would outgrow what the ledger takes.
+// shorten drops the messages and log places of all attempts between the first and the
+// last few. Otherwise the record of hundreds of attempts would be too large for the
+// ledger.
 func (t *trial) shorten() {
 	for i := textsFirst; i < len(t.rec.Attempts)-textsLast; i++ {
 		a := &t.rec.Attempts[i]
@@ -197,7 +197,7 @@ func (t *trial) full() bool {
 	return err != nil || len(raw) > maxRecord
 }
 
-// endTrial moves a trial to a terminal state and tells the optimiser's history.
+// endTrial moves a trial to a terminal state and adds it to the optimiser's history.
 func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	e.setState(t, s)
 	e.status.Position++
@@ -212,8 +212,8 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	e.out.Ended = append(e.out.Ended, snapshot(t))
 }
 
-// observe appends an ended trial to the history and keeps the best one. A
-// cancelled trial says nothing of its point.
+// observe appends an ended trial to the history and updates the best one. It skips a
+// cancelled trial, which says nothing about its point.
 func (e *Engine) observe(t *trial) {
 	o := optimizer.Observation{Trial: t.rec.Number, Point: t.rec.Point}
 	switch t.rec.State {
@@ -235,13 +235,13 @@ func (e *Engine) observe(t *trial) {
 	e.observations = append(e.observations, o)
 }
 
-// direction says which way the study's objective improves.
+// direction returns the direction in which the study's objective improves.
 func (e *Engine) direction() study.Direction { return e.spec.Definition.Spec.Objective.Direction }
 
 // byNumber orders trials for a binary search.
 func byNumber(t *trial, number int) int { return t.rec.Number - number }
 
-// snapshot copies a trial's record so that later steps do not change it.
+// snapshot returns a copy of a trial's record that later steps do not change.
 func snapshot(t *trial) record.Trial {
 	r := t.rec
 	r.Attempts = slices.Clone(r.Attempts)
@@ -254,7 +254,8 @@ type durations struct {
 	n   int
 }
 
-// add counts an evaluation from its start to its end; clocks that went back are ignored.
+// add adds an evaluation from its start to its end. It ignores evaluations that end
+// before they start, because a clock went back.
 func (d *durations) add(start, end time.Time) {
 	if start.IsZero() || end.Before(start) {
 		return
@@ -263,7 +264,7 @@ func (d *durations) add(start, end time.Time) {
 	d.n++
 }
 
-// mean is the mean duration; ok is false where nothing was counted.
+// mean returns the mean duration; ok is false if there is none.
 func (d *durations) mean() (mean time.Duration, ok bool) {
 	if d.n == 0 {
 		return 0, false
@@ -271,10 +272,10 @@ func (d *durations) mean() (mean time.Duration, ok bool) {
 	return d.sum / time.Duration(d.n), true
 }
 
-// allFinite reports whether all values are numbers.
+// allFinite reports whether all values are finite.
 func allFinite(values study.Values) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return !finite(v) })
 }
 
-// finite reports whether x is a number.
+// finite reports whether x is neither NaN nor infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -15,23 +15,23 @@ import (
 type OpenAttempt struct {
 	Attempt messaging.AttemptID
 	Worker  string
-	// Claimed is when the leader read the claim, by its own clock: the time of
-	// the last start for an attempt that was claimed before that.
+	// Claimed is when this leader read the claim, by its own clock, or when it loaded
+	// the study if the attempt was claimed before.
 	Claimed time.Time
-	// Running says that the worker has been seen evaluating it.
+	// Running says that a heartbeat has reported the evaluation.
 	Running bool
 }
 
-// Status is the study's status now.
+// Status returns the study's current status.
 func (e *Engine) Status() record.Status { return e.status }
 
-// Spec is the study's specification now.
+// Spec returns the study's current specification.
 func (e *Engine) Spec() record.Study { return e.spec }
 
-// Model is the optimiser's state as committed.
+// Model returns the optimiser's state as committed.
 func (e *Engine) Model() record.Model { return e.model }
 
-// Trial is the trial with a number, counted from 1.
+// Trial returns the trial with a number, counted from 1; false if there is none.
 func (e *Engine) Trial(n int) (record.Trial, bool) {
 	if n < 1 || n > len(e.trials) {
 		return record.Trial{}, false
@@ -39,7 +39,8 @@ func (e *Engine) Trial(n int) (record.Trial, bool) {
 	return snapshot(e.trials[n-1]), true
 }
 
-// Best is the completed trial with the best value, the first of equals.
+// Best returns the completed trial with the best value, the earliest of equal ones;
+// false if there is none.
 func (e *Engine) Best() (record.Trial, bool) {
 	if e.best == nil {
 		return record.Trial{}, false
@@ -47,7 +48,7 @@ func (e *Engine) Best() (record.Trial, bool) {
 	return snapshot(e.best), true
 }
 
-// LastFailed is the failed trial that ended last.
+// LastFailed returns the failed trial that ended last; false if none has failed.
 func (e *Engine) LastFailed() (record.Trial, bool) {
 	if t := e.lastFailed(); t != nil {
 		return snapshot(t), true
@@ -55,7 +56,7 @@ func (e *Engine) LastFailed() (record.Trial, bool) {
 	return record.Trial{}, false
 }
 
-// lastFailed is the failed trial that ended last, nil where none has failed.
+// lastFailed returns the failed trial that ended last; nil if none has failed.
 func (e *Engine) lastFailed() *trial {
 	if e.status.Counts.Failed == 0 {
 		return nil
@@ -68,7 +69,7 @@ func (e *Engine) lastFailed() *trial {
 	return nil
 }
 
-// Open are the attempts that are claimed, by trial: their leases are to be watched.
+// Open returns the claimed attempts, by trial. The caller watches their leases.
 func (e *Engine) Open() []OpenAttempt {
 	var list []OpenAttempt
 	for _, t := range e.open {
@@ -79,7 +80,7 @@ func (e *Engine) Open() []OpenAttempt {
 	return list
 }
 
-// Queued are the attempts that wait for a claim, by trial.
+// Queued returns the attempts that wait for a claim, by trial.
 func (e *Engine) Queued() []messaging.AttemptID {
 	var list []messaging.AttemptID
 	for _, t := range e.open {
@@ -90,8 +91,8 @@ func (e *Engine) Queued() []messaging.AttemptID {
 	return list
 }
 
-// Problem is what the optimiser may know now. It shares the engine's history,
-// which only grows: it costs no more than the open trials.
+// Problem returns what the optimiser may use now. It shares the engine's history, which
+// is append-only, so its cost depends only on the number of open trials.
 func (e *Engine) Problem() *optimizer.Problem {
 	spec := &e.spec.Definition.Spec
 	n := len(e.observations)
@@ -111,7 +112,7 @@ func (e *Engine) Problem() *optimizer.Problem {
 	return p
 }
 
-// flush collects the step's Output and starts the next one.
+// flush returns the step's Output and resets it for the next step.
 func (e *Engine) flush() Output {
 	slices.SortFunc(e.dirty.trials, func(a, b *trial) int { return cmp.Compare(a.rec.Number, b.rec.Number) })
 	for _, t := range e.dirty.trials {

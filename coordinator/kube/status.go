@@ -74,7 +74,7 @@ type Best struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// Recommended is the evaluated point with the best posterior mean.
+// Recommendation is the evaluated point with the best posterior mean.
 type Recommendation struct {
 	Trial      int            `json:"trial"`
 	Mean       float64        `json:"mean"`

@@ -8,13 +8,12 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// NewID returns an id for a study that is created at the given time: a ULID
-// (https://github.com/ulid/spec) in lower case, 26 letters and digits, so that
-// it is one token of a NATS subject and one segment of an etcd key. Ids of
-// different milliseconds sort by time. Ten bytes are read from entropy, which
-// is crypto/rand.Reader outside tests; NewID panics where it cannot be read,
-// and for times before 1970 or after 10889. It is as safe for concurrent use as
-// entropy is.
+// NewID returns an id for a study that is created at the given time. It is a ULID
+// (https://github.com/ulid/spec) in lower case: 26 letters and digits, which fit into
+// one token of a NATS subject and one segment of an etcd key. Ids of different
+// milliseconds sort by time. NewID reads ten bytes from entropy, which is
+// crypto/rand.Reader outside tests. It panics if entropy fails, and for times before
+// 1970 or after 10889. It is as safe for concurrent use as entropy is.
 func NewID(entropy io.Reader, at time.Time) string {
 	return strings.ToLower(ulid.MustNew(ulid.Timestamp(at), entropy).String())
 }

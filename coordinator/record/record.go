@@ -1,5 +1,5 @@
-// Package record is what the ledger stores: the authoritative state of studies
-// and trials, as JSON. The engine writes these records, the ledger keeps them,
+// Package record defines what the ledger stores: the authoritative state of studies
+// and trials, as JSON. The engine writes these records, the ledger stores them, and
 // every replica reads them.
 package record
 
@@ -22,48 +22,49 @@ type Study struct {
 // Status is a study's state and its counts.
 type Status struct {
 	State study.State `json:"state"`
-	// Reason says, for people, why the study is in its state.
+	// Reason tells users why the study is in its state.
 	Reason string `json:"reason,omitempty"`
-	// Position is the ledger position: it grows by one with each created and
-	// each ended trial. A trial stores the positions of both.
+	// Position is the ledger position. It grows by one with each created and each
+	// ended trial. A trial stores both of its positions.
 	Position int64 `json:"position"`
 	// Trials is how many trials have been created: the last one's number.
 	Trials int `json:"trials"`
 	// Best is the number of the completed trial with the best value, 0 for none.
 	Best int `json:"best,omitempty"`
-	// Recommended is made now and then while the study runs, and once more when it
-	// has ended.
+	// Recommended is updated from time to time while the study runs, and once more
+	// after it has ended.
 	Recommended Recommendation `json:"recommended,omitzero"`
 	Started     time.Time      `json:"started"`
 	Ended       time.Time      `json:"ended,omitzero"`
-	// Idle is how long the study lay ended before an update let it go on: it
-	// does not count against the budget's duration.
+	// Idle is the total time between the study's ends and the updates that resumed
+	// it. It does not count against the budget's duration.
 	Idle   time.Duration `json:"idle,omitempty"`
 	Counts Counts        `json:"counts"`
-	// Occupied says, by an attempt's number, up to which trial the attempts of that
-	// number cannot be claimed when they are opened: messages that are no claims of
-	// them were in the place of their claims before. It is never changed in place.
+	// Occupied holds, by attempt number, the highest trial whose attempt of that
+	// number cannot be claimed, because another message had taken the place of its
+	// claim before the attempt was opened. The map MUST NOT be changed in place.
 	Occupied map[int]int `json:"occupied,omitempty"`
 }
 
 // Recommendation is the completed trial whose posterior mean was best at a ledger
 // position.
 type Recommendation struct {
-	// Trial is its number, 0 where nothing was recommended yet.
+	// Trial is the trial's number; 0 if nothing has been recommended yet.
 	Trial int `json:"trial"`
-	// Mean and SD are the posterior's, in the objective's units.
+	// Mean and SD are the posterior mean and standard deviation at the trial's point,
+	// in the objective's units.
 	Mean float64 `json:"mean"`
 	SD   float64 `json:"sd"`
-	// Position is the ledger position of what the recommendation was made from.
+	// Position is the ledger position of the observations used.
 	Position int64 `json:"position"`
 }
 
-// At is the recommendation with its trial's point.
+// At returns the recommendation with its trial's point.
 func (r Recommendation) At(point study.Point) *optimizer.Recommendation {
 	return &optimizer.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Point: point}
 }
 
-// RecommendedOfAll reports whether what is recommended is of all that has happened.
+// RecommendedOfAll reports whether the recommendation uses all observations.
 func (s *Status) RecommendedOfAll() bool {
 	return s.Recommended.Trial != 0 && s.Recommended.Position == s.Position
 }
@@ -80,24 +81,25 @@ type Counts struct {
 	Cancelled  int `json:"cancelled"`
 }
 
-// Ended is the number of trials whose evaluation has ended: those that use the
-// budget up. A cancelled trial was not evaluated to its end and does not count.
+// Ended returns the number of trials that count against the budget: those whose
+// evaluation has ended. A cancelled trial does not count.
 func (c Counts) Ended() int {
 	return c.Completed + c.Failed + c.Infeasible + c.Pruned
 }
 
-// Open is the number of trials in no terminal state.
+// Open returns the number of trials that are not in a terminal state.
 func (c Counts) Open() int { return c.Pending + c.Queued + c.Running }
 
-// Model is an optimiser's state, committed with the suggestions that it made.
+// Model is an optimiser's state. It is committed with the first trial made from its
+// answer.
 type Model struct {
-	// Request is the number that seeded the request that made the state.
+	// Request is the seed number of the request whose answer had the state.
 	Request int             `json:"request"`
 	State   optimizer.State `json:"state"`
 }
 
-// Trial is one trial and its attempts: under 1 KiB as JSON but for long points
-// and messages, and many attempts.
+// Trial is one trial and its attempts. As JSON it takes under 1 KiB unless it has many
+// attempts, a long point or long messages.
 type Trial struct {
 	Number int              `json:"number"`
 	State  study.TrialState `json:"state"`
@@ -105,10 +107,10 @@ type Trial struct {
 	Source optimizer.Source `json:"source"`
 	// Reasons say why the point was suggested.
 	Reasons optimizer.Reasons `json:"reasons"`
-	// Request is the number that seeded the suggestion request, Place the
-	// suggestion's place in its answer, From the ledger position of the problem
-	// that it was made from: observations are the trials ended at or before
-	// From, pending points those created at or before and not yet ended.
+	// Request is the seed number of the request for the suggestion, and Place the
+	// suggestion's place in the answer. From is the ledger position of the request's
+	// problem: its observations are the trials that ended at or before From, its
+	// pending points those of trials created at or before From that had not ended.
 	Request int   `json:"request"`
 	Place   int   `json:"place"`
 	From    int64 `json:"from"`
@@ -119,21 +121,21 @@ type Trial struct {
 	Created  int64     `json:"created"`
 	Ended    int64     `json:"ended,omitempty"`
 	Attempts []Attempt `json:"attempts"`
-	// Values and Metrics are those of the attempt that succeeded. A single value
-	// is stored as "value" too: see MarshalJSON.
+	// Values and Metrics come from the attempt that succeeded. A single value is also
+	// stored as "value": see MarshalJSON.
 	Values  study.Values       `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics,omitempty"`
-	// Checkpoint is the last reference reported by any attempt.
+	// Checkpoint is the last reference to a checkpoint that any attempt reported.
 	Checkpoint string `json:"checkpoint,omitempty"`
-	// TraceID and SpanID are the trial's trace and its root span, in hex.
+	// TraceID and SpanID identify the trial's trace and its root span, in hex.
 	TraceID string `json:"traceId,omitempty"`
 	SpanID  string `json:"spanId,omitempty"`
 	Times   Times  `json:"times"`
 }
 
-// MarshalJSON writes a trial. A single value is there twice, also as earlier
-// versions read it: their replicas serve, and may lead, while a cluster is
-// updated.
+// MarshalJSON encodes a trial. It writes a single value twice, the second time in the
+// form that earlier versions read, since their replicas may serve and lead during a
+// rolling update.
 func (t Trial) MarshalJSON() ([]byte, error) {
 	type plain Trial
 	v := struct {
@@ -146,7 +148,7 @@ func (t Trial) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// UnmarshalJSON reads a trial, also one that an earlier version stored.
+// UnmarshalJSON decodes a trial, including one that an earlier version stored.
 func (t *Trial) UnmarshalJSON(data []byte) error {
 	type plain Trial
 	var v struct {
@@ -165,8 +167,8 @@ func (t *Trial) UnmarshalJSON(data []byte) error {
 
 // Times are when a trial passed each stage, by the clock of whoever did it.
 type Times struct {
-	// Asked is when the suggestion was asked for, Suggested when it was
-	// answered, Created when the trial was made.
+	// Asked is when the suggestion was requested, Suggested when the optimiser
+	// answered, and Created when the trial was made.
 	Asked     time.Time `json:"asked,omitzero"`
 	Suggested time.Time `json:"suggested,omitzero"`
 	Created   time.Time `json:"created,omitzero"`
@@ -176,29 +178,29 @@ type Times struct {
 	Folded    time.Time `json:"folded,omitzero"`
 }
 
-// Attempt is one hand-out of a trial.
+// Attempt is one attempt to evaluate a trial.
 type Attempt struct {
 	Number int                `json:"number"`
 	Nonce  string             `json:"nonce"`
 	State  study.AttemptState `json:"state"`
 	Worker string             `json:"worker,omitempty"`
 	Opened time.Time          `json:"opened"`
-	// Committed is when the ledger had the attempt, Published when the broker had
-	// its assignment: stored with the next change of the trial, so that a leader
-	// that dies before it leaves them zero.
+	// Committed is when the ledger had the attempt, and Published when the broker had
+	// its assignment. Both are stored with the trial's next change, so they are zero
+	// if the leader dies before.
 	Committed time.Time         `json:"committed,omitzero"`
 	Published time.Time         `json:"published,omitzero"`
 	Claimed   time.Time         `json:"claimed,omitzero"`
 	Started   time.Time         `json:"started,omitzero"`
 	Ended     time.Time         `json:"ended,omitzero"`
 	Outcome   messaging.Outcome `json:"outcome,omitempty"`
-	// Failure's message and Logs are kept of a trial's first and last few
-	// attempts alone, so that the record of hundreds fits the ledger.
+	// Failure's message and Logs are kept only for a trial's first and last few
+	// attempts, so that the record of hundreds of attempts fits into the ledger.
 	Failure *messaging.Failure `json:"failure,omitempty"`
 	Logs    string             `json:"logs,omitempty"`
 }
 
-// Last returns the trial's last attempt, nil if it has none.
+// Last returns the trial's last attempt; nil if it has none.
 func (t *Trial) Last() *Attempt {
 	if len(t.Attempts) == 0 {
 		return nil

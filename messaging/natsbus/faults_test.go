@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
@@ -362,5 +365,37 @@ func TestConnectionClosed(t *testing.T) {
 	}
 	if err := w.PublishResult(ctx, result(1, "w")); !errors.Is(err, messaging.ErrClosed) {
 		t.Errorf("publish: %v, want ErrClosed", err)
+	}
+}
+
+// A Fetch whose context has ended requests nothing: nobody would take what is sent.
+func TestEndedFetchRequestsNothing(t *testing.T) {
+	t.Parallel()
+	ctx := patient(t)
+	b := startBroker(t)
+	lead(ctx, t, b, 1)
+	w := b.worker("w", pool)
+	listener, seen := b.connect("listener"), make(chan *nats.Msg, 100)
+	for _, subject := range []string{"$JS.API.CONSUMER.MSG.NEXT.>", "fantasia.heartbeat.>"} {
+		_, err := listener.ChanSubscribe(subject, seen)
+		must(t, err)
+	}
+	must(t, listener.FlushWithContext(ctx))
+	ended, end := context.WithCancel(ctx)
+	end()
+	for range 20 {
+		if _, err := w.Fetch(ended); !errors.Is(err, context.Canceled) {
+			t.Fatalf("fetch: %v, want the context's error", err)
+		}
+	}
+	// The connection keeps the order: a request would be seen before the heartbeat.
+	must(t, w.Heartbeat(ctx, &messaging.Heartbeat{Worker: "w", Pool: pool, Instance: "i", Slots: 1}))
+	select {
+	case m := <-seen:
+		if !strings.HasPrefix(m.Subject, "fantasia.heartbeat.") {
+			t.Errorf("a request was sent on %s", m.Subject)
+		}
+	case <-ctx.Done():
+		t.Fatal("no heartbeat was seen")
 	}
 }

@@ -30,14 +30,16 @@ func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 	defer cancel()
 	pause := newBackoff()
 	for {
+		// A request that nobody waits for would take an assignment away from the other
+		// workers until its acknowledgement is overdue.
+		if ctx.Err() != nil {
+			return nil, w.explain(context.Cause(ctx))
+		}
 		d, err := w.fetch(ctx)
 		if d != nil {
 			return d, nil
 		}
-		if ctx.Err() != nil {
-			return nil, w.explain(context.Cause(ctx))
-		}
-		if errors.Is(err, nats.ErrConnectionClosed) {
+		if errors.Is(err, nats.ErrConnectionClosed) && ctx.Err() == nil {
 			return nil, w.explain(err)
 		}
 		if err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-var ptr, numeric, drawNumeric = studytest.Ptr, studytest.Numeric, studytest.DrawNumeric
+var ptr, numeric = studytest.Ptr, studytest.Numeric
 
 // tree is a space with conditions two deep, and a constraint.
 func tree(t *testing.T) *space.Space {
