@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/usage"
 	"github.com/spf13/cobra"
 )
 
@@ -80,5 +81,6 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.AddCommand(releaseCommand(), natsConfigCommand())
+	usage.Setup(cmd)
 	return cmd
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/usage"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob"
 )
@@ -74,6 +75,9 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 			return workernode.CheckFlags(cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if template == "" {
+				return errors.New("--template is missing; want the YAML file of a Job or another resource")
+			}
 			var err error
 			if k.Template, err = os.ReadFile(template); err != nil {
 				return fmt.Errorf("--template: %w", err)
@@ -86,10 +90,8 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 	kubejobFlags(f, &k)
 	f.StringVar(&template, "template", "", "YAML file of the manifest")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")
-	if err := cmd.MarkFlagRequired("template"); err != nil {
-		panic(err) // the flag exists
-	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
+	usage.Setup(cmd)
 	return cmd
 }
 

@@ -51,7 +51,7 @@ func kubejobCommand() *cobra.Command {
 		DisableFlagParsing: true,
 		PersistentPreRunE:  func(*cobra.Command, []string) error { return nil },
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("worker kubejob is a program of its own now: run kubeworker, with the same flags")
+			return errors.New("kubejob is now a program of its own: run kubeworker with the same flags")
 		},
 	}
 }

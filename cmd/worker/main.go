@@ -13,6 +13,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/usage"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/spf13/cobra"
 )
@@ -74,5 +75,6 @@ FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
 	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies contain")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(), jobSidecarCommand(stderr), installCommand())
+	usage.Setup(cmd)
 	return cmd
 }

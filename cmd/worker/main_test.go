@@ -16,10 +16,10 @@ func TestWrongFlags(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"start it with --allow-study-commands, or with a command of its own after --": {"--nats", "nats://localhost:1"},
-		"--slots is 0; want 1 or more":        {"--slots", "0", "--", "true"},
-		"--slots is -1; want 1 or more":       {"sidecar", "--slots", "-1"},
-		"which is not a directory":            {"--state", file, "--", "true"},
-		"run kubeworker, with the same flags": {"kubejob", "--template", "job.yaml"},
+		"--slots is 0; want 1 or more":       {"--slots", "0", "--", "true"},
+		"--slots is -1; want 1 or more":      {"sidecar", "--slots", "-1"},
+		"which is not a directory":           {"--state", file, "--", "true"},
+		"run kubeworker with the same flags": {"kubejob", "--template", "job.yaml"},
 	} {
 		cmd := newCommand(io.Discard)
 		cmd.SetArgs(args)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/usage"
 )
 
 // Options are the program's arguments from its environment.
@@ -88,6 +89,7 @@ func newApp(o Options) *app {
 	a.add(groupLocal, newRunCommand(a), newCheckCommand(a), newAskTellCommand(a), newBenchCommand(a), newImportCommand(a), newSchemaCommand(a))
 	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a))
 	a.add("", newVersionCommand(a))
+	usage.Setup(a.root)
 	return a
 }
 

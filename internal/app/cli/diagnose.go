@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
-	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
 )
@@ -25,34 +23,24 @@ functions agree, and which parameters matter. A topic without enough data says
 what it needs. At least 20 trials must have completed.
 
 The study is read from a server or, with --state, from the state directory of
-fantasia run. Nothing is changed.`
+fantasia run, also while it runs. Nothing is changed.`
 
 func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
-	var state string
 	var output format
 	c := &cobra.Command{
-		Use:   "diagnose [STUDY]",
+		Use:   "diagnose STUDY",
 		Short: "Report how noisy a study is, which parameters matter, and which settings fit it",
 		Long:  diagnoseLong,
 		Example: `  fantasia study diagnose digits
   fantasia study diagnose --state .fantasia/digits -o json | jq .importance`,
-		Args:              arguments,
+		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var s *study.Study
-			var trials []view.Trial
-			var err error
-			switch {
-			case state != "" && len(args) == 0:
-				if err := directory(cmd, "state", state); err != nil {
-					return err
-				}
-				s, trials, err = readState(cmd, state)
-			case state == "" && len(args) == 1:
-				s, trials, err = r.studyAndTrials(cmd, args[0])
-			default:
-				return usagef(cmd, "want either the name of a study on the server or --state DIR")
+			name, _, err := r.studyIn(cmd, args, 0)
+			if err != nil {
+				return err
 			}
+			s, trials, err := r.studyAndTrials(cmd, name)
 			if err != nil {
 				return err
 			}
@@ -65,32 +53,20 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 				return err
 			}
 			return output.write(a.Stdout, report, func(w io.Writer) error {
-				return diagnosisText(w, report, s.Spec.Objective.Metric)
+				width, is := terminal(a.Stdout)
+				if !is {
+					width = 0
+				}
+				return diagnosisText(w, report, s.Spec.Objective.Metric, width)
 			})
 		},
 	}
-	c.Flags().StringVar(&state, "state", "", "read the study from the state `DIRECTORY` of fantasia run instead of a server")
+	r.stateFlag(c)
 	addOutput(c, &output)
 	return c
 }
 
-// readState reads a study and its trials from a state directory.
-func readState(cmd *cobra.Command, state string) (*study.Study, []view.Trial, error) {
-	kept, err := local.Read(cmd.Context(), state)
-	if errors.Is(err, local.ErrNoState) {
-		return nil, nil, exitWith(ExitUsage, err)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	trials := make([]view.Trial, len(kept.Trials))
-	for i, t := range kept.Trials {
-		trials[i] = view.OfTrial(t)
-	}
-	return &kept.Study.Definition, trials, nil
-}
-
-// studyAndTrials fetches a study and its trials from a server.
+// studyAndTrials fetches a study and its trials.
 func (r *remote) studyAndTrials(cmd *cobra.Command, nameOrID string) (*study.Study, []view.Trial, error) {
 	name, err := studyName(cmd, nameOrID)
 	if err != nil {
@@ -118,10 +94,10 @@ func (r *remote) studyAndTrials(cmd *cobra.Command, nameOrID string) (*study.Stu
 	if err != nil {
 		return nil, nil, err
 	}
-	// Any algorithm is accepted, as the server may know others.
+	// Any algorithm is accepted, because the server may know others.
 	s, err := studyfile.Parse([]byte(file))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the server's study file: %w", err)
+		return nil, nil, fmt.Errorf("read the study file: %w", err)
 	}
 	return s, trials, nil
 }

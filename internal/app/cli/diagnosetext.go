@@ -10,9 +10,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 )
 
-// diagnosisText prints a diagnosis: the findings first, then the figures.
-func diagnosisText(w io.Writer, r *diagnosis.Report, metric string) error {
-	d := &paragraphs{}
+// diagnosisText prints a diagnosis: the findings first, then the figures. width is the
+// terminal's, or 0 for a file, in which each figure stays on one line.
+func diagnosisText(w io.Writer, r *diagnosis.Report, metric string, width int) error {
+	d := &paragraphs{width: width}
 	counts := fmt.Sprintf("%d completed", r.Completed)
 	if r.LeftOut > 0 {
 		counts += fmt.Sprintf(", %d without a value left out", r.LeftOut)
@@ -40,7 +41,10 @@ func diagnosisText(w io.Writer, r *diagnosis.Report, metric string) error {
 }
 
 // paragraphs builds a text of headings with indented lines below them.
-type paragraphs struct{ text strings.Builder }
+type paragraphs struct {
+	text  strings.Builder
+	width int
+}
 
 func (d *paragraphs) begin(format string, args ...any) {
 	if d.text.Len() > 0 {
@@ -57,24 +61,37 @@ func (d *paragraphs) line(format string, args ...any) {
 const labelWidth = 20
 
 func (d *paragraphs) row(name, value string) {
-	d.line("%s%s  %s", name, strings.Repeat(" ", max(0, labelWidth-utf8.RuneCountInString(name))), value)
+	columns := math.MaxInt
+	if d.width > 0 {
+		columns = d.width
+	}
+	d.beside(name, labelWidth, value, columns)
 }
 
-// The widths of a finding's topic and of its text, which fill 80 columns.
+// The width of a finding's topic, and the most columns that a finding fills.
 const (
 	topicWidth   = 11
-	findingWidth = 80 - topicWidth - 4
+	findingWidth = 80
 )
 
-// wrapped prints a text beside its topic, broken between words.
+// wrapped prints a finding beside its topic.
 func (d *paragraphs) wrapped(topic, text string) {
+	columns := findingWidth
+	if d.width > 0 {
+		columns = min(columns, d.width)
+	}
+	d.beside(topic, topicWidth, text, columns)
+}
+
+// beside prints a text beside its name, broken between words at the columns.
+func (d *paragraphs) beside(name string, nameWidth int, text string, columns int) {
 	var line string
 	flush := func() {
-		d.line("%-*s  %s", topicWidth, topic, line)
-		topic, line = "", ""
+		d.line("%s%s  %s", name, strings.Repeat(" ", max(0, nameWidth-utf8.RuneCountInString(name))), line)
+		name, line = "", ""
 	}
 	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > findingWidth {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns-nameWidth-4 {
 			flush()
 		}
 		line = strings.TrimPrefix(line+" "+word, " ")
@@ -89,7 +106,7 @@ func (d *paragraphs) noise(n *diagnosis.Noise, metric string) {
 	d.begin("Noise against signal, in %s", metric)
 	d.row("noise", fmt.Sprintf("sd %s by the model", number(round(n.SD))))
 	if p := n.Replicates; p != nil {
-		d.row("repeats", fmt.Sprintf("sd %s in %d evaluations of %d points", number(round(p.SD)), p.Evaluations, p.Points))
+		d.row("repeats", fmt.Sprintf("sd %s in %d evaluations of %s", number(round(p.SD)), p.Evaluations, count(p.Points, "point")))
 	}
 	d.row("signal", fmt.Sprintf("sd %s over the space", number(round(n.Signal))))
 	part := fmt.Sprintf("%.1f%% of the variance", 100*n.Share)
@@ -172,7 +189,7 @@ func (d *paragraphs) importance(list []diagnosis.Importance) {
 	if len(list) == 0 {
 		return
 	}
-	d.begin("Parameters' shares of the predicted variance: total, and alone")
+	d.begin("Parameters' shares of predicted variance: total, and alone")
 	width := 0
 	for _, i := range list {
 		width = max(width, utf8.RuneCountInString(i.Parameter))

@@ -8,14 +8,23 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 )
 
-// The text has the findings of the report, as JSON has them, wrapped to 80 columns.
+// The text has the findings of the report, as JSON has them, wrapped to the terminal and
+// to 80 columns.
 func TestDiagnosisTextHasTheFindings(t *testing.T) {
 	report := &diagnosis.Report{Study: "digits", Completed: 21, Used: 21, Findings: []diagnosis.Finding{
 		{Topic: diagnosis.TopicModel, Judged: true, Statement: "A statement with 100% of it, which is longer than one line of eighty columns can hold beside its topic.", Evidence: "a figure; 21 completed trials"},
 		{Topic: diagnosis.TopicParameters, Statement: "Not judged: this needs more.", Evidence: "21 completed trials"},
 	}}
+	for width, columns := range map[int]int{0: 80, 60: 60, 80: 80, 120: 80} {
+		diagnosisFits(t, report, width, columns)
+	}
+}
+
+// diagnosisFits checks the text for a width of the terminal.
+func diagnosisFits(t *testing.T, report *diagnosis.Report, width, columns int) {
+	t.Helper()
 	var text strings.Builder
-	if err := diagnosisText(&text, report, "error"); err != nil {
+	if err := diagnosisText(&text, report, "error", width); err != nil {
 		t.Fatal(err)
 	}
 	words := strings.Join(strings.Fields(text.String()), " ")
@@ -25,7 +34,7 @@ func TestDiagnosisTextHasTheFindings(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(text.String()) {
-		if n := utf8.RuneCountInString(strings.TrimSpace(line)); n > 80 {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > columns {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

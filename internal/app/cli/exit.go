@@ -71,10 +71,10 @@ func arguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// directory refuses a flag's path if it exists and is not a directory.
-func directory(cmd *cobra.Command, flag, path string) error {
+// directory refuses a path of --state that exists and is not a directory.
+func directory(cmd *cobra.Command, path string) error {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return usagef(cmd, "--%s is %q, which is not a directory", flag, path)
+		return usagef(cmd, "--state is %q, which is not a directory", path)
 	}
 	return nil
 }

@@ -26,9 +26,10 @@ func newTrialLogsCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs STUDY TRIAL",
 		Short: "Print the log of a trial",
-		Long: `Logs prints the last lines that a trial's program wrote: its standard output to
-standard output, its standard error to standard error. The worker that ran the trial
-sends them, or they are read from the disk with --state. They are the last attempt's, unless --attempt names an earlier one.`,
+		Long: `Prints the last lines that a trial's program wrote: its standard output to standard
+output, its standard error to standard error. The log is that of the last attempt,
+unless --attempt names an earlier one. The worker that ran the trial sends it; with
+--state it is read from the disk.`,
 		Example: `  fantasia trial logs digits 7 --follow
   fantasia trial logs 7 --state .fantasia/digits   # of fantasia run
   fantasia trial logs digits 7 --attempt 1 --stream stderr --lines 1000`,
@@ -48,10 +49,10 @@ sends them, or they are read from the disk with --state. They are the last attem
 	}
 	r.stateFlag(c)
 	flags := c.Flags()
-	flags.Int32Var(&f.lines, "lines", 100, "how many of the last lines to print of each stream, 1 to 100000")
-	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what the program writes, until the attempt has ended")
-	flags.StringVar(&f.stream, "stream", "", "`stdout` or stderr alone (default both)")
-	flags.Int32Var(&f.attempt, "attempt", 0, "the attempt's number (default the last one)")
+	flags.Int32Var(&f.lines, "lines", 100, "how many of the last lines of each stream to print, 1 to 100000")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "also print what the program writes from now on, until the attempt ends")
+	flags.StringVar(&f.stream, "stream", "", "print only this `STREAM`: stdout or stderr (default: both)")
+	flags.Int32Var(&f.attempt, "attempt", 0, "`NUMBER` of the attempt (default: the last one)")
 	if err := c.RegisterFlagCompletionFunc("stream", cobra.FixedCompletions([]string{"stdout", "stderr"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag was added above
 	}

@@ -55,7 +55,7 @@ func newRunCommand(a *app) *cobra.Command {
 			if f.workers < 0 || cmd.Flags().Changed("workers") && f.workers == 0 {
 				return usagef(cmd, "--workers is %d; want 1 or more", f.workers)
 			}
-			if err := directory(cmd, "state", f.state); err != nil {
+			if err := directory(cmd, f.state); err != nil {
 				return err
 			}
 			return a.run(cmd.Context(), args[0], f)

@@ -23,12 +23,16 @@ import (
 // stateFlag adds --state to a command that only reads. Its studies are then those
 // of fantasia run.
 func (r *remote) stateFlag(c *cobra.Command) {
-	c.Flags().StringVar(&r.state, "state", "", "read a study of fantasia run from its state `DIRECTORY` instead of a server")
+	help := "read from the state `DIRECTORY` of fantasia run instead of a server"
+	if strings.Contains(c.Use, " STUDY") {
+		help += "; STUDY may then be left out"
+	}
+	c.Flags().StringVar(&r.state, "state", "", help)
 }
 
 // local makes a client of what answers for a state directory.
 func (r *remote) local(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
-	if err := directory(cmd, "state", r.state); err != nil {
+	if err := directory(cmd, r.state); err != nil {
 		return nil, nil, err
 	}
 	transport, stop, err := local.Connect(cmd.Context(), r.state)
@@ -58,6 +62,9 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 	if _, err := studyName(cmd, cmp.Or(name, "any")); err != nil {
 		return "", nil, err
 	}
+	if err := directory(cmd, r.state); err != nil {
+		return "", nil, err
+	}
 	states, err := local.States(r.state)
 	if err != nil {
 		return "", nil, exitWith(ExitUsage, err)
@@ -66,7 +73,7 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 		states = []string{inner}
 	}
 	if len(states) > 1 {
-		return "", nil, usagef(cmd, "--state %s has %d studies: name one of them, or give its own directory", r.state, len(states))
+		return "", nil, usagef(cmd, "--state %s has %d studies; name one, or give its own directory, such as %s", r.state, len(states), states[0])
 	}
 	r.state = states[0]
 	if name != "" {
@@ -89,10 +96,14 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 // argumentsOrState checks the number of a command's arguments, of which the first,
 // a study, may be left out where --state is given.
 func (r *remote) argumentsOrState(cmd *cobra.Command, args []string) error {
-	if r.state != "" && len(args) == strings.Count(cmd.Use, " ")-1 {
-		return nil
+	words := strings.Fields(cmd.Use)[1:]
+	switch {
+	case r.state == "" || len(args) >= len(words):
+		return arguments(cmd, args)
+	case len(args) < len(words)-1:
+		return fmt.Errorf("%s is missing; want %s %s", words[len(args)+1], cmd.CommandPath(), strings.Join(words, " "))
 	}
-	return arguments(cmd, args)
+	return nil
 }
 
 // stateOf finds the state of a study that a file describes: .fantasia/NAME in the

@@ -77,10 +77,10 @@ func newStudyUpdateCommand(a *app, r *remote) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "update -f FILE",
 		Short: "Change a running study",
-		Long: `Replaces the file of a study. The budget, the goal, the parallelism, the pool and
-how trials are run (mode, workdir, env, timeout, grace, retries) may change;
-anything that changes the meaning of results may not. A larger budget continues a
-study that had completed.`,
+		Long: `Replaces the file of a study. The budget, the goal, the parallelism, the pool, the
+algorithm's wait and fallbackAfter, and how trials are run (mode, workdir, env,
+timeout, grace, retries) may change; anything that changes the meaning of results
+may not. A larger budget continues a study that had completed.`,
 		Example: "  fantasia study update -f digits.yaml",
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -151,6 +151,9 @@ func (r *remote) studies(cmd *cobra.Command) (studies []*fantasiav1.Study, err e
 	if r.state == "" {
 		err = list()
 		return studies, err
+	}
+	if err := directory(cmd, r.state); err != nil {
+		return nil, err
 	}
 	states, err := local.States(r.state)
 	if err != nil {

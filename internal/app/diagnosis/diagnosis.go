@@ -107,7 +107,7 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 	e := &examination{problem: &completed, encoding: optimizer.NewEncoding(p.Space)}
 	switch n := len(completed.Observations); {
 	case n < MinCompleted:
-		return nil, fmt.Errorf("%w: %d completed trials, at least %d are needed", ErrTooLittle, n, MinCompleted)
+		return nil, fmt.Errorf("%w: completed trials: %d, at least %d are needed", ErrTooLittle, n, MinCompleted)
 	case !different:
 		return nil, fmt.Errorf("%w: all %d completed trials have the value %g", ErrTooLittle, n, completed.Observations[0].Values.First())
 	case e.encoding.Dim() == 0:

@@ -341,8 +341,8 @@ func TestTooLittle(t *testing.T) {
 		p    *optimizer.Problem
 		want string
 	}{
-		"none":   {&optimizer.Problem{Space: space}, "0 completed trials, at least 20 are needed"},
-		"few":    {few, "19 completed trials, at least 20 are needed"},
+		"none":   {&optimizer.Problem{Space: space}, "completed trials: 0, at least 20 are needed"},
+		"few":    {few, "completed trials: 19, at least 20 are needed"},
 		"alike":  {evaluated(t, space, 20, 1, func([]float64, *rand.Rand) float64 { return 0.5 }), "all 20 completed trials have the value 0.5"},
 		"a knob": {fixed, "no parameter has more than one value"},
 	} {

@@ -25,6 +25,9 @@ const (
 	patience = 10 * time.Second
 )
 
+// ErrNoState means that a directory is not the state of a run.
+var ErrNoState = errors.New("no study is kept there")
+
 // States returns the state directories below dir: dir itself if it is one, otherwise
 // those among its subdirectories. It fails with ErrNoState if there is none.
 func States(dir string) ([]string, error) {

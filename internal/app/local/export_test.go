@@ -11,9 +11,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 )
 
-// ErrNoState means that a directory is not the state of a run.
-var ErrNoState = errors.New("no study is kept there")
-
 // Read returns the study in a state directory as the last run left it, without a
 // recommendation. It fails with ErrHeld while a run uses the directory, and with
 // ErrNoState if no run ever has.
