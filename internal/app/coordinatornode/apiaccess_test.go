@@ -109,7 +109,7 @@ func TestAPIErrors(t *testing.T) {
 		{coordinatornode.APIAccess{TLS: access.Files{Cert: missing, Key: missing}}, "--tls-cert " + missing},
 		{coordinatornode.APIAccess{TLS: access.Files{CA: missing}}, "--tls-ca"},
 		{coordinatornode.APIAccess{Tokens: missing}, "--tokens: "},
-		{coordinatornode.APIAccess{Tokens: written(t, "x")}, ":1: 1 words"},
+		{coordinatornode.APIAccess{Tokens: written(t, "x")}, ":1: got 1 words"},
 	} {
 		if err := test.api.Options(&server.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want an error with %q", test.api, err, test.want)
