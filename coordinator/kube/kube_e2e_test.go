@@ -283,7 +283,7 @@ func testReleased(t *testing.T, r *rig) {
 	}
 	r.await("released", condition(kube.ConditionProgressing, kube.ReasonRunning, ""))
 	out, err := exec.CommandContext(t.Context(), r.Program, "release-studies", "--study-namespaces", r.namespace).CombinedOutput()
-	if err != nil || !strings.HasSuffix(string(out), " studies released\n") {
+	if err != nil || !strings.HasPrefix(string(out), "finalizer removed from ") {
 		t.Fatalf("release-studies: %v\n%s", err, out)
 	}
 	before, err := r.get(t.Context(), "released")
