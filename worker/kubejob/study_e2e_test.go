@@ -48,8 +48,8 @@ func TestAStudyThroughJobs(t *testing.T) {
 	if err := os.WriteFile(template, []byte(c.jobTemplate("--steps=8", "--pause=500ms")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	worker := testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
-		"kubejob", "--nats", nats.URL, "--pool", "jobs", "--slots", "4", "--name", "w", "--state", t.TempDir(),
+	worker := testenv.Start(t, testenv.Build(t, module+"cmd/kubeworker"), []string{
+		"--nats", nats.URL, "--pool", "jobs", "--slots", "4", "--name", "w", "--state", t.TempDir(),
 		"--template", template, "--namespace", c.o.Namespace, "--kubeconfig", os.Getenv("KUBECONFIG"), "--ttl", "20s", "--keep",
 	}, nil, nil)
 	transport := &http.Transport{DisableKeepAlives: true}
