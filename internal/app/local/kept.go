@@ -86,14 +86,23 @@ func (k *kept) Trials(ctx context.Context, nameOrID string, after, limit int) ([
 
 // Trial implements server.Backend.
 func (k *kept) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
-	r, err := k.study(ctx, nameOrID)
+	_, t, err := k.trial(ctx, nameOrID, number)
 	if err != nil {
 		return record.Trial{}, err
 	}
-	if number < 1 || number > len(r.Trials) {
-		return record.Trial{}, noTrial(nameOrID, r, number)
+	return *t, nil
+}
+
+// trial loads a study and finds one of its trials.
+func (k *kept) trial(ctx context.Context, nameOrID string, number int) (*Result, *record.Trial, error) {
+	r, err := k.study(ctx, nameOrID)
+	if err != nil {
+		return nil, nil, err
 	}
-	return r.Trials[number-1], nil
+	if number < 1 || number > len(r.Trials) {
+		return nil, nil, fmt.Errorf("%w: study %q has %d trials, and no trial %d", server.ErrNotFound, nameOrID, len(r.Trials), number)
+	}
+	return r, &r.Trials[number-1], nil
 }
 
 // WatchStudy implements server.Backend. It is not supported: a run has its live
@@ -131,12 +140,9 @@ func (k *kept) Workers(context.Context) ([]server.Worker, error) { return nil, n
 // Measurements implements server.Backend.
 func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {
 	found := server.Measurements{Trial: number}
-	r, err := k.study(ctx, nameOrID)
+	r, _, err := k.trial(ctx, nameOrID, number)
 	if err != nil {
 		return found, err
-	}
-	if number < 1 || number > len(r.Trials) {
-		return found, noTrial(nameOrID, r, number)
 	}
 	c, err := k.n.ledger.Curve(ctx, r.Study.ID, number)
 	if err != nil || c == nil {
@@ -149,8 +155,4 @@ func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (s
 // WatchMeasurements implements server.Backend.
 func (k *kept) WatchMeasurements(context.Context, string, bool, <-chan struct{}) iter.Seq2[server.Measurements, error] {
 	return func(yield func(server.Measurements, error) bool) { yield(server.Measurements{}, errReadOnly) }
-}
-
-func noTrial(study string, r *Result, number int) error {
-	return fmt.Errorf("%w: study %q has %d trials, and no trial %d", server.ErrNotFound, study, len(r.Trials), number)
 }

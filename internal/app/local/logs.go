@@ -35,15 +35,12 @@ func (k *kept) TailLogs(ctx context.Context, nameOrID string, number int, o serv
 }
 
 func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o server.LogTail, yield func(server.LogPart, error) bool) error {
+	id, a, err := k.attempt(ctx, nameOrID, number, o.Attempt)
+	if err != nil {
+		return err
+	}
 	sent := map[messaging.LogStream]int64{} // how much of each log has been sent
 	for {
-		// Read the trial first, so that everything its program wrote before the end is
-		// seen.
-		id, a, err := k.attempt(ctx, nameOrID, number, o.Attempt)
-		if err != nil {
-			return err
-		}
-		o.Attempt = a.Number
 		for _, s := range o.Streams {
 			at, begun := sent[s]
 			more, err := k.sendLog(id, s, at, begun, o.Lines, yield)
@@ -63,19 +60,25 @@ func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o serv
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		// Read the trial before its logs, so that everything its program wrote before the
+		// end is sent.
+		t, err := k.n.ledger.Trial(ctx, id.Study, number)
+		if err != nil {
+			return err
+		}
+		if a, err = coordinator.Taken(&t, id.Attempt); err != nil {
+			return fmt.Errorf("%w: %w", server.ErrNotFound, err)
+		}
 	}
 }
 
 // attempt finds the attempt whose log is requested.
 func (k *kept) attempt(ctx context.Context, nameOrID string, number, attempt int) (messaging.AttemptID, *record.Attempt, error) {
-	r, err := k.study(ctx, nameOrID)
+	r, t, err := k.trial(ctx, nameOrID, number)
 	if err != nil {
 		return messaging.AttemptID{}, nil, err
 	}
-	if number < 1 || number > len(r.Trials) {
-		return messaging.AttemptID{}, nil, noTrial(nameOrID, r, number)
-	}
-	a, err := coordinator.Taken(&r.Trials[number-1], attempt)
+	a, err := coordinator.Taken(t, attempt)
 	if err != nil {
 		return messaging.AttemptID{}, nil, fmt.Errorf("%w: %w", server.ErrNotFound, err)
 	}
