@@ -172,7 +172,13 @@ func (n *node) serve(l net.Listener, idle bool) error {
 		_ = s.Serve(l) // returns after Close
 	}()
 	n.stack.PushClose("the answers to commands", func() error {
-		err := s.Close()
+		// Whoever follows the log of a trial that has just ended gets the rest of it.
+		ctx, cancel := context.WithTimeout(context.Background(), 4*logPause)
+		defer cancel()
+		err := s.Shutdown(ctx)
+		if err != nil {
+			err = s.Close()
+		}
 		<-served
 		return err
 	})
