@@ -16,8 +16,12 @@ const hearing = 10 * time.Second
 // stall says why a running study makes no progress; it is empty if it makes some.
 type stall struct{ reason, message string }
 
-// capacity is what the workers of a pool can run.
-type capacity struct{ workers, leaving, slots, free int }
+// capacity is what the workers of a pool can run, and the ids of the studies that they
+// run trials of.
+type capacity struct {
+	workers, leaving, slots, free int
+	runs                          map[string]bool
+}
 
 // fleet holds the capacity of each pool. It is nil if too little was heard of the
 // workers.
@@ -32,6 +36,12 @@ func fleetOf(workers []coordinator.Worker, listened time.Duration) fleet {
 	for i := range workers {
 		w := &workers[i]
 		c := f[w.Pool]
+		if c.runs == nil {
+			c.runs = map[string]bool{}
+		}
+		for _, a := range w.Running {
+			c.runs[a.Study] = true
+		}
 		if w.Leaving {
 			c.leaving++
 		} else {
@@ -55,7 +65,7 @@ func (f fleet) stall(s *ledger.Summary) stall {
 		return stall{ReasonNoWorkers, fmt.Sprintf("every worker of pool %s is leaving", pool)}
 	case c.workers == 0:
 		return stall{ReasonNoWorkers, fmt.Sprintf("no worker of pool %s has been heard", pool)}
-	case c.free == 0:
+	case c.free == 0 && !c.runs[s.Study.ID]: // heartbeats are seconds old, trials may be shorter
 		return stall{ReasonPoolBusy, fmt.Sprintf("all slots of pool %s (%d) are taken by other studies", pool, c.slots)}
 	}
 	return stall{}

@@ -15,6 +15,8 @@ func TestStall(t *testing.T) {
 	worker := func(pool string, slots, free int, leaving bool) coordinator.Worker {
 		return coordinator.Worker{Heartbeat: messaging.Heartbeat{Pool: pool, Slots: slots, Free: free, Leaving: leaving}}
 	}
+	mine := worker("default", 1, 0, false)
+	mine.Running = []messaging.AttemptID{{Study: resource(t).ID()}}
 	for _, test := range []struct {
 		name     string
 		workers  []coordinator.Worker
@@ -29,6 +31,7 @@ func TestStall(t *testing.T) {
 		{name: "the last worker leaves", workers: []coordinator.Worker{worker("default", 2, 0, true)}, reason: ReasonNoWorkers, says: "leaving"},
 		{name: "others have every slot", workers: []coordinator.Worker{worker("default", 2, 0, false), worker("default", 3, 0, false)},
 			reason: ReasonPoolBusy, says: "all slots of pool default (5)"},
+		{name: "it had a slot a moment ago", workers: []coordinator.Worker{mine}},
 		{name: "one slot is free", workers: []coordinator.Worker{worker("default", 2, 0, false), worker("default", 3, 1, false)}},
 		{name: "a trial runs", running: 1},
 		{name: "ended", state: study.Completed},
