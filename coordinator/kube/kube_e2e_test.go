@@ -388,6 +388,7 @@ func testSamples(t *testing.T, r *rig) {
 				err = u.UnmarshalJSON(data)
 			}
 			if err == nil {
+				u.SetNamespace(r.namespace)
 				_, err = r.kube.Resource(kube.Studies()).Namespace(r.namespace).Create(t.Context(), u,
 					metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 			}
