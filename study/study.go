@@ -81,6 +81,16 @@ type Algorithm struct {
 	Settings map[string]any `json:"settings,omitempty"`
 }
 
+// EarlyStopping chooses the rule that stops trials early.
+type EarlyStopping struct {
+	Name string `json:"name"`
+	// Metric is the metric whose reports the rule compares, in the objective's
+	// direction. Parse sets it to the objective's metric if it is empty.
+	Metric string `json:"metric,omitempty"`
+	// Settings are the rule's own; each rule documents and checks its settings.
+	Settings map[string]any `json:"settings,omitempty"`
+}
+
 // Budget bounds a study. A study ends at the first bound that it reaches.
 type Budget struct {
 	// MaxTrials is how many trials to evaluate: completed, failed, infeasible and
