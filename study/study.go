@@ -40,7 +40,10 @@ type Spec struct {
 	// on.
 	Initial   []map[string]any `json:"initial,omitempty"`
 	Algorithm Algorithm        `json:"algorithm,omitzero"`
-	Budget    Budget           `json:"budget"`
+	// EarlyStopping stops hopeless trials before their end; nil means that every trial
+	// runs to its end.
+	EarlyStopping *EarlyStopping `json:"earlyStopping,omitempty"`
+	Budget        Budget         `json:"budget"`
 	// Parallelism is how many trials may run at once.
 	Parallelism int `json:"parallelism,omitempty"`
 	// Pool names the workers that evaluate the study.
