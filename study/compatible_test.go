@@ -48,6 +48,7 @@ func TestCompatible(t *testing.T) {
 		"algorithm":  {"name: hebo", "name: gp", []string{`spec.algorithm.name was "hebo" and is "gp"`}},
 		"seed":       {"seed: 7", "seed: 8", []string{`spec.algorithm.seed was 7 and is 8`}},
 		"settings":   {"settings: {}", "settings: {a: 1.0}", []string{`spec.algorithm.settings was null and is {"a":1.0}`}},
+		"stopping":   {"  budget:", "  earlyStopping: {name: asha, settings: {reduction: 3}}\n  budget:", []string{`spec.earlyStopping was null and is {"name":"asha","metric":"error","settings":{"reduction":3}}`}},
 		"command":    {"train.py", "tune.py", []string{`spec.trial.command was ["python","train.py","--lr=${learning_rate}","${args}"] and is ["python","tune.py","--lr=${learning_rate}","${args}"]`}},
 		"renamed": {"name: momentum", "name: mass", []string{
 			`spec.parameters: momentum was {"name":"momentum","type":"float","min":0,"max":0.99,"scale":"linear","when":{"solver":["sgd"]}} and is gone`,

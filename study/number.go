@@ -193,6 +193,28 @@ func (a *Algorithm) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// plainEarlyStopping has no methods of its own.
+type plainEarlyStopping EarlyStopping
+
+// MarshalJSON keeps the types of the settings.
+func (e EarlyStopping) MarshalJSON() ([]byte, error) {
+	e.Settings = exactMap(e.Settings)
+	return marshal(plainEarlyStopping(e))
+}
+
+// UnmarshalJSON keeps the types of the settings.
+func (e *EarlyStopping) UnmarshalJSON(data []byte) error {
+	var plain plainEarlyStopping
+	if err := unmarshalExact(data, &plain); err != nil {
+		return fmt.Errorf("read earlyStopping: %w", err)
+	}
+	if _, err := inexact(plain.Settings); err != nil {
+		return fmt.Errorf("read the settings of early stopping %s: %w", plain.Name, err)
+	}
+	*e = EarlyStopping(plain)
+	return nil
+}
+
 // MarshalJSON keeps the types of the initial points' values.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	initial := make([]map[string]any, len(s.Initial))

@@ -40,7 +40,10 @@ type Spec struct {
 	// on.
 	Initial   []map[string]any `json:"initial,omitempty"`
 	Algorithm Algorithm        `json:"algorithm,omitzero"`
-	Budget    Budget           `json:"budget"`
+	// EarlyStopping stops hopeless trials before their end; nil means that every trial
+	// runs to its end.
+	EarlyStopping *EarlyStopping `json:"earlyStopping,omitempty"`
+	Budget        Budget         `json:"budget"`
 	// Parallelism is how many trials may run at once.
 	Parallelism int `json:"parallelism,omitempty"`
 	// Pool names the workers that evaluate the study.
@@ -78,6 +81,16 @@ type Algorithm struct {
 	Wait          *Duration `json:"wait,omitempty"`
 	FallbackAfter *Duration `json:"fallbackAfter,omitempty"`
 	// Settings are the optimiser's own; each optimiser documents and checks its settings.
+	Settings map[string]any `json:"settings,omitempty"`
+}
+
+// EarlyStopping chooses the rule that stops trials early.
+type EarlyStopping struct {
+	Name string `json:"name"`
+	// Metric is the metric whose reports the rule compares, in the objective's
+	// direction. Parse sets it to the objective's metric if it is empty.
+	Metric string `json:"metric,omitempty"`
+	// Settings are the rule's own; each rule documents and checks its settings.
 	Settings map[string]any `json:"settings,omitempty"`
 }
 

@@ -24,7 +24,12 @@ const MaxSize = 1 << 20
 // *SettingError (see errors.Join), each reported at its setting.
 type AlgorithmCheck func(settings map[string]any) error
 
-// SettingError is a problem with one setting of an algorithm.
+// StoppingCheck checks the settings of a rule that stops trials early. Its errors are
+// reported as those of an AlgorithmCheck are.
+type StoppingCheck func(e *study.EarlyStopping) error
+
+// SettingError is a problem with one setting of an algorithm, or of a rule for early
+// stopping.
 type SettingError struct {
 	Name    string
 	Message string
@@ -41,7 +46,7 @@ func (e *SettingError) message() string {
 	case e.Known == nil:
 		return e.Message
 	case len(e.Known) == 0:
-		return fmt.Sprintf("unknown setting %q: this algorithm has none", e.Name)
+		return fmt.Sprintf("unknown setting %q: there are none", e.Name)
 	default:
 		return fmt.Sprintf("unknown setting %q%s; known are %s", e.Name, check.DidYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
 	}
@@ -54,6 +59,7 @@ type options struct {
 	file       string
 	algorithms map[string]AlgorithmCheck
 	algorithm  string
+	stoppers   map[string]StoppingCheck
 }
 
 // DefaultAlgorithm is the algorithm of a study file that does not name one.
@@ -67,6 +73,12 @@ func WithAlgorithms(known map[string]AlgorithmCheck) Option {
 
 // WithDefaultAlgorithm replaces DefaultAlgorithm.
 func WithDefaultAlgorithm(name string) Option { return func(o *options) { o.algorithm = name } }
+
+// WithEarlyStopping sets the known rules that stop trials early, with the checks of
+// their settings. Without this option every name is accepted.
+func WithEarlyStopping(known map[string]StoppingCheck) Option {
+	return func(o *options) { o.stoppers = known }
+}
 
 // WithFile sets the file name with which problems are printed.
 func WithFile(name string) Option { return func(o *options) { o.file = name } }

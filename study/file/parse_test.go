@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,21 @@ func knownAlgorithms() map[string]file.AlgorithmCheck {
 	}
 }
 
+// knownStoppers returns a rule that takes a reduction above 1.
+func knownStoppers() map[string]file.StoppingCheck {
+	return map[string]file.StoppingCheck{"median": nil, "asha": func(e *study.EarlyStopping) error {
+		var problems []error
+		for name, value := range e.Settings {
+			if known := []string{"minSteps", "reduction"}; !slices.Contains(known, name) {
+				problems = append(problems, &file.SettingError{Name: name, Known: known})
+			} else if name == "reduction" && value.(int64) < 2 {
+				problems = append(problems, &file.SettingError{Name: name, Message: "is below 2"})
+			}
+		}
+		return errors.Join(problems...)
+	}}
+}
+
 // TestBadFiles compares the problems of every file in testdata/bad with those listed
 // beside it.
 func TestBadFiles(t *testing.T) {
@@ -53,7 +69,7 @@ func TestBadFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()), file.WithFile(""))
+			_, err = file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()), file.WithFile(""))
 			var problems *study.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("error %v, want *Problems", err)
@@ -74,7 +90,7 @@ func TestGoodFiles(t *testing.T) {
 	}
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			s, err := file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()))
+			s, err := file.ParseFile(path, file.WithAlgorithms(knownAlgorithms()), file.WithEarlyStopping(knownStoppers()))
 			if err != nil {
 				t.Fatal(err)
 			}

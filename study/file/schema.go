@@ -86,6 +86,7 @@ func constrain(defs jsonschema.Definitions) {
 	property("Spec", "pool").Default = study.DefaultPool
 	bound(property("Spec", "parallelism"), 1, maxParallelism).Default = study.DefaultParallelism
 	property("Algorithm", "name").Default = DefaultAlgorithm
+	property("EarlyStopping", "metric").Pattern = property("Objective", "metric").Pattern
 	property("Algorithm", "seed").Minimum = "0"
 	property("Algorithm", "wait").Default = study.DefaultWait.String()
 	property("Algorithm", "fallbackAfter").Default = study.DefaultFallbackAfter.String()

@@ -56,7 +56,7 @@ func TestSchemaFields(t *testing.T) {
 	}
 	types := []reflect.Type{
 		reflect.TypeFor[study.Study](), reflect.TypeFor[study.Metadata](), reflect.TypeFor[study.Spec](),
-		reflect.TypeFor[study.Objective](), reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.Budget](),
+		reflect.TypeFor[study.Objective](), reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.EarlyStopping](), reflect.TypeFor[study.Budget](),
 		reflect.TypeFor[study.TrialTemplate](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
 		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](),
 	}
@@ -97,7 +97,7 @@ func TestSchemaJudges(t *testing.T) {
 	// features of YAML that JSON lacks, or the known algorithms.
 	beyond := []string{
 		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "empty", "initial",
-		"jointly-unsatisfiable", "merge", "metrics-file", "metrics-pattern", "metrics-regexp", "settings", "stream", "syntax", "unsatisfiable",
+		"jointly-unsatisfiable", "merge", "metrics-file", "metrics-pattern", "metrics-regexp", "settings", "stopping", "stopping-file", "stream", "syntax", "unsatisfiable",
 	}
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil {

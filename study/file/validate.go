@@ -41,6 +41,7 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	completeObjective(&spec.Objective, r)
 	space.Compile(r, "spec.", spec)
 	completeAlgorithm(&spec.Algorithm, r, o)
+	completeEarlyStopping(spec, r, o)
 	checkBudget(&spec.Budget, r)
 	if spec.Parallelism == 0 && r.Places["spec.parallelism"] == (check.Place{}) {
 		spec.Parallelism = study.DefaultParallelism
@@ -83,8 +84,8 @@ func completeObjective(o *study.Objective, r *check.Report) {
 	const path = "spec.objective"
 	if o.Metric == "" {
 		r.Add(path+".metric", "is missing: name the metric that the program reports")
-	} else if len(o.Metric) > space.MaxName || strings.ContainsFunc(o.Metric, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		r.Add(path+".metric", "%q: a metric's name has no spaces and at most %d bytes", o.Metric, space.MaxName)
+	} else {
+		checkMetric(r, path+".metric", o.Metric)
 	}
 	switch o.Direction {
 	case study.Minimize, study.Maximize:
@@ -106,6 +107,13 @@ func completeObjective(o *study.Objective, r *check.Report) {
 	}
 }
 
+// checkMetric checks the name of a metric.
+func checkMetric(r *check.Report, path, name string) {
+	if len(name) > space.MaxName || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+		r.Add(path, "%q: a metric's name has no spaces and at most %d bytes", name, space.MaxName)
+	}
+}
+
 func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 	const path = "spec.algorithm"
 	if a.Name == "" {
@@ -122,10 +130,14 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 		r.Add(path+".name", "%q is no algorithm%s: %s", a.Name, check.DidYouMean(a.Name, known), strings.Join(known, ", "))
 		return
 	}
-	if settings == nil {
-		return
+	if settings != nil {
+		reportSettings(r, path, settings(a.Settings))
 	}
-	for _, err := range unjoin(settings(a.Settings)) {
+}
+
+// reportSettings reports the problems with the settings of the field at path.
+func reportSettings(r *check.Report, path string, problems error) {
+	for _, err := range unjoin(problems) {
 		var setting *SettingError
 		if errors.As(err, &setting) {
 			r.Add(path+".settings"+check.Key(setting.Name), "%s", setting.message())
@@ -227,13 +239,19 @@ func checkMetrics(m *study.Metrics, r *check.Report, metric string) {
 	case m.File != "" && !filepath.IsLocal(m.File):
 		r.Add(path+".file", "%q: write a path inside of the trial's directory, such as metrics.json", m.File)
 	case m.Pattern != "":
-		pattern, err := regexp.Compile(m.Pattern)
-		if err != nil {
+		if _, err := regexp.Compile(m.Pattern); err != nil {
 			r.Add(path+".pattern", "%q is no regular expression (RE2): %s", m.Pattern, err)
-		} else if metric != "" && pattern.SubexpIndex(metric) < 0 {
-			r.Add(path+".pattern", "%q has no group named %q, the objective's metric: write (?P<%s>…) around its number",
-				m.Pattern, metric, metric)
 		}
+		checkGroup(r, m.Pattern, metric, "the objective's metric")
+	}
+}
+
+// checkGroup checks that a pattern has a group for a metric; role says which one it
+// is.
+func checkGroup(r *check.Report, pattern, metric, role string) {
+	if p, err := regexp.Compile(pattern); err == nil && metric != "" && p.SubexpIndex(metric) < 0 {
+		r.Add("spec.trial.metrics.pattern", "%q has no group named %q, %s: write (?P<%s>…) around its number",
+			pattern, metric, role, metric)
 	}
 }
 

@@ -1,0 +1,53 @@
+package file
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// completeEarlyStopping checks how trials are stopped early, and sets the metric.
+func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
+	const path = "spec.earlyStopping"
+	e := spec.EarlyStopping
+	if e == nil {
+		return
+	}
+	if e.Metric == "" {
+		e.Metric = spec.Objective.Metric
+	} else {
+		checkMetric(r, path+".metric", e.Metric)
+	}
+	if m := spec.Trial.Metrics; m != nil && m.File != "" {
+		r.Add(path, "needs reports while a program runs, but spec.trial.metrics.file is read when it has ended: use a pattern, or reports")
+	} else if m != nil && m.Pattern != "" {
+		checkGroup(r, m.Pattern, e.Metric, "the metric of spec.earlyStopping")
+	}
+	known := slices.Sorted(maps.Keys(o.stoppers))
+	if e.Name == "" {
+		r.Add(path+".name", "is missing: name a rule%s", listed(known))
+		return
+	}
+	if o.stoppers == nil {
+		return
+	}
+	settings, ok := o.stoppers[e.Name]
+	if !ok {
+		r.Add(path+".name", "%q is no rule for early stopping%s%s", e.Name, check.DidYouMean(e.Name, known), listed(known))
+		return
+	}
+	if settings != nil {
+		reportSettings(r, path, settings(e))
+	}
+}
+
+// listed returns a list of what would be accepted, if it is known.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(names, ", ")
+}
