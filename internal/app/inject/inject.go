@@ -3,7 +3,6 @@
 package inject
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -58,24 +57,11 @@ func placed(err error) error {
 // Coordinator adds the optimisers to a coordinator's options.
 func Coordinator(o coordinator.Options) coordinator.Options {
 	o.NewOptimizer = NewOptimizer
-	o.Fallback = Fallback
+	o.NewFallback = sobol.New
 	return o
 }
 
 // NewOptimizer returns the optimiser of a study.
 func NewOptimizer(a study.Algorithm) (optimizer.Optimizer, error) {
 	return registry.New(a.Name, a.Settings)
-}
-
-// Fallback suggests points when the optimiser is too slow: the next ones of the study's
-// scrambled Sobol sequence.
-func Fallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
-	suggestions, _, err := sobol.New().Suggest(context.Background(), p, nil, n, optimizer.NewRand(p.Seed, p.First))
-	for i := range suggestions {
-		suggestions[i].Source = optimizer.SourceFallback
-	}
-	if err != nil {
-		return suggestions, fmt.Errorf("fall back to a Sobol point: %w", err)
-	}
-	return suggestions, nil
 }
