@@ -123,9 +123,9 @@ func (t *term) remove(ctx context.Context, r *Resource) error {
 // brings it back.
 func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.Summary) error {
 	if known == nil {
-		return t.apply(ctx, r, r.next(v, view{}, time.Now()))
+		return t.apply(ctx, r, r.next(v, view{home: t.Home}, time.Now()))
 	}
-	shown := view{id: known.Study.ID, status: &known.Status, stall: t.stall(known)}
+	shown := view{home: t.Home, id: known.Study.ID, status: &known.Status, stall: t.stall(known)}
 	if best := known.Status.Best; best != 0 && (r.Status.Best == nil || r.Status.Best.Trial != best) {
 		trial, err := t.Ledger.Trial(ctx, known.Study.ID, best)
 		if err != nil {

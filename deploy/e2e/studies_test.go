@@ -6,7 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +23,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -132,6 +137,7 @@ func TestStudies(t *testing.T) {
 			t.Errorf("study %s has the finalizers %q", r.Name, r.Finalizers)
 		}
 	}
+	c.plugin("short")
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
 	list, err := studies.List(t.Context(), metav1.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -144,6 +150,25 @@ func TestStudies(t *testing.T) {
 	}
 	if define && !c.undefined() {
 		t.Error("after the uninstall the definition of studies is there")
+	}
+}
+
+// plugin shows the trials of an ended study, and the log of one, as kubectl fantasia
+// does: through the API server.
+func (c *cluster) plugin(name string) {
+	c.t.Helper()
+	program := testenv.Build(c.t, "github.com/fantasia-hpo/fantasia/cmd/fantasia")
+	plugin := filepath.Join(c.t.TempDir(), "kubectl-fantasia")
+	if err := os.Symlink(program, plugin); err != nil {
+		c.t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"COMPLETED": {"trials", name, "--namespace", c.namespace}, "error": {"logs", name, "1", "--namespace", c.namespace},
+	} {
+		out, err := exec.CommandContext(c.t.Context(), plugin, args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			c.t.Errorf("kubectl fantasia %q: %v, want %q in\n%s", args, err, want, out)
+		}
 	}
 }
 
