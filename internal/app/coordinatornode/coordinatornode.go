@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	options.Etcd, options.Bus = etcd, bus
 	options.LeaseTTL, options.WorkerLease = o.LeaseTTL, o.WorkerLease
 	options.Logger, options.Tracer, options.Meter = tel.Logger().With("replica", o.Name), tel.Tracer(), tel.Meter()
-	if options.Duties, err = o.Kubernetes.duties(etcd, options.Logger); err != nil {
+	if options.Duties, err = o.Kubernetes.duties(o.Name, etcd, options.Logger); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	c, err := coordinator.New(options)
