@@ -28,7 +28,7 @@ func diagnosisText(w io.Writer, r *diagnosis.Report, metric string, width int) e
 		d.wrapped(string(f.Topic), f.Statement)
 		d.wrapped("", f.Evidence)
 	}
-	d.noise(r.Noise, metric)
+	d.noise(r.Noise, metric, r.Algorithm)
 	d.spread(r.Heteroscedasticity)
 	d.gains(r)
 	d.conflict(r.Conflict)
@@ -99,7 +99,7 @@ func (d *paragraphs) beside(name string, nameWidth int, text string, columns int
 	flush()
 }
 
-func (d *paragraphs) noise(n *diagnosis.Noise, metric string) {
+func (d *paragraphs) noise(n *diagnosis.Noise, metric, algorithm string) {
 	if n == nil {
 		return
 	}
@@ -114,10 +114,14 @@ func (d *paragraphs) noise(n *diagnosis.Noise, metric string) {
 		part = fmt.Sprintf("%.1f%% to %.1f%% of the variance; repeated evaluations would narrow this down", 100*n.Share, 100*n.AtMost)
 	}
 	d.row("noise's share", part)
-	if n.Best != n.Recommended {
-		d.row("best", fmt.Sprintf("trial %d, %s away from the model's mean there; recommended is trial %d", n.Best, number(round(n.Luck)), n.Recommended))
-	} else {
+	away := fmt.Sprintf("trial %d, %s away from the model's mean there; ", n.Best, number(round(n.Luck)))
+	switch {
+	case n.Recommended == nil:
+		d.row("best", away+algorithm+" recommends no trial")
+	case *n.Recommended == n.Best:
 		d.row("best", fmt.Sprintf("trial %d, which is also recommended", n.Best))
+	default:
+		d.row("best", away+fmt.Sprintf("recommended is trial %d", *n.Recommended))
 	}
 }
 
