@@ -7,6 +7,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/cmaes"
+	"github.com/fantasia-hpo/fantasia/optimizer/forest"
 	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -54,6 +55,12 @@ func Entries() []Entry {
 			Description: "CMA-ES with restarts: a normal distribution that adapts to the objective's shape, with margins for integers and categories.",
 			Settings:    cmaes.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return cmaes.New(cmaes.FromSettings(v)) },
+		},
+		{
+			Name:        "forest",
+			Description: "Bayesian optimisation with a random forest, as SMAC does: for spaces of conditions and categories.",
+			Settings:    forest.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return forest.New(forest.FromSettings(v)) },
 		},
 		{
 			Name:        "random",
