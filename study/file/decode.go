@@ -147,6 +147,9 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 	}
 	d.pairs(n, path, func(key *yaml.Node, value *yaml.Node, path string) {
 		field, ok := fields[key.Value]
+		if !ok && ofServer(v.Type(), key.Value) {
+			return
+		}
 		if !ok {
 			d.unknownField(key, path, v.Type(), names)
 			return
