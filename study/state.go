@@ -55,5 +55,5 @@ const (
 	AttemptCancelled AttemptState = "cancelled"
 )
 
-// MaxHandBacks is how often a trial can be handed back free of charge.
+// MaxHandBacks is how often a trial can be handed back without costing a retry.
 const MaxHandBacks = 20

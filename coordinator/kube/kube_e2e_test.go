@@ -169,7 +169,7 @@ func testRejected(t *testing.T, r *rig) {
 	if err := r.apply(r.study("rejected", 5, old, new)); err != nil {
 		t.Fatal(err)
 	}
-	got := r.await("rejected", condition(kube.ConditionAccepted, kube.ReasonInvalid, "spec.algorithm.name: \"magic\" is no algorithm"))
+	got := r.await("rejected", condition(kube.ConditionAccepted, kube.ReasonInvalid, "spec.algorithm.name: \"magic\" is not an algorithm"))
 	if err := condition(kube.ConditionAccepted, kube.ReasonInvalid, `spec.constraints[0]: "y <= 1": `)(got); err != nil {
 		t.Error(err)
 	}

@@ -238,7 +238,7 @@ func (d *decoder) decodeAny(n *yaml.Node, path string) any {
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {
-			d.Add(path, "%s is no boolean: write true or false", n.Value)
+			d.Add(path, "%s is not a boolean: write true or false", n.Value)
 		}
 		return b
 	case "!!int":

@@ -159,7 +159,7 @@ func (r *Runner) connect(ctx context.Context) error {
 		return fmt.Errorf("the cluster does not know %s: %w", r.template.kind, err)
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return fmt.Errorf("%s is no resource of a namespace", r.template.kind)
+		return fmt.Errorf("%s is not a namespaced resource", r.template.kind)
 	}
 	r.resource = mapping.Resource
 	r.client = r.options.Client.Resource(r.resource).Namespace(r.namespace)
