@@ -3,7 +3,9 @@ package engine
 import (
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Settings tune the engine; the zero value of each field means its default.
@@ -18,6 +20,8 @@ type Settings struct {
 	// step calls it, so it MUST be quick and deterministic in its arguments. Nil
 	// means that slots wait for the optimiser.
 	Fallback func(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error)
+	// Pruner returns the rule that stops a study's trials early. Default pruner.NewFor.
+	Pruner func(study.EarlyStopping, study.Direction) (pruner.Pruner, error)
 }
 
 // The default of Settings, and constants that nobody needs to tune.
@@ -57,6 +61,9 @@ const (
 func (s Settings) withDefaults() Settings {
 	if s.Republish <= 0 {
 		s.Republish = defaultRepublish
+	}
+	if s.Pruner == nil {
+		s.Pruner = pruner.NewFor
 	}
 	return s
 }
