@@ -43,8 +43,9 @@ type Options struct {
 	Bus       messaging.Leader
 	// NewOptimizer makes the optimiser of a study.
 	NewOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
-	// Fallback suggests points when the optimiser is too slow.
-	Fallback func(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error)
+	// NewFallback makes what suggests a study's points when its optimiser is too slow.
+	// It must need no model. Nil means that slots wait for the optimiser.
+	NewFallback func() optimizer.Optimizer
 
 	// LeaseTTL is the time to live of the leader's lease. WorkerLease is how long a
 	// worker may be silent before its attempts are lost.
@@ -121,9 +122,6 @@ func New(o Options) (*Coordinator, error) {
 	}
 	if o.Meter == nil {
 		o.Meter = metricnoop.NewMeterProvider().Meter("")
-	}
-	if o.Engine.Fallback == nil {
-		o.Engine.Fallback = o.Fallback
 	}
 	c := &Coordinator{
 		o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease),

@@ -19,6 +19,8 @@ type effects struct {
 	archives []archived
 	ended    []endedTrial
 	asks     []askOf
+	// fallbacks are requests for points that need no model.
+	fallbacks []askOf
 	// republished is how many assignments in publish were published before.
 	republished int64
 	// committed is when the records became durable.
@@ -69,6 +71,9 @@ func (e *effects) take(r *run, out *engine.Output) {
 	}
 	if out.Ask != nil {
 		e.asks = append(e.asks, askOf{r, out.Ask})
+	}
+	if out.Fallback != nil {
+		e.fallbacks = append(e.fallbacks, askOf{r, out.Fallback})
 	}
 }
 

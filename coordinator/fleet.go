@@ -112,11 +112,10 @@ func (f *fleet) due(now time.Time) bool {
 
 // lost returns the attempts whose worker has been silent for a lease, or is alive
 // but has not known of them for a lease. It returns none within a lease of when the
-// leader began to receive heartbeats.
+// leader began to receive heartbeats. The clock of an attempt that its worker does not
+// know of runs even then, so call lost from the beginning.
 func (f *fleet) lost(open []engine.OpenAttempt, now time.Time) []engine.Lost {
-	if now.Sub(f.since) <= f.lease {
-		return nil
-	}
+	early := now.Sub(f.since) <= f.lease
 	var lost []engine.Lost
 	for _, a := range open {
 		m := f.workers[a.Worker]
@@ -126,10 +125,13 @@ func (f *fleet) lost(open []engine.OpenAttempt, now time.Time) []engine.Lost {
 			reason = fmt.Sprintf("not heard for %v", f.lease)
 		case f.gone(m, now):
 			reason = fmt.Sprintf("silent for %v", now.Sub(m.seen).Round(time.Second))
-		case !m.knows[a.Attempt] && now.Sub(m.missingSince(a.Attempt, now)) > f.lease:
+		case !m.knows[a.Attempt] && now.Sub(m.missingSince(a.Attempt, now)) > f.lease && !early:
 			reason = fmt.Sprintf("has not reported it as running for %v", f.lease)
 			delete(m.missing, a.Attempt)
 		default:
+			continue
+		}
+		if early {
 			continue
 		}
 		lost = append(lost, engine.Lost{At: now, Attempt: a.Attempt, Reason: reason})

@@ -77,6 +77,24 @@ func TestForgottenAttempts(t *testing.T) {
 	}
 }
 
+// A worker that died and came back under its name during a new leader's first lease
+// does not know its old attempt, which is given up a lease after that was first seen.
+func TestForgottenInTheFirstLease(t *testing.T) {
+	open := []engine.OpenAttempt{{Attempt: attempt(1), Worker: "w", Claimed: noon}}
+	f := newFleet(lease)
+	f.listenSince(noon)
+	lostAt := time.Duration(0)
+	for at := 2 * time.Second; at < 5*lease && lostAt == 0; at += time.Second {
+		f.beat(heartbeat("w", "2", 1, 1), noon.Add(at))
+		if len(f.lost(open, noon.Add(at))) > 0 {
+			lostAt = at
+		}
+	}
+	if want := 2*time.Second + lease + time.Second; lostAt != want { // the first check after more than a lease
+		t.Errorf("lost after %v, want %v", lostAt, want)
+	}
+}
+
 // A break in receiving heartbeats gives every worker a new lease.
 func TestNobodyIsLostForABreak(t *testing.T) {
 	open := []engine.OpenAttempt{{Attempt: attempt(1), Worker: "w", Claimed: noon}}

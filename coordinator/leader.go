@@ -69,7 +69,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 		letters: deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Archive},
 	}
 	l.studies = &studies{
-		log: l.log, journal: l.journal, settings: c.o.Engine, newOptimizer: c.o.NewOptimizer,
+		log: l.log, journal: l.journal, settings: c.o.Engine, newOptimizer: c.o.NewOptimizer, newFallback: c.o.NewFallback,
 		fetch: c.ledger.LoadStudy, changed: fleet.touch,
 		runs: map[string]*run{}, loaded: map[string]*run{}, names: map[string]string{},
 	}
@@ -220,6 +220,11 @@ func (l *leader) commit(ctx context.Context) error {
 	for _, a := range released.asks {
 		if a.run.engine != nil { // it may have been broken since
 			l.asks.start(ctx, a.run, a.ask)
+		}
+	}
+	for _, a := range released.fallbacks {
+		if a.run.engine != nil {
+			l.asks.fallBack(ctx, a.run, a.ask)
 		}
 	}
 	l.journal.reply(nil)

@@ -62,14 +62,14 @@ func runTests(m *testing.M) (code int, err error) {
 
 // rig is one shard: a broker in memory, a part of etcd, replicas and workers.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	prefix string // of its keys
 	broker *membus.Broker
 	ledger *ledger.Ledger
 	etcd   *clientv3.Client
 }
 
-func newRig(t *testing.T, o membus.Options) *rig {
+func newRig(t testing.TB, o membus.Options) *rig {
 	t.Helper()
 	r := &rig{t: t, broker: membus.New(o), prefix: fmt.Sprintf("%s/%d/", t.Name(), rigs.Add(1))}
 	r.etcd = r.client()

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
@@ -25,6 +24,7 @@ type run struct {
 	status    record.Status
 	engine    *engine.Engine
 	optimizer optimizer.Optimizer
+	fallback  optimizer.Optimizer // nil for none
 	// broken says why the study cannot be loaded; it wraps ErrBroken.
 	broken error
 	// wake is when the engine wants its next tick; zero if it wants none.
@@ -42,8 +42,9 @@ type run struct {
 	recommendingAt time.Time
 	// avoided holds the workers that get no more of the study, and why.
 	avoided map[string]string
-	// asking cancels the last request to the optimiser; nil before the first.
-	asking context.CancelFunc
+	// asking cancels the last request to the optimiser, fallingBack the last one for
+	// fallbacks; nil before the first.
+	asking, fallingBack context.CancelFunc
 }
 
 func (r *run) name() string { return r.spec.Definition.Metadata.Name }
@@ -77,18 +78,12 @@ func (r *run) avoid(worker, reason string) {
 	r.avoided[worker] = reason
 }
 
-// stopAsking cancels the request in flight, since nobody waits for its answer.
+// stopAsking cancels the requests in flight, since nobody waits for their answers.
 func (r *run) stopAsking() {
 	if r.asking != nil {
 		r.asking()
 	}
-}
-
-// prepare creates the study's optimiser.
-func (r *run) prepare(newOptimizer func(study.Algorithm) (optimizer.Optimizer, error)) (err error) {
-	r.optimizer, err = newOptimizer(r.spec.Definition.Spec.Algorithm)
-	if err != nil {
-		return fmt.Errorf("make the optimiser of study %s: %w", r.name(), err)
+	if r.fallingBack != nil {
+		r.fallingBack()
 	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type studies struct {
 	journal      *journal
 	settings     engine.Settings
 	newOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
+	newFallback  func() optimizer.Optimizer                                    // nil for none
 	fetch        func(ctx context.Context, id string) (*ledger.Records, error) // reads the ledger
 	changed      func(pool string)                                             // called when a pool's capacity for a study changes
 
@@ -74,7 +76,7 @@ func (s *studies) adopt(stored *ledger.Records, now time.Time) *run {
 // create stores a new study and starts it.
 func (s *studies) create(ctx context.Context, spec record.Study, now time.Time) error {
 	r := &run{spec: spec}
-	if err := r.prepare(s.newOptimizer); err != nil {
+	if err := s.prepare(r); err != nil {
 		return err
 	}
 	e, out, err := engine.New(spec, ids{}, s.settingsOf(r), now)
@@ -128,7 +130,7 @@ func (s *studies) engineOf(ctx context.Context, r *run, now time.Time) (*engine.
 
 // load creates the engine of a study from its records, or marks the study as broken.
 func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
-	if err := r.prepare(s.newOptimizer); err != nil {
+	if err := s.prepare(r); err != nil {
 		s.breaks(r, err)
 		return
 	}
@@ -138,6 +140,21 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 		return
 	}
 	s.attach(r, e, &out, now)
+	// The rule for early stopping must know every curve before a new report arrives.
+	for _, trial := range slices.Sorted(maps.Keys(stored.Curves)) {
+		s.step(r, engine.Recalled{At: now, Trial: trial, Curve: stored.Curves[trial]})
+	}
+}
+
+// prepare makes a study's optimiser and what suggests points in its place.
+func (s *studies) prepare(r *run) (err error) {
+	if r.optimizer, err = s.newOptimizer(r.spec.Definition.Spec.Algorithm); err != nil {
+		return fmt.Errorf("make the optimiser of study %s: %w", r.name(), err)
+	}
+	if s.newFallback != nil {
+		r.fallback = s.newFallback()
+	}
+	return nil
 }
 
 // settingsOf returns the settings of a study's engine. The study MUST have its
@@ -145,6 +162,7 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 func (s *studies) settingsOf(r *run) engine.Settings {
 	settings := s.settings
 	_, settings.Blind = r.optimizer.(optimizer.Blind)
+	settings.Fallback = r.fallback != nil
 	return settings
 }
 
@@ -158,7 +176,7 @@ func (s *studies) attach(r *run, e *engine.Engine, out *engine.Output, now time.
 
 // rest drops the engine of an ended study; engineOf loads it again.
 func (s *studies) rest(r *run) {
-	r.engine, r.optimizer, r.wake = nil, nil, time.Time{}
+	r.engine, r.optimizer, r.fallback, r.wake = nil, nil, nil, time.Time{}
 	delete(s.loaded, r.spec.ID)
 }
 

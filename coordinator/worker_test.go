@@ -23,7 +23,7 @@ const (
 // hand is a worker of these tests: it claims, answers, sends heartbeats, and resends
 // results until their receipt.
 type hand struct {
-	t        *testing.T
+	t        testing.TB
 	name     string
 	instance string
 	pool     string

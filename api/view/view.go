@@ -26,6 +26,8 @@ type Study struct {
 	Recommended *Recommendation `json:"recommended"`
 	// Seconds is how long the study has run, rounded to milliseconds.
 	Seconds float64 `json:"seconds"`
+	// Directory is the state directory that holds it; "" for a study of a server.
+	Directory string `json:"directory,omitempty"`
 }
 
 // Best is the trial with the best value seen.

@@ -51,7 +51,14 @@ type demand struct {
 	ready  []ready
 	answer *answer // the answer that ready comes from
 
-	fallbackAfter time.Time // no fallback before, after a failure of the last one
+	fallback      *Ask       // the request for fallbacks in flight
+	fallen        *Suggested // its answer, until the end of the step that brings it
+	fallbackAfter time.Time  // no such request before, after a failure of the last one
+
+	// resumed is the ledger position of the last change of the specification. Answers
+	// to older requests cannot say that the space is exhausted: points of cancelled
+	// trials are free again.
+	resumed int64
 }
 
 // answer is an optimiser's answer that suggestions are taken from.
@@ -68,9 +75,9 @@ type ready struct {
 	place int
 }
 
-// forget drops the needs and the ready suggestions, but not a request in flight.
+// forget drops the needs and the ready suggestions, but not the requests in flight.
 func (d *demand) forget() {
-	d.needs, d.ready, d.answer = nil, nil, nil
+	d.needs, d.ready, d.answer, d.fallen = nil, nil, nil, nil
 	d.askAfter, d.fallbackAfter = time.Time{}, time.Time{}
 }
 
@@ -195,10 +202,22 @@ func (e *Engine) takeLate() {
 	for n < len(d.needs) && (failing || e.waited(n) >= after) {
 		n++
 	}
-	if n > 0 && e.settings.Fallback != nil && !e.now.Before(d.fallbackAfter) {
-		made := e.fallback(n)
-		d.needs = d.needs[min(made, len(d.needs)):]
+	if d.fallen != nil {
+		made := min(e.fallBack(n), len(d.needs))
+		d.needs, n = d.needs[made:], max(0, n-made)
 	}
+	e.requestFallback(n)
+}
+
+// requestFallback asks for fallbacks for n needs, unless that is being done already.
+func (e *Engine) requestFallback(n int) {
+	d := &e.demand
+	if n == 0 || d.fallback != nil || !e.settings.Fallback || e.now.Before(d.fallbackAfter) {
+		return
+	}
+	p := e.Problem()
+	d.fallback = &Ask{Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, At: e.now}
+	e.out.Fallback = d.fallback
 }
 
 // waited returns how long a need has waited.
@@ -259,7 +278,7 @@ func (e *Engine) wake() time.Time {
 	if len(d.ready) > 0 {
 		wake = earliest(wake, since.Add(patience))
 	}
-	if e.settings.Fallback != nil {
+	if e.settings.Fallback && d.fallback == nil {
 		at := since.Add(e.fallbackAfter())
 		if at.Before(d.fallbackAfter) {
 			at = d.fallbackAfter

@@ -104,6 +104,9 @@ func (e *Engine) end(state study.State, reason string) {
 	if e.out.Ask != nil { // made in this step: nobody has it yet
 		e.out.Ask, e.demand.ask = nil, nil
 	}
+	if e.out.Fallback != nil {
+		e.out.Fallback, e.demand.fallback = nil, nil
+	}
 	e.out.Publish = nil
 	e.demand.forget()
 	e.pending, e.outbox = nil, nil
@@ -129,7 +132,7 @@ func (e *Engine) update(spec record.Study) {
 		return
 	}
 	e.dirty.spec = true
-	e.demand.exhausted = false
+	e.demand.exhausted, e.demand.resumed = false, e.status.Position
 	if e.running() {
 		return
 	}

@@ -312,7 +312,7 @@ func TestLookAhead(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, newSpec(0, 1000, 100), Settings{Fallback: gridFallback})
+			r := newRig(t, newSpec(0, 1000, 100), Settings{Fallback: true})
 			if test.mean > 0 {
 				r.e.evaluations.add(epoch, epoch.Add(test.mean))
 			}
@@ -384,7 +384,7 @@ func TestStateThatIsTooLargeIsNotKept(t *testing.T) {
 
 // TestOptimizerThatNeverAnswers checks that fallbacks complete the study.
 func TestOptimizerThatNeverAnswers(t *testing.T) {
-	r := newRig(t, newSpec(0, 5, 1), Settings{Fallback: gridFallback})
+	r := newRig(t, newSpec(0, 5, 1), Settings{Fallback: true})
 	for i := 1; i <= 5; i++ {
 		r.now = r.out.Wake
 		if r.now.IsZero() {
@@ -401,10 +401,11 @@ func TestOptimizerThatNeverAnswers(t *testing.T) {
 // TestFallbackThatFails checks that the engine neither gives up nor calls it in a loop.
 func TestFallbackThatFails(t *testing.T) {
 	calls := 0
-	r := newRig(t, newSpec(0, 5, 1), Settings{Fallback: func(*optimizer.Problem, int) ([]optimizer.Suggestion, error) {
+	r := newRig(t, newSpec(0, 5, 1), Settings{Fallback: true})
+	r.fallback = func(*optimizer.Problem, int) ([]optimizer.Suggestion, error) {
 		calls++
 		return nil, errors.New("no entropy")
-	}})
+	}
 	r.answer(nil, errors.New("singular matrix"))
 	for range 100 {
 		r.after(100 * time.Millisecond)

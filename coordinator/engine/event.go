@@ -71,7 +71,7 @@ type (
 		Trial int
 		Curve *curve.Curve
 	}
-	// Suggested answers an Ask.
+	// Suggested answers an Ask or a request for fallbacks, which has no State.
 	Suggested struct {
 		At          time.Time
 		Ask         *Ask

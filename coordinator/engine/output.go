@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
 
-// Ask is a request to the optimiser, to be answered by Suggested.
+// Ask is a request to the optimiser, or for fallbacks, to be answered by Suggested.
 type Ask struct {
 	// Problem is a snapshot, which the engine does not change.
 	Problem *optimizer.Problem
@@ -81,8 +81,9 @@ type Output struct {
 	// Ended are the trials that reached a terminal state in this step. The caller
 	// emits their traces.
 	Ended []record.Trial
-	// Ask is a request to the optimiser; at most one is in flight at a time.
-	Ask *Ask
+	// Ask is a request to the optimiser, and Fallback one for points that need no
+	// model; at most one of each is in flight at a time.
+	Ask, Fallback *Ask
 	// Warnings are lines for the log, about problems that did not stop the study.
 	Warnings []string
 	// Wake is the earliest time at which a Tick would do something; zero if only

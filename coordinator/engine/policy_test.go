@@ -32,7 +32,7 @@ type pool struct {
 func played(t *testing.T, n, slots int, evaluate, ask time.Duration, change ...func(*study.Algorithm, *Settings)) (*pool, time.Duration) {
 	t.Helper()
 	p := &pool{evaluate: evaluate, ask: ask, free: slots, sources: map[optimizer.Source]int{}}
-	spec, set := newSpec(0, n, slots), Settings{Fallback: gridFallback}
+	spec, set := newSpec(0, n, slots), Settings{Fallback: true}
 	for _, f := range change {
 		f(&spec.Definition.Spec.Algorithm, &set)
 	}

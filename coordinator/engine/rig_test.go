@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -166,12 +168,16 @@ type rig struct {
 	now    time.Time
 	ask    *Ask
 	out    Output
+	// fallback answers requests for fallbacks, within the step that makes them; nil
+	// leaves them in fell.
+	fallback func(*optimizer.Problem, int) ([]optimizer.Suggestion, error)
+	fell     *Ask
 }
 
 // newRig starts a study.
 func newRig(t testing.TB, spec record.Study, set Settings) *rig {
 	t.Helper()
-	r := &rig{t: t, ids: &counterIDs{}, set: set, ledger: newLedger(spec), now: epoch}
+	r := &rig{t: t, ids: &counterIDs{}, set: set, ledger: newLedger(spec), now: epoch, fallback: gridFallback}
 	e, out, err := New(spec, r.ids, set, epoch)
 	if err != nil {
 		t.Fatal(err)
@@ -181,14 +187,43 @@ func newRig(t testing.TB, spec record.Study, set Settings) *rig {
 	return r
 }
 
-// took commits an Output and keeps its request.
+// took commits an Output and keeps its requests. It answers one for fallbacks at once
+// and returns all that follows as one Output.
 func (r *rig) took(out Output) Output {
 	r.ledger.commit(&out)
 	if out.Ask != nil {
 		r.ask = out.Ask
 	}
+	if ask := out.Fallback; ask != nil && r.fallback != nil {
+		list, err := r.fallback(ask.Problem, ask.N)
+		out = joined(out, r.step(Suggested{At: r.now, Ask: ask, Suggestions: list, Err: err}))
+	} else if ask != nil {
+		r.fell = ask
+	}
 	r.out = out
 	return out
+}
+
+// joined is what two steps ask for together.
+func joined(a, b Output) Output {
+	for _, t := range a.Trials {
+		if !slices.ContainsFunc(b.Trials, func(u record.Trial) bool { return u.Number == t.Number }) {
+			b.Trials = append(b.Trials, t)
+		}
+	}
+	slices.SortFunc(b.Trials, func(t, u record.Trial) int { return t.Number - u.Number })
+	b.Status, b.Model, b.Study = cmp.Or(b.Status, a.Status), cmp.Or(b.Model, a.Model), cmp.Or(b.Study, a.Study)
+	b.Ask, b.Fallback = cmp.Or(b.Ask, a.Ask), cmp.Or(b.Fallback, a.Fallback)
+	b.Publish = slices.Concat(a.Publish, b.Publish)
+	b.Withdraw = slices.Concat(a.Withdraw, b.Withdraw)
+	b.Cancels = slices.Concat(a.Cancels, b.Cancels)
+	b.Avoids = slices.Concat(a.Avoids, b.Avoids)
+	b.Archives = slices.Concat(a.Archives, b.Archives)
+	b.Receipts = slices.Concat(a.Receipts, b.Receipts)
+	b.Ended = slices.Concat(a.Ended, b.Ended)
+	b.Warnings = slices.Concat(a.Warnings, b.Warnings)
+	b.Curves = slices.Concat(a.Curves, b.Curves)
+	return b
 }
 
 func (r *rig) step(ev Event) Output { return r.took(r.e.Step(ev)) }

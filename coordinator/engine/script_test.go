@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -42,7 +43,7 @@ func TestScripts(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(strings.Split(string(data), "\n"), strings.Split(got, "\n")); diff != "" {
+			if diff := gocmp.Diff(strings.Split(string(data), "\n"), strings.Split(got, "\n")); diff != "" {
 				t.Errorf("%s (-script +engine):\n%s", file, diff)
 			}
 		})
@@ -76,6 +77,8 @@ func play(t *testing.T, script string) string {
 type player struct {
 	t *testing.T
 	r *rig
+	// later: the script answers the requests for fallbacks.
+	later bool
 }
 
 // do plays one command and returns what the engine says to it.
@@ -91,6 +94,9 @@ func (p *player) do(args []string) []string {
 		spec, set := newSpec(0, 10, 1), Settings{}
 		p.configure(&spec, &set, args)
 		p.r = newRig(p.t, spec, set)
+		if p.later {
+			p.r.fallback = nil
+		}
 		return describe(p.r.out)
 	case "update":
 		spec := r.e.Spec()
@@ -102,6 +108,14 @@ func (p *player) do(args []string) []string {
 		return describe(r.step(Capacity{At: r.now, Slots: p.number(args[0]), Free: p.number(args[1])}))
 	case "suggest":
 		return p.suggest(args)
+	case "fall-back":
+		ask := r.ask
+		if r.ask, r.fell = r.fell, nil; r.ask == nil {
+			p.t.Fatal("the script answers a request for fallbacks that was not made")
+		}
+		lines := p.suggest(args)
+		r.ask = cmp.Or(r.ask, ask)
+		return lines
 	case "restart":
 		return describe(r.restart())
 	case "stop":
@@ -182,7 +196,7 @@ func (p *player) result(res *messaging.Result, cmd string, args []string) {
 	}
 }
 
-// suggest answers the request: points, "error why", "exhausted".
+// suggest answers a request: points, "error why", "exhausted".
 func (p *player) suggest(args []string) []string {
 	p.t.Helper()
 	switch args[0] {
@@ -284,7 +298,8 @@ func (p *player) configure(spec *record.Study, set *Settings, args []string) {
 		case "blind":
 			set.Blind = true
 		case "fallback":
-			set.Fallback = gridFallback
+			set.Fallback = true
+			p.later = value == "later"
 		default:
 			p.t.Fatalf("unknown option %q", a)
 		}
@@ -352,6 +367,9 @@ func describe(out Output) []string {
 	}
 	if out.Ask != nil {
 		add("ask for %d: request %d from %d", out.Ask.N, out.Ask.Request, out.Ask.From)
+	}
+	if out.Fallback != nil {
+		add("ask for %d fallbacks: request %d from %d", out.Fallback.N, out.Fallback.Request, out.Fallback.From)
 	}
 	for _, w := range out.Warnings {
 		add("warning: %s", w)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -16,10 +15,10 @@ type Settings struct {
 	// Blind says that the optimiser is an optimizer.Blind: its suggestions do not
 	// depend on results. So they are always fresh, and no slot waits for newer ones.
 	Blind bool
-	// Fallback suggests up to n points when the optimiser is too slow or fails. A
-	// step calls it, so it MUST be quick and deterministic in its arguments. Nil
-	// means that slots wait for the optimiser.
-	Fallback func(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error)
+	// Fallback says that the caller answers Output.Fallback with points that need no
+	// model. The engine asks for them when the optimiser is too slow or fails.
+	// Without it, slots wait for the optimiser.
+	Fallback bool
 	// Pruner returns the rule that stops a study's trials early. Default pruner.NewFor.
 	Pruner func(study.EarlyStopping, study.Direction) (pruner.Pruner, error)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -211,6 +212,18 @@ func (w *world) effects(out *Output) {
 	if out.Ask != nil {
 		w.asked = out.Ask
 		w.optimise(gen, out.Ask)
+	}
+	if ask := out.Fallback; ask != nil {
+		w.after(w.between(0, 400*time.Millisecond), func() {
+			if gen != w.gen || w.e == nil {
+				return
+			}
+			list, err := gridFallback(ask.Problem, ask.N)
+			if w.faults && w.chance(10) {
+				list, err = list[:len(list)/2], errors.New("simulated: no feasible point")
+			}
+			w.step(Suggested{At: w.now, Ask: ask, Suggestions: list, Err: err})
+		})
 	}
 	if out.Wake.After(w.now) && out.Wake.Before(w.now.Add(simTick)) {
 		w.at(out.Wake, func() {

@@ -128,7 +128,7 @@ func newWorld(seed uint64, off guard) *world {
 		check: newChecker(),
 	}
 	if rng.IntN(4) > 0 {
-		w.set.Fallback = gridFallback
+		w.set.Fallback = true
 	}
 	for i := range 1 + rng.IntN(4) {
 		w.workers = append(w.workers, newSimWorker(w, i))

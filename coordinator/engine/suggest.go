@@ -17,6 +17,13 @@ var errUnusable = errors.New("the answer has no usable suggestion")
 // does not wait for, such as a second answer to a request.
 func (e *Engine) suggested(ev Suggested) {
 	d := &e.demand
+	if ev.Ask != nil && ev.Ask == d.fallback {
+		d.fallback = nil
+		if e.running() {
+			d.fallen = &ev // used once the needs of this step are known
+		}
+		return
+	}
 	if ev.Ask == nil || ev.Ask != d.ask {
 		return
 	}
@@ -30,6 +37,7 @@ func (e *Engine) suggested(ev Suggested) {
 		return
 	}
 	switch {
+	case errors.Is(ev.Err, optimizer.ErrExhausted) && ev.Ask.From < d.resumed: // ask again
 	case errors.Is(ev.Err, optimizer.ErrExhausted):
 		d.exhausted = true
 		d.ready, d.needs = nil, nil
@@ -158,43 +166,56 @@ func (e *Engine) takeReady() bool {
 	return false
 }
 
-// fallback makes up to n trials without the optimiser and returns how many.
-func (e *Engine) fallback(n int) int {
+// fallBack makes up to n trials of an answer with fallbacks and returns how many needs
+// it has met.
+func (e *Engine) fallBack(n int) int {
 	d := &e.demand
-	p := e.Problem()
-	from := e.status.Position
-	list, err := e.settings.Fallback(p, n)
+	answer := d.fallen
+	d.fallen = nil
+	ask, list, err := answer.Ask, answer.Suggestions, answer.Err
 	if errors.Is(err, optimizer.ErrExhausted) {
 		if d.ask != nil { // wait for the optimiser's answer, which may repeat points
 			d.fallbackAfter = e.now.Add(askPause)
 			return 0
 		}
-		d.exhausted = true
-		return len(d.needs)
+		if ask.From >= d.resumed {
+			d.exhausted = true
+			return len(d.needs)
+		}
+		return 0
 	}
-	made := 0
-	for i, s := range list[:min(len(list), n)] {
+	list = list[:min(len(list), ask.N)]
+	made, unusable := 0, len(list) < ask.N
+	for i, s := range list {
+		if made == n {
+			break
+		}
 		if bad := e.space.Check(s.Point); bad != nil {
-			err = bad
+			err, unusable = bad, true
 			continue
 		}
-		if _, ok := e.repeats(s); ok {
+		if at, ok := e.repeats(s); ok {
+			unusable = unusable || at <= ask.From
+			continue
+		}
+		if e.overtaken(s, ask.From) {
 			continue
 		}
 		if s.Source != optimizer.SourceInitial {
 			s.Source = optimizer.SourceFallback
 		}
 		e.create(s, record.Trial{
-			Request: p.First, Place: i, From: from,
-			Times: record.Times{Asked: e.now, Suggested: e.now},
+			Request: ask.Request, Place: i, From: ask.From,
+			Staleness: len(e.observations) - len(ask.Problem.Observations),
+			Times:     record.Times{Asked: ask.At, Suggested: answer.At},
 		})
 		made++
 	}
-	if made < n {
+	if unusable && made < n {
 		if err == nil {
 			err = errUnusable
 		}
-		e.warn("used only %d of %d fallback suggestions: %v", made, n, err)
+		e.warn("used only %d of %d fallback suggestions: %v", made, ask.N, err)
 		d.fallbackAfter = e.now.Add(askPause)
 	}
 	return made

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
+	"github.com/fantasia-hpo/fantasia/internal/layout"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 )
 
@@ -199,17 +200,17 @@ func (a *app) showBench(plan *bench.Plan, groups []*bench.Group, s *bench.Summar
 	if err := bench.WriteMarkdown(&text, tables); err != nil {
 		return err
 	}
-	page := filepath.Join(f.out, benchReport)
-	if err := renameio.WriteFile(page, text.Bytes(), 0o644); err != nil {
+	report := filepath.Join(f.out, benchReport)
+	if err := renameio.WriteFile(report, text.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write the tables: %w", err)
 	}
-	s.Files = append([]string{filepath.Join(f.out, benchRuns), page}, plots...)
-	return f.output.write(a.Stdout, s, func(w io.Writer) error {
+	s.Files = append([]string{filepath.Join(f.out, benchRuns), report}, plots...)
+	return f.output.write(a.Stdout, s, func(w screen) error {
 		for _, t := range tables {
 			if err := say(w, "%s", t.Title); err != nil {
 				return err
 			}
-			if err := table(w, upper(t.Heads), t.Rows); err != nil {
+			if err := w.table(columns(t.Heads), t.Rows); err != nil {
 				return err
 			}
 			fmt.Fprintln(w)
@@ -218,13 +219,14 @@ func (a *app) showBench(plan *bench.Plan, groups []*bench.Group, s *bench.Summar
 	})
 }
 
-// upper returns the headings of a table in upper case.
-func upper(heads []string) []string {
-	capitals := make([]string, len(heads))
+// columns returns the columns of a table of a benchmark, the first of which names the
+// rows. The last ones are dropped first.
+func columns(heads []string) []layout.Column {
+	all := make([]layout.Column, len(heads))
 	for i, h := range heads {
-		capitals[i] = strings.ToUpper(h)
+		all[i] = layout.Column{Head: strings.ToUpper(h), Rank: i}
 	}
-	return capitals
+	return all
 }
 
 // benchProgress shows the progress of a benchmark.

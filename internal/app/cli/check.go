@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -92,7 +91,7 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 			return err
 		}
 	}
-	err = output.write(a.Stdout, result, func(w io.Writer) error { return result.text(w, s, assignment) })
+	err = output.write(a.Stdout, result, func(w screen) error { return result.text(w, s, assignment) })
 	if err != nil {
 		return err
 	}
@@ -183,27 +182,27 @@ func (a *app) try(ctx context.Context, assignment *messaging.Assignment) (_ *tri
 }
 
 // text prints the result.
-func (c *checked) text(w io.Writer, s *study.Study, assignment *messaging.Assignment) error {
+func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignment) error {
 	spec := &s.Spec
 	fields := []field{
-		{"Study", fmt.Sprintf("%s: %s %s over %s, %s by %s, %d at once", c.Study, spec.Objective.Direction, spec.Objective.Metric,
+		{Name: "Study", Value: fmt.Sprintf("%s: %s %s over %s, %s by %s, %d at once", c.Study, spec.Objective.Direction, spec.Objective.Metric,
 			count(len(spec.Parameters), "parameter"), count(spec.Budget.MaxTrials, "trial"), spec.Algorithm.Name, spec.Parallelism)},
-		{"Trial 1", point(c.Parameters)},
-		{"Command", shell(c.Command)},
-		{"In", c.Workdir},
-		{"Reads", reads(spec)},
+		{Name: "Trial 1", Value: point(c.Parameters)},
+		{Name: "Command", Words: quoted(c.Command)},
+		{Name: "In", Value: c.Workdir},
+		{Name: "Reads", Value: reads(spec)},
 	}
 	if spec.Trial.Mode == study.ModeStream {
 		line, err := json.Marshal(assignment.Parameters)
 		if err != nil {
 			return fmt.Errorf("write the parameters: %w", err)
 		}
-		fields = append(fields, field{"Sends", "one line a trial, such as " + string(line)})
+		fields = append(fields, field{Name: "Sends", Value: "one line a trial, such as " + string(line)})
 	}
 	if t := c.Try; t != nil {
 		fields = append(fields, t.fields(spec.Objective.Metric)...)
 	}
-	return block(w, fields)
+	return w.block(fields)
 }
 
 // fields describes the result of the trial.
@@ -212,14 +211,14 @@ func (t *tried) fields(metric string) []field {
 	if t.Value != nil {
 		result += fmt.Sprintf(": %s = %s", metric, number(*t.Value))
 	}
-	fields := []field{{"Result", result}, {"Metrics", metrics(t.Metrics)}}
+	fields := []field{{Name: "Result", Value: result}, {Name: "Metrics", Value: metrics(t.Metrics)}}
 	if t.Reports > 0 {
-		fields = append(fields, field{"Reports", fmt.Sprint(t.Reports)})
+		fields = append(fields, field{Name: "Reports", Value: fmt.Sprint(t.Reports)})
 	}
 	if t.Failure != nil {
-		fields = append(fields, field{"Failure", view.FailureText(t.Failure)})
+		fields = append(fields, field{Name: "Failure", Value: view.FailureText(t.Failure)})
 	}
-	return append(fields, field{"Log", t.Logs})
+	return append(fields, field{Name: "Log", Value: t.Logs, Exact: true})
 }
 
 // count formats a number of things.
@@ -242,8 +241,8 @@ func reads(spec *study.Spec) string {
 	}
 }
 
-// shell quotes an argv for a POSIX shell, to copy and paste.
-func shell(argv []string) string {
+// quoted quotes the words of a command for a POSIX shell, to copy and paste.
+func quoted(argv []string) []string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
 	words := make([]string, len(argv))
 	for i, word := range argv {
@@ -251,5 +250,5 @@ func shell(argv []string) string {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
-	return strings.Join(words, " ")
+	return words
 }

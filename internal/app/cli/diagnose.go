@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -52,12 +51,8 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return output.write(a.Stdout, report, func(w io.Writer) error {
-				width, is := terminal(a.Stdout)
-				if !is {
-					width = 0
-				}
-				return diagnosisText(w, report, s.Spec.Objective.Metric, width)
+			return output.write(a.Stdout, report, func(w screen) error {
+				return diagnosisText(w, report, s.Spec.Objective.Metric, w.width)
 			})
 		},
 	}

@@ -52,20 +52,20 @@ func addOutput(c *cobra.Command, f *format) {
 }
 
 // write writes a result as text, by the given function, or as JSON or YAML.
-func (f format) write(w io.Writer, result any, text func(io.Writer) error) error {
+func (f format) write(w io.Writer, result any, text func(screen) error) error {
 	switch f {
 	case formatJSON:
 		return writeJSON(w, result, "  ")
 	case formatYAML:
 		return writeYAML(w, result)
 	default:
-		return text(w)
+		return text(screenOf(w))
 	}
 }
 
 // stream writes one of many results as it comes: JSON on a line of its own, YAML as a
 // document of its own.
-func (f format) stream(w io.Writer, result any, text func(io.Writer) error) error {
+func (f format) stream(w io.Writer, result any, text func(screen) error) error {
 	switch f {
 	case formatJSON:
 		return writeJSON(w, result, "")
@@ -75,7 +75,7 @@ func (f format) stream(w io.Writer, result any, text func(io.Writer) error) erro
 		}
 		return writeYAML(w, result)
 	default:
-		return text(w)
+		return text(screenOf(w))
 	}
 }
 

@@ -25,7 +25,9 @@ import (
 type remote struct {
 	server string
 	// state is the state directory of a local study in place of a server's; "" for none.
-	state   string
+	state string
+	// idle means that no process has that directory open; it is set by client.
+	idle    bool
 	timeout time.Duration
 	caller  access.Caller
 }

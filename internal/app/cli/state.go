@@ -35,15 +35,16 @@ func (r *remote) local(cmd *cobra.Command) (client fantasiav1connect.StudyServic
 	if err := directory(cmd, r.state); err != nil {
 		return nil, nil, err
 	}
-	transport, stop, err := local.Connect(cmd.Context(), r.state)
+	c, err := local.Connect(cmd.Context(), r.state)
 	if errors.Is(err, local.ErrNoState) {
 		return nil, nil, exitWith(ExitUsage, err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	done = func() { _ = stop() } // nothing was written
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, "http://state"), done, nil
+	r.idle = c.Idle
+	done = func() { _ = c.Close() } // nothing was written
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: c.Transport}, "http://state"), done, nil
 }
 
 // studyIn is the study that a command is about: what its arguments name, or, with
@@ -51,9 +52,6 @@ func (r *remote) local(cmd *cobra.Command) (client fantasiav1connect.StudyServic
 // .fantasia, with the study's name. rest are the other arguments.
 func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name string, rest []string, err error) {
 	if r.state == "" {
-		if err := arguments(cmd, args); err != nil { // --state was given, but named states of trials
-			return "", nil, usageError(cmd, err)
-		}
 		return args[0], args[1:], nil
 	}
 	if len(args) > others {

@@ -60,7 +60,7 @@ problem of the file is shown with its line and column.`,
 					return inFile(file, err)
 				}
 				created := view.FromStudy(resp.Msg.GetStudy())
-				return output.write(a.Stdout, created, func(w io.Writer) error {
+				return output.write(a.Stdout, created, func(w screen) error {
 					return say(w, "study %s created\nfollow it with: fantasia study watch %s", created.Study, created.Study)
 				})
 			})
@@ -99,7 +99,7 @@ may not. A larger budget continues a study that had completed.`,
 				if err != nil {
 					return inFile(file, err)
 				}
-				return output.write(a.Stdout, view.FromStudy(resp.Msg.GetStudy()), func(w io.Writer) error {
+				return output.write(a.Stdout, view.FromStudy(resp.Msg.GetStudy()), func(w screen) error {
 					return say(w, "study %s updated", parsed.Metadata.Name)
 				})
 			})
@@ -124,9 +124,9 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 			}
 			list := make([]view.Study, len(studies))
 			for i, s := range studies {
-				list[i] = view.FromStudy(s)
+				list[i] = s.view()
 			}
-			return output.write(a.Stdout, list, func(w io.Writer) error { return studyTable(w, studies) })
+			return output.write(a.Stdout, list, func(w screen) error { return studyTable(w, studies) })
 		},
 	}
 	r.stateFlag(c)
@@ -135,7 +135,7 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 }
 
 // studies are those of the server, or those below --state.
-func (r *remote) studies(cmd *cobra.Command) (studies []*fantasiav1.Study, err error) {
+func (r *remote) studies(cmd *cobra.Command) (studies []found, err error) {
 	list := func() error {
 		return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 			return everyPage(func(token string) (next string, err error) {
@@ -143,7 +143,9 @@ func (r *remote) studies(cmd *cobra.Command) (studies []*fantasiav1.Study, err e
 				if err != nil {
 					return "", err
 				}
-				studies = append(studies, page.Msg.GetStudies()...)
+				for _, s := range page.Msg.GetStudies() {
+					studies = append(studies, found{s, r.state, r.idle})
+				}
 				return page.Msg.GetNextPageToken(), nil
 			})
 		})
@@ -188,8 +190,8 @@ func newStudyGetCommand(a *app, r *remote) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				s := resp.Msg.GetStudy()
-				return output.write(a.Stdout, view.FromStudy(s), func(w io.Writer) error { return studyBlock(w, s) })
+				s := found{resp.Msg.GetStudy(), r.state, r.idle}
+				return output.write(a.Stdout, s.view(), func(w screen) error { return studyBlock(w, s) })
 			})
 		},
 	}
@@ -217,7 +219,7 @@ func newStudyStopCommand(a *app, r *remote) *cobra.Command {
 					return err
 				}
 				s := view.FromStudy(resp.Msg.GetStudy())
-				return output.write(a.Stdout, s, func(w io.Writer) error { return say(w, "study %s is %s", s.Study, s.State) })
+				return output.write(a.Stdout, s, func(w screen) error { return say(w, "study %s is %s", s.Study, s.State) })
 			})
 		},
 	}
@@ -249,12 +251,12 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 				_, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: force}))
 				if ignore && connect.CodeOf(err) == connect.CodeNotFound {
-					return output.write(a.Stdout, deleted{Study: args[0]}, func(w io.Writer) error { return say(w, "study %s does not exist", args[0]) })
+					return output.write(a.Stdout, deleted{Study: args[0]}, func(w screen) error { return say(w, "study %s does not exist", args[0]) })
 				}
 				if err != nil {
 					return err
 				}
-				return output.write(a.Stdout, deleted{Study: args[0], Deleted: true}, func(w io.Writer) error {
+				return output.write(a.Stdout, deleted{Study: args[0], Deleted: true}, func(w screen) error {
 					return say(w, "study %s deleted", args[0])
 				})
 			})

@@ -2,19 +2,56 @@ package cli
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/layout"
 )
 
-// studyTable prints a list of studies.
-func studyTable(w io.Writer, studies []*fantasiav1.Study) error {
+// found is a study where a command found it: on a server or in a state directory.
+type found struct {
+	*fantasiav1.Study
+	// directory is its state directory; "" on a server.
+	directory string
+	// idle means that no process has the directory open.
+	idle bool
+}
+
+// view is the study in the form for scripts.
+func (f found) view() view.Study {
+	v := view.FromStudy(f.Study)
+	v.Directory = f.directory
+	if f.idle && !v.State.Terminal() {
+		v.State = display.Interrupted
+	}
+	return v
+}
+
+// studyTable prints a list of studies, all of a server or all of state directories.
+func studyTable(w screen, studies []found) error {
+	local := slices.ContainsFunc(studies, func(f found) bool { return f.directory != "" })
+	columns := []layout.Column{
+		{Head: "STUDY", Least: 8},
+		{Head: "STATE"},
+		{Head: "DONE"},
+		{Head: "RUNNING", Rank: 4},
+		{Head: "FAILED", Rank: 3},
+		{Head: "BEST", Rank: 1},
+		{Head: "RECOMMENDED", Rank: 2},
+	}
+	pool, elapsed := layout.Column{Head: "POOL", Rank: 6}, layout.Column{Head: "TIME", Rank: 5}
+	if local { // studies of one name may be in several directories
+		columns = append(columns, elapsed, layout.Column{Head: "DIRECTORY", Least: 9, End: true})
+	} else {
+		columns = append(columns, pool, elapsed)
+	}
 	rows := make([][]string, len(studies))
 	for i, s := range studies {
-		v := view.FromStudy(s)
+		v := s.view()
 		best, recommended := "-", "-"
 		if v.Best != nil {
 			best = number(v.Best.Value)
@@ -28,36 +65,42 @@ func studyTable(w io.Writer, studies []*fantasiav1.Study) error {
 		}
 		rows[i] = []string{
 			v.Study, state, fmt.Sprintf("%d/%d", v.Trials.Ended(), s.GetMaxTrials()),
-			strconv.Itoa(v.Trials.Running), strconv.Itoa(v.Trials.Failed), best, recommended, s.GetPool(), human(s.GetElapsed().AsDuration()),
+			strconv.Itoa(v.Trials.Running), strconv.Itoa(v.Trials.Failed), best, recommended,
+		}
+		if took := human(s.GetElapsed().AsDuration()); local {
+			rows[i] = append(rows[i], took, v.Directory)
+		} else {
+			rows[i] = append(rows[i], s.GetPool(), took)
 		}
 	}
-	return table(w, []string{"STUDY", "STATE", "DONE", "RUNNING", "FAILED", "BEST", "RECOMMENDED", "POOL", "TIME"}, rows)
+	return w.table(columns, rows)
 }
 
 // studyBlock prints one study.
-func studyBlock(w io.Writer, s *fantasiav1.Study) error {
-	v := view.FromStudy(s)
+func studyBlock(w screen, s found) error {
+	v := s.view()
 	objective := strings.ToLower(view.EnumName(s.GetObjective().GetDirection())) + " " + s.GetObjective().GetMetric()
 	if s.GetObjective().Goal != nil {
 		objective += ", goal " + number(s.GetObjective().GetGoal())
 	}
 	fields := []field{
-		{"Study", v.Study},
-		{"Id", s.GetId()},
-		{"State", string(v.State)},
-		{"Reason", s.GetReason()},
-		{"Objective", objective},
-		{"Algorithm", fmt.Sprintf("%s, %d at once, pool %s", s.GetAlgorithm(), s.GetParallelism(), s.GetPool())},
-		{"Trials", studyCounts(s)},
-		{"Time", human(s.GetElapsed().AsDuration())},
+		{Name: "Study", Value: v.Study},
+		{Name: "Id", Value: s.GetId()},
+		{Name: "State", Value: string(v.State)},
+		{Name: "Reason", Value: s.GetReason()},
+		{Name: "Objective", Value: objective},
+		{Name: "Algorithm", Value: fmt.Sprintf("%s, %d at once, pool %s", s.GetAlgorithm(), s.GetParallelism(), s.GetPool())},
+		{Name: "Trials", Value: studyCounts(s.Study)},
+		{Name: "Time", Value: human(s.GetElapsed().AsDuration())},
+		{Name: "Directory", Value: v.Directory},
 	}
 	if b := v.Best; b != nil {
-		fields = append(fields, field{"Best", fmt.Sprintf("%s in trial %d\n%s", number(b.Value), b.Trial, point(b.Parameters))})
+		fields = append(fields, field{Name: "Best", Value: fmt.Sprintf("%s in trial %d\n%s", number(b.Value), b.Trial, point(b.Parameters))})
 	}
 	if r := v.Recommended; r != nil {
-		fields = append(fields, field{"Recommended", fmt.Sprintf("trial %d, mean %s\n%s", r.Trial, view.Expected(r.Mean, r.SD), point(r.Parameters))})
+		fields = append(fields, field{Name: "Recommended", Value: fmt.Sprintf("trial %d, mean %s\n%s", r.Trial, view.Expected(r.Mean, r.SD), point(r.Parameters))})
 	}
-	return block(w, fields)
+	return w.block(fields)
 }
 
 // studyCounts describes the progress of a study.

@@ -5,47 +5,39 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/layout"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// table writes rows in aligned columns below their headings.
-func table(w io.Writer, heads []string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{heads}, rows...) {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("write a table: %w", err)
-	}
-	return nil
+// screen is where text for people is written.
+type screen struct {
+	io.Writer
+	// width is that of the terminal; 0 elsewhere, where nothing is shortened.
+	width int
 }
 
-// field is a line of a block: a name and its value.
-type field struct{ name, value string }
-
-// block writes fields as "name:  value", aligned. It skips fields without a value and
-// indents further lines of a value.
-func block(w io.Writer, fields []field) error {
-	fields = slices.DeleteFunc(fields, func(f field) bool { return f.value == "" })
-	width := 0
-	for _, f := range fields {
-		width = max(width, utf8.RuneCountInString(f.name))
+// screenOf returns the screen for what is written to w.
+func screenOf(w io.Writer) screen {
+	width, is := terminal(w)
+	if !is {
+		width = 0
 	}
-	var b strings.Builder
-	for _, f := range fields {
-		value := strings.ReplaceAll(f.value, "\n", "\n"+strings.Repeat(" ", width+3))
-		fmt.Fprintf(&b, "%-*s  %s\n", width+1, f.name+":", value)
-	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write a result: %w", err)
-	}
-	return nil
+	return screen{Writer: w, width: width}
 }
+
+// table writes rows in aligned columns below their headings, fitted to the screen.
+func (s screen) table(columns []layout.Column, rows [][]string) error {
+	return layout.Table(s, s.width, columns, rows)
+}
+
+// block writes named values, fitted to the screen.
+func (s screen) block(fields []field) error { return layout.Fields(s, s.width, fields) }
+
+// field is a named value of a block.
+type field = layout.Field
 
 // human formats a duration for people, with about three digits.
 func human(d time.Duration) string {

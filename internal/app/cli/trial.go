@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.oldSpelling(cmd, &only); err != nil {
+			if err := r.oldSpelling(cmd, args, &only); err != nil {
 				return err
 			}
 			name, _, err := r.studyIn(cmd, args, 0)
@@ -73,7 +72,7 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 			for i, t := range trials {
 				list[i] = view.FromTrial(t)
 			}
-			return output.write(a.Stdout, list, func(w io.Writer) error { return trialTable(w, list) })
+			return output.write(a.Stdout, list, func(w screen) error { return trialTable(w, list) })
 		},
 	}
 	r.stateFlag(c)
@@ -98,8 +97,8 @@ func newTrialGetCommand(a *app, r *remote) *cobra.Command {
 			if shown.Measurements, err = r.measurements(cmd, t.GetName()); err != nil {
 				return err
 			}
-			return output.write(a.Stdout, shown, func(w io.Writer) error {
-				if err := trialBlock(w, t); err != nil {
+			return output.write(a.Stdout, shown, func(w screen) error {
+				if err := trialBlock(w, t, r.idle); err != nil {
 					return err
 				}
 				width, _ := terminal(a.Stdout)
@@ -122,7 +121,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.oldSpelling(cmd, &only); err != nil {
+			if err := r.oldSpelling(cmd, args, &only); err != nil {
 				return err
 			}
 			if r.state != "" {
@@ -142,7 +141,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 					return nil
 				}
 				shown[t.Trial] = t.State
-				return output.stream(a.Stdout, t, func(w io.Writer) error { return say(w, "%s", trialLine(t)) })
+				return output.stream(a.Stdout, t, func(w screen) error { return say(w, "%s", trialLine(t)) })
 			})
 		},
 	}
@@ -199,7 +198,7 @@ func addStates(c *cobra.Command, only *[]string) {
 
 // oldSpelling takes states of trials that are given as --state, the name that
 // --status once had.
-func (r *remote) oldSpelling(cmd *cobra.Command, only *[]string) error {
+func (r *remote) oldSpelling(cmd *cobra.Command, args []string, only *[]string) error {
 	var states []string
 	for _, name := range strings.Split(r.state, ",") {
 		if !slices.Contains(stateNames(), strings.ToLower(strings.TrimSpace(name))) {
@@ -209,6 +208,9 @@ func (r *remote) oldSpelling(cmd *cobra.Command, only *[]string) error {
 	}
 	if _, err := os.Stat(r.state); err == nil {
 		return usagef(cmd, "--state %s is a directory and the state of trials: write --state ./%s for the one, --status %s for the other", r.state, r.state, r.state)
+	}
+	if err := arguments(cmd, args); err != nil {
+		return usagef(cmd, "%w --status %s; --state names the directory of a local study", err, r.state)
 	}
 	*only, r.state = append(*only, states...), ""
 	fmt.Fprintf(cmd.ErrOrStderr(), "--state with states of trials is now --status\n")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,10 +12,11 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/layout"
 )
 
 // trialTable prints a list of trials.
-func trialTable(w io.Writer, trials []view.Trial) error {
+func trialTable(w screen, trials []view.Trial) error {
 	rows := make([][]string, len(trials))
 	for i, t := range trials {
 		rows[i] = []string{
@@ -24,7 +24,16 @@ func trialTable(w io.Writer, trials []view.Trial) error {
 			between(t.Times.Started, t.Times.Ended), orDash(string(t.Source)), point(t.Parameters),
 		}
 	}
-	return table(w, []string{"TRIAL", "STATE", "VALUE", "ATTEMPTS", "WORKER", "TIME", "SOURCE", "PARAMETERS"}, rows)
+	return w.table([]layout.Column{
+		{Head: "TRIAL"},
+		{Head: "STATE"},
+		{Head: "VALUE"},
+		{Head: "ATTEMPTS", Rank: 4},
+		{Head: "WORKER", Rank: 3},
+		{Head: "TIME", Rank: 1},
+		{Head: "SOURCE", Rank: 2},
+		{Head: "PARAMETERS", Least: 20},
+	}, rows)
 }
 
 // trialValue formats a trial's value, or the reason why it has none.
@@ -51,28 +60,28 @@ func trialLine(t view.Trial) string {
 	return line
 }
 
-// trialBlock prints one trial.
-func trialBlock(w io.Writer, m *fantasiav1.Trial) error {
+// trialBlock prints one trial; idle means that no process runs its study.
+func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 	t := view.FromTrial(m)
 	fields := []field{
-		{"Trial", strconv.Itoa(t.Trial)},
-		{"State", string(t.State)},
-		{"Parameters", point(t.Parameters)},
+		{Name: "Trial", Value: strconv.Itoa(t.Trial)},
+		{Name: "State", Value: string(t.State)},
+		{Name: "Parameters", Value: point(t.Parameters)},
 	}
 	if t.Value != nil {
-		fields = append(fields, field{"Value", number(*t.Value)})
+		fields = append(fields, field{Name: "Value", Value: number(*t.Value)})
 	}
 	fields = append(fields,
-		field{"Metrics", metrics(t.Metrics)},
-		field{"Source", fmt.Sprintf("%s, %d observations stale", t.Source, t.Staleness)},
-		field{"Why", reasons(m.GetReasons())},
-		field{"Checkpoint", m.GetCheckpoint()},
-		field{"Trace", t.TraceID},
+		field{Name: "Metrics", Value: metrics(t.Metrics)},
+		field{Name: "Source", Value: fmt.Sprintf("%s, %d observations stale", t.Source, t.Staleness)},
+		field{Name: "Why", Value: reasons(m.GetReasons())},
+		field{Name: "Checkpoint", Value: m.GetCheckpoint()},
+		field{Name: "Trace", Value: t.TraceID},
 	)
 	for _, a := range m.GetAttempts() {
-		fields = append(fields, field{fmt.Sprintf("Attempt %d", a.GetNumber()), attempt(a)})
+		fields = append(fields, field{Name: fmt.Sprintf("Attempt %d", a.GetNumber()), Value: attempt(a, idle)})
 	}
-	return block(w, fields)
+	return w.block(fields)
 }
 
 // metrics formats values by name.
@@ -103,8 +112,11 @@ func reasons(r *fantasiav1.Reasons) string {
 }
 
 // attempt describes the state of an attempt.
-func attempt(a *fantasiav1.Attempt) string {
+func attempt(a *fantasiav1.Attempt, idle bool) string {
 	text := attemptState(a)
+	if idle && a.GetState() == fantasiav1.AttemptState_ATTEMPT_STATE_OPEN {
+		text = "interrupted"
+	}
 	if a.GetWorker() != "" {
 		text += " on " + a.GetWorker()
 	}

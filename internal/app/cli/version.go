@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,7 @@ func newVersionCommand(a *app) *cobra.Command {
 		Args:  arguments,
 		RunE: func(*cobra.Command, []string) error {
 			v := versionInfo{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			return output.write(a.Stdout, v, func(w io.Writer) error {
+			return output.write(a.Stdout, v, func(w screen) error {
 				return say(w, "fantasia %s (%s, %s)", v.Version, v.Go, v.Platform)
 			})
 		},

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"connectrpc.com/connect"
@@ -39,7 +38,7 @@ with 3 if it failed or no trial completed, so scripts can wait for a study.`,
 			}
 			var last view.Study
 			show := func(s *fantasiav1.Study) error {
-				return output.stream(a.Stdout, last, func(w io.Writer) error { return say(w, "%s", studyLine(s)) })
+				return output.stream(a.Stdout, last, func(w screen) error { return say(w, "%s", studyLine(s)) })
 			}
 			_, live := terminal(a.Stdout)
 			if live = live && output == formatText; live {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"connectrpc.com/connect"
@@ -12,6 +11,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/layout"
 )
 
 func newWorkerCommand(a *app) *cobra.Command {
@@ -43,7 +43,7 @@ func newWorkerListCommand(a *app, r *remote) *cobra.Command {
 				for i, w := range resp.Msg.GetWorkers() {
 					list[i] = view.FromWorker(w)
 				}
-				return output.write(a.Stdout, list, func(w io.Writer) error { return workerTable(w, list, time.Now()) })
+				return output.write(a.Stdout, list, func(w screen) error { return workerTable(w, list, time.Now()) })
 			})
 		},
 	}
@@ -53,7 +53,7 @@ func newWorkerListCommand(a *app, r *remote) *cobra.Command {
 }
 
 // workerTable prints a list of workers at the time now.
-func workerTable(w io.Writer, workers []view.Worker, now time.Time) error {
+func workerTable(w screen, workers []view.Worker, now time.Time) error {
 	rows := make([][]string, len(workers))
 	for i, v := range workers {
 		state := "active"
@@ -69,5 +69,14 @@ func workerTable(w io.Writer, workers []view.Worker, now time.Time) error {
 			orDash(v.Host), between(v.Seen, now), orDash(v.Software),
 		}
 	}
-	return table(w, []string{"WORKER", "POOL", "STATE", "BUSY", "COMMANDS", "HOST", "HEARD", "SOFTWARE"}, rows)
+	return w.table([]layout.Column{
+		{Head: "WORKER", Least: 12},
+		{Head: "POOL", Rank: 2, Least: 8},
+		{Head: "STATE"},
+		{Head: "BUSY"},
+		{Head: "COMMANDS", Rank: 5},
+		{Head: "HOST", Rank: 3, Least: 12},
+		{Head: "HEARD", Rank: 1},
+		{Head: "SOFTWARE", Rank: 4},
+	}, rows)
 }

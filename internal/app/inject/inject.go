@@ -3,11 +3,11 @@
 package inject
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -16,19 +16,29 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// ParseStudy parses a study file and checks it against the known algorithms. The error
+// ParseStudy parses a study file and checks it against the known algorithms and rules for
+// early stopping. The error
 // is a *study.Problems that uses the given name of the file.
 func ParseStudy(name string, content []byte) (*study.Study, error) {
 	return file.Parse(content, append(StudyOptions(), file.WithFile(name))...)
 }
 
-// StudyOptions returns the options of file.Parse for the known algorithms.
+// StudyOptions returns the options of file.Parse for the known algorithms and rules.
 func StudyOptions() []file.Option {
 	checks := map[string]file.AlgorithmCheck{}
 	for _, name := range registry.Names() {
 		checks[name] = func(settings map[string]any) error { return placed(registry.Check(name, settings)) }
 	}
-	return []file.Option{file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default)}
+	rules := map[string]file.StoppingCheck{}
+	for _, name := range pruner.Names() {
+		rules[name] = func(e *study.EarlyStopping) error {
+			_, err := pruner.New(*e)
+			return placed(err)
+		}
+	}
+	return []file.Option{
+		file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default), file.WithEarlyStopping(rules),
+	}
 }
 
 // placed converts errors of settings to file.SettingErrors, which are reported at the
@@ -58,24 +68,11 @@ func placed(err error) error {
 // Coordinator adds the optimisers to a coordinator's options.
 func Coordinator(o coordinator.Options) coordinator.Options {
 	o.NewOptimizer = NewOptimizer
-	o.Fallback = Fallback
+	o.NewFallback = sobol.New
 	return o
 }
 
 // NewOptimizer returns the optimiser of a study.
 func NewOptimizer(a study.Algorithm) (optimizer.Optimizer, error) {
 	return registry.New(a.Name, a.Settings)
-}
-
-// Fallback suggests points when the optimiser is too slow: the next ones of the study's
-// scrambled Sobol sequence.
-func Fallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
-	suggestions, _, err := sobol.New().Suggest(context.Background(), p, nil, n, optimizer.NewRand(p.Seed, p.First))
-	for i := range suggestions {
-		suggestions[i].Source = optimizer.SourceFallback
-	}
-	if err != nil {
-		return suggestions, fmt.Errorf("fall back to a Sobol point: %w", err)
-	}
-	return suggestions, nil
 }

@@ -55,31 +55,43 @@ func isState(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Connect returns a connection that answers the API's questions about the study in a
-// state directory: to the run that uses it, or else to this process. It is read-only.
-// The caller MUST call done to end it. Connect fails with ErrNoState if the directory
-// holds no study, and with ErrHeld if a process uses the directory but does not answer.
-func Connect(ctx context.Context, state string) (transport http.RoundTripper, done func() error, err error) {
+// Connection answers the API's questions about the study in a state directory. It is
+// read-only.
+type Connection struct {
+	Transport http.RoundTripper
+	// Idle means that no run has the directory open, so that nothing happens in it.
+	Idle bool
+	// Close ends the connection; it MUST be called.
+	Close func() error
+}
+
+// Connect connects to the run that uses a state directory or, if there is none, serves
+// the directory from this process. It fails with ErrNoState if the directory holds no
+// study, and with ErrHeld if a process uses the directory but does not answer.
+func Connect(ctx context.Context, state string) (*Connection, error) {
 	if !isState(state) {
-		return nil, nil, fmt.Errorf("read %s: %w", state, ErrNoState)
+		return nil, fmt.Errorf("read %s: %w", state, ErrNoState)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		transport, done, err = serveState(state)
+		transport, done, err := serveState(state)
+		if err == nil {
+			return &Connection{Transport: transport, Idle: true, Close: done}, nil
+		}
 		if !errors.Is(err, ErrHeld) {
-			return transport, done, err
+			return nil, err
 		}
 		// A run answers on its socket; another reader will be done soon.
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialState(ctx, state) }
 		if c, errDial := dial(ctx, "", ""); errDial == nil {
 			t := &http.Transport{DialContext: dial}
-			return t, func() error { t.CloseIdleConnections(); return nil }, c.Close()
+			return &Connection{Transport: t, Close: func() error { t.CloseIdleConnections(); return nil }}, c.Close()
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, nil, err
+			return nil, err
 		}
 	}
 }

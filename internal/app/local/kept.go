@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // kept serves the study of a state directory through the API.
@@ -37,7 +39,31 @@ func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 		return nil, fmt.Errorf("%w: study %q is not in %s", server.ErrNotFound, nameOrID, k.n.o.State)
 	}
 	r, _, err := k.n.load(ctx, all[i].Study.ID)
+	if err == nil && k.idle && !r.Status.State.Terminal() {
+		interrupt(r)
+	}
 	return r, err
+}
+
+// interrupt makes a study that no process runs say so. A run that was killed left its
+// trials running; the next run hands them out again. What is known of the study ends
+// with its last trial.
+func interrupt(r *Result) {
+	c := &r.Status.Counts
+	c.Pending, c.Queued, c.Running = c.Open(), 0, 0
+	r.Status.Reason = "no process runs it: fantasia run with the same study file continues it"
+	r.Status.Ended = r.Status.Started
+	for i := range r.Trials {
+		t := &r.Trials[i]
+		if !t.State.Terminal() {
+			t.State = study.TrialPending
+		}
+		for _, at := range []time.Time{t.Times.Suggested, t.Times.Started, t.Times.Ended} {
+			if at.After(r.Status.Ended) {
+				r.Status.Ended = at
+			}
+		}
+	}
 }
 
 // Studies implements server.Backend.
@@ -61,13 +87,9 @@ func (k *kept) Study(ctx context.Context, nameOrID string) (server.Study, error)
 	return k.shown(r), nil
 }
 
-// shown returns the study; an interrupted one has no running trials.
+// shown returns the study with what is known of its results.
 func (k *kept) shown(r *Result) server.Study {
 	s := server.Study{Spec: r.Study, Status: r.Status, Best: r.Best}
-	if c := &s.Status.Counts; k.idle && !s.Status.State.Terminal() {
-		c.Pending, c.Queued, c.Running = c.Open(), 0, 0
-		s.Status.Reason = "interrupted: fantasia run with the same study file goes on"
-	}
 	if given := r.Status.Recommended; given.Trial > 0 && given.Trial <= len(r.Trials) {
 		s.Recommended = given.At(r.Trials[given.Trial-1].Point)
 	}

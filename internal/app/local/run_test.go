@@ -238,17 +238,17 @@ func TestFailingProgram(t *testing.T) {
 // the directory itself. It checks that changes are refused.
 func ask(t *testing.T, state string, want fantasiav1.StudyState, counts *fantasiav1.TrialCounts) {
 	t.Helper()
-	transport, done, err := local.Connect(t.Context(), state)
+	c, err := local.Connect(t.Context(), state)
 	if err != nil {
 		t.Errorf("connect to the state: %v", err)
 		return
 	}
 	defer func() {
-		if err := done(); err != nil {
+		if err := c.Close(); err != nil {
 			t.Errorf("close the connection to the state: %v", err)
 		}
 	}()
-	client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, "http://state")
+	client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: c.Transport}, "http://state")
 	page, err := client.ListStudies(t.Context(), connect.NewRequest(&fantasiav1.ListStudiesRequest{}))
 	if err != nil || len(page.Msg.GetStudies()) != 1 {
 		t.Errorf("list the studies: %v, %v", page, err)

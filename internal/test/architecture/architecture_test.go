@@ -34,16 +34,18 @@ var rules = []rule{
 		why: "a worker knows neither the coordinator nor the broker"},
 	{from: []string{"coordinator"}, not: []string{"worker", "api", "internal", "messaging/natsbus", "messaging/membus"},
 		why: "a coordinator knows neither workers nor the broker"},
+	{from: []string{"coordinator/pruner"}, not: []string{""}, but: []string{"study", "optimizer/setting"}, why: "a pruner knows curves and settings only"},
 	{from: []string{"coordinator/engine", "coordinator/record", "coordinator/curve"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry"},
 		why: "the engine does no I/O"},
 	{from: []string{"api"}, not: []string{"worker", "internal", "messaging/natsbus", "messaging/membus"}, why: "the API serves what a backend gives it"},
-	{from: []string{"internal/httpserve", "internal/dirlock", "internal/envflag", "internal/lifecycle", "internal/usage"}, not: []string{""}, why: "these tools know nothing of the project"},
+	{from: []string{"internal/httpserve", "internal/dirlock", "internal/envflag", "internal/layout", "internal/lifecycle", "internal/usage"}, not: []string{""}, why: "these tools know nothing of the project"},
 	{from: []string{"cmd/worker", "internal/app/workernode"}, not: []string{"api", "coordinator", "optimizer"}, why: "a worker is small: it is copied into training pods"},
 }
 
 // external forbids what the pure packages may not reach, directly.
 var external = map[string][]string{
 	"coordinator/engine": {"os", "net", "net/http", "io", "math/rand", "crypto/rand", "go.etcd.io/", "github.com/nats-io/"},
+	"coordinator/pruner": {"os", "net", "net/http", "io", "time", "math/rand", "crypto/rand", "go.etcd.io/", "github.com/nats-io/"},
 	"optimizer":          {"os", "net", "math/rand", "crypto/rand", "go.etcd.io/", "github.com/nats-io/"},
 	"messaging":          {"github.com/nats-io/"},
 	"worker":             {"github.com/nats-io/", "go.etcd.io/"},

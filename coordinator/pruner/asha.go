@@ -1,0 +1,132 @@
+package pruner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func ashaEntry() Entry {
+	guards := careful
+	guards.minSteps = 1
+	return Entry{
+		Name:        "asha",
+		Description: "Asynchronous successive halving: at steps 1, 3, 9, 27 and so on, only the best third of the trials goes on.",
+		Settings: append(guards.settings(),
+			setting.Setting{Name: "reduction", Doc: "How many times as many steps each rung has; one in so many trials goes on.", Default: 3, Min: 2, Max: 1000},
+			setting.Setting{Name: "brackets", Doc: "In how many groups to compare trials; each starts one rung later.", Default: 1, Min: 1, Max: 16},
+		),
+		rule: func(v setting.Values, d study.Direction) (rule, error) {
+			first := int64(v.Int("minSteps"))
+			if first < 1 {
+				return nil, &setting.Error{Name: "minSteps", Value: first, Reason: "an integer of at least 1"}
+			}
+			return newASHA(first, int64(v.Int("maxSteps")), int64(v.Int("reduction")), v.Int("brackets"), d), nil
+		},
+	}
+}
+
+// asha is the stopping variant of asynchronous successive halving (Li et al., A System
+// for Massively Parallel Hyperparameter Tuning, MLSys 2020). A trial goes on while it is
+// among the best 1/reduction of those that have reached its highest rung. It is judged
+// at each report, so it can be stopped between two rungs after others have overtaken it.
+type asha struct {
+	first, last, reduction int64 // the first rung; no rung at or beyond last, if positive
+	brackets               []bracket
+	total                  int // of the brackets' shares
+	direction              study.Direction
+}
+
+// bracket is a group of trials that are compared with each other.
+type bracket struct {
+	share int
+	rungs []rung
+}
+
+// rung holds the costs, in ascending order, with which trials reached it.
+type rung struct {
+	step  int64
+	costs []float64
+}
+
+func newASHA(first, last, reduction int64, brackets int, d study.Direction) *asha {
+	a := &asha{first: first, last: last, reduction: reduction, direction: d}
+	for s := range brackets {
+		// The shares of Hyperband (Li et al., JMLR 2018, algorithm 1).
+		more := brackets - 1 - s
+		share := int(math.Ceil(float64(brackets) * math.Pow(float64(reduction), float64(more)) / float64(more+1)))
+		a.brackets = append(a.brackets, bracket{share: share})
+		a.total += share
+	}
+	return a
+}
+
+// bracket returns a trial's bracket. The multiples of the golden ratio spread the
+// trials evenly, whatever their order.
+func (a *asha) bracket(number int) (index int) {
+	_, part := math.Modf(float64(number) * (math.Sqrt(5) - 1) / 2)
+	left := int(part * float64(a.total))
+	for index = range a.brackets {
+		if left -= a.brackets[index].share; left < 0 {
+			break
+		}
+	}
+	return index
+}
+
+// rung returns the k-th rung of a bracket; nil if there is none.
+func (a *asha) rung(b, k int) *rung {
+	rungs := &a.brackets[b].rungs
+	if k == len(*rungs) {
+		step := a.first
+		for range b + k {
+			if step > math.MaxInt64/a.reduction {
+				return nil
+			}
+			step *= a.reduction
+		}
+		if a.last > 0 && step >= a.last {
+			return nil
+		}
+		*rungs = append(*rungs, rung{step: step})
+	}
+	return &(*rungs)[k]
+}
+
+func (a *asha) seen(t *trial) {
+	b, p := a.bracket(t.number), t.last()
+	for {
+		r := a.rung(b, len(t.rungs))
+		if r == nil || p.step < r.step {
+			return
+		}
+		t.rungs = append(t.rungs, p.cost)
+		if !math.IsNaN(p.cost) {
+			r.costs = slices.Insert(r.costs, sort.SearchFloat64s(r.costs, p.cost), p.cost)
+		}
+	}
+}
+
+func (a *asha) ended(*trial) {}
+
+func (a *asha) judge(t *trial) string {
+	k := len(t.rungs) - 1
+	if k < 0 {
+		return ""
+	}
+	r, cost := a.rung(a.bracket(t.number), k), t.rungs[k]
+	if math.IsNaN(cost) {
+		return fmt.Sprintf("its value at step %d is not a number", r.step)
+	}
+	n := len(r.costs)
+	keep := max(1, n/int(a.reduction))
+	better := sort.SearchFloat64s(r.costs, cost)
+	if better < keep {
+		return ""
+	}
+	return fmt.Sprintf("at step %d, %d of %d trials were better than its %g, and the best %d go on", r.step, better, n, a.direction.Cost(cost), keep)
+}

@@ -1,0 +1,147 @@
+package pruner
+
+import (
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+)
+
+// limits are the values of the settings that all pruners have.
+type limits struct {
+	minSteps, maxSteps       int64
+	minCompleted, protect    int
+	minProgress, maxProgress float64
+}
+
+// careful are the limits of the pruners that compare trials. They are those of Ax
+// (ax/early_stopping), which stops a trial only if at least a few curves are complete,
+// within a part of its progress, and not if it is one of the best.
+var careful = limits{minCompleted: 3, minProgress: 0.2, maxProgress: 0.9, protect: 3}
+
+// steps is an upper bound of settings that count steps.
+const steps = 1 << 40
+
+// settings returns the settings that all pruners have, with these defaults.
+func (l limits) settings() setting.Set {
+	return setting.Set{
+		{Name: "minSteps", Doc: "Stop no trial before this step.", Default: int(l.minSteps), Max: steps},
+		{Name: "maxSteps", Doc: "The last step of a trial; 0 learns it from the completed trials.", Default: int(l.maxSteps), Max: steps},
+		{Name: "minCompleted", Doc: "Stop no trial before this many have completed with a curve.", Default: l.minCompleted, Max: 1e6},
+		{Name: "minProgress", Doc: "Stop no trial before this part of its steps.", Default: l.minProgress, Max: 1},
+		{Name: "maxProgress", Doc: "Stop no trial after this part of its steps.", Default: l.maxProgress, Max: 1},
+		{Name: "protect", Doc: "Stop no trial that is among this many best ones at its step.", Default: l.protect, Max: 1e6},
+	}
+}
+
+// guarded is a rule with limits.
+type guarded struct {
+	limits
+	rule   rule
+	trials map[int]*trial
+	// completed counts the completed trials with a curve, and longest is the last step
+	// of the longest of their curves.
+	completed int
+	longest   int64
+}
+
+func guard(r rule, v setting.Values) (*guarded, error) {
+	g := &guarded{rule: r, trials: map[int]*trial{}, limits: limits{
+		minSteps: int64(v.Int("minSteps")), maxSteps: int64(v.Int("maxSteps")),
+		minCompleted: v.Int("minCompleted"), protect: v.Int("protect"),
+		minProgress: v.Float("minProgress"), maxProgress: v.Float("maxProgress"),
+	}}
+	if g.maxProgress < g.minProgress {
+		return nil, &setting.Error{Name: "maxProgress", Value: g.maxProgress, Reason: "a number from minProgress to 1"}
+	}
+	if g.maxSteps > 0 && g.maxSteps < g.minSteps {
+		return nil, &setting.Error{Name: "maxSteps", Value: g.maxSteps, Reason: "0, or an integer from minSteps"}
+	}
+	return g, nil
+}
+
+// trial returns a trial, which is new if nothing was told about it.
+func (g *guarded) trial(number int) *trial {
+	t := g.trials[number]
+	if t == nil {
+		t = &trial{number: number}
+		g.trials[number] = t
+	}
+	return t
+}
+
+// Report implements Pruner.
+func (g *guarded) Report(number int, step int64, cost float64) Verdict {
+	t := g.trial(number)
+	first := len(t.points) == 0
+	if !t.add(step, cost) {
+		return Verdict{}
+	}
+	if t.completed { // its last reports came after its end
+		g.complete(t, first)
+	}
+	g.rule.seen(t)
+	if t.ended || !g.open(step) {
+		return Verdict{}
+	}
+	reason := g.rule.judge(t)
+	if reason == "" || g.protected(t) {
+		return Verdict{}
+	}
+	return Verdict{Stop: true, Reason: reason}
+}
+
+// End implements Pruner.
+func (g *guarded) End(number int, completed bool, cost float64) {
+	t := g.trial(number)
+	if t.ended {
+		return
+	}
+	t.ended, t.completed, t.final = true, completed, cost
+	if completed && len(t.points) > 0 {
+		g.complete(t, true)
+	}
+	g.rule.ended(t)
+}
+
+// complete counts a completed trial's curve, which is new or longer than it was.
+func (g *guarded) complete(t *trial, isNew bool) {
+	if isNew {
+		g.completed++
+	}
+	g.longest = max(g.longest, t.last().step)
+}
+
+// open reports whether a trial at a step may be stopped at all.
+func (g *guarded) open(step int64) bool {
+	if step < g.minSteps || g.completed < g.minCompleted {
+		return false
+	}
+	total := g.maxSteps
+	if total == 0 {
+		total = g.longest
+	}
+	if total == 0 { // unknown
+		return g.minProgress == 0 && g.maxProgress == 1
+	}
+	progress := float64(step) / float64(total)
+	return progress >= g.minProgress && (progress <= g.maxProgress || g.maxProgress == 1)
+}
+
+// protected reports whether fewer than protect other trials were better at the step of
+// a trial's last point.
+func (g *guarded) protected(t *trial) bool {
+	if g.protect == 0 {
+		return false
+	}
+	mine, better := t.last(), 0
+	for _, other := range g.trials {
+		if other == t {
+			continue
+		}
+		if p, ok := other.at(mine.step); ok && p.best < mine.best {
+			better++
+			if better == g.protect {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,62 @@
+package pruner
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func patientEntry() Entry {
+	return Entry{
+		Name:        "patient",
+		Description: "Stops a trial that has stopped improving, without comparing it with others.",
+		Settings: append(careful.settings(),
+			setting.Setting{Name: "patience", Doc: "How many reports to wait for an improvement.", Default: 10, Max: 1000},
+			setting.Setting{Name: "minDelta", Doc: "By how much the last reports must be worse than the best before them.", Default: 0.0, Max: math.MaxFloat64}),
+		rule: func(v setting.Values, d study.Direction) (rule, error) {
+			return &patient{patience: v.Int("patience"), delta: v.Float("minDelta"), direction: d}, nil
+		},
+	}
+}
+
+// patient stops a trial whose last patience+1 costs all exceed an earlier one by more
+// than delta (Optuna's PatientPruner without another pruner).
+type patient struct {
+	patience  int
+	delta     float64
+	direction study.Direction
+}
+
+func (p *patient) seen(t *trial) {
+	if t.recent == nil {
+		t.before = math.NaN()
+	}
+	t.recent = append(t.recent, t.last().cost)
+	if len(t.recent) > p.patience+1 {
+		t.before = fmin(t.before, t.recent[0])
+		t.recent = append(t.recent[:0], t.recent[1:]...)
+	}
+}
+
+func (p *patient) ended(t *trial) { t.recent = nil }
+
+func (p *patient) judge(t *trial) string {
+	least := math.NaN()
+	for _, cost := range t.recent {
+		least = fmin(least, cost)
+	}
+	if !(t.before+p.delta < least) { // also if either is NaN
+		return ""
+	}
+	return fmt.Sprintf("its last %d reports are worse than its %g before them", p.patience+1, p.direction.Cost(t.before))
+}
+
+// fmin returns the lesser of two numbers, ignoring NaN.
+func fmin(a, b float64) float64 {
+	if math.IsNaN(a) || b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,53 @@
+package pruner
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func thresholdEntry() Entry {
+	return Entry{
+		Name:        "threshold",
+		Description: "Stops a trial that reports a value outside a range. It compares no trials, so no guard is on by default.",
+		Settings: append(limits{maxProgress: 1}.settings(),
+			setting.Setting{Name: "lower", Doc: "Stop a trial that reports less.", Default: math.Inf(-1), Min: math.Inf(-1), Max: math.Inf(1)},
+			setting.Setting{Name: "upper", Doc: "Stop a trial that reports more.", Default: math.Inf(1), Min: math.Inf(-1), Max: math.Inf(1)}),
+		rule: func(v setting.Values, d study.Direction) (rule, error) {
+			t := &threshold{lower: v.Float("lower"), upper: v.Float("upper"), direction: d}
+			if math.IsInf(t.lower, -1) && math.IsInf(t.upper, 1) {
+				return nil, &setting.Error{Name: "upper", Value: "nothing", Reason: "a number for upper, for lower, or for both"}
+			}
+			if t.lower > t.upper {
+				return nil, &setting.Error{Name: "lower", Value: t.lower, Reason: "a number that is not more than upper"}
+			}
+			return t, nil
+		},
+	}
+}
+
+// threshold stops a trial whose value is outside a range or not a number (Optuna's
+// ThresholdPruner).
+type threshold struct {
+	lower, upper float64
+	direction    study.Direction
+}
+
+func (*threshold) seen(*trial)  {}
+func (*threshold) ended(*trial) {}
+
+func (h *threshold) judge(t *trial) string {
+	p := t.last()
+	value := h.direction.Cost(p.cost)
+	switch {
+	case math.IsNaN(value):
+		return fmt.Sprintf("its value at step %d is not a number", p.step)
+	case value < h.lower:
+		return fmt.Sprintf("its %g at step %d is less than %g", value, p.step, h.lower)
+	case value > h.upper:
+		return fmt.Sprintf("its %g at step %d is more than %g", value, p.step, h.upper)
+	}
+	return ""
+}

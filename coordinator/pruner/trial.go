@@ -1,0 +1,76 @@
+package pruner
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// MaxPoints bounds the points of a trial's curve that a pruner keeps. Of a longer curve
+// it keeps every second, fourth, and so on, and the last.
+const MaxPoints = 128
+
+// trial is what a pruner knows about a trial.
+type trial struct {
+	number           int
+	points           []point
+	reports, stride  int // how many reports there were; every stride-th is kept
+	ended, completed bool
+	final            float64
+	// rungs are the costs with which the trial reached the rungs of asha.
+	rungs []float64
+	// recent are the last costs, for patient, and before is the least cost before them.
+	recent []float64
+	before float64
+}
+
+// point is a report.
+type point struct {
+	step int64
+	cost float64
+	// best is the least cost up to this step; +Inf if all were NaN.
+	best float64
+}
+
+// add adds a report, unless its step is not beyond the last one.
+func (t *trial) add(step int64, cost float64) bool {
+	best := math.Inf(1)
+	if n := len(t.points); n > 0 {
+		if step <= t.last().step {
+			return false
+		}
+		best = t.last().best
+	} else {
+		t.stride = 1
+	}
+	if cost < best {
+		best = cost
+	}
+	// The last point stays if it is a stride-th one; else it gives way.
+	if t.reports > 0 && (t.reports-1)%t.stride != 0 {
+		t.points = t.points[:len(t.points)-1]
+	}
+	t.points = append(t.points, point{step, cost, best})
+	t.reports++
+	if len(t.points) > MaxPoints {
+		last, i := t.last(), 0
+		t.points = slices.DeleteFunc(t.points, func(point) bool { i++; return i%2 == 0 })
+		t.stride *= 2
+		if t.last() != last {
+			t.points = append(t.points, last)
+		}
+	}
+	return true
+}
+
+// last returns the last point; there MUST be one.
+func (t *trial) last() point { return t.points[len(t.points)-1] }
+
+// at returns the last point up to a step, and whether there is one.
+func (t *trial) at(step int64) (point, bool) {
+	i := sort.Search(len(t.points), func(i int) bool { return t.points[i].step > step })
+	if i == 0 {
+		return point{}, false
+	}
+	return t.points[i-1], true
+}

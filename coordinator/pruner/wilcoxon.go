@@ -1,0 +1,78 @@
+package pruner
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func wilcoxonEntry() Entry {
+	guards := careful
+	guards.minSteps = 2
+	return Entry{
+		Name:        "wilcoxon",
+		Description: "For programs that average over folds, seeds or instances and report each as a step: stops a trial that is significantly worse than the best one.",
+		Settings: append(guards.settings(),
+			setting.Setting{Name: "pValue", Doc: "Stop a trial if a Wilcoxon signed-rank test gives less than this probability.", Default: 0.1, Max: 1}),
+		rule: func(v setting.Values, d study.Direction) (rule, error) {
+			return &wilcoxon{p: v.Float("pValue"), direction: d}, nil
+		},
+	}
+}
+
+// wilcoxon races trials over instances: a trial is stopped if a signed-rank test says
+// that it is worse than the best completed trial on the instances that both have
+// (Optuna's WilcoxonPruner). A step is an instance, not a time.
+type wilcoxon struct {
+	p         float64
+	direction study.Direction
+	best      *trial
+}
+
+func (*wilcoxon) seen(*trial) {}
+
+func (w *wilcoxon) ended(t *trial) {
+	if !t.completed || math.IsNaN(t.final) {
+		return
+	}
+	if w.best == nil || t.final < w.best.final || t.final == w.best.final && t.number < w.best.number {
+		w.best = t
+	}
+}
+
+func (w *wilcoxon) judge(t *trial) string {
+	if w.best == nil || len(w.best.points) == 0 {
+		return ""
+	}
+	var differences []float64
+	i := 0
+	for _, p := range t.points {
+		for i < len(w.best.points) && w.best.points[i].step < p.step {
+			i++
+		}
+		if i < len(w.best.points) && w.best.points[i].step == p.step {
+			differences = append(differences, p.cost-w.best.points[i].cost)
+		}
+	}
+	mine, theirs := mean(t.points), mean(w.best.points)
+	if len(differences) < 2 || !finite(mine) || !finite(theirs) || mine <= theirs {
+		return ""
+	}
+	if p := signedRank(differences); p < w.p {
+		return fmt.Sprintf("over %d steps it is worse than trial %d, the best one, with a p-value of %.2g (mean %g against %g)",
+			len(differences), w.best.number, p, w.direction.Cost(mine), w.direction.Cost(theirs))
+	}
+	return ""
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+func mean(points []point) float64 {
+	var sum float64
+	for _, p := range points {
+		sum += p.cost
+	}
+	return sum / float64(len(points))
+}
