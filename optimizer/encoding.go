@@ -24,6 +24,33 @@ type Column struct {
 // Categorical reports whether the column's values have no order.
 func (c Column) Categorical() bool { return c.Parameter.Type == study.Categorical }
 
+// Bin returns the ends of the part of the unit interval that decodes to the same value as
+// u. Both are u if the column is continuous.
+func (c Column) Bin(u float64) (low, high float64) {
+	if c.Levels == 0 {
+		return u, u
+	}
+	if c.Parameter.Type != study.Int && c.Parameter.Type != study.Float {
+		k := min(math.Floor(u*float64(c.Levels)), float64(c.Levels-1))
+		return k / float64(c.Levels), (k + 1) / float64(c.Levels)
+	}
+	k, _ := c.Parameter.Index(c.Parameter.FromUnit(u))
+	return c.edge(k), c.edge(k + 1)
+}
+
+// edge returns the place between the levels k-1 and k of a numeric parameter.
+func (c Column) edge(k int) float64 {
+	if k <= 0 {
+		return 0
+	}
+	if k >= c.Levels {
+		return 1
+	}
+	a, _ := study.Number(c.Parameter.At(k - 1))
+	b, _ := study.Number(c.Parameter.At(k))
+	return c.Parameter.ToUnit(a + (b-a)/2)
+}
+
 // Encoding maps the points of a space to the unit cube and back. Each numeric, ordinal,
 // bool and categorical parameter has one column; a parameter with a single value has
 // none. The column of an inactive parameter holds a fixed value. An Encoding is

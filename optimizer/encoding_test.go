@@ -128,3 +128,40 @@ func TestDecodeTakesAnyNumber(t *testing.T) {
 		t.Errorf("NaN decodes to %v, want the middle", got)
 	}
 }
+
+// The bins of a column cover the unit interval, and each decodes to its value.
+func TestBins(t *testing.T) {
+	for _, p := range []study.Parameter{
+		{Name: "int", Type: study.Int, Min: at(1), Max: at(7)},
+		{Name: "log", Type: study.Int, Min: at(1), Max: at(100), Scale: study.Log},
+		{Name: "logit", Type: study.Int, Min: at(1), Max: at(99), Scale: study.Logit},
+		{Name: "grid", Type: study.Float, Min: at(0), Max: at(1), Step: at(0.1)},
+		{Name: "ordinal", Type: study.Ordinal, Values: []any{"s", "m", "l"}},
+		{Name: "bool", Type: study.Bool},
+	} {
+		s, err := space.New([]study.Parameter{p}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := optimizer.NewEncoding(s).Columns()[0]
+		before := 0.0
+		for k := range c.Levels {
+			low, high := c.Bin(p.ToUnit(p.At(k)))
+			if math.Abs(low-before) > 1e-12 || !(high > low) {
+				t.Fatalf("%s: the bin of level %d is %g to %g, the one before ends at %g", p.Name, k, low, high, before)
+			}
+			for _, u := range []float64{low + 1e-9*(high-low), high - 1e-9*(high-low)} {
+				if got, _ := p.Index(p.FromUnit(u)); got != k {
+					t.Errorf("%s: %g decodes to level %d, its bin is of level %d", p.Name, u, got, k)
+				}
+			}
+			before = high
+		}
+		if before != 1 {
+			t.Errorf("%s: the last bin ends at %g", p.Name, before)
+		}
+	}
+	if low, high := (optimizer.Column{}).Bin(0.3); low != 0.3 || high != 0.3 {
+		t.Errorf("a continuous column has a bin from %g to %g", low, high)
+	}
+}

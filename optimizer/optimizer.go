@@ -6,6 +6,7 @@ package optimizer
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -76,6 +77,24 @@ type Problem struct {
 	Pending []Pending
 }
 
+// Best returns the completed observation with the best value, the first of equal ones,
+// as a recommendation without uncertainty; nil if none completed.
+func (p *Problem) Best() *Recommendation {
+	values := make([]float64, len(p.Observations))
+	for i, o := range p.Observations {
+		values[i] = math.NaN()
+		if o.Outcome == OutcomeCompleted {
+			values[i] = o.Values.First()
+		}
+	}
+	best := p.Direction.Best(values)
+	if best < 0 {
+		return nil
+	}
+	o := p.Observations[best]
+	return &Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.Point}
+}
+
 // Source says where a suggestion came from.
 type Source string
 
@@ -134,11 +153,12 @@ type Optimizer interface {
 	Suggest(ctx context.Context, p *Problem, state State, n int, rng *rand.Rand) ([]Suggestion, State, error)
 }
 
-// Recommender is implemented by an Optimizer that has a model of the objective.
+// Recommender is implemented by an Optimizer that learns from its observations.
 type Recommender interface {
 	// Recommend returns the completed evaluation whose posterior mean is best: of a
-	// noisy objective, what to take instead of the luckiest value. It returns nil
-	// while nothing has completed. State is the study's last one, as for Suggest.
+	// noisy objective, what to take instead of the luckiest value. Without a model of
+	// the objective it returns the best value. It returns nil while nothing has
+	// completed. State is the study's last one, as for Suggest.
 	// The error is that of a context that has ended. It is safe for concurrent use.
 	Recommend(ctx context.Context, p *Problem, state State) (*Recommendation, error)
 }

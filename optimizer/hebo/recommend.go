@@ -21,7 +21,7 @@ var _ optimizer.Recommender = proposer{}
 // observations it considers those that suggestions use; they include the best.
 func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
 	noise := a.options.Noise
-	best := bestValue(p)
+	best := p.Best()
 	if best == nil || noise == NoiseNo { // needs no look at the data
 		return best, nil
 	}
@@ -92,22 +92,4 @@ func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimiz
 func mixtureSD(p, value, mean, sd float64) float64 {
 	root := math.Sqrt(p)
 	return math.Sqrt(1-p) * math.Hypot(sd, root*value-root*mean)
-}
-
-// bestValue returns the first observation with the best value, or nil if none
-// completed.
-func bestValue(p *optimizer.Problem) *optimizer.Recommendation {
-	values := make([]float64, len(p.Observations))
-	for i, o := range p.Observations {
-		values[i] = math.NaN()
-		if o.Outcome == optimizer.OutcomeCompleted {
-			values[i] = o.Values.First()
-		}
-	}
-	best := p.Direction.Best(values)
-	if best < 0 {
-		return nil
-	}
-	o := p.Observations[best]
-	return &optimizer.Recommendation{Trial: o.Trial, Mean: o.Values.First(), Point: o.Point}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/optimizer/tpe"
 )
 
 // Default is the optimiser of a study that does not name one.
@@ -40,6 +41,12 @@ func Entries() []Entry {
 			Description: "Bayesian optimisation with a plain Gaussian process: hebo without the transform of outcomes and the linear kernel.",
 			Settings:    hebo.PlainSettings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return hebo.New(hebo.FromSettings(v)) },
+		},
+		{
+			Name:        "tpe",
+			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
+			Settings:    tpe.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return tpe.New(tpe.FromSettings(v)) },
 		},
 		{
 			Name:        "random",

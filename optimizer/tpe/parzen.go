@@ -1,0 +1,96 @@
+package tpe
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// recent is the number of latest points whose kernels have full weight.
+const recent = 25
+
+// parzen is a density over the columns of a group: a mixture with one kernel for each
+// point, the product of a density for each column, and a wide one that stands for what
+// was believed before any point (the last).
+type parzen struct {
+	columns []mixture
+	logs    []float64 // log weights of the kernels
+	below   []float64 // cumulative weights
+}
+
+// newParzen returns the density of points, which are coordinates in the order of the
+// columns, the oldest first. With beliefs, the wide kernel is the parameters' prior if
+// they have one.
+func newParzen(columns []column, points [][]float64, beliefs bool) *parzen {
+	p := &parzen{columns: make([]mixture, len(columns))}
+	at := make([]float64, len(points))
+	for i := range columns {
+		for k, x := range points {
+			at[k] = x[i]
+		}
+		p.columns[i] = columns[i].mixture(at, beliefs)
+	}
+	weights := append(ramp(len(points)), 1)
+	var sum float64
+	for _, w := range weights {
+		sum += w
+	}
+	var below float64
+	for _, w := range weights {
+		p.logs = append(p.logs, math.Log(w/sum))
+		below += w / sum
+		p.below = append(p.below, below)
+	}
+	return p
+}
+
+// ramp returns the weights of n points, the oldest first: 1 for the latest, and for
+// those before them a line that rises from 1/n to 1.
+func ramp(n int) []float64 {
+	weights := make([]float64, n)
+	old := n - recent
+	for i := range weights {
+		switch {
+		case i >= old:
+			weights[i] = 1
+		case old == 1:
+			weights[i] = 1 / float64(n)
+		default:
+			weights[i] = 1/float64(n) + (1-1/float64(n))*float64(i)/float64(old-1)
+		}
+	}
+	return weights
+}
+
+// sample sets x to a draw from the density.
+func (p *parzen) sample(x []float64, rng *rand.Rand) {
+	u := rng.Float64()
+	k := 0
+	for k < len(p.below)-1 && p.below[k] <= u {
+		k++
+	}
+	for i := range p.columns {
+		x[i] = p.columns[i].quantile(k, rng.Float64())
+	}
+}
+
+// logDensity returns the logarithm of the density at x. The density of a column with
+// levels is the probability of its level. terms is scratch space for one number a
+// kernel.
+func (p *parzen) logDensity(x, terms []float64) float64 {
+	terms = append(terms[:0], p.logs...)
+	for i := range p.columns {
+		p.columns[i].addLogs(terms, x[i])
+	}
+	largest := math.Inf(-1)
+	for _, t := range terms {
+		largest = max(largest, t)
+	}
+	if math.IsInf(largest, -1) {
+		return largest
+	}
+	var sum float64
+	for _, t := range terms {
+		sum += math.Exp(t - largest)
+	}
+	return largest + math.Log(sum)
+}
