@@ -72,7 +72,7 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 		fields = append(fields, field{Name: "Value", Value: number(*t.Value)})
 	}
 	if s := t.Stopped; s != nil {
-		fields = append(fields, field{Name: "Stopped", Value: fmt.Sprintf("at step %d: %s", s.Step, s.Reason)})
+		fields = append(fields, field{Name: "Stopped", Value: s.Reason})
 	}
 	fields = append(fields,
 		field{Name: "Metrics", Value: metrics(t.Metrics)},
