@@ -20,7 +20,7 @@ func (p Parameter) Has(value any) bool {
 func (p Parameter) Convert(raw any) (any, error) {
 	value, ok := Scalar(raw)
 	if !ok {
-		return nil, fmt.Errorf("%s is no string, finite number or boolean", Quote(raw))
+		return nil, fmt.Errorf("%s is not a string, a finite number or a boolean", Quote(raw))
 	}
 	refused := fmt.Errorf("%s is not accepted; want %s", Quote(raw), p.Accepts())
 	if p.Type == Float || p.Type == Int {

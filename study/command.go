@@ -50,7 +50,7 @@ func splitElement(element string) ([]piece, error) {
 	}
 	for _, p := range pieces {
 		if (p.word == wordArgs || p.word == wordOverrides) && len(pieces) > 1 {
-			return nil, fmt.Errorf("${%s} is inside of %q: it stands for several arguments and must be an element of its own", p.word, element)
+			return nil, fmt.Errorf("${%s} is part of %q: it stands for several arguments, so make it an element of its own", p.word, element)
 		}
 	}
 	return pieces, nil

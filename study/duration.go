@@ -26,7 +26,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is no duration: write numbers with units, such as 90s, 10m or 1h30m", text)
+		return fmt.Errorf("%q is not a duration: write numbers with units, such as 90s, 10m or 1h30m", text)
 	}
 	*d = Duration(parsed)
 	return nil

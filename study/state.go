@@ -57,5 +57,5 @@ const (
 	AttemptPruned AttemptState = "pruned"
 )
 
-// MaxHandBacks is how often a trial can be handed back free of charge.
+// MaxHandBacks is how often a trial can be handed back without costing a retry.
 const MaxHandBacks = 20

@@ -24,7 +24,8 @@ import (
 const ForwardedHeader = "Fantasia-Forwarded"
 
 // Leader returns the address that the leader advertises ("host:port" or a URL), or self
-// if this replica leads. Its error says why there is no leader.
+// if this replica leads. Its error says why there is no leader; it wraps ErrEtcdAway if
+// that cannot be known now.
 type Leader func(ctx context.Context) (address string, self bool, err error)
 
 // forward forwards requests that only the leader can answer.
@@ -94,7 +95,10 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	address, self, err := f.leader(ctx)
 	if err != nil {
-		f.refuse(w, r, again("no leader: %w", err))
+		if !errors.Is(err, ErrEtcdAway) { // there was time enough for it
+			err = again("no leader: %w", err)
+		}
+		f.refuse(w, r, err)
 		return
 	}
 	if self {

@@ -115,13 +115,12 @@ func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, ku
 	}
 	var runner *kubejob.Runner
 	o.Setup = func(ctx context.Context, w *worker.Options) error {
-		k.Worker, k.Logger = w.Name, w.Logger
+		k.Worker, k.Logger, k.StateDir = w.Name, w.Logger, w.StateDir
 		var err error
 		if runner, err = kubejob.New(ctx, k); err != nil {
 			return err
 		}
 		w.NewEvaluator, w.Keeper = runner.Evaluator, runner
-		w.NoLogs = "worker " + w.Name + " evaluates trials by Jobs of Kubernetes, whose pods have the logs while the Jobs exist"
 		return nil
 	}
 	err := workernode.Run(ctx, o)

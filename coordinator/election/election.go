@@ -34,8 +34,9 @@ const (
 	// MinTTL is the least time to live: etcd rounds shorter ones up to about one and a
 	// half of its election timeouts, and renewals need some margin.
 	MinTTL = 2 * time.Second
-	// firstPause is the pause of a candidate after a failure; it doubles up to
-	// lastPause, and a random share of it is added.
+	// firstPause is the pause of a candidate after a failure, to which a random share of
+	// it is added. After each failed term it doubles, up to lastPause. While a candidate
+	// is not fit to lead it does not, so that a leader is there soon after all servers are.
 	firstPause = 250 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
@@ -51,6 +52,9 @@ var (
 	ErrSelfFenced = errors.New("leadership was given up: the lease was not renewed in time")
 	// ErrNoLeader means that there is no leader now.
 	ErrNoLeader = errors.New("there is no leader")
+
+	// errUnfit means that a candidate has not tried to lead.
+	errUnfit = errors.New("not fit to lead")
 )
 
 // Candidate takes part in the election of a shard's leader. Client and Key are
@@ -89,16 +93,23 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, t *T
 	if err := c.validate(); err != nil {
 		return err
 	}
-	pause := firstPause
+	pause, said := firstPause, ""
 	for ctx.Err() == nil {
 		err := c.once(ctx, lead)
 		if err == nil || ctx.Err() != nil {
-			pause = firstPause
+			pause, said = firstPause, ""
 			continue
 		}
-		c.log().Warn("restarting the election", "key", c.Key, "error", err)
+		level := slog.LevelWarn
+		if err.Error() == said {
+			level = slog.LevelDebug
+		}
+		said = err.Error()
+		c.log().Log(ctx, level, "restarting the election", "key", c.Key, "error", err)
 		wait(ctx, pause+rand.N(pause))
-		pause = min(2*pause, lastPause)
+		if !errors.Is(err, errUnfit) {
+			pause = min(2*pause, lastPause)
+		}
 	}
 	return context.Cause(ctx)
 }
@@ -118,10 +129,10 @@ func (c *Candidate) validate() error {
 // once waits for the key to be free, tries to take it, and leads if it succeeds.
 func (c *Candidate) once(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if err := c.awaitVacancy(ctx); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errUnfit, err)
 	}
 	if err := c.fit(ctx); err != nil {
-		return fmt.Errorf("not fit to lead: %w", err)
+		return fmt.Errorf("%w: %w", errUnfit, err)
 	}
 	t, err := c.take(ctx)
 	if t == nil || err != nil {

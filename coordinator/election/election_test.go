@@ -164,8 +164,14 @@ func TestUnfitCandidatesDoNotLead(t *testing.T) {
 		}
 	}
 	a.run(t)
-	for range 2 {
-		receive(t, asked, "the candidate was asked")
+	receive(t, asked, "the candidate was asked")
+	began := time.Now()
+	for range 5 {
+		receive(t, asked, "the candidate was asked again")
+	}
+	// Five pauses of at most twice firstPause. If they doubled, they would take 5.75 s or more.
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("five pauses took %v; want them not to grow while the candidate is not fit", took)
 	}
 	if _, _, err := Leader(testContext(t), c, key); !errors.Is(err, ErrNoLeader) {
 		t.Errorf("an unfit candidate: %v; want ErrNoLeader", err)

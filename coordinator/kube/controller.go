@@ -41,6 +41,8 @@ const (
 type Controller struct {
 	Rules
 	Client dynamic.Interface
+	// Replica is the name of this coordinator, for events.
+	Replica string
 	// Namespaces are the namespaces whose studies are run; none means all.
 	Namespaces []string
 	// Ledger provides the trials with the best values.
@@ -54,8 +56,8 @@ func (k *Controller) Duty() coordinator.Duty {
 }
 
 // item is work to do: a resource, by its key in the cache, or the study of a deleted
-// resource, by its id.
-type item struct{ key, gone string }
+// resource, by its id, or a resource of a namespace that is not run, by its key.
+type item struct{ key, gone, other string }
 
 // term is one run of a controller.
 type term struct {
@@ -63,12 +65,24 @@ type term struct {
 	c *coordinator.Coordinator
 	// informers has one informer a namespace, or one for all.
 	informers []cache.SharedIndexInformer
-	queue     workqueue.TypedRateLimitingInterface[item]
+	// others is the informer of all namespaces; nil without one.
+	others cache.SharedIndexInformer
+	queue  workqueue.TypedRateLimitingInterface[item]
 
 	mu sync.Mutex
-	// shown holds, by id, the statuses of resources' studies when their resources were
+	// shown holds, by id, what was known of resources' studies when their resources were
 	// last reconciled.
-	shown map[string]record.Status
+	shown map[string]shown
+	// fleet is what was known of the workers at the last poll.
+	fleet fleet
+	// met holds the ids of the studies that were seen in this term.
+	met map[string]bool
+}
+
+// shown is what a resource's status tells of its study.
+type shown struct {
+	status record.Status
+	stall  stall
 }
 
 // Run watches the resources and reconciles each after every change of it or of its
@@ -76,7 +90,7 @@ type term struct {
 func (k *Controller) Run(ctx context.Context, c *coordinator.Coordinator) error {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(k.Logger.Handler())))
 	limits := workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryAtFirst, retryAtLast)
-	t := &term{Controller: k, c: c, queue: workqueue.NewTypedRateLimitingQueue(limits), shown: map[string]record.Status{}}
+	t := &term{Controller: k, c: c, queue: workqueue.NewTypedRateLimitingQueue(limits), shown: map[string]shown{}, met: map[string]bool{}}
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer t.queue.ShutDown()
@@ -90,6 +104,13 @@ func (k *Controller) Run(ctx context.Context, c *coordinator.Coordinator) error 
 		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			return context.Cause(ctx)
 		}
+	}
+	others, err := t.watchOthers(ctx)
+	if err != nil {
+		return err
+	}
+	if others != nil {
+		running.Go(func() { others.RunWithContext(ctx) })
 	}
 	for range reconcilers {
 		running.Go(func() { t.work(ctx) })
@@ -164,7 +185,7 @@ func (t *term) poll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, id := range t.stale(all) {
+		for _, id := range t.stale(all, fleetOf(t.c.Workers(), time.Since(t.Began))) {
 			t.study(id)
 		}
 		select {
@@ -176,14 +197,16 @@ func (t *term) poll(ctx context.Context) error {
 }
 
 // stale returns the ids of the studies that differ from what was shown, or are gone.
-func (t *term) stale(all []ledger.Summary) (ids []string) {
+func (t *term) stale(all []ledger.Summary, workers fleet) (ids []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.fleet = workers
 	present := make(map[string]bool, len(all))
 	for i := range all {
 		id := all[i].Study.ID
 		present[id] = true
-		if shown, ok := t.shown[id]; !ok || !reflect.DeepEqual(shown, all[i].Status) {
+		now := shown{all[i].Status, workers.stall(&all[i])}
+		if was, ok := t.shown[id]; !ok || !reflect.DeepEqual(was, now) {
 			ids = append(ids, id)
 		}
 	}
@@ -201,9 +224,17 @@ func (t *term) note(id string, known *ledger.Summary) {
 	defer t.mu.Unlock()
 	if known == nil {
 		delete(t.shown, id)
+		delete(t.met, id)
 	} else {
-		t.shown[id] = known.Status
+		t.shown[id] = shown{known.Status, t.fleet.stall(known)}
 	}
+}
+
+// stall returns why a study makes no progress.
+func (t *term) stall(known *ledger.Summary) stall {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fleet.stall(known)
 }
 
 // study queues the resource of a study, if it has one.
@@ -229,7 +260,7 @@ func (t *term) work(ctx context.Context) {
 		if err := t.see(ctx, next); err == nil || ctx.Err() != nil {
 			t.queue.Forget(next)
 		} else {
-			t.Logger.Warn("cannot reconcile a Study resource; retrying", telemetry.LogStudy, next.key, telemetry.LogError, err)
+			t.Logger.Warn("cannot reconcile a Study resource; retrying", telemetry.LogStudy, next.key+next.gone+next.other, telemetry.LogError, err)
 			t.queue.AddRateLimited(next)
 		}
 		t.queue.Done(next)
@@ -242,6 +273,9 @@ func (t *term) see(ctx context.Context, i item) error {
 	defer cancel()
 	if i.gone != "" {
 		return t.forget(ctx, i.gone)
+	}
+	if i.other != "" {
+		return t.disown(ctx, i.other)
 	}
 	u, err := t.cached(i.key)
 	if err != nil || u == nil {

@@ -42,6 +42,8 @@ func TestStudiesAsResources(t *testing.T) {
 	t.Run("denied", r.with(testDenied))
 	t.Run("goes on under the next leader", r.with(testNextLeader))
 	t.Run("deleted through the API", r.with(testDeletedOtherwise))
+	t.Run("no worker", r.with(testNoWorker))
+	t.Run("another namespace", r.with(testOtherNamespace))
 	t.Run("deleted", r.with(testDeleted))
 	t.Run("made again", r.with(testMadeAgain))
 	t.Run("released", r.with(testReleased))
@@ -95,6 +97,8 @@ func testRuns(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	got := complete(t, r, "runs", 12)
+	r.await("runs", holds(kube.ConditionAccepted, kube.ConditionComplete, kube.ConditionFinished))
+	r.told("runs", kube.ReasonAccepted, kube.EventStarted, kube.ReasonCompleted)
 	table := r.table()
 	var names []string
 	for _, c := range table.ColumnDefinitions {
@@ -102,11 +106,11 @@ func testRuns(t *testing.T, r *rig) {
 			names = append(names, c.Name)
 		}
 	}
-	if want := []string{"Name", "State", "Done", "Trials", "Best", "Recommended", "Age"}; !slices.Equal(names, want) {
+	if want := []string{"Name", "State", "Accepted", "Done", "Trials", "Best", "Recommended", "Age"}; !slices.Equal(names, want) {
 		t.Errorf("kubectl get shows the columns %q, want %q", names, want)
 	}
-	row := fmt.Sprint(table.Rows[0].Cells[:6]...)
-	if want := fmt.Sprint("runs", "COMPLETED", int64(12), int64(12), got.Status.Best.Value, got.Status.Recommended.Mean); row != want {
+	row := fmt.Sprintf("%v", table.Rows[0].Cells[:7])
+	if want := fmt.Sprintf("[runs COMPLETED Accepted 12 12 %.4g %.4g]", got.Status.Best.Value, got.Status.Recommended.Mean); row != want {
 		t.Errorf("kubectl get shows %s, want %s", row, want)
 	}
 }
@@ -165,7 +169,7 @@ func testRejected(t *testing.T, r *rig) {
 	if err := r.apply(r.study("rejected", 5, old, new)); err != nil {
 		t.Fatal(err)
 	}
-	got := r.await("rejected", condition(kube.ConditionAccepted, kube.ReasonInvalid, "spec.algorithm.name: \"magic\" is no algorithm"))
+	got := r.await("rejected", condition(kube.ConditionAccepted, kube.ReasonInvalid, "spec.algorithm.name: \"magic\" is not an algorithm"))
 	if err := condition(kube.ConditionAccepted, kube.ReasonInvalid, `spec.constraints[0]: "y <= 1": `)(got); err != nil {
 		t.Error(err)
 	}
@@ -202,6 +206,7 @@ func testNextLeader(t *testing.T, r *rig) {
 	})
 	r.KillLeader()
 	complete(t, r, "failover", trials)
+	r.told("failover", kube.ReasonAccepted, kube.EventStarted, kube.EventLeaderChanged, kube.ReasonCompleted)
 }
 
 func testDeletedOtherwise(t *testing.T, r *rig) {
@@ -216,10 +221,40 @@ func testDeletedOtherwise(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	r.await("elsewhere", condition(kube.ConditionProgressing, kube.ReasonStopped, "enough"))
+	r.await("elsewhere", holds(kube.ConditionAccepted, kube.ConditionComplete, kube.ConditionFinished))
 	if _, err := client.DeleteStudy(t.Context(), connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: true})); err != nil {
 		t.Fatal(err)
 	}
 	r.await("elsewhere", condition(kube.ConditionAccepted, kube.ReasonDeleted, "was deleted from the ledger"))
+}
+
+// testNoWorker holds that a study says why none of its trials runs.
+func testNoWorker(t *testing.T, r *rig) {
+	if err := r.apply(r.study("waits", 5, "parallelism: 4", "parallelism: 4\n  pool: empty")); err != nil {
+		t.Fatal(err)
+	}
+	r.await("waits", condition(kube.ConditionProgressing, kube.ReasonNoWorkers, "no worker of pool empty has been heard"))
+	r.await("waits", holds(kube.ConditionAccepted))
+	if err := r.apply(r.study("waits", 5)); err != nil {
+		t.Fatal(err)
+	}
+	complete(t, r, "waits", 5)
+	r.told("waits", kube.ReasonAccepted, kube.EventStarted, kube.ReasonNoWorkers, kube.ReasonAccepted, kube.ReasonCompleted)
+}
+
+// testOtherNamespace holds that a resource which nobody runs says so.
+func testOtherNamespace(t *testing.T, r *rig) {
+	other := *r
+	other.namespace = r.namespace + "-other"
+	other.newNamespace()
+	if err := other.apply(other.study("ignored", 5)); err != nil {
+		t.Fatal(err)
+	}
+	got := other.await("ignored", condition(kube.ConditionAccepted, kube.ReasonNotWatched, "no coordinator runs the studies of namespace "+other.namespace))
+	if len(got.Finalizers) > 0 || got.Status.ID != "" {
+		t.Errorf("the resource is %+v", got)
+	}
+	other.told("ignored", kube.EventRejected)
 }
 
 // erase deletes a resource, and waits until it and its study are gone.
@@ -353,6 +388,7 @@ func testSamples(t *testing.T, r *rig) {
 				err = u.UnmarshalJSON(data)
 			}
 			if err == nil {
+				u.SetNamespace(r.namespace)
 				_, err = r.kube.Resource(kube.Studies()).Namespace(r.namespace).Create(t.Context(), u,
 					metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 			}

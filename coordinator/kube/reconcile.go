@@ -23,6 +23,7 @@ func (t *term) reconcile(ctx context.Context, r *Resource) error {
 	if err != nil {
 		return err
 	}
+	t.meet(ctx, r, known != nil && known.Status.State == study.Running)
 	d := t.Decide(r, known)
 	switch d.Action {
 	case Leave:
@@ -124,7 +125,7 @@ func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.S
 	if known == nil {
 		return t.apply(ctx, r, r.next(v, view{}, time.Now()))
 	}
-	shown := view{id: known.Study.ID, status: &known.Status}
+	shown := view{id: known.Study.ID, status: &known.Status, stall: t.stall(known)}
 	if best := known.Status.Best; best != 0 && (r.Status.Best == nil || r.Status.Best.Trial != best) {
 		trial, err := t.Ledger.Trial(ctx, known.Study.ID, best)
 		if err != nil {
@@ -184,20 +185,30 @@ func (t *term) apply(ctx context.Context, r *Resource, next Status) error {
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	return t.patch(ctx, r, types.ApplyPatchType, patch, "status")
+	applied, err := t.send(ctx, r, types.ApplyPatchType, patch, "status")
+	if applied {
+		t.record(ctx, r, r.events(&next))
+	}
+	return err
 }
 
-// patch sends a patch. A resource that is gone or has changed since it was read is
-// queued again by its change.
-func (t *term) patch(ctx context.Context, r *Resource, kind types.PatchType, patch []byte, subresources ...string) error {
+// patch sends a patch of a resource itself.
+func (t *term) patch(ctx context.Context, r *Resource, kind types.PatchType, patch []byte) error {
+	_, err := t.send(ctx, r, kind, patch)
+	return err
+}
+
+// send sends a patch and reports whether it was applied. A resource that is gone or has
+// changed since it was read is queued again by its change.
+func (t *term) send(ctx context.Context, r *Resource, kind types.PatchType, patch []byte, subresources ...string) (applied bool, err error) {
 	options := metav1.PatchOptions{FieldManager: manager}
 	if kind == types.ApplyPatchType {
 		force := true
 		options.Force = &force
 	}
-	_, err := t.Client.Resource(Studies()).Namespace(r.Namespace).Patch(ctx, r.Name, kind, patch, options, subresources...)
+	_, err = t.Client.Resource(Studies()).Namespace(r.Namespace).Patch(ctx, r.Name, kind, patch, options, subresources...)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("patch the resource: %w", err)
+		return false, fmt.Errorf("patch the resource: %w", err)
 	}
-	return nil
+	return err == nil, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,7 @@ type rig struct {
 }
 
 var (
+	events      = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
@@ -104,20 +106,26 @@ func newRig(t *testing.T, coordinators int) *rig {
 	}
 	r := &rig{t: t, kube: client, config: config, namespace: fmt.Sprintf("fantasia-kube-%d", os.Getpid())}
 	r.define()
-	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace}}}
-	if _, err := client.Resource(namespaces).Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_, errRelease := kube.Release(ctx, client, []string{r.namespace}, time.Now())
-		if err := errors.Join(errRelease, client.Resource(namespaces).Delete(ctx, r.namespace, metav1.DeleteOptions{})); err != nil {
-			t.Error(err)
-		}
-	})
+	r.newNamespace()
 	r.start(coordinators)
 	return r
+}
+
+// newNamespace makes the rig's namespace for the length of the test.
+func (r *rig) newNamespace() {
+	r.t.Helper()
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace}}}
+	if _, err := r.kube.Resource(namespaces).Create(r.t.Context(), ns, metav1.CreateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, errRelease := kube.Release(ctx, r.kube, []string{r.namespace}, time.Now())
+		if err := errors.Join(errRelease, r.kube.Resource(namespaces).Delete(ctx, r.namespace, metav1.DeleteOptions{})); err != nil {
+			r.t.Error(err)
+		}
+	})
 }
 
 // define installs the definition for the length of the test. One that is there
@@ -172,7 +180,7 @@ func (r *rig) start(coordinators int) {
 	dir := t.TempDir()
 	r.log = filepath.Join(dir, "evaluations")
 	pools := filepath.Join(dir, "pools.yaml")
-	if err := os.WriteFile(pools, fmt.Appendf(nil, "%s: [default]\n", r.namespace), 0o600); err != nil {
+	if err := os.WriteFile(pools, fmt.Appendf(nil, "%s: [default, empty]\n", r.namespace), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.Cluster = testcluster.Start(t, testcluster.Options{
@@ -256,6 +264,45 @@ func condition(kind, reason, says string) func(*kube.Resource) error {
 		}
 		return fmt.Errorf("want %s with reason %s and %q: %+v", kind, reason, says, r.Status)
 	}
+}
+
+// holds wants exactly these conditions to be true.
+func holds(kinds ...string) func(*kube.Resource) error {
+	return func(r *kube.Resource) error {
+		var got []string
+		for _, c := range r.Status.Conditions {
+			if c.Status == metav1.ConditionTrue {
+				got = append(got, c.Type)
+			}
+		}
+		if !slices.Equal(got, kinds) {
+			return fmt.Errorf("the conditions %q are true, want %q: %+v", got, kinds, r.Status)
+		}
+		return nil
+	}
+}
+
+// told waits until a resource has events with these reasons, in their order.
+func (r *rig) told(name string, reasons ...string) {
+	r.t.Helper()
+	testenv.Eventually(r.t, patience, func(ctx context.Context) error {
+		list, err := r.kube.Resource(events).Namespace(r.namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, e := range list.Items { // their names end in their times
+			got = append(got, fmt.Sprintf("%s %v", e.GetName(), e.Object["reason"]))
+		}
+		slices.Sort(got)
+		for i, text := range got {
+			_, got[i], _ = strings.Cut(text, " ")
+		}
+		if !slices.Equal(got, reasons) {
+			return fmt.Errorf("the events of %s are %q, want %q", name, got, reasons)
+		}
+		return nil
+	})
 }
 
 // evaluations are the values that were logged for a study, by trial.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,10 +25,16 @@ const (
 const (
 	// ConditionAccepted tells whether the study runs with the resource's spec.
 	ConditionAccepted = "Accepted"
-	// ConditionProgressing tells whether the study is running.
+	// ConditionProgressing tells whether trials are being evaluated, or why none is.
 	ConditionProgressing = "Progressing"
-	// ConditionComplete tells whether the study has completed.
+	// ConditionComplete tells whether the study has ended well: it has completed, or a
+	// user has stopped it.
 	ConditionComplete = "Complete"
+	// ConditionFailed tells whether the study has failed, was rejected, or was deleted
+	// from the ledger while it ran.
+	ConditionFailed = "Failed"
+	// ConditionFinished tells whether the study has ended, in whichever way.
+	ConditionFinished = "Finished"
 )
 
 // The reasons of the conditions.
@@ -41,12 +48,18 @@ const (
 	ReasonIncompatible = "Incompatible"
 	// ReasonDeleted means that the study was deleted from the ledger.
 	ReasonDeleted = "Deleted"
+	// ReasonNotWatched means that no coordinator is known to run the studies of the
+	// resource's namespace.
+	ReasonNotWatched = "NotWatched"
 
 	ReasonRunning   = "Running"
 	ReasonCompleted = "Completed"
 	ReasonStopped   = "Stopped"
 	ReasonFailed    = "Failed"
 	ReasonRejected  = "Rejected"
+	// ReasonNoWorkers and ReasonPoolBusy say why no trial of a running study runs.
+	ReasonNoWorkers = "NoWorkers"
+	ReasonPoolBusy  = "PoolBusy"
 )
 
 // Status is the status of a resource.
@@ -69,16 +82,20 @@ type Status struct {
 
 // Best is the completed trial with the best value.
 type Best struct {
-	Trial      int            `json:"trial"`
-	Value      float64        `json:"value"`
+	Trial int     `json:"trial"`
+	Value float64 `json:"value"`
+	// Text is the value rounded for kubectl's columns, which cannot round.
+	Text       string         `json:"text,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
 // Recommendation is the evaluated point with the best posterior mean.
 type Recommendation struct {
-	Trial      int            `json:"trial"`
-	Mean       float64        `json:"mean"`
-	SD         float64        `json:"sd"`
+	Trial int     `json:"trial"`
+	Mean  float64 `json:"mean"`
+	SD    float64 `json:"sd"`
+	// Text is the mean rounded for kubectl's columns.
+	Text       string         `json:"text,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
@@ -95,6 +112,7 @@ type view struct {
 	status      *record.Status
 	best        *record.Trial
 	recommended *optimizer.Recommendation
+	stall       stall
 }
 
 // next returns the status of a resource after a verdict, based on its present status
@@ -120,7 +138,7 @@ func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
 	if v.Accepted {
 		accepted.Status = metav1.ConditionTrue
 	}
-	for _, c := range append([]metav1.Condition{accepted}, s.progress()...) {
+	for _, c := range append([]metav1.Condition{accepted}, s.progress(ledger.stall)...) {
 		c.ObservedGeneration, c.LastTransitionTime = r.Generation, metav1.NewTime(now.UTC().Truncate(time.Second))
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -161,6 +179,14 @@ func (s *Status) tell(ledger view) {
 	if r := ledger.recommended; r != nil {
 		s.Recommended = &Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Parameters: r.Point}
 	}
+	if s.Best != nil {
+		best := *s.Best
+		best.Text, s.Best = rounded(best.Value), &best
+	}
+	if s.Recommended != nil {
+		recommended := *s.Recommended
+		recommended.Text, s.Recommended = rounded(recommended.Mean), &recommended
+	}
 }
 
 // instant converts a time to Kubernetes' format, in whole seconds; nil for no time.
@@ -172,8 +198,12 @@ func instant(t time.Time) *metav1.Time {
 	return &at
 }
 
-// progress returns the conditions that follow from the state.
-func (s *Status) progress() []metav1.Condition {
+// rounded returns a number with four significant digits.
+func rounded(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// progress returns the conditions that follow from the state. A study that has ended
+// has Finished and one of Complete and Failed, so that a wait for its end can end.
+func (s *Status) progress(stalled stall) []metav1.Condition {
 	reason := map[study.State]string{
 		study.Running: ReasonRunning, study.Completed: ReasonCompleted, study.Stopped: ReasonStopped,
 		study.Failed: ReasonFailed, StateRejected: ReasonRejected, StateDeleted: ReasonDeleted,
@@ -181,12 +211,19 @@ func (s *Status) progress() []metav1.Condition {
 	if reason == "" {
 		return nil
 	}
-	of := func(kind string, state study.State) metav1.Condition {
+	running, well := s.State == study.Running, s.State == study.Completed || s.State == study.Stopped
+	of := func(kind string, holds bool) metav1.Condition {
 		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: s.Reason}
-		if s.State == state {
+		if holds {
 			c.Status = metav1.ConditionTrue
 		}
 		return c
 	}
-	return []metav1.Condition{of(ConditionProgressing, study.Running), of(ConditionComplete, study.Completed)}
+	progressing := of(ConditionProgressing, running)
+	if running && stalled.reason != "" {
+		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionFalse, stalled.reason, stalled.message
+	}
+	return []metav1.Condition{
+		progressing, of(ConditionComplete, well), of(ConditionFailed, !running && !well), of(ConditionFinished, !running),
+	}
 }

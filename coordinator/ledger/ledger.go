@@ -23,6 +23,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -109,6 +110,14 @@ func New(client *clientv3.Client, o Options) *Ledger {
 
 // Endpoints returns the addresses of etcd.
 func (l *Ledger) Endpoints() []string { return l.client.Endpoints() }
+
+// Ping reads one key. Like every read it waits for etcd until ctx ends.
+func (l *Ledger) Ping(ctx context.Context) error {
+	if _, err := l.client.Get(ctx, l.LeaderKey()); err != nil {
+		return fmt.Errorf("ping etcd: %w", err)
+	}
+	return nil
+}
 
 // LeaderKey returns the key for which a shard's candidates compete.
 func (l *Ledger) LeaderKey() string { return l.o.Prefix + "leader/" + l.o.Shard }

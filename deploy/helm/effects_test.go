@@ -27,6 +27,8 @@ var differing = map[string]string{
 	"poolDefaults.kubejob.ttl":                        `"2h"`,
 	"poolDefaults.kubejob.startTimeout":               `"5m"`,
 	"poolDefaults.heartbeat":                          `"7s"`,
+	"poolDefaults.strategy.type":                      `"Recreate"`,
+	"poolDefaults.strategy.maxUnavailable":            `2`,
 	"poolDefaults.state.type":                         `"persistentVolumeClaim"`,
 	"poolDefaults.state.whenScaled":                   `"Delete"`,
 	"poolDefaults.state.whenDeleted":                  `"Delete"`,

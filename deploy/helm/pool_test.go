@@ -254,3 +254,51 @@ func TestNatsAcceptsItsConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdatesNeedNoRoom checks that an update of a pool makes progress on nodes that have
+// no room for another pod, and that a pool may replace all its pods at once.
+func TestUpdatesNeedNoRoom(t *testing.T) {
+	_, workload, _ := pool(t, "Deployment")
+	want := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": 0, "maxUnavailable": "25%"}}
+	if diff := cmp.Diff(want, workload.at("spec", "strategy")); diff != "" {
+		t.Error(diff)
+	}
+	_, workload, _ = pool(t, "Deployment", `pools.default.strategy.type="Recreate"`)
+	if diff := cmp.Diff(map[string]any{"type": "Recreate"}, workload.at("spec", "strategy")); diff != "" {
+		t.Error(diff)
+	}
+	for replicas, unavailable := range map[string]int{"1": 0, "3": 1} {
+		all := objects(t, render(t, values("coordinator.replicas="+replicas)...))
+		if got := find(t, all, "Deployment", "coordinator").at("spec", "strategy", "rollingUpdate", "maxUnavailable"); got != unavailable {
+			t.Errorf("of %s coordinators an update removes %v, want %d", replicas, got, unavailable)
+		}
+	}
+}
+
+// TestDefaultsFitTwoCores checks that a release with two workers leaves half of a node of
+// two cores to others: the control plane of a cluster of one node requests most of it.
+func TestDefaultsFitTwoCores(t *testing.T) {
+	total := 0
+	for name, pod := range pods(objects(t, render(t, values("pools.default.replicas=2")...))) {
+		replicas := 1
+		switch name {
+		case "Deployment/f-fantasia-coordinator":
+			replicas = 3
+		case "Deployment/f-fantasia-worker-default":
+			replicas = 2
+		case "Pod/f-fantasia-test":
+			continue
+		}
+		for _, c := range pod.list("spec", "containers") {
+			text, ok := strings.CutSuffix(c.text("resources", "requests", "cpu"), "m")
+			cpu, err := strconv.Atoi(text)
+			if !ok || err != nil {
+				t.Fatalf("%s requests the CPU %v, want thousandths of a core", name, c.at("resources", "requests", "cpu"))
+			}
+			total += replicas * cpu
+		}
+	}
+	if total > 1000 {
+		t.Errorf("the default release requests %d millicores, want 1000 at most", total)
+	}
+}

@@ -147,6 +147,9 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 	}
 	d.pairs(n, path, func(key *yaml.Node, value *yaml.Node, path string) {
 		field, ok := fields[key.Value]
+		if !ok && ofServer(v.Type(), key.Value) {
+			return
+		}
 		if !ok {
 			d.unknownField(key, path, v.Type(), names)
 			return
@@ -235,7 +238,7 @@ func (d *decoder) decodeAny(n *yaml.Node, path string) any {
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {
-			d.Add(path, "%s is no boolean: write true or false", n.Value)
+			d.Add(path, "%s is not a boolean: write true or false", n.Value)
 		}
 		return b
 	case "!!int":

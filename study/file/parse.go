@@ -91,11 +91,14 @@ func Parse(data []byte, opts ...Option) (*study.Study, error) {
 		opt(&o)
 	}
 	d := &decoder{Report: check.NewReport()}
-	s := &study.Study{}
+	var s *study.Study
 	if root := d.load(data); root != nil {
-		d.decode(root, reflect.ValueOf(s).Elem(), "")
+		var f document
+		d.decode(root, reflect.ValueOf(&f).Elem(), "")
 		d.BreakFields()
+		s = f.study()
 		if root.Kind == yaml.MappingNode && !d.exhausted {
+			f.Metadata.check(d.Report)
 			complete(s, d.Report, &o)
 		}
 	}

@@ -57,7 +57,7 @@ func (d *decoder) float(n *yaml.Node, path string) (float64, bool) {
 	}
 	var f float64
 	if err := n.Decode(&f); err != nil {
-		d.Add(path, "%s is no number that a 64-bit float can hold", n.Value)
+		d.Add(path, "%s is not a number that a 64-bit float can hold", n.Value)
 		return 0, false
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -74,7 +74,7 @@ func (d *decoder) integer(n *yaml.Node, path string, low, high float64) (float64
 		return 0, false
 	}
 	if f != math.Trunc(f) {
-		d.Add(path, "%s is no whole number: write one such as 8", n.Value)
+		d.Add(path, "%s is not a whole number: write one such as 8", n.Value)
 		return 0, false
 	}
 	if f < low || f >= high {

@@ -36,7 +36,7 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 	}
 	settings, ok := o.stoppers[e.Name]
 	if !ok {
-		r.Add(path+".name", "%q is no rule for early stopping%s%s", e.Name, check.DidYouMean(e.Name, known), listed(known))
+		r.Add(path+".name", "%q is not a rule for early stopping%s%s", e.Name, check.DidYouMean(e.Name, known), listed(known))
 		return
 	}
 	if settings != nil {

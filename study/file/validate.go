@@ -92,7 +92,7 @@ func completeObjective(o *study.Objective, r *check.Report) {
 	case "":
 		r.Add(path+".direction", "is missing: minimize or maximize")
 	default:
-		r.Add(path+".direction", "%q is no direction%s: minimize or maximize", o.Direction,
+		r.Add(path+".direction", "%q is not a direction%s: minimize or maximize", o.Direction,
 			check.DidYouMean(string(o.Direction), []string{"minimize", "maximize"}))
 	}
 	switch o.Take {
@@ -127,7 +127,7 @@ func completeAlgorithm(a *study.Algorithm, r *check.Report, o *options) {
 	settings, ok := o.algorithms[a.Name]
 	if !ok {
 		known := slices.Sorted(maps.Keys(o.algorithms))
-		r.Add(path+".name", "%q is no algorithm%s: %s", a.Name, check.DidYouMean(a.Name, known), strings.Join(known, ", "))
+		r.Add(path+".name", "%q is not an algorithm%s: %s", a.Name, check.DidYouMean(a.Name, known), strings.Join(known, ", "))
 		return
 	}
 	if settings != nil {
@@ -196,7 +196,7 @@ func completeTrial(t *study.TrialTemplate, r *check.Report, metric string) {
 	case "":
 		t.Mode = study.DefaultMode
 	default:
-		r.Add(path+".mode", "%q is no mode%s: process or stream", t.Mode, check.DidYouMean(string(t.Mode), []string{"process", "stream"}))
+		r.Add(path+".mode", "%q is not a mode%s: process or stream", t.Mode, check.DidYouMean(string(t.Mode), []string{"process", "stream"}))
 	}
 	if t.Metrics != nil {
 		checkMetrics(t.Metrics, r, metric)
@@ -240,7 +240,7 @@ func checkMetrics(m *study.Metrics, r *check.Report, metric string) {
 		r.Add(path+".file", "%q: write a path inside of the trial's directory, such as metrics.json", m.File)
 	case m.Pattern != "":
 		if _, err := regexp.Compile(m.Pattern); err != nil {
-			r.Add(path+".pattern", "%q is no regular expression (RE2): %s", m.Pattern, err)
+			r.Add(path+".pattern", "%q is not a regular expression (RE2): %s", m.Pattern, err)
 		}
 		checkGroup(r, m.Pattern, metric, "the objective's metric")
 	}
@@ -263,7 +263,7 @@ func checkEnv(r *check.Report, path string, env map[string]string) {
 		case name == "" || check.IsDigit(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool {
 			return !check.IsLetter(c) && !check.IsDigit(c) && c != '_'
 		}):
-			r.AddKey(at, "%q is no name of a variable: letters, digits and underscores, with no digit first", name)
+			r.AddKey(at, "%q is not a valid variable name: use letters, digits and underscores, and no digit first", name)
 		case strings.HasPrefix(name, "FANTASIA_"):
 			r.AddKey(at, "%q is reserved, as every name that starts with FANTASIA_: choose another", name)
 		case strings.ContainsRune(env[name], 0):

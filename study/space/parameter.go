@@ -60,7 +60,7 @@ func checkParameterName(r *check.Report, path, name string) {
 	case !check.IsLetter(rune(name[0])) || strings.ContainsFunc(name, func(c rune) bool {
 		return !check.IsLetter(c) && !check.IsDigit(c) && !strings.ContainsRune("_.-", c)
 	}):
-		r.Add(path, "%q is no name: it starts with a letter and goes on with letters, digits, and the characters _ . -", name)
+		r.Add(path, "%q is not a valid name: start with a letter and continue with letters, digits, and the characters _ . -", name)
 	case len(name) > MaxName:
 		r.Add(path, "%q is longer than %d characters", name, MaxName)
 	case study.ReservedWord(name):
@@ -89,12 +89,12 @@ func checkParameter(r *check.Report, path string, p *study.Parameter) {
 		} else if value, ok := study.Scalar(p.Value); ok {
 			p.Value = value
 		} else {
-			r.Add(path+".value", "%s is no string, finite number or boolean", study.Quote(p.Value))
+			r.Add(path+".value", "%s is not a string, a finite number or a boolean", study.Quote(p.Value))
 		}
 	case "":
 		r.Add(path+".type", "is missing: %s", typeNames)
 	default:
-		r.Add(path+".type", "%q is no type of a parameter%s: %s", p.Type,
+		r.Add(path+".type", "%q is not a parameter type%s: %s", p.Type,
 			check.DidYouMean(string(p.Type), strings.Split(typeNames, ", ")), typeNames)
 	}
 }
@@ -130,7 +130,7 @@ func checkNumeric(r *check.Report, path string, p *study.Parameter) {
 		checkBound(r, path+"."+bound.name, p, value)
 	}
 	if !slices.Contains([]study.Scale{study.Linear, study.Log, study.Logit}, p.Scale) {
-		r.Add(path+".scale", "%q is no scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
+		r.Add(path+".scale", "%q is not a scale%s: linear, log, logit", p.Scale, check.DidYouMean(string(p.Scale), []string{"linear", "log", "logit"}))
 	}
 	if p.Min == nil || p.Max == nil || r.Failed > before || r.IsBroken(path+".min") || r.IsBroken(path+".max") {
 		return
@@ -154,7 +154,7 @@ func checkBound(r *check.Report, path string, p *study.Parameter, value float64)
 	case math.IsNaN(value) || math.IsInf(value, 0):
 		r.Add(path, "%v is not finite: write a finite number", value)
 	case p.Type == study.Int && value != math.Trunc(value):
-		r.Add(path, "%s is no whole number: an int has whole bounds", study.Format(value))
+		r.Add(path, "%s is not a whole number: an int has whole bounds", study.Format(value))
 	case p.Type == study.Int && math.Abs(value) > study.MaxExact:
 		r.Add(path, "%s is beyond ±2^53, the bounds of an int", study.Format(value))
 	case math.Abs(value) > study.MaxFloat:
@@ -175,7 +175,7 @@ func checkStep(r *check.Report, path string, p *study.Parameter) {
 	case !(step > 0) || math.IsInf(step, 0):
 		r.Add(path, "%s is not positive: write a positive step, or none", study.Format(step))
 	case p.Type == study.Int && step != math.Trunc(step):
-		r.Add(path, "%s is no whole number: an int has whole steps", study.Format(step))
+		r.Add(path, "%s is not a whole number: an int has whole steps", study.Format(step))
 	case step > span:
 		r.Add(path, "%s is more than the whole range, %s", study.Format(step), study.Format(span))
 	case p.Type == study.Float && span/step > study.MaxSteps:
@@ -198,7 +198,7 @@ func checkValues(r *check.Report, path string, p *study.Parameter) {
 		at := fmt.Sprintf("%s.values[%d]", path, i)
 		value, ok := study.Scalar(v)
 		if !ok {
-			r.Add(at, "%s is no string, finite number or boolean", study.Quote(v))
+			r.Add(at, "%s is not a string, a finite number or a boolean", study.Quote(v))
 			continue
 		}
 		p.Values[i] = value

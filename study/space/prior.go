@@ -37,7 +37,7 @@ func checkNormal(r *check.Report, path string, p *study.Parameter) {
 	case sd == nil:
 		r.Add(path+".sd", "is missing: a prior of type %s has mean and sd", p.Type)
 	case !(*sd > 0) || math.IsInf(*sd, 0):
-		r.Add(path+".sd", "%s is no positive number: write a standard deviation %s", study.Format(*sd), unit(p.Scale))
+		r.Add(path+".sd", "%s is not a positive number: write a standard deviation %s", study.Format(*sd), unit(p.Scale))
 	}
 }
 
@@ -68,7 +68,7 @@ func checkWeights(r *check.Report, path string, p *study.Parameter) {
 		return
 	}
 	if i := slices.IndexFunc(p.Prior.Weights, func(w float64) bool { return !(w > 0) || math.IsInf(w, 0) }); i >= 0 {
-		r.Add(path+".weights", "%s, the weight of %s, is no positive number: to exclude a value, leave it out of the study",
+		r.Add(path+".weights", "%s, the weight of %s, is not a positive number: to exclude a value, leave it out of the study",
 			study.Format(p.Prior.Weights[i]), study.Format(p.At(i)))
 	}
 }

@@ -78,7 +78,7 @@ func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.
 		for j, v := range p.When[name] {
 			value, err := params[i].Convert(v)
 			if err != nil {
-				r.Add(fmt.Sprintf("%s[%d]", at, j), "%s is no value of %s: %s", study.Quote(v), name, params[i].Accepts())
+				r.Add(fmt.Sprintf("%s[%d]", at, j), "%s is not a value of %s: %s", study.Quote(v), name, params[i].Accepts())
 				continue
 			}
 			p.When[name][j] = value

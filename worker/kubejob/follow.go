@@ -35,6 +35,9 @@ const (
 type followers struct {
 	runner *Runner
 	t      *transcript
+	kept   *attemptLog
+	// programs is the number of followed logs of the program.
+	programs int
 	// ctx limits all reading; following limits waiting for more output.
 	ctx, following context.Context
 	cancel, over   context.CancelFunc
@@ -49,7 +52,7 @@ type logID struct {
 }
 
 func (r *Runner) newFollowers(ctx context.Context, t *transcript) *followers {
-	f := &followers{runner: r, t: t, known: map[logID]*log{}}
+	f := &followers{runner: r, t: t, kept: r.logs.attempt(t.task.Assignment.AttemptID), known: map[logID]*log{}}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	f.following, f.over = context.WithCancel(f.ctx)
 	return f
@@ -59,7 +62,10 @@ func (r *Runner) newFollowers(ctx context.Context, t *transcript) *followers {
 func (f *followers) look(pods []*corev1.Pod) {
 	for _, p := range pods {
 		if s := programStatus(p, f.runner.options.Container); s != nil {
-			f.follow(p, s, f.t.line)
+			f.kept.open()
+			if f.follow(p, s, f.keep(p.Name)) {
+				f.programs++
+			}
 		}
 		for i := range p.Status.InitContainerStatuses {
 			if s := &p.Status.InitContainerStatuses[i]; s.Name == sidecarName {
@@ -69,14 +75,30 @@ func (f *followers) look(pods []*corev1.Pod) {
 	}
 }
 
-func (f *followers) follow(p *corev1.Pod, s *corev1.ContainerStatus, emit func(line []byte)) {
+// keep returns what handles the lines of a pod's program, which are kept as well. If an
+// attempt has several pods, the lines of all but the first begin with their pod's name.
+func (f *followers) keep(pod string) func(line []byte) {
+	prefix := ""
+	if f.programs > 0 {
+		prefix = pod + ": "
+	}
+	return func(line []byte) {
+		f.kept.write(prefix, line)
+		f.t.line(line)
+	}
+}
+
+// follow follows a container's log, unless it is followed already, and reports whether
+// it has begun to.
+func (f *followers) follow(p *corev1.Pod, s *corev1.ContainerStatus, emit func(line []byte)) bool {
 	id := logID{p.UID, s.Name}
 	if f.known[id] != nil || len(f.known) >= maxFollowed || s.State.Running == nil && s.State.Terminated == nil {
-		return
+		return false
 	}
 	l := &log{runner: f.runner, pod: p.Name, container: s.Name, emit: emit}
 	f.known[id] = l
 	f.running.Go(func() { l.follow(f.ctx, f.following) })
+	return true
 }
 
 // finish waits until every log has been read to its end, for at most patience.
@@ -86,6 +108,7 @@ func (f *followers) finish(patience time.Duration) {
 	defer timer.Stop()
 	f.running.Wait()
 	f.cancel()
+	f.kept.close(f.t.lastLines())
 }
 
 // unread returns the error of a log that was not read to its end, after finish. Pods

@@ -166,7 +166,7 @@ func newTestAttempt(t *testing.T, api *podAPI, pattern string) *attempt {
 		t.Fatal(err)
 	}
 	success, failure := conditions(t)
-	r := &Runner{options: DefaultOptions(), namespace: "n", success: success, failure: failure, template: &template{}}
+	r := &Runner{options: DefaultOptions(), namespace: "n", success: success, failure: failure, template: &template{}, logs: &archive{}}
 	r.template.kind.Group, r.template.kind.Kind = jobKind.Group, jobKind.Kind
 	r.options.Pods, r.options.Logger = core, slog.New(slog.DiscardHandler)
 	tr := newTestTranscript(t, pattern, nil)

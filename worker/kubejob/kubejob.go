@@ -59,6 +59,9 @@ type Options struct {
 	TTL time.Duration
 	// StartTimeout is the time that a pod may take to start.
 	StartTimeout time.Duration
+	// StateDir is the worker's own directory, where the programs' logs are kept as
+	// package logfile finds them; empty keeps none.
+	StateDir string
 	// Client and Pods access the cluster; Mapper knows its kinds.
 	Client dynamic.Interface
 	Pods   kubernetes.Interface
@@ -82,6 +85,7 @@ type Runner struct {
 	resource         schema.GroupVersionResource
 	client           dynamic.ResourceInterface
 	hub              *hub
+	logs             *archive
 
 	mu     sync.Mutex
 	owners map[string]metav1.OwnerReference
@@ -102,6 +106,9 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubejob: %w", err)
 	}
+	if r.logs, err = newArchive(o.StateDir, o.Logger); err != nil {
+		return nil, fmt.Errorf("kubejob: %w", err)
+	}
 	if err := r.connect(ctx); err != nil {
 		return nil, fmt.Errorf("kubejob: %w", err)
 	}
@@ -114,7 +121,7 @@ func newRunner(o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{options: o, template: t, namespace: o.Namespace, owners: map[string]metav1.OwnerReference{}}
+	r := &Runner{options: o, template: t, namespace: o.Namespace, logs: &archive{log: o.Logger}, owners: map[string]metav1.OwnerReference{}}
 	if t.names != "" {
 		r.namespace = t.names
 	}
@@ -152,7 +159,7 @@ func (r *Runner) connect(ctx context.Context) error {
 		return fmt.Errorf("the cluster does not know %s: %w", r.template.kind, err)
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return fmt.Errorf("%s is no resource of a namespace", r.template.kind)
+		return fmt.Errorf("%s is not a namespaced resource", r.template.kind)
 	}
 	r.resource = mapping.Resource
 	r.client = r.options.Client.Resource(r.resource).Namespace(r.namespace)

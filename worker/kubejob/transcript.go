@@ -236,9 +236,20 @@ func (t *transcript) words(message string) string {
 	return t.withWords(message)
 }
 
+// lastLines returns the program's last lines.
+func (t *transcript) lastLines() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tail()
+}
+
+// tail returns the program's last lines. The caller MUST hold the lock.
+func (t *transcript) tail() string {
+	return strings.TrimSpace(strings.Join(t.last[max(0, len(t.last)-lastLines):], "\n"))
+}
+
 func (t *transcript) withWords(message string) string {
-	last := t.last[max(0, len(t.last)-lastLines):]
-	text := strings.TrimSpace(strings.Join(last, "\n"))
+	text := t.tail()
 	if text == "" {
 		return message
 	}

@@ -335,7 +335,7 @@ func TestVariants(t *testing.T) {
 		"random{":          "no closing brace",
 		"random{x}":        "want key=value",
 		"random{x=1}":      "this algorithm has no settings",
-		"random,random":    "is there twice",
+		"random,random":    "appears twice",
 		"random,,sobol":    "names no optimiser",
 		"=random":          "names no optimiser",
 		"random{x=1,y=2}":  "this algorithm has no settings",

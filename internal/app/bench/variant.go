@@ -38,7 +38,7 @@ func ParseVariants(texts []string) ([]Variant, error) {
 			return nil, err
 		}
 		if labels[v.Label] {
-			return nil, fmt.Errorf("%q is there twice; give one of them another name, as in again=%s", v.Label, v.Label)
+			return nil, fmt.Errorf("%q appears twice; give one of them another name, as in again=%s", v.Label, v.Label)
 		}
 		labels[v.Label] = true
 	}

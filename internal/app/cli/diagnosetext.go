@@ -28,11 +28,12 @@ func diagnosisText(w io.Writer, r *diagnosis.Report, metric string, width int) e
 		d.wrapped(string(f.Topic), f.Statement)
 		d.wrapped("", f.Evidence)
 	}
-	d.noise(r.Noise, metric)
+	d.noise(r.Noise, metric, r.Algorithm)
 	d.spread(r.Heteroscedasticity)
 	d.gains(r)
 	d.conflict(r.Conflict)
 	d.importance(r.Importance)
+	d.earlyStopping(r.EarlyStopping)
 	_, err := io.WriteString(w, d.text.String())
 	if err != nil {
 		return fmt.Errorf("write a diagnosis: %w", err)
@@ -99,7 +100,7 @@ func (d *paragraphs) beside(name string, nameWidth int, text string, columns int
 	flush()
 }
 
-func (d *paragraphs) noise(n *diagnosis.Noise, metric string) {
+func (d *paragraphs) noise(n *diagnosis.Noise, metric, algorithm string) {
 	if n == nil {
 		return
 	}
@@ -114,10 +115,14 @@ func (d *paragraphs) noise(n *diagnosis.Noise, metric string) {
 		part = fmt.Sprintf("%.1f%% to %.1f%% of the variance; repeated evaluations would narrow this down", 100*n.Share, 100*n.AtMost)
 	}
 	d.row("noise's share", part)
-	if n.Best != n.Recommended {
-		d.row("best", fmt.Sprintf("trial %d, %s away from the model's mean there; recommended is trial %d", n.Best, number(round(n.Luck)), n.Recommended))
-	} else {
+	away := fmt.Sprintf("trial %d, %s away from the model's mean there; ", n.Best, number(round(n.Luck)))
+	switch {
+	case n.Recommended == nil:
+		d.row("best", away+algorithm+" recommends no trial")
+	case *n.Recommended == n.Best:
 		d.row("best", fmt.Sprintf("trial %d, which is also recommended", n.Best))
+	default:
+		d.row("best", away+fmt.Sprintf("recommended is trial %d", *n.Recommended))
 	}
 }
 
@@ -138,6 +143,23 @@ func (d *paragraphs) spread(h *diagnosis.Heteroscedasticity) {
 		ratios += ", transformed " + ratio(h.Transformed)
 	}
 	d.row("widest to narrowest", ratios)
+}
+
+func (d *paragraphs) earlyStopping(replays []diagnosis.Replay) {
+	if replays == nil {
+		return
+	}
+	d.begin("Early stopping, replayed on the recorded curves")
+	for _, r := range replays {
+		best := fmt.Sprintf("the best trial %d goes on", r.Best)
+		if r.BestStoppedAt != nil {
+			best = fmt.Sprintf("the best trial %d (%s) stops at step %d", r.Best, number(r.BestValue), *r.BestStoppedAt)
+			if r.Kept != 0 {
+				best += fmt.Sprintf(", and trial %d (%s) is the best left", r.Kept, number(*r.KeptValue))
+			}
+		}
+		d.row(r.Rule, fmt.Sprintf("saves %.0f%% of %d steps; stops %d of %d trials; %s", 100*float64(r.Saved)/float64(r.Steps), r.Steps, r.Stopped, r.Trials, best))
+	}
 }
 
 func (d *paragraphs) tests(name string, s *diagnosis.Spread) {

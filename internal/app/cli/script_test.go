@@ -136,6 +136,9 @@ type election struct {
 }
 
 func (e *election) leader(context.Context) (address string, self bool, err error) {
+	if e.away.Load() {
+		return "", false, errEtcdAway
+	}
 	if e.deposed.Load() {
 		e.refused <- struct{}{}
 		return "", false, errors.New("nobody is elected")
@@ -171,6 +174,8 @@ func lose(ts *testscript.TestScript, _ bool, _ []string) {
 	vote.away.Store(true)
 }
 
+var errEtcdAway = fmt.Errorf("%w: etcd at http://localhost:2379 does not answer", server.ErrEtcdAway)
+
 // stored is a backend whose etcd may be away.
 type stored struct {
 	server.Backend
@@ -180,7 +185,7 @@ type stored struct {
 // Study implements server.Backend.
 func (b stored) Study(ctx context.Context, nameOrID string) (server.Study, error) {
 	if b.vote.away.Load() {
-		return server.Study{}, fmt.Errorf("%w: etcd at http://localhost:2379 does not answer", server.ErrEtcdAway)
+		return server.Study{}, errEtcdAway
 	}
 	return b.Backend.Study(ctx, nameOrID)
 }

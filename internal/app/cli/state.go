@@ -117,11 +117,11 @@ func stateOf(file, name string) (state, note string) {
 		return here, ""
 	}
 	if beside := short(filepath.Join(dir, here)); kept(beside) {
-		return beside, "no state of study " + name + " here: going on with the one beside its file, in " + beside
+		return beside, "no state of study " + name + " here: continuing the one beside its file, in " + beside
 	}
 	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
 		if other := short(filepath.Join(above, here)); kept(other) {
-			return here, fmt.Sprintf("no state of study %s here: starting anew in %s. There is one in %s; --state %s goes on with it", name, here, other, other)
+			return here, fmt.Sprintf("no state of study %s here: starting a new one in %s. There is one in %s; continue it with --state %s", name, here, other, other)
 		}
 		if above == filepath.Dir(above) {
 			return here, ""

@@ -76,7 +76,7 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 	}
 	fields = append(fields,
 		field{Name: "Metrics", Value: metrics(t.Metrics)},
-		field{Name: "Source", Value: fmt.Sprintf("%s, %d observations stale", t.Source, t.Staleness)},
+		field{Name: "Source", Value: source(t)},
 		field{Name: "Why", Value: reasons(m.GetReasons())},
 		field{Name: "Checkpoint", Value: m.GetCheckpoint()},
 		field{Name: "Trace", Value: t.TraceID},
@@ -85,6 +85,18 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 		fields = append(fields, field{Name: fmt.Sprintf("Attempt %d", a.GetNumber()), Value: attempt(a, idle)})
 	}
 	return w.block(fields)
+}
+
+// source says what suggested a trial, and how many results it had not seen.
+func source(t view.Trial) string {
+	switch t.Staleness {
+	case 0:
+		return string(t.Source)
+	case 1:
+		return fmt.Sprintf("%s, without the latest result", t.Source)
+	default:
+		return fmt.Sprintf("%s, without the latest %d results", t.Source, t.Staleness)
+	}
 }
 
 // metrics formats values by name.

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -24,13 +22,23 @@ import (
 // coordinator, which must be the leader for that. It is safe for concurrent use.
 type Backend struct {
 	c *coordinator.Coordinator
-	l reads
+	l store
 }
 
 var _ server.Backend = (*Backend)(nil)
 
 // NewBackend returns the backend of a replica.
-func NewBackend(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, reads{l}} }
+func NewBackend(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, store{l}} }
+
+// Leader returns the address that the leader advertises, or self if this replica leads.
+// It is a server.Leader; its error wraps server.ErrEtcdAway if etcd does not answer.
+func (b *Backend) Leader(ctx context.Context) (address string, self bool, err error) {
+	err = b.l.bounded(ctx, func(ctx context.Context) (err error) {
+		address, self, err = b.c.Leader(ctx)
+		return err
+	})
+	return address, self, err
+}
 
 // translate converts an error to one of the API.
 func translate(err error) error {
@@ -98,9 +106,13 @@ func (b *Backend) Create(ctx context.Context, file []byte) (server.Study, error)
 	if err != nil {
 		return server.Study{}, err
 	}
-	created, err := b.c.Create(ctx, s)
+	var created *record.Study
+	err = b.l.write(ctx, func(ctx context.Context) (err error) {
+		created, err = b.c.Create(ctx, s)
+		return err
+	})
 	if err != nil {
-		return server.Study{}, translate(err)
+		return server.Study{}, err
 	}
 	return b.Study(ctx, created.ID)
 }
@@ -111,23 +123,23 @@ func (b *Backend) Update(ctx context.Context, nameOrID string, file []byte) (ser
 	if err != nil {
 		return server.Study{}, err
 	}
-	if err := b.c.Update(ctx, nameOrID, s); err != nil {
-		return server.Study{}, translate(err)
+	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Update(ctx, nameOrID, s) }); err != nil {
+		return server.Study{}, err
 	}
 	return b.Study(ctx, nameOrID)
 }
 
 // Stop implements server.Backend.
 func (b *Backend) Stop(ctx context.Context, nameOrID, reason string) (server.Study, error) {
-	if err := b.c.Stop(ctx, nameOrID, reason); err != nil {
-		return server.Study{}, translate(err)
+	if err := b.l.write(ctx, func(ctx context.Context) error { return b.c.Stop(ctx, nameOrID, reason) }); err != nil {
+		return server.Study{}, err
 	}
 	return b.Study(ctx, nameOrID)
 }
 
 // Delete implements server.Backend.
 func (b *Backend) Delete(ctx context.Context, nameOrID string, force bool) error {
-	return translate(b.c.Delete(ctx, nameOrID, force))
+	return b.l.write(ctx, func(ctx context.Context) error { return b.c.Delete(ctx, nameOrID, force) })
 }
 
 // Trials implements server.Backend.
@@ -167,24 +179,6 @@ func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int)
 	return found, nil
 }
 
-// WatchMeasurements implements server.Backend.
-func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
-	return func(yield func(server.Measurements, error) bool) {
-		id, err := b.l.ID(ctx, nameOrID)
-		if err == nil {
-			err = b.l.WatchCurves(ctx, id, existing, ended, func(r ledger.Reported) error {
-				if !yield(server.Measurements{Trial: r.Trial, Attempt: r.Attempt, Series: r.Series}, nil) {
-					return errStop
-				}
-				return nil
-			})
-		}
-		if err != nil && !errors.Is(err, errStop) {
-			b.end(ctx, err, func(err error) { yield(server.Measurements{}, err) })
-		}
-	}
-}
-
 // Workers implements server.Backend.
 func (b *Backend) Workers(context.Context) ([]server.Worker, error) {
 	var out []server.Worker
@@ -192,220 +186,4 @@ func (b *Backend) Workers(context.Context) ([]server.Worker, error) {
 		out = append(out, server.Worker{Heartbeat: w.Heartbeat, Seen: w.Seen})
 	}
 	return out, nil
-}
-
-// errStop ends a watch from inside.
-var errStop = errors.New("the watch has ended")
-
-// WatchStudy implements server.Backend. A slow reader gets the latest state of the
-// study, not each state in between.
-func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[server.Study, error] {
-	return func(yield func(server.Study, error) bool) {
-		id, err := b.l.id(ctx, nameOrID)
-		if err != nil {
-			yield(server.Study{}, err)
-			return
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		w := watchStudy(ctx, b.l.Ledger, id)
-		defer w.running.Wait()
-		defer cancel()
-		for range w.changed {
-			s, err := b.l.Study(ctx, id)
-			if errors.Is(err, ledger.ErrNotFound) {
-				return
-			}
-			ended := err == nil && s.Status.State.Terminal()
-			var shown server.Study
-			switch {
-			case err != nil:
-			case ended:
-				shown, err = b.whole(ctx, s)
-			default:
-				shown, err = b.shown(ctx, s)
-			}
-			if err != nil {
-				b.end(ctx, err, func(err error) { yield(server.Study{}, err) })
-				return
-			}
-			if !yield(shown, nil) || ended {
-				return
-			}
-		}
-		b.end(ctx, w.failed, func(err error) { yield(server.Study{}, err) })
-	}
-}
-
-// studyWatch signals that a study has changed, once for any number of changes.
-type studyWatch struct {
-	// changed is closed when the watch has ended; failed is then its error.
-	changed chan struct{}
-	failed  error
-	running sync.WaitGroup
-}
-
-// watchStudy watches a study until it is deleted or ctx ends; the caller must wait
-// until the watch no longer runs.
-func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
-	w := &studyWatch{changed: make(chan struct{}, 1)}
-	w.running.Go(func() {
-		defer close(w.changed)
-		dirty := false
-		w.failed = l.Watch(ctx, id, 0, func(c ledger.Change) error {
-			switch {
-			case c.Deleted:
-				return errStop
-			case c.Status != nil || c.Study != nil:
-				dirty = true
-			case c.Synced && dirty:
-				dirty = false
-				select {
-				case w.changed <- struct{}{}:
-				default:
-				}
-			}
-			return nil
-		})
-	})
-	return w
-}
-
-// WatchTrials implements server.Backend. A slow reader gets the latest state of a
-// trial, not each state in between.
-func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
-	return func(yield func(record.Trial, error) bool) {
-		s, err := b.l.study(ctx, nameOrID)
-		if err != nil {
-			yield(record.Trial{}, err)
-			return
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		w := newTrialWatch(existing)
-		w.running.Go(func() {
-			defer close(w.changed)
-			w.failed = b.l.Watch(ctx, s.Study.ID, 0, w.receive)
-		})
-		defer w.running.Wait()
-		defer cancel()
-		for range w.changed {
-			if !b.sendTrials(ctx, w, s.Study.ID, yield) {
-				return
-			}
-		}
-		if b.sendTrials(ctx, w, s.Study.ID, yield) {
-			b.end(ctx, w.failed, func(err error) { yield(record.Trial{}, err) })
-		}
-	}
-}
-
-// sendTrials yields the waiting trials, and reports whether more are wanted.
-func (b *Backend) sendTrials(ctx context.Context, w *trialWatch, id string, yield func(record.Trial, error) bool) bool {
-	for number, t := range w.waiting() {
-		if t == nil {
-			read, err := b.l.Trial(ctx, id, number)
-			if errors.Is(err, ledger.ErrNotFound) {
-				return false // the study was deleted
-			}
-			if err != nil {
-				b.end(ctx, err, func(err error) { yield(record.Trial{}, err) })
-				return false
-			}
-			t = &read
-		}
-		if !yield(*t, nil) {
-			return false
-		}
-	}
-	return true
-}
-
-// end reports how a watch ended, unless its reader ended it.
-func (b *Backend) end(ctx context.Context, err error, report func(error)) {
-	if err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
-		report(translate(err))
-	}
-}
-
-// maxKept is the number of trials that a watch keeps for its reader.
-const maxKept = 10_000
-
-// trialWatch keeps changed trials until their reader takes them, each once in its
-// latest state. It ends after the revision that ends the study.
-type trialWatch struct {
-	existing bool
-	// changed signals that trials wait. It is closed when the watch has ended; failed
-	// is then its error.
-	changed chan struct{}
-	failed  error
-	running sync.WaitGroup
-	// present is the revision of what existed when the watch started.
-	present int64
-	ended   bool
-
-	mu sync.Mutex
-	// order contains the numbers of waiting trials, trials the trials by number. Beyond
-	// maxKept a trial is nil, and is read from the ledger in its turn.
-	order  []int
-	trials map[int]*record.Trial
-}
-
-func newTrialWatch(existing bool) *trialWatch {
-	return &trialWatch{existing: existing, changed: make(chan struct{}, 1), trials: map[int]*record.Trial{}}
-}
-
-// receive never waits for the reader: the ledger's watch would queue behind it.
-func (w *trialWatch) receive(c ledger.Change) error {
-	switch {
-	case c.Deleted || c.Synced && w.ended:
-		return errStop
-	case c.Reset && w.present == 0:
-		w.present = c.Revision
-	case c.Status != nil:
-		w.ended = c.Status.State.Terminal()
-	case c.Trial != nil && (w.existing || c.Revision > w.present):
-		w.add(*c.Trial)
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
-	}
-	return nil
-}
-
-func (w *trialWatch) add(t record.Trial) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	before, waits := w.trials[t.Number]
-	if !waits {
-		w.order = append(w.order, t.Number)
-	}
-	if waits && before == nil || !waits && len(w.trials) >= maxKept {
-		w.trials[t.Number] = nil
-	} else {
-		w.trials[t.Number] = &t
-	}
-}
-
-// waiting takes the waiting trials, in the order of their changes.
-func (w *trialWatch) waiting() iter.Seq2[int, *record.Trial] {
-	return func(yield func(int, *record.Trial) bool) {
-		for {
-			number, t, ok := w.take()
-			if !ok || !yield(number, t) {
-				return
-			}
-		}
-	}
-}
-
-func (w *trialWatch) take() (number int, t *record.Trial, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.order) == 0 {
-		return 0, nil, false
-	}
-	number, w.order = w.order[0], w.order[1:]
-	t = w.trials[number]
-	delete(w.trials, number)
-	return number, t, true
 }

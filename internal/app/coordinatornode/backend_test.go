@@ -27,11 +27,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newBackend starts a leader over an etcd of its own and a bus in memory.
 func newBackend(t *testing.T) (context.Context, *Backend, *membus.Broker) {
 	t.Helper()
-	ctx, b, broker, _ := newBackendAndEtcd(t)
-	return ctx, b, broker
+	r := newReplica(t, 2*time.Second)
+	return r.ctx, r.Backend, r.broker
 }
 
-func newBackendAndEtcd(t *testing.T) (context.Context, *Backend, *membus.Broker, *clientv3.Client) {
+// replica is a leader with what it runs on.
+type replica struct {
+	*Backend
+	ctx    context.Context
+	broker *membus.Broker
+	client *clientv3.Client
+}
+
+func newReplica(t *testing.T, lease time.Duration) *replica {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -45,7 +53,7 @@ func newBackendAndEtcd(t *testing.T) (context.Context, *Backend, *membus.Broker,
 	}
 	broker := membus.New(membus.Options{})
 	o := inject.Coordinator(coordinator.DefaultOptions())
-	o.Etcd, o.Bus, o.LeaseTTL = client, broker.Leader(), 2*time.Second
+	o.Etcd, o.Bus, o.LeaseTTL = client, broker.Leader(), lease
 	c, err := coordinator.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +70,7 @@ func newBackendAndEtcd(t *testing.T) (context.Context, *Backend, *membus.Broker,
 	if err := c.Leading(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return ctx, NewBackend(c, ledger.New(client, ledger.Options{})), broker, client
+	return &replica{NewBackend(c, ledger.New(client, ledger.Options{})), ctx, broker, client}
 }
 
 // evaluate is a worker of one slot that answers x squared until the test ends.
@@ -285,7 +293,8 @@ func TestErrorsInTheAPIsWords(t *testing.T) {
 }
 
 func TestADamagedStudyHidesNoOther(t *testing.T) {
-	ctx, b, _, client := newBackendAndEtcd(t)
+	b := newReplica(t, 2*time.Second)
+	ctx, client := b.ctx, b.client
 	for _, name := range []string{"damaged", "sound"} {
 		if _, err := b.Create(ctx, fmt.Appendf(nil, file, name, 5, "default")); err != nil {
 			t.Fatal(err)

@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	options.Etcd, options.Bus = etcd, bus
 	options.LeaseTTL, options.WorkerLease = o.LeaseTTL, o.WorkerLease
 	options.Logger, options.Tracer, options.Meter = tel.Logger().With("replica", o.Name), tel.Tracer(), tel.Meter()
-	if options.Duties, err = o.Kubernetes.duties(etcd, options.Logger); err != nil {
+	if options.Duties, err = o.Kubernetes.duties(o.Name, etcd, options.Logger); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	c, err := coordinator.New(options)
@@ -93,11 +93,12 @@ func Run(ctx context.Context, o Options) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	g, running := errgroup.WithContext(ctx)
-	api := server.Options{Leader: c.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
+	backend := NewBackend(c, ledger.New(etcd, ledger.Options{}))
+	api := server.Options{Leader: backend.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
 	if err := o.API.Options(&api, tel.Logger()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	path, handler, err := server.New(NewBackend(c, ledger.New(etcd, ledger.Options{})), api)
+	path, handler, err := server.New(backend, api)
 	if err != nil {
 		return errors.Join(fmt.Errorf("set up the API: %w", err), listener.Close())
 	}

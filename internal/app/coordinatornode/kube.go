@@ -35,7 +35,7 @@ type Kubernetes struct {
 }
 
 // duties returns the leader's duties in a cluster.
-func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) (duties []coordinator.Duty, err error) {
+func (o *Kubernetes) duties(replica string, etcd *clientv3.Client, log *slog.Logger) (duties []coordinator.Duty, err error) {
 	if !o.Studies && o.Scale == "" && len(o.PodDeletionCost) == 0 {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func (o *Kubernetes) duties(etcd *clientv3.Client, log *slog.Logger) (duties []c
 			}
 		}
 		studies := &kube.Controller{
-			Rules: rules, Client: client, Namespaces: o.StudyNamespaces,
+			Rules: rules, Client: client, Replica: replica, Namespaces: o.StudyNamespaces,
 			Ledger: ledger.New(etcd, ledger.Options{}), Logger: log,
 		}
 		duties = append(duties, studies.Duty())

@@ -20,6 +20,7 @@ const (
 	Version  = "v1"
 	Plural   = "studies"
 	Singular = "study"
+	Short    = "st"
 )
 
 //go:embed status.yaml
@@ -72,21 +73,21 @@ func definition(schema object) object {
 		"spec": object{
 			"group": Group,
 			"scope": "Namespaced",
-			"names": object{"kind": study.Kind, "listKind": study.Kind + "List", "plural": Plural, "singular": Singular},
+			"names": object{"kind": study.Kind, "listKind": study.Kind + "List", "plural": Plural, "singular": Singular, "shortNames": []any{Short}},
 			"versions": []any{object{
 				"name": Version, "served": true, "storage": true,
 				"schema":       object{"openAPIV3Schema": schema},
 				"subresources": object{"status": object{}},
 				"additionalPrinterColumns": []any{
 					column("State", "string", ".status.state", "The study's state.", 0),
+					column("Accepted", "string", `.status.conditions[?(@.type=="Accepted")].reason`, "Whether the study runs with this spec, or why not.", 0),
 					column("Done", "integer", ".status.done", "Trials that have ended.", 0),
 					column("Trials", "integer", ".spec.budget.maxTrials", "Trials that the study may have.", 0),
-					column("Best", "number", ".status.best.value", "The best value seen.", 0),
-					column("Recommended", "number", ".status.recommended.mean", "The value to expect at the recommended point.", 0),
+					column("Best", "string", ".status.best.text", "The best value seen, rounded.", 0),
+					column("Recommended", "string", ".status.recommended.text", "The value to expect at the recommended point, rounded.", 0),
 					column("Age", "date", ".metadata.creationTimestamp", "Since the resource was made.", 0),
 					column("Metric", "string", ".spec.objective.metric", "What is optimised.", 1),
 					column("Pool", "string", ".spec.pool", "The workers that evaluate it.", 1),
-					column("Accepted", "string", `.status.conditions[?(@.type=="Accepted")].reason`, "Whether the study was taken up, and why not.", 1),
 				},
 			}},
 		},

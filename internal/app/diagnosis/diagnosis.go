@@ -32,6 +32,8 @@ var ErrTooLittle = errors.New("not enough data to diagnose")
 // do not suffice for it; the finding of its topic then says what is needed.
 type Report struct {
 	Study string `json:"study"`
+	// Algorithm is the name of its algorithm.
+	Algorithm string `json:"algorithm"`
 	// Completed is how many trials completed, Used how many of them the model was
 	// fitted to, LeftOut how many ended without a value.
 	Completed int `json:"completed"`
@@ -47,6 +49,8 @@ type Report struct {
 	Warp               *Gain               `json:"warp"`
 	Conflict           *Conflict           `json:"conflict"`
 	Importance         []Importance        `json:"importance"`
+	// EarlyStopping is what each rule would have saved; nil without enough curves.
+	EarlyStopping []Replay `json:"earlyStopping"`
 	// Findings has one entry for each Topic, in their order.
 	Findings []Finding `json:"findings"`
 }
@@ -62,7 +66,7 @@ func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, err
 		return nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
 	}
 	r := &Report{
-		Study: s.Metadata.Name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
+		Study: s.Metadata.Name, Algorithm: s.Spec.Algorithm.Name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
 		LeftOut:   len(p.Observations) - len(e.problem.Observations),
 		Explained: e.explained(),
 	}
@@ -88,7 +92,7 @@ type examination struct {
 	// they are: full has both transforms, noWarp and noTransform lack one, and plain
 	// has neither.
 	used, full, noWarp, noTransform, plain *surrogate.Model
-	recommended                            int // trial
+	recommended                            *int // trial
 	// places are points all over the space, in the unit cube.
 	places *mat.Dense
 }
@@ -116,11 +120,10 @@ func newExamination(ctx context.Context, a study.Algorithm, p *optimizer.Problem
 	if err := e.fitAll(ctx); err != nil {
 		return nil, err
 	}
-	recommendation, err := recommend(ctx, a, p)
-	if err != nil {
+	var err error
+	if e.recommended, err = recommend(ctx, a, p); err != nil {
 		return nil, err
 	}
-	e.recommended = recommendation.Trial
 	if e.places, err = survey(&completed, e.encoding); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTooLittle, err)
 	}

@@ -115,15 +115,25 @@ func bowl(x []float64) float64 { return 4*(x[0]-0.3)*(x[0]-0.3) + math.Abs(x[1]-
 func TestRecommendedBySettings(t *testing.T) {
 	p := evaluated(t, optimizertest.Cube(t, 2, 0, 1), 12, 4, func(x []float64, rng *rand.Rand) float64 { return bowl(x) + rng.NormFloat64() })
 	best := slices.MinFunc(p.Observations, func(a, b optimizer.Observation) int { return gocmp.Compare(a.Values.First(), b.Values.First()) }).Trial
-	if got := diagnose(t, p).Noise.Recommended; got == best {
-		t.Fatalf("trial %d, the luckiest, is recommended in spite of noise", got)
+	if got := diagnose(t, p).Noise.Recommended; got == nil || *got == best {
+		t.Fatalf("recommended in spite of noise is %v, trial %d is the luckiest", got, best)
 	}
 	r, err := diagnosis.Of(t.Context(), named("exact", map[string]any{"noise": "no"}), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Noise.Recommended != best {
-		t.Errorf("trial %d is recommended with noise: no, want the best one, %d", r.Noise.Recommended, best)
+	if got := r.Noise.Recommended; got == nil || *got != best {
+		t.Errorf("recommended with noise: no is %v, want the best one, %d", got, best)
+	}
+	for _, algorithm := range []string{"random", "sobol"} { // as the API has it
+		s := named("blind", nil)
+		s.Spec.Algorithm.Name = algorithm
+		if r, err = diagnosis.Of(t.Context(), s, p); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Noise.Recommended; got != nil || !says(r, diagnosis.TopicNoise, fmt.Sprintf("(trial %d) is partly luck, and `%s` recommends no trial, because it has no model", best, algorithm)) {
+			t.Errorf("%s: recommended is %v: %s", algorithm, got, finding(r, diagnosis.TopicNoise).Statement)
+		}
 	}
 }
 

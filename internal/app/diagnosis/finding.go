@@ -113,14 +113,17 @@ func judgeNoise(r *Report) (statement, evidence string) {
 	case n.AtMost < bareNoise:
 		return "Noise is negligible: rely on `best`.", evidence
 	}
-	statement = "Evaluations are noisy: rely on `recommended` rather than `best`"
+	statement = "Evaluations are noisy: "
 	if n.AtMost > 2*n.Share {
-		statement = "How noisy evaluations are is uncertain until a few points are evaluated again: rely on `recommended` rather than `best`"
+		statement = "How noisy evaluations are is uncertain until a few points are evaluated again: "
 	}
-	if n.Best == n.Recommended {
-		statement += fmt.Sprintf(" (both are trial %d).", n.Best)
-	} else {
-		statement += fmt.Sprintf(" (trial %d, not %d).", n.Recommended, n.Best)
+	switch {
+	case n.Recommended == nil:
+		statement += fmt.Sprintf("`best` (trial %d) is partly luck, and `%s` recommends no trial, because it has no model.", n.Best, r.Algorithm)
+	case *n.Recommended == n.Best:
+		statement += fmt.Sprintf("rely on `recommended` rather than `best` (both are trial %d).", n.Best)
+	default:
+		statement += fmt.Sprintf("rely on `recommended` rather than `best` (trial %d, not %d).", *n.Recommended, n.Best)
 	}
 	if n.Share > muchNoise {
 		statement += " Report the mean of several evaluations in each trial to make the parameters' effects visible."

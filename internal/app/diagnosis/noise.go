@@ -28,9 +28,10 @@ type Noise struct {
 	// twice.
 	Replicates *Replicates `json:"replicates"`
 	// Best is the trial with the best value, Recommended the one that the study
-	// recommends, and Luck how far Best's value is from the model's mean there.
+	// recommends (nil if its algorithm has no model), and Luck how far Best's value is
+	// from the model's mean there.
 	Best        int     `json:"best"`
-	Recommended int     `json:"recommended"`
+	Recommended *int    `json:"recommended"`
 	Luck        float64 `json:"luck"`
 }
 

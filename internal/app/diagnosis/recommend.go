@@ -8,17 +8,16 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// recommend returns the point that the study's algorithm recommends, or the default
-// algorithm if the study's recommends nothing.
-func recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (*optimizer.Recommendation, error) {
+// recommend returns the trial that the study's algorithm recommends; nil if it has no
+// model, as the API has it.
+func recommend(ctx context.Context, a study.Algorithm, p *optimizer.Problem) (*int, error) {
 	o, err := registry.New(a.Name, a.Settings)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := o.(optimizer.Recommender); !ok {
-		if o, err = registry.New(registry.Default, nil); err != nil {
-			return nil, err
-		}
+	r, err := optimizer.Recommend(ctx, o, p, nil)
+	if err != nil || r == nil {
+		return nil, err
 	}
-	return optimizer.Recommend(ctx, o, p, nil)
+	return &r.Trial, nil
 }

@@ -166,7 +166,7 @@ func TestSummaryFitsTheTerminal(t *testing.T) {
 			t.Errorf("a line has %d columns: %q", len([]rune(line)), line)
 		}
 	}
-	for _, want := range []string{"_layers\n             0.12345678901234566\n", "in study.yaml and run it\n             again to go on, or start anew:\n"} {
+	for _, want := range []string{"_layers\n             0.12345678901234566\n", "in study.yaml and run it\n             again to continue, or start over:\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the summary lacks %q:\n%s", want, out.String())
 		}
@@ -195,7 +195,7 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 		if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(out.String(), "next         "+want) || !strings.Contains(out.String(), ", or start anew:\n") {
+		if !strings.Contains(out.String(), "next         "+want) || !strings.Contains(out.String(), ", or start over:\n") {
 			t.Errorf("the summary lacks %q:\n%s", want, out.String())
 		}
 	}

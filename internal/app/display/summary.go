@@ -184,11 +184,11 @@ func (s *summary) next(r *local.Result, file, state string) {
 	}
 	switch {
 	case r.Interrupted:
-		s.line("go on        %s", again)
+		s.line("continue     %s", again)
 	case r.Status.State == study.Completed:
-		s.line("next         %s, or start anew:\n             %s --new", onward(r, file), again)
+		s.line("next         %s, or start over:\n             %s --new", onward(r, file), again)
 	default:
-		s.line("next         mend the program or the study file, then start anew:\n             %s --new", again)
+		s.line("next         fix the program or the study file, then start over:\n             %s --new", again)
 	}
 }
 
@@ -207,7 +207,7 @@ func onward(r *local.Result, file string) string {
 	default:
 		return "nothing is left to evaluate: widen the parameters under another metadata.name"
 	}
-	return change + " in " + file + " and run it again to go on"
+	return change + " in " + file + " and run it again to continue"
 }
 
 // DefaultState returns the default state directory of a study.

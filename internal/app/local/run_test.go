@@ -133,7 +133,7 @@ spec:
   trial: {command: [/bin/sh, -c, %s], grace: 1s, retries: {lost: 0}}
 `
 
-// An interrupted run hands back its running trials free of charge, and the next run
+// An interrupted run hands back its running trials, which costs no retry, and the next run
 // continues: completed trials are not evaluated again, and nothing fails. Until then,
 // nobody else gets the state.
 func TestInterruptedAndResumed(t *testing.T) {

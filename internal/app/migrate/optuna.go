@@ -210,7 +210,7 @@ func bestPoints(r *Result, trials []*optunaTrial, params []study.Parameter, dire
 			point[p.name] = p.choice()
 		}
 		if _, err := space.New(params, nil, []map[string]any{point}); err != nil {
-			r.note("trial %d, one of the best, is no point of the space that the last trials saw: it was left out", t.number)
+			r.note("trial %d, one of the best, is not in the space of the last trials: it was left out", t.number)
 			n--
 			continue
 		}

@@ -53,7 +53,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil && !math.IsInf(v, 0) {
-		return fmt.Errorf("%q is no number: %w", text, err)
+		return fmt.Errorf("%q is not a number: %w", text, err)
 	}
 	*n = Number(v)
 	return nil

@@ -89,7 +89,7 @@ podAntiAffinity:
 {{- if .Values.nats.urls -}}
 {{- join "," .Values.nats.urls -}}
 {{- else -}}
-nats://{{ include "fantasia.fullname" . }}-nats.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:4222
+nats://{{ include "fantasia.fullname" . }}-nats-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:4222
 {{- end -}}
 {{- end -}}
 
@@ -100,10 +100,14 @@ nats://{{ include "fantasia.fullname" . }}-nats.{{ .Release.Namespace }}.svc.{{ 
 {{- else -}}
 {{- $root := . -}}
 {{- $hosts := list -}}
+{{- if eq (int .Values.etcd.bundled.replicas) 1 -}}
+http://{{ include "fantasia.fullname" . }}-etcd-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:2379
+{{- else -}}
 {{- range $i := until (int .Values.etcd.bundled.replicas) -}}
 {{- $hosts = append $hosts (printf "http://%s-etcd-%d.%s-etcd.%s.svc.%s:2379" (include "fantasia.fullname" $root) $i (include "fantasia.fullname" $root) $root.Release.Namespace $root.Values.clusterDomain) -}}
 {{- end -}}
 {{- join "," $hosts -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

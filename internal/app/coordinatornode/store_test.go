@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
 
 // A read whose etcd is away says so, and where etcd should be, within a few seconds.
@@ -32,13 +35,23 @@ func TestEtcdAway(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	b := coordinatornode.NewBackend(nil, ledger.New(etcd, ledger.Options{}))
+	o := inject.Coordinator(coordinator.DefaultOptions())
+	o.Etcd, o.Bus = etcd, membus.New(membus.Options{}).Leader()
+	c, err := coordinator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := coordinatornode.NewBackend(c, ledger.New(etcd, ledger.Options{}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	began := time.Now()
 	_, err = b.Study(ctx, "digits")
 	if took := time.Since(began); !errors.Is(err, server.ErrEtcdAway) || !strings.Contains(err.Error(), "etcd at http://"+address+" does not answer") || took > 30*time.Second {
 		t.Errorf("after %s: %v", took, err)
+	}
+	// Who leads is not known either.
+	if _, _, err := b.Leader(ctx); !errors.Is(err, server.ErrEtcdAway) {
+		t.Errorf("look for the leader: %v", err)
 	}
 	// A caller that has less patience gets its own error.
 	hurried, cancel := context.WithTimeout(ctx, time.Millisecond)

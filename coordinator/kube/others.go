@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// othersAfter is how old a resource of another namespace must be before it is told that
+// nobody watches it: another installation may be about to take it up.
+const othersAfter = 15 * time.Second
+
+// watchOthers returns an informer of all namespaces, so that resources outside of the
+// controller's namespaces can be told that nobody runs them. It returns nil if the
+// controller runs all namespaces, or may not list them.
+func (t *term) watchOthers(ctx context.Context) (cache.SharedIndexInformer, error) {
+	if len(t.Namespaces) == 0 {
+		return nil, nil
+	}
+	_, err := t.Client.Resource(Studies()).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		t.Logger.Info("may not list the studies of other namespaces, so it cannot tell them that nobody runs them", telemetry.LogError, err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the studies of other namespaces: %w", err)
+	}
+	informer := dynamicinformer.NewFilteredDynamicInformer(t.Client, Studies(), "", 0, cache.Indexers{}, nil).Informer()
+	seen := func(object any) {
+		u, ok := object.(*unstructured.Unstructured)
+		if !ok || slices.Contains(t.Namespaces, u.GetNamespace()) {
+			return
+		}
+		if r, err := Read(u); err == nil && r.unattended() {
+			age := time.Since(r.Created)
+			t.queue.AddAfter(item{other: r.Namespace + "/" + r.Name}, max(0, othersAfter-age))
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: seen, UpdateFunc: func(_, now any) { seen(now) }}); err != nil {
+		return nil, fmt.Errorf("watch the studies of other namespaces: %w", err)
+	}
+	t.others = informer
+	return informer, informer.SetTransform(slim)
+}
+
+// unattended reports whether no coordinator has seen a resource's present spec: its
+// status is empty, or says that nobody watches it.
+func (r *Resource) unattended() bool {
+	c := meta.FindStatusCondition(r.Status.Conditions, ConditionAccepted)
+	return !r.Deleting && (c == nil || c.Reason == ReasonNotWatched && c.ObservedGeneration != r.Generation)
+}
+
+// disown tells a resource of another namespace that nobody runs its study.
+func (t *term) disown(ctx context.Context, key string) error {
+	object, exists, err := t.others.GetIndexer().GetByKey(key)
+	u, ok := object.(*unstructured.Unstructured)
+	if err != nil || !exists || !ok {
+		return err
+	}
+	r, err := Read(u)
+	if err != nil || !r.unattended() {
+		return err
+	}
+	message := fmt.Sprintf("no coordinator runs the studies of namespace %s; the coordinators that say this run those of: %s. Ask the operator of Fantasia to add the namespace (studies.namespaces in the chart)",
+		r.Namespace, strings.Join(t.Namespaces, ", "))
+	next := Status{ObservedGeneration: r.Generation, Conditions: slices.Clone(r.Status.Conditions)}
+	meta.SetStatusCondition(&next.Conditions, metav1.Condition{
+		Type: ConditionAccepted, Status: metav1.ConditionFalse, Reason: ReasonNotWatched, Message: clip(message),
+		ObservedGeneration: r.Generation, LastTransitionTime: metav1.NewTime(time.Now().UTC().Truncate(time.Second)),
+	})
+	return t.apply(ctx, r, next)
+}

@@ -1,0 +1,72 @@
+package kube
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// hearing is the time in which every live worker sends a heartbeat: a replica that has
+// listened for less does not know which pools have none.
+const hearing = 10 * time.Second
+
+// stall says why a running study makes no progress; it is empty if it makes some.
+type stall struct{ reason, message string }
+
+// capacity is what the workers of a pool can run, and the ids of the studies that they
+// run trials of.
+type capacity struct {
+	workers, leaving, slots, free int
+	runs                          map[string]bool
+}
+
+// fleet holds the capacity of each pool. It is nil if too little was heard of the
+// workers.
+type fleet map[string]capacity
+
+// fleetOf adds the workers up by their pools.
+func fleetOf(workers []coordinator.Worker, listened time.Duration) fleet {
+	if listened < hearing {
+		return nil
+	}
+	f := fleet{}
+	for i := range workers {
+		w := &workers[i]
+		c := f[w.Pool]
+		if c.runs == nil {
+			c.runs = map[string]bool{}
+		}
+		for _, a := range w.Running {
+			c.runs[a.Study] = true
+		}
+		if w.Leaving {
+			c.leaving++
+		} else {
+			c.workers++
+			c.slots += w.Slots
+			c.free += w.Free
+		}
+		f[w.Pool] = c
+	}
+	return f
+}
+
+// stall returns why none of a study's trials runs, as far as its pool shows.
+func (f fleet) stall(s *ledger.Summary) stall {
+	if f == nil || s.Status.State != study.Running || s.Status.Counts.Running > 0 {
+		return stall{}
+	}
+	pool := s.Study.Definition.Spec.Pool
+	switch c := f[pool]; {
+	case c.workers == 0 && c.leaving > 0:
+		return stall{ReasonNoWorkers, fmt.Sprintf("every worker of pool %s is leaving", pool)}
+	case c.workers == 0:
+		return stall{ReasonNoWorkers, fmt.Sprintf("no worker of pool %s has been heard", pool)}
+	case c.free == 0 && !c.runs[s.Study.ID]: // heartbeats are seconds old, trials may be shorter
+		return stall{ReasonPoolBusy, fmt.Sprintf("all slots of pool %s (%d) are taken by other studies", pool, c.slots)}
+	}
+	return stall{}
+}

@@ -1,0 +1,55 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func TestStall(t *testing.T) {
+	worker := func(pool string, slots, free int, leaving bool) coordinator.Worker {
+		return coordinator.Worker{Heartbeat: messaging.Heartbeat{Pool: pool, Slots: slots, Free: free, Leaving: leaving}}
+	}
+	mine := worker("default", 1, 0, false)
+	mine.Running = []messaging.AttemptID{{Study: resource(t).ID()}}
+	for _, test := range []struct {
+		name     string
+		workers  []coordinator.Worker
+		running  int
+		state    study.State
+		listened time.Duration
+		reason   string
+		says     string
+	}{
+		{name: "no worker at all", reason: ReasonNoWorkers, says: "no worker of pool default has been heard"},
+		{name: "workers of another pool", workers: []coordinator.Worker{worker("gpu", 2, 2, false)}, reason: ReasonNoWorkers},
+		{name: "the last worker leaves", workers: []coordinator.Worker{worker("default", 2, 0, true)}, reason: ReasonNoWorkers, says: "leaving"},
+		{name: "others have every slot", workers: []coordinator.Worker{worker("default", 2, 0, false), worker("default", 3, 0, false)},
+			reason: ReasonPoolBusy, says: "all slots of pool default (5)"},
+		{name: "it had a slot a moment ago", workers: []coordinator.Worker{mine}},
+		{name: "one slot is free", workers: []coordinator.Worker{worker("default", 2, 0, false), worker("default", 3, 1, false)}},
+		{name: "a trial runs", running: 1},
+		{name: "ended", state: study.Completed},
+		{name: "nobody has listened for long", listened: hearing - 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := known(t, resource(t))
+			s.Status.Counts = record.Counts{Queued: 2, Running: test.running}
+			if test.state != "" {
+				s.Status.State = test.state
+			}
+			if test.listened == 0 {
+				test.listened = hearing
+			}
+			got := fleetOf(test.workers, test.listened).stall(s)
+			if got.reason != test.reason || !strings.Contains(got.message, test.says) {
+				t.Errorf("%+v, want reason %q and a message with %q", got, test.reason, test.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package coordinatornode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+)
+
+const (
+	// etcdPatience is how long a request waits for etcd, whose client would wait for as
+	// long as the caller does.
+	etcdPatience = 4 * time.Second
+	// pingEvery is the pause between the pings of etcd while a write waits for it.
+	pingEvery = time.Second
+)
+
+// store is the ledger with errors in the API's words. Nothing waits for etcd for long.
+type store struct{ *ledger.Ledger }
+
+// read bounds a read of the ledger and translates its error.
+func read[T any](ctx context.Context, l store, f func(context.Context) (T, error)) (T, error) {
+	var v T
+	err := l.bounded(ctx, func(ctx context.Context) (err error) {
+		v, err = f(ctx)
+		return err
+	})
+	return v, translate(err)
+}
+
+// bounded runs something that reads etcd, but not for long. Its error wraps
+// server.ErrEtcdAway if etcd does not answer.
+func (l store) bounded(ctx context.Context, f func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, etcdPatience)
+	defer cancel()
+	err := f(bounded)
+	if err != nil && ctx.Err() == nil && (bounded.Err() != nil || status.Code(err) == codes.Unavailable) {
+		return fmt.Errorf("%w: etcd at %s does not answer", server.ErrEtcdAway, strings.Join(l.Endpoints(), ", "))
+	}
+	return err
+}
+
+// write runs a command of the coordinator and translates its error. A write may take its
+// time, but not because etcd does not answer: then the error wraps server.ErrEtcdAway.
+func (l store) write(ctx context.Context, f func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop(nil)
+	watching.Go(func() {
+		for ctx.Err() == nil {
+			if err := l.bounded(ctx, l.Ping); errors.Is(err, server.ErrEtcdAway) {
+				stop(err)
+			}
+			select {
+			case <-time.After(pingEvery):
+			case <-ctx.Done():
+			}
+		}
+	})
+	err := translate(f(ctx))
+	away := context.Cause(ctx)
+	if away == nil && errors.Is(err, server.ErrUnavailable) { // a term can end because of etcd
+		away = l.bounded(ctx, l.Ping)
+	}
+	if err != nil && errors.Is(away, server.ErrEtcdAway) {
+		return fmt.Errorf("%w; once it does, the change may still be made", away)
+	}
+	return err
+}
+
+func (l store) studies(ctx context.Context) ([]ledger.Summary, error) {
+	return read(ctx, l, l.Studies)
+}
+
+func (l store) study(ctx context.Context, nameOrID string) (ledger.Summary, error) {
+	return read(ctx, l, func(ctx context.Context) (ledger.Summary, error) { return l.Study(ctx, nameOrID) })
+}
+
+func (l store) id(ctx context.Context, nameOrID string) (string, error) {
+	return read(ctx, l, func(ctx context.Context) (string, error) { return l.ID(ctx, nameOrID) })
+}
+
+func (l store) trial(ctx context.Context, id string, number int) (record.Trial, error) {
+	return read(ctx, l, func(ctx context.Context) (record.Trial, error) { return l.Trial(ctx, id, number) })
+}
+
+func (l store) trials(ctx context.Context, id string, from, limit int) ([]record.Trial, error) {
+	return read(ctx, l, func(ctx context.Context) ([]record.Trial, error) { return l.Trials(ctx, id, from, limit) })
+}

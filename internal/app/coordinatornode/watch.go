@@ -1,0 +1,112 @@
+package coordinatornode
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+)
+
+// errStop ends a watch from inside.
+var errStop = errors.New("the watch has ended")
+
+// WatchStudy implements server.Backend. A slow reader gets the latest state of the
+// study, not each state in between.
+func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[server.Study, error] {
+	return func(yield func(server.Study, error) bool) {
+		id, err := b.l.id(ctx, nameOrID)
+		if err != nil {
+			yield(server.Study{}, err)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		w := watchStudy(ctx, b.l.Ledger, id)
+		defer w.running.Wait()
+		defer cancel()
+		for range w.changed {
+			s, err := b.l.Study(ctx, id)
+			if errors.Is(err, ledger.ErrNotFound) {
+				return
+			}
+			ended := err == nil && s.Status.State.Terminal()
+			var shown server.Study
+			switch {
+			case err != nil:
+			case ended:
+				shown, err = b.whole(ctx, s)
+			default:
+				shown, err = b.shown(ctx, s)
+			}
+			if err != nil {
+				b.end(ctx, err, func(err error) { yield(server.Study{}, err) })
+				return
+			}
+			if !yield(shown, nil) || ended {
+				return
+			}
+		}
+		b.end(ctx, w.failed, func(err error) { yield(server.Study{}, err) })
+	}
+}
+
+// studyWatch signals that a study has changed, once for any number of changes.
+type studyWatch struct {
+	// changed is closed when the watch has ended; failed is then its error.
+	changed chan struct{}
+	failed  error
+	running sync.WaitGroup
+}
+
+// watchStudy watches a study until it is deleted or ctx ends; the caller must wait
+// until the watch no longer runs.
+func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
+	w := &studyWatch{changed: make(chan struct{}, 1)}
+	w.running.Go(func() {
+		defer close(w.changed)
+		dirty := false
+		w.failed = l.Watch(ctx, id, 0, func(c ledger.Change) error {
+			switch {
+			case c.Deleted:
+				return errStop
+			case c.Status != nil || c.Study != nil:
+				dirty = true
+			case c.Synced && dirty:
+				dirty = false
+				select {
+				case w.changed <- struct{}{}:
+				default:
+				}
+			}
+			return nil
+		})
+	})
+	return w
+}
+
+// end reports how a watch ended, unless its reader ended it.
+func (b *Backend) end(ctx context.Context, err error, report func(error)) {
+	if err != nil && !errors.Is(err, errStop) && ctx.Err() == nil {
+		report(translate(err))
+	}
+}
+
+// WatchMeasurements implements server.Backend.
+func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
+	return func(yield func(server.Measurements, error) bool) {
+		id, err := b.l.ID(ctx, nameOrID)
+		if err == nil {
+			err = b.l.WatchCurves(ctx, id, existing, ended, func(r ledger.Reported) error {
+				if !yield(server.Measurements{Trial: r.Trial, Attempt: r.Attempt, Series: r.Series}, nil) {
+					return errStop
+				}
+				return nil
+			})
+		}
+		if err != nil && !errors.Is(err, errStop) {
+			b.end(ctx, err, func(err error) { yield(server.Measurements{}, err) })
+		}
+	}
+}
