@@ -80,6 +80,10 @@ seeds: build examples/digits/digits ## Compare gp with random on the digits stud
 benchmarks: ## Make all tables of docs/benchmarks.md (about two days; can be interrupted)
 	benchmarks/all
 
+.PHONY: plots
+plots: ## Draw the plots of scores in docs/benchmarks.md again, from the kept runs (a minute)
+	benchmarks/plots
+
 .PHONY: benchmarks-quick
 benchmarks-quick: ## Compare with other tuners on a few tasks (minutes; installs 6 GB of Python)
 	benchmarks/all quick
@@ -105,7 +109,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code and its dependenc
 generate: ## Generate the API's code, the JSON Schema and the CustomResourceDefinition
 	api/buf.sh generate
 	$(GO) run ./cmd/fantasia schema > study/file/testdata/study.schema.json
-	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/files/study-crd.yaml
+	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/crds/study-crd.yaml
 
 .PHONY: manifests
 manifests: ## Generate the chart's schema and README, and deploy/k8s
