@@ -105,7 +105,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code and its dependenc
 generate: ## Generate the API's code, the JSON Schema and the CustomResourceDefinition
 	api/buf.sh generate
 	$(GO) run ./cmd/fantasia schema > study/file/testdata/study.schema.json
-	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/files/study-crd.yaml
+	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/crds/study-crd.yaml
 
 .PHONY: manifests
 manifests: ## Generate the chart's schema and README, and deploy/k8s

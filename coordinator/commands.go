@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -75,13 +76,17 @@ func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 	return nil
 }
 
-// checkSize returns a *study.Problems for a study that is too large for the ledger.
+// checkSize returns a *study.Problems for a study that is too large for the ledger, or
+// whose trials would be too large to be sent to workers.
 // It MUST be called BEFORE the study joins the leader's batch, where it would block
 // everything else. A study's JSON can be several times as long as its file.
 func checkSize(s *study.Study) error {
 	var b ledger.Batch
 	b.PutStudy(&record.Study{ID: record.NewID(rand.Reader, time.Now()), Definition: *s, Created: time.Now()})
 	err := b.Err()
+	if err == nil {
+		return messaging.CheckSize(s)
+	}
 	if errors.Is(err, ledger.ErrTooLarge) {
 		return &study.Problems{List: []study.Problem{{
 			Message: fmt.Sprintf("the study takes more than %d bytes as JSON: shorten its texts (each <, > and & takes six bytes)", ledger.MaxBytes),

@@ -32,10 +32,12 @@ type endedTrial struct {
 	trial record.Trial
 }
 
-// archived is a message for the dead-letter queue, as it was received.
+// archived is a result for the dead-letter queue, and the attempt and the worker that it
+// names.
 type archived struct {
-	subject, reason string
-	raw             []byte
+	letter
+	worker string
+	id     messaging.AttemptID
 }
 
 type askOf struct {
@@ -71,6 +73,14 @@ func (e *effects) take(r *run, out *engine.Output) {
 	if out.Fallback != nil {
 		e.fallbacks = append(e.fallbacks, askOf{r, out.Fallback})
 	}
+}
+
+// withhold drops the receipts of a result that could not be archived: its worker keeps it
+// and sends it again.
+func (e *effects) withhold(worker string, id messaging.AttemptID) {
+	e.controls = slices.DeleteFunc(e.controls, func(c messaging.Control) bool {
+		return c.Kind == messaging.ControlReceipt && c.Worker == worker && c.AttemptID == id
+	})
 }
 
 func receipt(worker string, id messaging.AttemptID, d messaging.Disposition) messaging.Control {

@@ -142,14 +142,18 @@ func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 }
 
 // poison archives a message that cannot be decoded. It sends a receipt for a
-// result, so that the sender stops sending it. A claim may block an attempt, so the
+// result that it could archive, so that the sender stops sending it. A claim may block an attempt, so the
 // engine is told.
 func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) error {
 	i.log.Warn("could not decode a message", "subject", e.Subject, telemetry.LogError, e.Err)
-	i.journal.letters.archive(ctx, e.Subject, e.Err.Error(), e.Raw)
+	study := ""
+	if i.studies.runs[e.ID.Study] != nil {
+		study = e.ID.Study
+	}
+	kept := i.journal.letters.archive(ctx, i.journal.batch, letter{study, e.Subject, e.Err.Error(), e.Raw})
 	switch e.Stream {
 	case messaging.StreamResult:
-		if e.Worker != "" {
+		if e.Worker != "" && kept {
 			i.journal.receipt(e.Worker, e.ID, messaging.Poison)
 		}
 	case messaging.StreamClaim:
@@ -196,7 +200,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 	res := e.Result
 	r := i.studies.runs[res.Study]
 	if r == nil {
-		i.settle(e, messaging.Unknown, noSuchStudy)
+		i.settle(e, "", messaging.Unknown, noSuchStudy)
 		return nil
 	}
 	if r.atRest() { // do not load a large study only to refuse a result
@@ -206,7 +210,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		case repeated:
 			i.journal.receipt(res.Worker, res.AttemptID, messaging.Duplicate)
 		default:
-			i.settle(e, messaging.Late, r.ending())
+			i.settle(e, r.spec.ID, messaging.Late, r.ending())
 		}
 		return nil
 	}
@@ -217,7 +221,7 @@ func (i *intake) result(ctx context.Context, e *messaging.Entry, now time.Time) 
 		return err
 	}
 	for _, a := range i.studies.step(r, engine.Finished{At: now, Result: res}).Archives {
-		i.journal.keep(e, a.Reason)
+		i.journal.keep(e, r.spec.ID, a.Reason)
 	}
 	return nil
 }
@@ -282,7 +286,7 @@ func (i *intake) repeated(ctx context.Context, r *run, res *messaging.Result) (b
 }
 
 // settle archives a result that no study accepts, and sends its receipt.
-func (i *intake) settle(e *messaging.Entry, d messaging.Disposition, reason string) {
-	i.journal.keep(e, reason)
+func (i *intake) settle(e *messaging.Entry, study string, d messaging.Disposition, reason string) {
+	i.journal.keep(e, study, reason)
 	i.journal.receipt(e.Result.Worker, e.Result.AttemptID, d)
 }

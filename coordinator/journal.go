@@ -29,7 +29,7 @@ const (
 type journal struct {
 	log     *slog.Logger
 	metrics *metrics
-	letters deadLetters
+	letters *deadLetters
 	writer  *ledger.Writer // nil until the term has fenced the ledger
 
 	batch *ledger.Batch
@@ -99,16 +99,20 @@ func (j *journal) avoid(worker, study, reason string) {
 
 // keep archives an entry with the next commit, as it was received: encoded again, it
 // could be too large for the dead-letter queue.
-func (j *journal) keep(e *messaging.Entry, reason string) {
-	j.held.archives = append(j.held.archives, archived{e.Subject, reason, e.Raw})
+func (j *journal) keep(e *messaging.Entry, study, reason string) {
+	r := e.Result
+	j.held.archives = append(j.held.archives, archived{letter{study, e.Subject, reason, e.Raw}, r.Worker, r.AttemptID})
 }
 
 // commit makes the batch durable and returns the effects that may now be carried
 // out. It archives refused results BEFORE, while the cursor is still behind them.
 // If it fails, it has answered the commands in the batch.
 func (j *journal) commit(ctx context.Context) (effects, error) {
-	for _, a := range j.held.archives {
-		j.letters.archive(ctx, a.subject, a.reason, a.raw)
+	for i := range j.held.archives {
+		a := &j.held.archives[i]
+		if !j.letters.archive(ctx, j.batch, a.letter) {
+			j.held.withhold(a.worker, a.id)
+		}
 	}
 	if err := j.store(ctx); err != nil {
 		j.reply(err)

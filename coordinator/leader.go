@@ -66,7 +66,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	fleet := newFleet(c.o.WorkerLease)
 	l.journal = &journal{
 		log: l.log, metrics: c.metrics, batch: &ledger.Batch{}, curves: &ledger.Batch{},
-		letters: deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Archive},
+		letters: &deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Archive, read: c.ledger.Asides, every: c.buryEvery},
 	}
 	l.studies = &studies{
 		log: l.log, journal: l.journal, settings: c.o.Engine, newOptimizer: c.o.NewOptimizer, newFallback: c.o.NewFallback,
@@ -139,6 +139,9 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 	spawn("carry effects out", l.carrier.run)
 	spawn("ask the broker", func(ctx context.Context) error {
 		return l.watch.attend(ctx, l.c.o.LeaseTTL, l.c.o.Bus.Healthy, l.send)
+	})
+	spawn("archive what was set aside", func(ctx context.Context) error {
+		return l.journal.letters.retry(ctx, l.send, func(key string) { l.journal.batch.DeleteAside(key) })
 	})
 	for _, d := range l.c.o.Duties {
 		l.workers.Go(func() { l.fulfil(ctx, d) })

@@ -5,15 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
@@ -32,14 +36,14 @@ func (n narrow) Archive(ctx context.Context, subject, reason string, raw []byte)
 }
 
 // A refused result is archived as it was received, since encoding it again could make
-// it too long. If the queue's limit is smaller, only its beginning is archived, or
-// nothing. No message of a worker ends a term.
+// it too long. If the queue's limit is smaller, only its beginning is archived.
+// No message of a worker ends a term.
 func TestLongResultsAreArchived(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
 	const sound = `{"version":1,"study":"none","trial":%d,"attempt":1,"nonce":"n","worker":"w","outcome":"failed","unknown":"%s"}`
 	const escaped = `{"version":1,"study":"none","trial":%d,"attempt":1,"nonce":"n","worker":"w","outcome":"failed","failure":{"reason":"x","message":"%s"}}`
-	for _, most := range []int{1 << 20, 4 << 10, 0} {
+	for _, most := range []int{1 << 20, 4 << 10} {
 		c := r.leader(func(o *Options) { o.Bus = narrow{o.Bus, most} })
 		before, dead := c.term.Load(), len(r.broker.DeadLetters())
 		w := r.hand("w", 0, nil)
@@ -52,9 +56,7 @@ func TestLongResultsAreArchived(t *testing.T) {
 			if got := w.heard(messaging.ControlReceipt, id); got.Disposition != "unknown" {
 				t.Errorf("the result was receipted as %q", got.Disposition)
 			}
-			if most > 0 {
-				raws = append(raws, raw[:min(len(raw), most)])
-			}
+			raws = append(raws, raw[:min(len(raw), most)])
 		}
 		letters := r.broker.DeadLetters()[dead:]
 		if !slices.EqualFunc(letters, raws, func(l membus.DeadLetter, raw []byte) bool { return bytes.Equal(l.Raw, raw) }) {
@@ -68,21 +70,30 @@ func TestLongResultsAreArchived(t *testing.T) {
 	}
 }
 
-// full is a leader's bus whose dead-letter queue refuses everything.
-type full struct{ messaging.Leader }
-
-func (full) Archive(context.Context, string, string, []byte) error {
-	return errors.New("no space left on device")
+// full is a leader's bus whose dead-letter queue refuses everything while it is full.
+type full struct {
+	messaging.Leader
+	full *atomic.Bool
 }
 
-// A dead-letter queue that refuses messages ends no term: refused messages are counted,
-// their senders get receipts, and studies continue.
+func (f full) Archive(ctx context.Context, subject, reason string, raw []byte) error {
+	if f.full.Load() {
+		return errors.New("no space left on device")
+	}
+	return f.Leader.Archive(ctx, subject, reason, raw)
+}
+
+// A dead-letter queue that refuses messages ends no term: refused messages are counted and
+// set aside with the reason, their senders get receipts, and studies continue. The next
+// leader archives them once the queue has room, as they came.
 func TestRefusedDeadLetters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
 	reader := sdkmetric.NewManualReader()
-	c := r.leader(func(o *Options) {
-		o.Bus = full{o.Bus}
+	var isFull atomic.Bool
+	isFull.Store(true)
+	filled := func(o *Options) { o.Bus = full{o.Bus, &isFull} }
+	c := r.leader(filled, func(o *Options) {
 		o.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
 	})
 	before := c.term.Load()
@@ -90,7 +101,8 @@ func TestRefusedDeadLetters(t *testing.T) {
 	r.trial(s.ID, 1, func(tr *trialRecord) bool { return tr.State == study.TrialQueued })
 	w := r.hand("w", 1, nil)
 	id := messaging.AttemptID{Study: s.ID, Trial: 1, Attempt: 9} // w's own result would replace it in the place of 1/1
-	r.broker.Inject(messaging.Subject{Kind: messaging.KindResult, Shard: messaging.Shard, Worker: "w", ID: id}.String(), []byte("garbage"))
+	subject := messaging.Subject{Kind: messaging.KindResult, Shard: messaging.Shard, Worker: "w", ID: id}.String()
+	r.broker.Inject(subject, []byte("garbage"))
 	w.heard(messaging.ControlReceipt, id)
 	none := messaging.AttemptID{Study: "none", Trial: 1, Attempt: 1, Nonce: "n"}
 	if err := w.bus.PublishResult(r.ctx(), &messaging.Result{AttemptID: none, Worker: "w", Outcome: messaging.OutcomeFailed,
@@ -102,6 +114,10 @@ func TestRefusedDeadLetters(t *testing.T) {
 	r.verify(s.ID, 3, 3)
 	if c.term.Load() != before {
 		t.Error("the term ended")
+	}
+	last, n, err := r.ledger.AsidesOf(r.ctx(), s.ID)
+	if err != nil || n != 1 || last.Refused != "no space left on device" || string(last.Raw) != "garbage" || last.Subject != subject {
+		t.Errorf("%d messages of the study are set aside, the last one %+v (%v)", n, last, err)
 	}
 	var got metricdata.ResourceMetrics
 	if err := reader.Collect(r.ctx(), &got); err != nil {
@@ -117,5 +133,51 @@ func TestRefusedDeadLetters(t *testing.T) {
 	}
 	if refused != 2 {
 		t.Errorf("%d messages are counted as refused, want 2", refused)
+	}
+	c.stop()
+	next := r.replica(filled, func(*Options) {})
+	isFull.Store(false)
+	if err := next.Leading(r.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	var letters []membus.DeadLetter
+	r.eventually(func() error {
+		n, _, err := r.ledger.AsideSize(r.ctx())
+		if letters = r.broker.DeadLetters(); err == nil && (n > 0 || len(letters) < 2) {
+			err = fmt.Errorf("%d messages are still set aside, %d archived", n, len(letters))
+		}
+		return err
+	})
+	if !slices.ContainsFunc(letters, func(l membus.DeadLetter) bool { return l.Subject == subject && string(l.Raw) == "garbage" }) || len(letters) != 2 {
+		t.Errorf("the dead letters are %+v, want the two messages as they came", letters)
+	}
+}
+
+// What has no room to be set aside gets no receipt, so that its worker keeps it.
+func TestNoRoomToSetAside(t *testing.T) {
+	meter, err := newMetrics(metricnoop.NewMeterProvider().Meter(""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &deadLetters{log: slog.New(slog.DiscardHandler), metrics: meter, put: func(context.Context, string, string, []byte) error {
+		return errors.New("no space left on device")
+	}}
+	d.resume(maxAside-1, 1000)
+	var batch ledger.Batch
+	if !d.archive(t.Context(), &batch, letter{reason: "the last one"}) || batch.Len() != 1 {
+		t.Error("not set aside, though there is room for one more")
+	}
+	if d.archive(t.Context(), &batch, letter{reason: "one too many"}) || batch.Len() != 1 {
+		t.Error("set aside beyond the bound")
+	}
+	d.resume(0, maxAsideBytes)
+	if d.archive(t.Context(), &batch, letter{raw: []byte("x")}) {
+		t.Error("set aside beyond the bound in bytes")
+	}
+	e := effects{controls: []messaging.Control{receipt("w", attempt(1), messaging.Late), receipt("v", attempt(1), messaging.Late),
+		receipt("w", attempt(2), messaging.Late), {Kind: messaging.ControlCancel, Worker: "w", AttemptID: attempt(1)}}}
+	e.withhold("w", attempt(1))
+	if len(e.controls) != 3 || e.controls[0].Worker != "v" || e.controls[2].Kind != messaging.ControlCancel {
+		t.Errorf("left are %+v, want all but the first", e.controls)
 	}
 }

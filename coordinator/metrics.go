@@ -21,6 +21,7 @@ type metrics struct {
 	attempts, suggestErrors, unarchived              metric.Int64Counter
 	// gauges are the loop's last ones; they are read when the metrics are collected.
 	gauges atomic.Pointer[gauges]
+	aside  atomic.Int64 // messages that are set aside
 }
 
 // instruments creates instruments and collects the errors.
@@ -68,7 +69,7 @@ func newMetrics(meter metric.Meter, c *Coordinator) (*metrics, error) {
 		republished: i.counter(telemetry.MetricRepublished,
 			"Assignments that were published again because no worker had claimed them."),
 		attempts:      i.counter(telemetry.MetricAttempts, "Attempts of ended trials, by state and reason of failure."),
-		unarchived:    i.counter(telemetry.MetricUnarchived, "Messages that could not be put into the dead-letter queue."),
+		unarchived:    i.counter(telemetry.MetricUnarchived, "Messages that the dead-letter queue refused."),
 		suggestErrors: i.counter(telemetry.MetricSuggestErrors, "Requests to the optimiser that failed."),
 	}
 	var err error
@@ -101,6 +102,12 @@ func (m *metrics) observe(i *instruments, c *Coordinator) {
 	i.gauge(telemetry.MetricStudies, "Running studies.", func(_ context.Context, o metric.Int64Observer) {
 		o.Observe(look().studies)
 	})
+	i.gauge(telemetry.MetricAside, "Messages that the dead-letter queue refused and that are set aside until it takes them.",
+		func(_ context.Context, o metric.Int64Observer) {
+			if c.term.Load() != nil {
+				o.Observe(m.aside.Load())
+			}
+		})
 	pools := func(name, description string, value func(slots) int64) {
 		i.gauge(name, description, func(_ context.Context, o metric.Int64Observer) {
 			for pool, s := range look().pools {

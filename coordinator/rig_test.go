@@ -115,6 +115,7 @@ func (r *rig) replica(change ...func(*Options)) *replica {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	c.buryEvery = 50 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

@@ -30,6 +30,11 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	if err := l.setUp(ctx, snapshot); err != nil {
 		return err
 	}
+	n, bytes, err := l.c.ledger.AsideSize(ctx)
+	if err != nil {
+		return err
+	}
+	l.journal.letters.resume(n, bytes)
 	now := time.Now()
 	for i := range snapshot.Studies {
 		if r := l.studies.adopt(&snapshot.Studies[i], now); r.running() {

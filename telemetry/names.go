@@ -102,6 +102,7 @@ const (
 	MetricWorkers        = "fantasia.pool.workers"
 	MetricIdle           = "fantasia.pool.slots.idle"
 	MetricSuggestErrors  = "fantasia.optimizer.errors"
+	MetricAside          = "fantasia.dead_letters.set_aside"
 	MetricUnarchived     = "fantasia.dead_letters.refused"
 	MetricWorkerSlots    = "fantasia.worker.slots"
 	MetricWorkerBusy     = "fantasia.worker.busy"

@@ -82,6 +82,7 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 			if k.Template, err = os.ReadFile(template); err != nil {
 				return fmt.Errorf("--template: %w", err)
 			}
+			k.Environ = os.Environ()
 			return runKubejob(cmd.Context(), *o, k, kubeconfig)
 		},
 	}

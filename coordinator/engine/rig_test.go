@@ -196,6 +196,7 @@ func (r *rig) took(out Output) Output {
 	}
 	if ask := out.Fallback; ask != nil && r.fallback != nil {
 		list, err := r.fallback(ask.Problem, ask.N)
+		out.Fallback = nil // answered
 		out = joined(out, r.step(Suggested{At: r.now, Ask: ask, Suggestions: list, Err: err}))
 	} else if ask != nil {
 		r.fell = ask

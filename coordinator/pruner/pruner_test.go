@@ -159,6 +159,23 @@ type event struct {
 	finish bool
 }
 
+// Any bytes are told to every pruner.
+func FuzzReport(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
+	f.Fuzz(func(t *testing.T, told []byte) {
+		for _, name := range pruner.Names() {
+			p := create(t, name, map[string]any{"minCompleted": 1}, study.Minimize)
+			for ; len(told) >= 3; told = told[3:] {
+				costs := []float64{math.NaN(), math.Inf(1), math.Inf(-1), float64(told[2])}
+				v := tell(p, event{trial: int(told[0] % 8), step: int64(told[1] / 4), cost: costs[told[1]%4], finish: told[2]%2 == 0})
+				if v.Stop != (v.Reason != "") {
+					t.Fatalf("%+v: a verdict to stop has a reason", v)
+				}
+			}
+		}
+	})
+}
+
 func tell(p pruner.Pruner, e event) pruner.Verdict {
 	if e.step == 0 {
 		p.End(e.trial, e.finish, e.cost)

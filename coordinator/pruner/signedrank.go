@@ -9,7 +9,7 @@ import (
 // sum of the ranks of positive ones at least as large as theirs: the one-sided Wilcoxon
 // signed-rank test. Half of the ranks of zeros count as positive. Like SciPy's, it is
 // exact for up to 50 differences, or up to 13 if there are ties or zeros, and else
-// takes the normal approximation with a correction for continuity.
+// takes the normal approximation.
 func signedRank(differences []float64) float64 {
 	d := slices.Clone(differences)
 	slices.SortFunc(d, func(a, b float64) int {
@@ -50,7 +50,7 @@ func signedRank(differences []float64) float64 {
 	}
 	sum, count := (float64(positive)+float64(zero)/2)/2, float64(n)
 	deviation := math.Sqrt((count*(count+1)*(2*count+1) - correction/2) / 24)
-	z := (sum - count*(count+1)/4 - 0.5) / deviation
+	z := (sum - count*(count+1)/4) / deviation
 	return 0.5 * math.Erfc(z/math.Sqrt2)
 }
 

@@ -69,6 +69,21 @@ func (s *Status) RecommendedOfAll() bool {
 	return s.Recommended.Trial != 0 && s.Recommended.Position == s.Position
 }
 
+// Aside is a message that changes nothing and that the dead-letter queue has refused. It
+// is kept until the queue takes it.
+type Aside struct {
+	// Study is the id of the study that the message names; empty if there is no such
+	// study.
+	Study string `json:"study,omitempty"`
+	// Subject, Reason and Raw are those of the dead letter; Refused is why the queue
+	// refused it.
+	Subject string    `json:"subject"`
+	Reason  string    `json:"reason"`
+	Refused string    `json:"refused"`
+	At      time.Time `json:"at"`
+	Raw     []byte    `json:"raw"`
+}
+
 // Counts are the numbers of trials by state.
 type Counts struct {
 	Pending    int `json:"pending"`

@@ -188,7 +188,6 @@ func (c *cluster) ask(ctx context.Context, query string) (string, error) {
 func (c *cluster) kedaValues() string {
 	return fmt.Sprintf(`
 image: {tag: %[1]q}
-crds: {install: false}
 nats: {bundled: {persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 2, resources: {requests: {cpu: 50m, memory: 64Mi}}}

@@ -33,7 +33,6 @@ func TestKubejobSample(t *testing.T) {
 	template := strings.ReplaceAll(text("kubejob-template.yaml"), "digits:0.1.0", "digits:"+c.tag)
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %q}
-crds: {install: false}
 nats: {bundled: {accounts: true, persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 1, resources: {requests: {cpu: 50m, memory: 64Mi}}}

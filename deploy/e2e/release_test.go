@@ -20,7 +20,6 @@ func (c *cluster) installValues(replicas int, tag, extra string) string {
 	return fmt.Sprintf(`
 image: {tag: %[2]q}
 nats: {bundled: {accounts: true}}
-crds: {install: false}
 coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults:
   resources: {requests: {cpu: 50m, memory: 64Mi}}

@@ -91,7 +91,6 @@ func TestSamples(t *testing.T) {
 	}
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %q}
-crds: {install: false}
 nats: {bundled: {accounts: true, persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {replicas: 1, resources: {requests: {cpu: 50m, memory: 64Mi}}}

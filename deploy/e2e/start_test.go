@@ -34,7 +34,6 @@ func TestStart(t *testing.T) {
 	c.began = time.Now()
 	c.chart("install", fmt.Sprintf(`
 image: {tag: %[1]q}
-crds: {install: false}
 pools: {default: {image: "%[2]se2e:%[1]s", allowStudyCommands: true, slots: 2, replicas: 2}}
 `, c.tag, repository))
 	c.timed("helm install has returned")

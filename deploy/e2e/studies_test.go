@@ -4,66 +4,100 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// studiesValues enables studies only in the test's namespace, as other releases of the
-// cluster have theirs. Nothing is kept. One release of a cluster installs the
-// definition of studies: this one, unless another one has.
-func (c *cluster) studiesValues(define bool) string {
+// studiesValues are the values of a release that runs the studies of its own namespace,
+// as the chart's default is.
+func (c *cluster) studiesValues() string {
 	return fmt.Sprintf(`
 image: {tag: %[1]q}
-crds: {install: %[4]v, keep: false}
-studies: {enabled: true, namespaces: [%[3]s], pools: {%[3]s: [default]}}
 coordinator: {replicas: 2, resources: {requests: {cpu: 50m, memory: 64Mi}}}
 nats: {bundled: {persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}, podDeletionCost: true}
 pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2}}
-`, c.tag, repository, c.namespace, define)
+`, c.tag, repository)
 }
 
-// definition returns the cluster's definition of studies, or nil.
-func (c *cluster) definition(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-	client, err := metadata.NewForConfig(c.config)
-	if err != nil {
-		return nil, err
-	}
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	d, err := client.Resource(definitions).Get(ctx, kube.Studies().GroupResource().String(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return d, err
-}
-
-// undefined reports whether the cluster lacks the definition of studies, which another
-// release may have installed. It waits for one that is being deleted.
-func (c *cluster) undefined() (lacking bool) {
+// definitions are the cluster's definitions of resources.
+func (c *cluster) definitions() dynamic.ResourceInterface {
 	c.t.Helper()
-	c.await(2*time.Minute, func(ctx context.Context) error {
-		d, err := c.definition(ctx)
-		if lacking = d == nil; err == nil && !lacking && d.DeletionTimestamp != nil {
-			err = errors.New("the definition of studies is still going")
-		}
-		return err
-	})
-	return lacking
+	client, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+}
+
+// chartsDefinition returns the chart's definition of studies.
+func (c *cluster) chartsDefinition() *unstructured.Unstructured {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy/helm/fantasia/crds/study-crd.yaml"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &u.Object); err != nil {
+		c.t.Fatal(err)
+	}
+	return u
+}
+
+// leaveOldDefinition makes the cluster's definition of studies one that an older version
+// of the chart has left: it belongs to a release that is gone, and lacks the columns.
+func (c *cluster) leaveOldDefinition() {
+	c.t.Helper()
+	u := c.chartsDefinition()
+	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+	u.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "gone", "meta.helm.sh/release-namespace": "gone", "helm.sh/resource-policy": "keep"})
+	versions, _, err := unstructured.NestedSlice(u.Object, "spec", "versions")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	delete(versions[0].(map[string]any), "additionalPrinterColumns")
+	if err := unstructured.SetNestedSlice(u.Object, versions, "spec", "versions"); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.definitions().Apply(c.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "helm", Force: true}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// upgradeDefinition runs the command of docs/kubernetes.md that updates the definition,
+// which must then be the chart's.
+func (c *cluster) upgradeDefinition() {
+	c.t.Helper()
+	if out, err := exec.CommandContext(c.t.Context(), "kubectl", "apply", "--server-side", "--force-conflicts", "--field-manager=helm",
+		"--filename", filepath.Join(root, "deploy/helm/fantasia/crds")).CombinedOutput(); err != nil {
+		c.t.Fatalf("%v\n%s", err, out)
+	}
+	want := c.chartsDefinition()
+	got, err := c.definitions().Get(c.t.Context(), want.GetName(), metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	versions := func(u *unstructured.Unstructured) any { return u.Object["spec"].(map[string]any)["versions"] }
+	zero := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == `["priority"]` }, cmp.Ignore()) // the server leaves 0 out
+	if diff := cmp.Diff(versions(want), versions(got), zero); diff != "" {
+		c.t.Errorf("the cluster's definition is not the chart's (-chart +cluster):\n%s", diff)
+	}
 }
 
 const studyResource = `
@@ -87,14 +121,15 @@ spec:
 func TestStudies(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
-	define := c.undefined()
-	t.Logf("with the definition of studies: %v", define)
+	c.leaveOldDefinition()
 	client, err := dynamic.NewForConfig(c.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	studies := client.Resource(kube.Studies()).Namespace(c.namespace)
-	c.chart("install", c.studiesValues(define))
+	c.chart("install", c.studiesValues())
+	c.leaveOldDefinition()
+	c.upgradeDefinition()
 	for name, trials := range map[string]int{"short": 4, "endless": 100_000} {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(fmt.Appendf(nil, studyResource, name, trials), &u.Object); err != nil {
@@ -134,24 +169,12 @@ func TestStudies(t *testing.T) {
 	}
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
 	list, err := studies.List(t.Context(), metav1.ListOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range items(list) {
+	for i := range list.Items {
 		if f := list.Items[i].GetFinalizers(); len(f) > 0 {
 			t.Errorf("after the uninstall, study %s has the finalizers %q", list.Items[i].GetName(), f)
 		}
 	}
-	if define && !c.undefined() {
-		t.Error("after the uninstall the definition of studies is there")
-	}
-}
-
-// items returns a list's items, or none if there is no list because the definition is
-// gone.
-func items(list *unstructured.UnstructuredList) []unstructured.Unstructured {
-	if list == nil {
-		return nil
-	}
-	return list.Items
 }

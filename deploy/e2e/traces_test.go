@@ -231,7 +231,6 @@ func TestTraces(t *testing.T) {
 image: {tag: %[1]q}
 nats: {bundled: {accounts: true, persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
-crds: {install: false}
 coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2, replicas: 2}}

@@ -59,7 +59,7 @@ func TestKustomization(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	rendered, err := run(t, "helm", "template", "fantasia", chart, "--namespace=fantasia", "--no-hooks", "--skip-tests", "--values="+filepath.Join(k8s, "values.yaml"))
+	rendered, err := run(t, "helm", "template", "fantasia", chart, "--namespace=fantasia", "--include-crds", "--no-hooks", "--skip-tests", "--values="+filepath.Join(k8s, "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

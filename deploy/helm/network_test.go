@@ -108,7 +108,7 @@ const networkTitle = "<!-- who may reach whom: made from the policies by TestNet
 // TestNetworkTable checks the table of connections in docs/kubernetes.md for a release
 // with everything bundled, studies as resources, and one pool.
 func TestNetworkTable(t *testing.T) {
-	allowed := reach(t, objects(t, render(t, values("studies.enabled=true", `telemetry.otlpEndpoint="http://collector:4318"`,
+	allowed := reach(t, objects(t, render(t, values(`telemetry.otlpEndpoint="http://collector:4318"`,
 		`networkPolicy.metricsFrom=[{"podSelector":{}}]`)...)))
 	rows := map[[2]string][]string{}
 	for edge := range allowed {

@@ -29,7 +29,7 @@ func WriteSchemas(ctx context.Context, chart, dir string) error {
 	if err := writeKinds(definitions.loosen(), dir); err != nil {
 		return err
 	}
-	files := []string{filepath.Join(chart, "files", "study-crd.yaml")}
+	files := []string{filepath.Join(chart, "crds", "study-crd.yaml")}
 	for _, of := range resourceDefinitions {
 		root, err := ModuleDir(ctx, of.module, of.version)
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/cmaes"
+	"github.com/fantasia-hpo/fantasia/optimizer/forest"
 	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -47,6 +49,18 @@ func Entries() []Entry {
 			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
 			Settings:    tpe.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return tpe.New(tpe.FromSettings(v)) },
+		},
+		{
+			Name:        "cmaes",
+			Description: "CMA-ES with restarts: a normal distribution that adapts to the objective's shape, with margins for integers and categories.",
+			Settings:    cmaes.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return cmaes.New(cmaes.FromSettings(v)) },
+		},
+		{
+			Name:        "forest",
+			Description: "Bayesian optimisation with a random forest, as SMAC does: for spaces of conditions and categories.",
+			Settings:    forest.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return forest.New(forest.FromSettings(v)) },
 		},
 		{
 			Name:        "random",

@@ -11,8 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// variable is a container's environment variable.
-type variable struct{ name, value string }
+// variable is a container's environment variable: with a value, or with the value of a
+// field of its pod.
+type variable struct{ name, value, field string }
+
+// entry returns the variable as a container's env has it.
+func (v variable) entry() map[string]any {
+	if v.field != "" {
+		return map[string]any{"name": v.name, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": v.field}}}
+	}
+	return map[string]any{"name": v.name, "value": v.value}
+}
 
 // jobKind is the kind whose fields are known here.
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
@@ -84,7 +93,7 @@ func setEnvironment(container map[string]any, variables []variable) {
 	env := make([]any, 0, len(variables)+len(own))
 	for _, v := range variables {
 		if !known[v.name] {
-			env = append(env, map[string]any{"name": v.name, "value": v.value})
+			env = append(env, v.entry())
 		}
 	}
 	container["env"] = append(env, own...)

@@ -52,6 +52,9 @@ type Options struct {
 	// Sidecar is the image of the sidecar for reports; empty for none.
 	// SidecarPolicy is its imagePullPolicy.
 	Sidecar, SidecarPolicy string
+	// Environ is the worker's environment, whose OTEL_ variables tell programs where to
+	// send their spans.
+	Environ []string
 	// Keep leaves resources running when the worker is told to end; its next process,
 	// of the same name, continues with them. Otherwise they are handed back.
 	Keep bool

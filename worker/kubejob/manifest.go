@@ -53,6 +53,7 @@ func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assign
 	if err != nil {
 		return err
 	}
+	variables = append(variables, exporter(r.options.Environ, r.namespace)...)
 	i := injection{container: r.options.Container, labels: labels(a, r.options.Worker), variables: variables, grace: grace}
 	if r.options.Sidecar != "" {
 		i.sidecar = &sidecar{image: r.options.Sidecar, policy: r.options.SidecarPolicy, attempt: text}
@@ -89,18 +90,18 @@ func variablesOf(task evaluation.Task) ([]variable, error) {
 	if err != nil {
 		return nil, err
 	}
-	variables := []variable{{"PYTHONUNBUFFERED", "1"}}
+	variables := []variable{{name: "PYTHONUNBUFFERED", value: "1"}}
 	for _, entry := range parameters {
 		name, value, _ := strings.Cut(entry, "=")
-		variables = append(variables, variable{name, escape(value)})
+		variables = append(variables, variable{name: name, value: escape(value)})
 	}
 	for _, v := range facts(task) {
-		variables = append(variables, variable{v.name, escape(v.value)})
+		variables = append(variables, variable{name: v.name, value: escape(v.value)})
 	}
 	if t := task.Trace; t.Traceparent != "" {
-		variables = append(variables, variable{"TRACEPARENT", t.Traceparent})
+		variables = append(variables, variable{name: "TRACEPARENT", value: t.Traceparent})
 		if t.Tracestate != "" {
-			variables = append(variables, variable{"TRACESTATE", escape(t.Tracestate)})
+			variables = append(variables, variable{name: "TRACESTATE", value: escape(t.Tracestate)})
 		}
 	}
 	return variables, nil
@@ -110,14 +111,14 @@ func variablesOf(task evaluation.Task) ([]variable, error) {
 func facts(task evaluation.Task) []variable {
 	a := task.Assignment
 	v := []variable{
-		{"FANTASIA_STUDY", a.StudyName},
-		{"FANTASIA_TRIAL", strconv.Itoa(a.Trial)},
-		{"FANTASIA_ATTEMPT", strconv.Itoa(a.Attempt)},
-		{"FANTASIA_SLOT", strconv.Itoa(task.Slot)},
-		{"FANTASIA_SEED", strconv.FormatUint(a.Seed, 10)},
+		{name: "FANTASIA_STUDY", value: a.StudyName},
+		{name: "FANTASIA_TRIAL", value: strconv.Itoa(a.Trial)},
+		{name: "FANTASIA_ATTEMPT", value: strconv.Itoa(a.Attempt)},
+		{name: "FANTASIA_SLOT", value: strconv.Itoa(task.Slot)},
+		{name: "FANTASIA_SEED", value: strconv.FormatUint(a.Seed, 10)},
 	}
 	if a.Checkpoint != "" {
-		v = append(v, variable{"FANTASIA_CHECKPOINT", a.Checkpoint})
+		v = append(v, variable{name: "FANTASIA_CHECKPOINT", value: a.Checkpoint})
 	}
 	return v
 }

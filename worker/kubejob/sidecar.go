@@ -22,9 +22,9 @@ type sidecar struct{ image, policy, attempt string }
 // variables tell the program about the sidecar.
 func (s *sidecar) variables() []variable {
 	return []variable{
-		{"FANTASIA_REPORT", sidecarMount + "/" + jobsidecar.ReportFile},
-		{"FANTASIA_TRIAL_DIR", sidecarMount},
-		{"FANTASIA_SIDECAR", "http://" + jobsidecar.Address},
+		{name: "FANTASIA_REPORT", value: sidecarMount + "/" + jobsidecar.ReportFile},
+		{name: "FANTASIA_TRIAL_DIR", value: sidecarMount},
+		{name: "FANTASIA_SIDECAR", value: "http://" + jobsidecar.Address},
 	}
 }
 

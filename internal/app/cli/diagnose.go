@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ import (
 const diagnoseLong = `Analyses the trials of a study and reports one finding a topic, with its evidence:
 how well the model predicts, how noisy the objective is and whether the noise is
 even, whether the output transform and input warping help, whether acquisition
-functions agree, and which parameters matter. A topic without enough data says
+functions agree, and which parameters matter. If the program reports curves, it also
+says what each rule for early stopping would have saved. A topic without enough data says
 what it needs. At least 20 trials must have completed.
 
 The study is read from a server or, with --state, from the state directory of
@@ -49,6 +51,12 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 			}
 			report, err := diagnosis.Of(cmd.Context(), s, problem)
 			if err != nil {
+				return err
+			}
+			if err := r.addCurves(cmd, strings.TrimPrefix(name, "studies/"), trials, diagnosis.StoppingMetric(s)); err != nil {
+				return err
+			}
+			if report.EarlyStopping, err = diagnosis.Replays(s, trials); err != nil {
 				return err
 			}
 			return output.write(a.Stdout, report, func(w screen) error {

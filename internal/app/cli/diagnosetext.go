@@ -33,6 +33,7 @@ func diagnosisText(w io.Writer, r *diagnosis.Report, metric string, width int) e
 	d.gains(r)
 	d.conflict(r.Conflict)
 	d.importance(r.Importance)
+	d.earlyStopping(r.EarlyStopping)
 	_, err := io.WriteString(w, d.text.String())
 	if err != nil {
 		return fmt.Errorf("write a diagnosis: %w", err)
@@ -142,6 +143,23 @@ func (d *paragraphs) spread(h *diagnosis.Heteroscedasticity) {
 		ratios += ", transformed " + ratio(h.Transformed)
 	}
 	d.row("widest to narrowest", ratios)
+}
+
+func (d *paragraphs) earlyStopping(replays []diagnosis.Replay) {
+	if replays == nil {
+		return
+	}
+	d.begin("Early stopping, replayed on the recorded curves")
+	for _, r := range replays {
+		best := fmt.Sprintf("the best trial %d goes on", r.Best)
+		if r.BestStoppedAt != nil {
+			best = fmt.Sprintf("the best trial %d (%s) stops at step %d", r.Best, number(r.BestValue), *r.BestStoppedAt)
+			if r.Kept != 0 {
+				best += fmt.Sprintf(", and trial %d (%s) is the best left", r.Kept, number(*r.KeptValue))
+			}
+		}
+		d.row(r.Rule, fmt.Sprintf("saves %.0f%% of %d steps; stops %d of %d trials; %s", 100*float64(r.Saved)/float64(r.Steps), r.Steps, r.Stopped, r.Trials, best))
+	}
 }
 
 func (d *paragraphs) tests(name string, s *diagnosis.Spread) {

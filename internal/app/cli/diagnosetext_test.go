@@ -39,3 +39,23 @@ func diagnosisFits(t *testing.T, report *diagnosis.Report, width, columns int) {
 		}
 	}
 }
+
+func TestDiagnosisTextSaysWhatEarlyStoppingWouldHaveSaved(t *testing.T) {
+	step, kept := int64(6), 0.25
+	report := &diagnosis.Report{EarlyStopping: []diagnosis.Replay{
+		{Rule: "median", Trials: 40, Stopped: 30, Steps: 1000, Saved: 560, Best: 7, BestValue: 0.125, Kept: 7, KeptValue: &kept},
+		{Rule: "asha", Trials: 40, Stopped: 34, Steps: 1000, Saved: 630, Best: 7, BestValue: 0.125, BestStoppedAt: &step, Kept: 9, KeptValue: &kept},
+	}}
+	var text strings.Builder
+	if err := diagnosisText(&text, report, "error", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"median                saves 56% of 1000 steps; stops 30 of 40 trials; the best trial 7 goes on\n",
+		"asha                  saves 63% of 1000 steps; stops 34 of 40 trials; the best trial 7 (0.125) stops at step 6, and trial 9 (0.25) is the best left\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+}

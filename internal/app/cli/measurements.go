@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -25,22 +26,61 @@ const (
 
 // measurements asks for all that a trial's program reported. A server that does not
 // know the request keeps none.
-func (r *remote) measurements(cmd *cobra.Command, trial string) ([]view.Curve, error) {
+func (r *remote) measurements(cmd *cobra.Command, trial string) (all []view.Curve, err error) {
+	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		all, err = listMeasurements(ctx, c, trial)
+		return err
+	})
+	return all, err
+}
+
+func listMeasurements(ctx context.Context, c fantasiav1connect.StudyServiceClient, trial string) ([]view.Curve, error) {
 	var all []*fantasiav1.Measurement
-	err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		return everyPage(func(token string) (next string, err error) {
-			page, err := c.ListMeasurements(ctx, connect.NewRequest(&fantasiav1.ListMeasurementsRequest{Parent: trial, PageToken: token}))
-			if connect.CodeOf(err) == connect.CodeUnimplemented {
-				return "", nil
-			}
-			if err != nil {
-				return "", err
-			}
-			all = append(all, page.Msg.GetMeasurements()...)
-			return page.Msg.GetNextPageToken(), nil
-		})
+	err := everyPage(func(token string) (next string, err error) {
+		page, err := c.ListMeasurements(ctx, connect.NewRequest(&fantasiav1.ListMeasurementsRequest{Parent: trial, PageToken: token}))
+		if connect.CodeOf(err) == connect.CodeUnimplemented {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		all = append(all, page.Msg.GetMeasurements()...)
+		return page.Msg.GetNextPageToken(), nil
 	})
 	return view.FromMeasurements(all), err
+}
+
+const (
+	// probes is how many ended trials without a curve show that a study has none.
+	probes = 3
+	// curvesAtOnce is how many curves are asked for within the time of one call.
+	curvesAtOnce = 100
+)
+
+// addCurves asks for what the programs of ended trials reported, and adds it to the
+// trials. It gives up if none of the first ones reported the metric more than once.
+func (r *remote) addCurves(cmd *cobra.Command, studyName string, trials []view.Trial, metric string) error {
+	asked, found := 0, false
+	for part := range slices.Chunk(trials, curvesAtOnce) {
+		err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (err error) {
+			for i := range part {
+				t := &part[i]
+				if t.Times.Ended.IsZero() || asked >= probes && !found {
+					continue
+				}
+				if t.Measurements, err = listMeasurements(ctx, c, view.TrialName(studyName, t.Trial)); err != nil {
+					return err
+				}
+				asked++
+				found = found || slices.ContainsFunc(t.Measurements, func(c view.Curve) bool { return c.Metric == metric && len(c.Steps) > 1 })
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // curves draws what a trial's program reported, one metric below the other.

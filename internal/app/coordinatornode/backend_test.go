@@ -352,3 +352,28 @@ func TestAdvertised(t *testing.T) {
 		}
 	}
 }
+
+// A study says which of its messages were set aside, and why.
+func TestMessagesSetAsideAreShown(t *testing.T) {
+	r := newReplica(t, 2*time.Second)
+	ctx, b, client := r.ctx, r.Backend, r.client
+	s, err := b.Create(ctx, []byte(fmt.Sprintf(file, "aside", 3, "default")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		raw := fmt.Sprintf(`{"study":%q,"subject":"fantasia.result","reason":"reason %d","refused":"no space left","raw":"AA=="}`, s.Spec.ID, i)
+		if _, err := client.Put(ctx, fmt.Sprintf("%saside/%s/%d", ledger.DefaultPrefix, s.Spec.ID, i), raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := b.Study(ctx, "aside")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"no worker of pool", "2 messages were set aside", "(no space left)", "the last one: reason 1"} {
+		if !strings.Contains(found.Status.Reason, want) {
+			t.Errorf("the reason is %q, without %q", found.Status.Reason, want)
+		}
+	}
+}

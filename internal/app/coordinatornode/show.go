@@ -16,6 +16,14 @@ func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, er
 	if s.Status.State == study.Running && s.Status.Reason == "" {
 		out.Status.Reason = idle(s.Study.Definition.Spec.Pool, b.c.Workers())
 	}
+	switch aside, err := b.l.aside(ctx, s.Study.ID); {
+	case err != nil:
+		return out, err
+	case aside != "" && out.Status.Reason != "":
+		out.Status.Reason += "; " + aside
+	case aside != "":
+		out.Status.Reason = aside
+	}
 	if s.Status.Best == 0 {
 		return out, nil
 	}

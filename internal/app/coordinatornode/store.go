@@ -94,6 +94,18 @@ func (l store) trial(ctx context.Context, id string, number int) (record.Trial, 
 	return read(ctx, l, func(ctx context.Context) (record.Trial, error) { return l.Trial(ctx, id, number) })
 }
 
+// aside says which messages of a study were set aside, and why; "" if none were.
+func (l store) aside(ctx context.Context, id string) (string, error) {
+	return read(ctx, l, func(ctx context.Context) (string, error) {
+		last, n, err := l.AsidesOf(ctx, id)
+		if err != nil || last == nil {
+			return "", err
+		}
+		return fmt.Sprintf("%d messages were set aside because the dead-letter queue refused them (%s); the last one: %s",
+			n, last.Refused, last.Reason), nil
+	})
+}
+
 func (l store) trials(ctx context.Context, id string, from, limit int) ([]record.Trial, error) {
 	return read(ctx, l, func(ctx context.Context) ([]record.Trial, error) { return l.Trials(ctx, id, from, limit) })
 }

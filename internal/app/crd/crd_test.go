@@ -14,12 +14,12 @@ func TestTheChartsDefinitionIsFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../../../deploy/helm/fantasia/files/study-crd.yaml")
+	got, err := os.ReadFile("../../../deploy/helm/fantasia/crds/study-crd.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("deploy/helm/fantasia/files/study-crd.yaml is stale: run make generate (-want +got)\n%s", diff)
+		t.Errorf("deploy/helm/fantasia/crds/study-crd.yaml is stale: run make generate (-want +got)\n%s", diff)
 	}
 }
 

@@ -49,6 +49,8 @@ type Report struct {
 	Warp               *Gain               `json:"warp"`
 	Conflict           *Conflict           `json:"conflict"`
 	Importance         []Importance        `json:"importance"`
+	// EarlyStopping is what each rule would have saved; nil without enough curves.
+	EarlyStopping []Replay `json:"earlyStopping"`
 	// Findings has one entry for each Topic, in their order.
 	Findings []Finding `json:"findings"`
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -15,10 +16,21 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// ParseStudy parses a study file and checks it against the known algorithms. The error
+// ParseStudy parses a study file and checks it against the known algorithms, and that its
+// trials can be sent to workers. The error
 // is a *study.Problems that uses the given name of the file.
 func ParseStudy(name string, content []byte) (*study.Study, error) {
-	return file.Parse(content, append(StudyOptions(), file.WithFile(name))...)
+	s, err := file.Parse(content, append(StudyOptions(), file.WithFile(name))...)
+	if err != nil {
+		return nil, err
+	}
+	if err := messaging.CheckSize(s); err != nil {
+		if problems, ok := errors.AsType[*study.Problems](err); ok {
+			problems.File = name
+		}
+		return nil, err
+	}
+	return s, nil
 }
 
 // StudyOptions returns the options of file.Parse for the known algorithms.

@@ -28,14 +28,6 @@ func TestCluster(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(r.dir, "deploy"), os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 		t.Fatal(err)
 	}
-	// The definition of studies stays after an uninstall, also that of other tests:
-	// where there is one, it becomes this release's.
-	const adopt = `kubectl get crd studies.fantasia.dev >/dev/null 2>&1 || exit 0
-helm template fantasia deploy/helm/fantasia --namespace fantasia --show-only templates/crd.yaml |
-  kubectl apply --server-side --force-conflicts --field-manager=helm --filename=-
-kubectl annotate --overwrite crd studies.fantasia.dev meta.helm.sh/release-name=fantasia meta.helm.sh/release-namespace=fantasia
-`
-	r.run(&block{document: "adopt", text: adopt})
 	t.Cleanup(func() {
 		_ = exec.Command("kubectl", "delete", "namespace", "fantasia", "--ignore-not-found", "--wait=false").Run() // where the test has failed
 	})

@@ -47,6 +47,15 @@ take (list nats|etcd auth ca-secret certificate-secret). */}}
 {{- end }}
 {{- end -}}
 
+{{/* The namespaces whose studies are run, as a JSON array; none means all: $. */}}
+{{- define "fantasia.studyNamespaces" -}}
+{{- if has "*" .Values.studies.namespaces -}}
+[]
+{{- else -}}
+{{- .Values.studies.namespaces | default (list .Release.Namespace) | toJson -}}
+{{- end -}}
+{{- end -}}
+
 {{/* "true" where the coordinators speak to Kubernetes. */}}
 {{- define "fantasia.usesKubernetes" -}}
 {{- $uses := ternary "true" "" (or .Values.studies.enabled (ne (include "fantasia.costPools" .) "")) -}}

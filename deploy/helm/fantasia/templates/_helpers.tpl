@@ -166,3 +166,8 @@ http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Valu
   volumeMounts:
     - {name: study, mountPath: /study, readOnly: true}
 {{- end -}}
+
+{{/* A number and its noun: (list number noun). */}}
+{{- define "fantasia.count" -}}
+{{ index . 0 }} {{ index . 1 }}{{ if ne (int (index . 0)) 1 }}s{{ end }}
+{{- end -}}

@@ -1,0 +1,81 @@
+package cmaes
+
+import "math"
+
+// maxFull is the largest number of coordinates with a full covariance matrix. Beyond it
+// the matrix is diagonal: it fits the state and is learnt in fewer evaluations.
+const maxFull = 64
+
+// strategy holds the constants of the updates, which depend on the number of coordinates
+// and the population. Equations are those of Hansen's tutorial (2016, arXiv 1604.00772);
+// a diagonal matrix has those of sep-CMA-ES (Ros and Hansen 2008), with cmaes' choices.
+type strategy struct {
+	dim, population, parents int
+	diagonal                 bool
+	weights                  []float64 // one for each rank, the best first; some negative
+	mass                     float64   // the effective number of parents, μ_eff
+	rankOne, rankMu          float64   // learning rates of the covariance matrix, c_1 and c_μ
+	pathSigma, damping       float64   // c_σ and d_σ
+	pathC                    float64   // c_c
+	length                   float64   // the expected length of a standard normal vector
+}
+
+func newStrategy(dim, population int) strategy {
+	s := strategy{dim: dim, population: population, parents: population / 2, diagonal: dim > maxFull}
+	n := float64(dim)
+	s.weights = make([]float64, population)
+	var positive, negative, squares, negativeSquares float64
+	last := float64(population+1) / 2
+	if s.diagonal {
+		last = float64(s.parents + 1)
+	}
+	for i := range s.weights {
+		if s.diagonal && i >= s.parents {
+			continue
+		}
+		w := math.Log(last) - math.Log(float64(i+1))
+		s.weights[i] = w
+		if i < s.parents {
+			positive, squares = positive+w, squares+w*w
+		} else {
+			negative, negativeSquares = negative-w, negativeSquares+w*w
+		}
+	}
+	s.mass = positive * positive / squares
+	s.rankOne = 2 / ((n+1.3)*(n+1.3) + s.mass)
+	s.length = math.Sqrt(n) * (1 - 1/(4*n) + 1/(21*n*n))
+	if s.diagonal {
+		full := 2/s.mass/((n+math.Sqrt2)*(n+math.Sqrt2)) + (1-1/s.mass)*min(1, (2*s.mass-1)/((n+2)*(n+2)+s.mass))
+		s.rankMu = min((n+2)/3*full, 1-s.rankOne)
+		s.pathSigma = (s.mass + 2) / (n + s.mass + 3)
+		s.pathC = 4 / (n + 4)
+	} else {
+		s.rankMu = min(1-s.rankOne-1e-8, 2*(s.mass-2+1/s.mass)/((n+2)*(n+2)+s.mass))
+		s.pathSigma = (s.mass + 2) / (n + s.mass + 5)
+		s.pathC = (4 + s.mass/n) / (n + 4 + 2*s.mass/n)
+	}
+	s.damping = 1 + 2*max(0, math.Sqrt((s.mass-1)/(n+1))-1) + s.pathSigma
+	scale := 0.0
+	if negative > 0 {
+		scale = min(1+s.rankOne/s.rankMu, 1+2*(negative*negative/negativeSquares)/(s.mass+2), (1-s.rankOne-s.rankMu)/(n*s.rankMu)) / negative
+	}
+	for i, w := range s.weights {
+		if i < s.parents {
+			s.weights[i] = w / positive
+		} else {
+			s.weights[i] = w * scale
+		}
+	}
+	return s
+}
+
+// populationOf returns the usual population for dim coordinates, as the nearest multiple
+// of the number of trials that run at once: in batches, all of a generation's points
+// then come from one distribution.
+func populationOf(dim, parallelism int) int {
+	usual := 4 + int(3*math.Log(float64(max(1, dim))))
+	if parallelism <= 1 {
+		return usual
+	}
+	return min(4*usual, max(parallelism, (usual+parallelism/2)/parallelism*parallelism))
+}
