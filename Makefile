@@ -80,6 +80,10 @@ seeds: build examples/digits/digits ## Compare gp with random on the digits stud
 benchmarks: ## Make all tables of docs/benchmarks.md (about two days; can be interrupted)
 	benchmarks/all
 
+.PHONY: plots
+plots: ## Draw the plots of scores in docs/benchmarks.md again, from the kept runs (a minute)
+	benchmarks/plots
+
 .PHONY: benchmarks-quick
 benchmarks-quick: ## Compare with other tuners on a few tasks (minutes; installs 6 GB of Python)
 	benchmarks/all quick

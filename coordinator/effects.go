@@ -56,7 +56,11 @@ func (e *effects) take(r *run, out *engine.Output) {
 	}
 	e.withdraw = append(e.withdraw, out.Withdraw...)
 	for _, c := range out.Cancels {
-		e.controls = append(e.controls, messaging.Control{Kind: messaging.ControlCancel, Worker: c.Worker, AttemptID: c.Attempt, Reason: c.Reason})
+		kind := messaging.ControlCancel
+		if c.Prune {
+			kind = messaging.ControlPrune
+		}
+		e.controls = append(e.controls, messaging.Control{Kind: kind, Worker: c.Worker, AttemptID: c.Attempt, Reason: c.Reason})
 	}
 	for _, a := range out.Avoids {
 		e.controls = append(e.controls, avoid(a.Worker, r.spec.ID, a.Reason))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -139,6 +140,10 @@ func (s *studies) load(r *run, stored *ledger.Records, now time.Time) {
 		return
 	}
 	s.attach(r, e, &out, now)
+	// The rule for early stopping must know every curve before a new report arrives.
+	for _, trial := range slices.Sorted(maps.Keys(stored.Curves)) {
+		s.step(r, engine.Recalled{At: now, Trial: trial, Curve: stored.Curves[trial]})
+	}
 }
 
 // prepare makes a study's optimiser and what suggests points in its place.

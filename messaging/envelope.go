@@ -100,6 +100,8 @@ const (
 	OutcomeInfeasible Outcome = "infeasible"
 	OutcomeHandedBack Outcome = "handed-back"
 	OutcomeCancelled  Outcome = "cancelled"
+	// OutcomePruned is that of an attempt that the leader has stopped early.
+	OutcomePruned Outcome = "pruned"
 )
 
 // Result ends an attempt. It is published until JetStream acknowledges it, and
@@ -109,8 +111,9 @@ type Result struct {
 	AttemptID
 	Worker  string  `json:"worker"`
 	Outcome Outcome `json:"outcome"`
-	// Values are the objectives' values after Objective.Take, in order; empty unless
-	// completed. A single value is also sent as "value", and a result with only
+	// Values are the objectives' values after Objective.Take, in order. Those of a
+	// pruned attempt are what it had reached; any other outcome but completed has none.
+	// A single value is also sent as "value", and a result with only
 	// "value" is accepted: older workers and leaders know no "values".
 	Values study.Values `json:"values,omitempty"`
 	// Metrics are the final values of every finite metric that was reported.
@@ -186,6 +189,10 @@ const (
 	ControlReceipt ControlKind = "receipt"
 	// ControlCancel ends an attempt, whose result is no longer needed.
 	ControlCancel ControlKind = "cancel"
+	// ControlPrune stops an attempt early: the worker stops the program and sends a
+	// result with OutcomePruned, unless the program has completed before. A worker of an
+	// earlier version ignores it and lets the program run to its end.
+	ControlPrune ControlKind = "prune"
 	// ControlAvoid asks a worker to take no more attempts of a study.
 	ControlAvoid ControlKind = "avoid"
 	// ControlLogs asks for a part of an attempt's log: Logs says which. Any replica of

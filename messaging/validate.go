@@ -78,12 +78,12 @@ func (r *Result) Validate() error {
 	)
 }
 
-// checkOutcome checks the values: a completed attempt has finite ones, any other
-// has none.
+// checkOutcome checks the values: a completed attempt has finite ones, a pruned one may
+// have some, any other has none.
 func (r *Result) checkOutcome() error {
 	switch r.Outcome {
-	case OutcomeCompleted:
-		if n := len(r.Values); n == 0 || n > MaxValues {
+	case OutcomeCompleted, OutcomePruned:
+		if n := len(r.Values); n == 0 && r.Outcome == OutcomeCompleted || n > MaxValues {
 			return fmt.Errorf("%w: outcome %q with %d values, must be 1 to %d, one for each objective",
 				ErrInvalid, r.Outcome, n, MaxValues)
 		}
@@ -95,12 +95,12 @@ func (r *Result) checkOutcome() error {
 		return nil
 	case OutcomeFailed, OutcomeTimeout, OutcomeInfeasible, OutcomeHandedBack, OutcomeCancelled:
 		if len(r.Values) > 0 {
-			return fmt.Errorf("%w: outcome %q with the values %v, only %q has any",
-				ErrInvalid, r.Outcome, r.Values, OutcomeCompleted)
+			return fmt.Errorf("%w: outcome %q with the values %v, only %q and %q have any",
+				ErrInvalid, r.Outcome, r.Values, OutcomeCompleted, OutcomePruned)
 		}
 		return nil
 	default:
-		return fmt.Errorf("%w: outcome %q, must be completed, failed, timeout, infeasible, handed-back or cancelled",
+		return fmt.Errorf("%w: outcome %q, must be completed, failed, timeout, infeasible, handed-back, cancelled or pruned",
 			ErrInvalid, r.Outcome)
 	}
 }
@@ -160,14 +160,14 @@ func (c *Control) Validate() error {
 			id.Nonce = "-"
 		}
 		return id.validate()
-	case ControlCancel:
+	case ControlCancel, ControlPrune:
 		return c.AttemptID.validate()
 	case ControlLogs:
 		return firstError(c.AttemptID.validate(), c.Logs.validate())
 	case ControlAvoid:
 		return checkToken("study", c.Study)
 	default:
-		return fmt.Errorf("%w: kind %q, must be receipt, cancel, avoid or logs", ErrInvalid, c.Kind)
+		return fmt.Errorf("%w: kind %q, must be receipt, cancel, prune, avoid or logs", ErrInvalid, c.Kind)
 	}
 }
 

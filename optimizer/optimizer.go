@@ -24,11 +24,14 @@ var ErrExhausted = errors.New("the search space is exhausted: every point has be
 // Outcome is how the evaluation of an observed point ended.
 type Outcome string
 
-// The outcomes of evaluations. Only OutcomeCompleted carries a value.
+// The outcomes of evaluations. Only OutcomeCompleted carries a final value.
 const (
 	OutcomeCompleted  Outcome = "completed"
 	OutcomeFailed     Outcome = "failed"
 	OutcomeInfeasible Outcome = "infeasible"
+	// OutcomePruned is an evaluation that was stopped early, since it did worse than
+	// others. Its values are what it had reached by then. An optimiser may ignore it.
+	OutcomePruned Outcome = "pruned"
 )
 
 // Observation is an ended evaluation that the optimiser is told about.
@@ -38,9 +41,12 @@ type Observation struct {
 	Trial   int
 	Point   study.Point
 	Outcome Outcome
-	// Values are the objectives' values as the program reported them, finite; they
-	// are only meaningful for OutcomeCompleted.
+	// Values are the objectives' values as the program reported them, finite. Those of
+	// OutcomePruned are those at Step, and may be missing. Only OutcomeCompleted and
+	// OutcomePruned have any.
 	Values study.Values
+	// Step is the step at which a pruned evaluation was stopped.
+	Step int64
 }
 
 // Pending is a point that is queued or being evaluated.

@@ -53,6 +53,8 @@ const (
 	AttemptHandedBack AttemptState = "handed-back"
 	// AttemptCancelled is an attempt whose result is no longer wanted.
 	AttemptCancelled AttemptState = "cancelled"
+	// AttemptPruned is an attempt that was stopped early.
+	AttemptPruned AttemptState = "pruned"
 )
 
 // MaxHandBacks is how often a trial can be handed back without costing a retry.

@@ -106,6 +106,10 @@ func (r *run) obey(c messaging.Control) {
 		if r.registry.cancel(c.AttemptID, evaluation.ErrCancelled) {
 			log.Info("an attempt was cancelled by the leader")
 		}
+	case messaging.ControlPrune:
+		if r.registry.cancel(c.AttemptID, evaluation.ErrPruned) {
+			log.Info("stopping a trial early")
+		}
 	case messaging.ControlLogs:
 		select {
 		case r.logs <- c:

@@ -291,6 +291,29 @@ func TestCancelEndsAnAttempt(t *testing.T) {
 	})
 }
 
+func TestPruneEndsAnAttemptWithAResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		started := make(chan int, 1)
+		r := newRig(t, waiting(started), membus.Options{})
+		r.start()
+		a := assigned(1)
+		r.offer(a)
+		<-started
+		for range 2 { // it is told until the attempt has ended
+			r.control(t.Context(), messaging.ControlPrune, testWorker, a.AttemptID)
+		}
+		r.offer(assigned(2))
+		if trial := <-started; trial != 2 {
+			t.Errorf("trial %d started, want 2", trial)
+		}
+		synctest.Wait()
+		results := r.seen().results
+		if len(results) != 1 || results[0].AttemptID != a.AttemptID || results[0].Outcome != messaging.OutcomePruned {
+			t.Errorf("the results are %+v, want trial 1 pruned", results)
+		}
+	})
+}
+
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan int, 1)

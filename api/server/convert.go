@@ -100,6 +100,7 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 		Attempts:   make([]*fantasiav1.Attempt, len(t.Attempts)),
 		Checkpoint: t.Checkpoint,
 		TraceId:    t.TraceID,
+		Stopped:    toStopped(t.Stopped),
 		Times: &fantasiav1.TrialTimes{
 			Asked: toTime(t.Times.Asked), Suggested: toTime(t.Times.Suggested), Created: toTime(t.Times.Created),
 			Claimed: toTime(t.Times.Claimed), Started: toTime(t.Times.Started),
@@ -110,6 +111,13 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 		m.Attempts[i] = toAttempt(&t.Attempts[i])
 	}
 	return m, nil
+}
+
+func toStopped(s *record.Stopped) *fantasiav1.Stopped {
+	if s == nil {
+		return nil
+	}
+	return &fantasiav1.Stopped{Attempt: int32(s.Attempt), Step: s.Step, Values: s.Values, Reason: s.Reason, Time: toTime(s.At)}
 }
 
 func toTrialState(s study.TrialState) fantasiav1.TrialState {

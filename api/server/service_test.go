@@ -212,6 +212,7 @@ func TestWords(t *testing.T) {
 	}
 	for i, state := range []study.AttemptState{
 		study.AttemptOpen, study.AttemptSucceeded, study.AttemptFailed, study.AttemptLost, study.AttemptHandedBack,
+		study.AttemptPruned, study.AttemptCancelled,
 	} {
 		trial := evaluated(i+1, 1)
 		trial.Attempts[0].State = state

@@ -59,6 +59,9 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}
 	}
+	if s := t.GetStopped(); s != nil {
+		v.Stopped = &Stopped{Step: s.GetStep(), Value: First(s.GetValues()), Reason: s.GetReason(), At: fromTime(s.GetTime())}
+	}
 	if n := len(t.GetAttempts()); n > 0 {
 		last := t.GetAttempts()[n-1]
 		v.Worker, v.Failure, v.Logs = last.GetWorker(), FromFailure(last.GetFailure()), last.GetLogs()

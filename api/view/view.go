@@ -57,8 +57,11 @@ type Trial struct {
 	Attempts   int                `json:"attempts"`
 	Parameters Parameters         `json:"parameters"`
 	Metrics    map[string]float64 `json:"metrics"`
-	// Value is the objective's; nil unless the trial completed.
-	Value     *float64         `json:"value"`
+	// Value is the objective's: that of a completed trial, or what a pruned one had
+	// reached; otherwise nil.
+	Value *float64 `json:"value"`
+	// Stopped is the decision to stop the trial early; nil if there was none.
+	Stopped   *Stopped         `json:"stopped,omitempty"`
 	Worker    string           `json:"worker"`
 	Source    optimizer.Source `json:"source"`
 	Staleness int              `json:"staleness"`
@@ -71,6 +74,15 @@ type Trial struct {
 	// Measurements are what the program reported at each step; only where one
 	// trial is asked for.
 	Measurements []Curve `json:"measurements,omitempty"`
+}
+
+// Stopped is the decision to stop a trial early, because of the report at a step. Value
+// is the objective's by then; nil if it had not been reported.
+type Stopped struct {
+	Step   int64     `json:"step"`
+	Value  *float64  `json:"value"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
 }
 
 // Curve is what a program reported of a metric: Values[i] at Steps[i].
@@ -183,6 +195,9 @@ func OfTrial(t record.Trial) Trial {
 	}
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}
+	}
+	if s := t.Stopped; s != nil {
+		v.Stopped = &Stopped{Step: s.Step, Value: First(s.Values), Reason: s.Reason, At: s.At}
 	}
 	if last := t.Last(); last != nil {
 		v.Worker, v.Failure, v.Logs = last.Worker, last.Failure, last.Logs

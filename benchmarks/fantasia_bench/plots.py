@@ -63,7 +63,7 @@ def differences(comparison, main, n, title, names=None, others=None):
     drawing.text(16, 22, title, size=14, bold=True)
     panel = Panel(drawing, (230, 50, 730, height - 50), (-reach, reach), (0, 1))
     for x in _symmetric(reach):
-        drawing.line([panel.at(x, 0), panel.at(x, 1)], "#222" if x == 0 else "#ddd")
+        drawing.line([panel.at(x, 0), panel.at(x, 1)], "ink" if x == 0 else "grid")
         drawing.text(panel.at(x, 0)[0], height - 34, f"{x:+g}" if x else "0", "middle", 11)
     drawing.text(480, height - 12, "points of score, positive is better; filled: fresh, hollow: seen", "middle")
     for i, (other, pair) in enumerate(gaps.items()):

@@ -2,8 +2,20 @@
 
 from xml.sax.saxutils import escape
 
-# Okabe and Ito's colours, which people with a colour vision deficiency can tell apart, and three more.
-COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31", "#6a51a3", "#999999")
+# Okabe and Ito's colours, which people with a colour vision deficiency can tell apart, and three more: on white, and on black.
+SERIES = (
+    ("#d55e00", "#ff8c42"), ("#0072b2", "#56b4e9"), ("#009e73", "#2fd6a5"), ("#a8488a", "#e59bcb"), ("#b07800", "#f0c04a"),
+    ("#3b9dd6", "#a5d8f3"), ("#000000", "#ffffff"), ("#8c6d31", "#c9ae78"), ("#6a51a3", "#b3a2e0"), ("#808080", "#9aa0a6"),
+)
+COLOURS = tuple(f"c{i}" for i in range(len(SERIES)))
+_SHADES = {"paper": ("#ffffff", "#0d1117"), "ink": ("#1f2328", "#e6edf3"), "grid": ("#dddddd", "#262c36"), **dict(zip(COLOURS, SERIES))}
+
+
+def _style():
+    """A class for each colour's lines (-s) and areas (-f), light, and dark for those who prefer that."""
+    def rules(shade):
+        return "".join(f".{name}-s{{stroke:{both[shade]}}}.{name}-f{{fill:{both[shade]}}}" for name, both in _SHADES.items())
+    return f"<style>{rules(0)}@media (prefers-color-scheme:dark){{{rules(1)}}}</style>"
 
 
 def ticks(low, high, about=5):
@@ -19,27 +31,27 @@ def ticks(low, high, about=5):
 
 
 class Drawing:
-    """A white picture of a width and a height in pixels."""
+    """A picture of a width and a height in pixels, for light and dark pages. Its colours are "ink", "grid" and those of COLOURS."""
 
     def __init__(self, width, height, title):
         self.width, self.height = width, height
-        self.parts = [f"<title>{escape(title)}</title>", f'<rect width="{width}" height="{height}" fill="#fff"/>']
+        self.parts = [f"<title>{escape(title)}</title>", _style(), f'<rect width="{width}" height="{height}" class="paper-f"/>']
 
-    def text(self, x, y, words, anchor="start", size=12, colour="#222", bold=False):
+    def text(self, x, y, words, anchor="start", size=12, colour="ink", bold=False):
         weight = ' font-weight="bold"' if bold else ""
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{colour}"{weight}>{escape(words)}</text>')
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" class="{colour}-f"{weight}>{escape(words)}</text>')
 
-    def line(self, points, colour="#222", width=1.0):
+    def line(self, points, colour="ink", width=1.0):
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+        self.parts.append(f'<polyline points="{path}" fill="none" class="{colour}-s" stroke-width="{width}"/>')
 
     def area(self, points, colour, opacity):
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self.parts.append(f'<polygon points="{path}" fill="{colour}" fill-opacity="{opacity}"/>')
+        self.parts.append(f'<polygon points="{path}" class="{colour}-f" fill-opacity="{opacity}"/>')
 
     def dot(self, x, y, colour, hollow=False, radius=4):
-        fill = "#fff" if hollow else colour
-        self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>')
+        fill = "paper" if hollow else colour
+        self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" class="{fill}-f {colour}-s" stroke-width="1.5"/>')
 
     def __str__(self):
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" font-family="sans-serif" role="img">'
@@ -66,7 +78,7 @@ class Panel:
         self.drawing.text((left + right) / 2, top - 10, title, "middle", 13, bold=True)
         self.drawing.text((left + right) / 2, bottom + 34, label, "middle")
         for y in ticks(*self.ys):
-            self.drawing.line([self.at(self.xs[0], y), self.at(self.xs[1], y)], "#ddd")
+            self.drawing.line([self.at(self.xs[0], y), self.at(self.xs[1], y)], "grid")
             self.drawing.text(left - 6, self.at(0, y)[1] + 4, f"{y:g}", "end", 11)
         for x in marks:
             place = self.at(x, self.ys[0])[0]

@@ -21,7 +21,23 @@ class SvgTest(unittest.TestCase):
     def test_words_are_escaped(self):
         drawing = svg.Drawing(10, 10, "a < b")
         drawing.text(0, 0, "<&>")
-        self.assertEqual([e.text for e in ElementTree.fromstring(str(drawing)) if e.text], ["a < b", "<&>"])
+        self.assertEqual([e.text for e in ElementTree.fromstring(str(drawing)) if e.text and not e.tag.endswith("style")], ["a < b", "<&>"])
+
+    def test_every_colour_is_one_for_light_and_for_dark_pages(self):
+        drawing = svg.Drawing(10, 10, "")
+        for colour in ("ink", "grid", *svg.COLOURS):
+            drawing.text(0, 0, "t", colour=colour)
+            drawing.line([(0, 0)], colour)
+            drawing.area([(0, 0)], colour, 0.1)
+            drawing.dot(0, 0, colour, hollow=True)
+        root = ElementTree.fromstring(str(drawing))
+        light, dark = next(e.text for e in root if e.tag.endswith("style")).split("@media (prefers-color-scheme:dark)")
+        used = {name for e in root.iter() for name in e.get("class", "").split()}
+        self.assertEqual(len(used), 2 * (2 + len(svg.COLOURS)) + 1)  # and the paper, which has no line
+        for name in used:
+            self.assertIn(f".{name}{{", light)
+            self.assertIn(f".{name}{{", dark)
+        self.assertNotIn("#", str(drawing).split("</style>")[1])
 
 
 class PublishTest(unittest.TestCase):

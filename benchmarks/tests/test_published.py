@@ -30,6 +30,13 @@ class PublishedTest(unittest.TestCase):
         tables = ("scores-batch", "differences-batch", "models-batch", "scores-async", "differences-async", "async-batch")
         self.holds("open.jsonl.xz", self.published, tables)
 
+    def test_plots_of_the_open_tasks(self):
+        runs = results.load(os.path.join(BENCHMARKS, "runs", "open.jsonl.xz"))
+        made = publish.pictures(*publish.comparisons(runs, self.published(runs), mixed=True), [48, 128])
+        for name in ("scores-batch.svg", "scores-async.svg"):
+            with open(os.path.join(BENCHMARKS, "..", "docs", "images", name)) as file:
+                self.assertTrue(made[name] == file.read(), f"docs/images/{name} is not that of the kept runs: run benchmarks/plots")
+
     def test_tasks_that_were_left_aside(self):
         for name in ("others", "others-second"):
             self.holds(f"{name}.jsonl.xz", score.Scale.of, ("scores-batch", "differences-batch"), f"{name}-")

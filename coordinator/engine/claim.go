@@ -96,6 +96,9 @@ func (e *Engine) withdrawn(t *trial, a *record.Attempt) {
 // that spoils every claim would keep the trial going forever.
 func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 	a.State, a.Outcome, a.Ended = study.AttemptCancelled, messaging.OutcomeCancelled, e.now
+	if e.pruned(t) {
+		return false
+	}
 	n := countAttempts(t, study.AttemptCancelled, "")
 	if n <= study.MaxHandBacks || !e.on(guardRetries) {
 		return !e.filled(t)
@@ -119,6 +122,7 @@ func (e *Engine) claim(t *trial, a *record.Attempt, c *messaging.Claim) {
 	t.claimed, t.rec.Times.Claimed = e.now, a.Claimed
 	e.demand.free = max(0, e.demand.free-1)
 	e.setState(t, study.TrialClaimed)
+	e.tellToStop(t, a)
 }
 
 // endedBy reports whether an attempt was ended by the worker's own result. Then the
@@ -141,10 +145,15 @@ func (e *Engine) alive(worker string, id messaging.AttemptID) {
 	case a.Worker == "": // the claim is in the stream but has not been read
 	case a.Worker != worker:
 		e.cancelWorker(worker, id, "another worker claimed the attempt first")
-	case t.rec.State == study.TrialClaimed:
-		a.Started = e.now
-		t.rec.Times.Started = e.now
-		e.setState(t, study.TrialRunning)
+	default:
+		if t.rec.State == study.TrialClaimed {
+			a.Started = e.now
+			t.rec.Times.Started = e.now
+			e.setState(t, study.TrialRunning)
+		}
+		if e.on(guardTold) {
+			e.tellToStop(t, a)
+		}
 	}
 }
 
@@ -158,6 +167,9 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 	limit := e.retries(study.AttemptLost, "")
 	a.State, a.Ended = study.AttemptLost, e.now
 	a.Failure = &messaging.Failure{Reason: messaging.ReasonLost, Message: clip(fmt.Sprintf("worker %s: %s", a.Worker, reason))}
+	if e.pruned(t) {
+		return
+	}
 	n := countAttempts(t, study.AttemptLost, "")
 	if n > limit && e.on(guardRetries) {
 		t.rec.Times.Ended = e.now
@@ -192,7 +204,9 @@ func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why stri
 	a.Ended = ended
 	if n < study.MaxHandBacks || !e.on(guardRetries) {
 		a.State = study.AttemptHandedBack
-		e.requeue(t)
+		if !e.pruned(t) {
+			e.requeue(t)
+		}
 		return
 	}
 	a.Failure = &messaging.Failure{

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -47,7 +48,8 @@ type Engine struct {
 	taken        map[string]int64        // ledger positions of the observed and pending points, by key
 	best         *trial
 	cooling      []*trial  // ended recently: their curves are still in memory
-	evaluations  durations // of evaluations that gave an answer
+	evaluations  durations // of evaluations that gave an answer or were stopped early
+	pruner       pruner.Pruner
 
 	outbox  outbox
 	demand  demand
@@ -82,7 +84,7 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 	return e, nil
 }
 
-// setSpec compiles and sets the specification.
+// setSpec compiles and sets the specification, and the rule that stops trials early.
 func (e *Engine) setSpec(spec record.Study) error {
 	space, err := space.Of(&spec.Definition)
 	if err != nil {
@@ -90,7 +92,7 @@ func (e *Engine) setSpec(spec record.Study) error {
 	}
 	e.spec, e.space = spec, space
 	_, e.finite = space.Size()
-	return nil
+	return e.newPruner()
 }
 
 // Step applies one event and returns what follows from it. Its cost does not grow

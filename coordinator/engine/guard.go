@@ -19,4 +19,7 @@ const (
 	guardEarly                       // also if its claim's place was taken before it was opened
 	guardCurve                       // a trial's curve comes from one attempt
 	guardRecall                      // a curve that is not in memory is not restarted
+	guardOnce                        // a decision to stop a trial early never changes
+	guardTold                        // a worker is told of it until the attempt ends
+	guardPruned                      // a trial that was told to stop gets no other attempt
 )

@@ -54,6 +54,9 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if counter == nil {
 		return fmt.Errorf("trial %d: unknown state %q", number, r.State)
 	}
+	if r.State == study.TrialPruned && r.Stopped == nil {
+		return fmt.Errorf("trial %d was pruned but has no decision to stop it", number)
+	}
 	if r.State == study.TrialCompleted {
 		if len(r.Values) == 0 || !allFinite(r.Values) {
 			return fmt.Errorf("trial %d is completed but has no finite value", number)
@@ -98,7 +101,8 @@ func (e *Engine) loadHistory() {
 			ended = append(ended, t)
 		}
 		for i := range t.rec.Attempts {
-			if a := &t.rec.Attempts[i]; a.State == study.AttemptSucceeded || a.State == study.AttemptFailed {
+			switch a := &t.rec.Attempts[i]; a.State {
+			case study.AttemptSucceeded, study.AttemptFailed, study.AttemptPruned:
 				endings = append(endings, ending{a, t.rec.Number})
 			}
 		}

@@ -41,6 +41,7 @@ func (e *Engine) measured(m *messaging.Measurement) {
 		t.curveOf.changed = true
 		e.dirty.curves = append(e.dirty.curves, t)
 	}
+	e.judge(t, m)
 }
 
 // reporting returns the trial of an attempt's reports; nil if they do not count. A
@@ -78,6 +79,7 @@ func (e *Engine) recalled(number int, c *curve.Curve) {
 	if t := e.trials[number-1]; t.forgotten {
 		t.curve, t.forgotten, t.at = c, false, e.now
 		e.cooling = append(e.cooling, t)
+		e.recount(t)
 	}
 }
 

@@ -30,11 +30,14 @@ type Receipt struct {
 	Disposition messaging.Disposition
 }
 
-// Cancel tells a worker that an attempt's result is no longer wanted.
+// Cancel tells a worker that an attempt's result is no longer wanted, or that the
+// attempt is to be stopped early.
 type Cancel struct {
 	Worker  string
 	Attempt messaging.AttemptID
 	Reason  string
+	// Prune says that the worker reports what the attempt has reached.
+	Prune bool
 }
 
 // Avoid tells a worker to take no more attempts of the study.

@@ -36,6 +36,9 @@ func (e *Engine) finished(r *messaging.Result) {
 		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
 	case a.Worker != "" && a.Worker != r.Worker:
 		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
+	case read.outcome == messaging.OutcomePruned && t.rec.Stopped != nil:
+		e.receipt(r, messaging.Folded)
+		e.stopped(t, a, r, read)
 	default:
 		e.receipt(r, messaging.Folded)
 		e.setback(t, a, r, read)
@@ -89,12 +92,12 @@ func interpret(spec *study.Spec, r *messaging.Result) reading {
 		}
 		return reading{messaging.OutcomeInfeasible, failure}
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout, messaging.OutcomeInfeasible,
-		messaging.OutcomeHandedBack, messaging.OutcomeCancelled:
+		messaging.OutcomeHandedBack, messaging.OutcomeCancelled, messaging.OutcomePruned:
 		return reading{r.Outcome, failure}
 	default:
 		return reading{messaging.OutcomeFailed, &messaging.Failure{
 			Reason:  messaging.ReasonUnreadable,
-			Message: clip(fmt.Sprintf("outcome is %q; want completed, failed, timeout, infeasible, handed-back or cancelled", r.Outcome)),
+			Message: clip(fmt.Sprintf("outcome is %q; want completed, failed, timeout, infeasible, handed-back, cancelled or pruned", r.Outcome)),
 		}}
 	}
 }
@@ -119,6 +122,19 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read r
 	e.avoidFailing()
 }
 
+// stopped ends a trial whose attempt was stopped early, with what it had reached.
+func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, read reading) {
+	e.close(t, a, r, study.AttemptPruned, read)
+	e.workers.succeeded(r.Worker)
+	e.evaluations.add(a.Started, a.Ended)
+	if len(r.Values) == len(e.spec.Definition.Spec.Objectives()) && allFinite(r.Values) {
+		t.rec.Values = slices.Clone(r.Values)
+	}
+	t.rec.Metrics = finiteMetrics(r.Metrics)
+	e.pruned(t)
+	e.avoidFailing()
+}
+
 // setback applies a result without an answer to its open attempt.
 func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, read reading) {
 	e.close(t, a, r, study.AttemptFailed, read)
@@ -126,7 +142,7 @@ func (e *Engine) setback(t *trial, a *record.Attempt, r *messaging.Result, read 
 	case messaging.OutcomeFailed, messaging.OutcomeTimeout:
 		e.workers.failed(r.Worker)
 		e.failed(t, a)
-	default: // handed back, or cancelled although the leader did not ask for it
+	default: // handed back, or cancelled or pruned although the leader did not ask for it
 		why := string(read.outcome)
 		if read.failure != nil {
 			why = read.failure.Reason
@@ -161,6 +177,9 @@ func (e *Engine) close(t *trial, a *record.Attempt, r *messaging.Result, s study
 // queues the next attempt, or fails the trial if no retry is left.
 func (e *Engine) failed(t *trial, a *record.Attempt) {
 	a.State = study.AttemptFailed
+	if e.pruned(t) {
+		return
+	}
 	kind := a.Outcome
 	if kind != messaging.OutcomeTimeout {
 		kind = messaging.OutcomeFailed

@@ -141,7 +141,14 @@ func (l *ledger) load(ids IDs, s Settings, at time.Time) (*Engine, Output, error
 		decode(data, &t)
 		trials = append(trials, t)
 	}
-	return Load(spec, status, model, trials, ids, s, at)
+	e, out, err := Load(spec, status, model, trials, ids, s, at)
+	if err != nil || spec.Definition.Spec.EarlyStopping == nil {
+		return e, out, err
+	}
+	for _, number := range slices.Sorted(maps.Keys(l.curves)) { // for the rule for early stopping
+		out = joined(out, e.Step(Recalled{At: at, Trial: number, Curve: l.curve(number)}))
+	}
+	return e, out, nil
 }
 
 func encode(v any) []byte {

@@ -166,7 +166,14 @@ func (p *player) attempt(cmd string, args []string) []string {
 		return describe(r.step(Published{At: r.now, Attempt: id}))
 	case "withdrawn":
 		return describe(r.step(Withdrawn{At: r.now, Attempt: id, OK: args[0] == "ok"}))
-	case "completed", "failed", "timeout", "infeasible", "handed-back", "cancelled":
+	case "report":
+		if r.e.Forgotten(id) {
+			r.step(Recalled{At: r.now, Trial: trial, Curve: r.ledger.curve(trial)})
+		}
+		return describe(r.step(Measured{At: r.now, Measurement: &messaging.Measurement{
+			AttemptID: id, Worker: worker, Step: int64(p.number(args[0])), Metrics: map[string]float64{"loss": p.float(args[1])},
+		}}))
+	case "completed", "failed", "timeout", "infeasible", "handed-back", "cancelled", "pruned":
 		res := r.result(worker, trial, attempt, messaging.Outcome(cmd))
 		res.AttemptID = id
 		p.result(res, cmd, args)
@@ -182,11 +189,8 @@ func (p *player) result(res *messaging.Result, cmd string, args []string) {
 		return
 	}
 	switch cmd {
-	case "completed":
-		v, err := strconv.ParseFloat(args[0], 64)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+	case "completed", "pruned":
+		v := p.float(args[0])
 		res.Values = []float64{v}
 		res.Metrics = map[string]float64{"loss": v, "broken": math.NaN()}
 	case "handed-back":
@@ -229,6 +233,9 @@ func (p *player) show(args []string) []string {
 		}
 		lines := []string{fmt.Sprintf("%s at %v, %s, request %d place %d from %d, staleness %d, created %d ended %d",
 			t.State, t.Point, t.Source, t.Request, t.Place, t.From, t.Staleness, t.Created, t.Ended)}
+		if s := t.Stopped; s != nil {
+			lines = append(lines, fmt.Sprintf("reached %v, stopped at step %d of attempt %d with %v: %s", t.Values, s.Step, s.Attempt, s.Values, s.Reason))
+		}
 		for _, a := range t.Attempts {
 			lines = append(lines, describeAttempt(a))
 		}
@@ -245,6 +252,9 @@ func (p *player) show(args []string) []string {
 			line := fmt.Sprintf("trial %d: %s", o.Trial, o.Outcome)
 			if len(o.Values) > 0 {
 				line += fmt.Sprintf(" %g", o.Values.First())
+			}
+			if o.Step > 0 {
+				line += fmt.Sprintf(" at step %d", o.Step)
 			}
 			lines = append(lines, line)
 		}
@@ -268,6 +278,8 @@ func (p *player) configure(spec *record.Study, set *Settings, args []string) {
 		case "points":
 			*spec = newSpec(p.number(value), s.Budget.MaxTrials, s.Parallelism)
 			s = &spec.Definition.Spec
+		case "stop-above":
+			limited(spec, set, p.float(value))
 		case "goal":
 			g := float64(p.number(value))
 			s.Objective.Goal = &g
@@ -315,6 +327,15 @@ func (p *player) number(s string) int {
 	return n
 }
 
+func (p *player) float(s string) float64 {
+	p.t.Helper()
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return v
+}
+
 func (p *player) duration(s string) time.Duration {
 	p.t.Helper()
 	d, err := time.ParseDuration(s)
@@ -351,7 +372,11 @@ func describe(out Output) []string {
 		add("withdraw %s", name(a.AttemptID))
 	}
 	for _, c := range out.Cancels {
-		add("cancel %s at %s: %s", name(c.Attempt), c.Worker, c.Reason)
+		how := "cancel"
+		if c.Prune {
+			how = "stop early"
+		}
+		add("%s %s at %s: %s", how, name(c.Attempt), c.Worker, c.Reason)
 	}
 	for _, a := range out.Avoids {
 		add("avoid %s: %s", a.Worker, a.Reason)
@@ -398,7 +423,7 @@ func describeStatus(s record.Status) string {
 		what string
 	}{
 		{c.Pending, "pending"}, {c.Queued, "queued"}, {c.Running, "running"}, {c.Completed, "completed"},
-		{c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Cancelled, "cancelled"},
+		{c.Failed, "failed"}, {c.Infeasible, "infeasible"}, {c.Pruned, "pruned"}, {c.Cancelled, "cancelled"},
 	} {
 		if x.n > 0 {
 			line += fmt.Sprintf(", %d %s", x.n, x.what)

@@ -1,6 +1,11 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/study"
+)
 
 // Settings tune the engine; the zero value of each field means its default.
 type Settings struct {
@@ -14,6 +19,8 @@ type Settings struct {
 	// model. The engine asks for them when the optimiser is too slow or fails.
 	// Without it, slots wait for the optimiser.
 	Fallback bool
+	// Pruner returns the rule that stops a study's trials early. Default pruner.NewFor.
+	Pruner func(study.EarlyStopping, study.Direction) (pruner.Pruner, error)
 }
 
 // The default of Settings, and constants that nobody needs to tune.
@@ -53,6 +60,9 @@ const (
 func (s Settings) withDefaults() Settings {
 	if s.Republish <= 0 {
 		s.Republish = defaultRepublish
+	}
+	if s.Pruner == nil {
+		s.Pruner = pruner.NewFor
 	}
 	return s
 }

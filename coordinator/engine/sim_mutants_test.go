@@ -19,6 +19,7 @@ func TestSimulatorNotices(t *testing.T) {
 		"duplicate": guardDuplicate, "outbox": guardOutbox, "repeat": guardRepeat,
 		"spoiled": guardSpoiled, "early": guardEarly,
 		"curve": guardCurve, "recall": guardRecall,
+		"once": guardOnce, "told": guardTold, "pruned": guardPruned,
 	}
 	for name, off := range guards {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -78,6 +79,7 @@ func (c *checker) output(w *world, out *Output) {
 		}
 		c.positions(t)
 		c.attempts(w, t)
+		c.stopped(w, t)
 		c.trials[t.Number] = *t
 	}
 	if n := evaluated(c.trials); created && n+s.Counts.Open() > budget {
@@ -95,6 +97,11 @@ func (c *checker) output(w *world, out *Output) {
 	}
 	if s.State.Terminal() && (len(out.Publish) > 0 || out.Ask != nil) {
 		c.fail("an ended study publishes or asks: %v", describe(*out))
+	}
+	for _, a := range out.Cancels {
+		if t := c.trials[a.Attempt.Trial]; a.Prune && t.Stopped == nil {
+			c.fail("%s is told to stop early, which is not decided", name(a.Attempt))
+		}
 	}
 	for _, a := range out.Publish {
 		t := c.trials[a.Trial]
@@ -120,6 +127,9 @@ func evaluated(trials map[int]record.Trial) (n int) {
 func (c *checker) change(before, after record.Trial) {
 	if before.State.Terminal() && !bytes.Equal(encode(before), encode(after)) {
 		c.fail("trial %d was %s and changed to %s", after.Number, before.State, after.State)
+	}
+	if s := before.Stopped; s != nil && (!bytes.Equal(encode(s), encode(after.Stopped)) || len(after.Attempts) > len(before.Attempts)) {
+		c.fail("trial %d was to be stopped early, and is %s after %d attempts", after.Number, after.State, len(after.Attempts))
 	}
 	if len(after.Attempts) < len(before.Attempts) {
 		c.fail("trial %d lost an attempt", after.Number)
@@ -152,6 +162,34 @@ func (c *checker) positions(t *record.Trial) {
 	for number, other := range c.trials {
 		if number != t.Number && (t.Created == other.Created || t.Ended != 0 && (t.Ended == other.Ended || t.Ended == other.Created)) {
 			c.fail("trials %d and %d share a position", number, t.Number)
+		}
+	}
+}
+
+// stopped: a trial is stopped early for what it reported, ends so or with an answer
+// that came first, and keeps a value that it had reached.
+func (c *checker) stopped(w *world, t *record.Trial) {
+	s := t.Stopped
+	if s == nil {
+		if t.State == study.TrialPruned {
+			c.fail("trial %d is pruned, which was not decided", t.Number)
+		}
+		return
+	}
+	a := t.Attempts[s.Attempt-1]
+	id := messaging.AttemptID{Study: studyID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
+	reached := slices.ContainsFunc(w.measured[id], func(p curve.Point) bool {
+		return p.Step == s.Step && p.Value == s.Values.First() && p.Value > simLimit
+	})
+	if !reached {
+		c.fail("trial %d is to be stopped at step %d with %v, which was not reported", t.Number, s.Step, s.Values)
+	}
+	switch t.State {
+	case study.TrialFailed, study.TrialPending:
+		c.fail("trial %d was to be stopped early and is %s", t.Number, t.State)
+	case study.TrialPruned:
+		if v := t.Values.First(); v != s.Values.First() && !slices.Contains(w.reported[report{a.Worker, id}], v) {
+			c.fail("trial %d is pruned with the value %g, which it had not reached", t.Number, v)
 		}
 	}
 }
@@ -223,12 +261,15 @@ func (c *checker) told(e *Engine) {
 			c.fail("trial %d is told out of order, or twice", o.Trial)
 		}
 		position = t.Ended
+		if pruned := o.Outcome == optimizer.OutcomePruned; pruned != (t.State == study.TrialPruned) {
+			c.fail("trial %d is %s and told as %s", o.Trial, t.State, o.Outcome)
+		}
 		if o.Outcome == optimizer.OutcomeCompleted && (t.State != study.TrialCompleted || o.Values.First() != t.Values.First()) {
 			c.fail("trial %d is %s and told as completed", o.Trial, t.State)
 		}
 	}
 	counts := e.Status().Counts
-	if n := counts.Completed + counts.Failed + counts.Infeasible; n != len(p.Observations) {
+	if n := counts.Ended(); n != len(p.Observations) {
 		c.fail("%d trials have ended, %d are told", n, len(p.Observations))
 	}
 	if counts.Open() != len(p.Pending) {
@@ -258,7 +299,7 @@ func (c *checker) verdict(w *world) {
 	budget := evaluated(c.trials) >= spec.Budget.MaxTrials
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.space.Size()
-	exhausted := finite && s.Counts.Completed+s.Counts.Failed+s.Counts.Infeasible == points
+	exhausted := finite && s.Counts.Ended() == points
 	failures := spec.Budget.MaxFailedTrials > 0 && s.Counts.Failed >= spec.Budget.MaxFailedTrials || s.Counts.Failed >= firstFailures
 	spent := budget || expired || exhausted
 	switch s.State {

@@ -201,7 +201,13 @@ func (w *world) effects(out *Output) {
 		})
 	}
 	for _, c := range out.Cancels {
-		w.control(c.Worker, func(s *simWorker) { s.cancel(c.Attempt) })
+		w.control(c.Worker, func(s *simWorker) {
+			if c.Prune {
+				s.prune(c.Attempt)
+			} else {
+				s.cancel(c.Attempt)
+			}
+		})
 	}
 	for _, r := range out.Receipts {
 		w.control(r.Worker, func(s *simWorker) { s.receipt(r.Attempt) })

@@ -166,8 +166,15 @@ func (s *simWorker) fetch(life int) {
 	}
 	s.running[a.AttemptID] = true
 	s.order = append(s.order, a.AttemptID)
-	s.report(life, a.AttemptID, 0)
-	w.after(w.between(10*time.Millisecond, 1500*time.Millisecond), func() {
+	ends := w.between(10*time.Millisecond, 1500*time.Millisecond)
+	// Now and then, a program does not end until it is stopped. It had a result if it
+	// was claimed a second time, so nobody would stop it.
+	hangs := w.set.Pruner != nil && w.chance(8) && !w.ended[a.AttemptID]
+	if hangs {
+		ends = 10 * simPatience
+	}
+	s.report(life, a.AttemptID, 0, hangs)
+	w.after(ends, func() {
 		if life == s.life && s.running[a.AttemptID] {
 			s.stop(a.AttemptID)
 			s.evaluated(a.AttemptID)
@@ -176,16 +183,20 @@ func (s *simWorker) fetch(life int) {
 }
 
 // report lets the program of an evaluation report its next step, in a while.
-func (s *simWorker) report(life int, id messaging.AttemptID, step int64) {
+func (s *simWorker) report(life int, id messaging.AttemptID, step int64, bad bool) {
 	w := s.w
 	w.after(w.between(0, 300*time.Millisecond), func() {
 		if life != s.life || !s.running[id] {
 			return
 		}
+		loss := w.rng.Float64()
+		if bad {
+			loss = simLimit + 0.1
+		}
 		s.measured = append(s.measured, &messaging.Measurement{
-			AttemptID: id, Worker: s.name, Step: step, Metrics: map[string]float64{"loss": w.rng.Float64()}, At: w.now,
+			AttemptID: id, Worker: s.name, Step: step, Metrics: map[string]float64{"loss": loss}, At: w.now,
 		})
-		s.report(life, id, step+1+w.rng.Int64N(3))
+		s.report(life, id, step+1+w.rng.Int64N(3), bad)
 	})
 }
 
@@ -273,6 +284,7 @@ func (s *simWorker) result(id messaging.AttemptID, o messaging.Outcome) *messagi
 
 // finish spools a result and sends it.
 func (s *simWorker) finish(r *messaging.Result) {
+	s.w.ended[r.AttemptID] = true
 	s.spool = append(s.spool, r)
 	s.send(r)
 }
@@ -321,6 +333,26 @@ func (s *simWorker) cancel(id messaging.AttemptID) {
 	if s.w.chance(2) {
 		s.finish(s.result(id, messaging.OutcomeCancelled))
 	}
+}
+
+// prune stops an evaluation early, unless it ends just then.
+func (s *simWorker) prune(id messaging.AttemptID) {
+	if !s.running[id] {
+		return
+	}
+	s.stop(id)
+	if s.w.chance(5) {
+		s.evaluated(id)
+		return
+	}
+	r := s.result(id, messaging.OutcomePruned)
+	if s.w.chance(2) {
+		value := s.w.rng.Float64()
+		key := report{s.name, id}
+		s.w.reported[key] = append(s.w.reported[key], value)
+		r.Values = []float64{value}
+	}
+	s.finish(r)
 }
 
 // troubles happen now and then, while there are faults.

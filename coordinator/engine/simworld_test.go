@@ -42,6 +42,7 @@ type world struct {
 	reported      map[report][]float64                  // all that was ever found
 	measured      map[messaging.AttemptID][]curve.Point // what programs reported, as it was stored first
 	measurers     map[messaging.AttemptID]string        // who reported it, "?" for several
+	ended         map[messaging.AttemptID]bool          // which attempts any worker has ended
 	set           Settings
 	off           guard
 	workers       []*simWorker
@@ -89,6 +90,8 @@ const (
 	simResend    = 700 * time.Millisecond
 	simTick      = 100 * time.Millisecond
 	simGroup     = time.Second
+	// simLimit is the loss above which a study that stops trials early stops one.
+	simLimit = 0.9
 	// simPatience is how long a study may go on without faults: 30 trials of
 	// at most 1.5 s, their retries, leases and the last heartbeats.
 	simPatience = 5 * time.Minute
@@ -123,12 +126,17 @@ func newWorld(seed uint64, off guard) *world {
 		led: newLedger(spec), holder: map[messaging.AttemptID]string{},
 		maxTrials: s.Budget.MaxTrials, reported: map[report][]float64{},
 		measured: map[messaging.AttemptID][]curve.Point{}, measurers: map[messaging.AttemptID]string{},
+		ended: map[messaging.AttemptID]bool{},
 		set:   Settings{Republish: 4 * time.Second},
 		beats: map[string]beat{},
 		check: newChecker(),
 	}
 	if rng.IntN(4) > 0 {
 		w.set.Fallback = true
+	}
+	if rng.IntN(2) == 0 {
+		limited(&spec, &w.set, simLimit)
+		w.led = newLedger(spec)
 	}
 	for i := range 1 + rng.IntN(4) {
 		w.workers = append(w.workers, newSimWorker(w, i))

@@ -215,6 +215,7 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 // observe appends an ended trial to the history and updates the best one. It skips a
 // cancelled trial, which says nothing about its point.
 func (e *Engine) observe(t *trial) {
+	e.conclude(t)
 	o := optimizer.Observation{Trial: t.rec.Number, Point: t.rec.Point}
 	switch t.rec.State {
 	case study.TrialCompleted:
@@ -226,6 +227,8 @@ func (e *Engine) observe(t *trial) {
 		o.Outcome = optimizer.OutcomeInfeasible
 	case study.TrialFailed:
 		o.Outcome = optimizer.OutcomeFailed
+	case study.TrialPruned:
+		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.rec.Stopped.Values, t.rec.Stopped.Step
 	default:
 		if key := e.space.Key(t.rec.Point); e.taken[key] == t.rec.Created {
 			delete(e.taken, key)

@@ -39,6 +39,38 @@ func (l *Ledger) Curve(ctx context.Context, id string, trial int) (*curve.Curve,
 	return c, nil
 }
 
+// curves reads the curves of a study's trials at a revision. It skips curves that
+// cannot be read: new reports replace them.
+func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int]*curve.Curve, error) {
+	curves := map[int]*curve.Curve{}
+	var trial int
+	var segments [][]byte
+	add := func() {
+		if c, err := curve.Read(segments); err == nil && len(segments) > 0 {
+			curves[trial] = c
+		}
+		segments = nil
+	}
+	err := l.scan(ctx, l.o.Prefix+curvesOf(id), revision, func(kv *mvccpb.KeyValue) error {
+		name, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), l.o.Prefix+curvesOf(id)), "/")
+		n, err := strconv.Atoi(name)
+		if err != nil {
+			return nil // from a later version
+		}
+		if n != trial {
+			add()
+			trial = n
+		}
+		segments = append(segments, kv.Value)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the curves of study %s: %w", id, err)
+	}
+	add()
+	return curves, nil
+}
+
 // Reported are points of a trial's curve that were stored together.
 type Reported struct {
 	Trial, Attempt int

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -23,6 +24,9 @@ type Records struct {
 	Status record.Status
 	Model  record.Model
 	Trials []record.Trial
+	// Curves are the trials' curves, by number. Only those of a study that stops trials
+	// early are read, since its rule must know them, and by Load only while it runs.
+	Curves map[int]*curve.Curve
 	// Err describes unreadable records; it wraps ErrCorrupt. The other records are set,
 	// and so are the study's id and, if it has one, its name.
 	Err error
@@ -102,6 +106,16 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error)
 		snap.Studies = append(snap.Studies, *r)
 	}
 	slices.SortFunc(snap.Studies, func(a, b Records) int { return older(&a.Study, &b.Study) })
+	for i := range snap.Studies {
+		r := &snap.Studies[i]
+		one := prefix != l.o.Prefix+studiesDir
+		if r.Err != nil || r.Study.Definition.Spec.EarlyStopping == nil || r.Status.State != study.Running && !one {
+			continue
+		}
+		if r.Curves, err = l.curves(ctx, r.Study.ID, snap.Revision); err != nil {
+			return nil, err
+		}
+	}
 	return snap, nil
 }
 

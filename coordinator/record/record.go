@@ -136,8 +136,11 @@ type Trial struct {
 	Created  int64     `json:"created"`
 	Ended    int64     `json:"ended,omitempty"`
 	Attempts []Attempt `json:"attempts"`
-	// Values and Metrics come from the attempt that succeeded. A single value is also
-	// stored as "value": see MarshalJSON.
+	// Stopped is set once it is decided to stop the trial early; nil before. It stays if
+	// the trial completes nevertheless.
+	Stopped *Stopped `json:"stopped,omitempty"`
+	// Values and Metrics come from the attempt that succeeded, or are what a pruned
+	// trial had reached. A single value is also stored as "value": see MarshalJSON.
 	Values  study.Values       `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Checkpoint is the last reference to a checkpoint that any attempt reported.
@@ -146,6 +149,20 @@ type Trial struct {
 	TraceID string `json:"traceId,omitempty"`
 	SpanID  string `json:"spanId,omitempty"`
 	Times   Times  `json:"times"`
+}
+
+// Stopped is the decision to stop a trial early. It is committed before the worker is
+// told, and never changes.
+type Stopped struct {
+	// Attempt and Step are those of the report that led to it.
+	Attempt int   `json:"attempt"`
+	Step    int64 `json:"step"`
+	// Values are the objectives' values by then, after Objective.Take; nil if the
+	// objective had not been reported.
+	Values study.Values `json:"values,omitempty"`
+	// Reason tells people why.
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
 }
 
 // MarshalJSON encodes a trial. It writes a single value twice, the second time in the

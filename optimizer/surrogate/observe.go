@@ -39,7 +39,9 @@ type Data struct {
 }
 
 // Observe reads a problem's observations, at most MaxPoints of them. Failed and
-// infeasible ones get the worst value of the completed ones, or are left out.
+// infeasible ones get the worst value of the completed ones, or are left out. Pruned ones
+// have the value that they had reached, but none that is worse than all completed ones:
+// a value of an early step may be of another magnitude.
 func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Data {
 	d := &Data{encoding: encoding, direction: p.Direction}
 	values := make([]float64, len(p.Observations))
@@ -52,13 +54,18 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 			d.Completed++
 		}
 	}
+	for i, o := range p.Observations {
+		if o.Outcome == optimizer.OutcomePruned && len(o.Values) > 0 {
+			values[i] = min(max(d.direction.Cost(o.Values.First()), -math.MaxFloat64), worst)
+		}
+	}
 	ranked := values
 	if len(values) > MaxPoints {
 		ranked = placeMeans(p, encoding, values)
 	}
 	d.Of = selection(ranked, MaxPoints)
 	if o.Failures == FailuresModel || o.Failures == FailuresIgnore {
-		d.Of = completedOnly(ranked, MaxPoints)
+		d.Of = valuedOnly(ranked, MaxPoints)
 	}
 	if len(d.Of) == 0 || d.Completed == 0 {
 		return d
@@ -112,8 +119,8 @@ func placeMeans(p *optimizer.Problem, encoding *optimizer.Encoding, values []flo
 	return means
 }
 
-// completedOnly is selection among the finite values.
-func completedOnly(values []float64, limit int) []int {
+// valuedOnly is selection among the finite values: those of completed and pruned ones.
+func valuedOnly(values []float64, limit int) []int {
 	var of []int
 	var finite []float64
 	for i, v := range values {

@@ -100,3 +100,26 @@ func TestSelectionTakesPlacesWhole(t *testing.T) {
 		t.Errorf("the selected values of %d places differ from their places' means by %g on average", len(places), bias)
 	}
 }
+
+// TestObservePruned checks that a pruned evaluation has the value that it had reached, up
+// to the worst completed one, and counts neither as completed nor as a failure.
+func TestObservePruned(t *testing.T) {
+	p := &optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Maximize}
+	for i, o := range []optimizer.Observation{
+		{Outcome: optimizer.OutcomeCompleted, Values: study.Values{3}},
+		{Outcome: optimizer.OutcomePruned, Values: study.Values{2}, Step: 4},
+		{Outcome: optimizer.OutcomeFailed},
+		{Outcome: optimizer.OutcomePruned, Values: study.Values{-1e9}, Step: 1},
+		{Outcome: optimizer.OutcomePruned}, // the objective had not been reported
+		{Outcome: optimizer.OutcomeCompleted, Values: study.Values{1}},
+	} {
+		o.Trial, o.Point = i+1, study.Point{"x1": float64(i) / 10}
+		p.Observations = append(p.Observations, o)
+	}
+	for _, failures := range []Failures{FailuresModel, FailuresIgnore} {
+		d := Observe(p, optimizer.NewEncoding(p.Space), Options{Failures: failures})
+		if d.Completed != 2 || !slices.Equal(d.Of, []int{0, 1, 3, 5}) || !slices.Equal(d.raw, []float64{-3, -2, -1, -1}) || len(d.Places()) != 2 {
+			t.Errorf("%s: %d completed, observations %v with %v, %d places", failures, d.Completed, d.Of, d.raw, len(d.Places()))
+		}
+	}
+}

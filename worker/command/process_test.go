@@ -312,6 +312,17 @@ func TestStopReachesTheWholeGroup(t *testing.T) {
 	gone(t, int(first["pid"]))
 }
 
+// A program that is stopped early is stopped like any other, and what it had reached is
+// kept.
+func TestPrunedProgramKeepsItsValue(t *testing.T) {
+	a := shell(say + `trap 'report 0.25; exit 0' TERM; report 0.5; while true; do sleep 0.01; done`)
+	ending, first := stopAfterFirst(t, newEvaluator(t, nil), a, evaluation.ErrPruned, false)
+	want(t, ending, messaging.OutcomePruned, "")
+	if first["error"] != 0.5 || len(ending.Values) != 1 || ending.Values[0] != 0.25 || ending.Metrics["error"] != 0.25 {
+		t.Errorf("first %v, then %v and %v, want 0.5, then 0.25", first, ending.Values, ending.Metrics)
+	}
+}
+
 func TestKillEndsTheGrace(t *testing.T) {
 	a := helper(t, "stubborn")
 	a.Run.Grace = study.Duration(time.Hour)

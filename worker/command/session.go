@@ -166,6 +166,9 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 		if e.Outcome == messaging.OutcomeTimeout {
 			e.Failure.Message = withWords(fmt.Sprintf("ran longer than its timeout of %s; see %s", s.task.Assignment.Run.Timeout, c.stderr.path), c)
 		}
+		if e.Outcome == messaging.OutcomePruned {
+			e.Values = s.reached()
+		}
 		return e
 	case s.end != nil:
 		return *s.end
@@ -184,6 +187,14 @@ func (s *session) outcome(stopped error, exited *exit, c *capture) evaluation.En
 	default:
 		return s.value(c)
 	}
+}
+
+// reached returns the objective's value so far; nil if it is unknown or not finite.
+func (s *session) reached() study.Values {
+	if value, ok := s.collector.Value(); ok && report.Finite(value) {
+		return study.Values{value}
+	}
+	return nil
 }
 
 // value returns the ending of a program that exited successfully.

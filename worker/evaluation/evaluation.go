@@ -17,6 +17,8 @@ var (
 	ErrTimeout = errors.New("the attempt ran longer than its timeout")
 	// ErrCancelled means that the attempt's result is no longer needed.
 	ErrCancelled = errors.New("the attempt was cancelled")
+	// ErrPruned means that the leader stops the trial early.
+	ErrPruned = errors.New("the trial is stopped early")
 	// ErrLeaving means that the worker leaves and hands the attempt back.
 	ErrLeaving = errors.New("the worker is leaving")
 )
@@ -90,14 +92,14 @@ type Recovered struct {
 	Started    time.Time
 }
 
-// Stopped returns ErrTimeout, ErrCancelled or ErrLeaving if that ended ctx, and nil if
+// Stopped returns ErrTimeout, ErrCancelled, ErrPruned or ErrLeaving if that ended ctx, and nil if
 // ctx has not ended. Any other cause counts as leaving.
 func Stopped(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
 	cause := context.Cause(ctx)
-	for _, known := range []error{ErrTimeout, ErrCancelled, ErrLeaving} {
+	for _, known := range []error{ErrTimeout, ErrCancelled, ErrPruned, ErrLeaving} {
 		if errors.Is(cause, known) {
 			return known
 		}
@@ -106,13 +108,15 @@ func Stopped(ctx context.Context) error {
 }
 
 // StopEnding returns the ending of an evaluation stopped for a cause that Stopped
-// returned.
+// returned. The caller adds the values that a pruned one has reached.
 func StopEnding(cause error) Ending {
 	switch {
 	case errors.Is(cause, ErrTimeout):
 		return Ending{Outcome: messaging.OutcomeTimeout, Failure: &messaging.Failure{Reason: messaging.ReasonTimeout, Message: cause.Error()}}
 	case errors.Is(cause, ErrCancelled):
 		return Ending{Outcome: messaging.OutcomeCancelled, Failure: &messaging.Failure{Reason: messaging.ReasonCancelled, Message: cause.Error()}}
+	case errors.Is(cause, ErrPruned):
+		return Ending{Outcome: messaging.OutcomePruned}
 	default:
 		return Ending{Outcome: messaging.OutcomeHandedBack, Failure: &messaging.Failure{Reason: messaging.ReasonLeaving, Message: cause.Error()}}
 	}

@@ -36,6 +36,7 @@ func TestFuncEndings(t *testing.T) {
 		{"a timeout", stopped(ErrTimeout), returns(0, failure), messaging.OutcomeTimeout, messaging.ReasonTimeout},
 		{"a cancel", stopped(ErrCancelled), returns(0, failure), messaging.OutcomeCancelled, messaging.ReasonCancelled},
 		{"leaving", stopped(ErrLeaving), returns(0, failure), messaging.OutcomeHandedBack, messaging.ReasonLeaving},
+		{"a prune", stopped(ErrPruned), returns(0, failure), messaging.OutcomePruned, ""},
 		{"another end", stopped(nil), returns(0, failure), messaging.OutcomeHandedBack, messaging.ReasonLeaving},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

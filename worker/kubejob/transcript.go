@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob/jobsidecar"
@@ -159,10 +160,23 @@ func (t *transcript) conclude(e *evaluation.Ending, logs string) evaluation.Endi
 			out.Metrics[name] = float64(v)
 		}
 	}
+	if out.Outcome == messaging.OutcomePruned {
+		if value, ok := t.reached(); ok && report.Finite(value) {
+			out.Values = study.Values{value}
+		}
+	}
 	if f := out.Failure; f != nil {
 		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
 	}
 	return out
+}
+
+// reached returns the objective's value so far. The caller MUST hold the lock.
+func (t *transcript) reached() (value float64, ok bool) {
+	if t.summary != nil && t.summary.Value != nil {
+		return float64(*t.summary.Value), true
+	}
+	return t.collector.Value()
 }
 
 // value returns the ending of a program that ended successfully. A sidecar's summary
@@ -172,10 +186,7 @@ func (t *transcript) value() *evaluation.Ending {
 		return t.end
 	}
 	metric := t.task.Assignment.Objective.Metric
-	value, ok := t.collector.Value()
-	if t.summary != nil && t.summary.Value != nil {
-		value, ok = float64(*t.summary.Value), true
-	}
+	value, ok := t.reached()
 	switch {
 	case !ok:
 		e := evaluation.Failed(messaging.ReasonNoValue, t.withWords(fmt.Sprintf("no %q; saw %s", metric, t.seen())))

@@ -28,8 +28,10 @@ type attempt struct {
 	collector *report.Collector
 	// checkpoint is the last reference that was reported.
 	checkpoint string
-	// stop is why the client should stop; nil while it should not.
+	// stop is why the client should stop; nil while it should not. told says that the
+	// client knows.
 	stop error
+	told bool
 	// end is the client's own ending of the attempt; nil until it is given.
 	end *evaluation.Ending
 	// ended is closed when the client has ended the attempt or given it up.
@@ -155,7 +157,8 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 	defer s.mu.Unlock()
 	var e evaluation.Ending
 	switch {
-	case a.end != nil && (otherwise == nil || otherwise.Outcome == messaging.OutcomeHandedBack || otherwise.Outcome == messaging.OutcomeFailed):
+	case a.end != nil && (otherwise == nil || otherwise.Outcome == messaging.OutcomeHandedBack || otherwise.Outcome == messaging.OutcomeFailed ||
+		otherwise.Outcome == messaging.OutcomePruned && !a.told): // it ran to its end, since it did not know that it should stop
 		e = *a.end // keep what the client has done
 	case otherwise != nil:
 		e, a.end = *otherwise, nil
@@ -165,6 +168,9 @@ func (s *Sidecar) conclude(a *attempt, otherwise *evaluation.Ending) evaluation.
 		e = evaluation.Failed(messaging.ReasonClient, fmt.Sprintf("the training code asked for its trial %d times and never ended it", a.handed))
 	}
 	e.Metrics, e.Checkpoint = a.collector.Final(), a.checkpoint
+	if value, ok := a.collector.Value(); e.Outcome == messaging.OutcomePruned && ok && report.Finite(value) {
+		e.Values = study.Values{value}
+	}
 	if f := e.Failure; f != nil {
 		f.Message = evaluation.Bounded(f.Message, messaging.MaxMessage)
 		a.message = f.Message

@@ -130,6 +130,7 @@ const (
 	stopLeaving   = "leaving"   // end it within the grace, with a checkpoint
 	stopTimeout   = "timeout"   // it ran too long
 	stopCancelled = "cancelled" // its result is no longer needed
+	stopPruned    = "pruned"    // it does worse than other trials: end it within the grace
 	stopEnded     = "ended"     // it has ended
 	stopUnknown   = "unknown"   // it is not this worker's attempt, or ended long ago
 )
@@ -142,6 +143,8 @@ func (s *Sidecar) stopReason(a *attempt) string {
 		return stopUnknown
 	case errors.Is(a.stop, evaluation.ErrCancelled):
 		return stopCancelled
+	case errors.Is(a.stop, evaluation.ErrPruned):
+		return stopPruned
 	case errors.Is(a.stop, evaluation.ErrTimeout):
 		return stopTimeout
 	case a.outcome != "" || a.isEnded:

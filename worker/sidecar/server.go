@@ -146,8 +146,18 @@ func (s *Sidecar) serveReport(w http.ResponseWriter, r *http.Request) (any, erro
 	if a != nil && a.outcome == "" && !a.isEnded {
 		ignored = a.take(reported)
 	}
-	reason := s.stopReason(a)
+	reason := s.tell(a)
 	return stopAnswer{reason != "", reason, ignored}, nil
+}
+
+// tell returns why the client of an attempt should stop, and notes that it knows. The
+// caller MUST hold the lock.
+func (s *Sidecar) tell(a *attempt) string {
+	reason := s.stopReason(a)
+	if a != nil && reason != "" {
+		a.told = true
+	}
+	return reason
 }
 
 func (s *Sidecar) serveShouldStop(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -161,7 +171,7 @@ func (s *Sidecar) serveShouldStop(_ http.ResponseWriter, r *http.Request) (any, 
 	if a != nil {
 		a.heard = time.Now()
 	}
-	reason := s.stopReason(a)
+	reason := s.tell(a)
 	return stopAnswer{Stop: reason != "", Reason: reason}, nil
 }
 

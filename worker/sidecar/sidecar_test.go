@@ -299,6 +299,8 @@ func TestStops(t *testing.T) {
 		{"timeout, done in the grace", evaluation.ErrTimeout, stopTimeout, `"metrics": {"error": 1}, "checkpoint": "s3://now"`, time.Second, "timeout: timeout", false},
 		{"cancelled", evaluation.ErrCancelled, stopCancelled, "", 0, "cancelled: cancelled", false},
 		{"cancelled, done", evaluation.ErrCancelled, stopCancelled, `"metrics": {"error": 1}`, 0, "cancelled: cancelled", false},
+		{"pruned, silent", evaluation.ErrPruned, stopPruned, "", 20 * time.Second, "pruned", false},
+		{"pruned, done in the grace", evaluation.ErrPruned, stopPruned, `"metrics": {"error": 1}`, time.Second, "pruned", false},
 		{"another end", errStopped, stopLeaving, "", 20 * time.Second, "handed-back: leaving", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -338,6 +340,49 @@ func TestStops(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestATrialThatDidNotHearOfItsStopCompletes checks that the value of a client that was
+// not told to stop early counts: it ran to its end.
+func TestATrialThatDidNotHearOfItsStopCompletes(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.offer(1)
+		id := r.next("")
+		r.stopAll(evaluation.ErrPruned)
+		synctest.Wait()
+		if answer := r.post(http.StatusOK, "/v1/complete", `{"id": %q, "metrics": {"error": 1}}`, id); answer["taken"] != true {
+			t.Errorf("complete answers %v, want taken", answer)
+		}
+		synctest.Wait()
+		if got := r.outcome(1); got != "completed" {
+			t.Errorf("ended as %q, want completed", got)
+		}
+	})
+}
+
+// TestAPrunedTrialKeepsItsValue checks that the value so far is in the result, and that
+// the client gets its next trial.
+func TestAPrunedTrialKeepsItsValue(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.offer(1)
+		r.offer(2)
+		id := r.next("")
+		r.post(http.StatusOK, "/v1/report", `{"id": %q, "metrics": {"error": 0.5}}`, id)
+		r.stopAll(evaluation.ErrPruned)
+		synctest.Wait()
+		answer := r.post(http.StatusOK, "/v1/report", `{"id": %q, "metrics": {"error": 0.25}}`, id)
+		if answer["stop"] != true || answer["reason"] != stopPruned {
+			t.Errorf("report answers %v, want a stop", answer)
+		}
+		if next := r.next(""); next == id || next == "" {
+			t.Errorf("the next trial is %q after %q", next, id)
+		}
+		if e, _ := r.ending(1); len(e.Values) != 1 || e.Values[0] != 0.25 {
+			t.Errorf("the pruned trial has the values %v, want 0.25", e.Values)
+		}
+	})
 }
 
 func TestAStoppedTrialEndsWhenItsClientAsksForAnother(t *testing.T) {

@@ -241,6 +241,10 @@ const (
 	AttemptState_ATTEMPT_STATE_LOST AttemptState = 4
 	// Its worker handed it back, which does not count against the retries.
 	AttemptState_ATTEMPT_STATE_HANDED_BACK AttemptState = 5
+	// It was stopped early.
+	AttemptState_ATTEMPT_STATE_PRUNED AttemptState = 6
+	// Its result was no longer wanted.
+	AttemptState_ATTEMPT_STATE_CANCELLED AttemptState = 7
 )
 
 // Enum value maps for AttemptState.
@@ -252,6 +256,8 @@ var (
 		3: "ATTEMPT_STATE_FAILED",
 		4: "ATTEMPT_STATE_LOST",
 		5: "ATTEMPT_STATE_HANDED_BACK",
+		6: "ATTEMPT_STATE_PRUNED",
+		7: "ATTEMPT_STATE_CANCELLED",
 	}
 	AttemptState_value = map[string]int32{
 		"ATTEMPT_STATE_UNSPECIFIED": 0,
@@ -260,6 +266,8 @@ var (
 		"ATTEMPT_STATE_FAILED":      3,
 		"ATTEMPT_STATE_LOST":        4,
 		"ATTEMPT_STATE_HANDED_BACK": 5,
+		"ATTEMPT_STATE_PRUNED":      6,
+		"ATTEMPT_STATE_CANCELLED":   7,
 	}
 )
 
@@ -939,7 +947,8 @@ type Trial struct {
 	Parameters *structpb.Struct `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// The final value of each metric that the evaluation reported.
 	Metrics map[string]float64 `protobuf:"bytes,5,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// The first objective's value; unset unless the trial is completed.
+	// The first objective's value. That of a pruned trial is what it had reached; a trial
+	// in any other state than completed has none.
 	Value *float64 `protobuf:"fixed64,6,opt,name=value,proto3,oneof" json:"value,omitempty"`
 	// Where the point came from.
 	Source Source `protobuf:"varint,7,opt,name=source,proto3,enum=fantasia.v1.Source" json:"source,omitempty"`
@@ -956,9 +965,10 @@ type Trial struct {
 	TraceId string `protobuf:"bytes,12,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// When the trial passed each stage.
 	Times *TrialTimes `protobuf:"bytes,13,opt,name=times,proto3" json:"times,omitempty"`
-	// The value for each objective, in their order; empty unless the trial is
-	// completed.
-	Values        []float64 `protobuf:"fixed64,14,rep,packed,name=values,proto3" json:"values,omitempty"`
+	// The value for each objective, in their order, for a completed or a pruned trial.
+	Values []float64 `protobuf:"fixed64,14,rep,packed,name=values,proto3" json:"values,omitempty"`
+	// The decision to stop the trial early. It stays if the trial completes nevertheless.
+	Stopped       *Stopped `protobuf:"bytes,15,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1091,6 +1101,94 @@ func (x *Trial) GetValues() []float64 {
 	return nil
 }
 
+func (x *Trial) GetStopped() *Stopped {
+	if x != nil {
+		return x.Stopped
+	}
+	return nil
+}
+
+// Stopped is the decision to stop a trial early.
+type Stopped struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt and the step of the report that led to it.
+	Attempt int32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Step    int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	// The objectives' values by then; empty if they had not been reported.
+	Values []float64 `protobuf:"fixed64,3,rep,packed,name=values,proto3" json:"values,omitempty"`
+	// Why, for people.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// When it was decided.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stopped) Reset() {
+	*x = Stopped{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stopped) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stopped) ProtoMessage() {}
+
+func (x *Stopped) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
+func (*Stopped) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Stopped) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Stopped) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Stopped) GetValues() []float64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *Stopped) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Stopped) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // TrialTimes holds when a trial passed each stage, by the clock of the machine that
 // did the step. Times of stages not reached are unset.
 type TrialTimes struct {
@@ -1115,7 +1213,7 @@ type TrialTimes struct {
 
 func (x *TrialTimes) Reset() {
 	*x = TrialTimes{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1127,7 +1225,7 @@ func (x *TrialTimes) String() string {
 func (*TrialTimes) ProtoMessage() {}
 
 func (x *TrialTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[6]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1140,7 +1238,7 @@ func (x *TrialTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialTimes.ProtoReflect.Descriptor instead.
 func (*TrialTimes) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{6}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TrialTimes) GetAsked() *timestamppb.Timestamp {
@@ -1211,7 +1309,7 @@ type Reasons struct {
 
 func (x *Reasons) Reset() {
 	*x = Reasons{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1321,7 @@ func (x *Reasons) String() string {
 func (*Reasons) ProtoMessage() {}
 
 func (x *Reasons) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[7]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1334,7 @@ func (x *Reasons) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reasons.ProtoReflect.Descriptor instead.
 func (*Reasons) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{7}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Reasons) GetMean() float64 {
@@ -1301,7 +1399,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1411,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[8]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1424,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{8}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -1409,7 +1507,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1519,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[9]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1532,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{9}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Failure) GetReason() string {
@@ -1495,7 +1593,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1507,7 +1605,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[10]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1520,7 +1618,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{10}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Worker) GetName() string {
@@ -1606,7 +1704,7 @@ type RunningAttempt struct {
 
 func (x *RunningAttempt) Reset() {
 	*x = RunningAttempt{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1716,7 @@ func (x *RunningAttempt) String() string {
 func (*RunningAttempt) ProtoMessage() {}
 
 func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[11]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1729,7 @@ func (x *RunningAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningAttempt.ProtoReflect.Descriptor instead.
 func (*RunningAttempt) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{11}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RunningAttempt) GetTrial() string {
@@ -1659,7 +1757,7 @@ type CreateStudyRequest struct {
 
 func (x *CreateStudyRequest) Reset() {
 	*x = CreateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1769,7 @@ func (x *CreateStudyRequest) String() string {
 func (*CreateStudyRequest) ProtoMessage() {}
 
 func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[12]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1782,7 @@ func (x *CreateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyRequest.ProtoReflect.Descriptor instead.
 func (*CreateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{12}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CreateStudyRequest) GetStudyFile() string {
@@ -1705,7 +1803,7 @@ type CreateStudyResponse struct {
 
 func (x *CreateStudyResponse) Reset() {
 	*x = CreateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1815,7 @@ func (x *CreateStudyResponse) String() string {
 func (*CreateStudyResponse) ProtoMessage() {}
 
 func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[13]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1828,7 @@ func (x *CreateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStudyResponse.ProtoReflect.Descriptor instead.
 func (*CreateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{13}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CreateStudyResponse) GetStudy() *Study {
@@ -1751,7 +1849,7 @@ type GetStudyRequest struct {
 
 func (x *GetStudyRequest) Reset() {
 	*x = GetStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1861,7 @@ func (x *GetStudyRequest) String() string {
 func (*GetStudyRequest) ProtoMessage() {}
 
 func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[14]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1874,7 @@ func (x *GetStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyRequest.ProtoReflect.Descriptor instead.
 func (*GetStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{14}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetStudyRequest) GetName() string {
@@ -1797,7 +1895,7 @@ type GetStudyResponse struct {
 
 func (x *GetStudyResponse) Reset() {
 	*x = GetStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +1907,7 @@ func (x *GetStudyResponse) String() string {
 func (*GetStudyResponse) ProtoMessage() {}
 
 func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[15]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +1920,7 @@ func (x *GetStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStudyResponse.ProtoReflect.Descriptor instead.
 func (*GetStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{15}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetStudyResponse) GetStudy() *Study {
@@ -1845,7 +1943,7 @@ type ListStudiesRequest struct {
 
 func (x *ListStudiesRequest) Reset() {
 	*x = ListStudiesRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1955,7 @@ func (x *ListStudiesRequest) String() string {
 func (*ListStudiesRequest) ProtoMessage() {}
 
 func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[16]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1968,7 @@ func (x *ListStudiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesRequest.ProtoReflect.Descriptor instead.
 func (*ListStudiesRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{16}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListStudiesRequest) GetPageSize() int32 {
@@ -1900,7 +1998,7 @@ type ListStudiesResponse struct {
 
 func (x *ListStudiesResponse) Reset() {
 	*x = ListStudiesResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +2010,7 @@ func (x *ListStudiesResponse) String() string {
 func (*ListStudiesResponse) ProtoMessage() {}
 
 func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[17]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +2023,7 @@ func (x *ListStudiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStudiesResponse.ProtoReflect.Descriptor instead.
 func (*ListStudiesResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{17}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListStudiesResponse) GetStudies() []*Study {
@@ -1953,7 +2051,7 @@ type WatchStudyRequest struct {
 
 func (x *WatchStudyRequest) Reset() {
 	*x = WatchStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2063,7 @@ func (x *WatchStudyRequest) String() string {
 func (*WatchStudyRequest) ProtoMessage() {}
 
 func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[18]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2076,7 @@ func (x *WatchStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyRequest.ProtoReflect.Descriptor instead.
 func (*WatchStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{18}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchStudyRequest) GetName() string {
@@ -1999,7 +2097,7 @@ type WatchStudyResponse struct {
 
 func (x *WatchStudyResponse) Reset() {
 	*x = WatchStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2109,7 @@ func (x *WatchStudyResponse) String() string {
 func (*WatchStudyResponse) ProtoMessage() {}
 
 func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[19]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2122,7 @@ func (x *WatchStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchStudyResponse.ProtoReflect.Descriptor instead.
 func (*WatchStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{19}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchStudyResponse) GetStudy() *Study {
@@ -2047,7 +2145,7 @@ type UpdateStudyRequest struct {
 
 func (x *UpdateStudyRequest) Reset() {
 	*x = UpdateStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2059,7 +2157,7 @@ func (x *UpdateStudyRequest) String() string {
 func (*UpdateStudyRequest) ProtoMessage() {}
 
 func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[20]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2072,7 +2170,7 @@ func (x *UpdateStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyRequest.ProtoReflect.Descriptor instead.
 func (*UpdateStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{20}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *UpdateStudyRequest) GetName() string {
@@ -2100,7 +2198,7 @@ type UpdateStudyResponse struct {
 
 func (x *UpdateStudyResponse) Reset() {
 	*x = UpdateStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2210,7 @@ func (x *UpdateStudyResponse) String() string {
 func (*UpdateStudyResponse) ProtoMessage() {}
 
 func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[21]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2223,7 @@ func (x *UpdateStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateStudyResponse.ProtoReflect.Descriptor instead.
 func (*UpdateStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{21}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UpdateStudyResponse) GetStudy() *Study {
@@ -2148,7 +2246,7 @@ type StopStudyRequest struct {
 
 func (x *StopStudyRequest) Reset() {
 	*x = StopStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2258,7 @@ func (x *StopStudyRequest) String() string {
 func (*StopStudyRequest) ProtoMessage() {}
 
 func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[22]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2271,7 @@ func (x *StopStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyRequest.ProtoReflect.Descriptor instead.
 func (*StopStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{22}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StopStudyRequest) GetName() string {
@@ -2201,7 +2299,7 @@ type StopStudyResponse struct {
 
 func (x *StopStudyResponse) Reset() {
 	*x = StopStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2311,7 @@ func (x *StopStudyResponse) String() string {
 func (*StopStudyResponse) ProtoMessage() {}
 
 func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[23]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2324,7 @@ func (x *StopStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStudyResponse.ProtoReflect.Descriptor instead.
 func (*StopStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{23}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StopStudyResponse) GetStudy() *Study {
@@ -2249,7 +2347,7 @@ type DeleteStudyRequest struct {
 
 func (x *DeleteStudyRequest) Reset() {
 	*x = DeleteStudyRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2359,7 @@ func (x *DeleteStudyRequest) String() string {
 func (*DeleteStudyRequest) ProtoMessage() {}
 
 func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[24]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2372,7 @@ func (x *DeleteStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyRequest.ProtoReflect.Descriptor instead.
 func (*DeleteStudyRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{24}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeleteStudyRequest) GetName() string {
@@ -2300,7 +2398,7 @@ type DeleteStudyResponse struct {
 
 func (x *DeleteStudyResponse) Reset() {
 	*x = DeleteStudyResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2410,7 @@ func (x *DeleteStudyResponse) String() string {
 func (*DeleteStudyResponse) ProtoMessage() {}
 
 func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[25]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2423,7 @@ func (x *DeleteStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteStudyResponse.ProtoReflect.Descriptor instead.
 func (*DeleteStudyResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{25}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
 }
 
 // ListTrialsRequest asks for a page of a study's trials.
@@ -2345,7 +2443,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2455,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[26]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2468,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -2414,7 +2512,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2524,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2537,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -2467,7 +2565,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2577,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2590,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -2513,7 +2611,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2525,7 +2623,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2538,7 +2636,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -2566,7 +2664,7 @@ type WatchTrialsRequest struct {
 
 func (x *WatchTrialsRequest) Reset() {
 	*x = WatchTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2578,7 +2676,7 @@ func (x *WatchTrialsRequest) String() string {
 func (*WatchTrialsRequest) ProtoMessage() {}
 
 func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2591,7 +2689,7 @@ func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsRequest.ProtoReflect.Descriptor instead.
 func (*WatchTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WatchTrialsRequest) GetParent() string {
@@ -2635,7 +2733,7 @@ type WatchTrialsResponse struct {
 
 func (x *WatchTrialsResponse) Reset() {
 	*x = WatchTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2745,7 @@ func (x *WatchTrialsResponse) String() string {
 func (*WatchTrialsResponse) ProtoMessage() {}
 
 func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2758,7 @@ func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsResponse.ProtoReflect.Descriptor instead.
 func (*WatchTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WatchTrialsResponse) GetTrial() *Trial {
@@ -2692,7 +2790,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2802,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2815,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Measurement) GetMetric() string {
@@ -2757,7 +2855,7 @@ type TrialMeasurements struct {
 
 func (x *TrialMeasurements) Reset() {
 	*x = TrialMeasurements{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2769,7 +2867,7 @@ func (x *TrialMeasurements) String() string {
 func (*TrialMeasurements) ProtoMessage() {}
 
 func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2782,7 +2880,7 @@ func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
 func (*TrialMeasurements) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TrialMeasurements) GetTrial() string {
@@ -2823,7 +2921,7 @@ type ListMeasurementsRequest struct {
 
 func (x *ListMeasurementsRequest) Reset() {
 	*x = ListMeasurementsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +2933,7 @@ func (x *ListMeasurementsRequest) String() string {
 func (*ListMeasurementsRequest) ProtoMessage() {}
 
 func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +2946,7 @@ func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListMeasurementsRequest) GetParent() string {
@@ -2894,7 +2992,7 @@ type ListMeasurementsResponse struct {
 
 func (x *ListMeasurementsResponse) Reset() {
 	*x = ListMeasurementsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +3004,7 @@ func (x *ListMeasurementsResponse) String() string {
 func (*ListMeasurementsResponse) ProtoMessage() {}
 
 func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3017,7 @@ func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
@@ -2962,7 +3060,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2974,7 +3072,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2987,7 +3085,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -3040,7 +3138,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3150,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3163,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -3100,7 +3198,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3112,7 +3210,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3125,7 +3223,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -3146,7 +3244,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3158,7 +3256,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3171,7 +3269,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -3238,7 +3336,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x02sd\x18\x03 \x01(\x01R\x02sd\x127\n" +
 	"\n" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
-	"parameters\"\xe6\x04\n" +
+	"parameters\"\x96\x05\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +
@@ -3258,11 +3356,18 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"checkpoint\x12\x19\n" +
 	"\btrace_id\x18\f \x01(\tR\atraceId\x12-\n" +
 	"\x05times\x18\r \x01(\v2\x17.fantasia.v1.TrialTimesR\x05times\x12\x16\n" +
-	"\x06values\x18\x0e \x03(\x01R\x06values\x1a:\n" +
+	"\x06values\x18\x0e \x03(\x01R\x06values\x12.\n" +
+	"\astopped\x18\x0f \x01(\v2\x14.fantasia.v1.StoppedR\astopped\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\b\n" +
-	"\x06_value\"\x80\x03\n" +
+	"\x06_value\"\x97\x01\n" +
+	"\aStopped\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x16\n" +
+	"\x06values\x18\x03 \x03(\x01R\x06values\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x80\x03\n" +
 	"\n" +
 	"TrialTimes\x120\n" +
 	"\x05asked\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05asked\x128\n" +
@@ -3450,14 +3555,16 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x12TRIAL_STATE_FAILED\x10\x06\x12\x1a\n" +
 	"\x16TRIAL_STATE_INFEASIBLE\x10\a\x12\x16\n" +
 	"\x12TRIAL_STATE_PRUNED\x10\b\x12\x19\n" +
-	"\x15TRIAL_STATE_CANCELLED\x10\t*\xb3\x01\n" +
+	"\x15TRIAL_STATE_CANCELLED\x10\t*\xea\x01\n" +
 	"\fAttemptState\x12\x1d\n" +
 	"\x19ATTEMPT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ATTEMPT_STATE_OPEN\x10\x01\x12\x1b\n" +
 	"\x17ATTEMPT_STATE_SUCCEEDED\x10\x02\x12\x18\n" +
 	"\x14ATTEMPT_STATE_FAILED\x10\x03\x12\x16\n" +
 	"\x12ATTEMPT_STATE_LOST\x10\x04\x12\x1d\n" +
-	"\x19ATTEMPT_STATE_HANDED_BACK\x10\x05*\x97\x01\n" +
+	"\x19ATTEMPT_STATE_HANDED_BACK\x10\x05\x12\x18\n" +
+	"\x14ATTEMPT_STATE_PRUNED\x10\x06\x12\x1b\n" +
+	"\x17ATTEMPT_STATE_CANCELLED\x10\a*\x97\x01\n" +
 	"\x06Source\x12\x16\n" +
 	"\x12SOURCE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSOURCE_INITIAL\x10\x01\x12\x11\n" +
@@ -3500,7 +3607,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                  // 0: fantasia.v1.StudyState
 	(Direction)(0),                   // 1: fantasia.v1.Direction
@@ -3514,45 +3621,46 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*BestTrial)(nil),                // 9: fantasia.v1.BestTrial
 	(*Recommendation)(nil),           // 10: fantasia.v1.Recommendation
 	(*Trial)(nil),                    // 11: fantasia.v1.Trial
-	(*TrialTimes)(nil),               // 12: fantasia.v1.TrialTimes
-	(*Reasons)(nil),                  // 13: fantasia.v1.Reasons
-	(*Attempt)(nil),                  // 14: fantasia.v1.Attempt
-	(*Failure)(nil),                  // 15: fantasia.v1.Failure
-	(*Worker)(nil),                   // 16: fantasia.v1.Worker
-	(*RunningAttempt)(nil),           // 17: fantasia.v1.RunningAttempt
-	(*CreateStudyRequest)(nil),       // 18: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),      // 19: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),          // 20: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),         // 21: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),       // 22: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),      // 23: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),        // 24: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),       // 25: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),       // 26: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),      // 27: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),         // 28: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),        // 29: fantasia.v1.StopStudyResponse
-	(*DeleteStudyRequest)(nil),       // 30: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),      // 31: fantasia.v1.DeleteStudyResponse
-	(*ListTrialsRequest)(nil),        // 32: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),       // 33: fantasia.v1.ListTrialsResponse
-	(*GetTrialRequest)(nil),          // 34: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),         // 35: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),       // 36: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),      // 37: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),              // 38: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),        // 39: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),  // 40: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil), // 41: fantasia.v1.ListMeasurementsResponse
-	(*TailTrialLogsRequest)(nil),     // 42: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),    // 43: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),       // 44: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),      // 45: fantasia.v1.ListWorkersResponse
-	nil,                              // 46: fantasia.v1.Trial.MetricsEntry
-	nil,                              // 47: fantasia.v1.Reasons.AcquisitionEntry
-	(*timestamppb.Timestamp)(nil),    // 48: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 49: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 50: google.protobuf.Struct
+	(*Stopped)(nil),                  // 12: fantasia.v1.Stopped
+	(*TrialTimes)(nil),               // 13: fantasia.v1.TrialTimes
+	(*Reasons)(nil),                  // 14: fantasia.v1.Reasons
+	(*Attempt)(nil),                  // 15: fantasia.v1.Attempt
+	(*Failure)(nil),                  // 16: fantasia.v1.Failure
+	(*Worker)(nil),                   // 17: fantasia.v1.Worker
+	(*RunningAttempt)(nil),           // 18: fantasia.v1.RunningAttempt
+	(*CreateStudyRequest)(nil),       // 19: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),      // 20: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),          // 21: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),         // 22: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),       // 23: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),      // 24: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),        // 25: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),       // 26: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),       // 27: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),      // 28: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),         // 29: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),        // 30: fantasia.v1.StopStudyResponse
+	(*DeleteStudyRequest)(nil),       // 31: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),      // 32: fantasia.v1.DeleteStudyResponse
+	(*ListTrialsRequest)(nil),        // 33: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),       // 34: fantasia.v1.ListTrialsResponse
+	(*GetTrialRequest)(nil),          // 35: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),         // 36: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),       // 37: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),      // 38: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),              // 39: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),        // 40: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),  // 41: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil), // 42: fantasia.v1.ListMeasurementsResponse
+	(*TailTrialLogsRequest)(nil),     // 43: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),    // 44: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),       // 45: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),      // 46: fantasia.v1.ListWorkersResponse
+	nil,                              // 47: fantasia.v1.Trial.MetricsEntry
+	nil,                              // 48: fantasia.v1.Reasons.AcquisitionEntry
+	(*timestamppb.Timestamp)(nil),    // 49: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 50: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 51: google.protobuf.Struct
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,  // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -3560,84 +3668,86 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	8,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	9,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	10, // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	48, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	48, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	48, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	49, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	49, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	49, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	49, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	50, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
 	1,  // 9: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	50, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	50, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	51, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	51, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	2,  // 12: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	50, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	46, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	51, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	47, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,  // 15: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	13, // 16: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	14, // 17: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	12, // 18: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	48, // 19: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	48, // 20: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	48, // 21: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	48, // 22: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	48, // 23: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	48, // 24: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	48, // 25: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	47, // 26: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,  // 27: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	48, // 28: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	48, // 29: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	48, // 30: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	48, // 31: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	15, // 32: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	17, // 33: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	48, // 34: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	6,  // 35: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	6,  // 36: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	6,  // 37: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	6,  // 38: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	6,  // 39: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	6,  // 40: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	2,  // 41: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	11, // 42: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	11, // 43: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,  // 44: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	11, // 45: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	39, // 46: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	38, // 47: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	38, // 48: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	5,  // 49: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	5,  // 50: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	16, // 51: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	18, // 52: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	20, // 53: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	22, // 54: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	24, // 55: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	26, // 56: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	28, // 57: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	30, // 58: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	32, // 59: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	34, // 60: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	40, // 61: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	36, // 62: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	42, // 63: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	44, // 64: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	19, // 65: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	21, // 66: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	23, // 67: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	25, // 68: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	27, // 69: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	29, // 70: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	31, // 71: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	33, // 72: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	35, // 73: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	41, // 74: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	37, // 75: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	43, // 76: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	45, // 77: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	65, // [65:78] is the sub-list for method output_type
-	52, // [52:65] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	14, // 16: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	15, // 17: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	13, // 18: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	12, // 19: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	49, // 20: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	49, // 21: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	49, // 22: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	49, // 23: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	49, // 24: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	49, // 25: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	49, // 26: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	49, // 27: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	48, // 28: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,  // 29: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	49, // 30: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	49, // 31: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	49, // 32: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	49, // 33: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	16, // 34: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	18, // 35: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	49, // 36: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	6,  // 37: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	6,  // 38: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	6,  // 39: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	6,  // 40: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	6,  // 41: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	6,  // 42: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	2,  // 43: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	11, // 44: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	11, // 45: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,  // 46: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	11, // 47: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	40, // 48: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	39, // 49: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	39, // 50: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	5,  // 51: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	5,  // 52: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	17, // 53: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	19, // 54: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	21, // 55: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	23, // 56: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	25, // 57: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	27, // 58: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	29, // 59: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	31, // 60: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	33, // 61: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	35, // 62: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	41, // 63: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	37, // 64: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	43, // 65: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	45, // 66: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	20, // 67: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	22, // 68: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	24, // 69: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	26, // 70: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	28, // 71: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	30, // 72: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	32, // 73: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	34, // 74: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	36, // 75: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	42, // 76: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	38, // 77: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	44, // 78: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	46, // 79: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	67, // [67:80] is the sub-list for method output_type
+	54, // [54:67] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -3647,15 +3757,15 @@ func file_fantasia_v1_fantasia_proto_init() {
 	}
 	file_fantasia_v1_fantasia_proto_msgTypes[1].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[5].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[7].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[9].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -71,6 +71,9 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 	if t.Value != nil {
 		fields = append(fields, field{Name: "Value", Value: number(*t.Value)})
 	}
+	if s := t.Stopped; s != nil {
+		fields = append(fields, field{Name: "Stopped", Value: s.Reason})
+	}
 	fields = append(fields,
 		field{Name: "Metrics", Value: metrics(t.Metrics)},
 		field{Name: "Source", Value: source(t)},

@@ -36,6 +36,11 @@ func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 			o.Outcome = optimizer.OutcomeFailed
 		case study.TrialInfeasible:
 			o.Outcome = optimizer.OutcomeInfeasible
+		case study.TrialPruned:
+			o.Outcome = optimizer.OutcomePruned
+			if s := t.Stopped; s != nil && s.Value != nil {
+				o.Values, o.Step = []float64{*s.Value}, s.Step
+			}
 		default:
 			continue
 		}

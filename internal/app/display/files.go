@@ -68,7 +68,7 @@ func WriteFiles(dir string, r *local.Result) error {
 }
 
 // WriteCSV writes a line for each trial: its state, value, metrics, parameters and
-// times, and the reason if it failed.
+// times, and the reason if it failed or was stopped early.
 func WriteCSV(w io.Writer, trials []record.Trial, spec *study.Spec) error {
 	metrics := metricNames(trials)
 	header := []string{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message"}
@@ -104,6 +104,9 @@ func row(t *record.Trial, metrics []string, spec *study.Spec) []string {
 	failure, message := "", ""
 	if last := t.Last(); last != nil && last.Failure != nil && t.State != study.TrialCompleted {
 		failure, message = last.Failure.Reason, view.FailureLine(last.Failure)
+	}
+	if t.State == study.TrialPruned {
+		message = t.Stopped.Reason
 	}
 	r := []string{
 		strconv.Itoa(t.Number), string(t.State), value, strconv.Itoa(len(t.Attempts)), worker, string(t.Source), strconv.Itoa(t.Staleness), elapsed,

@@ -18,13 +18,14 @@ type History struct {
 	// evaluations, counted from 1.
 	Trials, Places []int
 	Values, Best   []float64
-	// Failed and Infeasible are the evaluations without a value.
-	Failed, Infeasible []Ended
+	// Failed and Infeasible are the evaluations without a value, Pruned those that were
+	// stopped early.
+	Failed, Infeasible, Pruned []Ended
 	// Evaluations is how many have ended.
 	Evaluations int
 }
 
-// Ended is an evaluation without a value: its trial, its position among all
+// Ended is an evaluation without a final value: its trial, its position among all
 // evaluations, and the reason, "" if unknown.
 type Ended struct {
 	Trial, Place int
@@ -56,6 +57,8 @@ func NewHistory(trials []record.Trial, direction study.Direction) History {
 			h.Failed = append(h.Failed, ended(t, i+1))
 		case t.State == study.TrialInfeasible:
 			h.Infeasible = append(h.Infeasible, ended(t, i+1))
+		case t.State == study.TrialPruned:
+			h.Pruned = append(h.Pruned, Ended{Trial: t.Number, Place: i + 1, Reason: t.Stopped.Reason})
 		}
 	}
 	return h

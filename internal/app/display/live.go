@@ -95,6 +95,9 @@ func (n *Now) screen(width, height int, brief bool, now time.Time) []string {
 	if n.Counts.Infeasible > 0 {
 		lines = append(lines, labelled("infeasible", []string{fmt.Sprint(n.Counts.Infeasible)})...)
 	}
+	if n.Counts.Pruned > 0 {
+		lines = append(lines, labelled("pruned", []string{fmt.Sprint(n.Counts.Pruned)})...)
+	}
 	if n.Best == nil {
 		return fit(lines, width)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // WriteSVG plots each evaluation's value, and the best so far, against the number
-// of evaluations; evaluations without a value have lanes of their own. A few bad
+// of evaluations; evaluations without a final value have lanes of their own. A few bad
 // values do not hide the rest: they are marked at the edge.
 func (h *History) WriteSVG(w io.Writer, name string, objective study.Objective) error {
 	low, high := h.window(objective.Direction)
@@ -77,7 +77,7 @@ func (h *History) curve() []plot.Point {
 	return points
 }
 
-// lanes returns the evaluations without a value.
+// lanes returns the evaluations without a final value.
 func (h *History) lanes() []plot.Lane {
 	lane := func(name string, mark rune, all []Ended) plot.Lane {
 		l := plot.Lane{Name: name, Mark: mark}
@@ -90,7 +90,7 @@ func (h *History) lanes() []plot.Lane {
 		}
 		return l
 	}
-	return []plot.Lane{lane("failed", '×', h.Failed), lane("infeasible", '○', h.Infeasible)}
+	return []plot.Lane{lane("failed", '×', h.Failed), lane("infeasible", '○', h.Infeasible), lane("pruned", '▽', h.Pruned)}
 }
 
 // window returns the range of values worth showing. It excludes the worst tenth if

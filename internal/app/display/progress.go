@@ -120,6 +120,9 @@ func (n *Now) line() string {
 	if n.Counts.Failed > 0 {
 		s += fmt.Sprintf(", %d failed", n.Counts.Failed)
 	}
+	if n.Counts.Pruned > 0 {
+		s += fmt.Sprintf(", %d pruned", n.Counts.Pruned)
+	}
 	if n.Best != nil {
 		s += fmt.Sprintf(", best %s %s (trial %d)", n.Metric, view.Number(n.Best.Value), n.Best.Trial)
 	}

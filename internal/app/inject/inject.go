@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
@@ -16,9 +17,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// ParseStudy parses a study file and checks it against the known algorithms, and that its
-// trials can be sent to workers. The error
-// is a *study.Problems that uses the given name of the file.
+// ParseStudy parses a study file and checks it against the known algorithms and rules for
+// early stopping, and that its trials can be sent to workers. The error is a
+// *study.Problems that uses the given name of the file.
 func ParseStudy(name string, content []byte) (*study.Study, error) {
 	s, err := file.Parse(content, append(StudyOptions(), file.WithFile(name))...)
 	if err != nil {
@@ -33,13 +34,22 @@ func ParseStudy(name string, content []byte) (*study.Study, error) {
 	return s, nil
 }
 
-// StudyOptions returns the options of file.Parse for the known algorithms.
+// StudyOptions returns the options of file.Parse for the known algorithms and rules.
 func StudyOptions() []file.Option {
 	checks := map[string]file.AlgorithmCheck{}
 	for _, name := range registry.Names() {
 		checks[name] = func(settings map[string]any) error { return placed(registry.Check(name, settings)) }
 	}
-	return []file.Option{file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default)}
+	rules := map[string]file.StoppingCheck{}
+	for _, name := range pruner.Names() {
+		rules[name] = func(e *study.EarlyStopping) error {
+			_, err := pruner.New(*e)
+			return placed(err)
+		}
+	}
+	return []file.Option{
+		file.WithAlgorithms(checks), file.WithDefaultAlgorithm(registry.Default), file.WithEarlyStopping(rules),
+	}
 }
 
 // placed converts errors of settings to file.SettingErrors, which are reported at the

@@ -21,6 +21,7 @@ const (
 	programVariable = "E2E_PROGRAM" // its value is where evaluations are logged
 	slowVariable    = "E2E_SLOWEST" // the longest evaluation, a duration
 	stepsVariable   = "E2E_STEPS"   // how many steps it reports before its value
+	levelVariable   = "E2E_LEVEL"   // if set, each step reports the value, and not -step
 )
 
 // stepTime is how long a step takes: programs may report twenty a second.
@@ -77,7 +78,11 @@ func evaluate(path string) (err error) {
 	e.Ended, e.Value = true, square(p)
 	steps, _ := strconv.Atoi(os.Getenv(stepsVariable)) // none where it is not set
 	for step := 1; step <= steps; step++ {
-		fmt.Printf(`{"fantasia": {"step": %d, "metrics": {"loss": %d}}}`+"\n", step, -step)
+		loss := -float64(step)
+		if os.Getenv(levelVariable) != "" {
+			loss = e.Value
+		}
+		fmt.Printf(`{"fantasia": {"step": %d, "metrics": {"loss": %s}}}`+"\n", step, strconv.FormatFloat(loss, 'g', -1, 64))
 		time.Sleep(stepTime)
 	}
 	if err := json.NewEncoder(log).Encode(e); err != nil {

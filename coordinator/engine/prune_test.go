@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// limit is a rule that is easy to follow: it stops a trial at each report above it.
+type limit float64
+
+func (l limit) Report(_ int, _ int64, cost float64) pruner.Verdict {
+	if cost <= float64(l) {
+		return pruner.Verdict{}
+	}
+	return pruner.Verdict{Stop: true, Reason: fmt.Sprintf("%g is above %g", cost, float64(l))}
+}
+
+func (limit) End(int, bool, float64) {}
+
+// limited makes a study stop its trials above a limit.
+func limited(spec *record.Study, set *Settings, at float64) {
+	spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: "limit", Metric: spec.Definition.Spec.Objective.Metric}
+	set.Pruner = func(study.EarlyStopping, study.Direction) (pruner.Pruner, error) { return limit(at), nil }
+}
+
+// log is a rule that remembers what it was told.
+type log struct{ lines []string }
+
+func (l *log) Report(trial int, step int64, cost float64) pruner.Verdict {
+	l.lines = append(l.lines, fmt.Sprintf("trial %d step %d: %g", trial, step, cost))
+	return pruner.Verdict{}
+}
+
+func (l *log) End(trial int, completed bool, cost float64) {
+	l.lines = append(l.lines, fmt.Sprintf("trial %d ended: %v %g", trial, completed, cost))
+}
+
+// TestANewLeadersRuleKnowsTheCurves checks that the rule of a new leader is told the
+// same of each trial as that of its predecessor was.
+func TestANewLeadersRuleKnowsTheCurves(t *testing.T) {
+	spec, set := newSpec(0, 10, 2), Settings{}
+	spec.Definition.Spec.Objective.Direction = study.Maximize
+	spec.Definition.Spec.EarlyStopping = &study.EarlyStopping{Name: "log", Metric: "loss"}
+	var rules []*log
+	set.Pruner = func(_ study.EarlyStopping, d study.Direction) (pruner.Pruner, error) {
+		if d != study.Maximize {
+			t.Errorf("the rule is made for the direction %q", d)
+		}
+		rules = append(rules, &log{})
+		return rules[len(rules)-1], nil
+	}
+	r := newRig(t, spec, set)
+	r.step(Capacity{At: r.now, Slots: 2, Free: 2})
+	r.suggest(0.25)
+	r.suggest(0.5)
+	report := func(trial int, step int64, value float64) {
+		r.step(Measured{At: r.now, Measurement: &messaging.Measurement{
+			AttemptID: r.id(trial, 1), Worker: "w", Step: step, Metrics: map[string]float64{"loss": value, "other": 7},
+		}})
+	}
+	for trial := 1; trial <= 2; trial++ {
+		r.step(Claimed{At: r.now, Claim: &messaging.Claim{AttemptID: r.id(trial, 1), Worker: "w", At: r.now}})
+		report(trial, 1, 0.5)
+		report(trial, 2, float64(trial))
+	}
+	res := r.result("w", 1, 1, messaging.OutcomeCompleted)
+	res.Values = study.Values{1}
+	r.step(Finished{At: r.now, Result: res})
+	report(1, 3, 1) // read after the result
+	r.restart()
+	if len(rules) != 2 {
+		t.Fatalf("%d rules were made, want one for each leader", len(rules))
+	}
+	for _, rule := range rules {
+		slices.Sort(rule.lines)
+	}
+	want := []string{
+		"trial 1 ended: true -1", "trial 1 step 1: -0.5", "trial 1 step 2: -1", "trial 1 step 3: -1",
+		"trial 2 step 1: -0.5", "trial 2 step 2: -2",
+	}
+	for i, rule := range rules {
+		if !slices.Equal(rule.lines, want) {
+			t.Errorf("leader %d told its rule %q, want %q", i+1, rule.lines, want)
+		}
+	}
+}
