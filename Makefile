@@ -88,6 +88,10 @@ plots: build ## Draw the plots of docs/benchmarks.md again, from the kept runs (
 benchmarks-quick: ## Compare with other tuners on a few tasks (minutes; installs 6 GB of Python)
 	benchmarks/all quick
 
+.PHONY: stopping
+stopping: ## Make the tables of early stopping in docs/benchmarks.md (hours; can be interrupted)
+	benchmarks/stopping
+
 .PHONY: check
 check: ## Check the formatting, and run go vet
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted" >&2; exit 1; }
