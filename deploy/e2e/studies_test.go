@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/coordinator/podcost"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -100,6 +102,24 @@ func (c *cluster) upgradeDefinition() {
 	}
 }
 
+// priced waits until the leader has told Kubernetes that deleting a busy worker's pod costs
+// something.
+func (c *cluster) priced() {
+	c.t.Helper()
+	c.await(time.Minute, func(ctx context.Context) error {
+		pods, err := c.pods(ctx, "worker")
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			if cost, err := strconv.Atoi(p.Annotations[podcost.Annotation]); err != nil || cost < 1 {
+				return fmt.Errorf("the busy pod %s has the annotations %v, want its deletion to cost something", p.Name, p.Annotations)
+			}
+		}
+		return nil
+	})
+}
+
 const studyResource = `
 apiVersion: fantasia.dev/v1
 kind: Study
@@ -167,6 +187,7 @@ func TestStudies(t *testing.T) {
 			t.Errorf("study %s has the finalizers %q", r.Name, r.Finalizers)
 		}
 	}
+	c.priced()
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
 	list, err := studies.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
