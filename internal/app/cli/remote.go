@@ -84,7 +84,7 @@ func (r *remote) explain(err error) error {
 		if connect.IsWireError(err) {
 			return err // the server's own words
 		}
-		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER)", r.server, err)
+		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER; for studies of fantasia run, give --state .fantasia)", r.server, err)
 	case connect.CodeUnauthenticated:
 		return fmt.Errorf("%w (set a token with --token or FANTASIA_TOKEN)", err)
 	case connect.CodeDeadlineExceeded:
