@@ -81,12 +81,16 @@ benchmarks: ## Make all tables of docs/benchmarks.md (about two days; can be int
 	benchmarks/all
 
 .PHONY: plots
-plots: ## Draw the plots of scores in docs/benchmarks.md again, from the kept runs (a minute)
+plots: build ## Draw the plots of docs/benchmarks.md again, from the kept runs (a minute)
 	benchmarks/plots
 
 .PHONY: benchmarks-quick
 benchmarks-quick: ## Compare with other tuners on a few tasks (minutes; installs 6 GB of Python)
 	benchmarks/all quick
+
+.PHONY: stopping
+stopping: ## Make the tables of early stopping in docs/benchmarks.md (hours; can be interrupted)
+	benchmarks/stopping
 
 .PHONY: check
 check: ## Check the formatting, and run go vet

@@ -2,6 +2,7 @@
 
 import heapq
 import json
+import lzma
 import math
 import os
 import random
@@ -10,7 +11,7 @@ import statistics
 from . import publish
 
 WORKERS = 8
-MOST = 2000  # trials of a run, for tuners that repeat points
+MOST = 500  # trials of a run; one that needs more has not reached its target
 RUNGS = (1, 3, 9, 27)
 
 
@@ -116,7 +117,7 @@ def load(paths):
     runs = []
     for path in paths:
         if os.path.exists(path):
-            with open(path) as file:
+            with (lzma.open if path.endswith(".xz") else open)(path, "rt") as file:
                 runs += [json.loads(line) for line in file]
     return runs
 
@@ -129,29 +130,66 @@ def interval(values, draws=2000):
 
 
 def speedups(runs, base):
-    """How many times as fast each run is as the base's on the same data and seed; 0 if it does not reach the target."""
-    other = {(r["data"], r["seed"]): r for r in base}
-    return [other[r["data"], r["seed"]]["seconds"] / r["seconds"] if r["reached"] else 0.0 for r in runs if (r["data"], r["seed"]) in other]
+    """How many times as fast each run is as the base's on the same data and seed.
+
+    It is 0 where only the base reaches the target, infinite where only the run does, and 1 where neither does.
+    """
+    other, ratios = {(r["data"], r["seed"]): r for r in base}, []
+    for r in runs:
+        if b := other.get((r["data"], r["seed"])):
+            both = r["reached"] and b["reached"]
+            ratios.append(b["seconds"] / r["seconds"] if both else math.inf if r["reached"] else 0.0 if b["reached"] else 1.0)
+    return ratios
 
 
-def report(runs, into=None, base="random+none:as-is"):
+def ranged(ratios):
+    return "{:.2f} ({:.2f} to {:.2f})".format(*interval(ratios)).replace("inf", "∞")
+
+
+def times(runs, data, base):
+    """A row for each tuner, the fastest first."""
+    rows = []
+    for name, mine in runs.items():
+        plain = name.split("+")[0] + "+none"
+        own = ranged(speedups(mine, runs[plain])) if name != plain and plain in runs else ""
+        middles = [statistics.median([r["seconds"] if r["reached"] else math.inf for r in mine if r["data"] == d] or [math.nan]) for d in data]
+        cells = [f"`{name}`", *(f"{t:.2f}".replace("inf", "∞") for t in middles), f"{sum(not r['reached'] for r in mine)} of {len(mine)}"]
+        overall = speedups(mine, runs[base])
+        rows.append((-statistics.median(overall), "| " + " | ".join([*cells, ranged(overall), own]) + " |"))
+    head = ["tuner", *(f"{d}, s" for d in data), "not reached", "as fast as `random+none`", "as fast as without stopping"]
+    return "\n".join(["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *(row for _, row in sorted(rows))])
+
+
+def against(runs, mine, others):
+    """How many times as fast some tuners are as others."""
+    lines = ["| as fast as | " + " | ".join(f"`{name}`" for name in mine) + " |", "|" + " --- |" * (len(mine) + 1)]
+    for other in others:
+        lines.append(f"| `{other}` | " + " | ".join(ranged(speedups(runs[name], runs[other])) for name in mine) + " |")
+    return "\n".join(lines)
+
+
+def tables(runs, base="random+none"):
+    """{name: Markdown}: all tuners, some of Fantasia's beside its peers, and the forms of telling optimisers of stopped trials."""
     by_tuner = {}
     for r in runs:
         by_tuner.setdefault(r["tuner"], []).append(r)
-    data = list(dict.fromkeys(r["data"] for r in runs))
-    rows = []
-    for name, mine in by_tuner.items():
-        middle, low, high = interval(speedups(mine, by_tuner[base]))
-        plain = name.split("+")[0] + "+none:as-is"
-        own = ""
-        if name != plain and plain in by_tuner:
-            own = "{:.2f} ({:.2f} to {:.2f})".format(*interval(speedups(mine, by_tuner[plain])))
-        times = [statistics.median([r["seconds"] if r["reached"] else math.inf for r in mine if r["data"] == d]) for d in data]
-        missed = sum(not r["reached"] for r in mine)
-        rows.append((-middle, f"| `{name}` | " + " | ".join(f"{t:.2f}" for t in times) + f" | {missed} of {len(mine)} | {middle:.2f} ({low:.2f} to {high:.2f}) | {own} |"))
-    heading = f"| tuner | {' | '.join(data)} | not reached | as fast as random search | as fast as without stopping |"
-    lines = [heading, "|" + " --- |" * (len(data) + 4)] + [row for _, row in sorted(rows)]
-    text = "\n".join(lines)
-    print(text)
+    data = sorted({r["data"] for r in runs})
+    forms = {name.replace(":as-is", ""): mine for name, mine in by_tuner.items() if not name.endswith((":dropped", ":extrapolated"))}
+    ours = [name for name in ("random+asha-fast", "tpe+hyperband", "tpe+asha-fast", "hebo+asha-fast") if name in forms]
+    told = {name: mine for name, mine in by_tuner.items() if ":" in name and name.rpartition(":")[0] + ":dropped" in by_tuner}
+    told |= {name: forms[name] for name in {base, *(name.split("+")[0] + "+none" for name in told)} if name in forms}
+    least = min(len({r["seed"] for r in mine}) for mine in told.values())
+    return {
+        "stopping": times(forms, data, base),
+        "stopping-peers": against(forms, ours, sorted(set(forms) & set(TUNERS))),
+        "stopping-told": times({name: [r for r in mine if r["seed"] < least] for name, mine in told.items()}, data, base),
+    }
+
+
+def report(runs, into=None):
+    """Prints the tables and, if wanted, puts them into a document."""
+    made = tables(runs)
+    for name, text in made.items():
+        print(f"{name}\n{text}\n")
     if into:
-        publish.fill(into, {"stopping": text})
+        publish.into(into, made)

@@ -1,7 +1,7 @@
 import os
 import unittest
 
-from fantasia_bench import publish, results, score
+from fantasia_bench import early, publish, results, score
 
 BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -44,6 +44,11 @@ class PublishedTest(unittest.TestCase):
     def test_escape(self):
         self.holds("escape.jsonl.xz", self.published, ("scores-batch", "ablation"), "escape-")
         self.assertIn(self.made("escape-open.jsonl.xz", self.published)["ablation"], self.document)
+
+    def test_early_stopping(self):
+        made = early.tables(early.load([os.path.join(BENCHMARKS, "runs", "stopping.jsonl.xz")]))
+        for name, table in made.items():
+            self.assertEqual(table, publish.places(self.document)[name], f"docs/benchmarks.md: {name}")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ func TestUnknownValuesAreRefused(t *testing.T) {
 		"pools.default.unknown=1", "pools.default.state.unknown=1", "nats.bundled.persistence.unknown=1",
 		`coordinator.tolerations=[{"unknown":1}]`, `pools.default.resources={"unknown":{}}`, `networkPolicy.apiFrom=[{"unknown":{}}]`,
 		`pools.default.slots=0`, `pools.helm-test={}`, `pools.Upper={}`, `nats.bundled.replicas=2`,
+		`coordinator.leaseTTL="1s"`, `telemetry.otlpEndpoint="collector:4318"`, `pools.default.heartbeat="0s"`, `nats.streamReplicas=3`,
 	} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()

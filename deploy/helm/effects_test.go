@@ -50,6 +50,7 @@ var differing = map[string]string{
 	"etcd.bundled.replicas":                           `3`,
 	"etcd.bundled.affinity":                           `{"nodeAffinity":{}}`,
 	"studies.pools":                                   `{"*":["other"]}`,
+	"telemetry.otlpEndpoint":                          `"http://b:1"`,
 	"telemetry.otlpProtocol":                          `"grpc"`,
 	"networkPolicy.kubernetesPorts":                   `[8443]`,
 }
@@ -75,6 +76,7 @@ var needed = map[string][]string{
 	"nats.tls.":                            {`nats.urls=["tls://a:1"]`},
 	"nats.bundled.persistence.size":        {`nats.bundled.persistence.enabled=true`},
 	"etcd.auth.passwordSecret":             {`etcd.auth.user="u"`},
+	"nats.streamReplicas":                  {`nats.bundled.replicas=3`},
 	"networkPolicy.natsTo":                 {`nats.urls=["nats://a:1"]`},
 	"networkPolicy.etcdTo":                 {`etcd.urls=["http://a:1"]`},
 	"networkPolicy.otlp":                   {`telemetry.otlpEndpoint="http://a:1"`},

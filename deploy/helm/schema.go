@@ -56,7 +56,7 @@ func object(v *Value, used map[string]any) map[string]any {
 	return out
 }
 
-// leaf is the schema of a value, from what its comment and its default say.
+// leaf is the schema of a value, from what its comment, its default and the programs say.
 func leaf(v *Value) map[string]any {
 	out := map[string]any{"description": v.Doc}
 	switch d := v.Default.(type) {
@@ -80,6 +80,7 @@ func leaf(v *Value) map[string]any {
 		out = map[string]any{"description": v.Doc}
 	}
 	maps.Copy(out, v.Schema)
+	maps.Copy(out, programChecks()[v.Name()])
 	return out
 }
 

@@ -1,0 +1,78 @@
+package helm
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/scale"
+)
+
+// TestSchemaKnowsTheProgramsChecks compares the schema's verdicts on values with those of
+// the programs themselves.
+func TestSchemaKnowsTheProgramsChecks(t *testing.T) {
+	positive := func(text string) bool { d, err := time.ParseDuration(text); return err == nil && d > 0 }
+	for name, c := range map[string]struct {
+		accepts func(string) bool // the program
+		samples []string
+	}{
+		"coordinator.leaseTTL": {func(text string) bool {
+			d, err := time.ParseDuration(text)
+			return err == nil && election.ValidTTL(d)
+		}, []string{"0s", "1s", "2s", "3s", "9s", "10s", "19s", "120s", "2500ms", "-2s", "2", ""}},
+		"coordinator.workerLease":           {positive, []string{"0s", "00s", "1s", "10ms", "5m", "1h", "-1s", "5", ""}},
+		"poolDefaults.heartbeat":            {positive, []string{"0ms", "1ms", "5s", "10m", "5"}},
+		"poolDefaults.kubejob.startTimeout": {positive, []string{"0s", "10m", "1h", "x"}},
+		// https://opentelemetry.io/docs/specs/otel/protocol/exporter: a URL with a scheme.
+		"telemetry.otlpEndpoint": {func(text string) bool {
+			u, err := url.Parse(text)
+			return text == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+		}, []string{"", "http://collector:4318", "https://collector.example", "collector:4318", "collector", "grpc://collector:4317", "http://"}},
+	} {
+		text, ok := programChecks()[name]["pattern"].(string)
+		if !ok {
+			t.Errorf("the schema checks nothing of %s", name)
+			continue
+		}
+		pattern := regexp.MustCompile(text)
+		for _, s := range c.samples {
+			if got, want := pattern.MatchString(s), c.accepts(s); got != want {
+				t.Errorf("%s: the schema accepts %q: %v, the program: %v", name, s, got, want)
+			}
+		}
+	}
+}
+
+// TestTheLeaderReadsWhatTheSchemaAccepts checks the limits of a scaled pool against the
+// program that reads them.
+func TestTheLeaderReadsWhatTheSchemaAccepts(t *testing.T) {
+	for set, accepted := range map[string]bool{
+		`{"method":"leader","minReplicas":0,"maxReplicas":1}`: true,
+		`{"method":"leader","minReplicas":0,"maxReplicas":0}`: false,
+		`{"method":"leader","minReplicas":3,"maxReplicas":2}`: false,
+		`{"method":"leader","minReplicas":2,"maxReplicas":2}`: true,
+	} {
+		out, err := run(t, "helm", append([]string{"template", "f", chart}, values("pools.default.autoscaling="+set)...)...)
+		if (err == nil) != accepted {
+			t.Errorf("the chart accepts %s: %v, want %v", set, err, accepted)
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), "pools") {
+				t.Errorf("the error does not name the path of %s: %v", set, err)
+			}
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "scale.yaml")
+		if err := os.WriteFile(file, []byte(find(t, objects(t, out), "ConfigMap", "scale").text("data", "scale.yaml")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := scale.Read(file); err != nil {
+			t.Errorf("the leader refuses what the chart renders of %s: %v", set, err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// tiny is a table of 160 networks of four epochs, which take a second each. The loss of
+// a network with learning rate n after epoch e (from 0) is 0.6 - n/20 - e/100.
+func tiny(t *testing.T) *table {
+	t.Helper()
+	head := `{"data": ["breast"], "seeds": 1, "epochs": 4, "seconds": [[1]],
+		"grid": {"lr": [0,1,2,3,4,5,6,7,8,9], "alpha": [0,1], "width": [0,1], "layers": [0,1], "batch": [0,1]}}`
+	var losses []uint16
+	for n := range 160 {
+		for e := range 4 {
+			losses = append(losses, uint16(6000-500*(n/16)-100*e))
+		}
+	}
+	path := write(t, strings.ReplaceAll(head, "\n", " ")+"\n", losses)
+	table, err := readTable(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func write(t *testing.T, head string, losses []uint16) string {
+	t.Helper()
+	var content bytes.Buffer
+	zip := gzip.NewWriter(&content)
+	if _, err := zip.Write([]byte(head)); err != nil {
+		t.Fatal(err)
+	}
+	if err := binary.Write(zip, binary.LittleEndian, losses); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "curves.gz")
+	if err := os.WriteFile(path, content.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTable(t *testing.T) {
+	k := tiny(t).task("breast", 0)
+	if got := k.curve(50); len(got) != 4 || got[0] != 0.45 || got[3] != 0.42 {
+		t.Errorf("the curve of network 50 is %v, want 0.45 to 0.42", got)
+	}
+	if n := k.network(study.Point{"lr": int64(7), "alpha": int64(1), "width": int64(0), "layers": int64(0), "batch": int64(1)}); n != 7*16+8+1 {
+		t.Errorf("the point is network %d, want 121", n)
+	}
+	// The best loss is 0.12, and guessing one of two classes has ln 2.
+	if want := 0.12 + 0.01*(0.6931471805599453-0.12); math.Abs(k.target-want) > 1e-12 {
+		t.Errorf("the target is %g, want %g", k.target, want)
+	}
+	path := write(t, `{"data": ["breast"], "seeds": 1, "epochs": 4, "grid": {}}`+"\n", make([]uint16, 3))
+	if _, err := readTable(path); err == nil || !strings.Contains(err.Error(), "6 bytes of losses") {
+		t.Errorf("a table that is cut off: %v", err)
+	}
+}
+
+// Without stopping, only the end of one of the best networks reaches the target, and all
+// networks take four seconds.
+func TestPlay(t *testing.T) {
+	k := tiny(t).task("breast", 0)
+	for name, u := range tuners() {
+		if !strings.HasPrefix(name, "random+none") && !strings.HasPrefix(name, "random+only") {
+			continue
+		}
+		for seed := range 5 {
+			r, err := play(t.Context(), u, k, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Reached || math.Mod(r.Seconds, 4) != 0 || r.Stopped != 0 || r.Trials > 160 {
+				t.Errorf("%s, seed %d: %+v, want the target reached at the end of a trial", name, seed, r)
+			}
+		}
+	}
+	u := tuners()["random+none:as-is"]
+	u.only = 1
+	r, err := play(t.Context(), u, k, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Reached || r.Stopped == 0 {
+		t.Errorf("only the best goes on after an epoch: %+v", r)
+	}
+}
+
+func TestGain(t *testing.T) {
+	r := &run{completed: [][]float64{least([]float64{5, 6, 3, 4}), least([]float64{4, 3, 2, 2})}}
+	if got := r.gain(2); got != (3-5+2-3)/2.0 {
+		t.Errorf("completed trials gained %g after step 2, want -1.5", got)
+	}
+}
