@@ -81,7 +81,7 @@ benchmarks: ## Make all tables of docs/benchmarks.md (about two days; can be int
 	benchmarks/all
 
 .PHONY: plots
-plots: ## Draw the plots of scores in docs/benchmarks.md again, from the kept runs (a minute)
+plots: build ## Draw the plots of docs/benchmarks.md again, from the kept runs (a minute)
 	benchmarks/plots
 
 .PHONY: benchmarks-quick

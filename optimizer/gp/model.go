@@ -62,6 +62,9 @@ func addDiagonal(a *mat.SymDense, v float64) {
 	}
 }
 
+// Dim returns the number of columns of the points.
+func (m *Model) Dim() int { return m.kernel.Dim() }
+
 // Len returns the number of observations.
 func (m *Model) Len() int { return len(m.beta) }
 

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -50,8 +51,8 @@ func (c chance) ofReward(value, logP float64) float64 {
 }
 
 // of weights a criterion's value.
-func (c chance) of(kind Acquisition, value, logP float64) float64 {
-	if kind == UCB {
+func (c chance) of(by bayes.Acquisition, value, logP float64) float64 {
+	if by.Reward() {
 		return c.ofReward(value, logP)
 	}
 	return c.ofImprovement(value, logP)
@@ -59,10 +60,10 @@ func (c chance) of(kind Acquisition, value, logP float64) float64 {
 
 // gradient weights a criterion's value and gradient, given the logarithm of the
 // probability and its gradient.
-func (c chance) gradient(kind Acquisition, value float64, gradient []float64, logP float64, dLogP []float64) float64 {
-	weighed := c.of(kind, value, logP)
+func (c chance) gradient(by bayes.Acquisition, value float64, gradient []float64, logP float64, dLogP []float64) float64 {
+	weighed := c.of(by, value, logP)
 	for k := range gradient {
-		if kind == UCB {
+		if by.Reward() {
 			gradient[k] = math.Exp(logP) * (gradient[k] + dLogP[k]*(value-c.loss))
 		} else {
 			gradient[k] += dLogP[k]

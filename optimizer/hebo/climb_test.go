@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // ascend runs a climber on a function for a number of evaluations.
@@ -97,42 +96,5 @@ func TestClimberStaysWhereItMayBe(t *testing.T) {
 	}
 	if !c.done || c.x[0] < 0.55 || c.x[0] > 0.6 {
 		t.Errorf("ended at %v, done: %v", c.x, c.done)
-	}
-}
-
-// The criterion's gradient against finite differences of its value.
-func TestCriterionGradient(t *testing.T) {
-	mean, variance := []float64{0.2, -0.4, 1.5}, 0.3
-	for _, c := range []criterion{{kind: LogEI}, {kind: LogEI, noise: 0.2}, {kind: LogPI}, {kind: UCB}} {
-		c.kappa, c.incumbents = 1.5, []float64{-0.1, -0.6, 0.2}
-		at := func(v []float64) float64 { return c.value(v[:3], v[3]) }
-		want := fd.Gradient(nil, at, append(append([]float64{}, mean...), variance), &fd.Settings{Formula: fd.Central})
-		got := make([]float64, 4)
-		value, dVariance := c.gradient(got[:3], mean, variance)
-		got[3] = dVariance
-		if !floats.EqualApprox(got, want, 1e-6) || value != c.value(mean, variance) {
-			t.Errorf("%s, noise %g: gradient %v, by differences %v", c.kind, c.noise, got, want)
-		}
-	}
-}
-
-// Checks the value of one more evaluation of a point against its definition by
-// quadrature: the expected decrease of the best posterior mean.
-func TestKnowledgeAgainstQuadrature(t *testing.T) {
-	const variance, noise, mean = 0.3, 0.2, 0.1
-	c := criterion{noise: noise}
-	for _, rival := range []float64{-0.4, 0.1, 0.5} {
-		const steps = 200_000
-		sd := math.Sqrt(variance + noise)
-		best := 0.0 // expected, by the midpoint rule over ±10 sd of the outcome
-		for i := range steps {
-			z := -10 + 20*(float64(i)+0.5)/steps
-			posterior := mean + variance/(variance+noise)*sd*z
-			best += min(posterior, rival) * distuv.UnitNormal.Prob(z) * 20 / steps
-		}
-		want := math.Log(min(mean, rival) - best)
-		if got := c.knowledge(mean, variance, rival); math.Abs(got-want) > 1e-6 {
-			t.Errorf("rival %g: %v, by quadrature %v", rival, got, want)
-		}
 	}
 }

@@ -140,7 +140,7 @@ func (s *search) climb(ctx context.Context, from []spot) []spot {
 		}
 	}
 	rounds := climbRounds
-	if s.model.GP.Len() > largeModel {
+	if s.model.Len() > largeModel {
 		rounds = climbingLarge
 	}
 	for range rounds {
@@ -199,7 +199,7 @@ func (s *search) round(climbers []*climber) {
 	}
 	dMean := make([]float64, s.fantasies.Draws())
 	for i, c := range asking {
-		value, dVariance := s.criterion.gradient(dMean, g.Mean.RawRowView(i), g.Variance[i])
+		value, dVariance := s.criterion.Gradient(&s.known, dMean, g.Mean.RawRowView(i), g.Variance[i])
 		gradient := make([]float64, len(c.trial))
 		for k := range gradient {
 			gradient[k] += dVariance * g.DVariance.At(i, k)
@@ -208,7 +208,7 @@ func (s *search) round(climbers []*climber) {
 			}
 		}
 		if s.chance.model != nil {
-			value = s.chance.gradient(s.criterion.kind, value, gradient, logP[i], dLogP.RawRowView(i))
+			value = s.chance.gradient(s.criterion, value, gradient, logP[i], dLogP.RawRowView(i))
 		}
 		value += s.penalty.value(gradient, c.trial)
 		if s.beliefs != nil {

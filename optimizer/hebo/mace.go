@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/nsga2"
 )
 
@@ -31,7 +32,7 @@ type mace struct {
 
 // newMACE prepares the ensemble for a search.
 func newMACE(s *search) *mace {
-	m := &mace{s: s, kappa: s.criterion.kappa, noise: s.model.GP.Hyperparameters().Noise, rng: s.r.Rand}
+	m := &mace{s: s, kappa: s.kappa, noise: s.model.Noise(), rng: s.r.Rand}
 	if s.options.Robust {
 		m.robust = math.Sqrt(2 * m.noise)
 	}
@@ -81,12 +82,12 @@ func (m *mace) score(dst, mean []float64, variance, logP, prior float64) {
 		bound, gain = m.robust*m.rng.NormFloat64(), m.robust*m.rng.NormFloat64()
 	}
 	for s, mu := range mean {
-		target := m.s.criterion.incumbents[s] - maceMargin
+		target := m.s.known.Incumbents[s] - maceMargin
 		m.logEI[s] = acquisition.LogEI(mu+gain, sd, target)
 		m.logPI[s] = acquisition.LogPI(mu+gain, sd, target)
 	}
 	c := m.s.chance
-	dst[0] = -c.ofReward(acquisition.LCB(average(mean)+bound, sd, m.kappa), logP) - prior
+	dst[0] = -c.ofReward(acquisition.LCB(bayes.Average(mean)+bound, sd, m.kappa), logP) - prior
 	dst[1] = -c.ofImprovement(acquisition.LogMeanExp(m.logEI), logP) - prior
 	dst[2] = -c.ofImprovement(acquisition.LogMeanExp(m.logPI), logP) - prior
 }
@@ -147,7 +148,7 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 		switch {
 		case batch > 2 && picked == 0:
 			why = "the lowest mean of the Pareto front"
-			value = -m.s.chance.ofReward(-average(mean.RawRowView(row)), m.s.logP[row-from])
+			value = -m.s.chance.ofReward(-bayes.Average(mean.RawRowView(row)), m.s.logP[row-from])
 		case batch > 2 && picked == 1:
 			why = "the greatest uncertainty of the Pareto front"
 			value = -variance[row]

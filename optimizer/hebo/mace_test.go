@@ -30,7 +30,7 @@ func TestConfidence(t *testing.T) {
 // ensembleOf returns an ensemble over a posterior with the given number of draws.
 func ensembleOf(incumbents []float64, noise, robust float64) *mace {
 	s := &search{penalty: &penalty{}}
-	s.criterion.incumbents = incumbents
+	s.known.Incumbents = incumbents
 	return &mace{
 		s: s, kappa: 2, noise: noise, robust: robust, rng: rand.New(rand.NewPCG(1, 2)),
 		logEI: make([]float64, len(incumbents)), logPI: make([]float64, len(incumbents)),

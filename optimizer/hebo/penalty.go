@@ -27,7 +27,7 @@ type penalty struct {
 
 // estimate sets the slope, from some of the search's places, and the lowest value.
 func (p *penalty) estimate(s *search) {
-	p.lowest = s.criterion.incumbents[0]
+	p.lowest = s.known.Incumbents[0]
 	at := s.places[:min(len(s.places), steepestAmong)]
 	if len(at) == 0 {
 		return

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -54,14 +55,13 @@ func length(y []float64, parallel, dim int) float64 {
 type region struct{ centre, lo, hi []float64 }
 
 // newRegion returns the trust region of a model: it is centred at the evaluated point
-// with the lowest posterior mean, with sides in proportion to the kernel's
+// with the lowest posterior mean, with sides in proportion to its
 // lengthscales.
-func newRegion(r *optimizer.Request, m *surrogate.Model) *region {
-	d := m.Data
-	mean, _ := m.GP.Posterior(d.X)
+func newRegion(r *optimizer.Request, m bayes.Surrogate, d *surrogate.Data) *region {
+	mean, _ := m.Posterior(d.X)
 	centre := d.X.RawRowView(lowest(mean, 1)[0])
 	dim := len(centre)
-	scales := append([]float64(nil), m.GP.Hyperparameters().Kernel[:dim]...)
+	scales := m.Lengthscales()
 	middle := floats.Sum(scales) / float64(dim)
 	side := length(d.Outcomes(), max(1, r.Parallelism), dim)
 	t := &region{centre: centre, lo: make([]float64, dim), hi: make([]float64, dim)}

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
@@ -56,7 +57,7 @@ func TestTrustRegionHoldsItsPoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	region := newRegion(r, m)
+	region := newRegion(r, bayes.Gaussian(m.GP), m.Data)
 	next := region.stream(r)
 	x := mat.NewDense(1, r.Encoding.Dim(), nil).RawRowView(0)
 	for range 500 {

@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -30,11 +30,11 @@ const maxAgain = 0.3
 // only lucky.
 type replicas struct {
 	places []surrogate.Place
-	at     *gp.Candidates // the places
-	logP   []float64      // log probabilities that their evaluations complete; nil until needed
-	probe  bool           // no two evaluations of a place have differed yet
-	probed bool           // a repeated evaluation is pending
-	done   int            // repeated evaluations, pending ones included
+	at     bayes.Candidates // the places
+	logP   []float64        // log probabilities that their evaluations complete; nil until needed
+	probe  bool             // no two evaluations of a place have differed yet
+	probed bool             // a repeated evaluation is pending
+	done   int              // repeated evaluations, pending ones included
 }
 
 // newReplicas returns the places that may be evaluated again, given what is known of
@@ -49,7 +49,7 @@ func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *r
 	}
 	at := make(map[string]bool, len(c.places))
 	for _, p := range c.places {
-		at[surrogate.KeyOf(s.model.Data.X.RawRowView(p.Row))] = true
+		at[surrogate.KeyOf(s.data.X.RawRowView(p.Row))] = true
 	}
 	for _, p := range s.r.Pending {
 		if at[surrogate.KeyOf(s.r.Encoding.Encode(p.Point))] {
@@ -57,7 +57,7 @@ func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *r
 			c.done++
 		}
 	}
-	c.at = s.fantasies.Candidates(c.rows(s.model.Data))
+	c.at = s.fantasies.Candidates(c.rows(s.data))
 	return c
 }
 
@@ -86,7 +86,7 @@ func (s *search) again(left bool) (best spot, ok bool) {
 	if c == nil {
 		return spot{}, false
 	}
-	d := s.model.Data
+	d := s.data
 	if c.probe && c.probed {
 		return spot{}, false
 	}
@@ -100,7 +100,7 @@ func (s *search) again(left bool) (best spot, ok bool) {
 	lowest, second := math.Inf(1), math.Inf(1)
 	means := make([]float64, len(c.places))
 	for i := range means {
-		means[i] = average(mean.RawRowView(i))
+		means[i] = bayes.Average(mean.RawRowView(i))
 		if means[i] < lowest {
 			lowest, second = means[i], lowest
 		} else {
@@ -118,7 +118,7 @@ func (s *search) again(left bool) (best spot, ok bool) {
 		if means[i] == lowest && len(means) > 1 {
 			rival = second
 		}
-		value := s.chance.ofImprovement(s.criterion.knowledge(means[i], variance[i], rival), c.logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
+		value := s.chance.ofImprovement(s.known.Knowledge(means[i], variance[i], rival), c.logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
 		if c.probe {
 			value = -means[i] // probe the incumbent
 		}

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -30,14 +30,18 @@ const hurried = 100
 // search picks the points of one request, one after another.
 type search struct {
 	r         *optimizer.Request
-	model     *surrogate.Model
+	model     bayes.Surrogate
+	data      *surrogate.Data
 	options   Options
-	fantasies *gp.Fantasies
-	criterion criterion
+	fantasies bayes.Fantasies
+	// criterion is the acquisition function, known what it knows beside the posterior.
+	criterion bayes.Acquisition
+	known     bayes.Known
+	kappa     float64 // weight of the uncertainty in bounds
 	exact     bool    // the places are all that exist
 	places    []place // none was taken when the search began
 	// at holds the incumbents' rows, then the places'.
-	at        *gp.Candidates
+	at        bayes.Candidates
 	evaluated int // rows of incumbents in at
 	first     int // number of the trial that the first point becomes
 	picked    int
@@ -68,18 +72,20 @@ type search struct {
 
 // newSearch prepares the search for the points after batch; feasible may be nil.
 func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrogate.Model, feasible *surrogate.Feasibility, batch []optimizer.Suggestion, memory *memory) *search {
-	s := &search{r: r, model: m, memory: memory, options: o.options, penalty: &penalty{}, chance: newChance(feasible, m.Data), first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
+	s := &search{r: r, model: bayes.Gaussian(m.GP), data: m.Data, memory: memory, options: o.options, penalty: &penalty{}, chance: newChance(feasible, m.Data), first: r.First + len(batch), pending: len(r.Pending) + len(batch)}
 	s.remember()
 	draws := 1
 	if o.options.Fantasy == Draws {
 		draws = o.options.Draws
 	}
-	s.fantasies = m.GP.Fantasies(draws)
+	s.fantasies = s.model.Fantasies(draws)
 	kappa := o.options.Kappa
 	if kappa == 0 {
 		kappa = confidence(m.Data.Completed, r.Parallelism, r.Encoding.Dim())
 	}
-	s.criterion = criterion{kind: o.options.Acquisition, kappa: kappa, incumbents: make([]float64, draws)}
+	s.kappa = kappa
+	s.criterion = o.options.Acquisition.criterion(kappa)
+	s.known.Incumbents = make([]float64, draws)
 	s.floor = slices.Repeat([]float64{math.Inf(1)}, draws)
 	known := make([]place, 0, incumbentsAmong+s.pending)
 	for _, row := range lowest(m.Data.Y, incumbentsAmong) {
@@ -100,7 +106,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	places := m.Data.Places()
 	noise := o.options.Noise.of(places)
 	if s.replicas = s.newReplicas(places, noise); s.replicas != nil && !s.replicas.probe {
-		s.criterion.noise = m.GP.Hyperparameters().Noise
+		s.known.Noise = s.model.Noise()
 	}
 	s.trail = s.newTrail(noise, batch)
 	count := o.options.Candidates
@@ -126,7 +132,7 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 		s.penalty.estimate(s)
 	}
 	if o.options.TrustRegion {
-		s.region = newRegion(r, m)
+		s.region = newRegion(r, s.model, s.data)
 	}
 	if s.options.Acquisition == MACE {
 		s.ensemble(ctx, known)
@@ -177,14 +183,14 @@ func (s *search) taken(x []float64) bool {
 // fantasise adds points without known values to the model.
 func (s *search) fantasise(x *mat.Dense) {
 	n, _ := x.Dims()
-	y := s.model.Data.Y
+	y := s.data.Y
 	switch s.options.Fantasy {
 	case Draws:
 		s.fantasies.Draw(x, normals(n, s.fantasies.Draws(), s.r.Rand))
 	case LiarMin:
 		s.fantasies.Tell(x, slices.Repeat([]float64{slices.Min(y)}, n))
 	case LiarMean:
-		s.fantasies.Tell(x, slices.Repeat([]float64{average(y)}, n))
+		s.fantasies.Tell(x, slices.Repeat([]float64{bayes.Average(y)}, n))
 	case LiarMax:
 		s.fantasies.Tell(x, slices.Repeat([]float64{slices.Max(y)}, n))
 	case Believer:
@@ -202,9 +208,9 @@ func (s *search) fantasise(x *mat.Dense) {
 // search. ok is false if there is none.
 func (s *search) next(ctx context.Context) (suggestion optimizer.Suggestion, ok bool) {
 	if s.options.Acquisition == Portfolio {
-		s.criterion.kind = LogEI
+		s.criterion = bayes.LogEI{}
 		if (s.first+s.picked)%explore == 0 {
-			s.criterion.kind = UCB
+			s.criterion = bayes.UCB{Kappa: s.kappa}
 		}
 	}
 	if random, drawn := s.escape(); drawn {
@@ -266,14 +272,12 @@ func (s *search) fresh(ctx context.Context, mean *mat.Dense, variance []float64,
 
 // promise returns the value of evaluating a new point, in the unit of again's values.
 func (s *search) promise(best spot) float64 {
-	if s.criterion.kind == LogEI && s.mace == nil && s.options.Fantasy != Thompson {
+	if s.criterion == (bayes.LogEI{}) && s.options.Fantasy != Thompson {
 		return best.value
 	}
 	x := rows([]place{best.place})
 	mean, variance := s.fantasies.Posterior(x)
-	improvement := s.criterion
-	improvement.kind = LogEI
-	value := improvement.value(mean.RawRowView(0), variance[0])
+	value := bayes.LogEI{}.Value(&s.known, mean.RawRowView(0), variance[0])
 	return s.chance.ofImprovement(value, s.chance.log(x)[0]) + s.trust*s.beliefs.log(nil, best.x, 0)
 }
 
@@ -289,7 +293,7 @@ func (s *search) believed(places []place) []float64 {
 // value returns the value of a place without the parameters' priors, given its
 // posterior and the logarithm of the probability that its evaluation completes.
 func (s *search) value(mean []float64, variance float64, x []float64, logP float64) float64 {
-	return s.chance.of(s.criterion.kind, s.criterion.value(mean, variance), logP) + s.penalty.value(nil, x)
+	return s.chance.of(s.criterion, s.criterion.Value(&s.known, mean, variance), logP) + s.penalty.value(nil, x)
 }
 
 // member returns the ensemble's next point.
@@ -343,12 +347,12 @@ func (s *search) starts(values []float64) []spot {
 	return starts
 }
 
-// findIncumbents sets the criterion's incumbents from the posterior means at the known
+// findIncumbents sets the incumbents from the posterior means at the known
 // points.
 func (s *search) findIncumbents(mean *mat.Dense) {
-	copy(s.criterion.incumbents, s.floor)
+	copy(s.known.Incumbents, s.floor)
 	for i := range s.evaluated {
-		lower(s.criterion.incumbents, mean.RawRowView(i))
+		lower(s.known.Incumbents, mean.RawRowView(i))
 	}
 }
 
@@ -365,7 +369,7 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 	at := s.fantasies.Candidates(x)
 	mean, variance := at.Posterior()
 	suggestion := optimizer.Suggestion{Point: best.point, Source: optimizer.SourceModel}
-	expected, sd := s.model.Data.Moments(average(mean.RawRowView(0)), variance[0])
+	expected, sd := s.data.Moments(bayes.Average(mean.RawRowView(0)), variance[0])
 	suggestion.Reasons = optimizer.Reasons{
 		Mean:        finite(expected),
 		SD:          finite(sd),
@@ -390,7 +394,7 @@ func (s *search) pick(best spot) optimizer.Suggestion {
 func (s *search) worth(p spot, mean []float64, variance float64) map[string]float64 {
 	x := []place{p.place}
 	logP := s.chance.log(rows(x))[0]
-	values := map[string]float64{s.criterion.name(): s.chance.of(s.criterion.kind, s.criterion.value(mean, variance), logP)}
+	values := map[string]float64{s.criterion.Name(): s.chance.of(s.criterion, s.criterion.Value(&s.known, mean, variance), logP)}
 	switch {
 	case p.why == lowestDrawn:
 		values = map[string]float64{string(Thompson): p.value - s.believed(x)[0]}
@@ -421,7 +425,7 @@ func (s *search) repeat(again spot) optimizer.Suggestion {
 // of its uncertainty, and why else it was picked.
 func (s *search) note(why string, mean []float64) string {
 	note := "could beat the best point so far: the model is unsure there"
-	if average(mean) < average(s.criterion.incumbents) {
+	if bayes.Average(mean) < bayes.Average(s.known.Incumbents) {
 		note = "expected to beat the best point so far"
 	}
 	if why != "" {

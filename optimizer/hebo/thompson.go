@@ -69,7 +69,7 @@ func (s *search) drawFunctions() *sampled {
 	z.Apply(func(int, int, float64) float64 { return s.r.Rand.NormFloat64() }, z)
 	x := rows(d.places)
 	var err error
-	if d.values, err = s.model.GP.Sample(x, z); err != nil {
+	if d.values, err = s.model.Sample(x, z); err != nil {
 		return nil
 	}
 	d.logP, d.prior = s.chance.log(x), s.believed(d.places)

@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 )
 
@@ -30,6 +31,8 @@ type remote struct {
 	idle    bool
 	timeout time.Duration
 	caller  access.Caller
+	// cluster is where the studies are resources; nil for other servers.
+	cluster *kubeforward.Cluster
 }
 
 // flags adds the flags that locate the server to a command and its subcommands.
@@ -84,7 +87,7 @@ func (r *remote) explain(err error) error {
 		if connect.IsWireError(err) {
 			return err // the server's own words
 		}
-		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER)", r.server, err)
+		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER; for studies of fantasia run, give --state .fantasia)", r.server, err)
 	case connect.CodeUnauthenticated:
 		return fmt.Errorf("%w (set a token with --token or FANTASIA_TOKEN)", err)
 	case connect.CodeDeadlineExceeded:
