@@ -22,6 +22,6 @@ func run() int {
 	// again, so a second one ends the program at once.
 	context.AfterFunc(ctx, stop)
 	return cli.Main(ctx, os.Args[1:], cli.Options{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version, Plugin: cli.IsPlugin(os.Args[0]),
 	})
 }

@@ -43,6 +43,8 @@ type Controller struct {
 	Client dynamic.Interface
 	// Replica is the name of this coordinator, for events.
 	Replica string
+	// Home is the namespace of the coordinators; empty if they run outside of the cluster.
+	Home string
 	// Namespaces are the namespaces whose studies are run; none means all.
 	Namespaces []string
 	// Ledger provides the trials with the best values.

@@ -25,7 +25,7 @@ const (
 	// ReleasedAnnotation is the time at which Release removed the finalizer: only a
 	// coordinator that started later manages the resource again.
 	ReleasedAnnotation = "fantasia.dev/released"
-	// manager owns the fields of the status in server-side apply.
+	// manager names this program in the fields that it has written.
 	manager = "fantasia-coordinator"
 )
 

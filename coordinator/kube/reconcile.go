@@ -123,9 +123,9 @@ func (t *term) remove(ctx context.Context, r *Resource) error {
 // brings it back.
 func (t *term) show(ctx context.Context, r *Resource, v Verdict, known *ledger.Summary) error {
 	if known == nil {
-		return t.apply(ctx, r, r.next(v, view{}, time.Now()))
+		return t.apply(ctx, r, r.next(v, view{home: t.Home}, time.Now()))
 	}
-	shown := view{id: known.Study.ID, status: &known.Status, stall: t.stall(known)}
+	shown := view{home: t.Home, id: known.Study.ID, status: &known.Status, stall: t.stall(known)}
 	if best := known.Status.Best; best != 0 && (r.Status.Best == nil || r.Status.Best.Trial != best) {
 		trial, err := t.Ledger.Trial(ctx, known.Study.ID, best)
 		if err != nil {
@@ -166,9 +166,10 @@ func (t *term) recommended(ctx context.Context, r *Resource, known *ledger.Summa
 	return nil
 }
 
-// apply writes a status by server-side apply. If the resource has changed in the
-// meantime, for example by an earlier leader, it fails with a conflict, and the change
-// brings the resource back.
+// apply writes a status. If the resource has changed in the meantime, for example by an
+// earlier leader, it fails with a conflict, and the change brings the resource back.
+// It is no server-side apply, which fails as a whole if the cluster's definition of
+// studies is older than this program and lacks a field.
 func (t *term) apply(ctx context.Context, r *Resource, next Status) error {
 	was, errWas := json.Marshal(r.Status)
 	is, errIs := json.Marshal(next)
@@ -178,14 +179,18 @@ func (t *term) apply(ctx context.Context, r *Resource, next Status) error {
 	if bytes.Equal(was, is) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{
-		"apiVersion": study.APIVersion, "kind": study.Kind, "status": next,
-		"metadata": map[string]any{"name": r.Name, "namespace": r.Namespace, "uid": r.UID, "resourceVersion": r.Version},
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	patch, err := json.Marshal([]operation{
+		{"replace", "/metadata/uid", r.UID}, {"replace", "/metadata/resourceVersion", r.Version}, {"add", "/status", next},
 	})
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
-	applied, err := t.send(ctx, r, types.ApplyPatchType, patch, "status")
+	applied, err := t.send(ctx, r, types.JSONPatchType, patch, "status")
 	if applied {
 		t.record(ctx, r, r.events(&next))
 	}
@@ -202,10 +207,6 @@ func (t *term) patch(ctx context.Context, r *Resource, kind types.PatchType, pat
 // changed since it was read is queued again by its change.
 func (t *term) send(ctx context.Context, r *Resource, kind types.PatchType, patch []byte, subresources ...string) (applied bool, err error) {
 	options := metav1.PatchOptions{FieldManager: manager}
-	if kind == types.ApplyPatchType {
-		force := true
-		options.Force = &force
-	}
 	_, err = t.Client.Resource(Studies()).Namespace(r.Namespace).Patch(ctx, r.Name, kind, patch, options, subresources...)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return false, fmt.Errorf("patch the resource: %w", err)

@@ -65,9 +65,12 @@ const (
 // Status is the status of a resource.
 type Status struct {
 	// ID is the study's id in the ledger, set once it has started, and Study its name.
-	ID    string      `json:"id,omitempty"`
-	Study string      `json:"study,omitempty"`
-	State study.State `json:"state,omitempty"`
+	ID    string `json:"id,omitempty"`
+	Study string `json:"study,omitempty"`
+	// CoordinatorNamespace is the namespace of the coordinators that run the study;
+	// empty if they run outside of the cluster.
+	CoordinatorNamespace string      `json:"coordinatorNamespace,omitempty"`
+	State                study.State `json:"state,omitempty"`
 	// Reason explains to people why the study is in its state.
 	Reason             string             `json:"reason,omitempty"`
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
@@ -106,8 +109,10 @@ type Verdict struct {
 	Message  string
 }
 
-// view is what the ledger knows about a study; its parts are nil if unknown.
+// view is what is known about a study besides its resource; the ledger's parts are nil
+// if unknown.
 type view struct {
+	home        string // the coordinators' namespace
 	id          string
 	status      *record.Status
 	best        *record.Trial
@@ -124,7 +129,7 @@ func (r *Resource) next(v Verdict, ledger view, now time.Time) Status {
 	if s.ID != r.ID() { // without a study yet, or copied from another resource
 		s = Status{Conditions: s.Conditions}
 	}
-	s.Study, s.ObservedGeneration = r.StudyName(), r.Generation
+	s.Study, s.ObservedGeneration, s.CoordinatorNamespace = r.StudyName(), r.Generation, ledger.home
 	switch {
 	case ledger.status != nil:
 		s.ID = ledger.id

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
 	"github.com/fantasia-hpo/fantasia/coordinator/podcost"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -187,6 +189,7 @@ func TestStudies(t *testing.T) {
 			t.Errorf("study %s has the finalizers %q", r.Name, r.Finalizers)
 		}
 	}
+	c.plugin("short")
 	c.priced()
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
 	list, err := studies.List(t.Context(), metav1.ListOptions{})
@@ -196,6 +199,25 @@ func TestStudies(t *testing.T) {
 	for i := range list.Items {
 		if f := list.Items[i].GetFinalizers(); len(f) > 0 {
 			t.Errorf("after the uninstall, study %s has the finalizers %q", list.Items[i].GetName(), f)
+		}
+	}
+}
+
+// plugin shows the trials of an ended study, and the log of one, as kubectl fantasia
+// does: through the API server.
+func (c *cluster) plugin(name string) {
+	c.t.Helper()
+	program := testenv.Build(c.t, "github.com/fantasia-hpo/fantasia/cmd/fantasia")
+	plugin := filepath.Join(c.t.TempDir(), "kubectl-fantasia")
+	if err := os.Symlink(program, plugin); err != nil {
+		c.t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"COMPLETED": {"trials", name, "--namespace", c.namespace}, "error": {"logs", name, "1", "--namespace", c.namespace},
+	} {
+		out, err := exec.CommandContext(c.t.Context(), plugin, args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			c.t.Errorf("kubectl fantasia %q: %v, want %q in\n%s", args, err, want, out)
 		}
 	}
 }

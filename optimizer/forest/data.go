@@ -54,15 +54,15 @@ func (c *coder) rowAt(p study.Point, at []float64) []float64 {
 // outcomes returns the values of the observations as the forest models them: their
 // logarithms after the range from a little below the best to the worst was scaled to 1,
 // which shows differences among the good ones (as SMAC does). A failed evaluation has the
-// worst value.
+// worst value. One that was stopped early has the value that it had reached, but no better
+// than the best and no worse than the worst of the completed ones.
 func outcomes(p *optimizer.Problem) []float64 {
 	values := make([]float64, len(p.Observations))
 	var completed []float64
 	for i, o := range p.Observations {
 		values[i] = math.Inf(1)
 		if o.Outcome == optimizer.OutcomeCompleted {
-			// A quarter, so that no difference overflows.
-			values[i] = min(math.MaxFloat64, max(-math.MaxFloat64, p.Direction.Cost(o.Values.First()))) / 4
+			values[i] = quarter(p, o)
 			completed = append(completed, values[i])
 		}
 	}
@@ -76,10 +76,21 @@ func outcomes(p *optimizer.Problem) []float64 {
 	if !(span > 0) {
 		return failuresWorse(p, values)
 	}
+	for i, o := range p.Observations {
+		if o.Outcome == optimizer.OutcomePruned && len(o.Values) > 0 {
+			values[i] = max(quarter(p, o), best)
+		}
+	}
 	for i, v := range values {
 		values[i] = math.Log(max(least, (min(v, worst)-low)/span))
 	}
 	return values
+}
+
+// quarter returns a quarter of the observation's value, lower better, so that no
+// difference between two of them overflows.
+func quarter(p *optimizer.Problem, o optimizer.Observation) float64 {
+	return min(math.MaxFloat64, max(-math.MaxFloat64, p.Direction.Cost(o.Values.First()))) / 4
 }
 
 // least is the least share of the range whose logarithm is taken.

@@ -2,6 +2,7 @@ package forest
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -92,6 +93,13 @@ func TestOutcomes(t *testing.T) {
 	for _, v := range y {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			t.Errorf("outcomes %v", y)
+		}
+	}
+	for value, same := range map[float64]int{3: 2, 1e9: 1, -1e9: 4} {
+		stopped := *p
+		stopped.Observations = append(slices.Clone(p.Observations), optimizer.Observation{Outcome: optimizer.OutcomePruned, Values: study.Values{value}})
+		if y := outcomes(&stopped); y[5] != y[same] {
+			t.Errorf("stopped early at %g: outcome %g, want that of observation %d, %g", value, y[5], same, y[same])
 		}
 	}
 	equal := &optimizer.Problem{Direction: study.Minimize, Observations: []optimizer.Observation{

@@ -123,9 +123,14 @@ func facts(task evaluation.Task) []variable {
 	return v
 }
 
-// words returns the facts, for ${words} in the template.
+// words returns the facts, for ${words} in the template and the owner.
+// FANTASIA_RESOURCE is the name of the study's resource: a resource's study is called
+// NAMESPACE.NAME.
 func words(task evaluation.Task) map[string]string {
-	w := map[string]string{"FANTASIA_CHECKPOINT": ""}
+	w := map[string]string{"FANTASIA_CHECKPOINT": "", "FANTASIA_RESOURCE": task.Assignment.StudyName}
+	if _, name, ok := strings.Cut(task.Assignment.StudyName, "."); ok {
+		w["FANTASIA_RESOURCE"] = name
+	}
 	for _, v := range facts(task) {
 		w[v.name] = v.value
 	}

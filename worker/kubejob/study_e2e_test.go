@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,4 +126,18 @@ func TestAStudyThroughJobs(t *testing.T) {
 		}
 		return err
 	})
+	// The Jobs are gone with their pods; the worker has kept what their programs wrote.
+	for number := 1; number <= 8; number++ {
+		stream, err := client.TailTrialLogs(t.Context(), connect.NewRequest(&fantasiav1.TailTrialLogsRequest{Name: fmt.Sprintf("studies/jobs/trials/%d", number)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		for stream.Receive() {
+			text.Write(stream.Msg().GetData())
+		}
+		if err := errors.Join(stream.Err(), stream.Close()); err != nil || strings.Count(text.String(), `"error"`) != 8 {
+			t.Errorf("the log of trial %d: %v, want 8 reports in\n%s", number, err, text.String())
+		}
+	}
 }

@@ -19,6 +19,8 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	// Version is the version of the program, such as "0.1.0".
 	Version string
+	// Plugin makes the program kubectl fantasia.
+	Plugin bool
 }
 
 // Main runs the command line and returns the program's exit code, one of the constants
@@ -26,6 +28,7 @@ type Options struct {
 func Main(ctx context.Context, args []string, o Options) int {
 	a := newApp(o)
 	a.root.SetArgs(args)
+	defer a.disconnect()
 	ran, err := a.root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
 		// The command has not started: its name, flags or arguments are wrong.
@@ -43,6 +46,8 @@ type app struct {
 	root *cobra.Command
 	// started is set once a command has started, so its flags and arguments are valid.
 	started bool
+	// disconnect ends what was opened to reach a server.
+	disconnect func()
 }
 
 const rootLong = `Fantasia tunes expensive programs. It suggests parameters, runs your program with
@@ -62,26 +67,17 @@ const rootExample = `  fantasia check digits.yaml --try     # check the study fi
   fantasia study watch digits`
 
 func newApp(o Options) *app {
-	a := &app{Options: o}
-	a.root = &cobra.Command{
-		Use:           "fantasia",
-		Short:         "Tune expensive programs on one machine or many",
-		Long:          rootLong,
-		Example:       rootExample,
-		Version:       o.Version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := envflag.Apply(cmd); err != nil {
-				return err
-			}
-			a.started = true
-			return nil
-		},
+	a := &app{Options: o, disconnect: func() {}}
+	if o.Plugin {
+		a.root = a.plugin()
+		return a
 	}
-	a.root.SetIn(o.Stdin)
-	a.root.SetOut(o.Stdout)
-	a.root.SetErr(o.Stderr)
+	a.root = a.rootCommand(&cobra.Command{
+		Use:     "fantasia",
+		Short:   "Tune expensive programs on one machine or many",
+		Long:    rootLong,
+		Example: rootExample,
+	})
 	a.root.AddGroup(
 		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
 		&cobra.Group{ID: groupServer, Title: "On a server:"},
@@ -91,6 +87,22 @@ func newApp(o Options) *app {
 	a.add("", newVersionCommand(a))
 	usage.Setup(a.root)
 	return a
+}
+
+// rootCommand adds to a root command what every one has.
+func (a *app) rootCommand(root *cobra.Command) *cobra.Command {
+	root.Version, root.SilenceErrors, root.SilenceUsage = a.Version, true, true
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := envflag.Apply(cmd); err != nil {
+			return err
+		}
+		a.started = true
+		return nil
+	}
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	return root
 }
 
 // The groups of commands in the help text.

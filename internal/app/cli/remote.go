@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 )
 
@@ -30,6 +31,8 @@ type remote struct {
 	idle    bool
 	timeout time.Duration
 	caller  access.Caller
+	// cluster is where the studies are resources; nil for other servers.
+	cluster *kubeforward.Cluster
 }
 
 // flags adds the flags that locate the server to a command and its subcommands.

@@ -33,12 +33,15 @@ import (
 
 // The test's binary acts as fantasia when a script runs it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"fantasia": func() {
+	program := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		code := cli.Main(ctx, os.Args[1:], cli.Options{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: "1.2.3"})
+		code := cli.Main(ctx, os.Args[1:], cli.Options{
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: "1.2.3", Plugin: cli.IsPlugin(os.Args[0]),
+		})
 		stop()
 		os.Exit(code)
-	}})
+	}
+	testscript.Main(m, map[string]func(){"fantasia": program, "kubectl-fantasia": program})
 }
 
 // TestScripts runs the command line against a server in memory that holds a running
@@ -69,7 +72,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "complete": complete, "evaluate": evaluate, "depose": depose, "elect": elect, "lose": lose,
+			"exits": exits, "complete": complete, "evaluate": evaluate, "depose": depose, "elect": elect, "lose": lose, "resource": resource,
 		},
 	})
 }
@@ -126,6 +129,23 @@ func evaluate(ts *testscript.TestScript, neg bool, args []string) {
 			Point: study.Point{"lr": math.Pow(10, exponent), "width": 1 + int64(255*u[1])},
 		})
 	}
+}
+
+// resource NAMESPACE.NAME makes the study of a Kubernetes resource, with a trial and its
+// log.
+func resource(ts *testscript.TestScript, neg bool, args []string) {
+	backend, ok := ts.Value("backend").(*servertest.Memory)
+	if neg || !ok || len(args) != 1 {
+		ts.Fatalf("usage: resource NAMESPACE.NAME")
+	}
+	_, err := backend.Create(context.Background(), []byte(strings.Replace(file, "NAME", "resource", 1)))
+	ts.Check(err)
+	backend.Change("resource", func(s *server.Study) { s.Spec.ID = args[0] }) // by which it is found
+	backend.Put("resource", record.Trial{
+		Number: 1, State: study.TrialCompleted, Values: []float64{0.5}, Point: study.Point{"lr": 1e-3, "width": int64(64)},
+		Attempts: []record.Attempt{{Number: 1, State: study.AttemptSucceeded, Worker: "w1"}},
+	})
+	backend.PutLog("resource", 1, server.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("epoch 1\n")})
 }
 
 // election decides whether the server's only replica leads.

@@ -23,6 +23,9 @@ import (
 // stateFlag adds --state to a command that only reads. Its studies are then those
 // of fantasia run.
 func (r *remote) stateFlag(c *cobra.Command) {
+	if r.cluster != nil {
+		return
+	}
 	help := "read from the state `DIRECTORY` of fantasia run instead of a server"
 	if strings.Contains(c.Use, " STUDY") {
 		help += "; STUDY may then be left out"
@@ -51,6 +54,10 @@ func (r *remote) local(cmd *cobra.Command) (client fantasiav1connect.StudyServic
 // --state, the only one of a directory. The directory may also be the one above,
 // .fantasia, with the study's name. rest are the other arguments.
 func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name string, rest []string, err error) {
+	if r.cluster != nil {
+		name, err = r.inCluster(cmd, args[0])
+		return name, args[1:], err
+	}
 	if r.state == "" {
 		return args[0], args[1:], nil
 	}

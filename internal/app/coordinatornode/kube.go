@@ -58,7 +58,7 @@ func (o *Kubernetes) duties(replica string, etcd *clientv3.Client, log *slog.Log
 			}
 		}
 		studies := &kube.Controller{
-			Rules: rules, Client: client, Replica: replica, Namespaces: o.StudyNamespaces,
+			Rules: rules, Client: client, Replica: replica, Home: os.Getenv("POD_NAMESPACE"), Namespaces: o.StudyNamespaces,
 			Ledger: ledger.New(etcd, ledger.Options{}), Logger: log,
 		}
 		duties = append(duties, studies.Duty())

@@ -36,7 +36,7 @@ var (
 )
 
 // foreign are flags of other programs that the documents name.
-var foreign = []string{"quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds"}
+var foreign = []string{"quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds", "for"}
 
 // flags returns the names of our programs' flags.
 func (r *reader) flags() map[string]bool {
@@ -51,6 +51,7 @@ func (r *reader) flags() map[string]bool {
 		}
 	}
 	walk(cli.New(cli.Options{Version: "test"}))
+	walk(cli.New(cli.Options{Version: "test", Plugin: true}))
 	for _, program := range []string{"coordinator", "worker", "worker sidecar", "kubeworker", "coordinator nats-config"} {
 		help := r.run(&block{document: program, text: program + " --help"})
 		_, list, _ := strings.Cut(help, "\nFlags:")
@@ -120,6 +121,7 @@ func testVariables(t *testing.T, r *reader) {
 	for name := range r.flags() {
 		listed[envflag.Name(name)] = true
 	}
+	listed["FANTASIA_RESOURCE"] = true // a word of kubeworker's templates
 	for _, stream := range regexp.MustCompile(`"(FANTASIA_[A-Z]+)"`).FindAllStringSubmatch(read(t, "messaging/natsbus/streams.go"), -1) {
 		listed[stream[1]] = true
 	}
