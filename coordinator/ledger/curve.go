@@ -53,15 +53,13 @@ func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int
 	}
 	err := l.scan(ctx, l.o.Prefix+curvesOf(id), revision, func(kv *mvccpb.KeyValue) error {
 		name, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), l.o.Prefix+curvesOf(id)), "/")
-		n, err := strconv.Atoi(name)
-		if err != nil {
-			return nil // from a later version
+		if n, err := strconv.Atoi(name); err == nil { // else it is from a later version
+			if n != trial {
+				add()
+				trial = n
+			}
+			segments = append(segments, kv.Value)
 		}
-		if n != trial {
-			add()
-			trial = n
-		}
-		segments = append(segments, kv.Value)
 		return nil
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // reports adds a number of steps to a curve.
@@ -174,5 +175,41 @@ func TestWatchCurves(t *testing.T) {
 	cancel()
 	if err := l.WatchCurves(ctx, "id1", false, nil, func(Reported) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("a watch that was cancelled ends with %v", err)
+	}
+}
+
+// TestCurvesOfAStudyThatStopsTrialsEarly checks that the curves are loaded with a study
+// whose rule must know them, and not with another one.
+func TestCurvesOfAStudyThatStopsTrialsEarly(t *testing.T) {
+	for _, early := range []*study.EarlyStopping{nil, {Name: "median", Metric: "loss"}} {
+		l, w, _ := newLedger(t, Options{PageSize: 2})
+		s := newStudy("id1", "early")
+		s.Definition.Spec.EarlyStopping = early
+		if err := w.Create(testContext(t), s, at("id1", 1)); err != nil {
+			t.Fatal(err)
+		}
+		var all []*curve.Change
+		for trial := range 3 {
+			c := curve.New(1)
+			reports(c, 1, int64(50*(trial+1)+1))
+			all = append(all, change(t, c, trial+1))
+		}
+		commitCurve(t, w, all...)
+		stored, err := l.LoadStudy(testContext(t), "id1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 3
+		if early == nil {
+			want = 0
+		}
+		if len(stored.Curves) != want {
+			t.Fatalf("%v: %d curves are loaded, want %d", early, len(stored.Curves), want)
+		}
+		for trial, c := range stored.Curves {
+			if got := len(c.Series()[0].Points); got != 50*trial {
+				t.Errorf("the curve of trial %d has %d points, want %d", trial, got, 50*trial)
+			}
+		}
 	}
 }
