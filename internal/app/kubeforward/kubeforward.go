@@ -187,16 +187,20 @@ func forward(ctx context.Context, config *rest.Config, namespace, pod string, nu
 		cancel()
 		return "", nil, fmt.Errorf("forward to pod %s: %w", pod, err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- f.ForwardPorts() }()
+	var failed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed = f.ForwardPorts()
+	}()
 	done = func() {
 		cancel()
-		_ = <-ended // it ends because it was told to
+		<-ended
 	}
 	select {
-	case err := <-ended:
+	case <-ended:
 		cancel()
-		return "", nil, advise(fmt.Errorf("forward to pod %s of namespace %s: %w", pod, namespace, errors.Join(err, ctx.Err())))
+		return "", nil, advise(fmt.Errorf("forward to pod %s of namespace %s: %w", pod, namespace, errors.Join(failed, ctx.Err())))
 	case <-opened:
 	}
 	ports, err := f.GetPorts()
