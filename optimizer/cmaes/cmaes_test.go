@@ -125,7 +125,7 @@ func TestLostState(t *testing.T) {
 	s.Run(150, 4, ellipsoid(3))
 	s.State = nil
 	s.Run(400, 4, ellipsoid(3))
-	if s.Best() > 1e-6 {
+	if s.Best() > 1e-5 {
 		t.Errorf("the best of 400 points has %g, after the state was lost at 150", s.Best())
 	}
 }

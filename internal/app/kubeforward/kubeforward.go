@@ -191,7 +191,7 @@ func forward(ctx context.Context, config *rest.Config, namespace, pod string, nu
 	go func() { ended <- f.ForwardPorts() }()
 	done = func() {
 		cancel()
-		<-ended
+		_ = <-ended // it ends because it was told to
 	}
 	select {
 	case err := <-ended:
