@@ -36,7 +36,7 @@ func lineReason(cause error) string {
 // askToStop sends a stop line to a child that reads such lines, and waits for the
 // trial's end, at most for the grace. It reports whether the child has ended the trial;
 // otherwise the child must be stopped.
-func (st *stream) askToStop(s *session, cause error) bool {
+func (st *stream) askToStop(ctx context.Context, s *session, cause error) bool {
 	a, reason := s.task.Assignment, lineReason(cause)
 	if reason == "" || !st.stoppable.Load() {
 		return false
@@ -47,7 +47,7 @@ func (st *stream) askToStop(s *session, cause error) bool {
 	}
 	timer := time.NewTimer(grace(a))
 	defer timer.Stop()
-	ctx, cancel := context.WithTimeout(context.Background(), readPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readPatience) // ctx has ended
 	defer cancel()
 	if st.send(ctx, append(line, '\n')) != nil {
 		return false

@@ -117,7 +117,7 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exit
 	case <-st.child.exited:
 	default:
 		if stopped = evaluation.Stopped(ctx); stopped != nil {
-			if err == nil && st.askToStop(s, stopped) {
+			if err == nil && st.askToStop(ctx, s, stopped) {
 				return nil, stopped
 			}
 			patience = grace(s.task.Assignment)

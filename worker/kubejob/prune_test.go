@@ -26,8 +26,11 @@ type deletions func(path string, o metav1.DeleteOptions)
 // RoundTrip implements http.RoundTripper.
 func (d deletions) RoundTrip(r *http.Request) (*http.Response, error) {
 	var o metav1.DeleteOptions
-	if err := json.NewDecoder(r.Body).Decode(&o); err != nil || r.Method != http.MethodDelete {
-		return answer(http.StatusBadRequest, http.NoBody), nil
+	if r.Method != http.MethodDelete {
+		return answer(http.StatusMethodNotAllowed, http.NoBody), nil
+	}
+	if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
+		return nil, err
 	}
 	d(r.URL.Path, o)
 	return answer(http.StatusOK, strings.NewReader(`{"kind": "Status", "apiVersion": "v1"}`)), nil
