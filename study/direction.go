@@ -35,7 +35,7 @@ func (d Direction) Best(values []float64) int {
 // the objective is maximised. Applying Cost twice gives the value again.
 func (d Direction) Cost(value float64) float64 {
 	if d == Maximize {
-		return -value
+		return 0 - value // -value would make -0 of 0
 	}
 	return value
 }

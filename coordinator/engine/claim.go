@@ -25,7 +25,7 @@ func (e *Engine) claimed(c *messaging.Claim) {
 		if !endedBy(a, c.Worker) {
 			e.cancelWorker(c.Worker, c.AttemptID, fmt.Sprintf("the attempt has ended: %s", a.State))
 		}
-	case a.Worker == "" || !e.on(guardClaim):
+	case a.Worker == "" || !e.on(safetyClaim):
 		e.claim(t, a, c)
 	case a.Worker != c.Worker:
 		e.cancelWorker(c.Worker, c.AttemptID, "another worker claimed the attempt first")
@@ -36,7 +36,7 @@ func (e *Engine) claimed(c *messaging.Claim) {
 // taken the place of its claim. It does so as if the leader had withdrawn the
 // attempt. If the attempt is not open yet, spoiled remembers the place until then.
 func (e *Engine) spoiled(id messaging.AttemptID) {
-	if id.Study != e.spec.ID || id.Trial < 1 || id.Attempt < 1 || !e.on(guardSpoiled) {
+	if id.Study != e.spec.ID || id.Trial < 1 || id.Attempt < 1 || !e.on(safetySpoiled) {
 		return
 	}
 	if id.Trial > len(e.trials) {
@@ -63,7 +63,7 @@ const maxOccupied = 4096
 // worker that claims unknown attempts cannot make the record grow. The attempts with
 // that number of lower trials are then skipped too, which is harmless.
 func (e *Engine) occupy(id messaging.AttemptID) {
-	if id.Attempt > maxOccupied || e.status.Occupied[id.Attempt] >= id.Trial || !e.on(guardEarly) {
+	if id.Attempt > maxOccupied || e.status.Occupied[id.Attempt] >= id.Trial || !e.on(safetyEarly) {
 		return
 	}
 	e.warn("trial %d: another message is in the place of attempt %d's claim before it was opened", id.Trial, id.Attempt)
@@ -100,7 +100,7 @@ func (e *Engine) forfeit(t *trial, a *record.Attempt) bool {
 		return false
 	}
 	n := countAttempts(t, study.AttemptCancelled, "")
-	if n <= study.MaxHandBacks || !e.on(guardRetries) {
+	if n <= study.MaxHandBacks || !e.on(safetyRetries) {
 		return !e.filled(t)
 	}
 	a.Failure = &messaging.Failure{
@@ -151,7 +151,7 @@ func (e *Engine) alive(worker string, id messaging.AttemptID) {
 			t.rec.Times.Started = e.now
 			e.setState(t, study.TrialRunning)
 		}
-		if e.on(guardTold) {
+		if e.on(safetyTold) {
 			e.tellToStop(t, a)
 		}
 	}
@@ -171,7 +171,7 @@ func (e *Engine) lost(id messaging.AttemptID, reason string) {
 		return
 	}
 	n := countAttempts(t, study.AttemptLost, "")
-	if n > limit && e.on(guardRetries) {
+	if n > limit && e.on(safetyRetries) {
 		t.rec.Times.Ended = e.now
 		a.Failure.Message = clip(fmt.Sprintf("lost %d times, retries.lost is %d; last on worker %s: %s", n, limit, a.Worker, reason))
 		e.endTrial(t, study.TrialFailed)
@@ -202,7 +202,7 @@ func (e *Engine) handBackAll() {
 func (e *Engine) handBack(t *trial, a *record.Attempt, ended time.Time, why string) {
 	n := countAttempts(t, study.AttemptHandedBack, "")
 	a.Ended = ended
-	if n < study.MaxHandBacks || !e.on(guardRetries) {
+	if n < study.MaxHandBacks || !e.on(safetyRetries) {
 		a.State = study.AttemptHandedBack
 		if !e.pruned(t) {
 			e.requeue(t)

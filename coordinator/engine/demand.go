@@ -124,7 +124,7 @@ func (e *Engine) wanted() int {
 		return 0
 	}
 	n := e.room()
-	if e.on(guardParallel) {
+	if e.on(safetyParallel) {
 		n = min(n, e.parallelism()-len(e.open))
 	}
 	return max(0, min(n, e.remaining()))
@@ -135,7 +135,7 @@ func (e *Engine) parallelism() int { return max(1, e.spec.Definition.Spec.Parall
 
 // remaining returns how many more trials the budget allows.
 func (e *Engine) remaining() int {
-	if !e.on(guardBudget) {
+	if !e.on(safetyBudget) {
 		return 1
 	}
 	return e.spec.Definition.Spec.Budget.MaxTrials - e.status.Counts.Ended() - len(e.open)

@@ -178,7 +178,7 @@ func (e *Engine) tick() {
 		e.reopen()
 		return
 	}
-	if e.settle(); e.running() && e.on(guardOutbox) {
+	if e.settle(); e.running() && e.on(safetyOutbox) {
 		e.republish()
 	}
 }

@@ -27,7 +27,7 @@ type curveOf struct {
 // measured adds a report of a program to its trial's curve.
 func (e *Engine) measured(m *messaging.Measurement) {
 	t := e.reporting(m.AttemptID)
-	if t == nil || t.forgotten && e.on(guardRecall) {
+	if t == nil || t.forgotten && e.on(safetyRecall) {
 		return
 	}
 	if t.curve == nil || t.curve.Attempt < m.Attempt {
@@ -52,7 +52,7 @@ func (e *Engine) reporting(id messaging.AttemptID) *trial {
 	switch {
 	case t == nil:
 		return nil
-	case t.curve != nil && id.Attempt < t.curve.Attempt && e.on(guardCurve):
+	case t.curve != nil && id.Attempt < t.curve.Attempt && e.on(safetyCurve):
 		return nil
 	case t.rec.State.Terminal():
 		for i := range t.rec.Attempts {

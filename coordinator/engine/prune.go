@@ -87,7 +87,7 @@ func (e *Engine) conclude(t *trial) {
 func (e *Engine) prune(t *trial, m *messaging.Measurement, reason string) {
 	a := t.rec.Last()
 	if t.rec.State.Terminal() || a == nil || a.Number != m.Attempt || a.State != study.AttemptOpen ||
-		t.rec.Stopped != nil && e.on(guardOnce) {
+		t.rec.Stopped != nil && e.on(safetyOnce) {
 		return
 	}
 	t.rec.Stopped = &record.Stopped{
@@ -135,7 +135,7 @@ func best(d study.Direction, points []curve.Point) float64 {
 // pruned ends a trial whose attempt has ended without an answer if it was decided to
 // stop the trial early, and reports whether it was.
 func (e *Engine) pruned(t *trial) bool {
-	if t.rec.Stopped == nil || !e.on(guardPruned) {
+	if t.rec.Stopped == nil || !e.on(safetyPruned) {
 		return false
 	}
 	if t.rec.Values == nil {

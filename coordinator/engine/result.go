@@ -25,14 +25,14 @@ func (e *Engine) finished(r *messaging.Result) {
 	}
 	read := interpret(&e.spec.Definition.Spec, r)
 	switch {
-	case e.on(guardDuplicate) && Repeated(&e.spec.Definition.Spec, &t.rec, r):
+	case e.on(safetyDuplicate) && Repeated(&e.spec.Definition.Spec, &t.rec, r):
 		e.receipt(r, messaging.Duplicate)
-	case t.rec.State.Terminal() && e.on(guardTerminal):
+	case t.rec.State.Terminal() && e.on(safetyTerminal):
 		e.archive(r, messaging.Late, fmt.Sprintf("trial %d has ended: %s", t.rec.Number, t.rec.State))
 	case read.outcome == messaging.OutcomeCompleted || read.outcome == messaging.OutcomeInfeasible:
 		e.receipt(r, messaging.Folded)
 		e.answer(t, a, r, read)
-	case a.State != study.AttemptOpen && e.on(guardDuplicate):
+	case a.State != study.AttemptOpen && e.on(safetyDuplicate):
 		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d has ended: %s", a.Number, a.State))
 	case a.Worker != "" && a.Worker != r.Worker:
 		e.archive(r, messaging.Late, fmt.Sprintf("attempt %d was claimed by worker %s", a.Number, a.Worker))
@@ -184,7 +184,7 @@ func (e *Engine) failed(t *trial, a *record.Attempt) {
 	if kind != messaging.OutcomeTimeout {
 		kind = messaging.OutcomeFailed
 	}
-	if countAttempts(t, a.State, kind) > e.retries(a.State, kind) && e.on(guardRetries) {
+	if countAttempts(t, a.State, kind) > e.retries(a.State, kind) && e.on(safetyRetries) {
 		e.endTrial(t, study.TrialFailed)
 		return
 	}
@@ -246,7 +246,7 @@ func (e *Engine) receipt(r *messaging.Result, d messaging.Disposition) {
 // archive archives a result that changes nothing, and sends its receipt.
 func (e *Engine) archive(r *messaging.Result, d messaging.Disposition, reason string) {
 	e.out.Archives = append(e.out.Archives, Archive{Result: r, Reason: reason})
-	if e.on(guardReceipt) {
+	if e.on(safetyReceipt) {
 		e.receipt(r, d)
 	}
 }

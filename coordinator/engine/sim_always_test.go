@@ -2,5 +2,5 @@
 
 package engine
 
-// switchOff has no guard to switch off in this build.
-func switchOff(*Engine, guard) {}
+// switchOff has no check to switch off in this build.
+func switchOff(*Engine, safety) {}

@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// switchOff switches guards of an engine off.
-func switchOff(e *Engine, off guard) { e.off = off }
+// switchOff switches safety checks of an engine off.
+func switchOff(e *Engine, off safety) { e.off = off }
 
-// TestSimulatorNotices switches one guard off at a time: a simulator that does
+// TestSimulatorNotices switches one safety check off at a time: a simulator that does
 // not notice shows nothing.
 func TestSimulatorNotices(t *testing.T) {
-	guards := map[string]guard{
-		"nonce": guardNonce, "terminal": guardTerminal, "budget": guardBudget, "claim": guardClaim,
-		"parallelism": guardParallel, "retries": guardRetries, "receipt": guardReceipt,
-		"duplicate": guardDuplicate, "outbox": guardOutbox, "repeat": guardRepeat,
-		"spoiled": guardSpoiled, "early": guardEarly,
-		"curve": guardCurve, "recall": guardRecall,
-		"once": guardOnce, "told": guardTold, "pruned": guardPruned,
+	checks := map[string]safety{
+		"nonce": safetyNonce, "terminal": safetyTerminal, "budget": safetyBudget, "claim": safetyClaim,
+		"parallelism": safetyParallel, "retries": safetyRetries, "receipt": safetyReceipt,
+		"duplicate": safetyDuplicate, "outbox": safetyOutbox, "repeat": safetyRepeat,
+		"spoiled": safetySpoiled, "early": safetyEarly,
+		"curve": safetyCurve, "recall": safetyRecall,
+		"once": safetyOnce, "told": safetyTold, "pruned": safetyPruned,
 	}
-	for name, off := range guards {
+	for name, off := range checks {
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(1); seed <= 500; seed++ {
 				if err := newWorld(seed, off).run(); errors.Is(err, errViolation) {
@@ -29,7 +29,7 @@ func TestSimulatorNotices(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("500 schedules without the %s guard broke nothing", name)
+			t.Errorf("500 schedules without the check %s broke nothing", name)
 		})
 	}
 }

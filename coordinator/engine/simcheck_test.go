@@ -226,7 +226,7 @@ func (c *checker) attempts(w *world, t *record.Trial) {
 	if open > 1 || handedOut != (open == 1) {
 		c.fail("trial %d is %s with %d open attempts", t.Number, t.State, open)
 	}
-	if !w.e.on(guardRetries) || !t.State.Terminal() {
+	if !w.e.on(safetyRetries) || !t.State.Terminal() {
 		r := w.e.spec.Definition.Spec.Trial.Retries
 		if lost > *r.Lost || timeout > *r.Timeout || failed > *r.Failed || max(back, spoiled) > study.MaxHandBacks {
 			c.fail("trial %d is %s after %d lost, %d timed out, %d failed, %d handed back, %d not claimable", t.Number, t.State, lost, timeout, failed, back, spoiled)

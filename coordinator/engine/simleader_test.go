@@ -258,7 +258,7 @@ func (w *world) control(name string, act func(*simWorker)) {
 // measure feeds one report, with the curve that it belongs to where the engine has
 // forgotten that.
 func (w *world) measure(m *messaging.Measurement) {
-	if w.e.Forgotten(m.AttemptID) && w.off&guardRecall == 0 {
+	if w.e.Forgotten(m.AttemptID) && w.off&safetyRecall == 0 {
 		w.step(Recalled{At: w.now, Trial: m.Trial, Curve: w.led.curve(m.Trial)})
 		if w.e == nil {
 			return

@@ -44,7 +44,7 @@ type world struct {
 	measurers     map[messaging.AttemptID]string        // who reported it, "?" for several
 	ended         map[messaging.AttemptID]bool          // which attempts any worker has ended
 	set           Settings
-	off           guard
+	off           safety
 	workers       []*simWorker
 	incarnations  int
 	started       time.Time // of the leader now
@@ -101,7 +101,7 @@ const (
 var errViolation = errors.New("an invariant is broken")
 
 // newWorld draws a study, its workers and its troubles from a seed.
-func newWorld(seed uint64, off guard) *world {
+func newWorld(seed uint64, off safety) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	points := 0
 	if rng.IntN(3) == 0 {

@@ -115,7 +115,7 @@ func (e *Engine) setReason(reason string) {
 // space, and for the study file's initial points, unless the optimiser repeats a
 // point on purpose.
 func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
-	if !e.finite && s.Source != optimizer.SourceInitial || s.Repeat || !e.on(guardRepeat) {
+	if !e.finite && s.Source != optimizer.SourceInitial || s.Repeat || !e.on(safetyRepeat) {
 		return 0, false
 	}
 	at, ok = e.taken[e.space.Key(s.Point)]
@@ -127,7 +127,7 @@ func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 // before is not overtaken: the optimiser repeats it on purpose.
 func (e *Engine) overtaken(s optimizer.Suggestion, from int64) bool {
 	last := len(e.trials) - 1
-	if last < 0 || e.trials[last].rec.Created <= from || !e.on(guardRepeat) {
+	if last < 0 || e.trials[last].rec.Created <= from || !e.on(safetyRepeat) {
 		return false
 	}
 	key := e.space.Key(s.Point)

@@ -111,7 +111,7 @@ func (e *Engine) find(id messaging.AttemptID) (*trial, *record.Attempt) {
 		return nil, nil
 	}
 	a := &t.rec.Attempts[id.Attempt-1]
-	if a.Nonce != id.Nonce && e.on(guardNonce) {
+	if a.Nonce != id.Nonce && e.on(safetyNonce) {
 		return nil, nil
 	}
 	return t, a

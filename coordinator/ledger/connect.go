@@ -1,13 +1,17 @@
 package ledger
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // reconnect limits the pauses between attempts to connect. With gRPC's own, a client
@@ -18,18 +22,37 @@ var reconnect = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second,
 }
 
+// stranger closes a client's connections when their server does not know etcd's API.
+// That is not etcd: in a cluster, an address that was just given to etcd can still lead
+// somewhere else, such as to a proxy. gRPC would keep such a connection for ever.
+type stranger struct {
+	client atomic.Pointer[clientv3.Client]
+}
+
+func (s *stranger) intercept(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := invoke(ctx, method, request, reply, conn, options...)
+	if c := s.client.Load(); c != nil && status.Code(err) == codes.Unimplemented {
+		endpoints := c.Endpoints()
+		c.SetEndpoints() // without an address gRPC closes the connections
+		c.SetEndpoints(endpoints...)
+	}
+	return err
+}
+
 // Connect returns a client of the etcd cluster at the endpoints, with settings that
 // detect a hanging member: gRPC pings it every 10 s (the shortest interval that gRPC
-// allows) and waits 3 s for the answer. Options change the configuration further, for
+// allows) and waits 3 s for the answer. A connection to something that is not etcd is
+// closed when it answers, and a later call connects again. Options change the configuration further, for
 // TLS and credentials. Connect does not wait for a connection. The caller closes the
 // client.
 func Connect(endpoints []string, options ...func(*clientv3.Config)) (*clientv3.Client, error) {
+	var s stranger
 	config := clientv3.Config{
 		Endpoints:            endpoints,
 		DialTimeout:          5 * time.Second,
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(reconnect)},
+		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(reconnect), grpc.WithChainUnaryInterceptor(s.intercept)},
 		Logger:               zap.NewNop(),
 	}
 	for _, option := range options {
@@ -39,5 +62,6 @@ func Connect(endpoints []string, options ...func(*clientv3.Config)) (*clientv3.C
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %q: %w", endpoints, err)
 	}
+	s.client.Store(c)
 	return c, nil
 }

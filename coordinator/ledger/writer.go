@@ -32,7 +32,7 @@ type Writer struct {
 	// broken is the reason why nothing more can be written.
 	broken error
 
-	// Tests disable the guards one at a time to check that they matter, and interrupt
+	// Tests disable the checks one at a time to check that they matter, and interrupt
 	// before a transaction.
 	unfenced, unordered bool
 	breakOff            func() error

@@ -11,12 +11,12 @@ import (
 )
 
 func ashaEntry() Entry {
-	guards := careful
-	guards.minSteps = 1
+	limits := careful
+	limits.minSteps = 1
 	return Entry{
 		Name:        "asha",
 		Description: "Asynchronous successive halving: at steps 1, 3, 9, 27 and so on, only the best third of the trials goes on.",
-		Settings: append(guards.settings(),
+		Settings: append(limits.settings(),
 			setting.Setting{Name: "reduction", Doc: "How many times as many steps each rung has; one in so many trials goes on.", Default: 3, Min: 2, Max: 1000},
 			setting.Setting{Name: "brackets", Doc: "In how many groups to compare trials; each starts one rung later.", Default: 1, Min: 1, Max: 16},
 		),

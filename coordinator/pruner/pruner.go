@@ -45,7 +45,7 @@ type Entry struct {
 	rule func(setting.Values, study.Direction) (rule, error)
 }
 
-// rule is what one kind of pruner does; the guard around it is the same for all.
+// rule is what one kind of pruner does; the limits around it are the same for all.
 type rule interface {
 	// seen adds the last point of a trial's curve.
 	seen(t *trial)
@@ -91,5 +91,5 @@ func NewFor(spec study.EarlyStopping, direction study.Direction) (Pruner, error)
 	if err != nil {
 		return nil, err
 	}
-	return guard(r, values)
+	return limit(r, values)
 }

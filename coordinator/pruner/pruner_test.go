@@ -15,12 +15,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// unguarded are settings with which every verdict is the rule's own.
-var unguarded = map[string]any{"minCompleted": 0, "minProgress": 0, "maxProgress": 1, "protect": 0}
+// unlimited are settings with which every verdict is the rule's own.
+var unlimited = map[string]any{"minCompleted": 0, "minProgress": 0, "maxProgress": 1, "protect": 0}
 
 func with(more ...any) map[string]any {
 	all := map[string]any{}
-	for name, value := range unguarded {
+	for name, value := range unlimited {
 		all[name] = value
 	}
 	for i := 0; i < len(more); i += 2 {
@@ -84,7 +84,7 @@ func worse(t *testing.T, settings map[string]any, fifth float64) (stopped []int6
 	return stopped
 }
 
-func TestGuards(t *testing.T) {
+func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		why      string
 		settings map[string]any
@@ -97,7 +97,7 @@ func TestGuards(t *testing.T) {
 		{"not before enough have completed", map[string]any{"minCompleted": 5}, 9, nil},
 		{"not one of the best three", nil, 2.7, nil},
 		{"not one of the best four", map[string]any{"protect": 4}, 3.5, nil},
-		{"no guard", unguarded, 2.7, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{"no limits", unlimited, 2.7, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
 	} {
 		if got := worse(t, c.settings, c.cost); !slices.Equal(got, c.want) {
 			t.Errorf("%s: stops at %v, want %v", c.why, got, c.want)
@@ -207,7 +207,7 @@ func drawTrials(t *rapid.T) [][]event {
 
 func drawSettings(t *rapid.T, name string) map[string]any {
 	settings := map[string]any{}
-	if rapid.Bool().Draw(t, "unguarded") {
+	if rapid.Bool().Draw(t, "unlimited") {
 		settings = with()
 	}
 	if name == "asha" {

@@ -11,7 +11,7 @@ import (
 func thresholdEntry() Entry {
 	return Entry{
 		Name:        "threshold",
-		Description: "Stops a trial that reports a value outside a range. It compares no trials, so no guard is on by default.",
+		Description: "Stops a trial that reports a value outside a range. It compares no trials, so no limit is on by default.",
 		Settings: append(limits{maxProgress: 1}.settings(),
 			setting.Setting{Name: "lower", Doc: "Stop a trial that reports less.", Default: math.Inf(-1), Min: math.Inf(-1), Max: math.Inf(1)},
 			setting.Setting{Name: "upper", Doc: "Stop a trial that reports more.", Default: math.Inf(1), Min: math.Inf(-1), Max: math.Inf(1)}),

@@ -9,12 +9,12 @@ import (
 )
 
 func wilcoxonEntry() Entry {
-	guards := careful
-	guards.minSteps = 2
+	limits := careful
+	limits.minSteps = 2
 	return Entry{
 		Name:        "wilcoxon",
 		Description: "For programs that average over folds, seeds or instances and report each as a step: stops a trial that is significantly worse than the best one.",
-		Settings: append(guards.settings(),
+		Settings: append(limits.settings(),
 			setting.Setting{Name: "pValue", Doc: "Stop a trial if a Wilcoxon signed-rank test gives less than this probability.", Default: 0.1, Max: 1}),
 		rule: func(v setting.Values, d study.Direction) (rule, error) {
 			return &wilcoxon{p: v.Float("pValue"), direction: d}, nil

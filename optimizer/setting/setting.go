@@ -1,6 +1,6 @@
-// Package setting describes, checks and reads the settings of an optimiser, the
-// algorithm.settings of a study file. Each optimiser lists its settings once; the list
-// provides the defaults, the help and the errors.
+// Package setting describes, checks and reads the settings of an optimiser or of a
+// rule for early stopping: algorithm.settings and earlyStopping.settings of a study file.
+// Each lists its settings once; the list provides the defaults, the help and the errors.
 package setting
 
 import (
@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("setting %q: %v is not accepted; want %s", e.Name, e.Value, e.Reason)
 }
 
-// Set lists the settings of an optimiser.
+// Set lists the settings of an optimiser or of a rule.
 type Set []Setting
 
 // Values are checked settings with defaults filled in. The zero value is not usable.

@@ -41,6 +41,7 @@ var helpers = map[string]func(){
 	"garbage":  garbage,
 	"stubborn": stubborn,
 	"stream":   streamProgram,
+	"learner":  learner,
 	"supervisor": func() {
 		e, err := New(Options{Dir: os.Args[1], AllowStudyCommands: true, Slots: 1})
 		if err != nil {

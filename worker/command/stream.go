@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -36,6 +38,8 @@ type stream struct {
 	child   *child
 	capture *capture
 	stdin   *os.File
+	// stoppable means that the child has said that it reads stop lines.
+	stoppable atomic.Bool
 
 	mu      sync.Mutex
 	current *session // nil if it is idle
@@ -92,12 +96,13 @@ func (e *Evaluator) keep(share *logfile.Share, s *session) {
 }
 
 // converse sends the line and waits for the attempt's end. It returns how the child
-// ended (nil if it still runs), and why the attempt was stopped.
+// ended (nil if it still runs, for the next attempt), and why the attempt was stopped.
 func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exited *exit, stopped error) {
 	st := e.stream
 	st.setCurrent(s)
 	defer st.setCurrent(nil)
-	if err := st.send(ctx, line); err == nil {
+	err := st.send(ctx, line)
+	if err == nil {
 		select {
 		case <-s.ended:
 		case <-st.child.exited:
@@ -112,6 +117,9 @@ func (e *Evaluator) converse(ctx context.Context, s *session, line []byte) (exit
 	case <-st.child.exited:
 	default:
 		if stopped = evaluation.Stopped(ctx); stopped != nil {
+			if err == nil && st.askToStop(s, stopped) {
+				return nil, stopped
+			}
 			patience = grace(s.task.Assignment)
 		}
 	}
@@ -235,20 +243,26 @@ func (st *stream) line(line []byte, stderr bool) {
 	st.mu.Lock()
 	s := st.current
 	st.mu.Unlock()
-	if s == nil {
-		return
-	}
-	if s.pattern != nil {
+	if s != nil && s.pattern != nil {
 		s.take(s.pattern.Find(line))
 	}
 	if stderr {
 		return
 	}
 	reports, err := report.Parse(line)
+	for _, r := range reports {
+		if r.Stoppable {
+			st.stoppable.Store(true)
+		}
+	}
+	if s == nil {
+		return
+	}
 	var mine []report.Report
 	for _, r := range reports {
 		a := s.task.Assignment
 		switch {
+		case reflect.DeepEqual(r, report.Report{Stoppable: true}): // it is of no trial
 		case r.Trial == nil:
 			err = errors.Join(err, errors.New(`it lacks "trial", which stream mode requires`))
 		case *r.Trial == a.Trial && (r.Attempt == nil || *r.Attempt == a.Attempt):

@@ -39,6 +39,8 @@ type Report struct {
 	Checkpoint string
 	// Done ends a trial in stream mode.
 	Done bool
+	// Stoppable says that the program reads stop lines, in stream mode.
+	Stoppable bool
 }
 
 var marker = []byte(`"fantasia"`)
@@ -89,6 +91,7 @@ type wire struct {
 	Error      json.RawMessage            `json:"error"`
 	Checkpoint json.RawMessage            `json:"checkpoint"`
 	Done       json.RawMessage            `json:"done"`
+	Stoppable  json.RawMessage            `json:"stoppable"`
 }
 
 func decode(b []byte) (*Report, error) {
@@ -111,6 +114,7 @@ func decode(b []byte) (*Report, error) {
 		Error:      d.reason("error", w.Error),
 		Checkpoint: d.reference("checkpoint", w.Checkpoint),
 		Done:       d.flag("done", w.Done),
+		Stoppable:  d.flag("stoppable", w.Stoppable),
 		Trial:      narrow(d.integer("trial", w.Trial)),
 		Attempt:    narrow(d.integer("attempt", w.Attempt)),
 	}

@@ -36,6 +36,7 @@ func TestParse(t *testing.T) {
 		{"a whole number as a float", `{"fantasia": {"step": 3.0}}`, []Report{{Step: new(int64(3))}}, ""},
 		{"ends", `{"fantasia": {"trial": 7, "attempt": 2, "done": true, "retry": "preempted", "error": "why", "checkpoint": "s3://b/7"}}`,
 			[]Report{{Trial: new(7), Attempt: new(2), Done: true, Retry: new("preempted"), Error: new("why"), Checkpoint: "s3://b/7"}}, ""},
+		{"reads stop lines", `{"fantasia": {"stoppable": true}}`, []Report{{Stoppable: true}}, ""},
 		{"a reason that is none", `{"fantasia": {"infeasible": true, "retry": false, "error": null}}`, []Report{{Infeasible: new("")}}, ""},
 		{"half a report", `{"fantasia": {"metrics": {"error": 0.3`, nil, "closing brace"},
 		{"half a report before a whole one", `{"fantasia": {"met {"fantasia": {"step": 1}}`, []Report{{Step: new(int64(1))}}, "closing brace"},
@@ -62,6 +63,7 @@ func TestParse(t *testing.T) {
 func FuzzReportLine(f *testing.F) {
 	f.Add(`{"fantasia": {"step": 3, "metrics": {"error": 0.31}}}`)
 	f.Add(`{"fantasia": {"metrics": {"e": NaN}, "done": true}} {"fantasia": {`)
+	f.Add(`{"fantasia": {"stoppable": true, "trial": 7}}`)
 	f.Add(`x{"fantasia":{"infeasible":"\"}"}}`)
 	f.Fuzz(func(t *testing.T, line string) {
 		reports, _ := Parse([]byte(line))

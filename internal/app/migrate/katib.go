@@ -146,7 +146,7 @@ func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
 	case name == "grid":
 		r.note("algorithm grid became sobol, which spreads its points as evenly for any number of trials")
 	case name == "hyperband" || name == "pbt":
-		r.note("algorithm %s became the default, which runs every trial to its end", name)
+		r.note("algorithm %s became the default, which runs every trial to its end unless spec.earlyStopping names a rule", name)
 	case s.Algorithm.Name == "":
 		r.note("algorithm %s became the default", name)
 	}
@@ -159,7 +159,7 @@ func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
 		r.note("algorithmSettings: %s=%s was left out", setting.Name, setting.Value)
 	}
 	if e.EarlyStopping != nil {
-		r.note("earlyStopping was left out: every trial runs to its end")
+		r.note("earlyStopping was left out, so every trial runs to its end; spec.earlyStopping has rules such as median and asha")
 	}
 }
 

@@ -13,12 +13,12 @@ type Proxy struct {
 	// Addr is where clients connect, host:port.
 	Addr string
 
-	target   string
 	listener net.Listener
 	running  sync.WaitGroup
 
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
+	mu     sync.Mutex
+	target string
+	conns  map[net.Conn]struct{}
 	// requests and replies are closed channels while that direction is forwarded.
 	requests, replies chan struct{}
 	closed            chan struct{}
@@ -28,20 +28,32 @@ type Proxy struct {
 // contains it); the test's end closes it.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	if _, rest, ok := strings.Cut(target, "://"); ok {
-		target = rest
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	open := make(chan struct{})
 	close(open)
-	p := &Proxy{Addr: l.Addr().String(), target: target, listener: l,
+	p := &Proxy{Addr: l.Addr().String(), target: host(target), listener: l,
 		conns: map[net.Conn]struct{}{}, requests: open, replies: open, closed: make(chan struct{})}
 	p.running.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
+}
+
+// host returns the host and port of a server's address or URL.
+func host(target string) string {
+	if _, rest, ok := strings.Cut(target, "://"); ok {
+		return rest
+	}
+	return target
+}
+
+// Redirect forwards new connections to another server.
+func (p *Proxy) Redirect(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = host(target)
 }
 
 // Hold stops both directions without closing any connection, like a network outage.
@@ -87,7 +99,10 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.target)
+		p.mu.Lock()
+		target := p.target
+		p.mu.Unlock()
+		server, err := net.Dial("tcp", target)
 		if err != nil {
 			_ = client.Close()
 			continue

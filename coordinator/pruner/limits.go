@@ -31,8 +31,8 @@ func (l limits) settings() setting.Set {
 	}
 }
 
-// guarded is a rule with limits.
-type guarded struct {
+// limited is a rule with limits.
+type limited struct {
 	limits
 	rule   rule
 	trials map[int]*trial
@@ -42,8 +42,8 @@ type guarded struct {
 	longest   int64
 }
 
-func guard(r rule, v setting.Values) (*guarded, error) {
-	g := &guarded{rule: r, trials: map[int]*trial{}, limits: limits{
+func limit(r rule, v setting.Values) (*limited, error) {
+	g := &limited{rule: r, trials: map[int]*trial{}, limits: limits{
 		minSteps: int64(v.Int("minSteps")), maxSteps: int64(v.Int("maxSteps")),
 		minCompleted: v.Int("minCompleted"), protect: v.Int("protect"),
 		minProgress: v.Float("minProgress"), maxProgress: v.Float("maxProgress"),
@@ -58,7 +58,7 @@ func guard(r rule, v setting.Values) (*guarded, error) {
 }
 
 // trial returns a trial, which is new if nothing was told about it.
-func (g *guarded) trial(number int) *trial {
+func (g *limited) trial(number int) *trial {
 	t := g.trials[number]
 	if t == nil {
 		t = &trial{number: number}
@@ -68,9 +68,12 @@ func (g *guarded) trial(number int) *trial {
 }
 
 // Report implements Pruner.
-func (g *guarded) Report(number int, step int64, cost float64) Verdict {
+func (g *limited) Report(number int, step int64, cost float64) Verdict {
 	t := g.trial(number)
 	first := len(t.points) == 0
+	if cost == 0 {
+		cost = 0 // -0 would be another text in a reason
+	}
 	if !t.add(step, cost) {
 		return Verdict{}
 	}
@@ -89,7 +92,7 @@ func (g *guarded) Report(number int, step int64, cost float64) Verdict {
 }
 
 // End implements Pruner.
-func (g *guarded) End(number int, completed bool, cost float64) {
+func (g *limited) End(number int, completed bool, cost float64) {
 	t := g.trial(number)
 	if t.ended {
 		return
@@ -102,7 +105,7 @@ func (g *guarded) End(number int, completed bool, cost float64) {
 }
 
 // complete counts a completed trial's curve, which is new or longer than it was.
-func (g *guarded) complete(t *trial, isNew bool) {
+func (g *limited) complete(t *trial, isNew bool) {
 	if isNew {
 		g.completed++
 	}
@@ -110,7 +113,7 @@ func (g *guarded) complete(t *trial, isNew bool) {
 }
 
 // open reports whether a trial at a step may be stopped at all.
-func (g *guarded) open(step int64) bool {
+func (g *limited) open(step int64) bool {
 	if step < g.minSteps || g.completed < g.minCompleted {
 		return false
 	}
@@ -127,7 +130,7 @@ func (g *guarded) open(step int64) bool {
 
 // protected reports whether fewer than protect other trials were better at the step of
 // a trial's last point.
-func (g *guarded) protected(t *trial) bool {
+func (g *limited) protected(t *trial) bool {
 	if g.protect == 0 {
 		return false
 	}
