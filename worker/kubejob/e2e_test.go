@@ -205,6 +205,7 @@ func TestEndings(t *testing.T) {
 		{name: "evicted", template: c.jobTemplate(long...), meddle: evict, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonPreempted, message: "Evict"},
 		{name: "pod deleted", template: c.jobTemplate(long...), meddle: remove, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonPreempted, message: "deleted"},
 		{name: "cancelled", template: c.jobTemplate(long...), cancel: evaluation.ErrCancelled, outcome: messaging.OutcomeCancelled, reason: messaging.ReasonCancelled},
+		{name: "pruned", template: c.jobTemplate(long...), cancel: evaluation.ErrPruned, outcome: messaging.OutcomePruned},
 		{name: "leaving", template: c.jobTemplate(long...), cancel: evaluation.ErrLeaving, outcome: messaging.OutcomeHandedBack, reason: messaging.ReasonLeaving},
 		{name: "too long", template: c.jobTemplate(long...), cancel: evaluation.ErrTimeout, outcome: messaging.OutcomeTimeout, reason: messaging.ReasonTimeout},
 		{name: "deadline of the Job", template: strings.Replace(c.jobTemplate(long...), "spec:\n", "spec:\n  activeDeadlineSeconds: 2\n", 1),
@@ -341,6 +342,9 @@ func check(t *testing.T, e evaluation.Ending, outcome messaging.Outcome, reason,
 	}
 	if outcome == messaging.OutcomeCompleted && (len(e.Values) == 0 || math.Abs(e.Values.First()-9) > 0) {
 		t.Errorf("the value is %v, want 3²", e.Values)
+	}
+	if outcome == messaging.OutcomePruned && len(e.Values) != 1 {
+		t.Errorf("the values reached are %v, want one", e.Values)
 	}
 }
 
