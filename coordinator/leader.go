@@ -78,7 +78,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	l.carrier = newCarrier(l.log, c.o.Bus, l.studies, l.send)
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, epoch: term.Epoch, metrics: c.metrics}
 	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
-	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, post: l.send, spawn: l.workers.Go}
+	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, stored: c.recommendStored, post: l.send, spawn: l.workers.Go}
 	l.lookout = &lookout{metrics: c.metrics, studies: l.studies, fleet: fleet}
 	return l
 }

@@ -132,6 +132,7 @@ type recommender struct {
 	log     *slog.Logger
 	studies *studies
 	known   *recommendations
+	stored  func(ctx context.Context, id string, model optimizer.Recommender) (*optimizer.Recommendation, error) // from the ledger
 	post    post
 	spawn   func(func()) // starts a goroutine of the term
 
@@ -146,9 +147,17 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 	}
 	r, model := m.waiting()
 	if r == nil {
+		r, model = m.ended()
+	}
+	if r == nil {
 		return
 	}
-	id, position, p, state := r.spec.ID, r.engine.Status().Position, r.engine.Problem(), r.engine.Model().State
+	id, position := r.spec.ID, r.status.Position
+	making := func(ctx context.Context) (*optimizer.Recommendation, error) { return m.stored(ctx, id, model) }
+	if r.engine != nil {
+		p, state := r.engine.Problem(), r.engine.Model().State
+		making = func(ctx context.Context) (*optimizer.Recommendation, error) { return recommend(ctx, model, p, state) }
+	}
 	m.busy, r.recommending, r.recommendingAt = true, position, now
 	m.spawn(func() {
 		asking, stop := context.WithTimeout(ctx, suggestTime)
@@ -157,7 +166,7 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 		recommended, err := m.known.at(asking, id, position, func() (*optimizer.Recommendation, error) {
 			start := time.Now()
 			defer func() { took = time.Since(start) }()
-			return recommend(asking, model, p, state)
+			return making(asking)
 		})
 		m.post(ctx, func(_ context.Context, now time.Time) error {
 			m.busy, m.after = false, now.Add(max(tickEvery, recommendRest*took))
@@ -167,9 +176,9 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 			case err != nil:
 				m.log.Warn("could not make a recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
 			case recommended != nil:
-				m.studies.step(r, engine.Recommended{At: now, Recommendation: record.Recommendation{
+				m.studies.recommended(r, now, record.Recommendation{
 					Trial: recommended.Trial, Mean: recommended.Mean, SD: recommended.SD, Position: position,
-				}})
+				})
 			}
 			return nil
 		})
@@ -190,4 +199,25 @@ func (m *recommender) waiting() (oldest *run, model optimizer.Recommender) {
 		}
 	}
 	return oldest, model
+}
+
+// ended takes the next ended study whose final recommendation is missing, and its
+// optimiser. Its engine is not loaded: a study of many trials would hold the loop up.
+func (m *recommender) ended() (*run, optimizer.Recommender) {
+	for s := m.studies; len(s.unfinished) > 0; {
+		r := s.runs[s.unfinished[0]]
+		s.unfinished = s.unfinished[1:]
+		if r == nil || !r.unfinished() { // it was deleted, or has resumed
+			continue
+		}
+		o, err := s.newOptimizer(r.spec.Definition.Spec.Algorithm)
+		if err != nil {
+			m.log.Warn("could not make a recommendation", telemetry.LogStudy, r.name(), telemetry.LogError, err)
+			continue
+		}
+		if model, ok := o.(optimizer.Recommender); ok {
+			return r, model
+		}
+	}
+	return nil, nil
 }

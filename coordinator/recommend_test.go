@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -124,5 +125,37 @@ func TestRecommendFromTheLedger(t *testing.T) {
 	}
 	if got := ended.Status.Recommended; got.Trial != 0 {
 		t.Errorf("without a model, the leader recommended %+v", got)
+	}
+}
+
+// A leader that dies before it has recommended a point of an ended study leaves that to
+// the next one, which does not load the study's engine for it.
+func TestTheNextLeaderRecommends(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	var made atomic.Int64
+	c := r.leader(recommending(func(*optimizer.Problem, optimizer.State) (*optimizer.Recommendation, error) {
+		return nil, errors.New("killed")
+	}))
+	r.hand("w", 1, nil)
+	s := r.create(c, "orphaned", 3, 1)
+	r.ends(s.ID)
+	c.stop()
+	for range 2 { // the second finds nothing left to do
+		next := r.leader(recommending(func(p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
+			made.Add(1)
+			return latest(p, state)
+		}))
+		done := r.until(s.ID, func(s ledger.Summary) bool { return s.Status.RecommendedOfAll() })
+		if got := done.Status.Recommended; got.Trial != 3 || got.SD != 0.5 || done.Status.Counts.Completed != 3 {
+			t.Errorf("recommended %+v of %+v, want trial 3 of 3", got, done.Status.Counts)
+		}
+		if err := next.Stop(r.ctx(), s.ID, ""); err != nil {
+			t.Error(err)
+		}
+		next.stop()
+	}
+	if made.Load() != 1 {
+		t.Errorf("recommended %d times, want once", made.Load())
 	}
 }

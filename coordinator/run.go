@@ -59,6 +59,12 @@ func (r *run) atRest() bool {
 	return r.engine == nil && r.broken == nil && r.status.State.Terminal()
 }
 
+// unfinished reports whether the study is at rest without a recommendation of all its
+// trials, and none has been tried in this term.
+func (r *run) unfinished() bool {
+	return r.atRest() && r.status.Counts.Completed > 0 && !r.status.RecommendedOfAll() && r.recommending < r.status.Position
+}
+
 // indifferent reports whether a claim of an attempt changes nothing, because both the
 // study and the attempt's trial have ended. A claim of a trial that does not exist
 // yet matters even then: it would block that trial if the study resumed.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -35,6 +36,9 @@ type studies struct {
 	runs   map[string]*run   // by id
 	loaded map[string]*run   // those that have an engine, by id
 	names  map[string]string // name to id
+	// unfinished are ended studies without an engine that may still need their final
+	// recommendation, by id: a leader can die before it has made one.
+	unfinished []string
 }
 
 // find returns the study with a name or an id.
@@ -69,8 +73,32 @@ func (s *studies) adopt(stored *ledger.Records, now time.Time) *run {
 		s.breaks(r, stored.Err)
 	case stored.Status.State == study.Running:
 		s.load(r, stored, now)
+	default:
+		s.finish(r)
 	}
 	return r
+}
+
+// finish has the final recommendation of an ended study made, if it is missing.
+func (s *studies) finish(r *run) {
+	if r.unfinished() {
+		s.unfinished = append(s.unfinished, r.spec.ID)
+	}
+}
+
+// recommended stores a recommendation. The engine of an ended study need not be loaded
+// for that.
+func (s *studies) recommended(r *run, now time.Time, made record.Recommendation) {
+	if !r.atRest() {
+		s.step(r, engine.Recommended{At: now, Recommendation: made})
+		return
+	}
+	if made.Position != r.status.Position || math.IsNaN(made.Mean-made.Mean) || math.IsNaN(made.SD-made.SD) {
+		return
+	}
+	status := r.status
+	status.Recommended = made
+	s.take(r, &engine.Output{Status: &status})
 }
 
 // create stores a new study and starts it.
@@ -178,6 +206,7 @@ func (s *studies) attach(r *run, e *engine.Engine, out *engine.Output, now time.
 func (s *studies) rest(r *run) {
 	r.engine, r.optimizer, r.fallback, r.wake = nil, nil, nil, time.Time{}
 	delete(s.loaded, r.spec.ID)
+	s.finish(r)
 }
 
 // breaks marks a study as one that cannot be loaded.

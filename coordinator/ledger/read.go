@@ -48,25 +48,29 @@ type Snapshot struct {
 	Cursors  map[messaging.Stream]messaging.Cursor
 }
 
-// Load reads all records at one revision. A leader calls it after Lead. Unreadable
-// records are reported for their study: see Records.
+// Load reads all records at one revision, except for the trials of ended studies: see
+// LoadStudy. A leader calls it after Lead. Unreadable records are reported for their
+// study: see Records.
 func (l *Ledger) Load(ctx context.Context) (*Snapshot, error) {
-	return l.load(ctx, l.o.Prefix+studiesDir)
+	return l.load(ctx, l.o.Prefix+studiesDir, l.scanRunning)
 }
+
+// scanner visits the keys below a prefix in order, at one revision.
+type scanner func(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error
 
 // load reads the studies below a prefix, and the cursors. If etcd compacts the revision
 // in the meantime, it starts over.
-func (l *Ledger) load(ctx context.Context, prefix string) (*Snapshot, error) {
+func (l *Ledger) load(ctx context.Context, prefix string, scan scanner) (*Snapshot, error) {
 	const tries = 5
 	for i := 1; ; i++ {
-		snap, err := l.loadOnce(ctx, prefix)
+		snap, err := l.loadOnce(ctx, prefix, scan)
 		if err == nil || i == tries || !errors.Is(err, rpctypes.ErrCompacted) {
 			return snap, err
 		}
 	}
 }
 
-func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error) {
+func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner) (*Snapshot, error) {
 	resp, err := l.client.Get(ctx, l.cursorDir(), clientv3.WithPrefix())
 	if err != nil {
 		return nil, fmt.Errorf("read the cursors: %w", err)
@@ -80,7 +84,7 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string) (*Snapshot, error)
 		snap.Cursors[messaging.Stream(strings.TrimPrefix(string(kv.Key), l.cursorDir()))] = c
 	}
 	studies := map[string]*Records{}
-	err = l.scan(ctx, prefix, snap.Revision, func(kv *mvccpb.KeyValue) error {
+	err = scan(ctx, prefix, snap.Revision, func(kv *mvccpb.KeyValue) error {
 		id, leaf, ok := l.splitStudyKey(kv.Key)
 		if !ok || !known(leaf) {
 			return nil // from a later version
@@ -184,6 +188,67 @@ func (l *Ledger) scan(ctx context.Context, prefix string, revision int64, visit 
 		}
 		key = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
 	}
+}
+
+// scanRunning is a scanner that skips the trials and the models of ended studies. It finds
+// the studies by their names, so its cost does not depend on how many trials those have. If
+// a name is unreadable it skips nothing, so that no study is lost.
+func (l *Ledger) scanRunning(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error {
+	var ids []string
+	var unreadable error
+	err := l.scan(ctx, l.o.Prefix+namesDir, revision, func(kv *mvccpb.KeyValue) error {
+		var n nameRecord
+		unreadable = errors.Join(unreadable, decode(kv, &n))
+		ids = append(ids, n.ID)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if unreadable != nil {
+		return l.scan(ctx, prefix, revision, visit)
+	}
+	for part := range slices.Chunk(ids, MaxOps/2) {
+		var gets []clientv3.Op
+		for _, id := range part {
+			for _, leaf := range []string{specLeaf, statusLeaf} {
+				gets = append(gets, clientv3.OpGet(l.o.Prefix+studyKey(id, leaf), clientv3.WithRev(revision)))
+			}
+		}
+		resp, err := l.client.Txn(ctx).Then(gets...).Commit()
+		if err != nil {
+			return err
+		}
+		for i, id := range part {
+			heads := slices.Concat(resp.Responses[2*i].GetResponseRange().Kvs, resp.Responses[2*i+1].GetResponseRange().Kvs)
+			if !ended(heads) {
+				err = l.scan(ctx, l.o.Prefix+studyDir(id), revision, visit)
+			} else {
+				err = errors.Join(visit(heads[0]), visit(heads[1]))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ended reports whether a study's specification and status are present, and the status says
+// that the study has ended.
+func ended(heads []*mvccpb.KeyValue) bool {
+	var s record.Status
+	return len(heads) == 2 && decode(heads[1], &s) == nil && s.State.Terminal()
+}
+
+// Revision returns etcd's present revision. A Watch after it begins with what changes from
+// now on.
+func (l *Ledger) Revision(ctx context.Context) (int64, error) {
+	resp, err := l.client.Get(ctx, l.LeaderKey(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("read etcd's revision: %w", err)
+	}
+	return resp.Header.Revision, nil
 }
 
 // ID returns the id of a study given by its name or its id. The error wraps ErrNotFound

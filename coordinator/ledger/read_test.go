@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func TestReads(t *testing.T) {
@@ -172,5 +174,63 @@ func BenchmarkLoad10000Trials(b *testing.B) {
 		if _, err := l.Load(b.Context()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A leader that takes over reads no trials of ended studies, and all trials of the others.
+func TestLoadSkipsTheTrialsOfEndedStudies(t *testing.T) {
+	e, c := startEtcd(t, 0)
+	w := lead(t, New(c, Options{}), c)
+	var read []string
+	watched := intercepted(t, e, func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoker(ctx, method, req, reply, cc, opts...)
+		if resp, ok := reply.(*etcdserverpb.RangeResponse); ok {
+			for _, kv := range resp.Kvs {
+				if len(kv.Value) > 0 { // more than its key
+					read = append(read, strings.TrimPrefix(string(kv.Key), DefaultPrefix+studiesDir))
+				}
+			}
+		}
+		return err
+	})
+	for i, state := range []study.State{study.Completed, study.Running, study.Stopped, study.Running, study.Failed} {
+		id := fmt.Sprintf("id-%d", i)
+		create(t, w, id, "study-"+id, 5)
+		var b Batch
+		b.PutStatus(id, &record.Status{State: state, Trials: 5})
+		if err := w.Commit(testContext(t), &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap, err := New(watched, Options{PageSize: 2}).Load(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, s := range snap.Studies {
+		got[s.Study.Definition.Metadata.Name+" "+string(s.Status.State)] = len(s.Trials)
+	}
+	want := map[string]int{
+		"study-id-0 COMPLETED": 0, "study-id-1 RUNNING": 5, "study-id-2 STOPPED": 0, "study-id-3 RUNNING": 5, "study-id-4 FAILED": 0,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("trials by study (-want +got):\n%s", diff)
+	}
+	for _, key := range read {
+		id, _, ok := strings.Cut(key, "/"+trialsDir)
+		if ok && id != "id-1" && id != "id-3" {
+			t.Errorf("read %s, a trial of an ended study", key)
+		}
+	}
+	// A damaged name hides no study.
+	if _, err := c.Put(testContext(t), DefaultPrefix+nameKey("study-id-1"), "{"); err != nil {
+		t.Fatal(err)
+	}
+	snap, err = New(c, Options{}).Load(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(snap.Studies, func(r Records) bool { return r.Study.ID == "id-1" }); i < 0 || len(snap.Studies[i].Trials) != 5 {
+		t.Errorf("with a damaged name, %d studies were loaded, the damaged one at %d; want it with 5 trials", len(snap.Studies), i)
 	}
 }

@@ -114,7 +114,7 @@ func (w *watcher) follow(ctx context.Context) error {
 
 // present delivers the present state.
 func (w *watcher) present(ctx context.Context) error {
-	snap, err := w.l.load(ctx, w.prefix)
+	snap, err := w.l.load(ctx, w.prefix, w.l.scan)
 	if err != nil {
 		return err
 	}

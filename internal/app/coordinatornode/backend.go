@@ -97,7 +97,7 @@ func (b *Backend) Study(ctx context.Context, nameOrID string) (server.Study, err
 	if err != nil {
 		return server.Study{}, err
 	}
-	return b.whole(ctx, s)
+	return b.shown(ctx, s)
 }
 
 // Create implements server.Backend.

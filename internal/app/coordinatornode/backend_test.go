@@ -17,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
@@ -39,7 +40,7 @@ type replica struct {
 	client *clientv3.Client
 }
 
-func newReplica(t *testing.T, lease time.Duration) *replica {
+func newReplica(t testing.TB, lease time.Duration, change ...func(*coordinator.Options)) *replica {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -54,6 +55,9 @@ func newReplica(t *testing.T, lease time.Duration) *replica {
 	broker := membus.New(membus.Options{})
 	o := inject.Coordinator(coordinator.DefaultOptions())
 	o.Etcd, o.Bus, o.LeaseTTL = client, broker.Leader(), lease
+	for _, f := range change {
+		f(&o)
+	}
 	c, err := coordinator.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -375,5 +379,47 @@ func TestMessagesSetAsideAreShown(t *testing.T) {
 		if !strings.Contains(found.Status.Reason, want) {
 			t.Errorf("the reason is %q, without %q", found.Status.Reason, want)
 		}
+	}
+}
+
+// stuck is an optimiser whose model takes as long as its caller waits for it.
+type stuck struct{ optimizer.Optimizer }
+
+func (stuck) Recommend(ctx context.Context, _ *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// Requests for an ended study do not wait for its model.
+func TestGetAndStopFitNoModel(t *testing.T) {
+	r := newReplica(t, 2*time.Second, func(o *coordinator.Options) {
+		o.NewOptimizer = func(a study.Algorithm) (optimizer.Optimizer, error) {
+			o, err := inject.NewOptimizer(a)
+			return stuck{o}, err
+		}
+	})
+	if _, err := r.Create(r.ctx, fmt.Appendf(nil, file, "slow", 3, "default")); err != nil {
+		t.Fatal(err)
+	}
+	evaluate(t, r.broker)
+	for {
+		s, err := r.Study(r.ctx, "slow")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Status.State.Terminal() {
+			if s.Best == nil || s.Recommended != nil {
+				t.Errorf("an ended study without a model shows the best trial %v and recommends %v; want only a best trial", s.Best, s.Recommended)
+			}
+			break
+		}
+		select {
+		case <-r.ctx.Done():
+			t.Fatal(context.Cause(r.ctx))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if _, err := r.Stop(r.ctx, "slow", ""); err != nil {
+		t.Errorf("stop: %v", err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// shown adds the best trial to a study, and the one that was recommended last.
+// shown adds the best trial to a study, and the one that was recommended last. Its cost
+// does not depend on how many trials there are.
 func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out := server.Study{Spec: s.Study, Status: s.Status}
 	if s.Status.State == study.Running && s.Status.Reason == "" {

@@ -23,7 +23,12 @@ func (b *Backend) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[ser
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		w := watchStudy(ctx, b.l.Ledger, id)
+		w, err := watchStudy(ctx, b.l, id)
+		if err != nil {
+			cancel()
+			yield(server.Study{}, err)
+			return
+		}
 		defer w.running.Wait()
 		defer cancel()
 		for range w.changed {
@@ -61,13 +66,19 @@ type studyWatch struct {
 }
 
 // watchStudy watches a study until it is deleted or ctx ends; the caller must wait
-// until the watch no longer runs.
-func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
+// until the watch no longer runs. Its first signal is for the study as it is.
+func watchStudy(ctx context.Context, l store, id string) (*studyWatch, error) {
+	// From a revision on, a watch does not begin with all trials.
+	now, err := read(ctx, l, l.Revision)
+	if err != nil {
+		return nil, err
+	}
 	w := &studyWatch{changed: make(chan struct{}, 1)}
+	w.changed <- struct{}{}
 	w.running.Go(func() {
 		defer close(w.changed)
 		dirty := false
-		w.failed = l.Watch(ctx, id, 0, func(c ledger.Change) error {
+		w.failed = l.Watch(ctx, id, now, func(c ledger.Change) error {
 			switch {
 			case c.Deleted:
 				return errStop
@@ -83,7 +94,7 @@ func watchStudy(ctx context.Context, l *ledger.Ledger, id string) *studyWatch {
 			return nil
 		})
 	})
-	return w
+	return w, nil
 }
 
 // end reports how a watch ended, unless its reader ended it.

@@ -14,16 +14,29 @@ import (
 // trial, not each state in between.
 func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) {
-		s, err := b.l.study(ctx, nameOrID)
+		// A watch from the present revision on does not read all trials first.
+		var now int64
+		var err error
+		if !existing {
+			now, err = read(ctx, b.l, b.l.Revision)
+		}
+		var s ledger.Summary
+		if err == nil {
+			s, err = b.l.study(ctx, nameOrID)
+		}
 		if err != nil {
 			yield(record.Trial{}, err)
 			return
 		}
+		if !existing && s.Status.State.Terminal() {
+			return
+		}
 		ctx, cancel := context.WithCancel(ctx)
 		w := newTrialWatch(existing)
+		w.present = now
 		w.running.Go(func() {
 			defer close(w.changed)
-			w.failed = b.l.Watch(ctx, s.Study.ID, 0, w.receive)
+			w.failed = b.l.Watch(ctx, s.Study.ID, now, w.receive)
 		})
 		defer w.running.Wait()
 		defer cancel()
