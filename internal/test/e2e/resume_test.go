@@ -30,14 +30,16 @@ func readState(t *testing.T, state string) *ledger.Records {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := ledger.New(client, ledger.Options{}).Load(ctx)
+	l := ledger.New(client, ledger.Options{})
+	all, err := l.Studies(ctx)
+	var stored *ledger.Records
+	if err == nil && len(all) > 0 {
+		stored, err = l.LoadStudy(ctx, all[0].Study.ID)
+	}
 	if err := errors.Join(err, client.Close(), server.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if len(snapshot.Studies) == 0 {
-		return nil
-	}
-	return &snapshot.Studies[0]
+	return stored
 }
 
 const resumeStudy = `
