@@ -1111,9 +1111,10 @@ func (x *Trial) GetStopped() *Stopped {
 // Stopped is the decision to stop a trial early.
 type Stopped struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The attempt and the step of the report that led to it.
+	// The attempt whose report led to it.
 	Attempt int32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Step    int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	// The step of that report.
+	Step int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
 	// The objectives' values by then; empty if they had not been reported.
 	Values []float64 `protobuf:"fixed64,3,rep,packed,name=values,proto3" json:"values,omitempty"`
 	// Why, for people.
