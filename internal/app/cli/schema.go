@@ -21,7 +21,7 @@ func newSchemaCommand(a *app) *cobra.Command {
 		Args: arguments,
 		RunE: func(*cobra.Command, []string) error {
 			if !definition {
-				return say(a.Stdout, "%s", file.JSONSchema())
+				return say(a.Stdout, "%s", strings.TrimSuffix(string(file.JSONSchema()), "\n"))
 			}
 			text, err := crd.YAML()
 			if err != nil {
