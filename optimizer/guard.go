@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -38,6 +39,22 @@ type Request struct {
 	// Remaining lists the points that can still be suggested, in the space's order, if
 	// the space is finite and small enough to be enumerated; otherwise it is nil.
 	Remaining []study.Point
+}
+
+// Extend adds the points that next chooses to a batch of this request, up to n of them in
+// all, and counts for each how many points are pending before it. It ends with the first
+// error of next, and once ctx has ended and the batch has a point.
+func (r *Request) Extend(ctx context.Context, batch []Suggestion, n int, next func() (Suggestion, error)) ([]Suggestion, error) {
+	batch = slices.Grow(batch, max(0, n-len(batch)))
+	for len(batch) < n && (len(batch) == 0 || ctx.Err() == nil) {
+		s, err := next()
+		if err != nil {
+			return batch, err
+		}
+		s.Reasons.Pending = len(r.Pending) + len(batch)
+		batch = append(batch, s)
+	}
+	return batch, nil
 }
 
 // Proposer is the algorithm of an optimiser: it picks points. Guard adds what every

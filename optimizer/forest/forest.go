@@ -8,7 +8,6 @@ package forest
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -57,43 +56,22 @@ func (o Options) initial(r *optimizer.Request) int {
 
 // Propose implements optimizer.Proposer.
 func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
-	next, used := binary.Uvarint(r.State)
-	if used != len(r.State) || next > math.MaxUint32 {
-		next = 0
-	}
-	sequence := sobol.NewSequence(r, next)
-	var batch []optimizer.Suggestion
-	state := func() optimizer.State { return binary.AppendUvarint(nil, sequence.Next) }
+	sequence := sobol.Resume(r)
 	// The design ends by the number of trials, but lasts until something has ended.
 	design := max(0, min(r.N, a.options.initial(r)-r.First+1))
 	if len(r.Observations) == 0 || r.Encoding.Dim() == 0 {
 		design = r.N
 	}
-	if design > 0 {
-		var err error
-		if batch, err = sequence.Propose(ctx, r, design); err != nil || len(batch) < design {
-			return batch, state(), err
-		}
-	}
-	if len(batch) == r.N {
-		return batch, state(), nil
+	batch, err := sequence.Propose(ctx, r, design)
+	if err != nil || len(batch) < design || design == r.N {
+		return batch, sequence.State(), err
 	}
 	s := newSearch(ctx, r, a.options)
 	for _, b := range batch {
 		s.pend(b.Point)
 	}
-	for len(batch) < r.N {
-		if ctx.Err() != nil && len(batch) > 0 {
-			break
-		}
-		suggestion, err := s.next()
-		if err != nil {
-			return batch, state(), err
-		}
-		suggestion.Reasons.Pending = len(r.Pending) + len(batch)
-		batch = append(batch, suggestion)
-	}
-	return batch, state(), nil
+	batch, err = r.Extend(ctx, batch, r.N, s.next)
+	return batch, sequence.State(), err
 }
 
 // Recommend implements optimizer.Recommender: the completed evaluation whose predicted

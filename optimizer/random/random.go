@@ -15,19 +15,13 @@ type proposer struct{}
 
 // Propose implements optimizer.Proposer.
 func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
-	batch := make([]optimizer.Suggestion, 0, r.N)
-	for len(batch) < r.N {
-		if ctx.Err() != nil && len(batch) > 0 {
-			break
-		}
+	batch, err := r.Extend(ctx, nil, r.N, func() (optimizer.Suggestion, error) {
 		point, err := r.Sampler.Draw(optimizer.Uniform(r.Rand))
 		if err != nil {
-			return batch, nil, err
+			return optimizer.Suggestion{}, err
 		}
 		r.Sampler.Take(point)
-		batch = append(batch, optimizer.Suggestion{Point: point, Source: optimizer.SourceRandom, Reasons: optimizer.Reasons{
-			Pending: len(r.Pending) + len(batch), Note: "drawn at random",
-		}})
-	}
-	return batch, nil, nil
+		return optimizer.Suggestion{Point: point, Source: optimizer.SourceRandom, Reasons: optimizer.Reasons{Note: "drawn at random"}}, nil
+	})
+	return batch, nil, err
 }

@@ -20,13 +20,9 @@ type proposer struct{}
 
 // Propose implements optimizer.Proposer.
 func (proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
-	next, used := binary.Uvarint(r.State)
-	if used != len(r.State) || next > math.MaxUint32 {
-		next = 0
-	}
-	sequence := NewSequence(r, next)
+	sequence := Resume(r)
 	batch, err := sequence.Propose(ctx, r, r.N)
-	return batch, binary.AppendUvarint(nil, sequence.Next), err
+	return batch, sequence.State(), err
 }
 
 // Sequence is a study's scrambled Sobol sequence over an encoding's columns, seeded
@@ -38,6 +34,19 @@ type Sequence struct {
 	Map    func(x []float64)
 	stream optimizer.Stream
 }
+
+// Resume returns the sequence from the position on that the request's state holds, which
+// State made; from the first trial's on if it holds none.
+func Resume(r *optimizer.Request) *Sequence {
+	next, used := binary.Uvarint(r.State)
+	if used != len(r.State) || next > math.MaxUint32 {
+		next = 0
+	}
+	return NewSequence(r, next)
+}
+
+// State encodes the position in the sequence for Resume.
+func (s *Sequence) State() optimizer.State { return binary.AppendUvarint(nil, s.Next) }
 
 // NewSequence returns the sequence from the index next on, or from the index that
 // belongs to the request's first trial if that is larger. If there is no such sequence
@@ -68,19 +77,12 @@ func (s *Sequence) next(x []float64) {
 
 // Propose returns the next n feasible points of the sequence, or fewer if ctx ends.
 func (s *Sequence) Propose(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
-	batch := make([]optimizer.Suggestion, 0, n)
-	for len(batch) < n {
-		if ctx.Err() != nil && len(batch) > 0 {
-			break
-		}
+	return r.Extend(ctx, nil, n, func() (optimizer.Suggestion, error) {
 		point, err := r.Sampler.Draw(s.next)
 		if err != nil {
-			return batch, err
+			return optimizer.Suggestion{}, err
 		}
 		r.Sampler.Take(point)
-		batch = append(batch, optimizer.Suggestion{Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{
-			Pending: len(r.Pending) + len(batch), Note: "next point of the scrambled Sobol sequence",
-		}})
-	}
-	return batch, nil
+		return optimizer.Suggestion{Point: point, Source: optimizer.SourceDesign, Reasons: optimizer.Reasons{Note: "next point of the scrambled Sobol sequence"}}, nil
+	})
 }

@@ -14,8 +14,6 @@ package tpe
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
@@ -49,32 +47,15 @@ type proposer struct{ options Options }
 
 // Propose implements optimizer.Proposer.
 func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
-	next, used := binary.Uvarint(r.State)
-	if used != len(r.State) || next > math.MaxUint32 {
-		next = 0
-	}
 	groups := newGroups(r.Encoding)
 	if len(r.Observations) < a.options.Initial || len(groups) == 0 {
-		sequence := sobol.NewSequence(r, next)
+		sequence := sobol.Resume(r)
 		sequence.Map = believe(groups)
 		batch, err := sequence.Propose(ctx, r, r.N)
-		return batch, binary.AppendUvarint(nil, sequence.Next), err
+		return batch, sequence.State(), err
 	}
-	state := binary.AppendUvarint(nil, next)
-	s := newSearch(r, groups, a.options.Candidates)
-	batch := make([]optimizer.Suggestion, 0, r.N)
-	for len(batch) < r.N {
-		if ctx.Err() != nil && len(batch) > 0 {
-			break
-		}
-		suggestion, err := s.next()
-		if err != nil {
-			return batch, state, err
-		}
-		suggestion.Reasons.Pending = len(r.Pending) + len(batch)
-		batch = append(batch, suggestion)
-	}
-	return batch, state, nil
+	batch, err := r.Extend(ctx, nil, r.N, newSearch(r, groups, a.options.Candidates).next)
+	return batch, r.State, err
 }
 
 // Recommend implements optimizer.Recommender: it returns the best value.
