@@ -24,6 +24,15 @@ type Column struct {
 // Categorical reports whether the column's values have no order.
 func (c Column) Categorical() bool { return c.Parameter.Type == study.Categorical }
 
+// Unordered reports whether the column's values have no order, or just two values.
+func (c Column) Unordered() bool { return c.Categorical() || c.Parameter.Type == study.Bool }
+
+// Level returns the number of the level at u, for a parameter without a scale of its own.
+func (c Column) Level(u float64) int { return min(int(u*float64(c.Levels)), c.Levels-1) }
+
+// Place returns where the k-th level of such a parameter lies.
+func (c Column) Place(k int) float64 { return (float64(k) + 0.5) / float64(c.Levels) }
+
 // Bin returns the ends of the part of the unit interval that decodes to the same value as
 // u. Both are u if the column is continuous.
 func (c Column) Bin(u float64) (low, high float64) {
@@ -31,7 +40,7 @@ func (c Column) Bin(u float64) (low, high float64) {
 		return u, u
 	}
 	if c.Parameter.Type != study.Int && c.Parameter.Type != study.Float {
-		k := min(math.Floor(u*float64(c.Levels)), float64(c.Levels-1))
+		k := float64(c.Level(u))
 		return k / float64(c.Levels), (k + 1) / float64(c.Levels)
 	}
 	k, _ := c.Parameter.Index(c.Parameter.FromUnit(u))

@@ -2,6 +2,7 @@ package study
 
 import (
 	"math"
+	"slices"
 )
 
 // Prior is a belief about the best value of a parameter. Numeric parameters use Mean
@@ -15,6 +16,20 @@ type Prior struct {
 	// Weights are positive and give the relative probability of each value to be the
 	// best: in the order of Values, false before true.
 	Weights []float64 `json:"weights,omitempty"`
+}
+
+// Shares returns positive weights divided by their sum, which may overflow.
+func Shares(weights []float64) []float64 {
+	largest := slices.Max(weights)
+	shares, sum := make([]float64, len(weights)), 0.0
+	for i, w := range weights {
+		shares[i] = w / largest
+		sum += shares[i]
+	}
+	for i := range shares {
+		shares[i] /= sum
+	}
+	return shares
 }
 
 // UnitPrior returns the mean and the standard deviation of a numeric parameter's prior

@@ -72,23 +72,17 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		m = t.begin()
 	}
 	t.learn(m)
-	batch := make([]optimizer.Suggestion, 0, r.N)
-	d := t.drawer(m)
-	for len(batch) < r.N {
-		if ctx.Err() != nil && len(batch) > 0 {
-			break
-		}
+	d, trial := t.drawer(m), r.First
+	batch, err := r.Extend(ctx, nil, r.N, func() (optimizer.Suggestion, error) {
 		point, err := d.draw()
 		if err != nil {
-			return batch, t.state(m), err
+			return optimizer.Suggestion{}, err
 		}
 		r.Sampler.Take(point)
-		s := optimizer.Suggestion{Point: point, Source: optimizer.SourceModel, Reasons: optimizer.Reasons{
-			Pending: len(r.Pending) + len(batch), Note: d.note(),
-		}}
+		s := optimizer.Suggestion{Point: point, Source: optimizer.SourceModel, Reasons: optimizer.Reasons{Note: d.note()}}
 		switch {
 		case !d.stuck:
-			m.Drawn = append(m.Drawn, draw{Trial: r.First + len(batch), Run: m.Run, Generation: m.Generation, At: d.at})
+			m.Drawn = append(m.Drawn, draw{Trial: trial, Run: m.Run, Generation: m.Generation, At: d.at})
 		case r.Encoding.Discrete(): // the distribution holds no new point
 			t.restart(m)
 			d = t.drawer(m)
@@ -96,9 +90,10 @@ func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		default:
 			s.Source, s.Reasons.Note = optimizer.SourceRandom, "drawn at random: the distribution held no point that may be evaluated"
 		}
-		batch = append(batch, s)
-	}
-	return batch, t.state(m), nil
+		trial++
+		return s, nil
+	})
+	return batch, t.state(m), err
 }
 
 // Recommend implements optimizer.Recommender: it returns the best value.

@@ -52,7 +52,8 @@ func (d *drawer) stream(x []float64) {
 	}
 	if d.m.Choices != nil {
 		for k, chosen := range d.m.Choices.sample(d.t.r.Rand) {
-			x[d.t.categorical[k]] = (float64(chosen) + 0.5) / float64(d.t.levels[k])
+			i := d.t.categorical[k]
+			x[i] = d.t.r.Encoding.Columns()[i].Place(chosen)
 		}
 	}
 	d.x = append(d.x[:0], x...)

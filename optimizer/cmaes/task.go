@@ -1,6 +1,7 @@
 package cmaes
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,7 +27,7 @@ func newTask(r *optimizer.Request, o Options) *task {
 		if c.Levels > 0 {
 			t.discrete++
 		}
-		if c.Categorical() || c.Parameter.Type == study.Bool {
+		if c.Unordered() {
 			t.categorical = append(t.categorical, i)
 			t.levels = append(t.levels, c.Levels)
 			continue
@@ -78,26 +79,13 @@ func (t *task) start(m *memory, mean []float64, sigma float64) {
 			c := t.r.Encoding.Columns()[i]
 			list := slices.Repeat([]float64{1 / float64(c.Levels)}, c.Levels)
 			if prior := c.Parameter.Prior; prior != nil && m.Run == 0 {
-				list = blend(list, prior.Weights)
+				list = study.Shares(prior.Weights)
 			}
 			shares = append(shares, list)
 		}
 		m.Choices = newChoices(shares, t.discrete)
 		m.Choices.keepMargins()
 	}
-}
-
-// blend returns the weights as shares.
-func blend(shares, weights []float64) []float64 {
-	largest, sum := slices.Max(weights), 0.0
-	for i, w := range weights {
-		shares[i] = w / largest // their sum could overflow
-		sum += shares[i]
-	}
-	for i := range shares {
-		shares[i] /= sum
-	}
-	return shares
 }
 
 func (t *task) margin(m *memory) float64 {
@@ -157,30 +145,37 @@ func (t *task) result(m *memory, o optimizer.Observation, drawn map[int]draw) (o
 		one.at, one.foreign = d.At, d.Generation != m.Generation
 	} else {
 		for k, i := range t.numericAt {
-			if _, active := o.Point[t.numeric[k].Parameter.Name]; active {
+			if active(t.numeric[k], o.Point) {
 				one.at = append(one.at, x[i])
 			} else {
 				one.at = append(one.at, m.Gaussian.Mean[k])
 			}
 		}
 	}
-	for k, i := range t.categorical {
+	for _, i := range t.categorical {
 		choice := -1
-		if _, active := o.Point[t.r.Encoding.Columns()[i].Parameter.Name]; active {
-			choice = min(int(x[i]*float64(t.levels[k])), t.levels[k]-1)
+		if c := t.r.Encoding.Columns()[i]; active(c, o.Point) {
+			choice = c.Level(x[i])
 		}
 		one.chosen = append(one.chosen, choice)
 	}
 	return one, true
 }
 
+// active reports whether a point has a value for the column's parameter.
+func active(c optimizer.Column, p study.Point) bool {
+	_, ok := p[c.Parameter.Name]
+	return ok
+}
+
 // matches reports whether the coordinates at decode to the point at x.
 func (t *task) matches(at, x []float64, p study.Point) bool {
 	for k, i := range t.numericAt {
-		if _, active := p[t.numeric[k].Parameter.Name]; !active {
+		c := t.numeric[k]
+		if !active(c, p) {
 			continue
 		}
-		if c := t.numeric[k]; c.Parameter.ToUnit(c.Parameter.FromUnit(at[k])) != x[i] {
+		if c.Parameter.ToUnit(c.Parameter.FromUnit(at[k])) != x[i] {
 			return false
 		}
 	}
@@ -189,15 +184,7 @@ func (t *task) matches(at, x []float64, p study.Point) bool {
 
 // generation moves the distributions, and starts another run if this one has converged.
 func (t *task) generation(m *memory, results []result) {
-	slices.SortStableFunc(results, func(a, b result) int {
-		switch {
-		case a.value < b.value:
-			return -1
-		case a.value > b.value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(results, func(a, b result) int { return cmp.Compare(a.value, b.value) })
 	m.Generation++
 	m.Evaluations += len(results)
 	s := strategyOf(t, m.Population)

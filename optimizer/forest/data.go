@@ -41,7 +41,7 @@ func (c *coder) rowAt(p study.Point, at []float64) []float64 {
 		choices := c.features[i].choices
 		switch {
 		case choices > 0 && active:
-			x[i] = float64(min(int(x[i]*float64(column.Levels)), column.Levels-1))
+			x[i] = float64(column.Level(x[i]))
 		case choices > 0:
 			x[i] = float64(choices - 1)
 		case !active:

@@ -89,10 +89,10 @@ func (s *search) neighbours(p place) []place {
 			break
 		}
 		if c.Categorical() {
-			here := int(p.x[i] * float64(c.Levels))
+			here := c.Level(p.x[i])
 			for k := range min(c.Levels, movesAtOnce) {
 				if k != here {
-					try(i, (float64(k)+0.5)/float64(c.Levels))
+					try(i, c.Place(k))
 				}
 			}
 			continue

@@ -15,7 +15,6 @@ import (
 // column is a coordinate of the unit cube with the kernels that suit its parameter.
 type column struct {
 	optimizer.Column
-	choices int // the number of values without an order; 0 for all others
 	// mean and sd, or shares, are the user's prior; sd is 0 and shares nil without one.
 	mean, sd float64
 	shares   []float64
@@ -23,14 +22,11 @@ type column struct {
 
 func newColumn(c optimizer.Column) column {
 	of := column{Column: c}
-	if c.Categorical() || c.Parameter.Type == study.Bool {
-		of.choices = c.Levels
-	}
 	if prior := c.Parameter.Prior; prior != nil {
 		if mean, sd, ok := c.Parameter.UnitPrior(); ok {
 			of.mean, of.sd = mean, sd
-		} else if of.choices > 0 {
-			of.shares = normalised(prior.Weights)
+		} else if c.Unordered() {
+			of.shares = study.Shares(prior.Weights)
 		} else {
 			of.mean, of.sd = momentsOf(prior.Weights)
 		}
@@ -41,23 +37,10 @@ func newColumn(c optimizer.Column) column {
 // believed reports whether the user gave a prior.
 func (c *column) believed() bool { return c.sd > 0 || c.shares != nil }
 
-func normalised(weights []float64) []float64 {
-	largest := slices.Max(weights) // their sum could overflow
-	var sum float64
-	for _, w := range weights {
-		sum += w / largest
-	}
-	shares := make([]float64, len(weights))
-	for i, w := range weights {
-		shares[i] = w / largest / sum
-	}
-	return shares
-}
-
 // momentsOf returns the mean and the standard deviation on the unit interval of ordered
 // levels with the given weights, at least half a level's width.
 func momentsOf(weights []float64) (mean, sd float64) {
-	shares, n := normalised(weights), float64(len(weights))
+	shares, n := study.Shares(weights), float64(len(weights))
 	for i, p := range shares {
 		mean += p * (float64(i) + 0.5) / n
 	}
@@ -82,7 +65,7 @@ type mixture struct {
 
 // mixture returns the kernels of the points at those places and, last, the wide one.
 func (c *column) mixture(at []float64, beliefs bool) mixture {
-	if c.choices > 0 {
+	if c.Unordered() {
 		return mixture{column: c, choices: c.votes(at, beliefs)}
 	}
 	n := len(at) + 1
@@ -106,11 +89,11 @@ func (c *column) votes(at []float64, beliefs bool) [][]float64 {
 	kernels := make([][]float64, len(at)+1)
 	share := 1 / float64(len(kernels))
 	for i, u := range at {
-		weights := slices.Repeat([]float64{share}, c.choices)
-		weights[min(int(u*float64(c.choices)), c.choices-1)]++
-		kernels[i] = normalised(weights)
+		weights := slices.Repeat([]float64{share}, c.Levels)
+		weights[c.Level(u)]++
+		kernels[i] = study.Shares(weights)
 	}
-	kernels[len(at)] = slices.Repeat([]float64{1 / float64(c.choices)}, c.choices)
+	kernels[len(at)] = slices.Repeat([]float64{1 / float64(c.Levels)}, c.Levels)
 	if beliefs && c.shares != nil {
 		kernels[len(at)] = c.shares
 	}
@@ -155,10 +138,10 @@ func (m *mixture) quantile(k int, u float64) float64 {
 	c := m.column
 	if m.choices != nil {
 		choice := 0
-		for below := m.choices[k][0]; choice < c.choices-1 && below <= u; choice++ {
+		for below := m.choices[k][0]; choice < c.Levels-1 && below <= u; choice++ {
 			below += m.choices[k][choice+1]
 		}
-		return (float64(choice) + 0.5) / float64(c.choices)
+		return c.Place(choice)
 	}
 	x := m.mean[k]
 	if p := m.low[k] + u*m.mass[k]; p > 0 && p < 1 {
@@ -174,7 +157,7 @@ func (m *mixture) quantile(k int, u float64) float64 {
 func (m *mixture) addLogs(terms []float64, u float64) {
 	c := m.column
 	if m.choices != nil {
-		choice := min(int(u*float64(c.choices)), c.choices-1)
+		choice := c.Level(u)
 		for k := range terms {
 			terms[k] += math.Log(m.choices[k][choice])
 		}

@@ -1,6 +1,7 @@
 package tpe
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -45,16 +46,8 @@ func newSearch(r *optimizer.Request, groups []*group, candidates int) *search {
 			completed = append(completed, i)
 		}
 	}
-	slices.SortStableFunc(completed, func(a, b int) int {
-		x, y := r.Observations[a].Values.First(), r.Observations[b].Values.First()
-		switch {
-		case r.Direction.Better(x, y):
-			return -1
-		case r.Direction.Better(y, x):
-			return 1
-		}
-		return 0
-	})
+	cost := func(i int) float64 { return r.Direction.Cost(r.Observations[i].Values.First()) }
+	slices.SortStableFunc(completed, func(a, b int) int { return cmp.Compare(cost(a), cost(b)) })
 	best := map[int]bool{}
 	for _, i := range completed[:min(len(completed), goodOf(len(r.Observations)))] {
 		best[i] = true
