@@ -11,13 +11,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
-func defaults(t testing.TB) Options {
-	t.Helper()
-	v, err := Settings().Parse(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return FromSettings(v)
+func defaults(t testing.TB) Options { return FromSettings(optimizertest.Defaults(t, Settings())) }
+
+func BenchmarkSuggest(b *testing.B) {
+	optimizertest.Benchmark(b, func() optimizer.Optimizer { return New(defaults(b)) }, 120, 1000)
 }
 
 func TestConformance(t *testing.T) {
