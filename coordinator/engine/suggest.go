@@ -59,12 +59,8 @@ func (e *Engine) accept(ev Suggested) {
 			refused = true
 			continue
 		}
-		if at, ok := e.repeats(s); ok {
-			// The optimiser is at fault unless the point was taken after its request.
-			refused = refused || at <= ev.Ask.From
-			continue
-		}
-		if e.overtaken(s, ev.Ask.From) {
+		if tried, fault := e.tried(s, ev.Ask.From); tried {
+			refused = refused || fault
 			continue
 		}
 		list = append(list, ready{s, i})
@@ -139,6 +135,15 @@ func (e *Engine) overtaken(s optimizer.Suggestion, from int64) bool {
 	return false
 }
 
+// tried reports whether a suggested point has become a trial. from is the ledger position
+// of the suggestion's request: the optimiser is at fault if it repeats a trial that it knew.
+func (e *Engine) tried(s optimizer.Suggestion, from int64) (tried, fault bool) {
+	if at, ok := e.repeats(s); ok {
+		return true, at <= from
+	}
+	return e.overtaken(s, from), false
+}
+
 // takeReady makes a trial of the next ready suggestion. With the first suggestion of an
 // answer it also commits the model's state. It returns false if no suggestion is left.
 func (e *Engine) takeReady() bool {
@@ -146,16 +151,10 @@ func (e *Engine) takeReady() bool {
 	for len(d.ready) > 0 {
 		s, a := d.ready[0], d.answer
 		d.ready = d.ready[1:]
-		if _, ok := e.repeats(s.Suggestion); ok || e.overtaken(s.Suggestion, a.ask.From) { // a fallback was the same point
+		if tried, _ := e.tried(s.Suggestion, a.ask.From); tried { // a fallback was the same point
 			continue
 		}
-		e.create(s.Suggestion, record.Trial{
-			Request:   a.ask.Request,
-			Place:     s.place,
-			From:      a.ask.From,
-			Staleness: len(e.observations) - len(a.ask.Problem.Observations),
-			Times:     record.Times{Asked: a.ask.At, Suggested: a.at},
-		})
+		e.create(s, a.ask, a.at)
 		if !a.committed {
 			a.committed = true
 			e.model = record.Model{Request: a.ask.Request, State: a.state}
@@ -194,21 +193,14 @@ func (e *Engine) fallBack(n int) int {
 			err, unusable = bad, true
 			continue
 		}
-		if at, ok := e.repeats(s); ok {
-			unusable = unusable || at <= ask.From
-			continue
-		}
-		if e.overtaken(s, ask.From) {
+		if tried, fault := e.tried(s, ask.From); tried {
+			unusable = unusable || fault
 			continue
 		}
 		if s.Source != optimizer.SourceInitial {
 			s.Source = optimizer.SourceFallback
 		}
-		e.create(s, record.Trial{
-			Request: ask.Request, Place: i, From: ask.From,
-			Staleness: len(e.observations) - len(ask.Problem.Observations),
-			Times:     record.Times{Asked: ask.At, Suggested: answer.At},
-		})
+		e.create(ready{s, i}, ask, answer.At)
 		made++
 	}
 	if unusable && made < n {
@@ -221,16 +213,19 @@ func (e *Engine) fallBack(n int) int {
 	return made
 }
 
-// create makes a trial of a suggestion and opens its first attempt. r says where the
-// suggestion came from.
-func (e *Engine) create(s optimizer.Suggestion, r record.Trial) {
+// create makes a trial of a suggestion, which answered a request at a time, and opens its
+// first attempt.
+func (e *Engine) create(s ready, ask *Ask, answered time.Time) {
 	e.status.Trials++
 	e.status.Position++
-	r.Number, r.Created = e.status.Trials, e.status.Position
-	r.Point, r.Source, r.Reasons = s.Point, s.Source, finiteReasons(s.Reasons)
-	r.TraceID, r.SpanID = e.ids.Trace(), e.ids.Span()
-	r.Times.Created = e.now
-	t := &trial{rec: r}
+	t := &trial{rec: record.Trial{
+		Number: e.status.Trials, Created: e.status.Position,
+		Point: s.Point, Source: s.Source, Reasons: finiteReasons(s.Reasons),
+		Request: ask.Request, Place: s.place, From: ask.From,
+		Staleness: len(e.observations) - len(ask.Problem.Observations),
+		TraceID:   e.ids.Trace(), SpanID: e.ids.Span(),
+		Times: record.Times{Asked: ask.At, Suggested: answered, Created: e.now},
+	}}
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
 	e.take(t)
