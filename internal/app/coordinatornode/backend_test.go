@@ -206,7 +206,7 @@ func TestWatchesEndWithTheStudy(t *testing.T) {
 // once, as it was last, and of more trials than are kept only the number.
 func TestTrialsWaitForASlowReader(t *testing.T) {
 	const more = 3
-	w := newTrialWatch(false)
+	w := newTrialWatch(1)
 	states := []study.TrialState{study.TrialQueued, study.TrialRunning, study.TrialCompleted}
 	changes := []ledger.Change{{Reset: true, Revision: 1}, {Trial: &record.Trial{Number: maxKept + more + 1}, Revision: 1}}
 	for i, state := range states {

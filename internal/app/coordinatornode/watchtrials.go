@@ -15,10 +15,10 @@ import (
 func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) {
 		// A watch from the present revision on does not read all trials first.
-		var now int64
+		var after int64
 		var err error
 		if !existing {
-			now, err = read(ctx, b.l, b.l.Revision)
+			after, err = read(ctx, b.l, b.l.Revision)
 		}
 		var s ledger.Summary
 		if err == nil {
@@ -32,11 +32,10 @@ func (b *Backend) WatchTrials(ctx context.Context, nameOrID string, existing boo
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		w := newTrialWatch(existing)
-		w.present = now
+		w := newTrialWatch(after)
 		w.running.Go(func() {
 			defer close(w.changed)
-			w.failed = b.l.Watch(ctx, s.Study.ID, now, w.receive)
+			w.failed = b.l.Watch(ctx, s.Study.ID, after, w.receive)
 		})
 		defer w.running.Wait()
 		defer cancel()
@@ -78,14 +77,12 @@ const maxKept = 10_000
 // trialWatch keeps changed trials until their reader takes them, each once in its
 // latest state. It ends after the revision that ends the study.
 type trialWatch struct {
-	existing bool
+	after int64 // the revision after which changes count
 	// changed signals that trials wait. It is closed when the watch has ended; failed
 	// is then its error.
 	changed chan struct{}
 	failed  error
 	running sync.WaitGroup
-	// present is the revision of what existed when the watch started.
-	present int64
 	ended   bool
 
 	mu sync.Mutex
@@ -95,8 +92,8 @@ type trialWatch struct {
 	trials map[int]*record.Trial
 }
 
-func newTrialWatch(existing bool) *trialWatch {
-	return &trialWatch{existing: existing, changed: make(chan struct{}, 1), trials: map[int]*record.Trial{}}
+func newTrialWatch(after int64) *trialWatch {
+	return &trialWatch{after: after, changed: make(chan struct{}, 1), trials: map[int]*record.Trial{}}
 }
 
 // receive never waits for the reader: the ledger's watch would queue behind it.
@@ -104,11 +101,9 @@ func (w *trialWatch) receive(c ledger.Change) error {
 	switch {
 	case c.Deleted || c.Synced && w.ended:
 		return errStop
-	case c.Reset && w.present == 0:
-		w.present = c.Revision
 	case c.Status != nil:
 		w.ended = c.Status.State.Terminal()
-	case c.Trial != nil && (w.existing || c.Revision > w.present):
+	case c.Trial != nil && c.Revision > w.after:
 		w.add(*c.Trial)
 		select {
 		case w.changed <- struct{}{}:
