@@ -167,13 +167,13 @@ func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int)
 		return server.Measurements{}, translate(err)
 	}
 	found := server.Measurements{Trial: number}
-	c, err := b.l.Curve(ctx, id, number)
+	c, err := b.l.curve(ctx, id, number)
 	switch {
 	case err != nil:
-		return found, translate(err)
+		return found, err
 	case c == nil: // there may be no such trial
-		_, err = b.l.Trial(ctx, id, number)
-		return found, translate(err)
+		_, err = b.l.trial(ctx, id, number)
+		return found, err
 	}
 	found.Attempt, found.Series = c.Attempt, c.Series()
 	return found, nil

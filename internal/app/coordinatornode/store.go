@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 )
@@ -92,6 +93,10 @@ func (l store) id(ctx context.Context, nameOrID string) (string, error) {
 
 func (l store) trial(ctx context.Context, id string, number int) (record.Trial, error) {
 	return read(ctx, l, func(ctx context.Context) (record.Trial, error) { return l.Trial(ctx, id, number) })
+}
+
+func (l store) curve(ctx context.Context, id string, number int) (*curve.Curve, error) {
+	return read(ctx, l, func(ctx context.Context) (*curve.Curve, error) { return l.Curve(ctx, id, number) })
 }
 
 // aside says which messages of a study were set aside, and why; "" if none were.

@@ -107,17 +107,17 @@ func (b *Backend) end(ctx context.Context, err error, report func(error)) {
 // WatchMeasurements implements server.Backend.
 func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
 	return func(yield func(server.Measurements, error) bool) {
-		id, err := b.l.ID(ctx, nameOrID)
-		if err == nil {
-			err = b.l.WatchCurves(ctx, id, existing, ended, func(r ledger.Reported) error {
-				if !yield(server.Measurements{Trial: r.Trial, Attempt: r.Attempt, Series: r.Series}, nil) {
-					return errStop
-				}
-				return nil
-			})
+		id, err := b.l.id(ctx, nameOrID)
+		if err != nil {
+			yield(server.Measurements{}, err)
+			return
 		}
-		if err != nil && !errors.Is(err, errStop) {
-			b.end(ctx, err, func(err error) { yield(server.Measurements{}, err) })
-		}
+		err = b.l.WatchCurves(ctx, id, existing, ended, func(r ledger.Reported) error {
+			if !yield(server.Measurements{Trial: r.Trial, Attempt: r.Attempt, Series: r.Series}, nil) {
+				return errStop
+			}
+			return nil
+		})
+		b.end(ctx, err, func(err error) { yield(server.Measurements{}, err) })
 	}
 }
