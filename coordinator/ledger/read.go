@@ -24,8 +24,8 @@ type Records struct {
 	Status record.Status
 	Model  record.Model
 	Trials []record.Trial
-	// Curves are the trials' curves, by number. Only those of a study that stops trials
-	// early are read, since its rule must know them, and by Load only while it runs.
+	// Curves are the trials' curves, by number. They are set only for a study that stops
+	// trials early, since its rule must know them. Load reads them only while it runs.
 	Curves map[int]*curve.Curve
 	// Err describes unreadable records; it wraps ErrCorrupt. The other records are set,
 	// and so are the study's id and, if it has one, its name.
@@ -52,25 +52,26 @@ type Snapshot struct {
 // LoadStudy. A leader calls it after Lead. Unreadable records are reported for their
 // study: see Records.
 func (l *Ledger) Load(ctx context.Context) (*Snapshot, error) {
-	return l.load(ctx, l.o.Prefix+studiesDir, l.scanRunning)
+	return l.load(ctx, l.o.Prefix+studiesDir, l.scanRunning, func(r *Records) bool { return r.Status.State == study.Running })
 }
 
 // scanner visits the keys below a prefix in order, at one revision.
 type scanner func(ctx context.Context, prefix string, revision int64, visit func(*mvccpb.KeyValue) error) error
 
-// load reads the studies below a prefix, and the cursors. If etcd compacts the revision
-// in the meantime, it starts over.
-func (l *Ledger) load(ctx context.Context, prefix string, scan scanner) (*Snapshot, error) {
+// load reads the studies below a prefix, and the cursors. It reads the curves of those
+// studies that stop trials early and for which curved returns true. If etcd compacts the
+// revision in the meantime, it starts over.
+func (l *Ledger) load(ctx context.Context, prefix string, scan scanner, curved func(*Records) bool) (*Snapshot, error) {
 	const tries = 5
 	for i := 1; ; i++ {
-		snap, err := l.loadOnce(ctx, prefix, scan)
+		snap, err := l.loadOnce(ctx, prefix, scan, curved)
 		if err == nil || i == tries || !errors.Is(err, rpctypes.ErrCompacted) {
 			return snap, err
 		}
 	}
 }
 
-func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner) (*Snapshot, error) {
+func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner, curved func(*Records) bool) (*Snapshot, error) {
 	resp, err := l.client.Get(ctx, l.cursorDir(), clientv3.WithPrefix())
 	if err != nil {
 		return nil, fmt.Errorf("read the cursors: %w", err)
@@ -112,8 +113,7 @@ func (l *Ledger) loadOnce(ctx context.Context, prefix string, scan scanner) (*Sn
 	slices.SortFunc(snap.Studies, func(a, b Records) int { return older(&a.Study, &b.Study) })
 	for i := range snap.Studies {
 		r := &snap.Studies[i]
-		one := prefix != l.o.Prefix+studiesDir
-		if r.Err != nil || r.Study.Definition.Spec.EarlyStopping == nil || r.Status.State != study.Running && !one {
+		if r.Err != nil || r.Study.Definition.Spec.EarlyStopping == nil || !curved(r) {
 			continue
 		}
 		if r.Curves, err = l.curves(ctx, r.Study.ID, snap.Revision); err != nil {
