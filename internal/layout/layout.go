@@ -177,7 +177,7 @@ func Fields(w io.Writer, width int, fields []Field) error {
 		case f.Exact || width <= 0 || room <= 0:
 			lines = strings.Split(f.Value, "\n")
 		default:
-			lines = wrap(f.Value, room)
+			lines = wrapLines(f.Value, room)
 		}
 		fmt.Fprintf(&b, "%s%s  %s\n", f.Name+":", strings.Repeat(" ", names-ansi.StringWidth(f.Name)),
 			strings.Join(lines, "\n"+strings.Repeat(" ", indent)))
@@ -188,16 +188,19 @@ func Fields(w io.Writer, width int, fields []Field) error {
 	return nil
 }
 
-// wrap breaks the lines of a text that are wider than width between words. A word that
-// is wider itself stays whole.
-func wrap(text string, width int) []string {
+// Wrap breaks a text between words into lines of at most width columns. A word that is
+// wider itself stays whole.
+func Wrap(text string, width int) []string { return fill(strings.Fields(text), width, "") }
+
+// wrapLines wraps those lines of a text that are wider than width.
+func wrapLines(text string, width int) []string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
 		if ansi.StringWidth(line) <= width {
 			lines = append(lines, line)
 			continue
 		}
-		lines = append(lines, fill(strings.Fields(line), width, "")...)
+		lines = append(lines, Wrap(line, width)...)
 	}
 	return lines
 }

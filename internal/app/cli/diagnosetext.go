@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/layout"
 )
 
 // diagnosisText prints a diagnosis: the findings first, then the figures. width is the
@@ -86,18 +87,10 @@ func (d *paragraphs) wrapped(topic, text string) {
 
 // beside prints a text beside its name, broken between words at the columns.
 func (d *paragraphs) beside(name string, nameWidth int, text string, columns int) {
-	var line string
-	flush := func() {
+	for _, line := range layout.Wrap(text, columns-nameWidth-4) {
 		d.line("%s%s  %s", name, strings.Repeat(" ", max(0, nameWidth-utf8.RuneCountInString(name))), line)
-		name, line = "", ""
+		name = ""
 	}
-	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns-nameWidth-4 {
-			flush()
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	flush()
 }
 
 func (d *paragraphs) noise(n *diagnosis.Noise, metric, algorithm string) {
