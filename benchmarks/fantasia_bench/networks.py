@@ -24,7 +24,7 @@ SHAPES = list(itertools.product(GRID["width"], GRID["layers"], GRID["batch"]))
 
 def data(name):
     """(training inputs, training classes, validation inputs, validation classes), standardised by the training half."""
-    from sklearn import datasets  # not wanted by those who only read a table
+    from sklearn import datasets  # here, because reading a table does not need it
 
     if name == "digits":
         inputs, classes = datasets.load_digits(return_X_y=True)

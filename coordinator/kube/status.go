@@ -33,7 +33,7 @@ const (
 	// ConditionFailed tells whether the study has failed, was rejected, or was deleted
 	// from the ledger while it ran.
 	ConditionFailed = "Failed"
-	// ConditionFinished tells whether the study has ended, in whichever way.
+	// ConditionFinished tells whether the study has ended, for any reason.
 	ConditionFinished = "Finished"
 )
 

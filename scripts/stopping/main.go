@@ -29,8 +29,8 @@ func main() {
 
 // tuners returns the tuners by name: OPTIMISER+RULE:TOLD.
 func tuners() map[string]tuner {
-	// The guards of asha and median wait for three complete trials. Who knows the
-	// number of steps can go without.
+	// By default asha and median wait for three complete trials. A user who knows the
+	// number of steps can turn that off.
 	fast := func(more map[string]any) map[string]any {
 		settings := map[string]any{"minCompleted": 0, "minProgress": 0, "maxSteps": 81}
 		maps.Copy(settings, more)
