@@ -162,9 +162,9 @@ func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (recor
 
 // Measurements implements server.Backend.
 func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {
-	id, err := b.l.ID(ctx, nameOrID)
+	id, err := b.l.id(ctx, nameOrID)
 	if err != nil {
-		return server.Measurements{}, translate(err)
+		return server.Measurements{}, err
 	}
 	found := server.Measurements{Trial: number}
 	c, err := b.l.curve(ctx, id, number)
