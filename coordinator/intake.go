@@ -141,13 +141,13 @@ func (i *intake) entry(ctx context.Context, e *messaging.Entry, now time.Time) e
 	return nil
 }
 
-// poison archives a message that cannot be decoded. It sends a receipt for a
-// result that it could archive, so that the sender stops sending it. A claim may block an attempt, so the
-// engine is told.
+// poison archives a message that cannot be decoded. If it could archive a result, it
+// sends a receipt, so that the worker stops sending it. It tells the engine about a claim,
+// which may block an attempt.
 func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) error {
 	i.log.Warn("could not decode a message", "subject", e.Subject, telemetry.LogError, e.Err)
-	study := ""
-	if i.studies.runs[e.ID.Study] != nil {
+	study, r := "", i.studies.runs[e.ID.Study]
+	if r != nil {
 		study = e.ID.Study
 	}
 	kept := i.journal.letters.archive(ctx, i.journal.batch, letter{study, e.Subject, e.Err.Error(), e.Raw})
@@ -157,7 +157,6 @@ func (i *intake) poison(ctx context.Context, e *messaging.Entry, now time.Time) 
 			i.journal.receipt(e.Worker, e.ID, messaging.Poison)
 		}
 	case messaging.StreamClaim:
-		r := i.studies.runs[e.ID.Study]
 		if r == nil || !inPlace(r, e.Subject) || r.indifferent(e.ID) {
 			return nil
 		}
