@@ -13,8 +13,8 @@ import (
 )
 
 // streams are the streams that a takeover reads up to the fence, in this order:
-// claims come first, so that each result finds its claim applied. A takeover need not
-// wait for measurements, since they decide nothing.
+// claims come first, so that each result finds its claim applied. A takeover does not wait
+// for measurements: they can stop a trial early, but that can happen later.
 var streams = [...]messaging.Stream{messaging.StreamClaim, messaging.StreamResult}
 
 // takeOver makes this replica the shard's only leader: it fences older leaders, loads

@@ -100,7 +100,7 @@ const (
 	OutcomeInfeasible Outcome = "infeasible"
 	OutcomeHandedBack Outcome = "handed-back"
 	OutcomeCancelled  Outcome = "cancelled"
-	// OutcomePruned is that of an attempt that the leader has stopped early.
+	// OutcomePruned means that the leader has stopped the attempt early.
 	OutcomePruned Outcome = "pruned"
 )
 
@@ -111,8 +111,8 @@ type Result struct {
 	AttemptID
 	Worker  string  `json:"worker"`
 	Outcome Outcome `json:"outcome"`
-	// Values are the objectives' values after Objective.Take, in order. Those of a
-	// pruned attempt are what it had reached; any other outcome but completed has none.
+	// Values are the objectives' values after Objective.Take, in order. A pruned attempt
+	// has the values that it had reached. Only completed and pruned attempts have values.
 	// A single value is also sent as "value", and a result with only
 	// "value" is accepted: older workers and leaders know no "values".
 	Values study.Values `json:"values,omitempty"`

@@ -34,9 +34,10 @@ const (
 	// MinTTL is the least time to live: etcd rounds shorter ones up to about one and a
 	// half of its election timeouts, and renewals need some margin.
 	MinTTL = 2 * time.Second
-	// firstPause is the pause of a candidate after a failure, to which a random share of
-	// it is added. After each failed term it doubles, up to lastPause. While a candidate
-	// is not fit to lead it does not, so that a leader is there soon after all servers are.
+	// firstPause is how long a candidate waits after a failure; a random share of it is
+	// added. The pause doubles after each failed term, up to lastPause. It does not double
+	// while the candidate is not fit to lead, so that there is a leader soon after all
+	// servers have started.
 	firstPause = 250 * time.Millisecond
 	lastPause  = 2 * time.Second
 )

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// reconnect limits the pauses between attempts to connect. With gRPC's own, a client
-// that is started with its etcd waits for seconds, and one whose etcd was away for long
-// for up to two minutes.
+// reconnect limits the pauses between attempts to connect. With gRPC's defaults, a client
+// that starts together with etcd waits for seconds. A client whose etcd was away for long
+// waits for up to two minutes.
 var reconnect = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
@@ -41,10 +41,10 @@ func (s *stranger) intercept(ctx context.Context, method string, request, reply 
 
 // Connect returns a client of the etcd cluster at the endpoints, with settings that
 // detect a hanging member: gRPC pings it every 10 s (the shortest interval that gRPC
-// allows) and waits 3 s for the answer. A connection to something that is not etcd is
-// closed when it answers, and a later call connects again. Options change the configuration further, for
-// TLS and credentials. Connect does not wait for a connection. The caller closes the
-// client.
+// allows) and waits 3 s for the answer. If the server turns out not to be etcd, the client
+// closes the connection, and a later call connects again. Options change the configuration
+// further, for TLS and credentials. Connect does not wait for a connection. The caller
+// closes the client.
 func Connect(endpoints []string, options ...func(*clientv3.Config)) (*clientv3.Client, error) {
 	var s stranger
 	config := clientv3.Config{

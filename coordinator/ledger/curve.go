@@ -75,11 +75,11 @@ type Reported struct {
 	Series         []curve.Series
 }
 
-// WatchCurves calls receive for the segments of a study's curves as they are
-// stored, until ctx ends or receive returns an error, which it returns; where
-// existing is set, all that is stored already comes first. A segment comes whole whenever it changes, so that
-// points come again: pick those of later steps. Where flush is closed, what is
-// stored by then is delivered and nil returned.
+// WatchCurves calls receive for the segments of a study's curves as they are stored. If
+// existing is set, it first delivers the segments that are stored already. It delivers a
+// whole segment each time it changes, so points are repeated: receive should pick those of
+// later steps. WatchCurves ends when ctx ends or when receive returns an error, which it
+// returns. When flush is closed, it delivers what is stored by then and returns nil.
 func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flush <-chan struct{}, receive func(Reported) error) error {
 	w := &curveWatcher{l: l, prefix: l.o.Prefix + curvesOf(id), receive: receive, skip: !existing}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {

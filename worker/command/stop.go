@@ -20,8 +20,9 @@ type stopLine struct {
 	Reason  string `json:"reason"`
 }
 
-// lineReason returns what a stop line gives as its reason; empty if the cause ends the
-// child: a worker that leaves needs it no more, and a trial that runs too long may hang.
+// lineReason returns the reason to give in a stop line. It is empty if the child must be
+// stopped instead: a worker that leaves no longer needs the child, and a child whose trial
+// runs too long may hang.
 func lineReason(cause error) string {
 	switch {
 	case errors.Is(cause, evaluation.ErrPruned):

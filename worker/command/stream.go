@@ -262,7 +262,7 @@ func (st *stream) line(line []byte, stderr bool) {
 	for _, r := range reports {
 		a := s.task.Assignment
 		switch {
-		case reflect.DeepEqual(r, report.Report{Stoppable: true}): // it is of no trial
+		case reflect.DeepEqual(r, report.Report{Stoppable: true}): // it belongs to no trial
 		case r.Trial == nil:
 			err = errors.Join(err, errors.New(`it lacks "trial", which stream mode requires`))
 		case *r.Trial == a.Trial && (r.Attempt == nil || *r.Attempt == a.Attempt):

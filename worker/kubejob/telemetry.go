@@ -29,9 +29,9 @@ func exporter(environ []string, namespace string) []variable {
 // resourceAttributes is the variable that describes the process, to OpenTelemetry.
 const resourceAttributes = "OTEL_RESOURCE_ATTRIBUTES"
 
-// passed reports whether a program gets a variable of the worker. It does not get what
-// describes the worker, names files, which its pod lacks, or is secret: a manifest can be
-// read by more people than a Secret.
+// passed reports whether a program gets a variable of the worker. It gets no variable that
+// describes the worker, and none that names a file, since its pod lacks the file. It gets
+// no secret either: more people can read a manifest than a Secret.
 func passed(name string) bool {
 	return strings.HasPrefix(name, "OTEL_") && name != "OTEL_SERVICE_NAME" && name != resourceAttributes &&
 		!strings.HasSuffix(name, "_CERTIFICATE") && !strings.HasSuffix(name, "_CLIENT_KEY") && !strings.HasSuffix(name, "_HEADERS")
