@@ -53,7 +53,7 @@ func (d *deadLetters) resume(n, bytes int) {
 	d.n, d.bytes = n, bytes
 	d.metrics.aside.Store(int64(n))
 	if n > 0 {
-		d.refused = errors.New("an earlier leader's messages wait for it")
+		d.refused = errors.New("messages of an earlier leader still wait for it")
 	}
 }
 

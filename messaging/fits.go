@@ -47,8 +47,8 @@ func CheckSize(s *study.Study) error {
 	}
 	return &study.Problems{List: []study.Problem{{
 		Path: largest,
-		Message: fmt.Sprintf("a trial's message to its worker could have %d bytes, %d of them for this; the most is %d: "+
-			"move long texts into a file that the program reads", size, most, MaxEnvelope),
+		Message: fmt.Sprintf("a trial's message to its worker could have %d bytes, but the limit is %d; this field takes %d: "+
+			"move long texts into a file that the program reads", size, MaxEnvelope, most),
 	}}}
 }
 
