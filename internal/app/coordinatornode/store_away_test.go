@@ -16,8 +16,12 @@ import (
 func TestChangesWithoutEtcd(t *testing.T) {
 	r := newReplica(t, time.Minute) // the term outlasts the test
 	ctx := r.ctx
-	if _, err := r.Create(ctx, fmt.Appendf(nil, file, "s", 5, "default")); err != nil {
-		t.Fatal(err)
+	// The leader's memory forgets a study at once when it is asked to delete it, so the
+	// other changes have one of their own.
+	for _, name := range []string{"s", "deleted"} {
+		if _, err := r.Create(ctx, fmt.Appendf(nil, file, name, 5, "default")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	const nowhere = "http://127.0.0.1:1" // a privileged port that nothing uses
 	there := r.client.Endpoints()
@@ -29,7 +33,7 @@ func TestChangesWithoutEtcd(t *testing.T) {
 		"create": func() error { _, err := r.Create(ctx, fmt.Appendf(nil, file, "other", 5, "default")); return err },
 		"update": func() error { _, err := r.Update(ctx, "s", text); return err },
 		"stop":   func() error { _, err := r.Stop(ctx, "s", ""); return err },
-		"delete": func() error { return r.Delete(ctx, "s", true) },
+		"delete": func() error { return r.Delete(ctx, "deleted", true) },
 	} {
 		asked.Go(func() {
 			began := time.Now()
