@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -69,7 +70,7 @@ func TestTimeRunsOut(t *testing.T) {
 					if err := s.Problem.Space.Check(b.Point); err != nil {
 						t.Errorf("ended at look %d: %v", k, err)
 					}
-					hurried = hurried || strings.HasSuffix(b.Reasons.Note, cutShort)
+					hurried = hurried || strings.HasSuffix(b.Reasons.Note, loop.CutShort)
 				}
 				if !hurried && !cmp.Equal(want, got) {
 					t.Errorf("ended at look %d of %d: other points, and no word of it", k, looks)

@@ -1,12 +1,14 @@
 package hebo
 
 import (
+	"context"
 	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -29,14 +31,14 @@ type trail struct {
 // newTrail returns nil if no points are to be drawn at random. noise is what is known
 // of the noise.
 func (s *search) newTrail(noise surrogate.Noise, batch []optimizer.Suggestion) *trail {
-	if !s.options.Escape || s.r.Encoding.Discrete() || noise != surrogate.Noisy {
+	if !s.options.Escape || s.Request.Encoding.Discrete() || noise != surrogate.Noisy {
 		return nil
 	}
 	var points []study.Point
-	for _, o := range s.r.Observations {
+	for _, o := range s.Request.Observations {
 		points = append(points, o.Point)
 	}
-	for _, p := range s.r.Pending {
+	for _, p := range s.Request.Pending {
 		points = append(points, p.Point)
 	}
 	for _, b := range batch {
@@ -44,7 +46,7 @@ func (s *search) newTrail(noise surrogate.Noise, batch []optimizer.Suggestion) *
 	}
 	t := &trail{}
 	for i, p := range points {
-		x := s.r.Encoding.Encode(p)
+		x := s.Request.Encoding.Encode(p)
 		if i < len(points)-latestPoints {
 			t.points = append(t.points, x)
 			continue
@@ -88,20 +90,20 @@ func fewEscapes(n, escapes int) bool { return escapes*escapes < 4*n }
 
 // escape draws every second point at random, from the parameters' priors if there are
 // any, while the search has contracted and mayEscape allows it. Otherwise ok is false.
-func (s *search) escape() (suggestion optimizer.Suggestion, ok bool) {
-	if !s.trail.contracted() || !mayEscape(s.first+s.picked, s.memory.Escapes) {
+func (s *search) escape(context.Context, *loop.Turn) (suggestion optimizer.Suggestion, ok bool) {
+	if !s.trail.contracted() || !mayEscape(s.First+s.Picked, s.memory.Escapes) {
 		return suggestion, false
 	}
-	uniform := optimizer.Uniform(s.r.Rand)
-	point, err := s.r.Sampler.Draw(func(x []float64) {
+	uniform := optimizer.Uniform(s.Request.Rand)
+	point, err := s.Request.Sampler.Draw(func(x []float64) {
 		uniform(x)
-		s.beliefs.draw(x)
+		s.Beliefs.Draw(x)
 	})
 	if err != nil {
 		return suggestion, false
 	}
-	drawn, found := s.bestOf([]place{{point, s.r.Encoding.Encode(point)}}, math.Inf(-1))
-	if !found {
+	drawn := loop.Spot{Place: loop.Place{Point: point, X: s.Request.Encoding.Encode(point)}}
+	if drawn.Value = s.Evaluate([]loop.Place{drawn.Place})[0]; !(drawn.Value > math.Inf(-1)) {
 		return suggestion, false // the model has no value for it
 	}
 	s.memory.Escapes++

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -34,7 +35,7 @@ type flats struct {
 // all points or does not use one acquisition function, or if the settings disable
 // plateaus.
 func (s *search) newFlats(noise surrogate.Noise) *flats {
-	if !s.options.Plateaus || s.exact || s.options.Acquisition == MACE || s.options.Fantasy == Thompson {
+	if !s.options.Plateaus || s.Exact || s.options.Acquisition == MACE || s.options.Fantasy == Thompson {
 		return nil
 	}
 	type evaluation struct {
@@ -42,16 +43,16 @@ func (s *search) newFlats(noise surrogate.Noise) *flats {
 		value float64
 	}
 	f := &flats{noisy: noise == surrogate.Noisy}
-	for _, c := range s.r.Encoding.Columns() {
+	for _, c := range s.Request.Encoding.Columns() {
 		f.categorical = append(f.categorical, c.Categorical())
 		f.few = append(f.few, c.Categorical() || c.Levels > 0 && c.Levels <= fewLevels)
 	}
 	seen, values := map[evaluation]bool{}, map[float64]bool{}
-	for _, o := range s.r.Observations {
+	for _, o := range s.Request.Observations {
 		if o.Outcome != optimizer.OutcomeCompleted {
 			continue
 		}
-		x := s.r.Encoding.Encode(o.Point)
+		x := s.Request.Encoding.Encode(o.Point)
 		if e := (evaluation{surrogate.KeyOf(x), o.Values.First()}); !seen[e] {
 			seen[e] = true
 			values[e.value] = true
@@ -148,10 +149,10 @@ func (f *flats) beside(x, y []float64) bool {
 
 // avoid returns the places' values with −Inf for places where the objective is flat. If
 // that leaves no place, it returns the values unchanged.
-func (f *flats) avoid(values []float64, places []place) []float64 {
+func (f *flats) avoid(values []float64, places []loop.Place) []float64 {
 	kept, left := append([]float64(nil), values...), false
 	for i := range kept {
-		if f.around(places[i].x) {
+		if f.around(places[i].X) {
 			kept[i] = math.Inf(-1)
 		}
 		left = left || !math.IsInf(kept[i], -1)
@@ -166,14 +167,14 @@ func (f *flats) avoid(values []float64, places []place) []float64 {
 // be flat. The model is not asked, since it has just chosen a plateau. ok is false if
 // there is no such place, if evaluations are noisy, or if 2√n of n points were chosen
 // like this already.
-func (s *search) spread(values []float64) (elsewhere spot, ok bool) {
-	if s.flats.noisy || !fewEscapes(s.first+s.picked, s.memory.Escapes) {
+func (s *search) spread(values []float64) (elsewhere loop.Spot, ok bool) {
+	if s.flats.noisy || !fewEscapes(s.First+s.Picked, s.memory.Escapes) {
 		return elsewhere, false
 	}
-	for i, p := range s.places[:len(s.places)/2] {
-		if !math.IsInf(values[i], -1) && !s.flats.around(p.x) {
+	for i, p := range s.Places[:len(s.Places)/2] {
+		if !math.IsInf(values[i], -1) && !s.flats.around(p.X) {
 			s.memory.Escapes++
-			return spot{place: p, value: values[i], why: leftPlateau}, true
+			return loop.Spot{Place: p, Value: values[i], Why: leftPlateau}, true
 		}
 	}
 	return elsewhere, false

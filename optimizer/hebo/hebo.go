@@ -15,38 +15,26 @@ package hebo
 
 import (
 	"context"
-	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
-	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Fantasy selects how points that are still being evaluated enter the model.
-type Fantasy string
+type Fantasy = loop.Fantasy
 
 // The ways of handling pending points.
 const (
-	// Believer assumes the posterior mean as the value (the kriging believer): the mean
-	// stays as it is, and the uncertainty around the point shrinks.
-	Believer Fantasy = "believer"
-	// Draws averages the acquisition function over several joint draws of the values.
-	Draws Fantasy = "draws"
-	// LiarMin, LiarMean and LiarMax assume the lowest, mean or highest observed value
-	// for each pending point (constant liars).
-	LiarMin  Fantasy = "liar-min"
-	LiarMean Fantasy = "liar-mean"
-	LiarMax  Fantasy = "liar-max"
-	// Penalty leaves the model alone and multiplies the acquisition function by a
-	// factor that keeps points away from pending ones (local penalisation).
-	Penalty Fantasy = "penalty"
-	// Thompson chooses the minimum of a function drawn from the posterior. It needs no
-	// acquisition function, and randomness keeps its points apart.
-	Thompson Fantasy = "thompson"
-	// None ignores pending points, except that it does not repeat them.
-	None Fantasy = "none"
+	Believer = loop.Believer
+	Draws    = loop.Draws
+	LiarMin  = loop.LiarMin
+	LiarMean = loop.LiarMean
+	LiarMax  = loop.LiarMax
+	Penalty  = loop.Penalty
+	Thompson = loop.Thompson
+	None     = loop.None
 )
 
 // Acquisition selects how a point is chosen.
@@ -251,32 +239,24 @@ type proposer struct{ options Options }
 // Noisy tells optimizer.Guard whether evaluations are known beforehand to be noisy.
 func (o proposer) Noisy() bool { return o.options.Noise == NoiseYes && o.options.Replicate }
 
-// minCompleted is the number of completed evaluations from which on a model beats an
-// even spread of points.
-const minCompleted = 2
-
 // Propose implements optimizer.Proposer. When ctx ends, it finishes quickly: it uses
 // the model and the candidates that it has, without searching among them.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 	memory := readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding))
 	memory.checkFailures(r.Encoding.Dim())
-	design := min(r.N, max(0, o.initial(r)-len(r.Observations)-len(r.Pending)))
 	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
-	switch {
-	case d.Completed < minCompleted || r.Encoding.Dim() == 0:
-		design = r.N
-	case r.Remaining != nil:
-		design = min(design, len(r.Remaining))
-	}
-	batch, err := memory.design(ctx, r, nil, design)
-	if err != nil || len(batch) == r.N || len(batch) < design {
+	due := loop.Due(r, loop.Initial(o.options.Initial, r), d.Completed)
+	batch, err := memory.Points(ctx, r, nil, due)
+	if err != nil || len(batch) == r.N || len(batch) < due {
 		return batch, memory.state(), err
 	}
 	config := o.options.Surrogate
 	config.Effort = o.options.Fit.effort(d.Completed, memory.Full)
 	m, err := surrogate.Fit(ctx, d, config, memory.Fitted, r.Rand)
 	if m == nil {
-		return memory.withoutModel(ctx, r, batch, err)
+		memory.Fitted = nil
+		batch, err = memory.WithoutModel(ctx, r, batch, err)
+		return batch, memory.state(), err
 	}
 	if err == nil { // the next fit must not start from one that was cut short
 		memory.remember(m.GP.Hyperparameters())
@@ -285,16 +265,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		}
 	}
 	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch, memory)
-	for len(batch) < r.N {
-		suggestion, ok := s.next(ctx)
-		if !ok {
-			break // the guard draws the missing points
-		}
-		if ctx.Err() != nil {
-			suggestion.Reasons.Note += cutShort
-		}
-		batch = append(batch, suggestion)
-	}
+	batch = s.Fill(ctx, batch, s.strategies())
 	return batch, memory.state(), nil
 }
 
@@ -312,91 +283,4 @@ func (o proposer) feasibility(ctx context.Context, r *optimizer.Request, memory 
 		memory.rememberFailures(f.Hyperparameters())
 	}
 	return f
-}
-
-// cutShort ends the note of a point that was found by an incomplete search.
-const cutShort = "; the time for this suggestion ran out"
-
-// initial returns the number of trials of the initial design. A model of d lengthscales
-// predicts little before d+1 points; if the budget is small, most of it should still go
-// to the model.
-func (o proposer) initial(r *optimizer.Request) int {
-	if o.options.Initial > 0 {
-		return o.options.Initial
-	}
-	return max(4, min(r.Encoding.Dim()+1, r.MaxTrials/4))
-}
-
-// design returns the next n points of the study's Sobol sequence, after those of batch.
-// If a finite space has fewer left and may repeat points, known points make up the
-// rest.
-func (m *memory) design(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, n int) ([]optimizer.Suggestion, error) {
-	left := n
-	if r.Remaining != nil && r.Repeats {
-		left = min(n, len(r.Remaining)-len(batch))
-	}
-	points, err := m.sequence(ctx, r, left)
-	if err != nil || len(points) < left || left == n {
-		return points, err
-	}
-	return append(points, known(r, slices.Concat(batch, points), n-left)...), nil
-}
-
-// known returns n points that were observed, are pending or are in the batch, in turn.
-func known(r *optimizer.Request, batch []optimizer.Suggestion, n int) []optimizer.Suggestion {
-	var points []study.Point
-	for _, o := range r.Observations {
-		points = append(points, o.Point)
-	}
-	for _, p := range r.Pending {
-		points = append(points, p.Point)
-	}
-	for _, b := range batch {
-		points = append(points, b.Point)
-	}
-	again := make([]optimizer.Suggestion, n)
-	for i := range again {
-		again[i] = optimizer.Suggestion{
-			Point: points[(r.First+len(batch)+i)%len(points)], Repeat: true, Source: optimizer.SourceDesign,
-			Reasons: optimizer.Reasons{
-				Pending: len(r.Pending) + len(batch) + i,
-				Note:    "evaluated again: no other point is left, and too few have completed for a model",
-			},
-		}
-	}
-	return again
-}
-
-// sequence returns the next n points of the study's Sobol sequence.
-func (m *memory) sequence(ctx context.Context, r *optimizer.Request, n int) ([]optimizer.Suggestion, error) {
-	if n == 0 {
-		return nil, nil
-	}
-	sequence := sobol.NewSequence(r, m.Cursor)
-	if b := newBeliefs(r.Encoding); b != nil {
-		sequence.Map = b.draw
-	}
-	batch, err := sequence.Propose(ctx, r, n)
-	m.Cursor = sequence.Next
-	for i := range batch {
-		batch[i].Reasons.Note = "initial design: " + batch[i].Reasons.Note
-	}
-	return batch, err
-}
-
-// withoutModel completes a batch from the Sobol sequence when no model could be fitted
-// to the observations.
-func (m *memory) withoutModel(ctx context.Context, r *optimizer.Request, batch []optimizer.Suggestion, why error) ([]optimizer.Suggestion, optimizer.State, error) {
-	// The remaining work takes no time.
-	rest, err := m.design(context.WithoutCancel(ctx), r, batch, r.N-len(batch))
-	for i := range rest {
-		rest[i].Source = optimizer.SourceFallback
-		if rest[i].Repeat {
-			continue
-		}
-		rest[i].Reasons.Pending += len(batch)
-		rest[i].Reasons.Note = "next point of the scrambled Sobol sequence: no model could be fitted: " + why.Error()
-	}
-	m.Fitted = nil
-	return append(batch, rest...), m.state(), err
 }

@@ -408,7 +408,8 @@ func TestMixedSpace(t *testing.T) {
 func TestWithoutAModel(t *testing.T) {
 	o := optimizer.Guard(proposeFunc(func(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
 		m := readMemory(r.State, r.Encoding.Dim())
-		return m.withoutModel(ctx, r, nil, linalg.ErrNotPositiveDefinite)
+		batch, err := m.WithoutModel(ctx, r, nil, linalg.ErrNotPositiveDefinite)
+		return batch, m.state(), err
 	}))
 	s := optimizertest.NewSession(t, o, optimizertest.Cube(t, 2, 0, 1), 1)
 	for i, b := range s.Ask(3) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/nsga2"
 )
 
@@ -32,11 +33,11 @@ type mace struct {
 
 // newMACE prepares the ensemble for a search.
 func newMACE(s *search) *mace {
-	m := &mace{s: s, kappa: s.kappa, noise: s.model.Noise(), rng: s.r.Rand}
+	m := &mace{s: s, kappa: s.kappa, noise: s.Main.Model.Noise(), rng: s.Request.Rand}
 	if s.options.Robust {
 		m.robust = math.Sqrt(2 * m.noise)
 	}
-	m.logEI, m.logPI = make([]float64, s.fantasies.Draws()), make([]float64, s.fantasies.Draws())
+	m.logEI, m.logPI = make([]float64, s.Main.Fantasies.Draws()), make([]float64, s.Main.Fantasies.Draws())
 	return m
 }
 
@@ -52,19 +53,19 @@ func confidence(n, parallel, dim int) float64 {
 // variance, the logarithm of the probability to complete, and the sum of the
 // parameters' log priors and the penalty.
 func (m *mace) describe(dst, x *mat.Dense) {
-	mean, variance := m.s.fantasies.Posterior(x)
-	logP := m.s.chance.log(x)
+	mean, variance := m.s.Main.Fantasies.Posterior(x)
+	logP := m.s.Chance.Log(x)
 	for i, v := range variance {
 		row := dst.RawRowView(i)
 		draws := copy(row, mean.RawRowView(i))
 		row[draws], row[draws+1] = v, logP[i]
-		row[draws+2] = m.s.trust*m.s.beliefs.log(nil, x.RawRowView(i), 0) + m.s.penalty.value(nil, x.RawRowView(i))
+		row[draws+2] = m.s.Trust*m.s.Beliefs.Log(nil, x.RawRowView(i), 0) + m.s.PenaltyAt(x.RawRowView(i))
 	}
 }
 
 // objectives sets the rows of dst to the scores of the posteriors from describe.
 func (m *mace) objectives(dst, from *mat.Dense) {
-	draws := m.s.fantasies.Draws()
+	draws := m.s.Main.Fantasies.Draws()
 	rows, _ := from.Dims()
 	for i := range rows {
 		posterior := from.RawRowView(i)
@@ -82,32 +83,32 @@ func (m *mace) score(dst, mean []float64, variance, logP, prior float64) {
 		bound, gain = m.robust*m.rng.NormFloat64(), m.robust*m.rng.NormFloat64()
 	}
 	for s, mu := range mean {
-		target := m.s.known.Incumbents[s] - maceMargin
+		target := m.s.Main.Known.Incumbents[s] - maceMargin
 		m.logEI[s] = acquisition.LogEI(mu+gain, sd, target)
 		m.logPI[s] = acquisition.LogPI(mu+gain, sd, target)
 	}
-	c := m.s.chance
-	dst[0] = -c.ofReward(acquisition.LCB(bayes.Average(mean)+bound, sd, m.kappa), logP) - prior
-	dst[1] = -c.ofImprovement(acquisition.LogMeanExp(m.logEI), logP) - prior
-	dst[2] = -c.ofImprovement(acquisition.LogMeanExp(m.logPI), logP) - prior
+	c := m.s.Chance
+	dst[0] = -c.OfReward(acquisition.LCB(bayes.Average(mean)+bound, sd, m.kappa), logP) - prior
+	dst[1] = -c.OfImprovement(acquisition.LogMeanExp(m.logEI), logP) - prior
+	dst[2] = -c.OfImprovement(acquisition.LogMeanExp(m.logPI), logP) - prior
 }
 
 // front searches for the ensemble's Pareto front and returns its last population as
 // places that can be suggested. When ctx ends, it returns the population reached by
 // then.
-func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
+func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]loop.Place, error) {
 	s := m.s
-	encoding := s.r.Encoding
+	encoding := s.Request.Encoding
 	variables := make([]nsga2.Variable, encoding.Dim())
 	for i, c := range encoding.Columns() {
 		variables[i] = nsga2.Variable{Levels: c.Levels, Categorical: c.Categorical()}
 	}
 	problem := nsga2.Problem{
 		Variables: variables, Objectives: 3,
-		Features: s.fantasies.Draws() + 3, Describe: m.describe, Score: m.objectives,
+		Features: s.Main.Fantasies.Draws() + 3, Describe: m.describe, Score: m.objectives,
 		Repair: func(x []float64) bool {
 			p := encoding.Decode(x)
-			if !s.r.Space.Feasible(p) {
+			if !s.Request.Space.Feasible(p) {
 				return false
 			}
 			copy(x, encoding.Encode(p))
@@ -121,11 +122,11 @@ func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]place, error) {
 	if population == nil {
 		return nil, fmt.Errorf("hebo: search for the Pareto front: %w", err)
 	}
-	var places []place
+	var places []loop.Place
 	for _, row := range population.Front() {
 		x := append([]float64(nil), population.X.RawRowView(row)...)
-		if !s.taken(x) {
-			places = append(places, place{encoding.Decode(x), x})
+		if !s.Taken(x) {
+			places = append(places, loop.Place{Point: encoding.Decode(x), X: x})
 		}
 	}
 	return places, nil
@@ -148,13 +149,13 @@ func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch i
 		switch {
 		case batch > 2 && picked == 0:
 			why = "the lowest mean of the Pareto front"
-			value = -m.s.chance.ofReward(-bayes.Average(mean.RawRowView(row)), m.s.logP[row-from])
+			value = -m.s.Chance.OfReward(-bayes.Average(mean.RawRowView(row)), m.s.LogP[row-from])
 		case batch > 2 && picked == 1:
 			why = "the greatest uncertainty of the Pareto front"
 			value = -variance[row]
 		default:
 			score := make([]float64, 3)
-			m.score(score, mean.RawRowView(row), variance[row], m.s.logP[row-from], m.s.prior[row-from]+m.s.penalty.value(nil, m.s.places[row-from].x))
+			m.score(score, mean.RawRowView(row), variance[row], m.s.LogP[row-from], m.s.Prior[row-from]+m.s.PenaltyAt(m.s.Places[row-from].X))
 			scores, rows = append(scores, score), append(rows, row-from)
 			continue
 		}

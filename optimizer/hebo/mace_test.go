@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 )
@@ -29,8 +30,8 @@ func TestConfidence(t *testing.T) {
 
 // ensembleOf returns an ensemble over a posterior with the given number of draws.
 func ensembleOf(incumbents []float64, noise, robust float64) *mace {
-	s := &search{penalty: &penalty{}}
-	s.known.Incumbents = incumbents
+	s := &search{Loop: &loop.Loop{Main: &loop.Member{}}}
+	s.Main.Known.Incumbents = incumbents
 	return &mace{
 		s: s, kappa: 2, noise: noise, robust: robust, rng: rand.New(rand.NewPCG(1, 2)),
 		logEI: make([]float64, len(incumbents)), logPI: make([]float64, len(incumbents)),
@@ -83,8 +84,8 @@ func TestChooseFromTheFront(t *testing.T) {
 	// has the lowest bound, place 1 is dominated by 0, and place 3 by 2.
 	mean := mat.NewDense(5, 1, []float64{9, -0.1, 0.2, 0.5, 0.3}) // the first is not a candidate
 	variance := []float64{0, 0.1, 0.09, 0.9, 0.3}
-	m.s.places = []place{{x: []float64{0}}, {x: []float64{0.1}}, {x: []float64{0.2}}, {x: []float64{0.3}}}
-	m.s.logP, m.s.prior = make([]float64, 4), make([]float64, 4)
+	m.s.Places = []loop.Place{{X: []float64{0}}, {X: []float64{0.1}}, {X: []float64{0.2}}, {X: []float64{0.3}}}
+	m.s.LogP, m.s.Prior = make([]float64, 4), make([]float64, 4)
 	free := func(taken ...int) func(int) bool { return func(i int) bool { return !slices.Contains(taken, i) } }
 	if i, _, ok := m.choose(mean, variance, 1, 0, 4, free()); !ok || i != 0 {
 		t.Errorf("the first is place %d, want that of the lowest mean, 0", i)

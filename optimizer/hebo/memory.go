@@ -7,6 +7,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 )
 
 // memoryVersion changes when the meaning of a memory changes.
@@ -15,8 +16,8 @@ const memoryVersion = 1
 // memory is the optimiser's state: its position in the initial design, and the
 // hyperparameters that the next fit starts from.
 type memory struct {
-	Version int    `json:"version"`
-	Cursor  uint64 `json:"cursor,omitempty"`
+	Version int `json:"version"`
+	loop.Design
 	// Escapes counts the points that were drawn at random to escape or to leave a plateau.
 	Escapes int `json:"escapes,omitempty"`
 	// Fitted is nil before the first fit.

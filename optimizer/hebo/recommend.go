@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -28,7 +29,7 @@ func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state opt
 	encoding := optimizer.NewEncoding(p.Space)
 	options := surrogate.DefaultOptions()
 	d := surrogate.Observe(p, encoding, options)
-	if d.Completed < minCompleted || encoding.Dim() == 0 {
+	if d.Completed < loop.MinCompleted || encoding.Dim() == 0 {
 		return best, nil
 	}
 	known := noise.of(d.Places())
@@ -77,10 +78,10 @@ func recommend(m *surrogate.Model, p *optimizer.Problem, exact float64) *optimiz
 	for i, row := range completed {
 		outcomes[i] = exact*m.Data.Y[row] + (1-exact)*mean[i]
 	}
-	best := lowest(outcomes, 1)[0]
+	best := loop.Lowest(outcomes, 1)[0]
 	o := p.Observations[m.Data.Of[completed[best]]]
 	expected, spread := m.Data.Moments(mean[best], variance[best])
-	value, sd := finite(exact*o.Values.First()+(1-exact)*expected), finite(mixtureSD(exact, o.Values.First(), expected, spread))
+	value, sd := loop.Finite(exact*o.Values.First()+(1-exact)*expected), loop.Finite(mixtureSD(exact, o.Values.First(), expected, spread))
 	if value == nil || sd == nil {
 		return nil
 	}

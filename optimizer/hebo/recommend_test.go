@@ -13,6 +13,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -161,13 +162,13 @@ func TestRecommendUnknownNoise(t *testing.T) {
 	}
 	space := optimizertest.Space(t, []study.Parameter{level("a"), level("b")}, nil)
 	encoding := optimizer.NewEncoding(space)
-	grid := make([]place, side*side)
+	grid := make([]loop.Place, side*side)
 	for i := range grid {
 		point := study.Point{"a": int64(i % side), "b": int64(i / side)}
-		grid[i] = place{point, encoding.Encode(point)}
+		grid[i] = loop.Place{Point: point, X: encoding.Encode(point)}
 	}
 	covariance := mat.NewSymDense(side*side, nil)
-	kernel.NewMatern52(make([]kernel.Column, 2)).Prepare([]float64{math.Log(0.4), math.Log(0.4), 0}, rows(grid), false).Gram(covariance)
+	kernel.NewMatern52(make([]kernel.Column, 2)).Prepare([]float64{math.Log(0.4), math.Log(0.4), 0}, loop.Rows(grid), false).Gram(covariance)
 	for i := range side * side {
 		covariance.SetSym(i, i, covariance.At(i, i)+1e-9)
 	}
@@ -187,7 +188,7 @@ func TestRecommendUnknownNoise(t *testing.T) {
 		at := rng.Perm(side * side)[:observed]
 		points, values := make([]study.Point, observed), make([]float64, observed)
 		for trial, k := range at {
-			points[trial], values[trial] = grid[k].point, y[k]
+			points[trial], values[trial] = grid[k].Point, y[k]
 		}
 		p := completed(space, points, values)
 		for setting, loss := range map[Noise][2]*float64{

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
@@ -40,24 +41,24 @@ type replicas struct {
 // newReplicas returns the places that may be evaluated again, given what is known of
 // their noise. It returns nil if no place should be.
 func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *replicas {
-	if !s.options.Replicate || !s.r.Repeats || s.options.Noise == NoiseNo {
+	if !s.options.Replicate || !s.Request.Repeats || s.options.Noise == NoiseNo {
 		return nil
 	}
-	c := &replicas{places: places, probe: noise != surrogate.Noisy, done: s.repeated}
+	c := &replicas{places: places, probe: noise != surrogate.Noisy, done: s.Repeats()}
 	if c.probe && !probeDue(places) {
 		return nil
 	}
 	at := make(map[string]bool, len(c.places))
 	for _, p := range c.places {
-		at[surrogate.KeyOf(s.data.X.RawRowView(p.Row))] = true
+		at[surrogate.KeyOf(s.Data.X.RawRowView(p.Row))] = true
 	}
-	for _, p := range s.r.Pending {
-		if at[surrogate.KeyOf(s.r.Encoding.Encode(p.Point))] {
+	for _, p := range s.Request.Pending {
+		if at[surrogate.KeyOf(s.Request.Encoding.Encode(p.Point))] {
 			c.probed = true
 			c.done++
 		}
 	}
-	c.at = s.fantasies.Candidates(c.rows(s.data))
+	c.at = s.Main.Fantasies.Candidates(c.rows(s.Data))
 	return c
 }
 
@@ -81,21 +82,21 @@ func probeDue(places []surrogate.Place) bool {
 // again returns the observed place that is most worth another evaluation, with its
 // value of the criterion; ok is false if there is none. If no other point is left, the
 // number of repeats is not bounded, and a place that is already pending is acceptable.
-func (s *search) again(left bool) (best spot, ok bool) {
+func (s *search) again(left bool) (best loop.Spot, ok bool) {
 	c := s.replicas
 	if c == nil {
-		return spot{}, false
+		return loop.Spot{}, false
 	}
-	d := s.data
+	d := s.Data
 	if c.probe && c.probed {
-		return spot{}, false
+		return loop.Spot{}, false
 	}
-	if left && float64(c.done) > maxAgain*float64(d.Completed+s.pending) {
-		return spot{}, false
+	if left && float64(c.done) > maxAgain*float64(d.Completed+s.Pending) {
+		return loop.Spot{}, false
 	}
 	mean, variance := c.at.Posterior()
 	if c.logP == nil {
-		c.logP = s.chance.log(c.rows(d))
+		c.logP = s.Chance.Log(c.rows(d))
 	}
 	lowest, second := math.Inf(1), math.Inf(1)
 	means := make([]float64, len(c.places))
@@ -107,10 +108,10 @@ func (s *search) again(left bool) (best spot, ok bool) {
 			second = min(second, means[i])
 		}
 	}
-	best.value = math.Inf(-1)
+	best.Value = math.Inf(-1)
 	for i, p := range c.places {
 		x := d.X.RawRowView(p.Row)
-		busy := s.r.Sampler.BusyAt(x)
+		busy := s.Request.Sampler.BusyAt(x)
 		if busy && left || c.probe && len(p.Values) > 1 {
 			continue
 		}
@@ -118,15 +119,15 @@ func (s *search) again(left bool) (best spot, ok bool) {
 		if means[i] == lowest && len(means) > 1 {
 			rival = second
 		}
-		value := s.chance.ofImprovement(s.known.Knowledge(means[i], variance[i], rival), c.logP[i]) + s.trust*s.beliefs.log(nil, x, 0)
+		value := s.Chance.OfImprovement(s.Main.Known.Knowledge(means[i], variance[i], rival), c.logP[i]) + s.Trust*s.Beliefs.Log(nil, x, 0)
 		if c.probe {
 			value = -means[i] // probe the incumbent
 		}
 		if busy {
 			value -= math.MaxFloat64 / 4 // after all places that are not pending
 		}
-		if value > best.value {
-			best, ok = spot{place: place{s.r.Observations[d.Of[p.Row]].Point, x}, value: value}, true
+		if value > best.Value {
+			best, ok = loop.Spot{Place: loop.Place{Point: s.Request.Observations[d.Of[p.Row]].Point, X: x}, Value: value}, true
 		}
 	}
 	return best, ok

@@ -3,6 +3,7 @@ package hebo
 import (
 	"math"
 
+	"github.com/fantasia-hpo/fantasia/optimizer/loop"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -18,7 +19,7 @@ const lowestDrawn = "the lowest of a function drawn from the model"
 
 // sampled holds functions drawn from the posterior over some places.
 type sampled struct {
-	places []place
+	places []loop.Place
 	values *mat.Dense // one column per function
 	logP   []float64  // log probabilities that the places' evaluations complete
 	prior  []float64  // the beliefs' contribution to the places' values
@@ -27,7 +28,7 @@ type sampled struct {
 
 // sample returns the place of the minimum of one function drawn from the posterior
 // (Thompson sampling).
-func (s *search) sample() (best spot, ok bool) {
+func (s *search) sample() (best loop.Spot, ok bool) {
 	for range 2 {
 		if s.sampled == nil || s.sampled.used == sampledAtOnce {
 			if s.sampled = s.drawFunctions(); s.sampled == nil {
@@ -35,17 +36,17 @@ func (s *search) sample() (best spot, ok bool) {
 			}
 		}
 		d := s.sampled
-		best.value = math.Inf(-1)
+		best.Value = math.Inf(-1)
 		for i, p := range d.places {
-			if s.r.Sampler.TakenAt(p.x) {
+			if s.Request.Sampler.TakenAt(p.X) {
 				continue
 			}
-			if v := s.chance.ofReward(-d.values.At(i, d.used), d.logP[i]) + d.prior[i]; v > best.value {
-				best = spot{place: p, value: v, why: lowestDrawn}
+			if v := s.Chance.OfReward(-d.values.At(i, d.used), d.logP[i]) + d.prior[i]; v > best.Value {
+				best = loop.Spot{Place: p, Value: v, Why: lowestDrawn}
 			}
 		}
 		d.used++
-		if !math.IsInf(best.value, -1) {
+		if !math.IsInf(best.Value, -1) {
 			return best, true
 		}
 		s.sampled = nil // all of its places are taken; others may be left
@@ -57,21 +58,21 @@ func (s *search) sample() (best spot, ok bool) {
 // there are none, or if the model does not allow it.
 func (s *search) drawFunctions() *sampled {
 	d := &sampled{}
-	for _, i := range s.r.Rand.Perm(len(s.places)) {
-		if len(d.places) < sampledAmong && !s.r.Sampler.TakenAt(s.places[i].x) {
-			d.places = append(d.places, s.places[i])
+	for _, i := range s.Request.Rand.Perm(len(s.Places)) {
+		if len(d.places) < sampledAmong && !s.Request.Sampler.TakenAt(s.Places[i].X) {
+			d.places = append(d.places, s.Places[i])
 		}
 	}
 	if len(d.places) == 0 {
 		return nil
 	}
 	z := mat.NewDense(len(d.places), sampledAtOnce, nil)
-	z.Apply(func(int, int, float64) float64 { return s.r.Rand.NormFloat64() }, z)
-	x := rows(d.places)
+	z.Apply(func(int, int, float64) float64 { return s.Request.Rand.NormFloat64() }, z)
+	x := loop.Rows(d.places)
 	var err error
-	if d.values, err = s.model.Sample(x, z); err != nil {
+	if d.values, err = s.Main.Model.Sample(x, z); err != nil {
 		return nil
 	}
-	d.logP, d.prior = s.chance.log(x), s.believed(d.places)
+	d.logP, d.prior = s.Chance.Log(x), s.Believed(d.places)
 	return d
 }

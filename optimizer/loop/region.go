@@ -1,4 +1,4 @@
-package hebo
+package loop
 
 import (
 	"context"
@@ -51,33 +51,36 @@ func length(y []float64, parallel, dim int) float64 {
 	return side
 }
 
-// region is a box around the best point, within the unit cube.
-type region struct{ centre, lo, hi []float64 }
+// Region is a box around the best point, within the unit cube.
+type Region struct {
+	Box
+	centre []float64
+}
 
-// newRegion returns the trust region of a model: it is centred at the evaluated point
+// NewRegion returns the trust region of a model: it is centred at the evaluated point
 // with the lowest posterior mean, with sides in proportion to its
 // lengthscales.
-func newRegion(r *optimizer.Request, m bayes.Surrogate, d *surrogate.Data) *region {
+func NewRegion(r *optimizer.Request, m bayes.Surrogate, d *surrogate.Data) *Region {
 	mean, _ := m.Posterior(d.X)
-	centre := d.X.RawRowView(lowest(mean, 1)[0])
+	centre := d.X.RawRowView(Lowest(mean, 1)[0])
 	dim := len(centre)
 	scales := m.Lengthscales()
 	middle := floats.Sum(scales) / float64(dim)
 	side := length(d.Outcomes(), max(1, r.Parallelism), dim)
-	t := &region{centre: centre, lo: make([]float64, dim), hi: make([]float64, dim)}
+	t := &Region{Box{make([]float64, dim), make([]float64, dim)}, centre}
 	for i := range dim {
 		// In log space; a column that does not matter may go anywhere.
 		half := side / 2 * math.Exp(scales[i]-middle)
-		t.lo[i], t.hi[i] = max(0, centre[i]-half), min(1, centre[i]+half)
+		t.Lo[i], t.Hi[i] = max(0, centre[i]-half), min(1, centre[i]+half)
 	}
 	return t
 }
 
 // stream returns points of the region that differ from its centre in about
-// changedAtOnce columns at most.
-func (t *region) stream(r *optimizer.Request) optimizer.Stream {
-	spread := spreadOut(len(t.centre), r.Rand)
-	probability := min(1, changedAtOnce/float64(len(t.centre)))
+// ChangedAtOnce columns at most.
+func (t *Region) stream(r *optimizer.Request) optimizer.Stream {
+	spread := SpreadOut(len(t.centre), r.Rand)
+	probability := min(1, ChangedAtOnce/float64(len(t.centre)))
 	return func(x []float64) {
 		spread(x)
 		always := r.Rand.IntN(len(x))
@@ -86,40 +89,37 @@ func (t *region) stream(r *optimizer.Request) optimizer.Stream {
 				x[i] = t.centre[i]
 				continue
 			}
-			x[i] = t.lo[i] + u*(t.hi[i]-t.lo[i])
+			x[i] = t.Lo[i] + u*(t.Hi[i]-t.Lo[i])
 		}
 	}
 }
 
-// local returns the best point of the trust region; ok is false if none was found.
-func (s *search) local(ctx context.Context) (best spot, ok bool) {
-	count := s.options.Candidates
+// Local returns the best point of the trust region; ok is false if none was found.
+func (l *Loop) Local(ctx context.Context, t *Region) (best Spot, ok bool) {
+	count := l.Options.Candidates
 	if ctx.Err() != nil {
 		count = min(count, hurried)
 	}
-	places := gather(nil, s.r, count, s.region.stream(s.r), s.taken)
+	places := Gather(nil, l.Request, count, t.stream(l.Request), l.Taken)
 	if len(places) == 0 {
 		return best, false
 	}
-	x := rows(places)
-	mean, variance := s.fantasies.Posterior(x)
-	logP, prior := s.chance.log(x), s.believed(places)
-	values := make([]float64, len(places))
-	for i, p := range places {
-		values[i] = -s.value(mean.RawRowView(i), variance[i], p.x, logP[i]) - prior[i]
+	values := l.Evaluate(places)
+	for i := range values {
+		values[i] = -values[i]
 	}
-	var starts []spot
-	for _, i := range lowest(values, max(1, s.options.Restarts)) {
+	var starts []Spot
+	for _, i := range Lowest(values, max(1, l.Options.Restarts)) {
 		if !math.IsNaN(values[i]) && !math.IsInf(values[i], 0) {
-			starts = append(starts, spot{place: places[i], value: -values[i]})
+			starts = append(starts, Spot{Place: places[i], Value: -values[i]})
 		}
 	}
 	if len(starts) == 0 {
 		return best, false
 	}
-	s.within = s.region
-	best = s.improve(ctx, starts, nil)
-	s.within = nil
-	best.why = "the best of the trust region"
+	l.Within = &t.Box
+	best = l.Improve(ctx, starts, nil)
+	l.Within = nil
+	best.Why = "the best of the trust region"
 	return best, true
 }

@@ -1,4 +1,4 @@
-package hebo
+package loop
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package hebo
+package loop
 
 import (
 	"math"
@@ -10,25 +10,25 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
-// chance weights an acquisition function by the probability that the evaluation
-// completes; the zero chance means certainty. Pending points do not change the
+// Chance weights an acquisition function by the probability that the evaluation
+// completes; the zero Chance means certainty. Pending points do not change the
 // probability: it is already the expectation over how their evaluations end.
-type chance struct {
+type Chance struct {
 	model *surrogate.Feasibility
 	// loss is the value of a failure for criteria other than the logarithm of an
 	// improvement: that of the worst completed evaluation.
 	loss float64
 }
 
-func newChance(model *surrogate.Feasibility, d *surrogate.Data) chance {
+func newChance(model *surrogate.Feasibility, d *surrogate.Data) Chance {
 	if model == nil {
-		return chance{}
+		return Chance{}
 	}
-	return chance{model, -slices.Max(d.Y)}
+	return Chance{model, -slices.Max(d.Y)}
 }
 
-// log returns the logarithm of the probability at the rows of x.
-func (c chance) log(x *mat.Dense) []float64 {
+// Log returns the logarithm of the probability at the rows of x.
+func (c Chance) Log(x *mat.Dense) []float64 {
 	if c.model == nil {
 		n, _ := x.Dims()
 		return make([]float64, n)
@@ -36,13 +36,13 @@ func (c chance) log(x *mat.Dense) []float64 {
 	return c.model.LogProbability(x)
 }
 
-// ofImprovement weights the logarithm of an improvement (Gelbart et al. 2014, Bayesian
+// OfImprovement weights the logarithm of an improvement (Gelbart et al. 2014, Bayesian
 // Optimization with Unknown Constraints).
-func (c chance) ofImprovement(value, logP float64) float64 { return value + logP }
+func (c Chance) OfImprovement(value, logP float64) float64 { return value + logP }
 
-// ofReward weights a bound on the point's reward, or a draw of it: it returns the
+// OfReward weights a bound on the point's reward, or a draw of it: it returns the
 // expectation if a failure is worth loss.
-func (c chance) ofReward(value, logP float64) float64 {
+func (c Chance) OfReward(value, logP float64) float64 {
 	if logP == 0 {
 		return value
 	}
@@ -51,16 +51,16 @@ func (c chance) ofReward(value, logP float64) float64 {
 }
 
 // of weights a criterion's value.
-func (c chance) of(by bayes.Acquisition, value, logP float64) float64 {
+func (c Chance) of(by bayes.Acquisition, value, logP float64) float64 {
 	if by.Reward() {
-		return c.ofReward(value, logP)
+		return c.OfReward(value, logP)
 	}
-	return c.ofImprovement(value, logP)
+	return c.OfImprovement(value, logP)
 }
 
 // gradient weights a criterion's value and gradient, given the logarithm of the
 // probability and its gradient.
-func (c chance) gradient(by bayes.Acquisition, value float64, gradient []float64, logP float64, dLogP []float64) float64 {
+func (c Chance) gradient(by bayes.Acquisition, value float64, gradient []float64, logP float64, dLogP []float64) float64 {
 	weighed := c.of(by, value, logP)
 	for k := range gradient {
 		if by.Reward() {

@@ -1,4 +1,4 @@
-package hebo
+package loop
 
 import (
 	"math"
@@ -13,42 +13,44 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// The candidates around good points: the number of those points, the standard
-// deviations of the steps away from them, and how many coordinates a step
-// changes on average (as in TuRBO; Eriksson et al. 2019).
+// The candidates around good points: the number of those points, and the standard
+// deviations of the steps away from them.
 const (
 	goodPoints    = 5
-	changedAtOnce = 20
 	minCandidates = 16
 )
 
+// ChangedAtOnce is how many coordinates a step away from a good point changes on average
+// (as in TuRBO; Eriksson et al. 2019).
+const ChangedAtOnce = 20
+
 var scales = [...]float64{0.2, 0.05, 0.01}
 
-// place is a point that can be suggested, and its coordinates.
-type place struct {
-	point study.Point
-	x     []float64
+// Place is a point that can be suggested, and its coordinates.
+type Place struct {
+	Point study.Point
+	X     []float64
 }
 
 // candidates returns the places where a search begins. In a small finite space these
 // are all remaining places; otherwise half are spread over the space and half lie
 // around the best observed points. Each is feasible and not taken.
-func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs, taken func(x []float64) bool) []place {
+func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *Beliefs, taken func(x []float64) bool) []Place {
 	if r.Remaining != nil && len(r.Remaining) <= 2*count {
-		places := make([]place, len(r.Remaining))
+		places := make([]Place, len(r.Remaining))
 		for i, p := range r.Remaining {
-			places[i] = place{p, r.Encoding.Encode(p)}
+			places[i] = Place{p, r.Encoding.Encode(p)}
 		}
 		return places
 	}
-	spread := spreadOut(r.Encoding.Dim(), r.Rand)
-	places := gather(nil, r, count/2, spread, taken)
+	spread := SpreadOut(r.Encoding.Dim(), r.Rand)
+	places := Gather(nil, r, count/2, spread, taken)
 	if b != nil {
 		// The places with high priors may be few.
-		believed := func(x []float64) { spread(x); b.draw(x) }
-		places = gather(places[:len(places)/2], r, count/2, believed, taken)
+		believed := func(x []float64) { spread(x); b.Draw(x) }
+		places = Gather(places[:len(places)/2], r, count/2, believed, taken)
 	}
-	places = gather(places, r, count, around(r, d), taken)
+	places = Gather(places, r, count, around(r, d), taken)
 	for len(places) < minCandidates {
 		// Feasible points are rare: try harder to find some.
 		p, err := r.Sampler.Draw(spread)
@@ -59,14 +61,14 @@ func candidates(r *optimizer.Request, d *surrogate.Data, count int, b *beliefs, 
 		if taken(at) {
 			break
 		}
-		places = append(places, place{p, at})
+		places = append(places, Place{p, at})
 	}
 	return places
 }
 
-// gather tries one point of the stream for each place missing to count, and adds those
+// Gather tries one point of the stream for each place missing to count, and adds those
 // that are feasible and not taken.
-func gather(places []place, r *optimizer.Request, count int, next optimizer.Stream, taken func(x []float64) bool) []place {
+func Gather(places []Place, r *optimizer.Request, count int, next optimizer.Stream, taken func(x []float64) bool) []Place {
 	x := make([]float64, r.Encoding.Dim())
 	for range count - len(places) {
 		next(x)
@@ -75,14 +77,14 @@ func gather(places []place, r *optimizer.Request, count int, next optimizer.Stre
 			continue
 		}
 		if at := r.Encoding.Encode(p); !taken(at) {
-			places = append(places, place{p, at})
+			places = append(places, Place{p, at})
 		}
 	}
 	return places
 }
 
-// spreadOut returns a freshly scrambled Sobol sequence.
-func spreadOut(dim int, rng *rand.Rand) optimizer.Stream {
+// SpreadOut returns a freshly scrambled Sobol sequence.
+func SpreadOut(dim int, rng *rand.Rand) optimizer.Stream {
 	sequence, err := design.NewScrambledSobol(dim, rng.Uint64())
 	if err != nil {
 		return optimizer.Uniform(rng)
@@ -97,8 +99,8 @@ func spreadOut(dim int, rng *rand.Rand) optimizer.Stream {
 // around returns a stream of points near the best observed ones.
 func around(r *optimizer.Request, d *surrogate.Data) optimizer.Stream {
 	rng, columns := r.Rand, r.Encoding.Columns()
-	best := lowest(d.Y, goodPoints)
-	probability := min(1, changedAtOnce/float64(len(columns)))
+	best := Lowest(d.Y, goodPoints)
+	probability := min(1, ChangedAtOnce/float64(len(columns)))
 	return func(x []float64) {
 		copy(x, d.X.RawRowView(best[rng.IntN(len(best))]))
 		scale := scales[rng.IntN(len(scales))]
@@ -129,8 +131,8 @@ func reflect(u float64) float64 {
 	return min(u, 1)
 }
 
-// lowest returns the places of the count lowest values, best first.
-func lowest(y []float64, count int) []int {
+// Lowest returns the places of the count Lowest values, best first.
+func Lowest(y []float64, count int) []int {
 	order := make([]int, len(y))
 	for i := range order {
 		order[i] = i
@@ -148,11 +150,11 @@ func lowest(y []float64, count int) []int {
 	return order[:min(count, len(order))]
 }
 
-// rows returns a matrix of the places.
-func rows(places []place) *mat.Dense {
-	m := mat.NewDense(len(places), len(places[0].x), nil)
+// Rows returns a matrix of the places.
+func Rows(places []Place) *mat.Dense {
+	m := mat.NewDense(len(places), len(places[0].X), nil)
 	for i, p := range places {
-		m.SetRow(i, p.x)
+		m.SetRow(i, p.X)
 	}
 	return m
 }

@@ -1,4 +1,4 @@
-package hebo
+package loop
 
 import (
 	"math"
@@ -26,20 +26,20 @@ type penalty struct {
 }
 
 // estimate sets the slope, from some of the search's places, and the lowest value.
-func (p *penalty) estimate(s *search) {
-	p.lowest = s.known.Incumbents[0]
-	at := s.places[:min(len(s.places), steepestAmong)]
+func (p *penalty) estimate(l *Loop) {
+	p.lowest = l.Main.Known.Incumbents[0]
+	at := l.Places[:min(len(l.Places), steepestAmong)]
 	if len(at) == 0 {
 		return
 	}
-	x := rows(at)
-	g := s.fantasies.Gradients(x)
-	mean, _ := s.fantasies.Posterior(x)
+	x := Rows(at)
+	g := l.Main.Fantasies.Gradients(x)
+	mean, _ := l.Main.Fantasies.Posterior(x)
 	for i := range at {
 		p.slope = max(p.slope, floats.Norm(g.DMean[0].RawRowView(i), 2))
 		// The gradient is 0 in discrete columns: use the slope of a chord there.
 		for j := range i {
-			if distance := floats.Distance(at[i].x, at[j].x, 2); distance > 0 {
+			if distance := floats.Distance(at[i].X, at[j].X, 2); distance > 0 {
 				p.slope = max(p.slope, math.Abs(mean.At(i, 0)-mean.At(j, 0))/distance)
 			}
 		}
@@ -54,6 +54,9 @@ func (p *penalty) add(at []float64, mean, variance float64) {
 
 // value returns the penalty at x and adds its gradient to dst unless dst is nil.
 func (p *penalty) value(dst, x []float64) float64 {
+	if p == nil {
+		return 0
+	}
 	var sum float64
 	for j, centre := range p.centres {
 		distance := floats.Distance(x, centre, 2)

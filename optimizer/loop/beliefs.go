@@ -1,4 +1,4 @@
-package hebo
+package loop
 
 import (
 	"math"
@@ -15,8 +15,8 @@ import (
 // place is ruled out.
 const leastBelief = 1e-12
 
-// beliefs are the priors that users gave for a space's parameters; nil means no priors.
-type beliefs struct {
+// Beliefs are the priors that users gave for a space's parameters; nil means no priors.
+type Beliefs struct {
 	encoding    *optimizer.Encoding
 	columns     []belief
 	conditional bool // a column with a prior may be inactive
@@ -30,9 +30,9 @@ type belief struct {
 	below    []float64 // cumulative share of the levels' weights
 }
 
-// newBeliefs returns nil if no parameter has a prior.
-func newBeliefs(encoding *optimizer.Encoding) *beliefs {
-	b := &beliefs{encoding: encoding, columns: make([]belief, encoding.Dim())}
+// NewBeliefs returns nil if no parameter has a prior.
+func NewBeliefs(encoding *optimizer.Encoding) *Beliefs {
+	b := &Beliefs{encoding: encoding, columns: make([]belief, encoding.Dim())}
 	some := false
 	for i, c := range encoding.Columns() {
 		prior := c.Parameter.Prior
@@ -86,8 +86,8 @@ func (c *belief) quantile(u float64) float64 {
 	return u
 }
 
-// draw maps a point that is uniform in the unit cube to one distributed as the priors.
-func (b *beliefs) draw(x []float64) {
+// Draw maps a point that is uniform in the unit cube to one distributed as the priors.
+func (b *Beliefs) Draw(x []float64) {
 	if b == nil {
 		return
 	}
@@ -96,9 +96,9 @@ func (b *beliefs) draw(x []float64) {
 	}
 }
 
-// log returns the logarithm of the priors' density at x, relative to the maximum and
+// Log returns the logarithm of the priors' density at x, relative to the maximum and
 // bounded below. It adds its gradient times weight to dst unless dst is nil.
-func (b *beliefs) log(dst, x []float64, weight float64) float64 {
+func (b *Beliefs) Log(dst, x []float64, weight float64) float64 {
 	if b == nil {
 		return 0
 	}
@@ -133,8 +133,7 @@ func (b *beliefs) log(dst, x []float64, weight float64) float64 {
 // trust returns the power of the prior in πBO's acquisition function (Hvarfner et al.
 // 2022, πBO: Augmenting Acquisition Functions with User Beliefs): β/n after n
 // evaluations. The default of β is a tenth of the budget.
-func (o Options) trust(r *optimizer.Request) float64 {
-	beta := o.PriorWeight
+func trust(beta float64, r *optimizer.Request) float64 {
 	if beta == 0 {
 		beta = float64(r.MaxTrials) / 10
 	}

@@ -1,0 +1,257 @@
+package loop
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+)
+
+// The bounds on the search from the best candidates.
+const (
+	moveRounds    = 3   // changes of one discrete column
+	movesAtOnce   = 128 // neighbours looked at in a round
+	climbRounds   = 20  // evaluations of the gradient, all climbers at once
+	climbingLarge = 8   // the same for a large model
+	largeModel    = 300
+)
+
+// Improve searches from the starts, best first, and returns the best spot: first by
+// changes of one discrete column, then by the gradient in the continuous ones. It ends
+// early when ctx ends, and at once if the options ask for no restarts. avoided, if not
+// nil, reports which places are worse than all others.
+func (l *Loop) Improve(ctx context.Context, starts []Spot, avoided func(x []float64) bool) Spot {
+	if l.Options.Restarts == 0 {
+		return starts[0]
+	}
+	spots := append([]Spot(nil), starts...)
+	for i := range spots[:min(2, len(spots))] {
+		for range moveRounds {
+			if ctx.Err() != nil {
+				break
+			}
+			better, found := l.bestOf(l.neighbours(spots[i].Place), spots[i].Value)
+			if !found {
+				break
+			}
+			spots[i] = better
+		}
+	}
+	spots = append(spots, l.climb(ctx, spots)...)
+	around := func(x []float64) bool { return avoided != nil && avoided(x) }
+	best, flat := spots[0], around(spots[0].X)
+	for _, candidate := range spots[1:] {
+		beside := around(candidate.X)
+		if flat && !beside || flat == beside && candidate.Value > best.Value {
+			best, flat = candidate, beside
+		}
+	}
+	return best
+}
+
+// bestOf returns the best of the places, or found if none is better.
+func (l *Loop) bestOf(places []Place, value float64) (best Spot, found bool) {
+	if len(places) == 0 {
+		return Spot{}, false
+	}
+	for i, v := range l.Evaluate(places) {
+		if v > value {
+			best, value, found = Spot{Place: places[i], Value: v}, v, true
+		}
+	}
+	return best, found
+}
+
+// neighbours returns the feasible places that differ from p in one discrete column: by
+// one level, by an eighth of the levels, or by the category. If they are too many, it
+// begins at another column for each trial.
+func (l *Loop) neighbours(p Place) []Place {
+	var found []Place
+	columns := l.Request.Encoding.Columns()
+	try := func(i int, u float64) {
+		x := append([]float64(nil), p.X...)
+		x[i] = u
+		if next, ok := l.feasible(x); ok && len(found) < movesAtOnce {
+			found = append(found, next)
+		}
+	}
+	for k := range columns {
+		i := (k + l.First + l.Picked) % len(columns)
+		c := columns[i]
+		_, active := p.Point[c.Parameter.Name]
+		if !active || c.Levels == 0 {
+			continue
+		}
+		if len(found) == movesAtOnce {
+			break
+		}
+		if c.Categorical() {
+			here := c.Level(p.X[i])
+			for k := range min(c.Levels, movesAtOnce) {
+				if k != here {
+					try(i, c.Place(k))
+				}
+			}
+			continue
+		}
+		for _, value := range beside(c, p) {
+			try(i, value)
+		}
+	}
+	return found
+}
+
+// beside returns the coordinates of other values of a discrete, ordered column.
+func beside(c optimizer.Column, p Place) []float64 {
+	here, ok := c.Parameter.Index(p.Point[c.Parameter.Name])
+	if !ok {
+		return nil
+	}
+	var out []float64
+	far := c.Levels / 8
+	for _, k := range []int{here - 1, here + 1, here - far, here + far} {
+		if k >= 0 && k < c.Levels && k != here {
+			out = append(out, c.Parameter.ToUnit(c.Parameter.At(k)))
+		}
+	}
+	return out
+}
+
+// feasible returns the place at x if it can be suggested.
+func (l *Loop) feasible(x []float64) (Place, bool) {
+	point := l.Request.Encoding.Decode(x)
+	if !l.Request.Space.Feasible(point) {
+		return Place{}, false
+	}
+	at := l.Request.Encoding.Encode(point)
+	return Place{point, at}, !l.Taken(at)
+}
+
+// climb follows the gradient from the spots and returns the feasible ends.
+func (l *Loop) climb(ctx context.Context, from []Spot) []Spot {
+	climbers := make([]*climber, len(from))
+	for i, start := range from {
+		climbers[i] = newClimber(start.X, l.continuous(start.Place))
+		if l.Within != nil {
+			climbers[i].lo, climbers[i].hi = l.Within.Lo, l.Within.Hi
+		}
+	}
+	rounds := climbRounds
+	if l.Main.Model.Len() > largeModel {
+		rounds = climbingLarge
+	}
+	for range rounds {
+		if ctx.Err() != nil {
+			break
+		}
+		l.round(climbers)
+	}
+	var reached []Spot
+	for i, c := range climbers {
+		if !c.started || !(c.value > from[i].Value) {
+			continue
+		}
+		if p, ok := l.feasible(c.x); ok {
+			reached = append(reached, Spot{Place: p, Value: c.value})
+		}
+	}
+	return reached
+}
+
+// continuous returns which columns a climber can move: those of active
+// parameters without steps.
+func (l *Loop) continuous(p Place) []bool {
+	free := make([]bool, len(p.X))
+	for i, c := range l.Request.Encoding.Columns() {
+		_, active := p.Point[c.Parameter.Name]
+		free[i] = active && c.Levels == 0
+	}
+	return free
+}
+
+// round evaluates the trials of all climbers that are not done, together.
+func (l *Loop) round(climbers []*climber) {
+	var asking []*climber
+	var places []Place
+	for _, c := range climbers {
+		if c.done {
+			continue
+		}
+		if point := l.Request.Encoding.Decode(c.trial); !l.Request.Space.Feasible(point) {
+			c.report(math.Inf(-1), nil)
+			continue
+		}
+		asking = append(asking, c)
+		places = append(places, Place{X: c.trial})
+	}
+	if len(asking) == 0 {
+		return
+	}
+	x := Rows(places)
+	var logP []float64
+	var dLogP *mat.Dense
+	if l.Chance.model != nil {
+		logP, dLogP = l.Chance.model.Gradient(x)
+	}
+	values, gradients := l.slopes(x)
+	for i, c := range asking {
+		value, gradient := values[i], gradients[i]
+		if l.Chance.model != nil {
+			value = l.Chance.gradient(l.Criterion, value, gradient, logP[i], dLogP.RawRowView(i))
+		}
+		value += l.penalty.value(gradient, c.trial)
+		if l.Beliefs != nil {
+			value += l.Trust * l.Beliefs.Log(gradient, c.trial, l.Trust)
+		}
+		c.report(value, gradient)
+	}
+}
+
+// slopes returns the criterion's average over the members at the rows of x, and its
+// gradients.
+func (l *Loop) slopes(x *mat.Dense) (values []float64, gradients [][]float64) {
+	n, dim := x.Dims()
+	var all [][]float64 // values by member
+	var by [][][]float64
+	for _, m := range l.members() {
+		g := m.Fantasies.Gradients(x)
+		dMean := make([]float64, m.Fantasies.Draws())
+		one, slopes := make([]float64, n), make([][]float64, n)
+		for i := range n {
+			value, dVariance := l.Criterion.Gradient(&m.Known, dMean, g.Mean.RawRowView(i), g.Variance[i])
+			gradient := make([]float64, dim)
+			for k := range gradient {
+				gradient[k] += dVariance * g.DVariance.At(i, k)
+				for draw, d := range dMean {
+					gradient[k] += d * g.DMean[draw].At(i, k)
+				}
+			}
+			one[i], slopes[i] = value, gradient
+		}
+		all, by = append(all, one), append(by, slopes)
+	}
+	if len(all) == 1 {
+		return all[0], by[0]
+	}
+	for i := range n {
+		values = append(values, 0)
+		gradients = append(gradients, make([]float64, dim))
+		column := make([]float64, len(all))
+		for m := range all {
+			column[m] = all[m][i]
+		}
+		values[i] = average(l.Criterion, column)
+		for m, v := range column {
+			// d log Σ exp v_m / dv_m is the member's share of the sum.
+			share := 1 / float64(len(column))
+			if !l.Criterion.Reward() {
+				share *= math.Exp(v - values[i])
+			}
+			floats.AddScaled(gradients[i], share, by[m][i])
+		}
+	}
+	return values, gradients
+}

@@ -1,0 +1,238 @@
+package loop
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+)
+
+// improved is how many points of one request are searched for beyond the candidates.
+// With more points at once, there is so little information for each that the best
+// candidate is as good.
+const improved = 64
+
+// Spot is a place with its value.
+type Spot struct {
+	Place
+	Value float64
+	Why   string // why it was picked, unless for its value alone
+	// Acquisition, if not nil, replaces the values that are shown for the spot.
+	Acquisition map[string]float64
+}
+
+// Turn is what the strategies of one pick hand on to each other.
+type Turn struct {
+	// Values are those of the places, −Inf where a place is taken, and Starts the best of
+	// them: Look sets both.
+	Values []float64
+	Starts []Spot
+	// Best is the choice so far, if Found.
+	Best  Spot
+	Found bool
+}
+
+// Strategy has its part in the choice of the next point. It picks the point, or changes
+// the turn and leaves the choice to the strategies behind it.
+type Strategy func(ctx context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool)
+
+// Next runs the strategies in their order until one of them picks a point. ok is false
+// if none does.
+func (l *Loop) Next(ctx context.Context, strategies []Strategy) (suggestion optimizer.Suggestion, ok bool) {
+	var t Turn
+	for _, s := range strategies {
+		if suggestion, ok = s(ctx, &t); ok {
+			return suggestion, true
+		}
+	}
+	return suggestion, false
+}
+
+// CutShort ends the note of a point that was found by an incomplete search.
+const CutShort = "; the time for this suggestion ran out"
+
+// Fill adds points to the batch until it has as many as were asked for, or until the
+// strategies pick none.
+func (l *Loop) Fill(ctx context.Context, batch []optimizer.Suggestion, strategies []Strategy) []optimizer.Suggestion {
+	for len(batch) < l.Request.N {
+		suggestion, ok := l.Next(ctx, strategies)
+		if !ok {
+			break // the guard draws the missing points
+		}
+		if ctx.Err() != nil {
+			suggestion.Reasons.Note += CutShort
+		}
+		batch = append(batch, suggestion)
+	}
+	return batch
+}
+
+// Plain is the list of strategies of an optimiser without any of its own.
+func (l *Loop) Plain() []Strategy { return []Strategy{l.Look, l.Best, l.Take} }
+
+// Look is a strategy that brings the models, the incumbents and the places' values up to
+// date.
+func (l *Loop) Look(_ context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool) {
+	l.look()
+	of := l.looked()
+	t.Values = make([]float64, len(l.Places))
+	for i := range t.Values {
+		t.Values[i] = math.Inf(-1)
+		if !l.Request.Sampler.TakenAt(l.Places[i].X) {
+			t.Values[i] = l.value(of, l.Evaluated+i, l.Places[i].X, l.LogP[i]) + l.Prior[i]
+		}
+	}
+	t.Starts = l.Starts(t.Values)
+	return suggestion, false
+}
+
+// Best is a strategy that chooses the best point that a search from the starts finds.
+func (l *Loop) Best(ctx context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool) {
+	t.Best, t.Found = l.Climb(ctx, t.Starts, nil)
+	return suggestion, false
+}
+
+// Climb returns the best spot that a search from the starts finds; ok is false without a
+// start. If the time has run out, it takes the best start. avoided, if not nil, reports
+// which places are worse than all others.
+func (l *Loop) Climb(ctx context.Context, starts []Spot, avoided func(x []float64) bool) (best Spot, ok bool) {
+	if len(starts) == 0 {
+		return best, false
+	}
+	if !l.Exact && l.Picked < improved {
+		return l.Improve(ctx, starts, avoided), true
+	}
+	return starts[0], true
+}
+
+// Take is a strategy that picks the turn's choice.
+func (l *Loop) Take(_ context.Context, t *Turn) (suggestion optimizer.Suggestion, picked bool) {
+	if !t.Found {
+		return suggestion, false
+	}
+	return l.Pick(t.Best), true
+}
+
+// Starts returns the best places, best first: half from the first half of the places
+// and half from the second, which are of different kinds. A search that started only
+// around the best points would stay there.
+func (l *Loop) Starts(values []float64) []Spot {
+	var starts []Spot
+	middle := len(values) / 2
+	add := func(lo, hi, count int) {
+		negative := make([]float64, hi-lo)
+		for i := range negative {
+			negative[i] = -values[lo+i]
+		}
+		for _, i := range Lowest(negative, count) {
+			if !math.IsInf(values[lo+i], -1) && !math.IsNaN(values[lo+i]) {
+				starts = append(starts, Spot{Place: l.Places[lo+i], Value: values[lo+i]})
+			}
+		}
+	}
+	add(0, middle, max(1, l.Options.Restarts/2))
+	add(middle, len(values), max(1, (l.Options.Restarts+1)/2))
+	slices.SortStableFunc(starts, func(a, b Spot) int {
+		switch {
+		case a.Value > b.Value:
+			return -1
+		case a.Value < b.Value:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return starts
+}
+
+// Evaluate returns the places' values, those of their priors included.
+func (l *Loop) Evaluate(places []Place) []float64 {
+	x := Rows(places)
+	of, logP, prior := l.posteriors(x), l.Chance.Log(x), l.Believed(places)
+	values := make([]float64, len(places))
+	for i, p := range places {
+		values[i] = l.value(of, i, p.X, logP[i]) + prior[i]
+	}
+	return values
+}
+
+// lower lowers each of dst's values to that of row if row's is smaller.
+func lower(dst, row []float64) {
+	for i, v := range row {
+		dst[i] = min(dst[i], v)
+	}
+}
+
+// Pick makes a suggestion of the spot and adds its simulated values to the models.
+func (l *Loop) Pick(best Spot) optimizer.Suggestion {
+	x := Rows([]Place{best.Place})
+	var at []bayes.Candidates
+	var of []posterior
+	for _, m := range l.members() {
+		c := m.Fantasies.Candidates(x)
+		mean, variance := c.Posterior()
+		at, of = append(at, c), append(of, posterior{mean, variance})
+	}
+	suggestion := optimizer.Suggestion{Point: best.Point, Source: optimizer.SourceModel}
+	mean, variance := moments(of, 0)
+	expected, sd := l.Data.Moments(mean, variance)
+	suggestion.Reasons = optimizer.Reasons{
+		Mean:        Finite(expected),
+		SD:          Finite(sd),
+		Acquisition: l.worth(best, of),
+		Pending:     l.Pending,
+		Note:        l.note(best.Why, mean),
+	}
+	l.Pending++
+	l.Request.Sampler.Take(best.Point)
+	l.Picked++
+	if l.Options.Fantasy != None {
+		l.fantasise(x)
+		for i, m := range l.members() {
+			after, _ := at[i].Posterior() // in each draw, given the value that was drawn
+			lower(m.floor, after.RawRowView(0))
+		}
+	}
+	return suggestion
+}
+
+// worth lists the values of the acquisition functions at a picked point, without the
+// parameters' priors.
+func (l *Loop) worth(p Spot, of []posterior) map[string]float64 {
+	logP := l.Chance.Log(Rows([]Place{p.Place}))[0]
+	values := p.Acquisition
+	if values == nil {
+		values = map[string]float64{l.Criterion.Name(): l.Chance.of(l.Criterion, l.score(of, 0), logP)}
+	}
+	if l.Chance.model != nil {
+		values["feasible"] = math.Exp(logP)
+	}
+	return values
+}
+
+// note says whether the point is expected to beat the incumbent by its mean or because
+// of its uncertainty, and why else it was picked.
+func (l *Loop) note(why string, mean float64) string {
+	note := "could beat the best point so far: the model is unsure there"
+	var incumbents []float64
+	for _, m := range l.members() {
+		incumbents = append(incumbents, bayes.Average(m.Known.Incumbents))
+	}
+	if mean < bayes.Average(incumbents) {
+		note = "expected to beat the best point so far"
+	}
+	if why != "" {
+		note += "; " + why
+	}
+	return note
+}
+
+// Finite returns v, or nil if it is too large for a float64.
+func Finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
