@@ -87,11 +87,11 @@ func one(ctx context.Context, s *study.Study, state string) (float64, error) {
 	if r.Status.State != study.Completed {
 		return 0, fmt.Errorf("the study ended %s: %s", r.Status.State, r.Status.Reason)
 	}
-	h := display.NewHistory(r.Trials, s.Spec.Objective.Direction)
-	if len(h.Best) == 0 {
+	best := display.NewHistory(r.Trials, s.Spec.Objective).Best()
+	if len(best) == 0 {
 		return math.NaN(), errors.New("nothing completed")
 	}
-	return h.Best[len(h.Best)-1], nil
+	return best[len(best)-1].Y, nil
 }
 
 func median(v []float64) float64 {

@@ -1,14 +1,13 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/plot"
+	"github.com/fantasia-hpo/fantasia/internal/picture"
 	"github.com/google/renameio/v2"
 )
 
@@ -28,14 +27,14 @@ func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error
 			if len(lines) == 0 {
 				continue // interrupted before any run
 			}
-			chart := plot.Chart{Title: fmt.Sprintf("%s, %s, %d workers", o.Name, lawText(law), p.Workers), Log: o.Minimum != nil, FromZero: true}
+			chart := picture.Chart{Title: fmt.Sprintf("%s, %s, %d workers", o.Name, lawText(law), p.Workers), Log: o.Minimum != nil, FromZero: true}
 			chart.Y = "best value" + quartiles
 			if chart.Log {
 				chart.Y = "regret, lower is better" + quartiles
 			}
 			for _, x := range []struct {
 				name, label string
-				curve       func([]trace, *Objective) plot.Series
+				curve       func([]trace, *Objective) picture.Series
 			}{
 				{"evaluations", "evaluations", againstEvaluations},
 				{"time", timeLabel(p.Durations), againstTime},
@@ -43,7 +42,7 @@ func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error
 				chart.X, chart.Series = x.label, nil
 				for _, line := range lines {
 					curve := x.curve(line.traces, o)
-					curve.Name, curve.Kind, curve.Color, curve.Dash = line.name, plot.Lines, line.color, line.dash
+					curve.Name, curve.Kind, curve.Color, curve.Dash = line.name, picture.Lines, line.color, line.dash
 					chart.Series = append(chart.Series, curve)
 				}
 				name := filepath.Join(dir, fileName(o.Name, law, x.name)+".svg")
@@ -75,12 +74,8 @@ func fileName(parts ...string) string {
 	return strings.Map(safe, strings.Join(parts, "-"))
 }
 
-func writeChart(name string, chart *plot.Chart) error {
-	var picture bytes.Buffer
-	if err := chart.Write(&picture); err != nil {
-		return err
-	}
-	if err := renameio.WriteFile(name, picture.Bytes(), 0o644); err != nil {
+func writeChart(name string, chart *picture.Chart) error {
+	if err := renameio.WriteFile(name, chart.SVG(picture.Frame{}), 0o644); err != nil {
 		return fmt.Errorf("write a plot: %w", err)
 	}
 	return nil
@@ -125,12 +120,12 @@ func (t trace) first(n int) trace {
 }
 
 // againstEvaluations returns a curve over as many evaluations as all runs have.
-func againstEvaluations(traces []trace, o *Objective) plot.Series {
+func againstEvaluations(traces []trace, o *Objective) picture.Series {
 	shortest := math.MaxInt
 	for _, t := range traces {
 		shortest = min(shortest, len(t.loss))
 	}
-	var c plot.Series
+	var c picture.Series
 	for n := 1; n <= shortest; n++ {
 		addQuartiles(&c, float64(n), traces, o, func(t trace) float64 { return t.after(n) })
 	}
@@ -139,14 +134,14 @@ func againstEvaluations(traces []trace, o *Objective) plot.Series {
 
 // againstTime returns a curve until the last run's end; a run that has ended stays at
 // its last value.
-func againstTime(traces []trace, o *Objective) plot.Series {
+func againstTime(traces []trace, o *Objective) picture.Series {
 	end := 0.0
 	for _, t := range traces {
 		if len(t.told) > 0 {
 			end = max(end, t.told[len(t.told)-1])
 		}
 	}
-	var c plot.Series
+	var c picture.Series
 	for i := range timeSteps + 1 {
 		at := end * float64(i) / timeSteps
 		addQuartiles(&c, at, traces, o, func(t trace) float64 { return t.by(at) })
@@ -155,7 +150,7 @@ func againstTime(traces []trace, o *Objective) plot.Series {
 }
 
 // addQuartiles adds a point of the curve where every run has a value.
-func addQuartiles(c *plot.Series, x float64, traces []trace, o *Objective, of func(trace) float64) {
+func addQuartiles(c *picture.Series, x float64, traces []trace, o *Objective, of func(trace) float64) {
 	values := make([]float64, len(traces))
 	for i, t := range traces {
 		if values[i] = o.shown(of(t)); math.IsNaN(values[i]) {
@@ -164,7 +159,7 @@ func addQuartiles(c *plot.Series, x float64, traces []trace, o *Objective, of fu
 	}
 	values = sorted(values)
 	c.Low = append(c.Low, quantile(values, 0.25))
-	c.Points = append(c.Points, plot.Point{X: x, Y: quantile(values, 0.5)})
+	c.Points = append(c.Points, picture.Point{X: x, Y: quantile(values, 0.5)})
 	c.High = append(c.High, quantile(values, 0.75))
 }
 

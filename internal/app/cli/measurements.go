@@ -12,7 +12,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/plot"
+	"github.com/fantasia-hpo/fantasia/internal/picture"
 )
 
 const (
@@ -89,18 +89,18 @@ func curves(w io.Writer, all []view.Curve, width int) error {
 		c := &all[i]
 		n := len(c.Steps)
 		title := fmt.Sprintf("%s: %s at step %d", c.Metric, number(c.Values[n-1]), c.Steps[n-1])
-		picture := ""
+		drawn := ""
 		if i < maxCurves {
-			points := make([]plot.Point, n)
+			points := make([]picture.Point, n)
 			for k := range points {
-				points[k] = plot.Point{X: float64(c.Steps[k]), Y: c.Values[k]}
+				points[k] = picture.Point{X: float64(c.Steps[k]), Y: c.Values[k]}
 			}
-			picture = plot.Text{Width: min(width, curveColumns), Height: curveRows, Title: title, X: "step", Line: true}.Draw(points)
+			drawn = picture.Text{Width: min(width, curveColumns), Height: curveRows, Title: title, X: "step", Line: true}.Draw(points)
 		}
-		if picture == "" { // a single point, or no room for a curve
-			picture = title
+		if drawn == "" { // a single point, or no room for a curve
+			drawn = title
 		}
-		if err := say(w, "\n%s", picture); err != nil {
+		if err := say(w, "\n%s", drawn); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/picture"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/go-cmp/cmp"
@@ -36,13 +37,23 @@ func trials() []record.Trial {
 }
 
 func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
-	for direction, best := range map[study.Direction][]float64{study.Minimize: {5, 2, 2}, study.Maximize: {5, 5, 5}} {
-		want := display.History{
-			Trials: []int{2, 1, 3}, Places: []int{1, 2, 3}, Values: []float64{5, 2, 3}, Best: best,
-			Failed: []display.Ended{{Trial: 4, Place: 4, Reason: "exit"}}, Evaluations: 4,
+	for direction, best := range map[study.Direction][]picture.Point{
+		study.Minimize: {{X: 1, Y: 5}, {X: 2, Y: 2}, {X: 4, Y: 2}}, study.Maximize: {{X: 1, Y: 5}, {X: 4, Y: 5}},
+	} {
+		h := display.NewHistory(trials(), study.Objective{Metric: "loss", Direction: direction})
+		want := []picture.Evaluation{
+			{Trial: 2, X: 1, State: picture.Completed, Value: 5}, {Trial: 1, X: 2, State: picture.Completed, Value: 2},
+			{Trial: 3, X: 3, State: picture.Completed, Value: 3}, {Trial: 4, X: 4, State: picture.Failed, Reason: "exit"},
 		}
-		if diff := cmp.Diff(want, display.NewHistory(trials(), direction)); diff != "" {
+		if diff := cmp.Diff(want, h.Evaluations); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", direction, diff)
+		}
+		got := h.Best()
+		for i := range got {
+			got[i] = picture.Point{X: got[i].X, Y: got[i].Y}
+		}
+		if diff := cmp.Diff(best, got); diff != "" {
+			t.Errorf("%s: the best values (-want +got):\n%s", direction, diff)
 		}
 	}
 }
@@ -58,22 +69,19 @@ func TestPlotsAreWellFormed(t *testing.T) {
 			all = append(all, completed(i+1, int64(i+1), v))
 		}
 		for _, direction := range []study.Direction{study.Minimize, study.Maximize} {
-			h := display.NewHistory(all, direction)
-			var svg bytes.Buffer
-			if err := h.WriteSVG(&svg, "a study", study.Objective{Metric: "loss", Direction: direction}); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			h := display.NewHistory(all, study.Objective{Metric: "loss", Direction: direction})
+			svg := bytes.NewBuffer(h.SVG(picture.Frame{}))
 			if text := svg.String(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 				t.Errorf("%s: the plot holds a number that is none", name)
 			}
-			for d := xml.NewDecoder(&svg); ; {
+			for d := xml.NewDecoder(svg); ; {
 				if _, err := d.Token(); errors.Is(err, io.EOF) {
 					break
 				} else if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			if sketch := h.Sketch(60, study.Objective{Metric: "loss", Direction: direction}); (sketch == "") != (name == "one") {
+			if sketch := h.Text(60); (sketch == "") != (name == "one") {
 				t.Errorf("%s: the sketch is %q", name, sketch)
 			}
 		}
@@ -202,8 +210,8 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 }
 
 func TestEmptyHistory(t *testing.T) {
-	h := display.NewHistory(nil, study.Minimize)
-	if len(h.Best) != 0 || h.Sketch(80, study.Objective{}) != "" {
+	h := display.NewHistory(nil, study.Objective{Direction: study.Minimize})
+	if len(h.Best()) != 0 || h.Text(80) != "" {
 		t.Errorf("of no trials: %+v", h)
 	}
 }
@@ -218,25 +226,22 @@ func TestPlotsShowFailuresAndOutliers(t *testing.T) {
 	}
 	all = append(all, completed(40, 1, 1e6)) // the first that ended
 	objective := study.Objective{Metric: "loss", Direction: study.Minimize}
-	h := display.NewHistory(all, objective.Direction)
-	if h.Evaluations != 26 || len(h.Values) != 24 || h.Places[23] != 26 {
-		t.Errorf("%d evaluations, %d values, the last at %d", h.Evaluations, len(h.Values), h.Places[23])
+	h := display.NewHistory(all, objective)
+	if n := len(h.Evaluations); n != 26 || h.Completed() != 24 || h.Evaluations[n-1].X != 26 {
+		t.Errorf("%d evaluations, %d values", n, h.Completed())
 	}
-	sketch := h.Sketch(70, objective)
+	sketch := h.Text(70)
 	for _, want := range []string{"best loss, lower is better", "failed │", "×", "infeasible │", "○", "▲ 2 above the range shown, up to 1e6", "evaluations"} {
 		if !strings.Contains(sketch, want) {
 			t.Errorf("the sketch lacks %q:\n%s", want, sketch)
 		}
 	}
-	var svg strings.Builder
-	if err := h.WriteSVG(&svg, "a study", objective); err != nil {
-		t.Fatal(err)
-	}
+	svg := string(h.SVG(picture.Frame{}))
 	for _, want := range []string{
 		"loss, lower is better", "evaluation 5, trial 4: failed (exit)", "evaluation 6, trial 6: infeasible", "failed (1)", "infeasible (1)",
-		"evaluation 1, trial 40: loss 1e+06", "above, up to 1e6", "best so far",
+		"evaluation 1, trial 40: loss 1e6", "above, up to 1e6", "best so far",
 	} {
-		if !strings.Contains(svg.String(), want) {
+		if !strings.Contains(svg, want) {
 			t.Errorf("the plot lacks %q", want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/picture"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/renameio/v2"
 )
@@ -48,16 +49,17 @@ func WriteFiles(dir string, r *local.Result) error {
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}
-	var trials, picture bytes.Buffer
+	var trials bytes.Buffer
 	if err := WriteCSV(&trials, r.Trials, spec); err != nil {
 		return err
 	}
 	files := map[string][]byte{ResultFile: append(result, '\n'), TrialsFile: trials.Bytes()}
-	if h := NewHistory(r.Trials, spec.Objective.Direction); len(h.Values) > 0 {
-		if err := h.WriteSVG(&picture, r.Study.Definition.Metadata.Name, spec.Objective); err != nil {
-			return err
+	if h := NewHistory(r.Trials, spec.Objective); h.Completed() > 0 {
+		h.Title = r.Study.Definition.Metadata.Name
+		if r.Recommended != nil {
+			h.Recommended = r.Recommended.Trial
 		}
-		files[PlotFile] = picture.Bytes()
+		files[PlotFile] = h.SVG(picture.Frame{})
 	}
 	for name, content := range files {
 		if err := renameio.WriteFile(filepath.Join(dir, name), content, os.FileMode(0o644)); err != nil {

@@ -42,15 +42,15 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.Objective.Metric, view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
 	}
-	history := NewHistory(r.Trials, spec.Objective.Direction)
-	if sketch := history.Sketch(at.Width, spec.Objective); sketch != "" {
+	history := NewHistory(r.Trials, spec.Objective)
+	if sketch := history.Text(at.Width); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
 	if f := lastFailure(r.Trials); f != nil {
 		s.failure(f, r.Status.Reason)
 	}
 	also := TrialsFile
-	if len(history.Values) > 0 {
+	if history.Completed() > 0 {
 		also += ", " + PlotFile
 	}
 	s.line("results      %s (also %s)", filepath.Join(at.State, ResultFile), also)

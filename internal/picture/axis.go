@@ -1,7 +1,4 @@
-// Package plot draws curves, as text for a terminal and as SVG for a browser. It knows
-// nothing of studies: callers supply numbers and words. Both kinds choose round numbers
-// for their axes, and mark points outside the shown range instead of hiding them.
-package plot
+package picture
 
 import (
 	"math"
@@ -10,10 +7,12 @@ import (
 	"strings"
 )
 
-// Point is a point of a curve. A browser shows Note on hovering.
+// Point is a point of a curve, or a mark. A browser shows Note on hovering. Trial is the
+// number of its trial, 0 for none.
 type Point struct {
-	X, Y float64
-	Note string
+	X, Y  float64
+	Trial int
+	Note  string
 }
 
 // Lane is a row of marks below a curve for items with a position on the horizontal axis
@@ -21,10 +20,12 @@ type Point struct {
 type Lane struct {
 	// Name labels the lane.
 	Name string
-	// Mark is drawn at each position; SVG draws '×' as a cross and all others as a
-	// ring.
+	// Mark is drawn at each position; SVG draws '×' as a cross, '▽' as a triangle and
+	// all others as a ring.
 	Mark   rune
 	Points []Point // Y is not used
+	// of is the number of points before some were left out; 0 if none were.
+	of int
 }
 
 // largest limits what is drawn, so that the span of two values is finite.
@@ -43,10 +44,10 @@ func usable(points []Point) []Point {
 	return kept
 }
 
-// span is the range of an axis.
+// span is the range of an axis. logit means that the axis is even in log(v/(1-v)).
 type span struct {
-	low, high float64
-	log       bool
+	low, high  float64
+	log, logit bool
 }
 
 // newSpan returns a range that holds low and high and is wide enough to be divided.
@@ -59,13 +60,16 @@ func newSpan(low, high float64, log bool) span {
 		}
 		low, high = low-by, high+by
 	}
-	return span{low, high, log && low > 0}
+	return span{low: low, high: high, log: log && low > 0}
 }
 
 // at returns the position of v in the range: 0 at its low end, 1 at its high end.
 func (s span) at(v float64) float64 {
 	if s.log {
 		return (math.Log10(max(v, 1/largest)) - math.Log10(s.low)) / (math.Log10(s.high) - math.Log10(s.low))
+	}
+	if s.logit {
+		return (logit(v) - logit(s.low)) / (logit(s.high) - logit(s.low))
 	}
 	return (v - s.low) / (s.high - s.low)
 }
@@ -75,7 +79,17 @@ func (s span) value(at float64) float64 {
 	if s.log {
 		return math.Pow(10, math.Log10(s.low)+at*(math.Log10(s.high)-math.Log10(s.low)))
 	}
+	if s.logit {
+		l := logit(s.low) + at*(logit(s.high)-logit(s.low))
+		return 1 / (1 + math.Exp(-l))
+	}
 	return s.low + at*(s.high-s.low)
+}
+
+// logit returns log(v/(1-v)), at most about ±690.
+func logit(v float64) float64 {
+	v = max(1/largest, min(1-0x1p-53, v))
+	return math.Log(v) - math.Log1p(-v)
 }
 
 // tick is a labelled position on an axis.
@@ -105,7 +119,7 @@ func (s span) round(most int) (span, []tick) {
 	for k := first; k <= last; k++ {
 		ticks = append(ticks, s.tick(k, step))
 	}
-	return span{ticks[0].value, ticks[len(ticks)-1].value, s.log}, ticks
+	return span{low: ticks[0].value, high: ticks[len(ticks)-1].value, log: s.log}, ticks
 }
 
 // horizontal returns the range of the points on the horizontal axis, and whether all

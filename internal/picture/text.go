@@ -1,4 +1,4 @@
-package plot
+package picture
 
 import (
 	"fmt"
@@ -43,7 +43,7 @@ func (t Text) Draw(points []Point) string {
 	if len(points) < 2 {
 		return ""
 	}
-	c := newCanvas(&t, points)
+	c := newSketch(&t, points)
 	if c == nil {
 		return ""
 	}
@@ -74,8 +74,8 @@ func (t Text) Draw(points []Point) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// canvas is where a curve is drawn: cells by row, the top one first.
-type canvas struct {
+// sketch is where a curve is drawn: cells by row, the top one first.
+type sketch struct {
 	x, y span
 	// whole means that the horizontal axis counts: it has only whole numbers.
 	whole bool
@@ -89,8 +89,8 @@ type canvas struct {
 	above, below []bool // for each column: the curve is beyond the edge
 }
 
-// newCanvas lays a picture out; nil if there is too little space.
-func newCanvas(t *Text, points []Point) *canvas {
+// newSketch lays a picture out; nil if there is too little space.
+func newSketch(t *Text, points []Point) *sketch {
 	low, high := t.Low, t.High
 	if low == 0 && high == 0 {
 		low, high = bounds(points, func(p Point) float64 { return p.Y })
@@ -100,7 +100,7 @@ func newCanvas(t *Text, points []Point) *canvas {
 		all = append(all[:len(all):len(all)], usable(lane.Points)...)
 	}
 	x, whole := horizontal(all)
-	c := &canvas{low: low, high: high, x: x, whole: whole}
+	c := &sketch{low: low, high: high, x: x, whole: whole}
 	rows := max(t.Height, 3) - 1
 	y, ticks := newSpan(low, high, t.Log).round(max(2, rows/2))
 	each := max(1, rows/(len(ticks)-1))
@@ -153,18 +153,18 @@ var (
 )
 
 // column returns the column of x, row the row of y; the bottom row is 0.
-func (c *canvas) column(x float64) int {
+func (c *sketch) column(x float64) int {
 	return max(0, min(c.columns-1, int(math.Round(c.x.at(x)*float64(c.columns-1)))))
 }
 
-func (c *canvas) rowOf(y float64) int {
+func (c *sketch) rowOf(y float64) int {
 	y = max(c.low, min(c.high, y))
 	return max(0, min(len(c.cells)-1, int(math.Round(c.y.at(y)*float64(len(c.cells)-1)))))
 }
 
 // curve draws the points from left to right. In each column the line passes through the
 // points there, and leaves at the value of the column's end.
-func (c *canvas) curve(points []Point, straight bool) {
+func (c *sketch) curve(points []Point, straight bool) {
 	next, value := 0, points[0].Y
 	start := c.column(points[0].X)
 	for column := start; column < c.columns; column++ {
@@ -189,7 +189,7 @@ func (c *canvas) curve(points []Point, straight bool) {
 }
 
 // between returns the value, in a column, of the straight line through a and b.
-func (c *canvas) between(a, b Point, column int) float64 {
+func (c *sketch) between(a, b Point, column int) float64 {
 	x := c.x.value(float64(column) / float64(c.columns-1))
 	share := max(0, min(1, (x-a.X)/(b.X-a.X)))
 	if c.y.log && a.Y > 0 && b.Y > 0 {
@@ -199,7 +199,7 @@ func (c *canvas) between(a, b Point, column int) float64 {
 }
 
 // vertical draws a line in a column from one row to another, and returns the latter.
-func (c *canvas) vertical(column, from, to int) int {
+func (c *sketch) vertical(column, from, to int) int {
 	for r := from; r < to; r++ {
 		c.mark(column, r, up)
 		c.mark(column, r+1, down)
@@ -211,12 +211,12 @@ func (c *canvas) vertical(column, from, to int) int {
 	return to
 }
 
-func (c *canvas) mark(column, row int, to cell) {
+func (c *sketch) mark(column, row int, to cell) {
 	c.cells[len(c.cells)-1-row][column] |= to
 }
 
 // text returns a row of the curve, with arrows where the curve is beyond the edge.
-func (c *canvas) text(line []cell, straight bool) string {
+func (c *sketch) text(line []cell, straight bool) string {
 	look := angular
 	if straight {
 		look = rounded
@@ -236,7 +236,7 @@ func (c *canvas) text(line []cell, straight bool) string {
 }
 
 // lane is a row of marks.
-func (c *canvas) lane(l Lane) string {
+func (c *sketch) lane(l Lane) string {
 	text := slices.Repeat([]rune{' '}, c.columns)
 	for _, p := range usable(l.Points) {
 		text[c.column(p.X)] = l.Mark
@@ -245,7 +245,7 @@ func (c *canvas) lane(l Lane) string {
 }
 
 // axis draws the horizontal axis and its numbers.
-func (c *canvas) axis(b *strings.Builder) {
+func (c *sketch) axis(b *strings.Builder) {
 	line, labels := slices.Repeat([]rune{'─'}, c.columns), slices.Repeat([]rune{' '}, c.columns)
 	free := 0
 	for _, t := range c.x.inside(max(2, c.columns/10), c.whole) {
@@ -263,7 +263,7 @@ func (c *canvas) axis(b *strings.Builder) {
 }
 
 // beyond counts the points behind the curve's arrows.
-func (c *canvas) beyond(b *strings.Builder, points []Point) {
+func (c *sketch) beyond(b *strings.Builder, points []Point) {
 	above, below := 0, 0
 	low, high := bounds(points, func(p Point) float64 { return p.Y })
 	for _, p := range points {
@@ -282,7 +282,7 @@ func (c *canvas) beyond(b *strings.Builder, points []Point) {
 }
 
 // row writes a line: a label, the edge of the plot, and the plot's content.
-func (c *canvas) row(b *strings.Builder, label string, edge rune, text string) {
+func (c *sketch) row(b *strings.Builder, label string, edge rune, text string) {
 	pad := strings.Repeat(" ", max(0, c.labelWidth-ansi.StringWidth(label)))
 	b.WriteString(strings.TrimRight(pad+label+" "+string(edge)+text, " ") + "\n")
 }

@@ -1,4 +1,4 @@
-package plot_test
+package picture_test
 
 import (
 	"fmt"
@@ -8,17 +8,17 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/plot"
+	"github.com/fantasia-hpo/fantasia/internal/picture"
 	"pgregory.net/rapid"
 )
 
 // The example of the README, whose first value is far from the others.
-func best() (plot.Text, []plot.Point) {
-	failed := plot.Lane{Name: "failed", Mark: '×', Points: []plot.Point{{X: 3}, {X: 12}}}
-	return plot.Text{
+func best() (picture.Text, []picture.Point) {
+	failed := picture.Lane{Name: "failed", Mark: '×', Points: []picture.Point{{X: 3}, {X: 12}}}
+	return picture.Text{
 			Height: 11, Title: "best error, lower is better", X: "evaluations", Low: 0.0239, High: 0.0583,
-			Lanes: []plot.Lane{failed, {Name: "infeasible", Mark: '○'}},
-		}, []plot.Point{
+			Lanes: []picture.Lane{failed, {Name: "infeasible", Mark: '○'}},
+		}, []picture.Point{
 			{X: 1, Y: 0.9}, {X: 2, Y: 0.0583}, {X: 7, Y: 0.0412}, {X: 9, Y: 0.0311}, {X: 18, Y: 0.0239}, {X: 30, Y: 0.0239},
 		}
 }
@@ -33,13 +33,13 @@ func TestStepsAtThreeWidths(t *testing.T) {
 
 // A loss that falls and swings, as a training program reports it.
 func TestLines(t *testing.T) {
-	var points []plot.Point
+	var points []picture.Point
 	for i := range 200 {
 		x := float64(i) / 10
-		points = append(points, plot.Point{X: x, Y: math.Exp(-x/4) * (1 + 0.5*math.Sin(3*x))})
+		points = append(points, picture.Point{X: x, Y: math.Exp(-x/4) * (1 + 0.5*math.Sin(3*x))})
 	}
 	for _, log := range []bool{false, true} {
-		text := plot.Text{Width: 80, Height: 10, Title: "loss", X: "step", Line: true, Log: log}
+		text := picture.Text{Width: 80, Height: 10, Title: "loss", X: "step", Line: true, Log: log}
 		golden(t, fmt.Sprintf("loss-log-%v.txt", log), text.Draw(points)+"\n")
 	}
 }
@@ -66,11 +66,11 @@ func cutEdge(line string) (label, rest string, ok bool) {
 func TestStepsAreWhereTheValuesAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 2, 300).Draw(t, "values")
-		var points []plot.Point
+		var points []picture.Point
 		for i, v := range values {
-			points = append(points, plot.Point{X: float64(i + 1), Y: v})
+			points = append(points, picture.Point{X: float64(i + 1), Y: v})
 		}
-		text := plot.Text{Width: rapid.IntRange(40, 130).Draw(t, "width"), Height: rapid.IntRange(3, 20).Draw(t, "height"), Title: strings.Repeat("title ", 30), X: "x"}
+		text := picture.Text{Width: rapid.IntRange(40, 130).Draw(t, "width"), Height: rapid.IntRange(3, 20).Draw(t, "height"), Title: strings.Repeat("title ", 30), X: "x"}
 		picture := text.Draw(points)
 		for line := range strings.SplitSeq(picture, "\n") {
 			if n := utf8.RuneCountInString(line); n > text.Width {
@@ -89,7 +89,7 @@ func TestStepsAreWhereTheValuesAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The axis below is as wide as the plot.
+		// The axis below is as wide as the picture.
 		axis, _, _ := strings.Cut(picture[strings.LastIndex(picture, "└")+len("└"):], "\n")
 		columns := utf8.RuneCountInString(axis)
 		for column := range columns {
@@ -113,18 +113,18 @@ func TestStepsAreWhereTheValuesAre(t *testing.T) {
 }
 
 func TestNothingToDraw(t *testing.T) {
-	two := []plot.Point{{X: 1, Y: 1}, {X: 2, Y: 2}}
+	two := []picture.Point{{X: 1, Y: 1}, {X: 2, Y: 2}}
 	for name, picture := range map[string]string{
-		"one point":       plot.Text{Width: 80, Height: 10}.Draw(two[:1]),
-		"no numbers":      plot.Text{Width: 80, Height: 10}.Draw([]plot.Point{{X: 1, Y: math.NaN()}, {X: 2, Y: math.NaN()}}),
-		"too little room": plot.Text{Width: 10, Height: 10}.Draw(two),
+		"one point":       picture.Text{Width: 80, Height: 10}.Draw(two[:1]),
+		"no numbers":      picture.Text{Width: 80, Height: 10}.Draw([]picture.Point{{X: 1, Y: math.NaN()}, {X: 2, Y: math.NaN()}}),
+		"too little room": picture.Text{Width: 10, Height: 10}.Draw(two),
 	} {
 		if picture != "" {
 			t.Errorf("%s:\n%s", name, picture)
 		}
 	}
 	for _, values := range [][2]float64{{math.MaxFloat64, -math.MaxFloat64}, {5e-324, 0}, {1, math.Nextafter(1, 2)}, {0, 0}, {math.Inf(1), 1}} {
-		picture := plot.Text{Width: 60, Height: 6, Line: true, Log: true}.Draw([]plot.Point{{X: 1, Y: values[0]}, {X: 2, Y: values[1]}})
+		picture := picture.Text{Width: 60, Height: 6, Line: true, Log: true}.Draw([]picture.Point{{X: 1, Y: values[0]}, {X: 2, Y: values[1]}})
 		if picture == "" || strings.Contains(picture, "NaN") || strings.Contains(picture, "Inf") {
 			t.Errorf("%v:\n%s", values, picture)
 		}

@@ -1,0 +1,275 @@
+package picture
+
+import (
+	"math"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Chart is a plot of any number of series.
+type Chart struct {
+	// Title is above the plot, Y below the title: it describes the vertical axis. X
+	// names the horizontal axis. Long texts are shortened. Description tells people
+	// who do not see the picture what it shows; if it is empty, Y does.
+	Title, X, Y, Description string
+	// Log makes the vertical axis logarithmic if all shown values are positive.
+	Log bool
+	// Low and High are the range of values to show; Dots outside are marked at the edge
+	// and counted in the legend. If both are 0, all points are shown.
+	Low, High float64
+	// Count means that values are whole numbers from 0 on.
+	Count bool
+	// FromZero starts the horizontal axis at 0.
+	FromZero bool
+	// Across is the parameter along the horizontal axis; nil for plain numbers.
+	Across *Parameter
+	// Height is that of the plot itself, in pixels; 300 if it is 0.
+	Height int
+	// Unlisted leaves the legend out.
+	Unlisted bool
+	Series   []Series
+	// Lanes are drawn below the plot; those without points are left out.
+	Lanes []Lane
+}
+
+// Kind selects how the points of a series are drawn.
+type Kind int
+
+// The kinds of series: dots, straight lines between points, steps that hold each value
+// until the next point, or a vertical bar at each point from Low to High with a dot.
+const (
+	Dots Kind = iota
+	Lines
+	Steps
+	Whiskers
+)
+
+// Sign is the shape of a dot.
+type Sign int
+
+// The signs: a dot, a dot in the series' colour, a ring, and a diamond.
+const (
+	PlainDot Sign = iota
+	ColorDot
+	Ring
+	Diamond
+)
+
+// Series is a curve or a cloud of points. Points MUST be in the order of their X.
+type Series struct {
+	Name string
+	Kind Kind
+	// Sign is the shape of Dots.
+	Sign Sign
+	// Color is the number of a colour, Dash that of a line pattern; 0 is solid.
+	Color, Dash int
+	// Thin draws a line thinly, Faint also in grey and without an entry in the legend.
+	Thin, Faint bool
+	Points      []Point
+	// Low and High are a band around the curve: empty, or one value for each point.
+	Low, High []float64
+}
+
+var _ Picture = (*Chart)(nil)
+
+// The sizes of a picture, in pixels.
+const (
+	plotHeight   = 300
+	side         = 16 // the margin at the left and at the right
+	laneHeight   = 20
+	legendHeight = 20
+	charWidth    = 6.9 // of a column of text
+	titleWidth   = 10.2
+)
+
+// chart is a Chart while it is drawn.
+type chart struct {
+	*Chart
+	*canvas
+	x, y span
+	// xTicks and yTicks are the numbers on the axes.
+	xTicks, yTicks []tick
+	// left, right, top and bottom are the plot's edges.
+	left, right, top, bottom float64
+}
+
+// SVG implements Picture.
+func (c *Chart) SVG(f Frame) []byte {
+	d := &chart{Chart: c, canvas: newCanvas(f)}
+	d.ranges()
+	return d.draw()
+}
+
+// values returns all finite values of the vertical axis, and the places of all points.
+func (d *chart) values() (values []float64, places []Point) {
+	for i := range d.Series {
+		s := &d.Series[i]
+		for _, p := range usable(s.Points) {
+			values, places = append(values, p.Y), append(places, p)
+		}
+		for _, band := range [][]float64{s.Low, s.High} {
+			for _, v := range band {
+				if !math.IsNaN(v) {
+					values = append(values, max(-largest, min(largest, v)))
+				}
+			}
+		}
+	}
+	for _, lane := range d.Lanes {
+		places = append(places, usable(lane.Points)...)
+	}
+	return values, places
+}
+
+// ranges chooses the axes' ranges and numbers.
+func (d *chart) ranges() {
+	values, places := d.values()
+	low, high := d.Low, d.High
+	if low == 0 && high == 0 && len(values) > 0 {
+		low, high = values[0], values[0]
+		for _, v := range values {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	d.y = newSpan(low, high, d.Log)
+	if d.y.log && d.y.high/d.y.low < 1e3 {
+		d.yTicks = d.y.inside(8, false)
+		if len(d.yTicks) < 2 {
+			d.y.log = false
+		}
+	} else if d.y.log {
+		d.y, d.yTicks = d.y.round(8)
+	}
+	if !d.y.log {
+		d.y, d.yTicks = d.y.round(7)
+	}
+	if d.Count {
+		d.y = newSpan(0, max(1, high), false)
+		d.y.low = 0
+		d.yTicks = d.y.inside(5, true)
+	}
+	if d.Across != nil {
+		d.x = d.Across.span()
+		return
+	}
+	if d.FromZero || len(places) == 0 {
+		places = append(places, Point{})
+	}
+	d.x, _ = horizontal(places)
+}
+
+// lanes returns how many lanes are drawn.
+func (d *chart) lanes() (n int) {
+	for _, lane := range d.Lanes {
+		if len(lane.Points) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// draw lays the picture out from top to bottom.
+func (d *chart) draw() []byte {
+	widest := 0
+	for _, t := range d.yTicks {
+		widest = max(widest, len(t.label))
+	}
+	for _, lane := range d.Lanes {
+		if len(lane.Points) > 0 {
+			widest = max(widest, min(ansi.StringWidth(lane.Name), widestLabel))
+		}
+	}
+	d.left, d.right = side+float64(widest)*charWidth+8, d.width-side
+	legendTop := d.head(d.Title, d.Y)
+	items := d.legend()
+	rows := place(items, side, d.right)
+	d.top = legendTop + float64(rows*legendHeight) + 10
+	height := float64(d.Height)
+	if d.Height == 0 {
+		height = plotHeight
+	}
+	d.bottom = d.top + height
+	axis := d.bottom + float64(d.lanes()*laneHeight)
+	d.axes(axis)
+	for i := range d.Series {
+		d.series(&d.Series[i])
+	}
+	y := d.bottom + laneHeight/2
+	for i := range d.Lanes {
+		if len(d.Lanes[i].Points) > 0 {
+			d.lane(&d.Lanes[i], i, y)
+			y += laneHeight
+		}
+	}
+	for _, item := range items {
+		item.draw(d.canvas, legendTop)
+	}
+	description := d.Description
+	if description == "" {
+		description = d.Y
+	}
+	return d.finish(d.Title, description, axis+50)
+}
+
+// axes draws the grid and the numbers at the axes.
+func (d *chart) axes(bottom float64) {
+	for _, t := range d.yTicks {
+		y := d.py(t.value)
+		d.f(`<path class="grid" d="M%.1f %.1fH%.1f"/>`+"\n", d.left, y, d.right)
+		d.label("number y", d.left-8, y+4, "end", t.label, 100)
+	}
+	most := max(3, int((d.right-d.left)/80))
+	if d.Across != nil {
+		d.xTicks = d.Across.ticks(d.x, most)
+	} else {
+		_, whole := horizontal(d.placesOrZero())
+		d.xTicks = d.x.inside(most, whole)
+	}
+	d.horizontalNumbers(bottom)
+	d.f(`<path class="axis" d="M%.1f %.1fH%.1f"/>`+"\n", d.left, bottom, d.right)
+	d.label("soft", (d.left+d.right)/2, bottom+38, "middle", d.X, int((d.right-d.left)/charWidth))
+}
+
+// horizontalNumbers draws the grid and the numbers of the horizontal axis, and leaves
+// out numbers for which there is no room.
+func (d *chart) horizontalNumbers(bottom float64) {
+	room := 100
+	if d.Across != nil && len(d.Across.Levels) > 0 {
+		room = max(3, int((d.right-d.left)/float64(max(1, len(d.xTicks)))/charWidth)-1)
+	}
+	free := math.Inf(-1)
+	for _, t := range d.xTicks {
+		x := d.px(t.value)
+		d.f(`<path class="grid" d="M%.1f %.1fV%.1f"/>`+"\n", x, d.top, bottom)
+		half := textWidth(t.label, room) / 2
+		at := max(half, min(d.width-half-2, x))
+		if at-half < free {
+			continue
+		}
+		d.label("number x", at, bottom+18, "middle", t.label, room)
+		free = at + half + charWidth
+	}
+}
+
+func (d *chart) placesOrZero() []Point {
+	_, places := d.values()
+	if len(places) == 0 {
+		places = append(places, Point{})
+	}
+	return places
+}
+
+// inset keeps points off the plot's edges.
+const inset = 6
+
+// px and py return the positions of values in the picture. Far outside the edges, they
+// stay within what renderers can draw.
+func (d *chart) px(x float64) float64 {
+	at := max(-5, min(6, d.x.at(x)))
+	return d.left + inset + at*(d.right-d.left-2*inset)
+}
+
+func (d *chart) py(y float64) float64 {
+	at := max(-5, min(6, d.y.at(y)))
+	return d.bottom - inset - at*(d.bottom-d.top-2*inset)
+}

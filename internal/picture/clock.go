@@ -1,0 +1,145 @@
+package picture
+
+import "fmt"
+
+// unit returns the unit in which times up to seconds are easy to read, and its length in
+// seconds.
+func unit(seconds float64) (name string, length float64) {
+	switch {
+	case seconds < 180:
+		return "seconds", 1
+	case seconds < 3*3600:
+		return "minutes", 60
+	case seconds < 3*86400:
+		return "hours", 3600
+	}
+	return "days", 86400
+}
+
+// Step is a number that holds from a time on, in seconds.
+type Step struct {
+	At float64
+	N  int
+}
+
+// Pending shows how many evaluations were under way over time.
+type Pending struct {
+	Title string
+	// Steps MUST be in the order of their times, which are in seconds from the study's
+	// start.
+	Steps []Step
+	// Limit is how many may be under way at once; 0 for no limit.
+	Limit int
+}
+
+var _ Picture = (*Pending)(nil)
+
+// SVG implements Picture.
+func (p *Pending) SVG(f Frame) []byte {
+	c := Chart{Title: p.Title, Y: "evaluations under way", Count: true, FromZero: true, Height: 180}
+	if len(p.Steps) == 0 {
+		return newCanvas(f).empty(p.Title, c.Y, "Nothing has been evaluated.")
+	}
+	end := p.Steps[len(p.Steps)-1].At
+	name, length := unit(end)
+	c.X = name + " since the start"
+	points := make([]Point, len(p.Steps))
+	most := 0
+	for i, s := range p.Steps {
+		points[i] = Point{X: s.At / length, Y: float64(s.N)}
+		most = max(most, s.N)
+	}
+	c.Series = []Series{{Name: "under way", Kind: Steps, Thin: true, Points: pick(points, thinned(points, mostDots))}}
+	if p.Limit > 0 {
+		c.Series = append(c.Series, Series{Name: fmt.Sprintf("at most %d", p.Limit), Kind: Lines, Thin: true, Color: 5, Dash: 1, Points: []Point{{X: 0, Y: float64(p.Limit)}, {X: end / length, Y: float64(p.Limit)}}})
+	}
+	c.Low, c.High = 0, float64(max(most, p.Limit, 1))
+	c.Description = fmt.Sprintf("How many evaluations were under way over time, at most %d.", most)
+	return c.SVG(f)
+}
+
+// Staleness shows for each trial how many results its suggestion did not know.
+type Staleness struct {
+	Title string
+	// Points have the trial's number as X and the number of results as Y, in order.
+	Points []Point
+}
+
+var _ Picture = (*Staleness)(nil)
+
+// SVG implements Picture.
+func (p *Staleness) SVG(f Frame) []byte {
+	c := Chart{Title: p.Title, X: "trial", Y: "results that arrived while the trial was suggested", Count: true, FromZero: true, Height: 180, Unlisted: true}
+	points := usable(p.Points)
+	if len(points) == 0 {
+		return newCanvas(f).empty(p.Title, c.Y, "Nothing has been suggested.")
+	}
+	most := 1.0
+	for i := range points {
+		most = max(most, points[i].Y)
+		if points[i].Note == "" {
+			points[i].Note = fmt.Sprintf("trial %d: %g", points[i].Trial, points[i].Y)
+		}
+	}
+	c.Low, c.High = 0, most
+	c.Series = []Series{{Name: "trial", Kind: Dots, Sign: ColorDot, Points: pick(points, thinned(points, mostSamples))}}
+	c.Description = fmt.Sprintf("For each of %d trials, how many results its suggestion did not know.", len(points))
+	return c.SVG(f)
+}
+
+// Progress is the best value of a study so far, as steps.
+type Progress struct {
+	Name string
+	// Points have evaluations or seconds as X, in order.
+	Points []Point
+}
+
+// Compare shows the best values so far of several studies.
+type Compare struct {
+	Title     string
+	Objective Objective
+	// Clock means that X is in seconds since each study's start, not in evaluations.
+	Clock   bool
+	Studies []Progress
+}
+
+var _ Picture = (*Compare)(nil)
+
+// SVG implements Picture.
+func (p *Compare) SVG(f Frame) []byte {
+	c := Chart{Title: p.Title, X: "evaluations", Y: "best " + p.Objective.caption(), FromZero: true}
+	length, end := 1.0, 0.0
+	var values, keep []float64
+	for _, s := range p.Studies {
+		points := usable(s.Points)
+		for _, q := range points {
+			values, end = append(values, q.Y), max(end, q.X)
+		}
+		if n := len(points); n > 0 {
+			keep = append(keep, points[n/10].Y)
+		}
+	}
+	if len(values) == 0 {
+		return newCanvas(f).empty(p.Title, c.Y, "No evaluation has a value.")
+	}
+	if p.Clock {
+		var name string
+		name, length = unit(end)
+		c.X = name + " since the start of each study"
+	}
+	for i, s := range p.Studies {
+		points := usable(s.Points)
+		for k := range points {
+			points[k].X /= length
+			points[k].Note = s.Name
+		}
+		name := s.Name
+		if n := len(points); n > 0 {
+			name += ": " + short(points[n-1].Y)
+		}
+		c.Series = append(c.Series, Series{Name: name, Kind: Steps, Color: i, Dash: i / len(palette), Points: pick(points, thinned(points, mostDots))})
+	}
+	c.Low, c.High, c.Log = p.Objective.window(values, keep)
+	c.Description = fmt.Sprintf("The best value so far of %d studies (%s), by %s.", len(p.Studies), p.Objective.caption(), c.X)
+	return c.SVG(f)
+}

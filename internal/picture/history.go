@@ -1,0 +1,260 @@
+package picture
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// State is how an evaluation ended.
+type State string
+
+// The states of evaluations. A running one has not ended.
+const (
+	Completed  State = "completed"
+	Failed     State = "failed"
+	Infeasible State = "infeasible"
+	Pruned     State = "pruned"
+	Cancelled  State = "cancelled"
+	Lost       State = "lost"
+	Running    State = "running"
+)
+
+// Evaluation is an evaluation that has ended. X is where it is along the horizontal axis:
+// its place among all evaluations, or the time of its end. Value counts only for a
+// completed one. Reason says why it failed or was pruned; "" if unknown.
+type Evaluation struct {
+	Trial  int
+	X      float64
+	State  State
+	Value  float64
+	Reason string
+}
+
+// History shows the value of each evaluation and the best so far. Evaluations without a
+// final value have lanes of their own. A few bad values do not hide the rest: they are
+// marked at the edge.
+type History struct {
+	Title     string
+	Objective Objective
+	// X names the horizontal axis; "evaluations" if it is empty.
+	X string
+	// Evaluations MUST be in the order of their X.
+	Evaluations []Evaluation
+	// Recommended is the recommended trial; 0 for none.
+	Recommended int
+	// Goal is the value at which the study ends; nil for none.
+	Goal *float64
+}
+
+var _ Picture = (*History)(nil)
+
+const (
+	// mostDots is the maximum number of dots in a picture.
+	mostDots = 1600
+	// mostMarks is the maximum number of marks in a lane.
+	mostMarks = 300
+)
+
+// SVG implements Picture.
+func (h *History) SVG(f Frame) []byte {
+	h = h.finite()
+	dots, best := h.curves()
+	c := Chart{Title: h.Title, X: h.X, Y: h.Objective.caption(), FromZero: true, Lanes: h.Lanes()}
+	if c.X == "" {
+		c.X = "evaluations"
+	}
+	if len(h.Evaluations) == 0 {
+		return newCanvas(f).empty(h.Title, c.Y, "No evaluation has ended.")
+	}
+	values := make([]float64, 0, len(dots)+1)
+	for _, p := range dots {
+		values = append(values, p.Y)
+	}
+	var keep []float64
+	if n := len(best); n > 0 {
+		keep = append(keep, best[n/10].Y)
+	}
+	c.Low, c.High, c.Log = h.Objective.window(values, keep)
+	name := "evaluation"
+	shown := pick(dots, thinned(dots, mostDots))
+	if len(shown) < len(dots) {
+		name = fmt.Sprintf("evaluation (%d of %d, extremes included)", len(shown), len(dots))
+	}
+	c.Series = []Series{
+		{Name: name, Kind: Dots, Points: shown},
+		{Name: "best so far", Kind: Steps, Points: h.held(best)},
+	}
+	c.Series = append(c.Series, h.marks(dots, best)...)
+	c.Description = h.description(dots, best)
+	for i := range c.Lanes {
+		c.Lanes[i] = c.Lanes[i].thinned()
+	}
+	return c.SVG(f)
+}
+
+// thinned returns the lane with at most mostMarks marks. Its name keeps the true number.
+func (l Lane) thinned() Lane {
+	if n := len(l.Points); n > mostMarks {
+		l.Points = pick(l.Points, spread(n, mostMarks))
+		l.of = n
+	}
+	return l
+}
+
+// finite returns the history without values that are not numbers.
+func (h *History) finite() *History {
+	other := *h
+	other.Evaluations = nil
+	for _, e := range h.Evaluations {
+		if !math.IsNaN(e.X) && (e.State != Completed || !math.IsNaN(e.Value)) {
+			other.Evaluations = append(other.Evaluations, e)
+		}
+	}
+	return &other
+}
+
+// curves returns the evaluations with a value, and those that improved on all before.
+func (h *History) curves() (dots, best []Point) {
+	for place, e := range h.Evaluations {
+		if e.State != Completed {
+			continue
+		}
+		note := fmt.Sprintf("evaluation %d, trial %d: %s %s", place+1, e.Trial, h.Objective.Name, six(e.Value))
+		p := Point{X: e.X, Y: e.Value, Trial: e.Trial, Note: note}
+		dots = append(dots, p)
+		if n := len(best); n == 0 || h.Objective.better(e.Value, best[n-1].Y) {
+			best = append(best, p)
+		}
+	}
+	return dots, best
+}
+
+// Best returns the best value so far as steps, up to the last evaluation.
+func (h *History) Best() []Point {
+	h = h.finite()
+	_, best := h.curves()
+	return h.held(best)
+}
+
+// held extends the steps to the last evaluation.
+func (h *History) held(best []Point) []Point {
+	if n := len(best); n > 0 {
+		if last := h.Evaluations[len(h.Evaluations)-1].X; last > best[n-1].X {
+			best = append(best[:n:n], Point{X: last, Y: best[n-1].Y})
+		}
+	}
+	return best
+}
+
+// marks are the best, the recommended trial and the goal.
+func (h *History) marks(dots, best []Point) (marks []Series) {
+	if n := len(best); n > 0 {
+		marks = append(marks, Series{Name: fmt.Sprintf("best: trial %d, %s", best[n-1].Trial, short(best[n-1].Y)), Kind: Dots, Sign: Ring, Color: 1, Points: best[n-1:]})
+	}
+	for _, p := range dots {
+		if h.Recommended > 0 && p.Trial == h.Recommended {
+			p.Note = "recommended: " + p.Note
+			marks = append(marks, Series{Name: fmt.Sprintf("recommended: trial %d", p.Trial), Kind: Dots, Sign: Diamond, Color: 2, Points: []Point{p}})
+		}
+	}
+	if h.Goal != nil && !math.IsNaN(*h.Goal) {
+		last := h.Evaluations[len(h.Evaluations)-1].X
+		marks = append(marks, Series{Name: "goal " + short(*h.Goal), Kind: Lines, Thin: true, Color: 3, Dash: 1, Points: []Point{{X: 0, Y: *h.Goal}, {X: last, Y: *h.Goal}}})
+	}
+	return marks
+}
+
+// description tells what the picture shows.
+func (h *History) description(dots, best []Point) string {
+	parts := []string{fmt.Sprintf("%d evaluations, %d of them with a value (%s)", len(h.Evaluations), len(dots), h.Objective.caption())}
+	if n := len(best); n > 0 {
+		parts = append(parts, fmt.Sprintf("the best is %s in trial %d", six(best[n-1].Y), best[n-1].Trial))
+	}
+	for _, l := range h.Lanes() {
+		if n := len(l.Points); n > 0 {
+			parts = append(parts, strconv.Itoa(n)+" "+l.Name)
+		}
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+// Lanes returns the evaluations without a final value, by how they ended.
+func (h *History) Lanes() []Lane {
+	lanes := []Lane{{Name: string(Failed), Mark: '×'}, {Name: string(Infeasible), Mark: '○'}, {Name: string(Pruned), Mark: '▽'}}
+	for place, e := range h.Evaluations {
+		for i := range lanes {
+			if State(lanes[i].Name) != e.State || math.IsNaN(e.X) {
+				continue
+			}
+			note := fmt.Sprintf("evaluation %d, trial %d: %s", place+1, e.Trial, e.State)
+			if e.Reason != "" {
+				note += " (" + e.Reason + ")"
+			}
+			lanes[i].Points = append(lanes[i].Points, Point{X: e.X, Trial: e.Trial, Note: note})
+		}
+	}
+	return lanes
+}
+
+// six formats a value to six digits.
+func six(v float64) string {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	if err != nil {
+		return "none"
+	}
+	return number(rounded)
+}
+
+const (
+	// sketchRows is how many rows the curve has in a terminal.
+	sketchRows = 11
+	// widestSketch limits the terminal's plot: wider ones are hard to read.
+	widestSketch = 100
+)
+
+// Text draws the best value so far as text, at most width columns wide. It returns ""
+// for fewer than two evaluations with a value.
+func (h *History) Text(width int) string {
+	h = h.finite()
+	dots, best := h.curves()
+	if len(dots) < 2 {
+		return ""
+	}
+	// Only a bad start can be outside, since the curve never gets worse.
+	low, high := h.bestRange(len(dots))
+	t := Text{
+		Width: min(width, widestSketch), Height: sketchRows, Title: "best " + h.Objective.caption(), X: h.X,
+		Log: logarithmic(low, high), Low: low, High: high, Lanes: h.Lanes(),
+	}
+	if t.X == "" {
+		t.X = "evaluations"
+	}
+	return t.Draw(h.held(best))
+}
+
+// bestRange returns the range of the best-so-far curve worth showing. It leaves out the
+// first tenth of the n evaluations with a value if these would take more than half the
+// picture.
+func (h *History) bestRange(n int) (low, high float64) {
+	var curve []float64
+	for _, e := range h.Evaluations {
+		if e.State != Completed {
+			continue
+		}
+		v := e.Value
+		if k := len(curve); k > 0 && !h.Objective.better(v, curve[k-1]) {
+			v = curve[k-1]
+		}
+		curve = append(curve, v)
+	}
+	worst, best := without(curve[0], curve[(n-1)/10], curve[n-1])
+	return min(worst, best), max(worst, best)
+}
+
+// Completed returns how many evaluations have a value.
+func (h *History) Completed() int {
+	dots, _ := h.finite().curves()
+	return len(dots)
+}

@@ -1,0 +1,214 @@
+package picture
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Line is an evaluation in parallel coordinates: its place on the axis of each
+// parameter, NaN where the parameter was not active.
+type Line struct {
+	Trial int
+	State State
+	Value float64
+	At    []float64
+}
+
+// Parallel shows evaluations as lines across the axes of all parameters and of the
+// objective. The axes lie below each other, so that any number of them fits. The colour
+// tells the rank of the value, and good evaluations lie on top. Those without a value end
+// before the objective's axis.
+type Parallel struct {
+	Title      string
+	Objective  Objective
+	Parameters []Parameter
+	Lines      []Line
+}
+
+var _ Picture = (*Parallel)(nil)
+
+const (
+	mostLines  = 240
+	axisHeight = 60
+	// mostAxes limits the parameters.
+	mostAxes = 40
+)
+
+// SVG implements Picture.
+func (p *Parallel) SVG(f Frame) []byte {
+	c := newCanvas(f)
+	if len(p.Lines) == 0 || len(p.Parameters) == 0 {
+		return c.empty(p.Title, p.Objective.caption(), "No evaluation has ended.")
+	}
+	lines := p.sorted()
+	values := []float64{}
+	for _, l := range lines {
+		if l.State == Completed {
+			values = append(values, l.Value)
+		}
+	}
+	caption := "each line is an evaluation"
+	if n := len(p.Lines); n > len(lines) {
+		caption = fmt.Sprintf("%d of %d evaluations, the best of all included", len(lines), n)
+	}
+	top := c.head(p.Title, caption)
+	d := &parallel{canvas: c, top: top + 30, left: side, right: c.width - side}
+	p.key(c, top)
+	parameters := p.Parameters[:min(len(p.Parameters), mostAxes)]
+	for i := range parameters {
+		d.axes = append(d.axes, axis{name: parameters[i].axisName(), p: &parameters[i], span: parameters[i].span()})
+	}
+	d.axes = append(d.axes, p.valueAxis(values))
+	completed := 0
+	for _, l := range lines {
+		if l.State == Completed {
+			completed++
+		}
+	}
+	rank := 0
+	for _, l := range lines {
+		of := "line thin c1"
+		pattern := ` stroke-dasharray="3 3"`
+		if l.State == Completed {
+			of, pattern = "line thin "+level(float64(rank)/float64(max(1, completed-1))), ""
+			rank++
+		}
+		d.line(&l, of, pattern, p.Objective)
+	}
+	for i := range d.axes { // above the lines, so that numbers can be read
+		d.draw(i)
+	}
+	description := fmt.Sprintf("%d evaluations across %d parameters and %s.", len(p.Lines), len(p.Parameters), p.Objective.caption())
+	return c.finish(p.Title, description, d.y(len(d.axes)-1)+34)
+}
+
+// sorted returns the lines to draw, the best last; those without a value come first.
+func (p *Parallel) sorted() []Line {
+	var ended, without []Line
+	for _, l := range p.Lines {
+		switch {
+		case len(l.At) != len(p.Parameters):
+		case l.State == Completed && !math.IsNaN(l.Value):
+			ended = append(ended, l)
+		case l.State != Completed && l.State != Running && l.State != Cancelled:
+			without = append(without, l)
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b Line) int {
+		if p.Objective.Maximize {
+			return compare(a.Value, b.Value)
+		}
+		return compare(b.Value, a.Value)
+	})
+	if n := len(ended); n > mostLines {
+		good := ended[n-mostLines/2:]
+		ended = append(pick(ended[:n-mostLines/2], spread(n-mostLines/2, mostLines/2)), good...)
+	}
+	return append(pick(without, spread(len(without), mostLines/4)), ended...)
+}
+
+// key explains the colours.
+func (p *Parallel) key(c *canvas, y float64) {
+	c.label("number", side, y+14, "start", "worst", 10)
+	at := side + 40.0
+	for i := range levels {
+		c.f(`<rect class="area q%d key" x="%.1f" y="%.1f" width="10.5" height="10"/>`+"\n", i, at+float64(i)*10, y+5)
+	}
+	c.label("number", at+106, y+14, "start", "best", 10)
+	c.f(`<path class="line thin c1 key" stroke-dasharray="3 3" d="M%.1f %.1fh22"/>`+"\n", at+146, y+10)
+	c.label("number", at+174, y+14, "start", "no value", 10)
+}
+
+// axis is an axis of parallel coordinates; p is nil for the objective.
+type axis struct {
+	name string
+	p    *Parameter
+	span span
+}
+
+func (p *Parallel) valueAxis(values []float64) axis {
+	a := axis{name: p.Objective.caption()}
+	low, high := 0.0, 1.0
+	if len(values) > 0 {
+		low, high, _ = p.Objective.window(values, nil)
+	}
+	a.span = newSpan(low, high, logarithmic(low, high))
+	return a
+}
+
+type parallel struct {
+	*canvas
+	axes             []axis
+	top, left, right float64
+}
+
+func (d *parallel) y(i int) float64 { return d.top + float64(i)*axisHeight + 14 }
+
+func (d *parallel) x(i int, v float64) float64 {
+	at := max(0, min(1, d.axes[i].span.at(v)))
+	return d.left + inset + at*(d.right-d.left-2*inset)
+}
+
+// draw draws an axis, its name and its numbers.
+func (d *parallel) draw(i int) {
+	a, y := &d.axes[i], d.y(i)
+	d.f(`<path class="axis" d="M%.1f %.1fH%.1f"/>`+"\n", d.left, y, d.right)
+	d.label("soft halo", d.left, y-6, "start", a.name, int((d.right-d.left)/charWidth))
+	most := max(2, int((d.right-d.left)/90))
+	var ticks []tick
+	room := 100
+	switch {
+	case a.p == nil:
+		ticks = a.span.inside(most, false)
+	default:
+		ticks = a.p.ticks(a.span, most)
+		if len(a.p.Levels) > 0 {
+			room = max(3, int((d.right-d.left)/float64(max(1, len(ticks)))/charWidth)-1)
+		}
+	}
+	free := math.Inf(-1)
+	for _, t := range ticks {
+		x := d.x(i, t.value)
+		half := textWidth(t.label, room) / 2
+		at := max(half, min(d.width-half-2, x))
+		if at-half < free {
+			continue
+		}
+		free = at + half + charWidth
+		d.f(`<path class="axis" d="M%.1f %.1fv4"/>`+"\n", x, y)
+		d.label("number x halo", at, y+16, "middle", t.label, room)
+	}
+}
+
+// line draws an evaluation, broken where a parameter is not active.
+func (d *parallel) line(l *Line, of, pattern string, o Objective) {
+	var path strings.Builder
+	command := byte('M')
+	at := slices.Clone(l.At[:len(d.axes)-1])
+	if l.State == Completed {
+		at = append(at, l.Value)
+	}
+	for i, v := range at {
+		if math.IsNaN(v) {
+			command = 'M'
+			continue
+		}
+		fmt.Fprintf(&path, "%c%.1f %.1f", command, d.x(i, v), d.y(i))
+		command = 'L'
+		if i > 0 && i+1 < len(at) && math.IsNaN(at[i-1]) && math.IsNaN(at[i+1]) {
+			path.WriteString("h0.1") // a place on its own
+		}
+	}
+	if path.Len() == 0 {
+		return
+	}
+	note := fmt.Sprintf("trial %d, %s", l.Trial, l.State)
+	value := math.NaN()
+	if l.State == Completed {
+		value = l.Value
+		note = fmt.Sprintf("trial %d: %s %s", l.Trial, o.Name, six(l.Value))
+	}
+	d.f(`<path class="%s"%s%s d="%s">%s</path>`+"\n", of, pattern, data(l.Trial, math.NaN(), value), path.String(), tip(note))
+}
