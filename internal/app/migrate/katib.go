@@ -35,15 +35,18 @@ type experimentSpec struct {
 		Name     string      `yaml:"algorithmName"`
 		Settings []nameValue `yaml:"algorithmSettings"`
 	} `yaml:"algorithm"`
-	EarlyStopping *yaml.Node         `yaml:"earlyStopping"`
-	Parallel      *int               `yaml:"parallelTrialCount"`
-	Max           *int               `yaml:"maxTrialCount"`
-	MaxFailed     *int               `yaml:"maxFailedTrialCount"`
-	ResumePolicy  string             `yaml:"resumePolicy"`
-	Parameters    []katibParameter   `yaml:"parameters"`
-	NAS           *yaml.Node         `yaml:"nasConfig"`
-	Collector     *collectorSpec     `yaml:"metricsCollectorSpec"`
-	Template      katibTrialTemplate `yaml:"trialTemplate"`
+	EarlyStopping *struct {
+		Name     string      `yaml:"algorithmName"`
+		Settings []nameValue `yaml:"algorithmSettings"`
+	} `yaml:"earlyStopping"`
+	Parallel     *int               `yaml:"parallelTrialCount"`
+	Max          *int               `yaml:"maxTrialCount"`
+	MaxFailed    *int               `yaml:"maxFailedTrialCount"`
+	ResumePolicy string             `yaml:"resumePolicy"`
+	Parameters   []katibParameter   `yaml:"parameters"`
+	NAS          *yaml.Node         `yaml:"nasConfig"`
+	Collector    *collectorSpec     `yaml:"metricsCollectorSpec"`
+	Template     katibTrialTemplate `yaml:"trialTemplate"`
 }
 
 type metricStrategy struct {
@@ -79,7 +82,10 @@ const (
 
 // katibAlgorithms are Katib's algorithms with a counterpart; all others become the
 // default, which learns from results as they do.
-var katibAlgorithms = map[string]string{"random": "random", "sobol": "sobol", "grid": "sobol"}
+var katibAlgorithms = map[string]string{
+	"random": "random", "sobol": "sobol", "grid": "sobol",
+	"tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes",
+}
 
 // Katib converts an Experiment to a study. Its error wraps ErrSource and names the
 // field, its value and what would be accepted.
@@ -107,6 +113,9 @@ func Katib(source []byte) (*Result, error) {
 		return nil, err
 	}
 	e.Spec.algorithm(r, &s.Spec)
+	if err := e.Spec.earlyStopping(r, &s.Spec); err != nil {
+		return nil, err
+	}
 	e.Spec.budget(r, &s.Spec)
 	if err := e.Spec.program(r, &s.Spec); err != nil {
 		return nil, err
@@ -147,6 +156,8 @@ func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
 		r.note("algorithm grid became sobol, which spreads its points as evenly for any number of trials")
 	case name == "hyperband" || name == "pbt":
 		r.note("algorithm %s became the default, which runs every trial to its end unless spec.earlyStopping names a rule", name)
+	case s.Algorithm.Name == "tpe" || s.Algorithm.Name == "cmaes":
+		r.note("algorithm %s is %s here too; without spec.algorithm the study uses the default, which mostly needs fewer trials", name, s.Algorithm.Name)
 	case s.Algorithm.Name == "":
 		r.note("algorithm %s became the default", name)
 	}
@@ -158,9 +169,46 @@ func (e *experimentSpec) algorithm(r *Result, s *study.Spec) {
 		}
 		r.note("algorithmSettings: %s=%s was left out", setting.Name, setting.Value)
 	}
-	if e.EarlyStopping != nil {
-		r.note("earlyStopping was left out, so every trial runs to its end; spec.earlyStopping has rules such as median and asha")
+}
+
+// katibMedianStop are the settings of Katib's medianstop: its defaults
+// (https://www.kubeflow.org/docs/components/katib/user-guides/early-stopping/) and their
+// names here.
+var katibMedianStop = map[string]struct {
+	name    string
+	initial int
+}{
+	"min_trials_required": {"minCompleted", 3},
+	"start_step":          {"minSteps", 4},
+}
+
+func (e *experimentSpec) earlyStopping(r *Result, s *study.Spec) error {
+	if e.EarlyStopping == nil {
+		return nil
 	}
+	if e.EarlyStopping.Name != "medianstop" {
+		r.note("earlyStopping %s was left out, so every trial runs to its end; spec.earlyStopping has rules such as median and asha", e.EarlyStopping.Name)
+		return nil
+	}
+	settings := map[string]any{}
+	for _, own := range katibMedianStop {
+		settings[own.name] = own.initial
+	}
+	for _, setting := range e.EarlyStopping.Settings {
+		own, known := katibMedianStop[setting.Name]
+		if !known {
+			r.note("earlyStopping.algorithmSettings: %s=%s was left out", setting.Name, setting.Value)
+			continue
+		}
+		v, err := strconv.Atoi(setting.Value)
+		if err != nil || v < 0 {
+			return fmt.Errorf("%w: spec.earlyStopping.algorithmSettings: %s %q: want an integer of at least 0", ErrSource, setting.Name, setting.Value)
+		}
+		settings[own.name] = v
+	}
+	s.EarlyStopping = &study.EarlyStopping{Name: "median", Settings: settings}
+	r.note("medianstop became median, which moreover stops no trial in the first and last part of its steps, and none of the best three")
+	return nil
 }
 
 func (e *experimentSpec) budget(r *Result, s *study.Spec) {

@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -109,13 +111,52 @@ func TestKatibOtherResources(t *testing.T) {
 		t.Errorf("template:\n%s", r.Template)
 	}
 	notes := strings.Join(r.Notes, "\n")
-	for _, piece := range []string{"earlyStopping", "normal became uniform", "--success", "/var/log/mnist.log", "maxTrialCount was not given"} {
+	for _, piece := range []string{"medianstop became median", "normal became uniform", "--success", "/var/log/mnist.log", "maxTrialCount was not given"} {
 		if !strings.Contains(notes, piece) {
 			t.Errorf("the notes lack %q:\n%s", piece, notes)
 		}
 	}
 	if !strings.HasPrefix(string(r.Study), "# ") {
 		t.Error("the study does not begin with the notes")
+	}
+}
+
+// Katib's medianstop has a minimum of completed trials and a first step, 3 and 4 by
+// default (pkg/earlystopping/v1beta1/medianstop/service.py of Katib).
+func TestKatibEarlyStopping(t *testing.T) {
+	with := func(block string) string {
+		return strings.Replace(source(t, "pytorch.yaml"), "{algorithmName: medianstop}", block, 1)
+	}
+	for block, want := range map[string]map[string]any{
+		"{algorithmName: medianstop}": {"minCompleted": 3, "minSteps": 4},
+		`{algorithmName: medianstop, algorithmSettings: [{name: start_step, value: "9"}]}`:          {"minCompleted": 3, "minSteps": 9},
+		`{algorithmName: medianstop, algorithmSettings: [{name: min_trials_required, value: "1"}]}`: {"minCompleted": 1, "minSteps": 4},
+		`{algorithmName: medianstop, algorithmSettings: [{name: unheard, value: "1"}]}`:             {"minCompleted": 3, "minSteps": 4},
+	} {
+		r, s := imported(t, with(block))
+		if e := s.Spec.EarlyStopping; e == nil || e.Name != "median" || fmt.Sprint(e.Settings) != fmt.Sprint(want) {
+			t.Errorf("%s: %+v, want %v", block, e, want)
+		}
+		if strings.Contains(block, "unheard") && !strings.Contains(strings.Join(r.Notes, "\n"), "unheard=1 was left out") {
+			t.Errorf("%s: %q", block, r.Notes)
+		}
+	}
+	if r, s := imported(t, with("{algorithmName: other}")); s.Spec.EarlyStopping != nil ||
+		!strings.Contains(strings.Join(r.Notes, "\n"), "earlyStopping other was left out") {
+		t.Errorf("an unknown rule: %+v, %q", s.Spec.EarlyStopping, r.Notes)
+	}
+	_, err := Katib([]byte(with(`{algorithmName: medianstop, algorithmSettings: [{name: start_step, value: soon}]}`)))
+	if !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), `start_step "soon": want an integer`) {
+		t.Errorf("a step that is no number: %v", err)
+	}
+}
+
+func TestKatibAlgorithms(t *testing.T) {
+	for name, want := range map[string]string{"random": "random", "grid": "sobol", "tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes", "bayesianoptimization": "hebo", "hyperband": "hebo"} {
+		_, s := imported(t, strings.Replace(source(t, "pytorch.yaml"), "algorithmName: random", "algorithmName: "+name, 1))
+		if s.Spec.Algorithm.Name != want {
+			t.Errorf("%s became %s, want %s", name, s.Spec.Algorithm.Name, want)
+		}
 	}
 }
 
