@@ -21,6 +21,7 @@ const handBackTimeout = 10 * time.Second
 func sidecarCommand(stderr io.Writer) *cobra.Command {
 	o := workernode.NewOptions(version, stderr)
 	address, timeout := sidecar.DefaultAddress, sidecar.DefaultClientTimeout
+	var hosts []string
 	cmd := &cobra.Command{
 		Use:   "sidecar --nats URL,… [flags]",
 		Short: "Serve trials over HTTP to training code that has its own loop",
@@ -32,12 +33,15 @@ retries.`,
 		Example: `  worker sidecar --nats nats://localhost:4222 --pool gpus
   worker sidecar hand-back`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runSidecar(cmd.Context(), *o, address, timeout) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runSidecar(cmd.Context(), *o, address, hosts, timeout)
+		},
 	}
 	f := cmd.Flags()
 	workernode.Flags(f, o)
 	f.Lookup("checkpoints").Usage = "directory of checkpoints, best on shared storage (default: none)"
 	f.DurationVar(&timeout, "client-timeout", timeout, "time after which an attempt fails if training code is silent; 0 is no limit")
+	f.StringSliceVar(&hosts, "allowed-hosts", nil, "`names` by which training code calls the sidecar, besides localhost and IP addresses")
 	cmd.PersistentFlags().StringVar(&address, "http", address, "address for training code: HOST:PORT or unix:PATH")
 	cmd.AddCommand(&cobra.Command{
 		Use:   "hand-back",
@@ -61,7 +65,7 @@ container has ended. The sidecar gives out no more trials until it is restarted.
 
 // runSidecar works until ctx ends. After a hand-back it keeps answering
 // its clients until then.
-func runSidecar(ctx context.Context, o workernode.Options, address string, timeout time.Duration) error {
+func runSidecar(ctx context.Context, o workernode.Options, address string, hosts []string, timeout time.Duration) error {
 	listener, err := sidecar.Listen(ctx, address)
 	if err != nil {
 		return err
@@ -74,7 +78,7 @@ func runSidecar(ctx context.Context, o workernode.Options, address string, timeo
 	served := false
 	o.Setup = func(_ context.Context, w *worker.Options) error {
 		s, err := sidecar.New(sidecar.Options{
-			Slots: w.Slots, Checkpoints: w.Checkpoints, ClientTimeout: timeout, Leave: leave, Logger: w.Logger,
+			Slots: w.Slots, Checkpoints: w.Checkpoints, ClientTimeout: timeout, Leave: leave, AllowedHosts: hosts, Logger: w.Logger,
 		})
 		if err != nil {
 			return err

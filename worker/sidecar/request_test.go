@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,12 +93,64 @@ func TestPagesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:7070/v1/hand-back", nil)
-	req.Header.Set("Sec-Fetch-Site", "cross-site")
-	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, req)
-	if w.Code != http.StatusForbidden || s.handedBack {
-		t.Errorf("a page is answered %d; handed back: %v", w.Code, s.handedBack)
+	for _, page := range []struct {
+		host, site string
+		status     int
+	}{
+		{"127.0.0.1:7070", "cross-site", http.StatusForbidden},
+		// Its name resolves to this machine.
+		{"evil.example:7070", "same-origin", http.StatusMisdirectedRequest},
+	} {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+page.host+"/v1/hand-back", nil)
+		req.Header.Set("Sec-Fetch-Site", page.site)
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, req)
+		var answer problemAnswer
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Error == "" || w.Code != page.status || s.handedBack {
+			t.Errorf("a page of %s is answered %d %q (%v), want %d; handed back: %v", page.host, w.Code, w.Body, err, page.status, s.handedBack)
+		}
+	}
+}
+
+// A program may call a socket by any name, and an address by the names that are allowed.
+func TestAllowedHosts(t *testing.T) {
+	s, err := New(Options{Slots: 1, Leave: func() {}, AllowedHosts: []string{"trainer"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		address, host string
+		status        int
+	}{
+		{"127.0.0.1:0", "trainer", http.StatusOK},
+		{"127.0.0.1:0", "other", http.StatusMisdirectedRequest},
+		{"unix:" + filepath.Join(t.TempDir(), "socket"), "other", http.StatusOK},
+	} {
+		listener, err := Listen(t.Context(), test.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ctx, listener) }()
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, listener.Addr().Network(), listener.Addr().String())
+		}}}
+		resp, err := client.Get("http://" + test.host + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != test.status {
+			t.Errorf("%s at %s: %d, want %d", test.host, test.address, resp.StatusCode, test.status)
+		}
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := New(Options{Slots: 1, Leave: func() {}, AllowedHosts: []string{"http://x"}}); err == nil {
+		t.Error("a URL is accepted as a host")
 	}
 }
 

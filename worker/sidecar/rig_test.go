@@ -156,7 +156,7 @@ func (r *rig) outcome(trial int) string {
 
 // do sends a request and returns the answer; the body is nil where it is empty.
 func (r *rig) do(ctx context.Context, method, path, body string) (int, map[string]any) {
-	req := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	req := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:7070"+path, strings.NewReader(body))
 	w := httptest.NewRecorder()
 	r.handler.ServeHTTP(w, req)
 	var answer map[string]any

@@ -50,7 +50,8 @@ type problemAnswer struct {
 	Field string `json:"field,omitempty"`
 }
 
-// Handler returns the HTTP handler for clients. It refuses requests of web pages.
+// Handler returns the HTTP handler for clients. It refuses requests of web pages, and those
+// for hosts that Options.AllowedHosts does not list.
 func (s *Sidecar) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request) (any, error){
@@ -71,7 +72,17 @@ func (s *Sidecar) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w)(nil, &problem{http.StatusNotFound, "", fmt.Sprintf("unknown path %s; want /v1/next, /v1/report, /v1/should-stop, /v1/complete, /v1/hand-back or /healthz", cut(r.URL.Path))})
 	})
-	return http.NewCrossOriginProtection().Handler(mux)
+	guarded := s.hosts.Guard(mux, "--allowed-hosts", func(w http.ResponseWriter, _ *http.Request, status int, err error) {
+		answer(w)(nil, &problem{status, "", err.Error()})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Browsers cannot reach a Unix socket, and its clients have no name for it.
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
 }
 
 // answer returns a function that writes a body or an error. It ignores clients that

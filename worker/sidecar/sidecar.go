@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
@@ -47,6 +48,9 @@ type Options struct {
 	// Leave is called once, when a client asks for the hand-back; the worker must then
 	// leave. It MUST NOT block.
 	Leave func()
+	// AllowedHosts are names by which clients may call the sidecar besides localhost and
+	// IP addresses, as httpserve.NewHosts takes them. Clients on a Unix socket may use any.
+	AllowedHosts []string
 	// Logger may be nil.
 	Logger *slog.Logger
 }
@@ -55,6 +59,7 @@ type Options struct {
 // safe for concurrent use.
 type Sidecar struct {
 	options Options
+	hosts   *httpserve.Hosts
 	// gone is closed when the clients' grace is over.
 	gone    chan struct{}
 	abandon func()
@@ -96,9 +101,13 @@ func New(o Options) (*Sidecar, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	hosts, err := httpserve.NewHosts(o.AllowedHosts...)
+	if err != nil {
+		return nil, fmt.Errorf("sidecar: allowed hosts: %w", err)
+	}
 	gone := make(chan struct{})
 	return &Sidecar{
-		options: o, gone: gone, abandon: sync.OnceFunc(func() { close(gone) }), changed: make(chan struct{}),
+		options: o, hosts: hosts, gone: gone, abandon: sync.OnceFunc(func() { close(gone) }), changed: make(chan struct{}),
 		clients: map[string]*client{}, open: map[string]*attempt{}, past: map[string]*attempt{},
 	}, nil
 }

@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"os"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/pflag"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // APIAccess is a coordinator's identity to callers of its API, and the callers it
@@ -20,6 +25,9 @@ type APIAccess struct {
 	TLS access.Files
 	// Tokens is the file of tokens and their permissions (see server.Tokens).
 	Tokens string
+	// AllowedHosts are names by which the API may be called, besides localhost, IP
+	// addresses and the coordinator's own names, as httpserve.NewHosts takes them.
+	AllowedHosts []string
 }
 
 // Flags adds the flags.
@@ -27,7 +35,35 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.TLS.Cert, "tls-cert", "", "PEM file of the API's certificate; enables TLS")
 	f.StringVar(&a.TLS.Key, "tls-key", "", "PEM file of the certificate's key")
 	f.StringVar(&a.TLS.CA, "tls-ca", "", "PEM file of the CA certificates for the other replicas (default: the system's)")
+	f.StringSliceVar(&a.AllowedHosts, "allowed-hosts", nil, "`names` by which the API is called, besides localhost, IP addresses and this machine's name; .name for all below it, * for any")
 	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] (default: no token is required)")
+}
+
+// Guard returns a handler that refuses requests for hosts that are neither allowed nor
+// the coordinator's own (the addresses and the machine's name), and requests that
+// browsers send for other pages. It answers in the request's protocol.
+func (a *APIAccess) Guard(next http.Handler, log *slog.Logger, own ...string) (http.Handler, error) {
+	hosts, err := httpserve.NewHosts(a.AllowedHosts...)
+	if err != nil {
+		return nil, fmt.Errorf("--allowed-hosts: %w", err)
+	}
+	for _, address := range own {
+		hosts.Add(address)
+	}
+	if machine, err := os.Hostname(); err == nil {
+		hosts.Add(machine)
+	}
+	writer := connect.NewErrorWriter()
+	return hosts.Guard(next, "--allowed-hosts", func(w http.ResponseWriter, r *http.Request, status int, err error) {
+		log.Warn("refused a request", "path", r.URL.Path, "from", r.RemoteAddr, "why", err)
+		if r.Method != http.MethodPost || !writer.IsSupported(r) {
+			http.Error(w, err.Error(), status)
+			return
+		}
+		if err := writer.Write(w, r, connect.NewError(connect.CodePermissionDenied, err)); err != nil {
+			log.Debug("the caller is gone", telemetry.LogError, err)
+		}
+	}), nil
 }
 
 // Secure reports whether the API uses TLS.

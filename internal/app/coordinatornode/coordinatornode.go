@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	stack.PushClose("the connection to etcd", etcd.Close)
-	bus, err := connect(ctx, o, tel, &stack)
+	bus, err := connectNATS(ctx, o, tel, &stack)
 	if err != nil {
 		return err
 	}
@@ -104,17 +104,21 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
+	guarded, err := o.API.Guard(mux, tel.Logger(), o.Listen, options.Advertise)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	tel.Logger().Info("serving", "api", options.Advertise, "replica", o.Name)
 	if o.Ready != nil {
 		o.Ready(options.Advertise)
 	}
-	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(listener), mux, tel.Logger()) })
+	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(listener), guarded, tel.Logger()) })
 	g.Go(func() error { return c.Run(running) })
 	return g.Wait()
 }
 
-// connect waits for NATS, as a coordinator may be started before it.
-func connect(ctx context.Context, o Options, tel *telemetry.Telemetry, stack *lifecycle.Stack) (messaging.Leader, error) {
+// connectNATS waits for NATS, as a coordinator may be started before it.
+func connectNATS(ctx context.Context, o Options, tel *telemetry.Telemetry, stack *lifecycle.Stack) (messaging.Leader, error) {
 	options := append(natsbus.ConnectOptions("coordinator-"+o.Name), nats.RetryOnFailedConnect(true))
 	credentials, err := o.NATSAccess.Options(tel.Logger())
 	if err != nil {

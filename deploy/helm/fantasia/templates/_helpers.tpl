@@ -111,6 +111,13 @@ http://{{ include "fantasia.fullname" . }}-etcd-client.{{ .Release.Namespace }}.
 {{- end -}}
 {{- end -}}
 
+{{/* The names of the API's Service, and those of users, separated by commas: $. */}}
+{{- define "fantasia.apiHosts" -}}
+{{- $name := include "fantasia.fullname" . -}}
+{{- $inside := printf "%s.%s" $name .Release.Namespace -}}
+{{- join "," (concat (list $name $inside (printf "%s.svc" $inside) (printf "%s.svc.%s" $inside .Values.clusterDomain)) .Values.coordinator.allowedHosts) -}}
+{{- end -}}
+
 {{/* Address of the API inside the cluster. */}}
 {{- define "fantasia.apiURL" -}}
 http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:{{ .Values.coordinator.service.port }}
