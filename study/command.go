@@ -140,12 +140,47 @@ func (x *Expander) Expand(text string) ([]string, error) {
 	return []string{b.String()}, nil
 }
 
+// ExpandArgument is Expand for an argument of a program whose author did not write the
+// study. It refuses a text value that would become a flag: an argument that begins with
+// ${name} must not begin with a dash, unless it is a number's.
+func (x *Expander) ExpandArgument(text string) ([]string, error) {
+	argv, err := x.Expand(text)
+	if err != nil || len(argv) != 1 || !strings.HasPrefix(argv[0], "-") {
+		return argv, err
+	}
+	pieces, err := splitElement(text)
+	if err != nil {
+		return nil, err
+	}
+	first := pieces[0].word
+	value, ok := x.point[first]
+	if _, word := x.words[first]; !ok || word {
+		return argv, nil // its author wrote the dash, or it is no parameter
+	}
+	switch value.(type) {
+	case float64, int64:
+		return argv, nil
+	}
+	return nil, fmt.Errorf("the value %q of %s would become a flag: write the argument as --%s=${%s}, or let the program read FANTASIA_PARAMETERS",
+		argv[0], first, first, first)
+}
+
 // ExpandCommand expands a study's command to the argv for a point. ${name} is the value
 // of that parameter, which must be active; ${file} is the given file; $${ is a literal
 // ${. An element ${args} becomes one element --name=value for each active parameter, in
 // the given order, that no ${name} names. ${overrides} is the same without the dashes.
 // No shell is involved.
 func ExpandCommand(template, order []string, point Point, file string) ([]string, error) {
+	return expandCommand(template, order, point, file, (*Expander).Expand)
+}
+
+// ExpandForeignCommand is ExpandCommand for a command whose author did not write the
+// study, such as a worker's own. It expands each element by ExpandArgument.
+func ExpandForeignCommand(template, order []string, point Point, file string) ([]string, error) {
+	return expandCommand(template, order, point, file, (*Expander).ExpandArgument)
+}
+
+func expandCommand(template, order []string, point Point, file string, expand func(*Expander, string) ([]string, error)) ([]string, error) {
 	if len(template) == 0 {
 		return nil, errors.New("the command is empty: give the program and its arguments")
 	}
@@ -155,7 +190,7 @@ func ExpandCommand(template, order []string, point Point, file string) ([]string
 	}
 	argv := make([]string, 0, len(template)+len(order))
 	for i, element := range template {
-		texts, err := x.Expand(element)
+		texts, err := expand(x, element)
 		if err != nil {
 			return nil, fmt.Errorf("command element %d, %q: %w", i, element, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,6 +68,36 @@ func TestExpandCommand(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A study's value cannot become a flag of somebody else's command, but a negative number
+// is a number, and the author of a study may tune the flags of its own command.
+func TestForeignCommand(t *testing.T) {
+	order := []string{"x", "n", "mode", "empty"}
+	point := study.Point{"x": -0.5, "n": int64(-3), "mode": "--rm", "empty": ""}
+	for _, test := range []struct {
+		element, own, foreign string
+	}{
+		{"${x}", "-0.5", "-0.5"}, {"${n}", "-3", "-3"}, {"${mode}", "--rm", ""}, {"${mode}=1", "--rm=1", ""},
+		{"${empty}-v", "-v", ""}, {"${empty}${mode}", "--rm", ""}, {"--mode=${mode}", "--mode=--rm", "--mode=--rm"},
+		{"-${mode}", "---rm", "---rm"}, {"${empty}", "", ""}, {"a${mode}", "a--rm", "a--rm"},
+	} {
+		own, err := study.ExpandCommand([]string{"run", test.element}, order, point, "")
+		if err != nil || own[1] != test.own {
+			t.Errorf("own %s: %q, %v", test.element, own, err)
+		}
+		foreign, err := study.ExpandForeignCommand([]string{"run", test.element}, order, point, "")
+		if refused := test.foreign == "" && test.own != ""; refused != (err != nil) || !refused && foreign[1] != test.foreign {
+			t.Errorf("foreign %s: %q, %v", test.element, foreign, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "would become a flag") {
+			t.Errorf("foreign %s: %v", test.element, err)
+		}
+	}
+	argv, err := study.ExpandForeignCommand([]string{"run", "${args}", "${overrides}"}, order, point, "")
+	if want := []string{"run", "--x=-0.5", "--n=-3", "--mode=--rm", "--empty=", "x=-0.5", "n=-3", "mode=--rm", "empty="}; err != nil || !cmp.Equal(argv, want) {
+		t.Errorf("%q, %v", argv, err)
 	}
 }
 

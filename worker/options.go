@@ -14,6 +14,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
@@ -40,6 +41,10 @@ type Options struct {
 	// AllowStudyCommands permits the command, environment and working directory of
 	// studies.
 	AllowStudyCommands bool
+	// PassEnv are variables of this process that programs get besides those that they need
+	// to run on this machine; NAME* stands for all names that begin with NAME (see
+	// command.PassEnv).
+	PassEnv []string
 	// NewEvaluator returns the evaluator of a slot (0 to Slots-1); nil runs programs.
 	NewEvaluator func(slot int) (evaluation.Evaluator, error)
 	// Keeper manages evaluations that an earlier process of this worker started; nil if
@@ -103,6 +108,9 @@ func (o *Options) validate() error {
 	check(o.ResendInterval > 0, "resend interval %s, must be positive", o.ResendInterval)
 	check(o.Drain > 0, "drain %s, must be positive", o.Drain)
 	check(o.SpoolLimit >= 1, "spool limit %d, must be at least 1", o.SpoolLimit)
+	if err := command.CheckPassEnv(o.PassEnv); err != nil {
+		errs = append(errs, fmt.Errorf("variables to pass: %w", err))
+	}
 	if len(errs) > 0 {
 		return fmt.Errorf("worker: %w", errors.Join(errs...))
 	}

@@ -78,6 +78,23 @@ func script(trial int, text string) *messaging.Assignment {
 	return a
 }
 
+// A program gets neither the credentials of its worker nor where its telemetry goes with
+// which password, unless the operator passes them.
+func TestProgramsGetNoCredentials(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=secret")
+	t.Setenv("DATA_DIR", "/data")
+	r := newRig(t, nil, membus.Options{})
+	r.options.AllowStudyCommands = true
+	r.options.PassEnv = []string{"DATA_*"}
+	r.start()
+	r.offer(script(1, `if env | grep -q secret || [ "$DATA_DIR" != /data ] || [ -z "$PATH" ]; then exit 9; fi; `+echo))
+	r.untilTold(1)
+	if told := r.told(1); told[messaging.OutcomeCompleted] != 1 {
+		t.Errorf("told %v", told)
+	}
+}
+
 func TestSpoolSurvivesAKill(t *testing.T) {
 	r := newRig(t, nil, membus.Options{})
 	r.options.AllowStudyCommands = true

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ var ErrStateLocked = errors.New("another worker uses this directory: give each w
 
 // reserve is the part of Options.Drain reserved for publishing results.
 const reserve = 2 * time.Second
+
+// maxNames is the number of withheld variables that are logged.
+const maxNames = 30
 
 // Worker evaluates the trials of one pool. Make one with New; Run it once.
 type Worker struct {
@@ -57,6 +61,7 @@ type run struct {
 	devices  []string
 	instance string
 	host     string
+	environ  []string // of programs
 	registry *registry
 	journal  *spool.Journal
 	sender   *sender
@@ -155,12 +160,25 @@ func (w *Worker) start() (*run, error) {
 		registry: newRegistry(), journal: journal, sender: newSender(o, results),
 		refused: map[string]struct{}{}, logs: make(chan messaging.Control, maxLogRequests),
 	}
+	if o.NewEvaluator == nil {
+		r.environ = environment(o)
+	}
 	if r.metrics, err = newMetrics(o, r); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
 	o.Logger.Info("worker started", telemetry.LogWorker, o.Name, telemetry.LogPool, o.Pool,
 		"slots", o.Slots, "spooled", results.Len(), "state", o.StateDir)
 	return r, nil
+}
+
+// environment returns the variables of this process that programs get.
+func environment(o Options) []string {
+	kept, withheld := command.PassEnv(os.Environ(), o.PassEnv)
+	if n := len(withheld); n > 0 {
+		o.Logger.Info("programs do not get all variables of the worker; --pass-env passes more",
+			"variables", n, "names", strings.Join(withheld[:min(n, maxNames)], ","))
+	}
+	return kept
 }
 
 // work runs the slots until ctx ends or one cannot continue, and then leaves.
@@ -227,7 +245,7 @@ func (r *run) evaluator(slot int) (evaluation.Evaluator, error) {
 	}
 	c := command.Options{
 		Dir: o.StateDir, Checkpoints: o.Checkpoints, Command: o.Command, AllowStudyCommands: o.AllowStudyCommands,
-		Slot: slot, Slots: o.Slots, Logger: o.Logger,
+		Slot: slot, Slots: o.Slots, Environ: r.environ, Logger: o.Logger,
 	}
 	if r.devices != nil {
 		c.VisibleDevices = &r.devices[slot]

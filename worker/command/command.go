@@ -114,6 +114,15 @@ func (e *Evaluator) template(a *messaging.Assignment) []string {
 	return a.Run.Command
 }
 
+// argv returns the command for an attempt, with its parameters in a file.
+func (e *Evaluator) argv(a *messaging.Assignment, file string) ([]string, error) {
+	expand := study.ExpandCommand
+	if len(e.options.Command) > 0 {
+		expand = study.ExpandForeignCommand
+	}
+	return expand(e.template(a), a.ParameterOrder, a.Parameters, file)
+}
+
 // Evaluate runs the program for one attempt.
 func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	a := task.Assignment

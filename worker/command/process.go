@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"github.com/fantasia-hpo/fantasia/worker/report"
@@ -31,7 +30,7 @@ func (e *Evaluator) runProcess(ctx context.Context, s *session) (evaluation.Endi
 	if err != nil {
 		return evaluation.Ending{}, err
 	}
-	argv, err := study.ExpandCommand(e.template(a), a.ParameterOrder, a.Parameters, at.parameters)
+	argv, err := e.argv(a, at.parameters)
 	if err != nil {
 		return evaluation.Ending{}, err
 	}

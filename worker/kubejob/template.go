@@ -86,7 +86,11 @@ func (t *template) render(order []string, point study.Point, words map[string]st
 		return nil, fmt.Errorf("template: %w", err)
 	}
 	err = walk(root, func(n *yaml.Node, element bool) ([]string, error) {
-		texts, err := x.Expand(n.Value)
+		expand := x.Expand
+		if element { // of a program's arguments, for example
+			expand = x.ExpandArgument
+		}
+		texts, err := expand(n.Value)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("template: line %d, %q: %w", n.Line, n.Value, err)

@@ -154,6 +154,9 @@ spec:
         {{- if and $p.allowStudyCommands (not $p.kubejob.template) }}
         - --allow-study-commands
         {{- end }}
+        {{- with include "fantasia.passEnv" $p }}
+        - --pass-env={{ . }}
+        {{- end }}
         {{- if $p.verbose }}
         - --verbose
         {{- end }}
@@ -239,6 +242,18 @@ spec:
     {{- with $p.volumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+{{- end -}}
+
+{{/* The variables that a pool's programs get, separated by commas: its own, and those of passEnv. */}}
+{{- define "fantasia.passEnv" -}}
+{{- $names := list -}}
+{{- if not .kubejob.template -}}
+{{- range .env -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- $names = concat $names .passEnv -}}
+{{- end -}}
+{{- join "," ($names | uniq) -}}
 {{- end -}}
 
 {{/* PromQL for the slots of a pool that running studies could use: (list $ pool values). */}}
