@@ -45,6 +45,16 @@ func (c *Coordinator) CreateWithID(ctx context.Context, id string, s *study.Stud
 	return c.create(ctx, s, func(time.Time) string { return id })
 }
 
+// Epoch returns the epoch of this replica's term; a later term has a larger one. The
+// error is ErrNotLeader if this replica does not lead.
+func (c *Coordinator) Epoch(ctx context.Context) (epoch int64, err error) {
+	err = c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
+		epoch = l.term.Epoch
+		return nil
+	})
+	return epoch, err
+}
+
 // Summaries returns the studies with the given ids that this replica leads, or all
 // of its studies if no id is given, in no particular order. What it returns is
 // durable. The error is ErrNotLeader if this replica does not lead.

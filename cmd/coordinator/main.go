@@ -78,6 +78,7 @@ and so on. The OTEL_* variables say where traces go.`,
 	namespaceFlag(f, &o.Kubernetes.StudyNamespaces)
 	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that each namespace's studies may use (default: none)")
 	f.StringVar(&o.Kubernetes.Scale, "scale", "", "YAML `file` of the Deployments and StatefulSets that the leader scales (default: none)")
+	f.StringVar(&o.Kubernetes.Lease, "kubernetes-lease", "", "`name` of the Lease that shows who leads, in POD_NAMESPACE (default: none)")
 	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.AddCommand(releaseCommand(), natsConfigCommand())

@@ -84,6 +84,13 @@ func (c *cluster) testKillLeader() {
 	c.delete(old, true)
 	now := c.leader(old)
 	c.t.Logf("%s leads instead of %s after %.1fs", now, old, time.Since(began).Seconds())
+	c.await(15*time.Second, func(ctx context.Context) error {
+		lease, err := c.kube.CoordinationV1().Leases(c.namespace).Get(ctx, "fantasia", metav1.GetOptions{})
+		if err == nil && (lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != now) {
+			err = fmt.Errorf("the Lease names another leader than %s: %v", now, lease.Spec)
+		}
+		return err
+	})
 	c.completed(5*time.Minute, "killed")
 	if ways := c.compare("killed", 16, c.evaluations("killed")); len(ways) != 1 {
 		c.t.Errorf("the attempts ended as %v, want all to succeed: workers outlive a leader", ways)

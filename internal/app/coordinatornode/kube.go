@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
+	"github.com/fantasia-hpo/fantasia/coordinator/leadership"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/podcost"
 	"github.com/fantasia-hpo/fantasia/coordinator/scale"
@@ -29,6 +30,9 @@ type Kubernetes struct {
 	// Scale is the file of the resources that run each pool's workers, with the limits
 	// for scaling them; without it, nothing is scaled.
 	Scale string
+	// Lease is the name of the Lease that shows who leads, in the coordinator's own
+	// namespace; without it, none does.
+	Lease string
 	// PodDeletionCost are the pools whose workers' pods have their deletion cost
 	// kept current, in the coordinator's own namespace; none by default.
 	PodDeletionCost []string
@@ -36,7 +40,7 @@ type Kubernetes struct {
 
 // duties returns the leader's duties in a cluster.
 func (o *Kubernetes) duties(replica string, etcd *clientv3.Client, log *slog.Logger) (duties []coordinator.Duty, err error) {
-	if !o.Studies && o.Scale == "" && len(o.PodDeletionCost) == 0 {
+	if !o.Studies && o.Scale == "" && o.Lease == "" && len(o.PodDeletionCost) == 0 {
 		return nil, nil
 	}
 	config, err := kube.Config()
@@ -62,6 +66,13 @@ func (o *Kubernetes) duties(replica string, etcd *clientv3.Client, log *slog.Log
 			Ledger: ledger.New(etcd, ledger.Options{}), Logger: log,
 		}
 		duties = append(duties, studies.Duty())
+	}
+	if o.Lease != "" {
+		mirror, err := leadership.New(os.Getenv("POD_NAMESPACE"), o.Lease, replica, client, log)
+		if err != nil {
+			return nil, fmt.Errorf("--kubernetes-lease: %w", err)
+		}
+		duties = append(duties, mirror.Duty())
 	}
 	if o.Scale != "" {
 		targets, err := scale.Read(o.Scale)

@@ -1,0 +1,118 @@
+package leadership
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// mirror returns a replica's mirror in a cluster that is only in memory; the end-to-end
+// test of the chart looks at a real one.
+func mirror(t *testing.T, cluster *fake.FakeDynamicClient, replica string, log *slog.Logger) *Mirror {
+	t.Helper()
+	m, err := New("n", "fantasia", replica, cluster, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func empty() *fake.FakeDynamicClient { return fake.NewSimpleDynamicClient(runtime.NewScheme()) }
+
+// spec returns the spec of the Lease.
+func spec(t *testing.T, cluster *fake.FakeDynamicClient) map[string]any {
+	t.Helper()
+	lease, err := cluster.Resource(resource).Namespace("n").Get(t.Context(), "fantasia", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _, _ := unstructured.NestedMap(lease.Object, "spec")
+	return spec
+}
+
+// The Lease has the leader of the latest epoch, and a replica that does not yet know that
+// it was replaced leaves it as it is.
+func TestTheLatestEpochIsShown(t *testing.T) {
+	cluster, log := empty(), slog.New(slog.DiscardHandler)
+	old, successor := mirror(t, cluster, "old", log), mirror(t, cluster, "successor", log)
+	for _, step := range []struct {
+		by     *Mirror
+		epoch  int64
+		holder string
+	}{{old, 7, "old"}, {old, 7, "old"}, {successor, 9, "successor"}, {old, 7, "successor"}, {old, 12, "old"}, {successor, 1 << 40, "successor"}} {
+		if err := step.by.renew(t.Context(), step.epoch, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if got := spec(t, cluster)["holderIdentity"]; got != step.holder {
+			t.Errorf("after %s of epoch %d the Lease names %v, want %s", step.by.replica, step.epoch, got, step.holder)
+		}
+	}
+}
+
+// The Lease is renewed while the term lasts, and counts longer than one renewal takes.
+func TestRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := empty()
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := mirror(t, cluster, "r", slog.New(slog.DiscardHandler)).run(ctx, 3); !errors.Is(err, context.Canceled) {
+				t.Errorf("run ended with %v", err)
+			}
+		})
+		began := time.Now()
+		time.Sleep(5*renewEvery + time.Second)
+		s := spec(t, cluster)
+		for field, want := range map[string]time.Time{"acquireTime": began, "renewTime": began.Add(5 * renewEvery)} {
+			at, err := time.Parse(metav1.RFC3339Micro, s[field].(string))
+			if err != nil || !at.Equal(want.Truncate(time.Microsecond)) {
+				t.Errorf("%s is %v, %v; want %v", field, at, err, want)
+			}
+		}
+		if s["leaseDurationSeconds"] != int64(30) || s["leaseTransitions"] != int64(3) {
+			t.Errorf("%v", s)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// A failure is logged once, not at each renewal, and does not end the duty.
+func TestARefusedLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := empty()
+		cluster.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("forbidden")
+		})
+		var log bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), 4*renewEvery)
+		defer cancel()
+		if err := mirror(t, cluster, "r", slog.New(slog.NewTextHandler(&log, nil))).run(ctx, 3); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("run ended with %v", err)
+		}
+		if n := strings.Count(log.String(), "write the Lease n/fantasia: forbidden"); n != 1 {
+			t.Errorf("logged %d times, want once:\n%s", n, log.String())
+		}
+	})
+}
+
+func TestNamespaceIsNeeded(t *testing.T) {
+	if _, err := New("", "l", "r", nil, nil); err == nil || !strings.Contains(err.Error(), "POD_NAMESPACE") {
+		t.Errorf("without a namespace: %v, want an error that names POD_NAMESPACE", err)
+	}
+}
