@@ -42,6 +42,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		Trial:      int(t.GetNumber()),
 		State:      study.TrialState(EnumName(t.GetState())),
 		Attempts:   len(t.GetAttempts()),
+		Runs:       fromAttempts(t.GetAttempts()),
 		Parameters: fromStruct(t.GetParameters()),
 		Metrics:    t.GetMetrics(),
 		Value:      t.Value,

@@ -54,7 +54,9 @@ type Trial struct {
 	Trial int              `json:"trial"`
 	State study.TrialState `json:"state"`
 	// Attempts is how many times the trial was handed out.
-	Attempts   int                `json:"attempts"`
+	Attempts int `json:"attempts"`
+	// Runs are these attempts, oldest first; they are not part of the JSON.
+	Runs       []Run              `json:"-"`
 	Parameters Parameters         `json:"parameters"`
 	Metrics    map[string]float64 `json:"metrics"`
 	// Value is the objective's: that of a completed trial, or what a pruned one had
@@ -179,6 +181,7 @@ func OfTrial(t record.Trial) Trial {
 		Trial:      t.Number,
 		State:      t.State,
 		Attempts:   len(t.Attempts),
+		Runs:       ofAttempts(t.Attempts),
 		Parameters: Parameters(t.Point),
 		Metrics:    t.Metrics,
 		Value:      First(t.Values),

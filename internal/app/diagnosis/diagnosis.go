@@ -61,10 +61,12 @@ type Report struct {
 // completed trials, no parameters, or no two different values; otherwise it is
 // ctx's.
 func Of(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
-	e, err := newExamination(ctx, s.Spec.Algorithm, p)
-	if err != nil {
-		return nil, fmt.Errorf("study %q: %w", s.Metadata.Name, err)
-	}
+	r, _, err := Examine(ctx, s, p)
+	return r, err
+}
+
+// report judges what the examination found.
+func (e *examination) report(ctx context.Context, s *study.Study, p *optimizer.Problem) (*Report, error) {
 	r := &Report{
 		Study: s.Metadata.Name, Algorithm: s.Spec.Algorithm.Name, Completed: len(e.problem.Observations), Used: len(e.used.Data.Y),
 		LeftOut:   len(p.Observations) - len(e.problem.Observations),

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/app/report"
+)
+
+// reportFile is the file of a report, beside the other files of a run.
+const reportFile = "report.html"
+
+const reportLong = `Writes a report of a study: one HTML file with its results, what they say about the
+parameters, what the optimiser and the workers did, and how to read each picture. It
+needs no server and no network, and runs no script, so it can be mailed or kept.
+
+The study is read from a server or, with --state, from the state directory of
+fantasia run, also while it runs. Nothing is changed. fantasia run writes the same
+report at its end.`
+
+func newReportCommand(a *app) *cobra.Command {
+	r := &remote{}
+	var file string
+	c := &cobra.Command{
+		Use:   "report STUDY",
+		Short: "Write a report of a study: one HTML file with all its pictures",
+		Long:  reportLong,
+		Example: `  fantasia report --state .fantasia/digits
+  fantasia report digits --server http://coordinator:8080 -o digits.html`,
+		Args:              r.argumentsOrState,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, _, err := r.studyIn(cmd, args, 0)
+			if err != nil {
+				return err
+			}
+			src, err := r.source(cmd, name)
+			if err != nil {
+				return err
+			}
+			src.Version = a.Version
+			made, err := report.Of(cmd.Context(), src)
+			if err != nil {
+				return err
+			}
+			if err := cmd.Context().Err(); err != nil {
+				return fmt.Errorf("make the report: %w", err)
+			}
+			var page bytes.Buffer
+			if err := made.WriteHTML(&page); err != nil {
+				return err
+			}
+			return a.writeFile(file, page.Bytes())
+		},
+	}
+	r.flags(c)
+	r.stateFlag(c)
+	c.Flags().StringVarP(&file, "output", "o", reportFile, "`FILE` to write; - is standard output")
+	return c
+}
+
+// writeFile writes a file at once, and says so; - is standard output.
+func (a *app) writeFile(file string, content []byte) error {
+	if file == "-" {
+		if _, err := a.Stdout.Write(content); err != nil {
+			return fmt.Errorf("write to standard output: %w", err)
+		}
+		return nil
+	}
+	if err := renameio.WriteFile(file, content, os.FileMode(0o644)); err != nil {
+		return exitWith(ExitError, fmt.Errorf("write %s: %w", file, err))
+	}
+	return say(a.Stdout, "%s written", file)
+}
+
+// mostCurves is how many trials' curves a report asks for: each is a request.
+const mostCurves = 120
+
+// source reads a study for a report.
+func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
+	name, err := studyName(cmd, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	src := &report.Source{Now: time.Now()}
+	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		resp, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
+		if err != nil {
+			return err
+		}
+		src.View, src.Reason = (&found{resp.Msg.GetStudy(), r.state, r.idle}).view(), resp.Msg.GetStudy().GetReason()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if src.Study, src.Trials, err = r.studyAndTrials(cmd, nameOrID); err != nil {
+		return nil, err
+	}
+	best := 0
+	if src.View.Best != nil {
+		best = src.View.Best.Trial
+	}
+	chosen := chosenForCurves(src.Trials, best)
+	some := make([]view.Trial, len(chosen))
+	for k, i := range chosen {
+		some[k] = src.Trials[i]
+	}
+	if err := r.addCurves(cmd, strings.TrimPrefix(nameOrID, "studies/"), some, diagnosis.StoppingMetric(src.Study)); err != nil {
+		return nil, err
+	}
+	withCurves := 0
+	for k, i := range chosen {
+		src.Trials[i].Measurements = some[k].Measurements
+		if len(some[k].Measurements) > 0 {
+			withCurves++
+		}
+	}
+	if n := len(chosen); n > 0 {
+		src.WithCurves = withCurves * ended(src.Trials) / n
+	}
+	return src, nil
+}
+
+func ended(trials []view.Trial) (n int) {
+	for i := range trials {
+		if !trials[i].Times.Ended.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// chosenForCurves returns the indices of the ended trials whose curves are asked for: all,
+// or an even share of them and the best one.
+func chosenForCurves(trials []view.Trial, best int) []int {
+	var all []int
+	at := -1
+	for i := range trials {
+		if !trials[i].Times.Ended.IsZero() {
+			if trials[i].Trial == best {
+				at = i
+			}
+			all = append(all, i)
+		}
+	}
+	if len(all) <= mostCurves {
+		return all
+	}
+	var chosen []int
+	for k := range mostCurves {
+		chosen = append(chosen, all[k*len(all)/mostCurves])
+	}
+	if at >= 0 && !slices.Contains(chosen, at) {
+		chosen = append(chosen, at)
+	}
+	return chosen
+}

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the page's template and style
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/fantasia-hpo/fantasia/internal/picture"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed page.css
+var pageStyle string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// page is what the template of a report sees.
+type page struct {
+	Title, Subtitle string
+	Groups          []group
+	Style           template.CSS
+	// Policy is the content security policy: nothing is loaded, nothing is run, and the
+	// only style is the page's own.
+	Policy  string
+	Footer  string
+	Lead    string
+	Figures []figure
+}
+
+// newPage returns a page with its style and its policy.
+func newPage(title string) page {
+	style := pageStyle + picture.Style()
+	sum := sha256.Sum256([]byte(style))
+	return page{
+		Title:  title,
+		Style:  template.CSS(style), //nolint:gosec // it comes from this program
+		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src data:; base-uri 'none'; form-action 'none'",
+	}
+}
+
+// WriteHTML writes the report as one HTML file.
+func (r *Report) WriteHTML(w io.Writer) error {
+	p := newPage(r.src.Study.Metadata.Name)
+	p.Subtitle = fmt.Sprintf("study by %s, %s", r.src.Study.Spec.Algorithm.Name, r.src.View.State)
+	p.Groups = r.groups
+	p.Footer = fmt.Sprintf("Made by fantasia %s on %s. Point at a mark to see its numbers.", r.src.Version, r.src.Now.UTC().Format("2006-01-02 15:04:05 UTC"))
+	return p.write(w)
+}
+
+func (p *page) write(w io.Writer) error {
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, p); err != nil {
+		return fmt.Errorf("make the page: %w", err)
+	}
+	if _, err := b.WriteTo(w); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
