@@ -159,10 +159,9 @@ func (d *parallel) draw(i int) {
 	most := max(2, int((d.right-d.left)/90))
 	var ticks []tick
 	room := 100
-	switch {
-	case a.p == nil:
+	if a.p == nil {
 		ticks = a.span.inside(most, false)
-	default:
+	} else {
 		ticks = a.p.ticks(a.span, most)
 		if len(a.p.Levels) > 0 {
 			room = max(3, int((d.right-d.left)/float64(max(1, len(ticks)))/charWidth)-1)

@@ -28,8 +28,7 @@ parameters, what the optimiser and the workers did, and how to read each picture
 needs no server and no network, and runs no script, so it can be mailed or kept.
 
 The study is read from a server or, with --state, from the state directory of
-fantasia run, also while it runs. Nothing is changed. fantasia run writes the same
-report at its end.`
+fantasia run, also while it runs. Nothing is changed.`
 
 func newReportCommand(a *app) *cobra.Command {
 	r := &remote{}

@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/picture"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // diagnostics say whether the search itself works.
@@ -102,7 +103,7 @@ func (s *sheet) spans() (list []span) {
 func (s *sheet) end() (end time.Time) {
 	for i := range s.Trials {
 		t := &s.Trials[i]
-		if !t.State.Terminal() && !s.View.State.Terminal() && s.View.State == "RUNNING" {
+		if !t.State.Terminal() && !s.View.State.Terminal() && s.View.State == study.Running {
 			return s.Now
 		}
 		for _, at := range []time.Time{t.Times.Suggested, t.Times.Ended, t.Times.Folded} {

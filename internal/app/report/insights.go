@@ -30,12 +30,16 @@ func (s *sheet) insights() group {
 		if k == mostAxes {
 			break
 		}
-		f := small(fmt.Sprintf("slice-%d", i), s.parameters[i].Name,
-			"The value of each evaluation against this parameter. A slope or a valley shows its effect; good values at an edge say that the range should be widened.", s.slice(i))
+		f := small(fmt.Sprintf("slice-%d", i), s.parameters[i].Name, "As before.", s.slice(i))
+		if k == 0 {
+			f.Read = "The value of each evaluation against this parameter. A slope or a valley shows its effect; good values at an edge say that the range should be widened."
+		}
 		if s.model != nil {
 			if at, expected := s.model.Along(s.parameters[i].Name); len(at) > 0 {
 				f.Pictures = append(f.Pictures, drawn{Large: draw(s.dependence(i, at, expected), narrowWidth)})
-				f.Read += " Below: what the model expects on average over all other parameters, with the band that holds 95% of what it thinks possible. Where the band is wide, there are few evaluations."
+				if k == 0 {
+					f.Read += " Below: what the model expects on average over all other parameters, with the band that holds 95% of what it thinks possible. Where the band is wide, there are few evaluations."
+				}
 			}
 		}
 		g.Figures = append(g.Figures, f)
@@ -154,7 +158,7 @@ func (s *sheet) planes(order []int) (figures []figure) {
 	if !ok {
 		return nil
 	}
-	read := fmt.Sprintf("The two most telling parameters against each other, with all others as in %s. Left: what the model expects; dots are evaluations, the large one is the best. Right: how uncertain the model is. A good region that is also uncertain is worth more evaluations.", name)
+	read := fmt.Sprintf("The two most telling parameters against each other, with all others as in %s. Above: what the model expects; dots are evaluations, the large one is the best. Below: how uncertain the model is. A good region that is also uncertain is worth more evaluations.", name)
 	for a := 0; a < len(order) && len(figures) < mostPlanes; a++ {
 		for b := 0; b < a && len(figures) < mostPlanes; b++ {
 			x, y := order[b], order[a]

@@ -48,6 +48,9 @@ func newPage(title string) page {
 func (r *Report) WriteHTML(w io.Writer) error {
 	p := newPage(r.src.Study.Metadata.Name)
 	p.Subtitle = fmt.Sprintf("study by %s, %s", r.src.Study.Spec.Algorithm.Name, r.src.View.State)
+	if r.src.Reason != "" {
+		p.Subtitle += ": " + r.src.Reason
+	}
 	p.Groups = r.groups
 	p.Footer = fmt.Sprintf("Made by fantasia %s on %s. Point at a mark to see its numbers.", r.src.Version, r.src.Now.UTC().Format("2006-01-02 15:04:05 UTC"))
 	return p.write(w)

@@ -257,4 +257,3 @@ func ByClock(start time.Time) func(int, *view.Trial) float64 {
 		return max(0, at.Sub(start).Seconds())
 	}
 }
-

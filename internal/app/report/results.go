@@ -17,7 +17,7 @@ const mostRows = 500
 func (s *sheet) results() group {
 	g := group{ID: "results", Name: "Results", Intro: s.summary()}
 	g.Figures = append(g.Figures, figure{
-		ID: "points", Title: "Best and recommended point", Table: s.points(),
+		ID: "points", Title: "Best and recommended point", Broad: true, Table: s.points(),
 		Read: "The best point has the best value that was seen. The recommended point is the evaluated one that the model expects to be best. Where evaluations are noisy, use the recommended one: the best value is partly luck.",
 	})
 	g.Figures = append(g.Figures, broad("history", "History",
@@ -51,9 +51,6 @@ func (s *sheet) summary() string {
 		text += fmt.Sprintf("The study maximises %s.", s.objective.Name)
 	} else {
 		text += fmt.Sprintf("The study minimises %s.", s.objective.Name)
-	}
-	if s.Reason != "" {
-		text += " " + s.Reason
 	}
 	return text
 }
