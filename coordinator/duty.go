@@ -101,5 +101,8 @@ func (c *Coordinator) Useful(ctx context.Context) (map[string]int, error) {
 // useful returns how many slots a running study can use.
 func (r *run) useful() int {
 	spec := &r.spec.Definition.Spec
+	if spec.ByClients() {
+		return 0
+	}
 	return min(spec.Parallelism, spec.Budget.MaxTrials-r.status.Counts.Ended())
 }

@@ -236,14 +236,24 @@ func (i *intake) measurement(ctx context.Context, m *messaging.Measurement, now 
 	if ready, err := i.ready(ctx, r, now); !ready {
 		return err
 	}
-	if r.engine.Forgotten(m.AttemptID) {
-		stored, err := i.recall(ctx, m.AttemptID)
-		if err != nil {
-			return err
-		}
-		i.studies.step(r, engine.Recalled{At: now, Trial: m.Trial, Curve: stored})
+	if err := i.restore(ctx, r, m.AttemptID, now); err != nil {
+		return err
 	}
 	i.studies.step(r, engine.Measured{At: now, Measurement: m})
+	return nil
+}
+
+// restore reads the curve of an attempt's trial from the ledger if a report of the
+// attempt counts and the engine has forgotten the curve.
+func (i *intake) restore(ctx context.Context, r *run, id messaging.AttemptID, now time.Time) error {
+	if !r.engine.Forgotten(id) {
+		return nil
+	}
+	stored, err := i.recall(ctx, id)
+	if err != nil {
+		return err
+	}
+	i.studies.step(r, engine.Recalled{At: now, Trial: id.Trial, Curve: stored})
 	return nil
 }
 

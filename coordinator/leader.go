@@ -47,6 +47,7 @@ type leader struct {
 	journal     *journal // what they changed since the last commit
 	intake      *intake  // what workers publish
 	watch       *watch   // which workers are alive
+	clients     *clients // calls that wait for trials
 	carrier     *carrier // messages to workers; safe for concurrent use
 	asks        *asks    // requests to the optimisers; safe for concurrent use
 	recommender *recommender
@@ -75,6 +76,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	}
 	l.intake = &intake{log: l.log, bus: c.o.Bus, studies: l.studies, journal: l.journal, trial: c.ledger.Trial, curve: c.ledger.Curve}
 	l.watch = &watch{log: l.log, fleet: fleet, studies: l.studies, journal: l.journal}
+	l.clients = &clients{studies: l.studies, journal: l.journal}
 	l.carrier = newCarrier(l.log, c.o.Bus, l.studies, l.send)
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, epoch: term.Epoch, metrics: c.metrics}
 	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
@@ -184,6 +186,9 @@ func (l *leader) loop(ctx context.Context) error {
 			return err
 		}
 		next := l.tick(time.Now())
+		if due := l.clients.answer(time.Now()); !due.IsZero() && due.Before(next) {
+			next = due
+		}
 		if err := l.commit(ctx); err != nil {
 			return err
 		}

@@ -37,9 +37,11 @@ func (l *lookout) look(now time.Time) {
 		spec := &r.spec.Definition.Spec
 		g.studies++
 		g.pending += open
-		s := g.pools[spec.Pool]
-		s.useful += int64(r.useful())
-		g.pools[spec.Pool] = s
+		if !spec.ByClients() {
+			s := g.pools[spec.Pool]
+			s.useful += int64(r.useful())
+			g.pools[spec.Pool] = s
+		}
 		if best, ok := r.engine.Best(); ok {
 			g.best[r.name()] = best.Values.First()
 		}

@@ -42,6 +42,10 @@ type run struct {
 	recommendingAt time.Time
 	// avoided holds the workers that get no more of the study, and why.
 	avoided map[string]string
+	// heard is when clients were last heard about the attempts that they hold.
+	heard map[messaging.AttemptID]time.Time
+	// stepped says that the engine has had an event since clients were last answered.
+	stepped bool
 	// asking cancels the last request to the optimiser, fallingBack the last one for
 	// fallbacks; nil before the first.
 	asking, fallingBack context.CancelFunc
@@ -74,6 +78,9 @@ func (r *run) indifferent(id messaging.AttemptID) bool {
 
 // ending returns the reason sent to workers that still evaluate an ended study.
 func (r *run) ending() string { return "the study has ended: " + string(r.status.State) }
+
+// byClients reports whether clients evaluate the study's trials.
+func (r *run) byClients() bool { return r.spec.Definition.Spec.ByClients() }
 
 func (r *run) due(now time.Time) bool { return !r.wake.IsZero() && !r.wake.After(now) }
 

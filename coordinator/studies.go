@@ -222,7 +222,7 @@ func (s *studies) step(r *run, ev engine.Event) engine.Output {
 		return engine.Output{}
 	}
 	out := r.engine.Step(ev)
-	r.wake = out.Wake
+	r.wake, r.stepped = out.Wake, true
 	s.take(r, &out)
 	if r.engine == nil { // the output broke the study and was dropped
 		return engine.Output{}

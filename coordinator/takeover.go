@@ -54,7 +54,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 		if !r.running() {
 			continue
 		}
-		if handBack {
+		if handBack && !r.byClients() { // clients run in processes of their own
 			l.studies.step(r, engine.HandBackAll{At: now})
 		}
 		l.studies.step(r, engine.Tick{At: now}) // opens the study: see engine.Tick

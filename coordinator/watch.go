@@ -66,9 +66,15 @@ func (w *watch) heartbeat(h messaging.Heartbeat, now time.Time) {
 	}
 }
 
-// expire ends the attempts of a study whose workers are gone.
+// expire ends the attempts of a study whose workers or clients are gone.
 func (w *watch) expire(r *run, now time.Time) {
-	for _, lost := range w.fleet.lost(r.engine.Open(), now) {
+	find := w.fleet.lost
+	if r.byClients() {
+		find = func(open []engine.OpenAttempt, now time.Time) []engine.Lost {
+			return r.silent(open, w.fleet.since, w.fleet.lease, now)
+		}
+	}
+	for _, lost := range find(r.engine.Open(), now) {
 		w.log.Warn("lost an attempt", telemetry.LogStudy, r.name(), telemetry.LogTrial, lost.Attempt.Trial,
 			telemetry.LogAttempt, lost.Attempt.Attempt, telemetry.LogReason, lost.Reason)
 		w.studies.step(r, lost)

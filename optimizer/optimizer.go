@@ -106,6 +106,7 @@ const (
 	SourceModel     Source = "model"     // from the optimiser's model
 	SourceFallback  Source = "fallback"  // the optimiser was too slow or failed
 	SourceRequested Source = "requested" // told by a person or a program
+	SourceAdded     Source = "added"     // evaluated elsewhere, added with its values
 )
 
 // Reasons explain why a point was suggested. Fields that do not apply are nil.

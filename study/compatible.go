@@ -29,7 +29,7 @@ func Compatible(old, new *Study) (differences []string) {
 	d.compare("spec.algorithm.seed", a.Algorithm.Seed, b.Algorithm.Seed)
 	d.compare("spec.algorithm.settings", Point(a.Algorithm.Settings), Point(b.Algorithm.Settings))
 	d.compare("spec.earlyStopping", a.EarlyStopping, b.EarlyStopping)
-	d.compare("spec.trial.command", a.Trial.Command, b.Trial.Command)
+	d.compare("spec.trial.command", nonNil(a.Trial.Command), nonNil(b.Trial.Command))
 	d.compare("spec.trial.metrics", a.Trial.Metrics, b.Trial.Metrics)
 	return d.list
 }

@@ -8,8 +8,11 @@ const (
 	DefaultTake        = TakeLast
 	DefaultPool        = "default"
 	DefaultParallelism = 1
-	DefaultMode        = ModeProcess
-	DefaultGrace       = Duration(30 * time.Second)
+	// DefaultClientParallelism is the default of a study without a command, whose clients
+	// decide how many trials they evaluate at once.
+	DefaultClientParallelism = 100
+	DefaultMode              = ModeProcess
+	DefaultGrace             = Duration(30 * time.Second)
 	// DefaultWait and DefaultFallbackAfter are the defaults of Algorithm.Wait and
 	// FallbackAfter. They matter for programs that answer at once and are negligible
 	// for those that train.

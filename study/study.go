@@ -48,8 +48,12 @@ type Spec struct {
 	Parallelism int `json:"parallelism,omitempty"`
 	// Pool names the workers that evaluate the study.
 	Pool  string        `json:"pool,omitempty"`
-	Trial TrialTemplate `json:"trial"`
+	Trial TrialTemplate `json:"trial,omitzero"`
 }
+
+// ByClients reports whether clients of the API evaluate the study's trials, rather than
+// workers: the study has no command.
+func (s *Spec) ByClients() bool { return len(s.Trial.Command) == 0 }
 
 // Take selects which of a trial's reports counts as its value.
 type Take string
@@ -118,8 +122,9 @@ const (
 
 // TrialTemplate describes how to run one evaluation.
 type TrialTemplate struct {
-	// Command is the argv of the program; see ExpandCommand.
-	Command []string `json:"command"`
+	// Command is the argv of the program; see ExpandCommand. If it is empty, clients of
+	// the API ask for the trials; then only Retries may be set.
+	Command []string `json:"command,omitempty"`
 	Mode    Mode     `json:"mode,omitempty"`
 	// Metrics is nil if the program reports its metrics itself.
 	Metrics *Metrics          `json:"metrics,omitempty"`

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -244,6 +246,62 @@ func (b authorized) WatchMeasurements(ctx context.Context, nameOrID string, exis
 		return fails[Measurements](err)
 	}
 	return b.Backend.WatchMeasurements(ctx, nameOrID, existing, ended)
+}
+
+// Suggest implements Clients.
+func (b authorized) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (Suggestions, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Suggestions{}, err
+	}
+	return b.Backend.Suggest(ctx, nameOrID, client, count, wait)
+}
+
+// Heartbeat implements Clients.
+func (b authorized) Heartbeat(ctx context.Context, nameOrID, client string, trials []int) ([]Instruction, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return nil, err
+	}
+	return b.Backend.Heartbeat(ctx, nameOrID, client, trials)
+}
+
+// AddMeasurement implements Clients.
+func (b authorized) AddMeasurement(ctx context.Context, nameOrID, client string, m Reached) (Instruction, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Instruction{}, err
+	}
+	return b.Backend.AddMeasurement(ctx, nameOrID, client, m)
+}
+
+// End implements Clients.
+func (b authorized) End(ctx context.Context, nameOrID, client string, e Ending) (record.Trial, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return record.Trial{}, err
+	}
+	return b.Backend.End(ctx, nameOrID, client, e)
+}
+
+// Enqueue implements Clients.
+func (b authorized) Enqueue(ctx context.Context, nameOrID string, p study.Point, requestID string) (record.Trial, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return record.Trial{}, err
+	}
+	return b.Backend.Enqueue(ctx, nameOrID, p, requestID)
+}
+
+// Add implements Clients.
+func (b authorized) Add(ctx context.Context, nameOrID string, f Finished, requestID string) (record.Trial, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return record.Trial{}, err
+	}
+	return b.Backend.Add(ctx, nameOrID, f, requestID)
+}
+
+// CancelTrial implements Clients.
+func (b authorized) CancelTrial(ctx context.Context, nameOrID string, number int, reason string) (record.Trial, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return record.Trial{}, err
+	}
+	return b.Backend.CancelTrial(ctx, nameOrID, number, reason)
 }
 
 // TailLogs implements Backend.

@@ -25,6 +25,10 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrPrecondition says that the study's state forbids the change.
 	ErrPrecondition = errors.New("not allowed in the study's current state")
+	// ErrInvalid says that the request itself is wrong.
+	ErrInvalid = errors.New("invalid")
+	// ErrBusy says that too many callers wait for the same.
+	ErrBusy = errors.New("busy")
 	// ErrUnavailable says that no leader is elected: trying again later may help.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrEtcdAway says that etcd does not answer. Unlike after ErrUnavailable, there is
@@ -125,4 +129,6 @@ type Backend interface {
 	// Workers returns the workers that the leader knows, in any order. If there are
 	// several replicas, only the leader's is called.
 	Workers(ctx context.Context) ([]Worker, error)
+
+	Clients
 }

@@ -23,7 +23,7 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 	m := &fantasiav1.Study{
 		Name:   studiesPrefix + s.Spec.Definition.Metadata.Name,
 		Id:     s.Spec.ID,
-		State:  fantasiav1.StudyState(fantasiav1.StudyState_value["STUDY_STATE_"+string(s.Status.State)]),
+		State:  toStudyState(s.Status.State),
 		Reason: s.Status.Reason,
 		Objective: &fantasiav1.Objective{
 			Metric:    spec.Objective.Metric,
@@ -73,8 +73,13 @@ func toCounts(c record.Counts) *fantasiav1.TrialCounts {
 	return &fantasiav1.TrialCounts{
 		Pending: int32(c.Pending), Queued: int32(c.Queued), Running: int32(c.Running),
 		Completed: int32(c.Completed), Failed: int32(c.Failed), Infeasible: int32(c.Infeasible),
-		Pruned: int32(c.Pruned), Cancelled: int32(c.Cancelled),
+		Pruned: int32(c.Pruned), Cancelled: int32(c.Cancelled), Added: int32(c.Added),
 	}
+}
+
+// toStudyState converts a study's state; unspecified if this version does not know it.
+func toStudyState(s study.State) fantasiav1.StudyState {
+	return fantasiav1.StudyState(fantasiav1.StudyState_value["STUDY_STATE_"+string(s)])
 }
 
 // toTrial converts a trial to a message. study is the name or id that the caller used.

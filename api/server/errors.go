@@ -53,6 +53,8 @@ func toConnect(err error) error {
 		{ErrNotFound, connect.CodeNotFound},
 		{ErrExists, connect.CodeAlreadyExists},
 		{ErrPrecondition, connect.CodeFailedPrecondition},
+		{ErrInvalid, connect.CodeInvalidArgument},
+		{ErrBusy, connect.CodeResourceExhausted},
 		{ErrUnavailable, connect.CodeUnavailable},
 		{ErrEtcdAway, connect.CodeUnavailable},
 		{context.Canceled, connect.CodeCanceled},

@@ -78,6 +78,15 @@ func leaderOnly(procedure string) bool {
 		fantasiav1connect.StudyServiceUpdateStudyProcedure,
 		fantasiav1connect.StudyServiceStopStudyProcedure,
 		fantasiav1connect.StudyServiceDeleteStudyProcedure,
+		fantasiav1connect.StudyServiceSuggestTrialsProcedure,
+		fantasiav1connect.StudyServiceHeartbeatTrialsProcedure,
+		fantasiav1connect.StudyServiceAddMeasurementProcedure,
+		fantasiav1connect.StudyServiceCompleteTrialProcedure,
+		fantasiav1connect.StudyServiceFailTrialProcedure,
+		fantasiav1connect.StudyServiceReleaseTrialProcedure,
+		fantasiav1connect.StudyServiceEnqueueTrialProcedure,
+		fantasiav1connect.StudyServiceAddTrialProcedure,
+		fantasiav1connect.StudyServiceCancelTrialProcedure,
 		fantasiav1connect.StudyServiceListWorkersProcedure:
 		return true
 	default:
@@ -91,7 +100,11 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.local.ServeHTTP(w, r)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), f.timeout)
+	timeout := f.timeout
+	if r.URL.Path == fantasiav1connect.StudyServiceSuggestTrialsProcedure {
+		timeout += maxWait
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	address, self, err := f.leader(ctx)
 	if err != nil {
@@ -128,7 +141,7 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 	f.logger.WarnContext(r.Context(), "the leader did not answer a forwarded request",
 		slog.String("procedure", r.URL.Path), slog.Any(telemetry.LogError, err))
 	if errors.Is(err, context.DeadlineExceeded) {
-		f.refuse(w, r, fmt.Errorf("the leader did not answer in %v: %w", f.timeout, context.DeadlineExceeded))
+		f.refuse(w, r, fmt.Errorf("the leader did not answer in time: %w", context.DeadlineExceeded))
 		return
 	}
 	if errors.Is(err, context.Canceled) {

@@ -145,7 +145,7 @@ func fromCounts(c *fantasiav1.TrialCounts) record.Counts {
 	return record.Counts{
 		Pending: int(c.GetPending()), Queued: int(c.GetQueued()), Running: int(c.GetRunning()),
 		Completed: int(c.GetCompleted()), Failed: int(c.GetFailed()), Infeasible: int(c.GetInfeasible()),
-		Pruned: int(c.GetPruned()), Cancelled: int(c.GetCancelled()),
+		Pruned: int(c.GetPruned()), Cancelled: int(c.GetCancelled()), Added: int(c.GetAdded()),
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 //   - other studies share the pool, whose slots become free unseen;
 //   - evaluations are so short that the time to commit a trial matters.
 //
+// If clients evaluate the study's trials, each trial that a seeker is missing takes the
+// place of a free slot, and no trial is made ahead.
+//
 // # Where points come from
 //
 // At most one request is in flight. A suggestion is fresh while no observation has
@@ -86,6 +89,7 @@ func (e *Engine) refill() {
 	if e.held || !e.running() {
 		return
 	}
+	e.lookAround()
 	e.handOut()
 	e.want(e.wanted())
 	e.takeFresh()
@@ -94,7 +98,8 @@ func (e *Engine) refill() {
 	e.settle() // the space may be exhausted now, with no trial open
 }
 
-// handOut opens the next attempt of pending trials, longest waiting first.
+// handOut opens the next attempt of pending trials, longest waiting first, and the first
+// attempt of trials that users have enqueued.
 func (e *Engine) handOut() {
 	for len(e.pending) > 0 && e.room() > 0 {
 		t := e.pending[0]
@@ -103,10 +108,18 @@ func (e *Engine) handOut() {
 			e.openAttempt(t)
 		}
 	}
+	for len(e.wishes) > 0 && e.room() > 0 && (e.active() < e.parallelism() || !e.on(safetyParallel)) {
+		t := e.wishes[0]
+		e.wishes = e.wishes[1:]
+		e.openAttempt(t)
+	}
 }
 
 // room returns how many more attempts may be queued now.
 func (e *Engine) room() int {
+	if e.byClients() {
+		return e.sought()
+	}
 	d := &e.demand
 	busy := e.status.Counts.Running
 	room := min(d.free, max(0, d.slots-busy)) - e.status.Counts.Queued
@@ -125,7 +138,7 @@ func (e *Engine) wanted() int {
 	}
 	n := e.room()
 	if e.on(safetyParallel) {
-		n = min(n, e.parallelism()-len(e.open))
+		n = min(n, e.parallelism()-e.active())
 	}
 	return max(0, min(n, e.remaining()))
 }

@@ -109,7 +109,7 @@ func (e *Engine) end(state study.State, reason string) {
 	}
 	e.out.Publish = nil
 	e.demand.forget()
-	e.pending, e.outbox = nil, nil
+	e.pending, e.outbox, e.seekers = nil, nil, nil
 }
 
 // stop ends the study at a user's request.

@@ -44,8 +44,11 @@ type Engine struct {
 	trials       []*trial                // by number, from 1 at index 0
 	open         []*trial                // not in a terminal state, by number
 	pending      []*trial                // waiting for their next attempt, longest first; stale ones are skipped
+	wishes       []*trial                // enqueued by users and never handed out, oldest first
+	requests     map[string]int          // trials by the request id that made them
+	seekers      []seeker                // clients that want trials, longest first
 	observations []optimizer.Observation // append-only: snapshots share it
-	taken        map[string]int64        // ledger positions of the observed and pending points, by key
+	taken        map[string]taken        // the observed and pending points, by key
 	best         *trial
 	cooling      []*trial  // ended recently: their curves are still in memory
 	evaluations  durations // of evaluations that gave an answer or were stopped early
@@ -58,6 +61,8 @@ type Engine struct {
 	held  bool // loaded but not opened: no Tick yet
 	dirty changes
 	out   Output
+	// answered is the trial of the step's answer.
+	answered *trial
 }
 
 // New starts a study. The Output holds its first status and the first request to its
@@ -76,7 +81,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
 		ids: ids, settings: settings.withDefaults(), now: at,
-		taken: map[string]int64{}, workers: newHealth(),
+		taken: map[string]taken{}, requests: map[string]int{}, workers: newHealth(),
 	}
 	if err := e.setSpec(spec); err != nil {
 		return nil, err
@@ -139,6 +144,21 @@ func (e *Engine) Step(ev Event) Output {
 	case Recommended:
 		e.advance(ev.At)
 		e.recommended(ev.Recommendation)
+	case Seek:
+		e.advance(ev.At)
+		e.seek(ev.Client, ev.Want)
+	case Told:
+		e.advance(ev.At)
+		e.told(ev)
+	case Enqueue:
+		e.advance(ev.At)
+		e.enqueue(ev)
+	case Add:
+		e.advance(ev.At)
+		e.add(ev)
+	case CancelTrial:
+		e.advance(ev.At)
+		e.cancelTrial(ev)
 	case Stop:
 		e.advance(ev.At)
 		e.stop(ev.Reason)

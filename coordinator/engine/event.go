@@ -7,6 +7,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Event is something that happened to a study. Its field At is when, by the leader's
@@ -100,6 +101,48 @@ type (
 		At time.Time
 		record.Recommendation
 	}
+	// Seek sets how many trials a client wants to hold, of a study whose trials clients
+	// ask for. The engine forgets it once the client holds that many; 0 ends the search.
+	// A new leader knows no Seek: its clients ask again.
+	Seek struct {
+		At     time.Time
+		Client string
+		Want   int
+	}
+	// Told is what a client says of the end of a trial that it was given. Outcome is
+	// completed, failed, infeasible, handed-back or pruned. The Output has an Answer.
+	Told struct {
+		At         time.Time
+		Client     string
+		Trial      int
+		Outcome    messaging.Outcome
+		Values     study.Values
+		Metrics    map[string]float64
+		Failure    *messaging.Failure
+		Checkpoint string
+	}
+	// Enqueue has a point evaluated before the next suggestion. RequestID, if not empty,
+	// makes the event safe to repeat. The Output has an Answer.
+	Enqueue struct {
+		At        time.Time
+		Point     study.Point
+		RequestID string
+	}
+	// Add adds a trial that was evaluated elsewhere. It does not count against the
+	// budget. The Output has an Answer.
+	Add struct {
+		At        time.Time
+		Point     study.Point
+		Values    study.Values
+		Metrics   map[string]float64
+		RequestID string
+	}
+	// CancelTrial ends a trial at a user's request. The Output has an Answer.
+	CancelTrial struct {
+		At     time.Time
+		Trial  int
+		Reason string
+	}
 	// Stop ends the study at a user's request.
 	Stop struct {
 		At     time.Time
@@ -132,6 +175,11 @@ func (Suggested) event()   {}
 func (Published) event()   {}
 func (Withdrawn) event()   {}
 func (Recommended) event() {}
+func (Seek) event()        {}
+func (Told) event()        {}
+func (Enqueue) event()     {}
+func (Add) event()         {}
+func (CancelTrial) event() {}
 func (Stop) event()        {}
 func (Update) event()      {}
 func (HandBackAll) event() {}

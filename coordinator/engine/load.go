@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -73,6 +74,10 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	r.Attempts = slices.Clone(r.Attempts)
 	t := &trial{rec: r, claimed: e.now, curveOf: curveOf{forgotten: len(r.Attempts) > 0}}
 	*counter++
+	if r.Source == optimizer.SourceAdded {
+		e.status.Counts.Added++
+	}
+	e.remember(t)
 	e.status.Position = max(e.status.Position, r.Created, r.Ended)
 	e.trials = append(e.trials, t)
 	if r.State != study.TrialCancelled {
@@ -81,7 +86,10 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if !r.State.Terminal() {
 		e.open = append(e.open, t)
 	}
-	if r.State == study.TrialPending {
+	switch {
+	case r.State == study.TrialPending && len(r.Attempts) == 0:
+		e.wishes = append(e.wishes, t)
+	case r.State == study.TrialPending:
 		e.pending = append(e.pending, t)
 	}
 	return nil

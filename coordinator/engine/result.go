@@ -275,6 +275,7 @@ func clip(s string) string {
 
 // cancelOpen cancels every open trial.
 func (e *Engine) cancelOpen(reason string) {
+	e.wishes = nil
 	for _, t := range slices.Clone(e.open) {
 		e.cancelAttempt(t, t.rec.Last(), reason)
 		t.rec.Times.Ended = e.now

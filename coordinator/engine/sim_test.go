@@ -25,6 +25,20 @@ func TestSimulator(t *testing.T) {
 	}
 }
 
+// TestSimulatorOfClients plays schedules of a study without a command; see
+// simclient_test.go.
+func TestSimulatorOfClients(t *testing.T) {
+	first, n := uint64(1), *simSchedules
+	if *simSeed != 0 {
+		first, n = *simSeed, 1
+	}
+	for seed := first; seed < first+uint64(n); seed++ {
+		if err := newClientWorld(seed, 0).run(); err != nil {
+			t.Fatalf("%v\nagain: go test ./coordinator/engine -run TestSimulatorOfClients -sim.seed=%d", err, seed)
+		}
+	}
+}
+
 // TestSimulatorIsDeterministic: a seed is one schedule, or it explains nothing.
 func TestSimulatorIsDeterministic(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {

@@ -66,14 +66,15 @@ func (c *checker) output(w *world, out *Output) {
 	e := w.e
 	budget, parallelism := e.spec.Definition.Spec.Budget.MaxTrials, e.parallelism()
 	s := e.Status()
-	if n := s.Counts.Ended() + s.Counts.Cancelled + s.Counts.Open(); n != s.Trials || n != len(e.trials) {
+	if n := s.Counts.Ended() + s.Counts.Added + s.Counts.Cancelled + s.Counts.Open(); n != s.Trials || n != len(e.trials) {
 		c.fail("%d trials made, %d counted", s.Trials, n)
 	}
-	created := false
+	created, opened := false, false
 	for i := range out.Trials {
 		t := &out.Trials[i]
 		before, known := c.trials[t.Number]
-		created = created || !known
+		created = created || !known && t.Source != optimizer.SourceAdded
+		opened = opened || !known && !byUser(t)
 		if known {
 			c.change(before, *t)
 		}
@@ -85,8 +86,8 @@ func (c *checker) output(w *world, out *Output) {
 	if n := evaluated(c.trials); created && n+s.Counts.Open() > budget {
 		c.fail("%d trials evaluated and %d open, the budget is %d", n, s.Counts.Open(), budget)
 	}
-	if created && s.Counts.Open() > parallelism {
-		c.fail("%d trials open, parallelism is %d", s.Counts.Open(), parallelism)
+	if n := s.Counts.Open() - len(e.wishes); opened && n > parallelism {
+		c.fail("%d trials open, parallelism is %d", n, parallelism)
 	}
 	if s.Position < c.position {
 		c.fail("position went from %d to %d", c.position, s.Position)
@@ -115,12 +116,20 @@ func (c *checker) output(w *world, out *Output) {
 // of their own.
 func evaluated(trials map[int]record.Trial) (n int) {
 	for _, t := range trials {
+		if t.Source == optimizer.SourceAdded {
+			continue
+		}
 		switch t.State {
 		case study.TrialCompleted, study.TrialFailed, study.TrialInfeasible, study.TrialPruned:
 			n++
 		}
 	}
 	return n
+}
+
+// byUser reports whether a user asked for a trial, which may repeat a point.
+func byUser(t *record.Trial) bool {
+	return t.Source == optimizer.SourceRequested || t.Source == optimizer.SourceAdded
 }
 
 // change checks one trial's step: what has ended does not change.
@@ -269,7 +278,7 @@ func (c *checker) told(e *Engine) {
 		}
 	}
 	counts := e.Status().Counts
-	if n := counts.Ended(); n != len(p.Observations) {
+	if n := counts.Ended() + counts.Added; n != len(p.Observations) {
 		c.fail("%d trials have ended, %d are told", n, len(p.Observations))
 	}
 	if counts.Open() != len(p.Pending) {
@@ -280,6 +289,9 @@ func (c *checker) told(e *Engine) {
 	}
 	seen := map[string]int{}
 	for number, t := range c.trials {
+		if byUser(&t) {
+			continue
+		}
 		key := e.space.Key(t.Point)
 		if other, twice := seen[key]; twice && t.State != study.TrialCancelled && c.trials[other].State != study.TrialCancelled {
 			c.fail("trials %d and %d are the same point of a finite space", number, other)
@@ -299,7 +311,7 @@ func (c *checker) verdict(w *world) {
 	budget := evaluated(c.trials) >= spec.Budget.MaxTrials
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
 	points, finite := w.e.space.Size()
-	exhausted := finite && s.Counts.Ended() == points
+	exhausted := finite && c.points(w.e) == points
 	failures := spec.Budget.MaxFailedTrials > 0 && s.Counts.Failed >= spec.Budget.MaxFailedTrials || s.Counts.Failed >= firstFailures
 	spent := budget || expired || exhausted
 	switch s.State {
@@ -312,6 +324,17 @@ func (c *checker) verdict(w *world) {
 			c.fail("failed, but: %s", describeStatus(s))
 		}
 	}
+}
+
+// points is how many points of a finite space were evaluated.
+func (c *checker) points(e *Engine) int {
+	keys := map[string]bool{}
+	for _, t := range c.trials {
+		if t.State.Terminal() && t.State != study.TrialCancelled {
+			keys[e.space.Key(t.Point)] = true
+		}
+	}
+	return len(keys)
 }
 
 // curves: when all is over, the ledger has of each trial every step that was
@@ -367,6 +390,8 @@ func fingerprint(e *Engine) []string {
 		Open         []OpenAttempt
 		Queued       []messaging.AttemptID
 		Pending      []int
+		Wishes       []int
+		Requests     map[string]int
 		Observations []optimizer.Observation
 		Points       []optimizer.Pending
 		Best         int
@@ -399,8 +424,12 @@ func fingerprint(e *Engine) []string {
 		}
 	}
 	slices.Sort(s.Pending)
-	for key := range e.taken {
-		s.Taken = append(s.Taken, key)
+	for _, t := range e.wishes {
+		s.Wishes = append(s.Wishes, t.rec.Number)
+	}
+	s.Requests = e.requests
+	for key, p := range e.taken {
+		s.Taken = append(s.Taken, fmt.Sprint(key, " ", p.trials))
 	}
 	slices.Sort(s.Taken)
 	for name, h := range e.workers.workers {

@@ -57,6 +57,15 @@ func (w *world) leases(gen int) {
 		return
 	}
 	for _, a := range w.e.Open() {
+		if len(w.clients) > 0 {
+			if last := w.heard[a.Attempt]; w.now.Sub(last) > simLease && w.now.Sub(a.Claimed) > simLease {
+				w.step(Lost{At: w.now, Attempt: a.Attempt, Reason: "simulated"})
+			}
+			if w.e == nil || gen != w.gen {
+				return
+			}
+			continue
+		}
 		b, known := w.beats[a.Worker]
 		gone := !known || w.now.Sub(b.at) > simLease
 		forgotten := !b.knows[a.Attempt] && w.now.Sub(a.Claimed) > simLease
@@ -89,7 +98,7 @@ func (w *world) restart() {
 	if w.e == nil || gen != w.gen {
 		return
 	}
-	if w.faults && w.chance(4) { // all workers died with the process
+	if w.faults && len(w.workers) > 0 && w.chance(4) { // all workers died with the process
 		for _, worker := range w.workers {
 			worker.die()
 		}

@@ -368,8 +368,12 @@ func (w *world) troubles() {
 
 // trouble is one of them.
 func (w *world) trouble() {
+	if len(w.clients) > 0 {
+		w.clientTrouble()
+		return
+	}
 	s := w.workers[w.rng.IntN(len(w.workers))]
-	switch w.rng.IntN(10) {
+	switch w.rng.IntN(12) {
 	case 0, 1:
 		s.die()
 	case 2:
@@ -392,6 +396,8 @@ func (w *world) trouble() {
 		} else if w.e != nil {
 			w.crash()
 		}
+	default:
+		w.wish()
 	}
 }
 

@@ -46,6 +46,8 @@ type world struct {
 	set           Settings
 	off           safety
 	workers       []*simWorker
+	clients       []*simClient                      // instead of workers if the study has no command
+	heard         map[messaging.AttemptID]time.Time // when clients were heard about what they hold
 	incarnations  int
 	started       time.Time // of the leader now
 
@@ -150,6 +152,9 @@ func (w *world) run() error {
 	for _, worker := range w.workers {
 		worker.begin()
 	}
+	for _, client := range w.clients {
+		client.begin()
+	}
 	w.troubles()
 	w.until(w.now.Add(time.Duration(5+w.rng.IntN(40)) * time.Second))
 	w.faults = false
@@ -163,7 +168,10 @@ func (w *world) run() error {
 	if w.check.err == nil && !w.settled() {
 		w.check.fail("%v without faults, and the study is not at rest: %s", simPatience, describeStatus(w.status()))
 	}
-	w.check.curves(w)
+	if len(w.clients) == 0 {
+		w.check.curves(w)
+	}
+	w.check.confirmed(w)
 	if w.check.err != nil {
 		return fmt.Errorf("seed %d at %v: %w", w.seed, w.now.Sub(epoch), w.check.err)
 	}

@@ -114,8 +114,8 @@ func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 	if !e.finite && s.Source != optimizer.SourceInitial || s.Repeat || !e.on(safetyRepeat) {
 		return 0, false
 	}
-	at, ok = e.taken[e.space.Key(s.Point)]
-	return at, ok
+	p, ok := e.taken[e.space.Key(s.Point)]
+	return p.at, ok
 }
 
 // overtaken reports whether a suggested point became a trial after the ledger position
@@ -246,9 +246,29 @@ func finiteReasons(r optimizer.Reasons) optimizer.Reasons {
 	return r
 }
 
+// taken is a point that trials have tried or try.
+type taken struct {
+	at     int64 // where the last of them was created
+	trials int   // how many there are; users may repeat a point
+}
+
 // take remembers a trial's point if repeats of it are refused.
 func (e *Engine) take(t *trial) {
 	if e.finite || t.rec.Source == optimizer.SourceInitial {
-		e.taken[e.space.Key(t.rec.Point)] = t.rec.Created
+		key := e.space.Key(t.rec.Point)
+		e.taken[key] = taken{t.rec.Created, e.taken[key].trials + 1}
+	}
+}
+
+// release forgets the point of a cancelled trial, unless another trial has it too.
+func (e *Engine) release(t *trial) {
+	if e.finite || t.rec.Source == optimizer.SourceInitial {
+		key := e.space.Key(t.rec.Point)
+		if p := e.taken[key]; p.trials > 1 {
+			p.trials--
+			e.taken[key] = p
+		} else {
+			delete(e.taken, key)
+		}
 	}
 }

@@ -137,6 +137,10 @@ func (e *Engine) openAttempt(t *trial) {
 		t.rec.Times.Claimed, t.rec.Times.Started, t.rec.Times.Ended = time.Time{}, time.Time{}, time.Time{}
 		e.setState(t, study.TrialQueued)
 		a := t.rec.Last()
+		if e.byClients() {
+			e.give(t)
+			return
+		}
 		if !e.occupied(t, a.Number) {
 			e.publish(t)
 			return
@@ -206,6 +210,9 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	if i, ok := slices.BinarySearchFunc(e.open, t.rec.Number, byNumber); ok {
 		e.open = slices.Delete(e.open, i, i+1)
 	}
+	if s == study.TrialCancelled {
+		e.release(t)
+	}
 	t.at = e.now
 	e.cooling = append(e.cooling, t)
 	e.observe(t)
@@ -230,9 +237,6 @@ func (e *Engine) observe(t *trial) {
 	case study.TrialPruned:
 		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.rec.Stopped.Values, t.rec.Stopped.Step
 	default:
-		if key := e.space.Key(t.rec.Point); e.taken[key] == t.rec.Created {
-			delete(e.taken, key)
-		}
 		return
 	}
 	e.observations = append(e.observations, o)

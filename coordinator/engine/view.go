@@ -131,6 +131,13 @@ func (e *Engine) flush() Output {
 		spec := e.spec
 		e.out.Study = &spec
 	}
+	if e.answered != nil {
+		e.out.Answer.Trial = snapshot(e.answered)
+		e.answered = nil
+	}
+	if e.byClients() { // they are told by answers, and everything else is for workers
+		e.out.Publish, e.out.Withdraw, e.out.Cancels, e.out.Avoids, e.out.Receipts = nil, nil, nil, nil, nil
+	}
 	e.out.Curves = e.curves()
 	e.out.Wake = e.wake()
 	out := e.out

@@ -94,12 +94,14 @@ type Counts struct {
 	Infeasible int `json:"infeasible"`
 	Pruned     int `json:"pruned"`
 	Cancelled  int `json:"cancelled"`
+	// Added is how many of the completed trials were evaluated elsewhere.
+	Added int `json:"added,omitempty"`
 }
 
 // Ended returns the number of trials that count against the budget: those whose
-// evaluation has ended. A cancelled trial does not count.
+// evaluation has ended. Trials that were cancelled, or evaluated elsewhere, do not count.
 func (c Counts) Ended() int {
-	return c.Completed + c.Failed + c.Infeasible + c.Pruned
+	return c.Completed + c.Failed + c.Infeasible + c.Pruned - c.Added
 }
 
 // Open returns the number of trials that are not in a terminal state.
@@ -148,7 +150,9 @@ type Trial struct {
 	// TraceID and SpanID identify the trial's trace and its root span, in hex.
 	TraceID string `json:"traceId,omitempty"`
 	SpanID  string `json:"spanId,omitempty"`
-	Times   Times  `json:"times"`
+	// RequestID is the id of the user's request that made the trial, if it had one.
+	RequestID string `json:"requestId,omitempty"`
+	Times     Times  `json:"times"`
 }
 
 // Stopped is the decision to stop a trial early. It is committed before the worker is

@@ -85,7 +85,7 @@ func constrain(defs jsonschema.Definitions) {
 	property("Spec", "constraints").MaxItems = count(space.MaxConstraints)
 	property("Spec", "pool").Pattern = `^[A-Za-z0-9_-]{1,63}$`
 	property("Spec", "pool").Default = study.DefaultPool
-	bound(property("Spec", "parallelism"), 1, maxParallelism).Default = study.DefaultParallelism
+	bound(property("Spec", "parallelism"), 1, maxParallelism)
 	property("Algorithm", "name").Default = DefaultAlgorithm
 	property("EarlyStopping", "metric").Pattern = property("Objective", "metric").Pattern
 	property("Algorithm", "seed").Minimum = "0"

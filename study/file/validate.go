@@ -45,6 +45,9 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	checkBudget(&spec.Budget, r)
 	if spec.Parallelism == 0 && r.Places["spec.parallelism"] == (check.Place{}) {
 		spec.Parallelism = study.DefaultParallelism
+		if spec.ByClients() {
+			spec.Parallelism = study.DefaultClientParallelism
+		}
 	}
 	checkRange(r, "spec.parallelism", spec.Parallelism, 1, maxParallelism)
 	if spec.Pool == "" {
@@ -55,8 +58,29 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	}) {
 		r.Add("spec.pool", "%q: a pool is letters, digits, dashes and underscores, at most %d", spec.Pool, maxLabel)
 	}
-	completeTrial(&spec.Trial, r, spec.Objective.Metric)
-	checkCommand(&spec.Trial, r, spec.Parameters)
+	if len(spec.Trial.Command) == 0 && r.Places["spec.trial.command"] == (check.Place{}) {
+		checkNoCommand(&spec.Trial, r)
+	} else {
+		completeTrial(&spec.Trial, r, spec.Objective.Metric)
+		checkCommand(&spec.Trial, r, spec.Parameters)
+	}
+	completeRetries(&spec.Trial.Retries, r)
+}
+
+// checkNoCommand checks the trial of a study whose trials clients ask for. It accepts
+// the defaults that Kubernetes fills in.
+func checkNoCommand(t *study.TrialTemplate, r *check.Report) {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"mode", t.Mode != "" && t.Mode != study.DefaultMode}, {"metrics", t.Metrics != nil}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0},
+		{"timeout", t.Timeout != 0}, {"grace", t.Grace != 0 && t.Grace != study.DefaultGrace},
+	} {
+		if field.set {
+			r.Add("spec.trial."+field.name, "needs a command: add spec.trial.command, or leave %s out, so that clients of the API ask for the trials", field.name)
+		}
+	}
 }
 
 // given describes a missing or an unacceptable text for a message.
@@ -218,15 +242,19 @@ func completeTrial(t *study.TrialTemplate, r *check.Report, metric string) {
 	if t.Grace <= 0 {
 		r.Add(path+".grace", "%s is not positive: write how long a program has to end by itself", t.Grace)
 	}
+}
+
+// completeRetries sets the defaults of the retries and checks them.
+func completeRetries(retries *study.Retries, r *check.Report) {
 	for _, kind := range []struct {
 		name    string
 		retries **int
 		normal  int
-	}{{"lost", &t.Retries.Lost, study.DefaultRetriesLost}, {"timeout", &t.Retries.Timeout, 0}, {"failed", &t.Retries.Failed, 0}} {
+	}{{"lost", &retries.Lost, study.DefaultRetriesLost}, {"timeout", &retries.Timeout, 0}, {"failed", &retries.Failed, 0}} {
 		if *kind.retries == nil {
 			*kind.retries = &kind.normal
 		}
-		checkRange(r, path+".retries."+kind.name, **kind.retries, 0, maxRetries)
+		checkRange(r, "spec.trial.retries."+kind.name, **kind.retries, 0, maxRetries)
 	}
 }
 
@@ -276,7 +304,7 @@ func checkEnv(r *check.Report, path string, env map[string]string) {
 func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parameter) {
 	const path = "spec.trial.command"
 	if len(t.Command) == 0 {
-		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"]")
+		r.Add(path, "is empty: give the program and its arguments, as in [python, train.py, \"${args}\"], or leave command out, so that clients of the API ask for the trials")
 		return
 	}
 	if t.Command[0] == "" {

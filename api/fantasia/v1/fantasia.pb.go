@@ -166,7 +166,7 @@ const (
 	TrialState_TRIAL_STATE_INFEASIBLE TrialState = 7
 	// Ended early because it was not promising.
 	TrialState_TRIAL_STATE_PRUNED TrialState = 8
-	// Ended with its study.
+	// Ended with its study, or cancelled by a user.
 	TrialState_TRIAL_STATE_CANCELLED TrialState = 9
 )
 
@@ -316,6 +316,8 @@ const (
 	Source_SOURCE_FALLBACK Source = 5
 	// A person or a program asked for it.
 	Source_SOURCE_REQUESTED Source = 6
+	// Evaluated elsewhere and added with its values.
+	Source_SOURCE_ADDED Source = 7
 )
 
 // Enum value maps for Source.
@@ -328,6 +330,7 @@ var (
 		4: "SOURCE_MODEL",
 		5: "SOURCE_FALLBACK",
 		6: "SOURCE_REQUESTED",
+		7: "SOURCE_ADDED",
 	}
 	Source_value = map[string]int32{
 		"SOURCE_UNSPECIFIED": 0,
@@ -337,6 +340,7 @@ var (
 		"SOURCE_MODEL":       4,
 		"SOURCE_FALLBACK":    5,
 		"SOURCE_REQUESTED":   6,
+		"SOURCE_ADDED":       7,
 	}
 )
 
@@ -365,6 +369,65 @@ func (x Source) Number() protoreflect.EnumNumber {
 // Deprecated: Use Source.Descriptor instead.
 func (Source) EnumDescriptor() ([]byte, []int) {
 	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{4}
+}
+
+// TrialAction says what a client should do with a trial that it evaluates.
+type TrialAction int32
+
+const (
+	// Not an action: never sent.
+	TrialAction_TRIAL_ACTION_UNSPECIFIED TrialAction = 0
+	// Continue the evaluation.
+	TrialAction_TRIAL_ACTION_CONTINUE TrialAction = 1
+	// Stop the evaluation early, and call CompleteTrial with pruned set: the trial is
+	// not promising.
+	TrialAction_TRIAL_ACTION_PRUNE TrialAction = 2
+	// Stop the evaluation and forget the trial: it has ended, was cancelled, or the
+	// client does not hold it any more.
+	TrialAction_TRIAL_ACTION_ABANDON TrialAction = 3
+)
+
+// Enum value maps for TrialAction.
+var (
+	TrialAction_name = map[int32]string{
+		0: "TRIAL_ACTION_UNSPECIFIED",
+		1: "TRIAL_ACTION_CONTINUE",
+		2: "TRIAL_ACTION_PRUNE",
+		3: "TRIAL_ACTION_ABANDON",
+	}
+	TrialAction_value = map[string]int32{
+		"TRIAL_ACTION_UNSPECIFIED": 0,
+		"TRIAL_ACTION_CONTINUE":    1,
+		"TRIAL_ACTION_PRUNE":       2,
+		"TRIAL_ACTION_ABANDON":     3,
+	}
+)
+
+func (x TrialAction) Enum() *TrialAction {
+	p := new(TrialAction)
+	*p = x
+	return p
+}
+
+func (x TrialAction) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TrialAction) Descriptor() protoreflect.EnumDescriptor {
+	return file_fantasia_v1_fantasia_proto_enumTypes[5].Descriptor()
+}
+
+func (TrialAction) Type() protoreflect.EnumType {
+	return &file_fantasia_v1_fantasia_proto_enumTypes[5]
+}
+
+func (x TrialAction) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TrialAction.Descriptor instead.
+func (TrialAction) EnumDescriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{5}
 }
 
 // LogStream is one of the two outputs of a program.
@@ -404,11 +467,11 @@ func (x LogStream) String() string {
 }
 
 func (LogStream) Descriptor() protoreflect.EnumDescriptor {
-	return file_fantasia_v1_fantasia_proto_enumTypes[5].Descriptor()
+	return file_fantasia_v1_fantasia_proto_enumTypes[6].Descriptor()
 }
 
 func (LogStream) Type() protoreflect.EnumType {
-	return &file_fantasia_v1_fantasia_proto_enumTypes[5]
+	return &file_fantasia_v1_fantasia_proto_enumTypes[6]
 }
 
 func (x LogStream) Number() protoreflect.EnumNumber {
@@ -417,7 +480,7 @@ func (x LogStream) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use LogStream.Descriptor instead.
 func (LogStream) EnumDescriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{5}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{6}
 }
 
 // Study is a study: a search space, an objective, a budget, an optimiser, and
@@ -437,7 +500,7 @@ type Study struct {
 	StudyFile string `protobuf:"bytes,5,opt,name=study_file,json=studyFile,proto3" json:"study_file,omitempty"`
 	// What the study optimises.
 	Objective *Objective `protobuf:"bytes,6,opt,name=objective,proto3" json:"objective,omitempty"`
-	// How many trials to evaluate; cancelled trials do not count.
+	// How many trials to evaluate; cancelled and added trials do not count.
 	MaxTrials int32 `protobuf:"varint,7,opt,name=max_trials,json=maxTrials,proto3" json:"max_trials,omitempty"`
 	// How many trials may run at once.
 	Parallelism int32 `protobuf:"varint,8,opt,name=parallelism,proto3" json:"parallelism,omitempty"`
@@ -697,7 +760,10 @@ type TrialCounts struct {
 	// Pruned.
 	Pruned int32 `protobuf:"varint,7,opt,name=pruned,proto3" json:"pruned,omitempty"`
 	// Cancelled.
-	Cancelled     int32 `protobuf:"varint,8,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	Cancelled int32 `protobuf:"varint,8,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	// How many of the completed trials were evaluated elsewhere and added. They do not
+	// count against max_trials.
+	Added         int32 `protobuf:"varint,9,opt,name=added,proto3" json:"added,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -784,6 +850,13 @@ func (x *TrialCounts) GetPruned() int32 {
 func (x *TrialCounts) GetCancelled() int32 {
 	if x != nil {
 		return x.Cancelled
+	}
+	return 0
+}
+
+func (x *TrialCounts) GetAdded() int32 {
+	if x != nil {
+		return x.Added
 	}
 	return 0
 }
@@ -1373,14 +1446,15 @@ func (x *Reasons) GetNote() string {
 	return ""
 }
 
-// Attempt is one attempt to evaluate a trial, by one worker.
+// Attempt is one attempt to evaluate a trial, by one worker or client.
 type Attempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Counted from 1 in each trial.
 	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// The attempt's state.
 	State AttemptState `protobuf:"varint,2,opt,name=state,proto3,enum=fantasia.v1.AttemptState" json:"state,omitempty"`
-	// The worker that claimed it; empty if none has.
+	// The worker that claimed it, or the id of the client that holds it; empty if none
+	// has.
 	Worker string `protobuf:"bytes,3,opt,name=worker,proto3" json:"worker,omitempty"`
 	// When it was opened.
 	OpenTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=open_time,json=openTime,proto3" json:"open_time,omitempty"`
@@ -3042,6 +3116,1177 @@ func (x *ListMeasurementsResponse) GetAttempt() int32 {
 	return 0
 }
 
+// SuggestTrialsRequest asks for trials to evaluate.
+type SuggestTrialsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}", by name or id.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// A name that the client chooses and keeps, also when it is restarted. Clients that
+	// evaluate different trials need different ids.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// How many trials the client wants to hold; 0 means 1.
+	Count int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// How long to wait for trials, at most 30 s; unset means 10 s.
+	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuggestTrialsRequest) Reset() {
+	*x = SuggestTrialsRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuggestTrialsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuggestTrialsRequest) ProtoMessage() {}
+
+func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
+func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *SuggestTrialsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *SuggestTrialsRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *SuggestTrialsRequest) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *SuggestTrialsRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+// SuggestTrialsResponse holds trials to evaluate.
+type SuggestTrialsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trials that the client holds now, oldest first, at most count.
+	Trials []*Trial `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
+	// The study's state. If it is not RUNNING, there are no more trials.
+	StudyState StudyState `protobuf:"varint,2,opt,name=study_state,json=studyState,proto3,enum=fantasia.v1.StudyState" json:"study_state,omitempty"`
+	// Why the study is in its state, as text for users.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// How long the client may say nothing about a trial before the trial is lost. A
+	// good interval for HeartbeatTrials is a third of it.
+	Lease         *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuggestTrialsResponse) Reset() {
+	*x = SuggestTrialsResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuggestTrialsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuggestTrialsResponse) ProtoMessage() {}
+
+func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
+func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SuggestTrialsResponse) GetTrials() []*Trial {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+func (x *SuggestTrialsResponse) GetStudyState() StudyState {
+	if x != nil {
+		return x.StudyState
+	}
+	return StudyState_STUDY_STATE_UNSPECIFIED
+}
+
+func (x *SuggestTrialsResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SuggestTrialsResponse) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+// HeartbeatTrialsRequest says which trials a client evaluates.
+type HeartbeatTrialsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}", by name or id.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The client's id.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// The numbers of the trials that the client evaluates.
+	Trials        []int32 `protobuf:"varint,3,rep,packed,name=trials,proto3" json:"trials,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeartbeatTrialsRequest) Reset() {
+	*x = HeartbeatTrialsRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeartbeatTrialsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeartbeatTrialsRequest) ProtoMessage() {}
+
+func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeartbeatTrialsRequest.ProtoReflect.Descriptor instead.
+func (*HeartbeatTrialsRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *HeartbeatTrialsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *HeartbeatTrialsRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *HeartbeatTrialsRequest) GetTrials() []int32 {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+// HeartbeatTrialsResponse says what to do with each trial.
+type HeartbeatTrialsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What to do with each trial, in the request's order.
+	Instructions  []*TrialInstruction `protobuf:"bytes,1,rep,name=instructions,proto3" json:"instructions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeartbeatTrialsResponse) Reset() {
+	*x = HeartbeatTrialsResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeartbeatTrialsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeartbeatTrialsResponse) ProtoMessage() {}
+
+func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeartbeatTrialsResponse.ProtoReflect.Descriptor instead.
+func (*HeartbeatTrialsResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *HeartbeatTrialsResponse) GetInstructions() []*TrialInstruction {
+	if x != nil {
+		return x.Instructions
+	}
+	return nil
+}
+
+// TrialInstruction says what a client should do with one trial.
+type TrialInstruction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial's number.
+	Trial int32 `protobuf:"varint,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// What to do with it.
+	Action TrialAction `protobuf:"varint,2,opt,name=action,proto3,enum=fantasia.v1.TrialAction" json:"action,omitempty"`
+	// Why, as text for users; empty for CONTINUE.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrialInstruction) Reset() {
+	*x = TrialInstruction{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrialInstruction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrialInstruction) ProtoMessage() {}
+
+func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrialInstruction.ProtoReflect.Descriptor instead.
+func (*TrialInstruction) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *TrialInstruction) GetTrial() int32 {
+	if x != nil {
+		return x.Trial
+	}
+	return 0
+}
+
+func (x *TrialInstruction) GetAction() TrialAction {
+	if x != nil {
+		return x.Action
+	}
+	return TrialAction_TRIAL_ACTION_UNSPECIFIED
+}
+
+func (x *TrialInstruction) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// AddMeasurementRequest reports what an evaluation has reached at a step.
+type AddMeasurementRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The client's id.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// The step, such as an epoch.
+	Step int64 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
+	// The metrics' values at the step. Values that are not finite are ignored.
+	Metrics       map[string]float64 `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddMeasurementRequest) Reset() {
+	*x = AddMeasurementRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddMeasurementRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddMeasurementRequest) ProtoMessage() {}
+
+func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddMeasurementRequest.ProtoReflect.Descriptor instead.
+func (*AddMeasurementRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *AddMeasurementRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddMeasurementRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *AddMeasurementRequest) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *AddMeasurementRequest) GetMetrics() map[string]float64 {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
+// AddMeasurementResponse says whether to continue.
+type AddMeasurementResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What to do with the trial.
+	Action TrialAction `protobuf:"varint,1,opt,name=action,proto3,enum=fantasia.v1.TrialAction" json:"action,omitempty"`
+	// Why, as text for users; empty for CONTINUE.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddMeasurementResponse) Reset() {
+	*x = AddMeasurementResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddMeasurementResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddMeasurementResponse) ProtoMessage() {}
+
+func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
+func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *AddMeasurementResponse) GetAction() TrialAction {
+	if x != nil {
+		return x.Action
+	}
+	return TrialAction_TRIAL_ACTION_UNSPECIFIED
+}
+
+func (x *AddMeasurementResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// CompleteTrialRequest ends a trial with its values.
+type CompleteTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The client's id.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// The value for each objective, in their order. A value that is not finite makes
+	// the trial infeasible. Only a pruned trial may have none; its values are then those
+	// that it had reached when it was told to stop.
+	Values []float64 `protobuf:"fixed64,3,rep,packed,name=values,proto3" json:"values,omitempty"`
+	// The final values of other metrics. Values that are not finite are ignored.
+	Metrics map[string]float64 `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// The evaluation was stopped early because the server had said PRUNE. Without that,
+	// FAILED_PRECONDITION is returned.
+	Pruned        bool `protobuf:"varint,5,opt,name=pruned,proto3" json:"pruned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteTrialRequest) Reset() {
+	*x = CompleteTrialRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteTrialRequest) ProtoMessage() {}
+
+func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
+func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *CompleteTrialRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CompleteTrialRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *CompleteTrialRequest) GetValues() []float64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *CompleteTrialRequest) GetMetrics() map[string]float64 {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
+func (x *CompleteTrialRequest) GetPruned() bool {
+	if x != nil {
+		return x.Pruned
+	}
+	return false
+}
+
+// CompleteTrialResponse is the trial as recorded.
+type CompleteTrialResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial.
+	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteTrialResponse) Reset() {
+	*x = CompleteTrialResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteTrialResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteTrialResponse) ProtoMessage() {}
+
+func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
+func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *CompleteTrialResponse) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+// FailTrialRequest ends an attempt that found no value.
+type FailTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The client's id.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// The point cannot be evaluated: the optimiser avoids points like it, and the trial
+	// is not retried.
+	Infeasible bool `protobuf:"varint,3,opt,name=infeasible,proto3" json:"infeasible,omitempty"`
+	// The reason in a few words, such as "out of memory"; empty means "failed", or
+	// "infeasible".
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Details for people, such as the end of a log.
+	Message       string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailTrialRequest) Reset() {
+	*x = FailTrialRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailTrialRequest) ProtoMessage() {}
+
+func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
+func (*FailTrialRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *FailTrialRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FailTrialRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *FailTrialRequest) GetInfeasible() bool {
+	if x != nil {
+		return x.Infeasible
+	}
+	return false
+}
+
+func (x *FailTrialRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *FailTrialRequest) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// FailTrialResponse is the trial as recorded.
+type FailTrialResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial. It is PENDING if it gets another attempt.
+	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailTrialResponse) Reset() {
+	*x = FailTrialResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailTrialResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailTrialResponse) ProtoMessage() {}
+
+func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
+func (*FailTrialResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *FailTrialResponse) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+// ReleaseTrialRequest hands a trial back.
+type ReleaseTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The client's id.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Why, for people.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Where the next attempt can continue; it becomes the trial's checkpoint.
+	Checkpoint    string `protobuf:"bytes,4,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseTrialRequest) Reset() {
+	*x = ReleaseTrialRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseTrialRequest) ProtoMessage() {}
+
+func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ReleaseTrialRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReleaseTrialRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *ReleaseTrialRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ReleaseTrialRequest) GetCheckpoint() string {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return ""
+}
+
+// ReleaseTrialResponse is the trial as recorded.
+type ReleaseTrialResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial.
+	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseTrialResponse) Reset() {
+	*x = ReleaseTrialResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseTrialResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseTrialResponse) ProtoMessage() {}
+
+func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ReleaseTrialResponse) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+// EnqueueTrialRequest asks to evaluate a point.
+type EnqueueTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}", by name or id.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The point: a value for every active parameter.
+	Parameters *structpb.Struct `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// Makes the call safe to repeat: if the study has a trial with this request_id and
+	// the same point, that trial is returned and nothing is changed.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnqueueTrialRequest) Reset() {
+	*x = EnqueueTrialRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnqueueTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnqueueTrialRequest) ProtoMessage() {}
+
+func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
+func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *EnqueueTrialRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *EnqueueTrialRequest) GetParameters() *structpb.Struct {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *EnqueueTrialRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// EnqueueTrialResponse is the new trial.
+type EnqueueTrialResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial. It is PENDING until a worker or a client takes it.
+	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnqueueTrialResponse) Reset() {
+	*x = EnqueueTrialResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnqueueTrialResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnqueueTrialResponse) ProtoMessage() {}
+
+func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
+func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *EnqueueTrialResponse) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+// AddTrialRequest adds a trial that was evaluated elsewhere.
+type AddTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}", by name or id.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The point: a value for every active parameter.
+	Parameters *structpb.Struct `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// The value for each objective, in their order.
+	Values []float64 `protobuf:"fixed64,3,rep,packed,name=values,proto3" json:"values,omitempty"`
+	// The final values of other metrics. Values that are not finite are ignored.
+	Metrics map[string]float64 `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// Makes the call safe to repeat, as that of EnqueueTrialRequest; the values must be
+	// the same too.
+	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddTrialRequest) Reset() {
+	*x = AddTrialRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddTrialRequest) ProtoMessage() {}
+
+func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
+func (*AddTrialRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *AddTrialRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *AddTrialRequest) GetParameters() *structpb.Struct {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *AddTrialRequest) GetValues() []float64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *AddTrialRequest) GetMetrics() map[string]float64 {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
+func (x *AddTrialRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// AddTrialResponse is the added trial.
+type AddTrialResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial, which is COMPLETED.
+	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddTrialResponse) Reset() {
+	*x = AddTrialResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddTrialResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddTrialResponse) ProtoMessage() {}
+
+func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
+func (*AddTrialResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *AddTrialResponse) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+// CancelTrialRequest asks to end a trial.
+type CancelTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Why, for people.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelTrialRequest) Reset() {
+	*x = CancelTrialRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelTrialRequest) ProtoMessage() {}
+
+func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
+func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *CancelTrialRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CancelTrialRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// CancelTrialResponse is the trial as recorded.
+type CancelTrialResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial.
+	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelTrialResponse) Reset() {
+	*x = CancelTrialResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelTrialResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelTrialResponse) ProtoMessage() {}
+
+func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
+func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *CancelTrialResponse) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
 // TailTrialLogsRequest asks for the end of a trial's output.
 type TailTrialLogsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3061,7 +4306,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +4318,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +4331,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -3139,7 +4384,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +4396,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +4409,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -3199,7 +4444,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3211,7 +4456,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3224,7 +4469,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -3245,7 +4490,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3257,7 +4502,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3270,7 +4515,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -3312,7 +4557,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x124\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x16.fantasia.v1.DirectionR\tdirection\x12\x17\n" +
 	"\x04goal\x18\x03 \x01(\x01H\x00R\x04goal\x88\x01\x01B\a\n" +
-	"\x05_goal\"\xe5\x01\n" +
+	"\x05_goal\"\xfb\x01\n" +
 	"\vTrialCounts\x12\x18\n" +
 	"\apending\x18\x01 \x01(\x05R\apending\x12\x16\n" +
 	"\x06queued\x18\x02 \x01(\x05R\x06queued\x12\x18\n" +
@@ -3323,7 +4568,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"infeasible\x18\x06 \x01(\x05R\n" +
 	"infeasible\x12\x16\n" +
 	"\x06pruned\x18\a \x01(\x05R\x06pruned\x12\x1c\n" +
-	"\tcancelled\x18\b \x01(\x05R\tcancelled\"\x88\x01\n" +
+	"\tcancelled\x18\b \x01(\x05R\tcancelled\x12\x14\n" +
+	"\x05added\x18\t \x01(\x05R\x05added\"\x88\x01\n" +
 	"\tBestTrial\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x127\n" +
@@ -3517,7 +4763,122 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x18ListMeasurementsResponse\x12<\n" +
 	"\fmeasurements\x18\x01 \x03(\v2\x18.fantasia.v1.MeasurementR\fmeasurements\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\"\xa8\x03\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\"\x90\x04\n" +
+	"\x14SuggestTrialsRequest\x12\xde\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
+	"\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12\xb8\x01\n" +
+	"\tclient_id\x18\x02 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
+	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12\x1f\n" +
+	"\x05count\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\x05count\x12;\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\x1e2\x00R\x04wait\"\xc6\x01\n" +
+	"\x15SuggestTrialsResponse\x12*\n" +
+	"\x06trials\x18\x01 \x03(\v2\x12.fantasia.v1.TrialR\x06trials\x128\n" +
+	"\vstudy_state\x18\x02 \x01(\x0e2\x17.fantasia.v1.StudyStateR\n" +
+	"studyState\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12/\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"\xdc\x03\n" +
+	"\x16HeartbeatTrialsRequest\x12\xde\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
+	"\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12\xb8\x01\n" +
+	"\tclient_id\x18\x02 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
+	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12&\n" +
+	"\x06trials\x18\x03 \x03(\x05B\x0e\xbaH\v\x92\x01\b\x10d\"\x04\x1a\x02(\x01R\x06trials\"\\\n" +
+	"\x17HeartbeatTrialsResponse\x12A\n" +
+	"\finstructions\x18\x01 \x03(\v2\x1d.fantasia.v1.TrialInstructionR\finstructions\"r\n" +
+	"\x10TrialInstruction\x12\x14\n" +
+	"\x05trial\x18\x01 \x01(\x05R\x05trial\x120\n" +
+	"\x06action\x18\x02 \x01(\x0e2\x18.fantasia.v1.TrialActionR\x06action\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x86\x05\n" +
+	"\x15AddMeasurementRequest\x12\xf7\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
+	"\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12\xb8\x01\n" +
+	"\tclient_id\x18\x02 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
+	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12\x1b\n" +
+	"\x04step\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x04step\x12_\n" +
+	"\ametrics\x18\x04 \x03(\v2/.fantasia.v1.AddMeasurementRequest.MetricsEntryB\x14\xbaH\x11\x9a\x01\x0e\b\x01\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x1a:\n" +
+	"\fMetricsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"b\n" +
+	"\x16AddMeasurementResponse\x120\n" +
+	"\x06action\x18\x01 \x01(\x0e2\x18.fantasia.v1.TrialActionR\x06action\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9f\x05\n" +
+	"\x14CompleteTrialRequest\x12\xf7\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
+	"\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12\xb8\x01\n" +
+	"\tclient_id\x18\x02 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
+	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12 \n" +
+	"\x06values\x18\x03 \x03(\x01B\b\xbaH\x05\x92\x01\x02\x10\x10R\x06values\x12\\\n" +
+	"\ametrics\x18\x04 \x03(\v2..fantasia.v1.CompleteTrialRequest.MetricsEntryB\x12\xbaH\x0f\x9a\x01\f\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x12\x16\n" +
+	"\x06pruned\x18\x05 \x01(\bR\x06pruned\x1a:\n" +
+	"\fMetricsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"A\n" +
+	"\x15CompleteTrialResponse\x12(\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xad\x04\n" +
+	"\x10FailTrialRequest\x12\xf7\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
+	"\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12\xb8\x01\n" +
+	"\tclient_id\x18\x02 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
+	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12\x1e\n" +
+	"\n" +
+	"infeasible\x18\x03 \x01(\bR\n" +
+	"infeasible\x12 \n" +
+	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x06reason\x12\"\n" +
+	"\amessage\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\amessage\"=\n" +
+	"\x11FailTrialResponse\x12(\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x96\x04\n" +
+	"\x13ReleaseTrialRequest\x12\xf7\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
+	"\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12\xb8\x01\n" +
+	"\tclient_id\x18\x02 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
+	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12 \n" +
+	"\x06reason\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x06reason\x12(\n" +
+	"\n" +
+	"checkpoint\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\n" +
+	"checkpoint\"@\n" +
+	"\x14ReleaseTrialResponse\x12(\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xdf\x02\n" +
+	"\x13EnqueueTrialRequest\x12\xde\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
+	"\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12?\n" +
+	"\n" +
+	"parameters\x18\x02 \x01(\v2\x17.google.protobuf.StructB\x06\xbaH\x03\xc8\x01\x01R\n" +
+	"parameters\x12&\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\"@\n" +
+	"\x14EnqueueTrialResponse\x12(\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x94\x04\n" +
+	"\x0fAddTrialRequest\x12\xde\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
+	"\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12?\n" +
+	"\n" +
+	"parameters\x18\x02 \x01(\v2\x17.google.protobuf.StructB\x06\xbaH\x03\xc8\x01\x01R\n" +
+	"parameters\x12\"\n" +
+	"\x06values\x18\x03 \x03(\x01B\n" +
+	"\xbaH\a\x92\x01\x04\b\x01\x10\x10R\x06values\x12W\n" +
+	"\ametrics\x18\x04 \x03(\v2).fantasia.v1.AddTrialRequest.MetricsEntryB\x12\xbaH\x0f\x9a\x01\f\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x12&\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\x1a:\n" +
+	"\fMetricsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"<\n" +
+	"\x10AddTrialResponse\x12(\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xb0\x02\n" +
+	"\x12CancelTrialRequest\x12\xf7\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
+	"\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12 \n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x06reason\"?\n" +
+	"\x13CancelTrialResponse\x12(\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xa8\x03\n" +
 	"\x14TailTrialLogsRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -3565,7 +4926,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x12ATTEMPT_STATE_LOST\x10\x04\x12\x1d\n" +
 	"\x19ATTEMPT_STATE_HANDED_BACK\x10\x05\x12\x18\n" +
 	"\x14ATTEMPT_STATE_PRUNED\x10\x06\x12\x1b\n" +
-	"\x17ATTEMPT_STATE_CANCELLED\x10\a*\x97\x01\n" +
+	"\x17ATTEMPT_STATE_CANCELLED\x10\a*\xa9\x01\n" +
 	"\x06Source\x12\x16\n" +
 	"\x12SOURCE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSOURCE_INITIAL\x10\x01\x12\x11\n" +
@@ -3573,11 +4934,17 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\rSOURCE_RANDOM\x10\x03\x12\x10\n" +
 	"\fSOURCE_MODEL\x10\x04\x12\x13\n" +
 	"\x0fSOURCE_FALLBACK\x10\x05\x12\x14\n" +
-	"\x10SOURCE_REQUESTED\x10\x06*U\n" +
+	"\x10SOURCE_REQUESTED\x10\x06\x12\x10\n" +
+	"\fSOURCE_ADDED\x10\a*x\n" +
+	"\vTrialAction\x12\x1c\n" +
+	"\x18TRIAL_ACTION_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15TRIAL_ACTION_CONTINUE\x10\x01\x12\x16\n" +
+	"\x12TRIAL_ACTION_PRUNE\x10\x02\x12\x18\n" +
+	"\x14TRIAL_ACTION_ABANDON\x10\x03*U\n" +
 	"\tLogStream\x12\x1a\n" +
 	"\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11LOG_STREAM_STDOUT\x10\x01\x12\x15\n" +
-	"\x11LOG_STREAM_STDERR\x10\x022\xdd\b\n" +
+	"\x11LOG_STREAM_STDERR\x10\x022\xfa\x0e\n" +
 	"\fStudyService\x12P\n" +
 	"\vCreateStudy\x12\x1f.fantasia.v1.CreateStudyRequest\x1a .fantasia.v1.CreateStudyResponse\x12L\n" +
 	"\bGetStudy\x12\x1c.fantasia.v1.GetStudyRequest\x1a\x1d.fantasia.v1.GetStudyResponse\"\x03\x90\x02\x01\x12U\n" +
@@ -3592,7 +4959,16 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\bGetTrial\x12\x1c.fantasia.v1.GetTrialRequest\x1a\x1d.fantasia.v1.GetTrialResponse\"\x03\x90\x02\x01\x12d\n" +
 	"\x10ListMeasurements\x12$.fantasia.v1.ListMeasurementsRequest\x1a%.fantasia.v1.ListMeasurementsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\vWatchTrials\x12\x1f.fantasia.v1.WatchTrialsRequest\x1a .fantasia.v1.WatchTrialsResponse0\x01\x12X\n" +
-	"\rTailTrialLogs\x12!.fantasia.v1.TailTrialLogsRequest\x1a\".fantasia.v1.TailTrialLogsResponse0\x01\x12U\n" +
+	"\rTailTrialLogs\x12!.fantasia.v1.TailTrialLogsRequest\x1a\".fantasia.v1.TailTrialLogsResponse0\x01\x12[\n" +
+	"\rSuggestTrials\x12!.fantasia.v1.SuggestTrialsRequest\x1a\".fantasia.v1.SuggestTrialsResponse\"\x03\x90\x02\x02\x12a\n" +
+	"\x0fHeartbeatTrials\x12#.fantasia.v1.HeartbeatTrialsRequest\x1a$.fantasia.v1.HeartbeatTrialsResponse\"\x03\x90\x02\x02\x12^\n" +
+	"\x0eAddMeasurement\x12\".fantasia.v1.AddMeasurementRequest\x1a#.fantasia.v1.AddMeasurementResponse\"\x03\x90\x02\x02\x12[\n" +
+	"\rCompleteTrial\x12!.fantasia.v1.CompleteTrialRequest\x1a\".fantasia.v1.CompleteTrialResponse\"\x03\x90\x02\x02\x12O\n" +
+	"\tFailTrial\x12\x1d.fantasia.v1.FailTrialRequest\x1a\x1e.fantasia.v1.FailTrialResponse\"\x03\x90\x02\x02\x12X\n" +
+	"\fReleaseTrial\x12 .fantasia.v1.ReleaseTrialRequest\x1a!.fantasia.v1.ReleaseTrialResponse\"\x03\x90\x02\x02\x12S\n" +
+	"\fEnqueueTrial\x12 .fantasia.v1.EnqueueTrialRequest\x1a!.fantasia.v1.EnqueueTrialResponse\x12G\n" +
+	"\bAddTrial\x12\x1c.fantasia.v1.AddTrialRequest\x1a\x1d.fantasia.v1.AddTrialResponse\x12U\n" +
+	"\vCancelTrial\x12\x1f.fantasia.v1.CancelTrialRequest\x1a .fantasia.v1.CancelTrialResponse\"\x03\x90\x02\x02\x12U\n" +
 	"\vListWorkers\x12\x1f.fantasia.v1.ListWorkersRequest\x1a .fantasia.v1.ListWorkersResponse\"\x03\x90\x02\x01B=Z;github.com/fantasia-hpo/fantasia/api/fantasia/v1;fantasiav1b\x06proto3"
 
 var (
@@ -3607,148 +4983,207 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 	return file_fantasia_v1_fantasia_proto_rawDescData
 }
 
-var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                  // 0: fantasia.v1.StudyState
 	(Direction)(0),                   // 1: fantasia.v1.Direction
 	(TrialState)(0),                  // 2: fantasia.v1.TrialState
 	(AttemptState)(0),                // 3: fantasia.v1.AttemptState
 	(Source)(0),                      // 4: fantasia.v1.Source
-	(LogStream)(0),                   // 5: fantasia.v1.LogStream
-	(*Study)(nil),                    // 6: fantasia.v1.Study
-	(*Objective)(nil),                // 7: fantasia.v1.Objective
-	(*TrialCounts)(nil),              // 8: fantasia.v1.TrialCounts
-	(*BestTrial)(nil),                // 9: fantasia.v1.BestTrial
-	(*Recommendation)(nil),           // 10: fantasia.v1.Recommendation
-	(*Trial)(nil),                    // 11: fantasia.v1.Trial
-	(*Stopped)(nil),                  // 12: fantasia.v1.Stopped
-	(*TrialTimes)(nil),               // 13: fantasia.v1.TrialTimes
-	(*Reasons)(nil),                  // 14: fantasia.v1.Reasons
-	(*Attempt)(nil),                  // 15: fantasia.v1.Attempt
-	(*Failure)(nil),                  // 16: fantasia.v1.Failure
-	(*Worker)(nil),                   // 17: fantasia.v1.Worker
-	(*RunningAttempt)(nil),           // 18: fantasia.v1.RunningAttempt
-	(*CreateStudyRequest)(nil),       // 19: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),      // 20: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),          // 21: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),         // 22: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),       // 23: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),      // 24: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),        // 25: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),       // 26: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),       // 27: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),      // 28: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),         // 29: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),        // 30: fantasia.v1.StopStudyResponse
-	(*DeleteStudyRequest)(nil),       // 31: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),      // 32: fantasia.v1.DeleteStudyResponse
-	(*ListTrialsRequest)(nil),        // 33: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),       // 34: fantasia.v1.ListTrialsResponse
-	(*GetTrialRequest)(nil),          // 35: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),         // 36: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),       // 37: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),      // 38: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),              // 39: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),        // 40: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),  // 41: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil), // 42: fantasia.v1.ListMeasurementsResponse
-	(*TailTrialLogsRequest)(nil),     // 43: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),    // 44: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),       // 45: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),      // 46: fantasia.v1.ListWorkersResponse
-	nil,                              // 47: fantasia.v1.Trial.MetricsEntry
-	nil,                              // 48: fantasia.v1.Reasons.AcquisitionEntry
-	(*timestamppb.Timestamp)(nil),    // 49: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 50: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 51: google.protobuf.Struct
+	(TrialAction)(0),                 // 5: fantasia.v1.TrialAction
+	(LogStream)(0),                   // 6: fantasia.v1.LogStream
+	(*Study)(nil),                    // 7: fantasia.v1.Study
+	(*Objective)(nil),                // 8: fantasia.v1.Objective
+	(*TrialCounts)(nil),              // 9: fantasia.v1.TrialCounts
+	(*BestTrial)(nil),                // 10: fantasia.v1.BestTrial
+	(*Recommendation)(nil),           // 11: fantasia.v1.Recommendation
+	(*Trial)(nil),                    // 12: fantasia.v1.Trial
+	(*Stopped)(nil),                  // 13: fantasia.v1.Stopped
+	(*TrialTimes)(nil),               // 14: fantasia.v1.TrialTimes
+	(*Reasons)(nil),                  // 15: fantasia.v1.Reasons
+	(*Attempt)(nil),                  // 16: fantasia.v1.Attempt
+	(*Failure)(nil),                  // 17: fantasia.v1.Failure
+	(*Worker)(nil),                   // 18: fantasia.v1.Worker
+	(*RunningAttempt)(nil),           // 19: fantasia.v1.RunningAttempt
+	(*CreateStudyRequest)(nil),       // 20: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),      // 21: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),          // 22: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),         // 23: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),       // 24: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),      // 25: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),        // 26: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),       // 27: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),       // 28: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),      // 29: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),         // 30: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),        // 31: fantasia.v1.StopStudyResponse
+	(*DeleteStudyRequest)(nil),       // 32: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),      // 33: fantasia.v1.DeleteStudyResponse
+	(*ListTrialsRequest)(nil),        // 34: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),       // 35: fantasia.v1.ListTrialsResponse
+	(*GetTrialRequest)(nil),          // 36: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),         // 37: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),       // 38: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),      // 39: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),              // 40: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),        // 41: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),  // 42: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil), // 43: fantasia.v1.ListMeasurementsResponse
+	(*SuggestTrialsRequest)(nil),     // 44: fantasia.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),    // 45: fantasia.v1.SuggestTrialsResponse
+	(*HeartbeatTrialsRequest)(nil),   // 46: fantasia.v1.HeartbeatTrialsRequest
+	(*HeartbeatTrialsResponse)(nil),  // 47: fantasia.v1.HeartbeatTrialsResponse
+	(*TrialInstruction)(nil),         // 48: fantasia.v1.TrialInstruction
+	(*AddMeasurementRequest)(nil),    // 49: fantasia.v1.AddMeasurementRequest
+	(*AddMeasurementResponse)(nil),   // 50: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),     // 51: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),    // 52: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),         // 53: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),        // 54: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),      // 55: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),     // 56: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),      // 57: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),     // 58: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),          // 59: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),         // 60: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),       // 61: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),      // 62: fantasia.v1.CancelTrialResponse
+	(*TailTrialLogsRequest)(nil),     // 63: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),    // 64: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),       // 65: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),      // 66: fantasia.v1.ListWorkersResponse
+	nil,                              // 67: fantasia.v1.Trial.MetricsEntry
+	nil,                              // 68: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                              // 69: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                              // 70: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                              // 71: fantasia.v1.AddTrialRequest.MetricsEntry
+	(*timestamppb.Timestamp)(nil),    // 72: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 73: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 74: google.protobuf.Struct
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,  // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
-	7,  // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
-	8,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
-	9,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
-	10, // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	49, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	49, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	49, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	50, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	8,  // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
+	9,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
+	10, // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
+	11, // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
+	72, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	72, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	72, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	73, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
 	1,  // 9: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	51, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	51, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	74, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	74, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	2,  // 12: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	51, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	47, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	74, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	67, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,  // 15: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	14, // 16: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	15, // 17: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	13, // 18: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	12, // 19: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	49, // 20: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	49, // 21: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	49, // 22: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	49, // 23: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	49, // 24: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	49, // 25: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	49, // 26: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	49, // 27: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	48, // 28: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	15, // 16: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	16, // 17: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	14, // 18: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	13, // 19: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	72, // 20: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	72, // 21: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	72, // 22: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	72, // 23: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	72, // 24: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	72, // 25: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	72, // 26: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	72, // 27: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	68, // 28: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
 	3,  // 29: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	49, // 30: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	49, // 31: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	49, // 32: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	49, // 33: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	16, // 34: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	18, // 35: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	49, // 36: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	6,  // 37: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	6,  // 38: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	6,  // 39: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	6,  // 40: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	6,  // 41: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	6,  // 42: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	72, // 30: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	72, // 31: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	72, // 32: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	72, // 33: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	17, // 34: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	19, // 35: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	72, // 36: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	7,  // 37: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,  // 38: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	7,  // 39: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,  // 40: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	7,  // 41: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,  // 42: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
 	2,  // 43: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	11, // 44: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	11, // 45: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12, // 44: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	12, // 45: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
 	2,  // 46: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	11, // 47: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	40, // 48: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	39, // 49: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	39, // 50: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	5,  // 51: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	5,  // 52: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	17, // 53: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	19, // 54: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	21, // 55: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	23, // 56: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	25, // 57: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	27, // 58: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	29, // 59: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	31, // 60: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	33, // 61: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	35, // 62: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	41, // 63: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	37, // 64: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	43, // 65: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	45, // 66: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	20, // 67: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	22, // 68: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	24, // 69: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	26, // 70: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	28, // 71: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	30, // 72: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	32, // 73: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	34, // 74: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	36, // 75: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	42, // 76: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	38, // 77: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	44, // 78: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	46, // 79: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	67, // [67:80] is the sub-list for method output_type
-	54, // [54:67] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	12, // 47: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	41, // 48: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	40, // 49: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	40, // 50: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	73, // 51: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	12, // 52: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,  // 53: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	73, // 54: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	48, // 55: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,  // 56: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	69, // 57: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	5,  // 58: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	70, // 59: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	12, // 60: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12, // 61: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12, // 62: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	74, // 63: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	12, // 64: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	74, // 65: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	71, // 66: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	12, // 67: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12, // 68: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,  // 69: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,  // 70: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	18, // 71: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	20, // 72: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	22, // 73: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	24, // 74: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	26, // 75: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	28, // 76: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	30, // 77: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	32, // 78: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	34, // 79: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	36, // 80: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	42, // 81: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	38, // 82: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	63, // 83: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	44, // 84: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	46, // 85: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	49, // 86: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	51, // 87: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	53, // 88: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	55, // 89: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	57, // 90: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	59, // 91: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	61, // 92: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	65, // 93: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	21, // 94: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	23, // 95: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	25, // 96: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	27, // 97: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	29, // 98: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	31, // 99: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	33, // 100: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	35, // 101: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	37, // 102: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	43, // 103: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	39, // 104: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	64, // 105: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	45, // 106: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	47, // 107: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	50, // 108: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	52, // 109: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	54, // 110: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	56, // 111: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	58, // 112: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	60, // 113: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	62, // 114: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	66, // 115: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	94, // [94:116] is the sub-list for method output_type
+	72, // [72:94] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -3765,8 +5200,8 @@ func file_fantasia_v1_fantasia_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   43,
+			NumEnums:      7,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

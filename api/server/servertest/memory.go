@@ -23,6 +23,9 @@ var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Memory is a server.Backend that keeps studies in memory. Safe for concurrent use.
 type Memory struct {
+	// Clients serves those who evaluate trials themselves; nil panics.
+	server.Clients
+
 	// Waiting, unless nil, gets a value whenever a watch of trials has shown all
 	// there is; Ended whenever one has ended. Set both before any watch.
 	Waiting, Ended chan struct{}

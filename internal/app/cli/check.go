@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -78,6 +79,9 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 	assignment, err := firstTrial(ctx, s)
 	if err != nil {
 		return err
+	}
+	if s.Spec.ByClients() && try {
+		return exitWith(ExitUsage, errors.New("--try needs a command, and the study has none (spec.trial.command): clients of the API evaluate its trials"))
 	}
 	argv, err := study.ExpandCommand(s.Spec.Trial.Command, assignment.ParameterOrder, assignment.Parameters, "parameters.json")
 	if err != nil {
@@ -188,10 +192,11 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 		{Name: "Study", Value: fmt.Sprintf("%s: %s %s over %s, %s by %s, %d at once", c.Study, spec.Objective.Direction, spec.Objective.Metric,
 			count(len(spec.Parameters), "parameter"), count(spec.Budget.MaxTrials, "trial"), spec.Algorithm.Name, spec.Parallelism)},
 		{Name: "Trial 1", Value: point(c.Parameters)},
-		{Name: "Command", Words: quoted(c.Command)},
-		{Name: "In", Value: c.Workdir},
-		{Name: "Reads", Value: reads(spec)},
 	}
+	if spec.ByClients() {
+		return w.block(append(fields, field{Name: "Command", Value: "none: clients of the API ask for the trials and tell their values"}))
+	}
+	fields = append(fields, field{Name: "Command", Words: quoted(c.Command)}, field{Name: "In", Value: c.Workdir}, field{Name: "Reads", Value: reads(spec)})
 	if spec.Trial.Mode == study.ModeStream {
 		line, err := json.Marshal(assignment.Parameters)
 		if err != nil {

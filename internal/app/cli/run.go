@@ -84,7 +84,7 @@ func readStudy(path string) (*study.Study, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the study's directory: %w", err)
 	}
-	if !filepath.IsAbs(s.Spec.Trial.Workdir) {
+	if !s.Spec.ByClients() && !filepath.IsAbs(s.Spec.Trial.Workdir) {
 		s.Spec.Trial.Workdir = filepath.Join(dir, s.Spec.Trial.Workdir)
 	}
 	return s, nil
@@ -94,6 +94,10 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	s, err := readStudy(file)
 	if err != nil {
 		return err
+	}
+	if s.Spec.ByClients() {
+		return exitWith(ExitUsage, fmt.Errorf("%s: the study has no command to run (spec.trial.command): clients of the API ask for its trials; "+
+			"create it on a server with fantasia study create, or add a command", file))
 	}
 	if f.state == "" {
 		var note string

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
@@ -48,6 +49,10 @@ func translate(err error) error {
 		{coordinator.ErrIncompatible, server.ErrPrecondition},
 		{coordinator.ErrRunning, server.ErrPrecondition},
 		{coordinator.ErrBroken, server.ErrPrecondition},
+		{coordinator.ErrBusy, server.ErrBusy},
+		{engine.ErrNoTrial, server.ErrNotFound},
+		{engine.ErrRefused, server.ErrPrecondition},
+		{engine.ErrInvalid, server.ErrInvalid},
 		{coordinator.ErrNotLeader, server.ErrUnavailable},
 		{coordinator.ErrNoLog, server.ErrNotFound},
 		{coordinator.ErrLogAway, server.ErrUnavailable},

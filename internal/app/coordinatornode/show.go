@@ -14,7 +14,7 @@ import (
 // does not depend on how many trials there are.
 func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out := server.Study{Spec: s.Study, Status: s.Status}
-	if s.Status.State == study.Running && s.Status.Reason == "" {
+	if s.Status.State == study.Running && s.Status.Reason == "" && !s.Study.Definition.Spec.ByClients() {
 		out.Status.Reason = idle(s.Study.Definition.Spec.Pool, b.c.Workers())
 	}
 	switch aside, err := b.l.aside(ctx, s.Study.ID); {

@@ -40,7 +40,12 @@ var rules = map[string][]rule{
 		{"size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')", "",
 			"metadata.name: a study's name is lower-case letters, digits and dashes, at most 63"},
 		fixed("objective.metric"), fixed("objective.direction"), fixed("objective.take"),
-		fixed("trial.command"),
+		{created + "(has(self.spec.trial) && has(self.spec.trial.command) ? self.spec.trial.command : []) == " +
+			"(has(oldSelf.spec.trial) && has(oldSelf.spec.trial.command) ? oldSelf.spec.trial.command : [])",
+			".spec", "trial.command cannot change once the study has begun, since it is what the trials have measured: make another study"},
+		{"has(self.spec.trial) && has(self.spec.trial.command) || !has(self.spec.trial) || " +
+			"!has(self.spec.trial.metrics) && !has(self.spec.trial.workdir) && !has(self.spec.trial.env) && !has(self.spec.trial.timeout)",
+			".spec.trial", "only retries can be set without a command"},
 	},
 	"Parameter": {
 		{"!(self.name in ['args', 'overrides', 'file'])", ".name",
@@ -76,7 +81,7 @@ var rules = map[string][]rule{
 			"metrics have one of pattern and file: leave metrics out if the program reports them itself"},
 	},
 	"TrialTemplate": {
-		{"self.command[0] != ''", ".command", "the first element is the program's name or path, and is empty"},
+		{"!has(self.command) || self.command[0] != ''", ".command", "the first element is the program's name or path, and is empty"},
 		{"!has(self.mode) || self.mode != 'stream' || !has(self.metrics) || !has(self.metrics.file)", ".metrics",
 			"a file is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports"},
 		{"!has(self.env) || self.env.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*$') && !name.startsWith('FANTASIA_'))", ".env",

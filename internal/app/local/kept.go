@@ -16,6 +16,7 @@ import (
 
 // kept serves the study of a state directory through the API.
 type kept struct {
+	readOnly
 	n *node
 	// idle means that no run has the directory open.
 	idle bool

@@ -69,6 +69,31 @@ const (
 	// StudyServiceTailTrialLogsProcedure is the fully-qualified name of the StudyService's
 	// TailTrialLogs RPC.
 	StudyServiceTailTrialLogsProcedure = "/fantasia.v1.StudyService/TailTrialLogs"
+	// StudyServiceSuggestTrialsProcedure is the fully-qualified name of the StudyService's
+	// SuggestTrials RPC.
+	StudyServiceSuggestTrialsProcedure = "/fantasia.v1.StudyService/SuggestTrials"
+	// StudyServiceHeartbeatTrialsProcedure is the fully-qualified name of the StudyService's
+	// HeartbeatTrials RPC.
+	StudyServiceHeartbeatTrialsProcedure = "/fantasia.v1.StudyService/HeartbeatTrials"
+	// StudyServiceAddMeasurementProcedure is the fully-qualified name of the StudyService's
+	// AddMeasurement RPC.
+	StudyServiceAddMeasurementProcedure = "/fantasia.v1.StudyService/AddMeasurement"
+	// StudyServiceCompleteTrialProcedure is the fully-qualified name of the StudyService's
+	// CompleteTrial RPC.
+	StudyServiceCompleteTrialProcedure = "/fantasia.v1.StudyService/CompleteTrial"
+	// StudyServiceFailTrialProcedure is the fully-qualified name of the StudyService's FailTrial RPC.
+	StudyServiceFailTrialProcedure = "/fantasia.v1.StudyService/FailTrial"
+	// StudyServiceReleaseTrialProcedure is the fully-qualified name of the StudyService's ReleaseTrial
+	// RPC.
+	StudyServiceReleaseTrialProcedure = "/fantasia.v1.StudyService/ReleaseTrial"
+	// StudyServiceEnqueueTrialProcedure is the fully-qualified name of the StudyService's EnqueueTrial
+	// RPC.
+	StudyServiceEnqueueTrialProcedure = "/fantasia.v1.StudyService/EnqueueTrial"
+	// StudyServiceAddTrialProcedure is the fully-qualified name of the StudyService's AddTrial RPC.
+	StudyServiceAddTrialProcedure = "/fantasia.v1.StudyService/AddTrial"
+	// StudyServiceCancelTrialProcedure is the fully-qualified name of the StudyService's CancelTrial
+	// RPC.
+	StudyServiceCancelTrialProcedure = "/fantasia.v1.StudyService/CancelTrial"
 	// StudyServiceListWorkersProcedure is the fully-qualified name of the StudyService's ListWorkers
 	// RPC.
 	StudyServiceListWorkersProcedure = "/fantasia.v1.StudyService/ListWorkers"
@@ -113,6 +138,53 @@ type StudyServiceClient interface {
 	// claimed the trial, or its log no longer exists; UNAVAILABLE if the worker is
 	// gone or does not answer. The message says where the log is.
 	TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest]) (*connect.ServerStreamForClient[v1.TailTrialLogsResponse], error)
+	// SuggestTrials gives a client trials to evaluate. The study must have no command:
+	// then clients evaluate its trials in place of workers. It returns the trials that
+	// the client holds already, oldest first, and adds new ones until the client holds
+	// count trials. So a client that lost the answer, or was restarted, calls again with
+	// the same client_id and gets the same trials. The call waits until the client holds
+	// count trials, or holds at least one and no more can be had before another trial
+	// ends. It returns no trial if the wait is over first, or if the study has ended.
+	// Errors: FAILED_PRECONDITION if the study has a command; RESOURCE_EXHAUSTED if too
+	// many calls wait.
+	SuggestTrials(context.Context, *connect.Request[v1.SuggestTrialsRequest]) (*connect.Response[v1.SuggestTrialsResponse], error)
+	// HeartbeatTrials says that a client still evaluates trials, and returns what the
+	// client should do with each. A trial is lost if its client says nothing about it
+	// for the lease that SuggestTrials returned. It then gets another attempt, up to the
+	// study's trial.retries.lost. SuggestTrials and AddMeasurement renew leases too.
+	HeartbeatTrials(context.Context, *connect.Request[v1.HeartbeatTrialsRequest]) (*connect.Response[v1.HeartbeatTrialsResponse], error)
+	// AddMeasurement adds what an evaluation has reached at a step, and returns whether
+	// the client should continue. Steps of a metric must grow: an older step is ignored.
+	// Errors: FAILED_PRECONDITION if another value is recorded at the step, or if the
+	// client does not hold the trial.
+	AddMeasurement(context.Context, *connect.Request[v1.AddMeasurementRequest]) (*connect.Response[v1.AddMeasurementResponse], error)
+	// CompleteTrial ends a trial with its values. Repeating a call changes nothing.
+	// Errors: FAILED_PRECONDITION if the client never held the trial, or if the trial
+	// has ended in another way; the message says how.
+	CompleteTrial(context.Context, *connect.Request[v1.CompleteTrialRequest]) (*connect.Response[v1.CompleteTrialResponse], error)
+	// FailTrial ends an attempt that found no value. A failed trial gets another attempt
+	// if the study's trial.retries.failed allows it; an infeasible one does not. Errors
+	// are those of CompleteTrial.
+	FailTrial(context.Context, *connect.Request[v1.FailTrialRequest]) (*connect.Response[v1.FailTrialResponse], error)
+	// ReleaseTrial hands a trial back, so that the next client to ask gets it. This does
+	// not count against the study's retries. A trial that is handed back more than 20
+	// times fails. Errors are those of CompleteTrial.
+	ReleaseTrial(context.Context, *connect.Request[v1.ReleaseTrialRequest]) (*connect.Response[v1.ReleaseTrialResponse], error)
+	// EnqueueTrial has a point evaluated before the optimiser's next suggestion. It works
+	// for studies with a command too. The trial counts against max_trials. Errors:
+	// INVALID_ARGUMENT if the point is not in the search space; FAILED_PRECONDITION if
+	// the study has ended or max_trials has no room.
+	EnqueueTrial(context.Context, *connect.Request[v1.EnqueueTrialRequest]) (*connect.Response[v1.EnqueueTrialResponse], error)
+	// AddTrial adds a trial that was evaluated elsewhere, with its values. The optimiser
+	// learns from it, and it can be the best trial. It does not count against
+	// max_trials. Errors: INVALID_ARGUMENT if the point is not in the search space or
+	// the values are not finite; FAILED_PRECONDITION if the study has ended.
+	AddTrial(context.Context, *connect.Request[v1.AddTrialRequest]) (*connect.Response[v1.AddTrialResponse], error)
+	// CancelTrial ends one trial. Whoever evaluates it is told to stop. A cancelled trial
+	// does not count against max_trials, and the optimiser is told nothing about it.
+	// Cancelling a cancelled trial changes nothing. Errors: FAILED_PRECONDITION if the
+	// trial has ended in another way.
+	CancelTrial(context.Context, *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
@@ -207,6 +279,67 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(studyServiceMethods.ByName("TailTrialLogs")),
 			connect.WithClientOptions(opts...),
 		),
+		suggestTrials: connect.NewClient[v1.SuggestTrialsRequest, v1.SuggestTrialsResponse](
+			httpClient,
+			baseURL+StudyServiceSuggestTrialsProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("SuggestTrials")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
+		heartbeatTrials: connect.NewClient[v1.HeartbeatTrialsRequest, v1.HeartbeatTrialsResponse](
+			httpClient,
+			baseURL+StudyServiceHeartbeatTrialsProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("HeartbeatTrials")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
+		addMeasurement: connect.NewClient[v1.AddMeasurementRequest, v1.AddMeasurementResponse](
+			httpClient,
+			baseURL+StudyServiceAddMeasurementProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("AddMeasurement")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
+		completeTrial: connect.NewClient[v1.CompleteTrialRequest, v1.CompleteTrialResponse](
+			httpClient,
+			baseURL+StudyServiceCompleteTrialProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("CompleteTrial")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
+		failTrial: connect.NewClient[v1.FailTrialRequest, v1.FailTrialResponse](
+			httpClient,
+			baseURL+StudyServiceFailTrialProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("FailTrial")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
+		releaseTrial: connect.NewClient[v1.ReleaseTrialRequest, v1.ReleaseTrialResponse](
+			httpClient,
+			baseURL+StudyServiceReleaseTrialProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("ReleaseTrial")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
+		enqueueTrial: connect.NewClient[v1.EnqueueTrialRequest, v1.EnqueueTrialResponse](
+			httpClient,
+			baseURL+StudyServiceEnqueueTrialProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("EnqueueTrial")),
+			connect.WithClientOptions(opts...),
+		),
+		addTrial: connect.NewClient[v1.AddTrialRequest, v1.AddTrialResponse](
+			httpClient,
+			baseURL+StudyServiceAddTrialProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("AddTrial")),
+			connect.WithClientOptions(opts...),
+		),
+		cancelTrial: connect.NewClient[v1.CancelTrialRequest, v1.CancelTrialResponse](
+			httpClient,
+			baseURL+StudyServiceCancelTrialProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("CancelTrial")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
 		listWorkers: connect.NewClient[v1.ListWorkersRequest, v1.ListWorkersResponse](
 			httpClient,
 			baseURL+StudyServiceListWorkersProcedure,
@@ -231,6 +364,15 @@ type studyServiceClient struct {
 	listMeasurements *connect.Client[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse]
 	watchTrials      *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
 	tailTrialLogs    *connect.Client[v1.TailTrialLogsRequest, v1.TailTrialLogsResponse]
+	suggestTrials    *connect.Client[v1.SuggestTrialsRequest, v1.SuggestTrialsResponse]
+	heartbeatTrials  *connect.Client[v1.HeartbeatTrialsRequest, v1.HeartbeatTrialsResponse]
+	addMeasurement   *connect.Client[v1.AddMeasurementRequest, v1.AddMeasurementResponse]
+	completeTrial    *connect.Client[v1.CompleteTrialRequest, v1.CompleteTrialResponse]
+	failTrial        *connect.Client[v1.FailTrialRequest, v1.FailTrialResponse]
+	releaseTrial     *connect.Client[v1.ReleaseTrialRequest, v1.ReleaseTrialResponse]
+	enqueueTrial     *connect.Client[v1.EnqueueTrialRequest, v1.EnqueueTrialResponse]
+	addTrial         *connect.Client[v1.AddTrialRequest, v1.AddTrialResponse]
+	cancelTrial      *connect.Client[v1.CancelTrialRequest, v1.CancelTrialResponse]
 	listWorkers      *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 }
 
@@ -294,6 +436,51 @@ func (c *studyServiceClient) TailTrialLogs(ctx context.Context, req *connect.Req
 	return c.tailTrialLogs.CallServerStream(ctx, req)
 }
 
+// SuggestTrials calls fantasia.v1.StudyService.SuggestTrials.
+func (c *studyServiceClient) SuggestTrials(ctx context.Context, req *connect.Request[v1.SuggestTrialsRequest]) (*connect.Response[v1.SuggestTrialsResponse], error) {
+	return c.suggestTrials.CallUnary(ctx, req)
+}
+
+// HeartbeatTrials calls fantasia.v1.StudyService.HeartbeatTrials.
+func (c *studyServiceClient) HeartbeatTrials(ctx context.Context, req *connect.Request[v1.HeartbeatTrialsRequest]) (*connect.Response[v1.HeartbeatTrialsResponse], error) {
+	return c.heartbeatTrials.CallUnary(ctx, req)
+}
+
+// AddMeasurement calls fantasia.v1.StudyService.AddMeasurement.
+func (c *studyServiceClient) AddMeasurement(ctx context.Context, req *connect.Request[v1.AddMeasurementRequest]) (*connect.Response[v1.AddMeasurementResponse], error) {
+	return c.addMeasurement.CallUnary(ctx, req)
+}
+
+// CompleteTrial calls fantasia.v1.StudyService.CompleteTrial.
+func (c *studyServiceClient) CompleteTrial(ctx context.Context, req *connect.Request[v1.CompleteTrialRequest]) (*connect.Response[v1.CompleteTrialResponse], error) {
+	return c.completeTrial.CallUnary(ctx, req)
+}
+
+// FailTrial calls fantasia.v1.StudyService.FailTrial.
+func (c *studyServiceClient) FailTrial(ctx context.Context, req *connect.Request[v1.FailTrialRequest]) (*connect.Response[v1.FailTrialResponse], error) {
+	return c.failTrial.CallUnary(ctx, req)
+}
+
+// ReleaseTrial calls fantasia.v1.StudyService.ReleaseTrial.
+func (c *studyServiceClient) ReleaseTrial(ctx context.Context, req *connect.Request[v1.ReleaseTrialRequest]) (*connect.Response[v1.ReleaseTrialResponse], error) {
+	return c.releaseTrial.CallUnary(ctx, req)
+}
+
+// EnqueueTrial calls fantasia.v1.StudyService.EnqueueTrial.
+func (c *studyServiceClient) EnqueueTrial(ctx context.Context, req *connect.Request[v1.EnqueueTrialRequest]) (*connect.Response[v1.EnqueueTrialResponse], error) {
+	return c.enqueueTrial.CallUnary(ctx, req)
+}
+
+// AddTrial calls fantasia.v1.StudyService.AddTrial.
+func (c *studyServiceClient) AddTrial(ctx context.Context, req *connect.Request[v1.AddTrialRequest]) (*connect.Response[v1.AddTrialResponse], error) {
+	return c.addTrial.CallUnary(ctx, req)
+}
+
+// CancelTrial calls fantasia.v1.StudyService.CancelTrial.
+func (c *studyServiceClient) CancelTrial(ctx context.Context, req *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error) {
+	return c.cancelTrial.CallUnary(ctx, req)
+}
+
 // ListWorkers calls fantasia.v1.StudyService.ListWorkers.
 func (c *studyServiceClient) ListWorkers(ctx context.Context, req *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {
 	return c.listWorkers.CallUnary(ctx, req)
@@ -338,6 +525,53 @@ type StudyServiceHandler interface {
 	// claimed the trial, or its log no longer exists; UNAVAILABLE if the worker is
 	// gone or does not answer. The message says where the log is.
 	TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest], *connect.ServerStream[v1.TailTrialLogsResponse]) error
+	// SuggestTrials gives a client trials to evaluate. The study must have no command:
+	// then clients evaluate its trials in place of workers. It returns the trials that
+	// the client holds already, oldest first, and adds new ones until the client holds
+	// count trials. So a client that lost the answer, or was restarted, calls again with
+	// the same client_id and gets the same trials. The call waits until the client holds
+	// count trials, or holds at least one and no more can be had before another trial
+	// ends. It returns no trial if the wait is over first, or if the study has ended.
+	// Errors: FAILED_PRECONDITION if the study has a command; RESOURCE_EXHAUSTED if too
+	// many calls wait.
+	SuggestTrials(context.Context, *connect.Request[v1.SuggestTrialsRequest]) (*connect.Response[v1.SuggestTrialsResponse], error)
+	// HeartbeatTrials says that a client still evaluates trials, and returns what the
+	// client should do with each. A trial is lost if its client says nothing about it
+	// for the lease that SuggestTrials returned. It then gets another attempt, up to the
+	// study's trial.retries.lost. SuggestTrials and AddMeasurement renew leases too.
+	HeartbeatTrials(context.Context, *connect.Request[v1.HeartbeatTrialsRequest]) (*connect.Response[v1.HeartbeatTrialsResponse], error)
+	// AddMeasurement adds what an evaluation has reached at a step, and returns whether
+	// the client should continue. Steps of a metric must grow: an older step is ignored.
+	// Errors: FAILED_PRECONDITION if another value is recorded at the step, or if the
+	// client does not hold the trial.
+	AddMeasurement(context.Context, *connect.Request[v1.AddMeasurementRequest]) (*connect.Response[v1.AddMeasurementResponse], error)
+	// CompleteTrial ends a trial with its values. Repeating a call changes nothing.
+	// Errors: FAILED_PRECONDITION if the client never held the trial, or if the trial
+	// has ended in another way; the message says how.
+	CompleteTrial(context.Context, *connect.Request[v1.CompleteTrialRequest]) (*connect.Response[v1.CompleteTrialResponse], error)
+	// FailTrial ends an attempt that found no value. A failed trial gets another attempt
+	// if the study's trial.retries.failed allows it; an infeasible one does not. Errors
+	// are those of CompleteTrial.
+	FailTrial(context.Context, *connect.Request[v1.FailTrialRequest]) (*connect.Response[v1.FailTrialResponse], error)
+	// ReleaseTrial hands a trial back, so that the next client to ask gets it. This does
+	// not count against the study's retries. A trial that is handed back more than 20
+	// times fails. Errors are those of CompleteTrial.
+	ReleaseTrial(context.Context, *connect.Request[v1.ReleaseTrialRequest]) (*connect.Response[v1.ReleaseTrialResponse], error)
+	// EnqueueTrial has a point evaluated before the optimiser's next suggestion. It works
+	// for studies with a command too. The trial counts against max_trials. Errors:
+	// INVALID_ARGUMENT if the point is not in the search space; FAILED_PRECONDITION if
+	// the study has ended or max_trials has no room.
+	EnqueueTrial(context.Context, *connect.Request[v1.EnqueueTrialRequest]) (*connect.Response[v1.EnqueueTrialResponse], error)
+	// AddTrial adds a trial that was evaluated elsewhere, with its values. The optimiser
+	// learns from it, and it can be the best trial. It does not count against
+	// max_trials. Errors: INVALID_ARGUMENT if the point is not in the search space or
+	// the values are not finite; FAILED_PRECONDITION if the study has ended.
+	AddTrial(context.Context, *connect.Request[v1.AddTrialRequest]) (*connect.Response[v1.AddTrialResponse], error)
+	// CancelTrial ends one trial. Whoever evaluates it is told to stop. A cancelled trial
+	// does not count against max_trials, and the optimiser is told nothing about it.
+	// Cancelling a cancelled trial changes nothing. Errors: FAILED_PRECONDITION if the
+	// trial has ended in another way.
+	CancelTrial(context.Context, *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
@@ -428,6 +662,67 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(studyServiceMethods.ByName("TailTrialLogs")),
 		connect.WithHandlerOptions(opts...),
 	)
+	studyServiceSuggestTrialsHandler := connect.NewUnaryHandler(
+		StudyServiceSuggestTrialsProcedure,
+		svc.SuggestTrials,
+		connect.WithSchema(studyServiceMethods.ByName("SuggestTrials")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceHeartbeatTrialsHandler := connect.NewUnaryHandler(
+		StudyServiceHeartbeatTrialsProcedure,
+		svc.HeartbeatTrials,
+		connect.WithSchema(studyServiceMethods.ByName("HeartbeatTrials")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceAddMeasurementHandler := connect.NewUnaryHandler(
+		StudyServiceAddMeasurementProcedure,
+		svc.AddMeasurement,
+		connect.WithSchema(studyServiceMethods.ByName("AddMeasurement")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceCompleteTrialHandler := connect.NewUnaryHandler(
+		StudyServiceCompleteTrialProcedure,
+		svc.CompleteTrial,
+		connect.WithSchema(studyServiceMethods.ByName("CompleteTrial")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceFailTrialHandler := connect.NewUnaryHandler(
+		StudyServiceFailTrialProcedure,
+		svc.FailTrial,
+		connect.WithSchema(studyServiceMethods.ByName("FailTrial")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceReleaseTrialHandler := connect.NewUnaryHandler(
+		StudyServiceReleaseTrialProcedure,
+		svc.ReleaseTrial,
+		connect.WithSchema(studyServiceMethods.ByName("ReleaseTrial")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceEnqueueTrialHandler := connect.NewUnaryHandler(
+		StudyServiceEnqueueTrialProcedure,
+		svc.EnqueueTrial,
+		connect.WithSchema(studyServiceMethods.ByName("EnqueueTrial")),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceAddTrialHandler := connect.NewUnaryHandler(
+		StudyServiceAddTrialProcedure,
+		svc.AddTrial,
+		connect.WithSchema(studyServiceMethods.ByName("AddTrial")),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceCancelTrialHandler := connect.NewUnaryHandler(
+		StudyServiceCancelTrialProcedure,
+		svc.CancelTrial,
+		connect.WithSchema(studyServiceMethods.ByName("CancelTrial")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
 	studyServiceListWorkersHandler := connect.NewUnaryHandler(
 		StudyServiceListWorkersProcedure,
 		svc.ListWorkers,
@@ -461,6 +756,24 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceWatchTrialsHandler.ServeHTTP(w, r)
 		case StudyServiceTailTrialLogsProcedure:
 			studyServiceTailTrialLogsHandler.ServeHTTP(w, r)
+		case StudyServiceSuggestTrialsProcedure:
+			studyServiceSuggestTrialsHandler.ServeHTTP(w, r)
+		case StudyServiceHeartbeatTrialsProcedure:
+			studyServiceHeartbeatTrialsHandler.ServeHTTP(w, r)
+		case StudyServiceAddMeasurementProcedure:
+			studyServiceAddMeasurementHandler.ServeHTTP(w, r)
+		case StudyServiceCompleteTrialProcedure:
+			studyServiceCompleteTrialHandler.ServeHTTP(w, r)
+		case StudyServiceFailTrialProcedure:
+			studyServiceFailTrialHandler.ServeHTTP(w, r)
+		case StudyServiceReleaseTrialProcedure:
+			studyServiceReleaseTrialHandler.ServeHTTP(w, r)
+		case StudyServiceEnqueueTrialProcedure:
+			studyServiceEnqueueTrialHandler.ServeHTTP(w, r)
+		case StudyServiceAddTrialProcedure:
+			studyServiceAddTrialHandler.ServeHTTP(w, r)
+		case StudyServiceCancelTrialProcedure:
+			studyServiceCancelTrialHandler.ServeHTTP(w, r)
 		case StudyServiceListWorkersProcedure:
 			studyServiceListWorkersHandler.ServeHTTP(w, r)
 		default:
@@ -518,6 +831,42 @@ func (UnimplementedStudyServiceHandler) WatchTrials(context.Context, *connect.Re
 
 func (UnimplementedStudyServiceHandler) TailTrialLogs(context.Context, *connect.Request[v1.TailTrialLogsRequest], *connect.ServerStream[v1.TailTrialLogsResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.TailTrialLogs is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) SuggestTrials(context.Context, *connect.Request[v1.SuggestTrialsRequest]) (*connect.Response[v1.SuggestTrialsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.SuggestTrials is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) HeartbeatTrials(context.Context, *connect.Request[v1.HeartbeatTrialsRequest]) (*connect.Response[v1.HeartbeatTrialsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.HeartbeatTrials is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) AddMeasurement(context.Context, *connect.Request[v1.AddMeasurementRequest]) (*connect.Response[v1.AddMeasurementResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.AddMeasurement is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) CompleteTrial(context.Context, *connect.Request[v1.CompleteTrialRequest]) (*connect.Response[v1.CompleteTrialResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.CompleteTrial is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) FailTrial(context.Context, *connect.Request[v1.FailTrialRequest]) (*connect.Response[v1.FailTrialResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.FailTrial is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) ReleaseTrial(context.Context, *connect.Request[v1.ReleaseTrialRequest]) (*connect.Response[v1.ReleaseTrialResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ReleaseTrial is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) EnqueueTrial(context.Context, *connect.Request[v1.EnqueueTrialRequest]) (*connect.Response[v1.EnqueueTrialResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.EnqueueTrial is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) AddTrial(context.Context, *connect.Request[v1.AddTrialRequest]) (*connect.Response[v1.AddTrialResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.AddTrial is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) CancelTrial(context.Context, *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.CancelTrial is not implemented"))
 }
 
 func (UnimplementedStudyServiceHandler) ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {

@@ -1,0 +1,332 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// maxAsking bounds the calls that wait for trials at once.
+const maxAsking = 1000
+
+// ErrBusy says that too many calls wait for trials.
+var ErrBusy = errors.New("too many clients wait for trials")
+
+// Suggested answers Suggest.
+type Suggested struct {
+	// Trials are the trials that the client holds, oldest first.
+	Trials []record.Trial
+	// State is the study's state, and Reason why it is in it.
+	State  study.State
+	Reason string
+	// Lease is how long the client may be silent about a trial before it is lost.
+	Lease time.Duration
+}
+
+// Instruction says what a client should do with a trial, and why.
+type Instruction struct {
+	Trial  int
+	Do     engine.Instruction
+	Reason string
+}
+
+// clients holds the calls of clients that wait for trials. The loop owns it.
+type clients struct {
+	studies *studies
+	journal *journal
+	asking  []*asking
+}
+
+// asking is one call that waits for trials.
+type asking struct {
+	run    *run
+	client string
+	count  int
+	until  time.Time
+	reply  func(Suggested, error)
+}
+
+// ask lets a call wait until answer answers it.
+func (c *clients) ask(a *asking, now time.Time) error {
+	if len(c.asking) >= maxAsking {
+		return fmt.Errorf("%w: at most %d", ErrBusy, maxAsking)
+	}
+	c.asking = append(c.asking, a)
+	c.studies.step(a.run, engine.Seek{At: now, Client: a.client, Want: a.count})
+	return nil
+}
+
+// answer answers the calls that need not wait any longer, once the next commit has made
+// their trials durable. It returns when it must be called again; zero for never.
+func (c *clients) answer(now time.Time) (next time.Time) {
+	if len(c.asking) == 0 {
+		return time.Time{}
+	}
+	waiting := c.asking
+	c.asking = nil
+	var answered []*run
+	for _, a := range waiting {
+		if (a.run.stepped || !now.Before(a.until)) && c.served(a, now) {
+			answered = append(answered, a.run)
+			continue
+		}
+		c.asking = append(c.asking, a)
+		if next.IsZero() || a.until.Before(next) {
+			next = a.until
+		}
+	}
+	for _, a := range waiting {
+		a.run.stepped = false
+	}
+	for _, r := range answered { // a search that has ended may let others hold fewer or more
+		r.stepped = true
+	}
+	return next
+}
+
+// served answers a call if it need not wait any longer, and reports whether it did.
+func (c *clients) served(a *asking, now time.Time) bool {
+	r := a.run
+	switch {
+	case c.studies.runs[r.spec.ID] != r:
+		a.reply(Suggested{}, fmt.Errorf("study %q: %w", r.name(), ledger.ErrNotFound))
+		return true
+	case r.engine == nil:
+		a.reply(Suggested{}, r.broken)
+		return true
+	}
+	held, more := r.engine.Held(a.client)
+	enough := len(held) >= a.count || len(held) > 0 && !more || !r.running()
+	if !enough && now.Before(a.until) {
+		return false
+	}
+	if len(held) < a.count {
+		c.endSearch(a, now)
+	}
+	held = held[:min(len(held), a.count)]
+	for i := range held {
+		r.hear(attemptOf(r, &held[i]), now)
+	}
+	answer := Suggested{Trials: held, State: r.status.State, Reason: r.status.Reason}
+	c.journal.replies = append(c.journal.replies, func(err error) { a.reply(answer, err) })
+	return true
+}
+
+// endSearch tells the engine that a call has ended, unless its client has another one.
+func (c *clients) endSearch(a *asking, now time.Time) {
+	if !slices.ContainsFunc(c.asking, func(b *asking) bool { return a != b && a.run == b.run && a.client == b.client }) {
+		c.studies.step(a.run, engine.Seek{At: now, Client: a.client})
+	}
+}
+
+// withdraw ends a call whose caller is gone.
+func (c *clients) withdraw(a *asking, now time.Time) {
+	if i := slices.Index(c.asking, a); i >= 0 {
+		c.asking = slices.Delete(c.asking, i, i+1)
+		c.endSearch(a, now)
+	}
+}
+
+// attemptOf returns the id of a trial's last attempt.
+func attemptOf(r *run, t *record.Trial) messaging.AttemptID {
+	a := t.Last()
+	return messaging.AttemptID{Study: r.spec.ID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
+}
+
+// hear renews the lease of an attempt that a client holds.
+func (r *run) hear(id messaging.AttemptID, now time.Time) {
+	if r.heard == nil {
+		r.heard = map[messaging.AttemptID]time.Time{}
+	}
+	r.heard[id] = now
+}
+
+// silent returns the attempts whose clients have been silent for a lease. since is when
+// this leader began to listen without a break.
+func (r *run) silent(open []engine.OpenAttempt, since time.Time, lease time.Duration, now time.Time) []engine.Lost {
+	heard := make(map[messaging.AttemptID]time.Time, len(open))
+	var lost []engine.Lost
+	for _, a := range open {
+		last := a.Claimed
+		for _, at := range []time.Time{since, r.heard[a.Attempt]} {
+			if at.After(last) {
+				last = at
+			}
+		}
+		if silence := now.Sub(last); silence > lease {
+			lost = append(lost, engine.Lost{At: now, Attempt: a.Attempt, Reason: fmt.Sprintf("its client was silent for %v", silence.Round(time.Second))})
+			continue
+		}
+		heard[a.Attempt] = last
+	}
+	r.heard = heard
+	return lost
+}
+
+// Suggest waits until a client holds count trials of a study, at most for wait. It
+// returns at once if the client holds some and can hold no more for now. The error wraps
+// ErrNotLeader, ErrBusy, ledger.ErrNotFound, or engine.ErrRefused if the study has a
+// command.
+func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (Suggested, error) {
+	l := c.term.Load()
+	if l == nil {
+		return Suggested{}, ErrNotLeader
+	}
+	type reply struct {
+		Suggested
+		error
+	}
+	done := make(chan reply, 1)
+	a := &asking{client: client, count: count, reply: func(s Suggested, err error) { done <- reply{s, err} }}
+	sent := l.submit(ctx, input{
+		refused: func() { done <- reply{error: ErrNotLeader} },
+		do: func(ctx context.Context, now time.Time) error {
+			r, err := l.clientsOf(ctx, nameOrID, now)
+			if err == nil {
+				a.run, a.until = r, now.Add(wait)
+				err = l.clients.ask(a, now)
+			}
+			if err != nil {
+				done <- reply{error: err}
+			}
+			return nil
+		},
+	})
+	if !sent && ctx.Err() == nil {
+		return Suggested{}, ErrNotLeader
+	}
+	select {
+	case got := <-done:
+		got.Lease = c.o.WorkerLease
+		return got.Suggested, got.error
+	case <-l.over:
+	case <-ctx.Done():
+		l.submit(context.WithoutCancel(ctx), input{do: func(_ context.Context, now time.Time) error { l.clients.withdraw(a, now); return nil }})
+		return Suggested{}, context.Cause(ctx)
+	}
+	select {
+	case got := <-done:
+		got.Lease = c.o.WorkerLease
+		return got.Suggested, got.error
+	default:
+		return Suggested{}, ErrNotLeader
+	}
+}
+
+// clientsOf returns a study whose trials clients ask for, with its engine.
+func (l *leader) clientsOf(ctx context.Context, nameOrID string, now time.Time) (*run, error) {
+	r, err := l.studies.find(nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	if !r.byClients() {
+		return nil, engine.HasCommand(&r.spec.Definition.Spec)
+	}
+	_, err = l.studies.engineOf(ctx, r, now)
+	return r, err
+}
+
+// Heartbeat renews a client's leases of trials, and says what to do with each.
+func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, trials []int) ([]Instruction, error) {
+	var list []Instruction
+	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+		r, err := l.clientsOf(ctx, nameOrID, now)
+		if err != nil {
+			return err
+		}
+		for _, n := range trials {
+			i, err := r.instruct(client, n, now)
+			if err != nil {
+				return err
+			}
+			list = append(list, i)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// instruct returns what a client should do with a trial, and renews its lease if it holds
+// the trial.
+func (r *run) instruct(client string, number int, now time.Time) (Instruction, error) {
+	do, reason, err := r.engine.Instruct(client, number)
+	if err != nil {
+		return Instruction{}, err
+	}
+	if do != engine.Abandon {
+		id, err := r.engine.Attempt(client, number)
+		if err != nil {
+			return Instruction{}, err
+		}
+		r.hear(id, now)
+	}
+	return Instruction{Trial: number, Do: do, Reason: reason}, nil
+}
+
+// Measure adds what a client's evaluation has reached at a step, and returns what to do
+// with the trial once the measurement is durable.
+func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, number int, step int64, metrics map[string]float64) (Instruction, error) {
+	var next Instruction
+	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+		r, err := l.clientsOf(ctx, nameOrID, now)
+		if err != nil {
+			return err
+		}
+		if next, err = r.instruct(client, number, now); err != nil || next.Do == engine.Abandon {
+			return err
+		}
+		id, err := r.engine.Attempt(client, number)
+		if err != nil {
+			return err
+		}
+		if err := l.intake.restore(ctx, r, id, now); err != nil {
+			return err
+		}
+		if err := r.engine.Contradicts(number, step, metrics); err != nil {
+			return err
+		}
+		l.studies.step(r, engine.Measured{At: now, Measurement: &messaging.Measurement{
+			Version: messaging.SchemaVersion, AttemptID: id, Worker: client, Step: step, Metrics: metrics, At: now,
+		}})
+		l.journal.take() // no stream has the measurement: it must be durable before the answer
+		if r.broken != nil {
+			return r.broken
+		}
+		next, err = r.instruct(client, number, now)
+		return err
+	})
+	return next, err
+}
+
+// Tell applies an event of a client or a user to a study, and returns the trial that it
+// is about. The error wraps one of the kinds of engine.Answer.
+func (c *Coordinator) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
+	var told record.Trial
+	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+		r, err := l.studies.find(nameOrID)
+		if err != nil {
+			return err
+		}
+		if _, err := l.studies.engineOf(ctx, r, now); err != nil {
+			return err
+		}
+		out := l.studies.step(r, event(now))
+		switch {
+		case r.broken != nil:
+			return r.broken
+		case out.Answer == nil:
+			return fmt.Errorf("study %s did not answer", r.name())
+		}
+		told = out.Answer.Trial
+		return out.Answer.Err
+	})
+	return told, err
+}

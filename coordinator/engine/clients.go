@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// # Studies whose trials clients ask for
+//
+// If a study has no command, clients of the API evaluate its trials. A client that wants
+// trials is a seeker. The engine makes trials only for seekers, and a trial is claimed
+// in the step that makes it: its first record names the client. So nothing is published,
+// and nobody is told anything by a message: clients are told by the answers to their
+// calls. What they say is applied like the messages of workers: Told like Finished,
+// Measured, and, when they are silent, Lost.
+
+// seeker is a client that wants to hold trials.
+type seeker struct {
+	client string
+	want   int // how many trials it wants to hold
+	// missing is how many of them it does not hold yet; set by lookAround.
+	missing int
+}
+
+// Instruction says what a client should do with a trial.
+type Instruction int
+
+// What a client should do with a trial.
+const (
+	// Continue the evaluation.
+	Continue Instruction = iota
+	// Prune: stop the evaluation early and tell that with messaging.OutcomePruned.
+	Prune
+	// Abandon: stop the evaluation and forget the trial.
+	Abandon
+)
+
+// The kinds of errors in an Answer.
+var (
+	// ErrNoTrial says that there is no such trial.
+	ErrNoTrial = errors.New("no such trial")
+	// ErrRefused says that the study, the trial or the client is not in a state for the
+	// event.
+	ErrRefused = errors.New("refused")
+	// ErrInvalid says that the event itself is wrong.
+	ErrInvalid = errors.New("invalid")
+)
+
+// Answer answers an event that a user or a client waits for.
+type Answer struct {
+	// Trial is the trial after the event.
+	Trial record.Trial
+	// Err says why the event changed nothing; nil if it was applied, or repeats one that
+	// was.
+	Err error
+}
+
+// reply sets the step's answer.
+func (e *Engine) reply(t *trial, err error) {
+	e.out.Answer = &Answer{Err: err}
+	e.answered = nil
+	if err == nil {
+		e.answered = t
+	}
+}
+
+// refusal is an error of one of the kinds, whose text needs no other.
+type refusal struct {
+	kind error
+	text string
+}
+
+// Error returns the text.
+func (r *refusal) Error() string { return r.text }
+
+// Unwrap returns the kind.
+func (r *refusal) Unwrap() error { return r.kind }
+
+// refusef is the error of an event that the state does not allow.
+func refusef(format string, args ...any) error {
+	return &refusal{ErrRefused, fmt.Sprintf(format, args...)}
+}
+
+// invalidf is the error of an event that is wrong itself.
+func invalidf(format string, args ...any) error {
+	return &refusal{ErrInvalid, fmt.Sprintf(format, args...)}
+}
+
+// noTrial is the error of an event about a trial that does not exist.
+func noTrial(number int) error { return &refusal{ErrNoTrial, fmt.Sprintf("trial %d", number)} }
+
+// byClients reports whether clients evaluate the study's trials.
+func (e *Engine) byClients() bool { return e.spec.Definition.Spec.ByClients() }
+
+// seek sets how many trials a client wants to hold; 0 ends its search.
+func (e *Engine) seek(client string, want int) {
+	if !e.byClients() || client == "" {
+		return
+	}
+	i := slices.IndexFunc(e.seekers, func(s seeker) bool { return s.client == client })
+	switch {
+	case i < 0 && want > 0:
+		e.seekers = append(e.seekers, seeker{client: client, want: want})
+	case i >= 0 && want > 0:
+		e.seekers[i].want = want
+	case i >= 0:
+		e.seekers = slices.Delete(e.seekers, i, i+1)
+	}
+}
+
+// lookAround counts what each seeker is missing. It drops those that hold as many trials
+// as they want: a client that has ended one of them must ask again for the next.
+func (e *Engine) lookAround() {
+	if len(e.seekers) == 0 {
+		return
+	}
+	holds := map[string]int{}
+	for _, t := range e.open {
+		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen {
+			holds[a.Worker]++
+		}
+	}
+	for i := range e.seekers {
+		s := &e.seekers[i]
+		s.missing = s.want - holds[s.client]
+	}
+	e.seekers = slices.DeleteFunc(e.seekers, func(s seeker) bool { return s.missing <= 0 })
+}
+
+// sought returns how many trials the seekers are missing.
+func (e *Engine) sought() int {
+	n := 0
+	for i := range e.seekers {
+		n += e.seekers[i].missing
+	}
+	return n
+}
+
+// give gives a trial's new attempt to the seeker that has waited longest. The attempt's
+// evaluation starts at once.
+func (e *Engine) give(t *trial) {
+	a := t.rec.Last()
+	i := slices.IndexFunc(e.seekers, func(s seeker) bool { return s.missing > 0 })
+	s := &e.seekers[i] // room() has counted it
+	s.missing--
+	a.Worker, a.Claimed, a.Started = s.client, e.now, e.now
+	t.claimed = e.now
+	t.rec.Times.Claimed, t.rec.Times.Started = e.now, e.now
+	e.setState(t, study.TrialRunning)
+}
+
+// Held returns the trials that a client holds, oldest first. more reports whether it can
+// hold more before another trial ends.
+func (e *Engine) Held(client string) (held []record.Trial, more bool) {
+	for _, t := range e.open {
+		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker == client {
+			held = append(held, snapshot(t))
+		}
+	}
+	return held, e.running() && (e.waiting() || !e.demand.exhausted && min(e.parallelism()-e.active(), e.remaining()) > 0)
+}
+
+// Attempt returns the attempt by which a client holds or last held a trial.
+func (e *Engine) Attempt(client string, number int) (messaging.AttemptID, error) {
+	t, a, err := e.heldBy(client, number)
+	if err != nil {
+		return messaging.AttemptID{}, err
+	}
+	return e.attemptID(t, a), nil
+}
+
+// HasCommand returns the error of what only a study without a command accepts.
+func HasCommand(spec *study.Spec) error {
+	return refusef("the study has a command, so workers of the pool %q evaluate its trials: leave spec.trial.command out of a study whose trials clients ask for", spec.Pool)
+}
+
+// heldBy returns the last attempt of a trial that a client was given.
+func (e *Engine) heldBy(client string, number int) (*trial, *record.Attempt, error) {
+	if !e.byClients() {
+		return nil, nil, HasCommand(&e.spec.Definition.Spec)
+	}
+	if number < 1 || number > len(e.trials) {
+		return nil, nil, noTrial(number)
+	}
+	t := e.trials[number-1]
+	for i := len(t.rec.Attempts) - 1; i >= 0; i-- {
+		if a := &t.rec.Attempts[i]; a.Worker == client {
+			return t, a, nil
+		}
+	}
+	who := "nobody"
+	if a := t.rec.Last(); a != nil {
+		who = "client " + a.Worker
+	}
+	return nil, nil, refusef("trial %d was never given to client %s: %s has it", number, client, who)
+}
+
+// Instruct returns what a client should do with a trial, and why. It refuses a trial that
+// the client was never given.
+func (e *Engine) Instruct(client string, number int) (Instruction, string, error) {
+	t, a, err := e.heldBy(client, number)
+	switch {
+	case err != nil:
+		return Abandon, "", err
+	case t.rec.State.Terminal():
+		return Abandon, e.ending(t), nil
+	case a.State != study.AttemptOpen:
+		return Abandon, fmt.Sprintf("the client does not hold the trial any more: its attempt has ended: %s", a.State), nil
+	case t.rec.Stopped != nil:
+		return Prune, t.rec.Stopped.Reason, nil
+	default:
+		return Continue, "", nil
+	}
+}
+
+// ending describes how a trial has ended.
+func (e *Engine) ending(t *trial) string {
+	text := fmt.Sprintf("trial %d has ended: %s", t.rec.Number, strings.ToUpper(string(t.rec.State)))
+	if len(t.rec.Values) > 0 {
+		text += fmt.Sprintf(" with %s %v", e.spec.Definition.Spec.Objective.Metric, t.rec.Values.First())
+	}
+	if a := t.rec.Last(); a != nil && a.Failure != nil {
+		text += ": " + a.Failure.Reason
+	}
+	return text
+}
+
+// Contradicts returns an error if a trial's curve has another value of one of the metrics
+// at a step. The trial's curve MUST be in memory: see Forgotten.
+func (e *Engine) Contradicts(number int, step int64, metrics map[string]float64) error {
+	for _, s := range e.Curve(number) {
+		told, ok := metrics[s.Metric]
+		if !ok || !finite(told) {
+			continue
+		}
+		for _, p := range s.Points {
+			if p.Step == step && p.Value != told {
+				return refusef("%s of trial %d is recorded as %v at step %d, got %v", s.Metric, number, p.Value, step, told)
+			}
+		}
+	}
+	return nil
+}
+
+// told applies what a client says of a trial's end.
+func (e *Engine) told(ev Told) {
+	t, a, err := e.heldBy(ev.Client, ev.Trial)
+	if err != nil {
+		e.reply(nil, err)
+		return
+	}
+	r := &messaging.Result{
+		Version: messaging.SchemaVersion, AttemptID: e.attemptID(t, a), Worker: ev.Client,
+		Outcome: ev.Outcome, Values: ev.Values, Metrics: ev.Metrics, Failure: ev.Failure, Checkpoint: ev.Checkpoint,
+		Claimed: a.Claimed, Started: a.Started, Ended: e.now,
+	}
+	read := interpret(&e.spec.Definition.Spec, r)
+	objectives := len(e.spec.Definition.Spec.Objectives())
+	answers := read.outcome == messaging.OutcomeCompleted || read.outcome == messaging.OutcomeInfeasible
+	switch {
+	case ev.Outcome == messaging.OutcomeCompleted && len(ev.Values) != objectives,
+		ev.Outcome == messaging.OutcomePruned && len(ev.Values) != 0 && len(ev.Values) != objectives:
+		err = invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives)
+	case a.State != study.AttemptOpen && same(t, a, r, read): // told again
+	case t.rec.State.Terminal():
+		err = refusef("%s", e.ending(t))
+	case a.State != study.AttemptOpen && !answers:
+		err = refusef("client %s does not hold trial %d any more: its attempt has ended: %s", ev.Client, ev.Trial, a.State)
+	case read.outcome == messaging.OutcomePruned && t.rec.Stopped == nil:
+		err = refusef("nobody has decided to prune trial %d: complete it without pruned", ev.Trial)
+	default:
+		e.finished(r)
+	}
+	e.reply(t, err)
+}
+
+// same reports whether a result says what is recorded of its attempt.
+func same(t *trial, a *record.Attempt, r *messaging.Result, read reading) bool {
+	switch {
+	case a.Outcome != read.outcome:
+		return false
+	case a.Outcome == messaging.OutcomeCompleted:
+		return slices.Equal(t.rec.Values, r.Values) && maps.Equal(t.rec.Metrics, finiteMetrics(r.Metrics))
+	case a.Outcome == messaging.OutcomePruned:
+		return len(r.Values) == 0 || slices.Equal(t.rec.Values, r.Values)
+	case a.Failure != nil && read.failure != nil:
+		return a.Failure.Reason == read.failure.Reason
+	default:
+		return true
+	}
+}

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// waiting reports whether a trial waits to be handed out.
+func (e *Engine) waiting() bool {
+	return len(e.wishes) > 0 && e.active() < e.parallelism() ||
+		slices.ContainsFunc(e.pending, func(t *trial) bool { return t.rec.State == study.TrialPending })
+}
+
+// active returns how many open trials have been handed out at least once. Those that
+// users have enqueued do not count against the parallelism before.
+func (e *Engine) active() int { return len(e.open) - len(e.wishes) }
+
+// enqueue makes a trial of a point that a user wants to have evaluated.
+func (e *Engine) enqueue(ev Enqueue) {
+	point, known, err := e.wished(ev.Point, ev.RequestID)
+	switch {
+	case err != nil:
+		e.reply(nil, err)
+	case known != nil:
+		err = nil
+		if known.rec.Source != optimizer.SourceRequested || e.space.Key(known.rec.Point) != e.space.Key(point) {
+			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
+		}
+		e.reply(known, err)
+	case e.remaining() <= 0:
+		e.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
+			e.status.Counts.Ended(), e.spec.Definition.Spec.Budget.MaxTrials, len(e.open)))
+	default:
+		t := e.insert(point, optimizer.SourceRequested, ev.RequestID)
+		e.setState(t, study.TrialPending)
+		e.wishes = append(e.wishes, t)
+		e.reply(t, nil)
+	}
+}
+
+// add makes a trial that was evaluated elsewhere.
+func (e *Engine) add(ev Add) {
+	point, known, err := e.wished(ev.Point, ev.RequestID)
+	objectives := len(e.spec.Definition.Spec.Objectives())
+	switch {
+	case err != nil:
+		e.reply(nil, err)
+	case len(ev.Values) != objectives:
+		e.reply(nil, invalidf("got %d values; want one for each of the study's objectives (%d)", len(ev.Values), objectives))
+	case !allFinite(ev.Values):
+		e.reply(nil, invalidf("the values are %v; want finite numbers", []float64(ev.Values)))
+	case known != nil:
+		if known.rec.Source != optimizer.SourceAdded || e.space.Key(known.rec.Point) != e.space.Key(point) ||
+			!slices.Equal(known.rec.Values, ev.Values) || !maps.Equal(known.rec.Metrics, finiteMetrics(ev.Metrics)) {
+			err = refusef("request_id %q belongs to trial %d, which is another one", ev.RequestID, known.rec.Number)
+		}
+		e.reply(known, err)
+	default:
+		t := e.insert(point, optimizer.SourceAdded, ev.RequestID)
+		t.rec.Values, t.rec.Metrics = slices.Clone(ev.Values), finiteMetrics(ev.Metrics)
+		e.status.Counts.Added++
+		e.endTrial(t, study.TrialCompleted)
+		e.reply(t, nil)
+	}
+}
+
+// wished checks a user's point, and returns the trial that the request has made already;
+// nil if there is none.
+func (e *Engine) wished(raw study.Point, request string) (study.Point, *trial, error) {
+	point, err := e.space.Normalize(raw)
+	if err == nil {
+		err = e.space.Check(point)
+	}
+	if err != nil {
+		return nil, nil, invalidf("parameters: %v", err)
+	}
+	if n := e.requests[request]; request != "" && n > 0 {
+		return point, e.trials[n-1], nil
+	}
+	if !e.running() {
+		return nil, nil, refusef("the study has ended: %s", e.status.State)
+	}
+	return point, nil, nil
+}
+
+// insert makes a trial that the optimiser did not suggest.
+func (e *Engine) insert(point study.Point, source optimizer.Source, request string) *trial {
+	from := e.status.Position
+	e.status.Trials++
+	e.status.Position++
+	t := &trial{rec: record.Trial{
+		Number: e.status.Trials, Created: e.status.Position, From: from,
+		Point: point, Source: source, RequestID: request,
+		TraceID: e.ids.Trace(), SpanID: e.ids.Span(),
+		Times: record.Times{Asked: e.now, Suggested: e.now, Created: e.now},
+	}}
+	e.trials = append(e.trials, t)
+	e.open = append(e.open, t)
+	e.take(t)
+	e.remember(t)
+	return t
+}
+
+// remember remembers the request that made a trial.
+func (e *Engine) remember(t *trial) {
+	if id := t.rec.RequestID; id != "" {
+		e.requests[id] = t.rec.Number
+	}
+}
+
+// cancelTrial ends a trial at a user's request.
+func (e *Engine) cancelTrial(ev CancelTrial) {
+	if ev.Trial < 1 || ev.Trial > len(e.trials) {
+		e.reply(nil, noTrial(ev.Trial))
+		return
+	}
+	t := e.trials[ev.Trial-1]
+	switch {
+	case t.rec.State == study.TrialCancelled:
+		e.reply(t, nil)
+	case t.rec.State.Terminal():
+		e.reply(nil, refusef("%s", e.ending(t)))
+	default:
+		reason := ev.Reason
+		if reason == "" {
+			reason = "cancelled by a user"
+		}
+		e.cancelAttempt(t, t.rec.Last(), clip(reason))
+		e.wishes = slices.DeleteFunc(e.wishes, func(w *trial) bool { return w == t })
+		t.rec.Times.Ended = e.now
+		e.endTrial(t, study.TrialCancelled)
+		e.demand.exhausted, e.demand.resumed = false, e.status.Position // its point is free again
+		e.reply(t, nil)
+	}
+}
