@@ -1,0 +1,149 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+)
+
+// cookieName is the cookie that holds the token of who has logged in. Scripts cannot read
+// it, and other sites cannot make a browser send it.
+const cookieName = "fantasia_token"
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 8 << 10
+
+// headers adds the headers that every response has. Pages load nothing from elsewhere and
+// have no script or style of their own, so text from a study or a log that were taken for
+// markup could do nothing.
+func headers(next http.Handler) http.Handler {
+	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// session is who asks.
+type session struct {
+	token string
+	grant server.Grant
+	// open means that no token is needed.
+	open bool
+}
+
+// sessionKey is the context key of the request's session.
+type sessionKey struct{}
+
+// sessionOf returns the session of a request that has passed authorized.
+func sessionOf(ctx context.Context) session {
+	s, _ := ctx.Value(sessionKey{}).(session)
+	return s
+}
+
+// find returns the session of a request; false if it has no valid token.
+func (d *Dashboard) find(r *http.Request) (session, bool) {
+	if d.o.Tokens == nil {
+		return session{open: true}, true
+	}
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return session{}, false
+	}
+	g, ok := d.o.Tokens.Grant(c.Value)
+	return session{token: c.Value, grant: g}, ok
+}
+
+// authorized passes on the requests of those who have logged in. Others are sent to the
+// login page.
+func (d *Dashboard) authorized(next func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s, ok := d.find(r)
+		if !ok {
+			if r.Header.Get("Sec-Fetch-Mode") != "navigate" && r.Header.Get("Sec-Fetch-Mode") != "" {
+				http.Error(w, "log in first", http.StatusUnauthorized) // the script of an open page
+				return
+			}
+			http.Redirect(w, r, "/ui/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
+			return
+		}
+		ctx := context.WithValue(r.Context(), sessionKey{}, s)
+		if !s.open {
+			ctx = server.WithGrant(ctx, s.grant)
+		}
+		r = r.WithContext(ctx)
+		if err := next(w, r); err != nil {
+			d.fail(w, r, err)
+		}
+	})
+}
+
+// loginData is what the login page shows.
+type loginData struct {
+	page
+	Next, Problem string
+	// Elsewhere means that a link on another site led here. Browsers then send no cookie,
+	// even of someone who has logged in.
+	Elsewhere bool
+}
+
+func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
+	next := safeNext(r.FormValue("next"))
+	if _, ok := d.find(r); ok {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return
+	}
+	d.show(w, r, http.StatusOK, "login", &loginData{page: page{Title: "Log in"}, Next: next, Elsewhere: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
+}
+
+// login takes a token and sets the cookie.
+func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	next := safeNext(r.PostFormValue("next"))
+	token := strings.TrimSpace(r.PostFormValue("token"))
+	if d.o.Tokens == nil {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return
+	}
+	if _, ok := d.o.Tokens.Grant(token); !ok {
+		d.o.Logger.WarnContext(r.Context(), "refused a login to the dashboard: unknown token", "from", r.RemoteAddr)
+		d.show(w, r, http.StatusUnauthorized, "login", &loginData{page: page{Title: "Log in"}, Next: next, Problem: "This token is not known here."})
+		return
+	}
+	http.SetCookie(w, d.cookie(r, token, 0))
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// logout removes the cookie.
+func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, d.cookie(r, "", -1))
+	http.Redirect(w, r, "/ui/login", http.StatusSeeOther)
+}
+
+// cookie returns the cookie of a token; it ends with the browser's session.
+func (d *Dashboard) cookie(r *http.Request, token string, age int) *http.Cookie {
+	return &http.Cookie{
+		Name: cookieName, Value: token, Path: Path, MaxAge: age,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
+	}
+}
+
+// safeNext returns a path of the dashboard to go to after the login, never another site.
+func safeNext(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, Path) || strings.Contains(next, "\\") {
+		return Path
+	}
+	return u.RequestURI()
+}

@@ -1,0 +1,124 @@
+// Package dashboard serves pages on which people follow studies in a browser. The server
+// makes every page and every picture; a small script only keeps an open page current.
+// Pages change nothing.
+package dashboard
+
+import (
+	"context"
+	"embed"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/server"
+)
+
+// Path is where the dashboard must be mounted.
+const Path = "/ui/"
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// Options configure a dashboard. API is required.
+type Options struct {
+	// API is the handler of the API that serves the same backend. The dashboard asks it
+	// for what only the leader knows.
+	API http.Handler
+	// Tokens holds the tokens with which people log in. Nil shows everything to
+	// everybody.
+	Tokens *server.Tokens
+	// Draining is closed when the server begins to shut down; the streams of open pages
+	// then end. A nil channel never closes.
+	Draining <-chan struct{}
+	// Logger gets unexpected errors. Default: no log.
+	Logger *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Dashboard is the handler of all pages. It is safe for concurrent use.
+type Dashboard struct {
+	backend server.Backend // restricted to the grant of the request's context
+	o       Options
+	api     fantasiav1connect.StudyServiceClient
+	pages   pages
+	handler http.Handler
+	follow  *followers
+	streams chan struct{} // a place for each open stream
+	logs    chan struct{} // a place for each followed log
+	analyst *analyst
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+// The bounds of a dashboard.
+const (
+	// maxStreams bounds the open pages that are told of changes. Others ask again from
+	// time to time.
+	maxStreams = 100
+	// maxLogs bounds the logs that are followed. Each asks a worker.
+	maxLogs = 20
+)
+
+// New returns the dashboard of a backend. Close MUST be called.
+func New(b server.Backend, o Options) *Dashboard {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	d := &Dashboard{
+		backend: b, o: o, pages: parsePages(), stop: stop,
+		api:     fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: inProcess{o.API}}, "http://api"),
+		streams: make(chan struct{}, maxStreams), logs: make(chan struct{}, maxLogs),
+	}
+	if o.Tokens != nil {
+		d.backend = server.Restrict(b)
+	}
+	d.follow = newFollowers(ctx, b, o.Logger, o.Now)
+	d.analyst = newAnalyst(o.Now)
+	d.running.Go(func() { d.analyst.run(ctx) })
+	d.handler = d.routes()
+	return d
+}
+
+// Close ends what the dashboard does in the background, and waits for it.
+func (d *Dashboard) Close() error {
+	d.stop()
+	d.follow.wait()
+	d.running.Wait()
+	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
+
+// routes returns the handler of all pages.
+func (d *Dashboard) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ui/static/{file}", serveStatic)
+	mux.HandleFunc("GET /ui/login", d.loginPage)
+	mux.HandleFunc("POST /ui/login", d.login)
+	mux.HandleFunc("POST /ui/logout", d.logout)
+	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET /ui/{$}":                                 d.studiesPage,
+		"GET /ui/workers":                             d.workersPage,
+		"GET /ui/studies/{study}":                     d.studyPage,
+		"GET /ui/studies/{study}/{view}":              d.studyPage,
+		"GET /ui/studies/{study}/events":              d.events,
+		"GET /ui/studies/{study}/trials/{number}":     d.trialPage,
+		"GET /ui/studies/{study}/trials/{number}/log": d.logEvents,
+	} {
+		mux.Handle(pattern, d.authorized(handle))
+	}
+	mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {
+		d.fail(w, r, notFound("There is no such page."))
+	})
+	protection := http.NewCrossOriginProtection()
+	return headers(protection.Handler(mux))
+}

@@ -1,0 +1,315 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// filter is what a study's pages show, as their URL says it. All pictures and the table
+// of a page share it.
+type filter struct {
+	axes axes
+	// states and sources are those shown; all if empty.
+	states  []study.TrialState
+	sources []optimizer.Source
+	worker  string
+	// value and params are ranges; params also lists the choices of a parameter.
+	value  limits
+	params []choice
+	// top shows only that many best trials; 0 shows all.
+	top int
+	// scale is the scale of axes of values: log, linear, or empty for what fits them best.
+	scale string
+	// byTime places trials by when they ended.
+	byTime bool
+	// sort is the column by which the table is sorted; desc reverses it.
+	sort string
+	desc bool
+	page int
+	// x and y are the parameters of the map; empty for the most important.
+	x, y string
+}
+
+// limits is a range; NaN stands for no limit.
+type limits struct{ low, high float64 }
+
+func (l limits) set() bool { return !math.IsNaN(l.low) || !math.IsNaN(l.high) }
+
+func (l limits) has(v float64) bool { return !(v < l.low) && !(v > l.high) && !math.IsNaN(v) }
+
+// String is the range as the URL has it.
+func (l limits) String() string {
+	if !l.set() {
+		return ""
+	}
+	end := func(v float64) string {
+		if math.IsNaN(v) {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return end(l.low) + ".." + end(l.high)
+}
+
+// choice limits a parameter.
+type choice struct {
+	limits limits
+	// among are the numbers of the choices shown; all if empty.
+	among []int
+}
+
+func (c choice) set() bool { return c.limits.set() || len(c.among) > 0 }
+
+func (c choice) has(v float64) bool {
+	if len(c.among) > 0 {
+		return !math.IsNaN(v) && slices.Contains(c.among, int(v))
+	}
+	return !c.limits.set() || c.limits.has(v)
+}
+
+// states are the states by which trials can be filtered.
+var states = []study.TrialState{
+	study.TrialRunning, study.TrialQueued, study.TrialPending, study.TrialCompleted,
+	study.TrialPruned, study.TrialFailed, study.TrialInfeasible, study.TrialCancelled,
+}
+
+// sources are the sources by which trials can be filtered.
+var sources = []optimizer.Source{
+	optimizer.SourceModel, optimizer.SourceDesign, optimizer.SourceInitial, optimizer.SourceRandom, optimizer.SourceFallback, optimizer.SourceRequested,
+}
+
+// readFilter reads the query of a URL. Its error says what is wrong.
+func readFilter(a axes, q url.Values) (*filter, error) {
+	f := &filter{axes: a, params: make([]choice, len(a)), value: limits{math.NaN(), math.NaN()}, worker: q.Get("worker"), sort: "trial", desc: true, page: 1, x: q.Get("across"), y: q.Get("up")}
+	for _, s := range q["state"] {
+		if s == "" {
+			continue
+		}
+		if !slices.Contains(states, study.TrialState(s)) {
+			return nil, badRequest("state is %q; want one of %s", s, joined(states))
+		}
+		f.states = append(f.states, study.TrialState(s))
+	}
+	for _, s := range q["source"] {
+		if s == "" {
+			continue
+		}
+		if !slices.Contains(sources, optimizer.Source(s)) {
+			return nil, badRequest("source is %q; want one of %s", s, joined(sources))
+		}
+		f.sources = append(f.sources, optimizer.Source(s))
+	}
+	var err error
+	if f.value, err = readLimits("value", q.Get("value")); err != nil {
+		return nil, err
+	}
+	for i := range a {
+		if f.params[i], err = readChoice(&a[i], q["p."+a[i].Name]); err != nil {
+			return nil, err
+		}
+	}
+	for name, to := range map[string]*int{"top": &f.top, "page": &f.page} {
+		text := q.Get(name)
+		if text == "" {
+			continue
+		}
+		if *to, err = strconv.Atoi(text); err != nil || *to < 1 {
+			return nil, badRequest("%s is %q; want a whole number from 1 on", name, text)
+		}
+	}
+	f.byTime = q.Get("x") == "time"
+	if f.scale = q.Get("axis"); f.scale != "" && f.scale != "log" && f.scale != "linear" {
+		return nil, badRequest("axis is %q; want log or linear", f.scale)
+	}
+	if s := q.Get("sort"); s != "" {
+		f.sort, f.desc = strings.CutPrefix(s, "-")
+		if !f.sortable(f.sort) {
+			return nil, badRequest("sort is %q; want a column of the table, such as value or -value", s)
+		}
+	}
+	return f, nil
+}
+
+func joined[T ~string](list []T) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = string(v)
+	}
+	return strings.Join(words, ", ")
+}
+
+func readLimits(name, text string) (limits, error) {
+	l := limits{math.NaN(), math.NaN()}
+	if text == "" {
+		return l, nil
+	}
+	low, high, ok := strings.Cut(text, "..")
+	if !ok {
+		return l, badRequest("%s is %q; want a range such as 0.1..5, 0.1.. or ..5", name, text)
+	}
+	for _, end := range []struct {
+		text string
+		to   *float64
+	}{{low, &l.low}, {high, &l.high}} {
+		if end.text = strings.TrimSpace(end.text); end.text == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(end.text, 64)
+		if err != nil || math.IsNaN(v) {
+			return l, badRequest("%s is %q; want a range such as 0.1..5, 0.1.. or ..5", name, text)
+		}
+		*end.to = v
+	}
+	return l, nil
+}
+
+func readChoice(p *study.Parameter, given []string) (c choice, err error) {
+	c.limits = limits{math.NaN(), math.NaN()}
+	for _, text := range given {
+		if text == "" {
+			continue
+		}
+		if numeric(p) {
+			c.limits, err = readLimits("p."+p.Name, text)
+			return c, err
+		}
+		k, ok := place(p, text)
+		if !ok {
+			return c, badRequest("p.%s is %q; want one of its values", p.Name, text)
+		}
+		c.among = append(c.among, k)
+	}
+	return c, nil
+}
+
+// place returns the place of a choice that is given as text.
+func place(p *study.Parameter, text string) (int, bool) {
+	n, _ := p.Cardinality()
+	for k := range n {
+		if fmt.Sprint(p.At(k)) == text {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// query returns the filter as a URL's query; it leaves out what is as by default.
+func (f *filter) query() url.Values {
+	q := url.Values{}
+	for _, s := range f.states {
+		q.Add("state", string(s))
+	}
+	for _, s := range f.sources {
+		q.Add("source", string(s))
+	}
+	set := func(key, value string) {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	set("worker", f.worker)
+	set("value", f.value.String())
+	for i, c := range f.params {
+		p := &f.axes[i]
+		set("p."+p.Name, c.limits.String())
+		for _, k := range c.among {
+			q.Add("p."+p.Name, fmt.Sprint(p.At(k)))
+		}
+	}
+	if f.top > 0 {
+		q.Set("top", strconv.Itoa(f.top))
+	}
+	set("axis", f.scale)
+	if f.byTime {
+		q.Set("x", "time")
+	}
+	if s := f.order(); s != "-trial" {
+		q.Set("sort", s)
+	}
+	if f.page > 1 {
+		q.Set("page", strconv.Itoa(f.page))
+	}
+	set("across", f.x)
+	set("up", f.y)
+	return q
+}
+
+func (f *filter) order() string {
+	if f.desc {
+		return "-" + f.sort
+	}
+	return f.sort
+}
+
+// narrows reports whether the filter hides trials.
+func (f *filter) narrows() bool {
+	return len(f.states)+len(f.sources) > 0 || f.worker != "" || f.value.set() || f.top > 0 ||
+		slices.ContainsFunc(f.params, choice.set)
+}
+
+// with returns the query of the same filter after a change.
+func (f *filter) with(change func(*filter)) string {
+	g := *f
+	change(&g)
+	if q := g.query().Encode(); q != "" {
+		return "?" + q
+	}
+	return "?"
+}
+
+// apply returns the rows that the filter shows, by number.
+func (f *filter) apply(rows []*row, d study.Direction) []*row {
+	if !f.narrows() {
+		return rows
+	}
+	var shown []*row
+	for _, r := range rows {
+		if f.has(r) {
+			shown = append(shown, r)
+		}
+	}
+	if f.top > 0 {
+		shown = topOf(shown, d, f.top)
+		slices.SortFunc(shown, func(a, b *row) int { return cmp.Compare(a.number, b.number) })
+	}
+	return shown
+}
+
+func (f *filter) has(r *row) bool {
+	state := r.state
+	if state == study.TrialClaimed { // people need not know the difference
+		state = study.TrialRunning
+	}
+	if len(f.states) > 0 && !slices.Contains(f.states, state) ||
+		len(f.sources) > 0 && !slices.Contains(f.sources, r.source) ||
+		f.worker != "" && r.worker != f.worker ||
+		f.value.set() && !f.value.has(r.value) {
+		return false
+	}
+	for i, c := range f.params {
+		if !c.has(r.params[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// topOf returns up to n completed rows with the best values, the best first.
+func topOf(rows []*row, d study.Direction, n int) []*row {
+	var done []*row
+	for _, r := range rows {
+		if r.completed() {
+			done = append(done, r)
+		}
+	}
+	slices.SortStableFunc(done, func(a, b *row) int { return cmp.Compare(d.Cost(a.value), d.Cost(b.value)) })
+	return done[:min(max(n, 0), len(done))]
+}

@@ -1,0 +1,214 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+const (
+	// publishEvery is the least time between two snapshots. Open pages ask for a study
+	// again after each, so it bounds what they cost.
+	publishEvery = 500 * time.Millisecond
+	// retryEvery is the pause after a watch that failed.
+	retryEvery = time.Second
+)
+
+// follower keeps the trials of a study in memory, as compact rows, and publishes a snapshot
+// of them after changes. However many pages are open, a study has one follower.
+type follower struct {
+	id      string
+	backend server.Backend
+	axes    axes
+	log     *slog.Logger
+	now     func() time.Time
+
+	cancel context.CancelFunc
+	curves *curves
+	cache  *cache
+
+	mu      sync.Mutex
+	rows    []*row // by number, from 1 on; nil where the trial has not been read
+	read    int    // how many are not nil
+	want    int    // how many trials there were at first
+	dirty   bool
+	latest  *snapshot
+	changed chan struct{} // closed and replaced with each snapshot
+	streams int
+	used    time.Time
+	// done means that the watch has ended, because the study has.
+	done bool
+	// missing means that the study was deleted.
+	missing bool
+}
+
+// snapshot is the trials of a study at one time. It is never changed.
+type snapshot struct {
+	// revision counts a study's snapshots.
+	revision int
+	rows     []*row
+	// complete is false while the trials are read for the first time. want is then how
+	// many there are.
+	complete bool
+	want     int
+}
+
+// newFollower returns the follower of a study as it is now.
+func newFollower(b server.Backend, s *server.Study, log *slog.Logger, now func() time.Time) *follower {
+	f := &follower{
+		id: s.Spec.ID, backend: b, axes: axesOf(&s.Spec.Definition), log: log, now: now,
+		want: s.Status.Trials, changed: make(chan struct{}), used: now(), latest: &snapshot{want: s.Status.Trials},
+		curves: newCurves(b, s.Spec.ID, now), cache: newCache(),
+	}
+	if f.want == 0 {
+		f.latest.complete = true
+	}
+	return f
+}
+
+// run follows the study until ctx ends or the study has ended and all is read.
+func (f *follower) run(ctx context.Context) {
+	publish := make(chan struct{}, 1)
+	var publishing sync.WaitGroup
+	publishing.Go(func() { f.publish(ctx, publish) })
+	defer publishing.Wait()
+	defer close(publish)
+	for {
+		err := f.watch(ctx, publish)
+		if err == nil || ctx.Err() != nil || errors.Is(err, server.ErrNotFound) {
+			f.mu.Lock()
+			f.done, f.missing = true, errors.Is(err, server.ErrNotFound)
+			f.dirty = true
+			f.mu.Unlock()
+			return
+		}
+		f.log.WarnContext(ctx, "the dashboard cannot follow a study, and tries again", telemetry.LogStudy, f.id, telemetry.LogError, err)
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// watch reads the trials and their changes.
+func (f *follower) watch(ctx context.Context, publish chan<- struct{}) error {
+	for t, err := range f.backend.WatchTrials(ctx, f.id, true) {
+		if err != nil {
+			return err
+		}
+		f.put(newRow(f.axes, &t))
+		select {
+		case publish <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+func (f *follower) put(r *row) {
+	if r.number < 1 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.rows) < r.number {
+		f.rows = append(f.rows, nil)
+	}
+	if f.rows[r.number-1] == nil {
+		f.read++
+	}
+	f.rows[r.number-1] = r
+	f.dirty = true
+}
+
+// publish makes a snapshot after changes, but not too often, and a last one at the end.
+func (f *follower) publish(ctx context.Context, wanted <-chan struct{}) {
+	for range wanted {
+		f.snap()
+		select {
+		case <-time.After(publishEvery):
+		case <-ctx.Done():
+		}
+	}
+	f.snap()
+}
+
+func (f *follower) snap() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.dirty {
+		return
+	}
+	f.dirty = false
+	s := &snapshot{revision: f.latest.revision + 1, rows: make([]*row, 0, f.read), complete: f.read >= f.want || f.done, want: f.want}
+	for _, r := range f.rows {
+		if r != nil {
+			s.rows = append(s.rows, r)
+		}
+	}
+	f.latest = s
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// now returns the latest snapshot, and a channel that is closed when there is another.
+func (f *follower) current() (*snapshot, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.used = f.now()
+	return f.latest, f.changed
+}
+
+// settled returns the latest snapshot, and waits for a complete one, but not for long.
+func (f *follower) settled(ctx context.Context, patience time.Duration) *snapshot {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		s, changed := f.current()
+		if s.complete {
+			return s
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			return s
+		case <-ctx.Done():
+			return s
+		}
+	}
+}
+
+// enter counts an open page; leave takes it back.
+func (f *follower) enter() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.streams++
+}
+
+func (f *follower) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.streams--
+	f.used = f.now()
+}
+
+// outdated reports whether the follower has ended but its study has not, for example
+// because it got a larger budget.
+func (f *follower) outdated(s *server.Study) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.done && (f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
+}
+
+// idle returns since when nobody has used the follower, and how many rows it has; false
+// if a page is open.
+func (f *follower) idle() (since time.Time, rows int, idle bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.used, max(f.read, f.want), f.streams == 0
+}

@@ -1,0 +1,119 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+)
+
+const (
+	// maxFollowed and maxRows bound what the dashboard keeps of studies: a study of
+	// 50,000 trials takes about 20 MB.
+	maxFollowed = 16
+	maxRows     = 400_000
+	// idleAfter is how long a study is kept after its last page was closed.
+	idleAfter = time.Minute
+)
+
+// followers are the studies that people look at.
+type followers struct {
+	ctx     context.Context
+	backend server.Backend
+	log     *slog.Logger
+	now     func() time.Time
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	byID map[string]*follower
+}
+
+// newFollowers returns an empty set, whose followers end with ctx.
+func newFollowers(ctx context.Context, b server.Backend, log *slog.Logger, now func() time.Time) *followers {
+	fs := &followers{ctx: ctx, backend: b, log: log, now: now, byID: map[string]*follower{}}
+	fs.running.Go(fs.sweep)
+	return fs
+}
+
+// wait waits until every follower has ended; ctx must have.
+func (fs *followers) wait() { fs.running.Wait() }
+
+// errBusy says that too many studies are being looked at.
+type errBusy struct{}
+
+// Error implements error.
+func (errBusy) Error() string {
+	return fmt.Sprintf("People have pages of too many studies open: this coordinator shows at most %d studies, or %d trials, at a time. Try again when some are closed.", maxFollowed, maxRows)
+}
+
+// of returns the follower of a study, and starts it if there is none.
+func (fs *followers) of(s *server.Study) (*follower, error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f := fs.byID[s.Spec.ID]; f != nil {
+		if !f.outdated(s) {
+			return f, nil
+		}
+		fs.drop(f)
+	}
+	if err := fs.room(s.Status.Trials); err != nil {
+		return nil, err
+	}
+	f := newFollower(fs.backend, s, fs.log, fs.now)
+	ctx, cancel := context.WithCancel(fs.ctx)
+	f.cancel = cancel
+	fs.byID[f.id] = f
+	fs.running.Go(func() { f.run(ctx) })
+	return f, nil
+}
+
+// room drops the studies that were not used for longest until there is room for another.
+func (fs *followers) room(trials int) error {
+	for {
+		rows, oldest := trials, (*follower)(nil)
+		var since time.Time
+		for _, f := range fs.byID {
+			used, n, idle := f.idle()
+			rows += n
+			if idle && (oldest == nil || used.Before(since)) {
+				oldest, since = f, used
+			}
+		}
+		switch {
+		case len(fs.byID) < maxFollowed && (rows <= maxRows || len(fs.byID) == 0):
+			return nil
+		case oldest == nil:
+			return errBusy{}
+		}
+		fs.drop(oldest)
+	}
+}
+
+// drop ends a follower; the caller holds the lock.
+func (fs *followers) drop(f *follower) {
+	f.cancel()
+	delete(fs.byID, f.id)
+}
+
+// sweep drops the followers that nobody uses.
+func (fs *followers) sweep() {
+	tick := time.NewTicker(idleAfter / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-fs.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		fs.mu.Lock()
+		for _, f := range fs.byID {
+			if since, _, idle := f.idle(); idle && fs.now().Sub(since) > idleAfter {
+				fs.drop(f)
+			}
+		}
+		fs.mu.Unlock()
+	}
+}

@@ -1,0 +1,143 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+)
+
+// filterForm is the form that sets a filter. It works without the script.
+type filterForm struct {
+	Action   string
+	States   []option
+	Sources  []option
+	Value    string
+	Worker   string
+	Top      string
+	Axis     []option
+	ByTime   bool
+	Params   []formParam
+	Across   []option
+	Up       []option
+	Sort     string
+	Narrows  bool
+	Clear    string
+	Summary  string
+	Insights bool
+}
+
+// option is a choice of the form.
+type option struct {
+	Value, Text string
+	Set         bool
+}
+
+// formParam is the field of a parameter: a range, or choices.
+type formParam struct {
+	Name, Range, Hint string
+	Choices           []option
+}
+
+// maxChoices bounds the choices of a parameter that the form lists.
+const maxChoices = 40
+
+func newFilterForm(q *request) *filterForm {
+	f := q.filter
+	form := &filterForm{
+		Value: f.value.String(), Worker: f.worker, ByTime: f.byTime,
+		Narrows: f.narrows(), Sort: f.order(), Insights: q.view == "insights",
+		Clear: "?", Summary: f.summary(q.spec().Objective.Metric),
+	}
+	if f.top > 0 {
+		form.Top = strconv.Itoa(f.top)
+	}
+	for _, a := range []struct{ value, text string }{{"", "automatic"}, {"log", "logarithmic"}, {"linear", "linear"}} {
+		form.Axis = append(form.Axis, option{a.value, a.text, a.value == f.scale})
+	}
+	for _, s := range states {
+		form.States = append(form.States, option{string(s), stateText(s), slices.Contains(f.states, s)})
+	}
+	for _, s := range sources {
+		form.Sources = append(form.Sources, option{string(s), string(s), slices.Contains(f.sources, s)})
+	}
+	for i := range f.axes {
+		p := &f.axes[i]
+		c := f.params[i]
+		field := formParam{Name: p.Name}
+		if numeric(p) {
+			field.Range = c.limits.String()
+			field.Hint = fmt.Sprintf("%g..%g", *p.Min, *p.Max)
+		} else if n, _ := p.Cardinality(); n <= maxChoices {
+			for k := range n {
+				v := fmt.Sprint(p.At(k))
+				field.Choices = append(field.Choices, option{v, v, slices.Contains(c.among, k)})
+			}
+		}
+		form.Params = append(form.Params, field)
+		form.Across = append(form.Across, option{p.Name, p.Name, f.x == p.Name})
+		form.Up = append(form.Up, option{p.Name, p.Name, f.y == p.Name})
+	}
+	return form
+}
+
+// summary says in words which trials the filter shows.
+func (f *filter) summary(metric string) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if f.top > 0 {
+		add("the best %d", f.top)
+	}
+	if len(f.states) > 0 {
+		words := make([]string, len(f.states))
+		for i, s := range f.states {
+			words[i] = stateText(s)
+		}
+		add("%s", strings.Join(words, " or "))
+	}
+	if len(f.sources) > 0 {
+		add("from %s", joinedBy(f.sources, " or "))
+	}
+	if f.worker != "" {
+		add("on %s", f.worker)
+	}
+	if f.value.set() {
+		add("%s %s", metric, f.value.words())
+	}
+	for i, c := range f.params {
+		p := &f.axes[i]
+		switch {
+		case c.limits.set():
+			add("%s %s", p.Name, c.limits.words())
+		case len(c.among) > 0:
+			words := make([]string, len(c.among))
+			for j, k := range c.among {
+				words[j] = fmt.Sprint(p.At(k))
+			}
+			add("%s %s", p.Name, strings.Join(words, " or "))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func joinedBy(list []optimizer.Source, by string) string {
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = string(s)
+	}
+	return strings.Join(words, by)
+}
+
+// words is a range in words.
+func (l limits) words() string {
+	switch {
+	case math.IsNaN(l.low):
+		return fmt.Sprintf("at most %g", l.high)
+	case math.IsNaN(l.high):
+		return fmt.Sprintf("at least %g", l.low)
+	}
+	return fmt.Sprintf("from %g to %g", l.low, l.high)
+}

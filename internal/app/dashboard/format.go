@@ -1,0 +1,139 @@
+package dashboard
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// functions are what templates may call.
+var functions = template.FuncMap{
+	"number": func(v float64) string {
+		if math.IsNaN(v) {
+			return "–"
+		}
+		return view.Number(v)
+	},
+	"expected": view.Expected,
+	"ago":      ago,
+	"took":     took,
+	"stamp":    stamp,
+	"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
+	"count":    count,
+	"add":      func(a, b int) int { return a + b },
+	"escape":   url.PathEscape,
+	"share": func(n, of int) string {
+		if of == 0 {
+			return "0"
+		}
+		return strconv.FormatFloat(100*float64(n)/float64(of), 'f', 1, 64)
+	},
+}
+
+// count formats a number of things, with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + many
+}
+
+// thousands groups digits by a narrow space.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+// took formats a duration with about two digits of precision.
+func took(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "–"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// ago says how long ago a time was.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	if d := now.Sub(t); d >= time.Second {
+		return took(d.Truncate(time.Second)) + " ago"
+	}
+	return "now"
+}
+
+// stamp formats a time for people: in UTC, since the server does not know their zone.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
+}
+
+// rate is how many trials have ended a minute.
+func rate(ended int, elapsed time.Duration) string {
+	if ended == 0 || elapsed <= 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.3g", float64(ended)/elapsed.Minutes())
+}
+
+// badge is the class of a state's badge, which gives it a colour; the text says it too.
+func badge(state any) string {
+	switch fmt.Sprint(state) {
+	case string(study.Running), string(study.TrialClaimed):
+		return "running"
+	case string(study.TrialCompleted):
+		return "good"
+	case string(study.TrialFailed), string(study.TrialInfeasible):
+		return "bad"
+	}
+	return "quiet"
+}
+
+func init() { functions["badge"] = badge }
+
+// The widths for which pictures are drawn, in pixels. Their text has the same size at
+// every width.
+const (
+	phoneWidth   = 340
+	defaultWidth = 860
+	widestWidth  = 1120
+	widthStep    = 20
+	widthCookie  = "fantasia_width"
+)
+
+// widthOf returns the width for pictures. The script reports how wide the page is; before
+// that, only phones are known by their name.
+func widthOf(r *http.Request) int {
+	if c, err := r.Cookie(widthCookie); err == nil {
+		if w, err := strconv.Atoi(c.Value); err == nil {
+			return max(phoneWidth, min(widestWidth, w)) / widthStep * widthStep
+		}
+	}
+	if strings.Contains(r.UserAgent(), "Mobi") {
+		return phoneWidth
+	}
+	return defaultWidth
+}

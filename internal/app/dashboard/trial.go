@@ -1,0 +1,275 @@
+package dashboard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// trialData is what the page of a trial shows.
+type trialData struct {
+	page
+	Study    string
+	Trial    *record.Trial
+	State    string
+	Value    string
+	Metric   string
+	Params   []field
+	Metrics  []field
+	Why      []fact
+	Stages   []fact
+	Attempts []attemptItem
+	Panels   []panel
+	Best     bool
+	Suggest  bool
+	Earlier  string
+	Later    string
+	// LogAddress is where the log is followed; empty if no worker has taken the trial.
+	LogAddress string
+	Log        string
+	LogNote    string
+	Running    bool
+	// TraceAddress is where the trial's trace is shown; empty if that is not known.
+	TraceAddress string
+}
+
+// attemptItem is an attempt of a trial.
+type attemptItem struct {
+	*record.Attempt
+	Duration, Failure, Details string
+}
+
+// logLines is how many lines of each output the page shows.
+const logLines = 100
+
+func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
+	number, err := strconv.Atoi(r.PathValue("number"))
+	if err != nil || number < 1 {
+		return notFound("There is no trial %q: trials have numbers from 1 on.", r.PathValue("number"))
+	}
+	s, err := d.backend.Study(r.Context(), r.PathValue("study"))
+	if err != nil {
+		return err
+	}
+	name := s.Spec.Definition.Metadata.Name
+	t, err := d.backend.Trial(r.Context(), s.Spec.ID, number)
+	if err != nil {
+		return err
+	}
+	m, err := d.backend.Measurements(r.Context(), s.Spec.ID, number)
+	if err != nil {
+		return err
+	}
+	now, spec := d.o.Now(), &s.Spec.Definition.Spec
+	data := &trialData{
+		page:  page{Title: fmt.Sprintf("Trial %d of %s", number, name), Here: "studies"},
+		Study: name, Trial: &t, State: stateText(t.State), Metric: spec.Objective.Metric, Value: "–",
+		Params: fields(spec, t.Point), Best: s.Status.Best == number, Suggest: s.Recommended != nil && s.Recommended.Trial == number,
+		Why: why(&t), Stages: stages(&t), Running: !t.State.Terminal(),
+	}
+	if len(t.Values) > 0 {
+		data.Value = view.Number(t.Values.First())
+	}
+	names := make([]string, 0, len(t.Metrics))
+	for metric := range t.Metrics {
+		names = append(names, metric)
+	}
+	slices.Sort(names)
+	for _, metric := range names {
+		data.Metrics = append(data.Metrics, field{metric, view.Number(t.Metrics[metric])})
+	}
+	for i := range t.Attempts {
+		data.Attempts = append(data.Attempts, newAttemptItem(&t.Attempts[i], now))
+	}
+	q := &request{study: &s, width: widthOf(r), now: now}
+	for i, series := range m.Series {
+		c := &picture.Chart{X: "step", Y: series.Metric, Unlisted: true, Series: []picture.Series{{Name: series.Metric, Kind: picture.Lines}}}
+		for _, p := range series.Points {
+			c.Series[0].Points = append(c.Series[0].Points, picture.Point{X: float64(p.Step), Y: p.Value, Trial: number})
+		}
+		data.Panels = append(data.Panels, q.panel("curve-"+strconv.Itoa(i), series.Metric, "What attempt "+strconv.Itoa(m.Attempt)+" reported at each step.", c))
+	}
+	if number > 1 {
+		data.Earlier = trialAddress(name, number-1)
+	}
+	if number < s.Status.Trials {
+		data.Later = trialAddress(name, number+1)
+	}
+	if data.Running {
+		data.Events = Path + "studies/" + name + "/events"
+		data.Poll = 5
+	}
+	d.logOf(r, &s, &t, data)
+	d.show(w, r, http.StatusOK, "trial", data)
+	return nil
+}
+
+// why returns what is recorded of the trial's suggestion.
+func why(t *record.Trial) []fact {
+	origin := map[string]string{
+		"initial": "An initial point of the study file.", "design": "A point of the optimiser's initial design.",
+		"random": "Drawn at random.", "model": "The optimiser's model chose it.",
+		"fallback": "A point of a Sobol sequence, because the optimiser had not answered in time.", "requested": "Somebody asked for it.",
+	}
+	list := []fact{{"Source", string(t.Source), origin[string(t.Source)]}}
+	r := &t.Reasons
+	if r.Note != "" {
+		list = append(list, fact{"Reason", r.Note, ""})
+	}
+	if r.Mean != nil && r.SD != nil {
+		list = append(list, fact{"Expected value", view.Expected(*r.Mean, *r.SD), "The model's posterior mean and standard deviation when the point was suggested."})
+	}
+	functions := make([]string, 0, len(r.Acquisition))
+	for name := range r.Acquisition {
+		functions = append(functions, name)
+	}
+	slices.Sort(functions)
+	for _, name := range functions {
+		help := "Value of the acquisition function; larger is better."
+		if name == "feasible" {
+			help = "Probability that the evaluation completes."
+		}
+		list = append(list, fact{name, view.Number(r.Acquisition[name]), help})
+	}
+	return append(list,
+		fact{"Pending", strconv.Itoa(r.Pending), "Points that were queued or running when it was suggested, and that the suggestion took into account."},
+		fact{"Missed results", strconv.Itoa(t.Staleness), "Results that arrived after the data from which it was suggested (its staleness)."},
+	)
+}
+
+// stages returns when the trial passed each stage, and how long each took.
+func stages(t *record.Trial) []fact {
+	var list []fact
+	var before time.Time
+	for _, s := range []struct {
+		name string
+		at   time.Time
+	}{
+		{"Suggestion requested", t.Times.Asked}, {"Suggested", t.Times.Suggested}, {"Created", t.Times.Created},
+		{"Claimed by a worker", t.Times.Claimed}, {"Evaluation started", t.Times.Started}, {"Evaluation ended", t.Times.Ended}, {"Result applied", t.Times.Folded},
+	} {
+		if s.at.IsZero() {
+			continue
+		}
+		since := ""
+		if !before.IsZero() && s.at.After(before) {
+			since = "+" + took(s.at.Sub(before))
+		}
+		list = append(list, fact{s.name, stamp(s.at), since})
+		before = s.at
+	}
+	return list
+}
+
+func newAttemptItem(a *record.Attempt, now time.Time) attemptItem {
+	item := attemptItem{Attempt: a}
+	end := a.Ended
+	if end.IsZero() {
+		end = now
+	}
+	if !a.Started.IsZero() {
+		item.Duration = took(end.Sub(a.Started))
+	}
+	if a.Failure != nil {
+		item.Failure, item.Details = view.FailureLine(a.Failure), view.FailureText(a.Failure)
+		if item.Details == item.Failure {
+			item.Details = ""
+		}
+	}
+	return item
+}
+
+// logOf reads the end of the trial's log. The page shows it as it is; if the trial runs,
+// the script follows it.
+func (d *Dashboard) logOf(r *http.Request, s *server.Study, t *record.Trial, data *trialData) {
+	taken := slices.ContainsFunc(t.Attempts, func(a record.Attempt) bool { return a.Worker != "" })
+	if !taken {
+		data.LogNote = "No worker has taken the trial yet."
+		return
+	}
+	if t.State == study.TrialRunning || t.State == study.TrialClaimed {
+		data.LogAddress = trialAddress(data.Study, t.Number) + "/log"
+	}
+	outputs := map[messaging.LogStream]*bytes.Buffer{messaging.LogStdout: {}, messaging.LogStderr: {}}
+	order := []messaging.LogStream{messaging.LogStdout, messaging.LogStderr}
+	for p, err := range d.backend.TailLogs(r.Context(), s.Spec.ID, t.Number, server.LogTail{Streams: order, Lines: logLines}) {
+		if err != nil {
+			switch {
+			case errors.Is(err, server.ErrNotFound):
+				data.LogNote = "There is no log: " + err.Error()
+			case errors.Is(err, server.ErrUnavailable):
+				data.LogNote = "The log cannot be read now: " + err.Error()
+			default:
+				_, data.LogNote = d.explain(r.Context(), err)
+			}
+			break
+		}
+		if b := outputs[p.Stream]; b != nil && b.Len() < maxLogBytes {
+			b.Write(p.Data)
+		}
+	}
+	var text strings.Builder
+	for _, o := range order {
+		if b := outputs[o]; b.Len() > 0 {
+			text.WriteString(strings.ToValidUTF8(lastBytes(b.String(), maxLogBytes), "\uFFFD"))
+		}
+	}
+	data.Log = text.String()
+}
+
+// maxLogBytes bounds what a page shows of each output.
+const maxLogBytes = 100 << 10
+
+func lastBytes(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// logEvents sends a running trial's output as it is written.
+func (d *Dashboard) logEvents(w http.ResponseWriter, r *http.Request) error {
+	number, err := strconv.Atoi(r.PathValue("number"))
+	if err != nil || number < 1 {
+		return notFound("There is no trial %q: trials have numbers from 1 on.", r.PathValue("number"))
+	}
+	select {
+	case d.logs <- struct{}{}:
+		defer func() { <-d.logs }()
+	default:
+		return &statusError{http.StatusServiceUnavailable, "too many logs are followed"}
+	}
+	ctx, stop := untilDrained(r.Context(), d.o.Draining)
+	defer stop()
+	tail := server.LogTail{Streams: []messaging.LogStream{messaging.LogStdout, messaging.LogStderr}, Lines: logLines, Follow: true}
+	var out *stream
+	for p, err := range d.backend.TailLogs(ctx, r.PathValue("study"), number, tail) {
+		switch {
+		case err != nil && out == nil:
+			return err
+		case err != nil:
+			return nil //nolint:nilerr // the script asks again
+		}
+		if _, ok := d.find(r); !ok { // the token was withdrawn
+			return nil
+		}
+		if out == nil {
+			out = newStream(w)
+		}
+		if err := out.event("log", strings.ToValidUTF8(string(p.Data), "\uFFFD")); err != nil {
+			return nil //nolint:nilerr // the reader is gone
+		}
+	}
+	if out == nil {
+		out = newStream(w)
+	}
+	_ = out.event("end", "") // the reader may be gone
+	return nil
+}
