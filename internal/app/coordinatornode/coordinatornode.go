@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
@@ -104,6 +106,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
+	pages := dashboard.New(backend, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()})
+	stack.PushClose("the dashboard", pages.Close)
+	mux.Handle(dashboard.Path, pages)
+	mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Path, http.StatusSeeOther))
 	guarded, err := o.API.Guard(mux, tel.Logger(), o.Listen, options.Advertise)
 	if err != nil {
 		return errors.Join(err, listener.Close())
