@@ -168,6 +168,9 @@ func readLimits(name, text string) (limits, error) {
 		}
 		*end.to = v
 	}
+	if l.low > l.high {
+		return l, badRequest("%s is %q; the first number must not be greater than the second", name, text)
+	}
 	return l, nil
 }
 

@@ -1,7 +1,9 @@
 package dashboard_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -149,6 +151,24 @@ func measured(rng *rand.Rand, tr *record.Trial) server.Measurements {
 	return server.Measurements{Trial: tr.Number, Attempt: 1, Series: []curve.Series{s}}
 }
 
+// following is a backend whose logs of running trials go on until nobody follows them.
+type following struct{ *servertest.Memory }
+
+// TailLogs implements server.Backend.
+func (f following) TailLogs(ctx context.Context, name string, number int, o server.LogTail) iter.Seq2[server.LogPart, error] {
+	return func(yield func(server.LogPart, error) bool) {
+		for p, err := range f.Memory.TailLogs(ctx, name, number, o) {
+			if !yield(p, err) || err != nil {
+				return
+			}
+		}
+		if o.Follow {
+			<-ctx.Done()
+			yield(server.LogPart{}, ctx.Err())
+		}
+	}
+}
+
 // site is a served dashboard.
 type site struct {
 	*servertest.Memory
@@ -176,7 +196,7 @@ func serve(t testing.TB, now time.Time, tokens string) *site {
 		t.Fatal(err)
 	}
 	draining := make(chan struct{})
-	d := dashboard.New(m, dashboard.Options{API: api, Tokens: o.Tokens, Draining: draining, Now: func() time.Time { return now }})
+	d := dashboard.New(following{m}, dashboard.Options{API: api, Tokens: o.Tokens, Draining: draining, Now: func() time.Time { return now }})
 	mux := http.NewServeMux()
 	mux.Handle(dashboard.Path, d)
 	s := &site{m, httptest.NewServer(mux), d}

@@ -30,12 +30,26 @@ var functions = template.FuncMap{
 	"count":    count,
 	"add":      func(a, b int) int { return a + b },
 	"escape":   url.PathEscape,
+	"codes":    codes,
 	"share": func(n, of int) string {
 		if of == 0 {
 			return "0"
 		}
 		return strconv.FormatFloat(100*float64(n)/float64(of), 'f', 1, 64)
 	},
+}
+
+// codes makes what is between backquotes code.
+func codes(text string) template.HTML {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String()) //nolint:gosec // every part is escaped
 }
 
 // count formats a number of things, with its noun.

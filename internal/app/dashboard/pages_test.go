@@ -1,0 +1,213 @@
+package dashboard_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
+)
+
+// ask sends a request to a site and returns the answer with its body. It follows no
+// redirection.
+func (s *site) ask(t *testing.T, method, path string, change func(*http.Request)) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(r)
+	}
+	client := *s.Client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+// eventually asks for a page until it has a text, because trials are read in the background.
+func (s *site) eventually(t *testing.T, path, text string) string {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		resp, body := s.ask(t, http.MethodGet, path, nil)
+		if resp.StatusCode == http.StatusOK && strings.Contains(body, text) {
+			return body
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %s, without %q:\n%s", path, resp.Status, text, body)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	s := serve(t, after(190), "")
+	create(t, s.Memory, "digits", 30, 2)
+	for _, page := range []struct {
+		method, path string
+		status       int
+		text         string
+	}{
+		{"GET", "/ui/", 200, "digits"},
+		{"GET", "/ui/?name=dig&state=RUNNING", 200, "digits"},
+		{"GET", "/ui/?state=asleep", 400, "state is &#34;asleep&#34;; want one of"},
+		{"GET", "/ui/workers", 200, "0 workers"},
+		{"GET", "/ui/studies/digits", 200, "Best so far"},
+		{"GET", "/ui/studies/digits/insights", 200, "model"},
+		{"GET", "/ui/studies/digits/diagnostics", 200, "digits"},
+		{"GET", "/ui/studies/digits/health", 200, "digits"},
+		{"GET", "/ui/studies/digits/nothing", 404, "no page &#34;nothing&#34;"},
+		{"GET", "/ui/studies/absent", 404, "absent"},
+		{"GET", "/ui/studies/absent/events", 404, "absent"},
+		{"GET", "/ui/studies/digits?top=-1", 400, "top"},
+		{"GET", "/ui/studies/digits?page=x", 400, "page"},
+		{"GET", "/ui/studies/digits?p.rate=9..1", 400, "rate"},
+		{"GET", "/ui/studies/digits?p.solver=none", 400, "solver"},
+		{"GET", "/ui/studies/digits?sort=none", 400, "sort"},
+		{"GET", "/ui/studies/digits/trials/3", 200, "Trial 3"},
+		{"GET", "/ui/studies/digits/trials/900", 404, "900"},
+		{"GET", "/ui/studies/digits/trials/0", 404, "from 1 on"},
+		{"GET", "/ui/studies/digits/trials/x", 404, "from 1 on"},
+		{"GET", "/ui/studies/digits/trials/x/log", 404, "from 1 on"},
+		{"GET", "/ui/static/script.js", 404, ""},
+		{"GET", "/ui/none", 404, "no such page"},
+		{"GET", "/ui/login", 303, ""}, // nobody has to log in here
+	} {
+		resp, body := s.ask(t, page.method, page.path, nil)
+		if resp.StatusCode != page.status || !strings.Contains(body, page.text) {
+			t.Errorf("%s %s: %s, want %d and %q:\n%.600s", page.method, page.path, resp.Status, page.status, page.text, body)
+		}
+	}
+}
+
+func TestStaticFilesAreKept(t *testing.T) {
+	s := serve(t, after(0), "")
+	_, body := s.ask(t, http.MethodGet, "/ui/", nil)
+	found := 0
+	for _, part := range strings.Split(body, `"`) {
+		if !strings.HasPrefix(part, "/ui/static/") {
+			continue
+		}
+		found++
+		resp, text := s.ask(t, http.MethodGet, part, nil)
+		if resp.StatusCode != http.StatusOK || text == "" || !strings.Contains(resp.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %s %v", part, resp.Status, resp.Header)
+		}
+	}
+	if found != 3 {
+		t.Errorf("the page names %d static files, want 3", found)
+	}
+}
+
+// Text of programs and of people who name studies is shown as text.
+func TestTextIsNoMarkup(t *testing.T) {
+	s := serve(t, after(190), "")
+	create(t, s.Memory, "digits", 20, 1)
+	const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>"'`
+	failed, err := s.Trial(t.Context(), "digits", 17)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed.Attempts = append([]record.Attempt(nil), failed.Attempts...)
+	failed.Attempts[0].Worker = evil
+	failed.Attempts[0].Failure = &messaging.Failure{Reason: "exit", Message: evil + "\n" + evil}
+	failed.Reasons.Note, failed.Checkpoint, failed.TraceID = evil, evil, evil
+	failed.Metrics = map[string]float64{evil: 1}
+	s.Put("digits", failed)
+	s.PutLog("digits", 17, server.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte(evil + "\n")})
+	s.Change("digits", func(st *server.Study) { st.Status.Reason = evil })
+	s.SetWorkers(server.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{Worker: evil, Pool: evil, Host: evil, Software: evil}})
+	for path, text := range map[string]string{
+		"/ui/studies/digits": "Best so far", "/ui/studies/digits/health": "digits", "/ui/studies/digits/trials/17": "alert(1)", "/ui/workers": "alert(1)",
+		"/ui/studies/digits?worker=" + url.QueryEscape(evil): "alert(1)", "/ui/?name=" + url.QueryEscape(evil): "alert(1)",
+		"/ui/login?next=" + url.QueryEscape("/ui/"+evil): "",
+	} {
+		resp, body := s.ask(t, http.MethodGet, path, nil)
+		if !strings.Contains(body, text) {
+			t.Errorf("%s: %s, without %q", path, resp.Status, text)
+		}
+		if strings.Contains(body, "<script>alert") || strings.Contains(body, "<img") {
+			t.Errorf("%s has text as markup:\n%s", path, body)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	s := serve(t, after(0), "")
+	for _, path := range []string{"/ui/", "/ui/none", "/ui/workers", "/ui/studies/absent", "/ui/static/none"} {
+		resp, _ := s.ask(t, http.MethodGet, path, nil)
+		policy := resp.Header.Get("Content-Security-Policy")
+		for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"} {
+			if !strings.Contains(policy, part) {
+				t.Errorf("%s: the policy %q lacks %s", path, policy, part)
+			}
+		}
+		if strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: the policy %q has an exception", path, policy)
+		}
+		got := map[string]string{}
+		for _, name := range []string{"X-Content-Type-Options", "Referrer-Policy", "Cache-Control"} {
+			got[name] = resp.Header.Get(name)
+		}
+		if d := cmp.Diff(map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"}, got); d != "" {
+			t.Errorf("%s: %s", path, d)
+		}
+	}
+}
+
+// Whatever is sent to the dashboard, studies stay as they are.
+func TestNothingChanges(t *testing.T) {
+	s := serve(t, after(190), "")
+	create(t, s.Memory, "digits", 20, 1)
+	before, err := s.Study(t.Context(), "digits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/ui/", "/ui/workers", "/ui/studies/digits", "/ui/studies/digits/health", "/ui/studies/digits/stop", "/ui/studies/digits/trials/3"} {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			if resp, _ := s.ask(t, method, path, nil); resp.StatusCode != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: %s, want 405", method, path, resp.Status)
+			}
+		}
+		s.ask(t, http.MethodGet, path+"?stop=1&delete=1", nil)
+	}
+	after, err := s.Study(t.Context(), "digits")
+	if d := cmp.Diff(before.Status, after.Status); err != nil || d != "" {
+		t.Errorf("the study has changed: %v %s", err, d)
+	}
+}
+
+func TestFilterAndOrder(t *testing.T) {
+	s := serve(t, after(190), "")
+	create(t, s.Memory, "digits", 60, 0)
+	s.eventually(t, "/ui/studies/digits", "60 trials")
+	body := s.eventually(t, "/ui/studies/digits?state=FAILED", "Showing 3 trials of 60")
+	for _, n := range []string{"17", "34", "51"} {
+		if !strings.Contains(body, "/ui/studies/digits/trials/"+n+`"`) {
+			t.Errorf("failed trial %s is not shown", n)
+		}
+	}
+	best, err := s.Study(t.Context(), "digits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body = s.eventually(t, "/ui/studies/digits?top=1", "Showing 1 trial of 60")
+	_, table, _ := strings.Cut(body, `id="trials`)
+	if link := trialLink(best.Status.Best); !strings.Contains(table, link) {
+		t.Errorf("the best trial is not %s:\n%s", link, table)
+	}
+}
