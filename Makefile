@@ -60,6 +60,10 @@ test-observe: ## Test traces, metrics and alerts with Jaeger, Prometheus and a c
 test-python: build ## Run the tests that need Python with scikit-learn
 	scripts/test-python
 
+.PHONY: test-browser
+test-browser: ## Look at the dashboard in a real Chromium (installs it on Debian, as root)
+	scripts/test-browser $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	scripts/fuzz $(or $(FUZZTIME),30s)
@@ -99,7 +103,7 @@ check: ## Check the formatting, and run go vet
 
 .PHONY: lint
 lint: ## Lint the Go code, the API and the workflows
-	$(TOOL) golangci-lint run --build-tags e2e ./...
+	$(TOOL) golangci-lint run --build-tags e2e,browser ./...
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./optimizer/kernel ./optimizer/linalg ./optimizer/vecmath # assembly on amd64, Go elsewhere
 	api/buf.sh lint
 	api/buf.sh breaking

@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
-	pages := dashboard.New(backend, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()})
+	pages := dashboard.New(backend, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()}) //nolint:contextcheck // it ends with Close
 	stack.PushClose("the dashboard", pages.Close)
 	mux.Handle(dashboard.Path, pages)
 	mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Path, http.StatusSeeOther))

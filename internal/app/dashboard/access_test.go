@@ -27,7 +27,7 @@ func tokenFile(lines ...string) string {
 }
 
 // login logs in by the form.
-func (s *site) login(t *testing.T, token, next string, change func(*http.Request)) (*http.Response, string) {
+func (s *site) login(t *testing.T, token, next string, change func(*http.Request)) (*reply, string) {
 	t.Helper()
 	return s.ask(t, http.MethodPost, "/ui/login", func(r *http.Request) {
 		form := url.Values{"token": {token}, "next": {next}}.Encode()
@@ -50,29 +50,29 @@ func TestLogin(t *testing.T) {
 	if resp, _ := s.ask(t, http.MethodGet, "/ui/studies/digits", script); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the script of a page, without a token: %s", resp.Status)
 	}
-	if resp, body := s.login(t, "wrong", "/ui/", nil); resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies()) > 0 || strings.Contains(body, "wrong") {
-		t.Errorf("a wrong token: %s %v\n%s", resp.Status, resp.Cookies(), body)
+	if resp, body := s.login(t, "wrong", "/ui/", nil); resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies) > 0 || strings.Contains(body, "wrong") {
+		t.Errorf("a wrong token: %s %v\n%s", resp.Status, resp.Cookies, body)
 	}
 	if resp, _ := s.login(t, strings.Repeat("x", 9<<10), "/ui/", nil); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a long form: %s", resp.Status)
 	}
 	resp, _ = s.login(t, " ann-secret\n", "/ui/studies/digits", nil)
-	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "/ui/studies/digits" || len(resp.Cookies()) != 1 {
-		t.Fatalf("login: %s to %s, cookies %v", resp.Status, resp.Header.Get("Location"), resp.Cookies())
+	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "/ui/studies/digits" || len(resp.Cookies) != 1 {
+		t.Fatalf("login: %s to %s, cookies %v", resp.Status, resp.Header.Get("Location"), resp.Cookies)
 	}
-	c := resp.Cookies()[0]
+	c := resp.Cookies[0]
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != dashboard.Path || c.Secure || c.MaxAge != 0 || c.Domain != "" {
 		t.Errorf("cookie: %v", c)
 	}
 	secure, _ := s.login(t, "ann-secret", "", func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") })
-	if c := secure.Cookies(); len(c) != 1 || !c[0].Secure {
+	if c := secure.Cookies; len(c) != 1 || !c[0].Secure {
 		t.Errorf("cookie behind a proxy with TLS: %v", c)
 	}
 	if resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits", func(r *http.Request) { r.AddCookie(c) }); resp.StatusCode != http.StatusOK || strings.Contains(body, "ann-secret") || !strings.Contains(body, "ann") {
 		t.Errorf("with the cookie: %s", resp.Status)
 	}
 	out, _ := s.ask(t, http.MethodPost, "/ui/logout", func(r *http.Request) { r.AddCookie(c) })
-	if c := out.Cookies(); len(c) != 1 || c[0].MaxAge >= 0 || c[0].Value != "" {
+	if c := out.Cookies; len(c) != 1 || c[0].MaxAge >= 0 || c[0].Value != "" {
 		t.Errorf("logout: %s %v", out.Status, c)
 	}
 }
@@ -86,7 +86,7 @@ func TestOtherSites(t *testing.T) {
 		}
 	}
 	foreign := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
-	if resp, _ := s.login(t, "ann-secret", "/ui/", foreign); resp.StatusCode != http.StatusForbidden || len(resp.Cookies()) > 0 {
+	if resp, _ := s.login(t, "ann-secret", "/ui/", foreign); resp.StatusCode != http.StatusForbidden || len(resp.Cookies) > 0 {
 		t.Errorf("login from another site: %s", resp.Status)
 	}
 	if resp, _ := s.ask(t, http.MethodPost, "/ui/logout", foreign); resp.StatusCode != http.StatusForbidden {

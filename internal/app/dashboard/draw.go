@@ -170,15 +170,15 @@ func (q *request) gantt() *picture.Gantt {
 	for _, r := range q.shown {
 		for i, a := range r.attempts {
 			b := picture.Attempt{Trial: r.number, Number: a.number, Worker: a.worker, Start: q.seconds(a.claimed), End: q.seconds(a.ended), State: drawnState(r.state)}
-			switch {
-			case a.state == study.AttemptOpen:
+			switch a.state {
+			case study.AttemptOpen:
 				b.State = picture.Running
 				g.End = q.seconds(at(q.now))
-			case a.state == study.AttemptLost:
+			case study.AttemptLost:
 				b.State = picture.Lost
-			case a.state == study.AttemptHandedBack, a.state == study.AttemptCancelled:
+			case study.AttemptHandedBack, study.AttemptCancelled:
 				b.State = picture.Cancelled
-			case a.state == study.AttemptFailed:
+			case study.AttemptFailed:
 				b.State = picture.Failed
 			}
 			if i == len(r.attempts)-1 {

@@ -30,7 +30,7 @@ func (d *Dashboard) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, err := d.follow.of(&s)
+	f, err := d.follow.of(&s) //nolint:contextcheck // it outlives the request
 	if err != nil {
 		return err
 	}

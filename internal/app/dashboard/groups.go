@@ -42,7 +42,7 @@ type insightNote struct {
 }
 
 // note returns what the page says about the analysis.
-func note(q *request, i *insight, coming bool) *insightNote {
+func note(i *insight, coming bool) *insightNote {
 	n := &insightNote{Coming: coming}
 	switch {
 	case i == nil && coming:
@@ -65,9 +65,9 @@ func note(q *request, i *insight, coming bool) *insightNote {
 }
 
 // insights fills the page on the parameters.
-func (d *Dashboard) insights(_ context.Context, q *request, b *bodyData) error {
+func (d *Dashboard) insights(q *request, b *bodyData) {
 	last, coming := d.analyst.of(q)
-	b.Insight = note(q, last, coming)
+	b.Insight = note(last, coming)
 	b.Insight.Findings = nil // they are on the page of diagnostics
 	b.Panels = append(b.Panels, q.panel("parallel", "Parallel coordinates",
 		"Each line is a trial, from the dullest colour, the worst, to the strongest, the best. Drag along an axis to show only the trials in that range; the filter above does the same.", q.parallel()))
@@ -96,13 +96,12 @@ func (d *Dashboard) insights(_ context.Context, q *request, b *bodyData) error {
 			"The value of each trial against this parameter.", q.slice(i)))
 	}
 	b.Table = newTable(q)
-	return nil
 }
 
 // diagnostics fills the page on how well the search works.
-func (d *Dashboard) diagnostics(_ context.Context, q *request, b *bodyData) error {
+func (d *Dashboard) diagnostics(q *request, b *bodyData) {
 	last, coming := d.analyst.of(q)
-	b.Insight = note(q, last, coming)
+	b.Insight = note(last, coming)
 	b.Panels = append(b.Panels, q.panel("staleness", "Staleness",
 		"How many results arrived after the data from which each trial was suggested. More parallel trials mean more of them.", q.staleness()))
 	b.Cost = costs(q)
@@ -119,7 +118,6 @@ func (d *Dashboard) diagnostics(_ context.Context, q *request, b *bodyData) erro
 		fact{"Fallback suggestions", fmt.Sprintf("%s of %s", thousands(fallbacks), thousands(len(q.shown))), "Points of a Sobol sequence, because the optimiser had not answered in time."},
 		fact{"Time for a suggestion", quantiles(waits), "From the request until the trial was created: median and 95th percentile."},
 	)
-	return nil
 }
 
 // costRow compares trials by how many results their suggestion did not know.
@@ -196,7 +194,7 @@ func quantiles(list []time.Duration) string {
 }
 
 // health fills the page on how the evaluations run.
-func (d *Dashboard) health(_ context.Context, q *request, b *bodyData) error {
+func (d *Dashboard) health(q *request, b *bodyData) {
 	reasons := map[string]int{}
 	var busy time.Duration
 	var waits []time.Duration
@@ -261,5 +259,4 @@ func (d *Dashboard) health(_ context.Context, q *request, b *bodyData) error {
 		q.panel("pending", "Trials under way", "How many trials were evaluated at once.", q.pending()),
 		q.panel("failures", "Failures by reason", "Why trials ended without a value.", bars),
 	)
-	return nil
 }

@@ -15,9 +15,17 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
+// reply is an answer whose body has been read.
+type reply struct {
+	StatusCode int
+	Status     string
+	Header     http.Header
+	Cookies    []*http.Cookie
+}
+
 // ask sends a request to a site and returns the answer with its body. It follows no
 // redirection.
-func (s *site) ask(t *testing.T, method, path string, change func(*http.Request)) (*http.Response, string) {
+func (s *site) ask(t testing.TB, method, path string, change func(*http.Request)) (*reply, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
 	if err != nil {
@@ -37,11 +45,11 @@ func (s *site) ask(t *testing.T, method, path string, change func(*http.Request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(text)
+	return &reply{resp.StatusCode, resp.Status, resp.Header, resp.Cookies()}, string(text)
 }
 
 // eventually asks for a page until it has a text, because trials are read in the background.
-func (s *site) eventually(t *testing.T, path, text string) string {
+func (s *site) eventually(t testing.TB, path, text string) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		resp, body := s.ask(t, http.MethodGet, path, nil)

@@ -11,7 +11,7 @@ import (
 )
 
 // open opens a stream and leaves it open until the test ends.
-func (s *site) open(t *testing.T, path string) (*http.Response, *bufio.Scanner) {
+func (s *site) open(t *testing.T, path string) (*reply, *bufio.Scanner) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
 	if err != nil {
@@ -21,8 +21,12 @@ func (s *site) open(t *testing.T, path string) (*http.Response, *bufio.Scanner) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { resp.Body.Close() })
-	return resp, bufio.NewScanner(resp.Body)
+	t.Cleanup(func() {
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &reply{resp.StatusCode, resp.Status, resp.Header, nil}, bufio.NewScanner(resp.Body)
 }
 
 // until reads lines until one begins with a text.

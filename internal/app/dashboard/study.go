@@ -104,7 +104,7 @@ func (d *Dashboard) studyPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	follow, err := d.follow.of(&s)
+	follow, err := d.follow.of(&s) //nolint:contextcheck // it outlives the request
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (d *Dashboard) studyPage(w http.ResponseWriter, r *http.Request) error {
 		data.Poll = 1
 	}
 	key := fmt.Sprintf("%s %s %d", name, f.query().Encode(), q.width)
-	body, err := follow.cache.get(key, d.stateOf(q), func() ([]byte, error) { return d.body(r.Context(), q, base) })
+	body, err := follow.cache.get(key, d.stateOf(q), func() ([]byte, error) { return d.body(r.Context(), q, base) }) //nolint:contextcheck // it has the request's
 	if err != nil {
 		return err
 	}
@@ -174,22 +174,20 @@ func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, 
 		b.Reading = fmt.Sprintf("Reading the study: %s of %s trials so far.", thousands(len(q.rows.rows)), thousands(q.rows.want))
 	}
 	b.Filter = newFilterForm(q)
-	var err error
 	switch q.view {
 	case "":
-		err = d.results(ctx, q, b)
+		if err := d.results(ctx, q, b); err != nil {
+			return nil, err
+		}
 	case "insights":
-		err = d.insights(ctx, q, b)
+		d.insights(q, b)
 	case "diagnostics":
-		err = d.diagnostics(ctx, q, b)
+		d.diagnostics(q, b)
 	case "health":
-		err = d.health(ctx, q, b)
-	}
-	if err != nil {
-		return nil, err
+		d.health(q, b)
 	}
 	var out bytes.Buffer
-	err = d.pages["study"].ExecuteTemplate(&out, "body", b)
+	err := d.pages["study"].ExecuteTemplate(&out, "body", b)
 	return out.Bytes(), err
 }
 
