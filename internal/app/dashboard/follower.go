@@ -101,7 +101,10 @@ func (f *follower) watch(ctx context.Context, publish chan<- struct{}) error {
 		if err != nil {
 			return err
 		}
-		f.put(newRow(f.axes, &t))
+		if f.put(newRow(f.axes, &t)) {
+			f.snap() // at once: pages wait for it
+			continue
+		}
 		select {
 		case publish <- struct{}{}:
 		default:
@@ -110,9 +113,10 @@ func (f *follower) watch(ctx context.Context, publish chan<- struct{}) error {
 	return nil
 }
 
-func (f *follower) put(r *row) {
+// put keeps a row, and reports whether it was the last one to be read at first.
+func (f *follower) put(r *row) (last bool) {
 	if r.number < 1 {
-		return
+		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,9 +125,11 @@ func (f *follower) put(r *row) {
 	}
 	if f.rows[r.number-1] == nil {
 		f.read++
+		last = f.read == f.want
 	}
 	f.rows[r.number-1] = r
 	f.dirty = true
+	return last
 }
 
 // publish makes a snapshot after changes, but not too often, and a last one at the end.

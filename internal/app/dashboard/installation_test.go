@@ -50,7 +50,7 @@ func TestInstallation(t *testing.T) {
 	}
 	look := func(name, path string) {
 		b.Do(chromedp.Navigate(fmt.Sprintf("http://%s%s", slices.Sorted(maps.Keys(c.Coordinators))[0], path)), chromedp.WaitVisible(chromedp.CSS("h1")))
-		browser.Get(b, chromedp.Poll[bool](`document.querySelector('#insight .coming') === null`))
+		browser.Get(b, chromedp.Poll[bool](`document.querySelector('#insight .coming') === null && !document.body.textContent.includes('Reading the study')`))
 		if pictures != "" {
 			b.Picture(filepath.Join(pictures, "real-"+name+".png"))
 		}
