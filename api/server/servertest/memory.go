@@ -168,7 +168,8 @@ func (m *Memory) Create(_ context.Context, text []byte) (server.Study, error) {
 			Spec:   record.Study{ID: "ID" + strconv.Itoa(m.made), Definition: *parsed, Created: Epoch},
 			Status: record.Status{State: study.Running, Started: Epoch},
 		}
-		m.studies[name] = &created
+		stored := created // the caller's copy is read without the lock
+		m.studies[name] = &stored
 	})
 	return created, nil
 }
