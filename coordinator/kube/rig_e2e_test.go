@@ -45,6 +45,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv("FANTASIA_TRIAL") != "" { // a trial that ran all tests would start trials that do, without end
+		fmt.Fprintf(os.Stderr, "a trial's program needs %s in its environment\n", program)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 
@@ -191,7 +195,7 @@ func (r *rig) start(coordinators int) {
 		t.Fatal(err)
 	}
 	testenv.Start(t, testenv.Build(t, module+"cmd/worker"), []string{
-		"--nats", r.NATS, "--slots", "4", "--gpus", "none", "--state", filepath.Join(dir, "worker"), "--", self,
+		"--nats", r.NATS, "--slots", "4", "--gpus", "none", "--pass-env", program, "--state", filepath.Join(dir, "worker"), "--", self,
 	}, []string{program + "=" + r.log}, nil)
 }
 

@@ -38,7 +38,7 @@ func startCluster(t *testing.T, coordinators, workers, slots int, environment ..
 	}
 	for i := range workers {
 		c.workers = append(c.workers, testenv.Start(t, worker, []string{
-			"--nats", c.NATS, "--slots", fmt.Sprint(slots), "--heartbeat", "500ms", "--gpus", "none",
+			"--nats", c.NATS, "--slots", fmt.Sprint(slots), "--heartbeat", "500ms", "--gpus", "none", "--pass-env", "E2E_*",
 			"--state", filepath.Join(dir, fmt.Sprintf("worker-%d", i)), "--", self,
 		}, append([]string{programVariable + "=" + c.log, slowVariable + "=300ms"}, environment...), nil))
 	}

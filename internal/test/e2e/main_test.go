@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv("FANTASIA_TRIAL") != "" { // a trial that ran all tests would start trials that do, without end
+		fmt.Fprintf(os.Stderr, "a trial's program needs %s in its environment\n", programVariable)
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 
