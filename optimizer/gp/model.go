@@ -35,6 +35,13 @@ type Model struct {
 // covariance k(·, ·) given observations y of the rows of x under independent
 // noise. y must be finite. The error wraps linalg.ErrNotPositiveDefinite.
 func Condition(k kernel.Kernel, h Hyperparameters, x mat.Matrix, y []float64) (*Model, error) {
+	return ConditionEach(k, h, x, y, nil)
+}
+
+// ConditionEach is Condition for observations whose noise differs: the variance of row i's
+// noise is h.Noise + extra[i]. A point added by Fantasies has the noise h.Noise. extra may
+// be nil.
+func ConditionEach(k kernel.Kernel, h Hyperparameters, x mat.Matrix, y, extra []float64) (*Model, error) {
 	if n, d := x.Dims(); n != len(y) || d != k.Dim() || len(h.Kernel) != k.NumParams() {
 		panic(fmt.Sprintf("gp: %d×%d points, %d outcomes, %d hyperparameters for a kernel of %d columns and %d hyperparameters",
 			n, d, len(y), len(h.Kernel), k.Dim(), k.NumParams()))
@@ -45,6 +52,9 @@ func Condition(k kernel.Kernel, h Hyperparameters, x mat.Matrix, y []float64) (*
 	m.points = k.Prepare(h.Kernel, m.x, false)
 	m.points.Gram(gram)
 	addDiagonal(gram, h.Noise)
+	for i, v := range extra {
+		gram.SetSym(i, i, gram.At(i, i)+v)
+	}
 	if err := m.factor.Factorize(gram); err != nil {
 		return nil, fmt.Errorf("condition on %d observations: %w", len(y), err)
 	}

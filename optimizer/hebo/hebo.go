@@ -265,7 +265,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		}
 	}
 	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch, memory)
-	batch = s.Fill(ctx, batch, s.strategies())
+	batch = s.Fill(ctx, batch, r.N, s.strategies())
 	return batch, memory.state(), nil
 }
 

@@ -59,6 +59,9 @@ type Options struct {
 	// Candidates is the number of points from which the search of the acquisition
 	// function starts, Restarts how many of them it improves.
 	Candidates, Restarts int
+	// Exact makes the lowest observed outcome the incumbent, since evaluations are exact.
+	// Otherwise it is the lowest posterior mean at an observed or pending point.
+	Exact bool
 	// PriorWeight is how many evaluations the parameters' priors outweigh; 0 is a tenth
 	// of the budget.
 	PriorWeight float64
@@ -207,6 +210,10 @@ func (l *Loop) look() {
 	for _, m := range l.members() {
 		m.Mean, m.Variance = m.at.Posterior()
 		copy(m.Known.Incumbents, m.floor)
+		if l.Options.Exact {
+			lower(m.Known.Incumbents, slices.Repeat([]float64{slices.Min(l.Data.Y)}, len(m.floor)))
+			continue
+		}
 		for i := range l.Evaluated {
 			lower(m.Known.Incumbents, m.Mean.RawRowView(i))
 		}

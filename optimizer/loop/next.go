@@ -53,10 +53,9 @@ func (l *Loop) Next(ctx context.Context, strategies []Strategy) (suggestion opti
 // CutShort ends the note of a point that was found by an incomplete search.
 const CutShort = "; the time for this suggestion ran out"
 
-// Fill adds points to the batch until it has as many as were asked for, or until the
-// strategies pick none.
-func (l *Loop) Fill(ctx context.Context, batch []optimizer.Suggestion, strategies []Strategy) []optimizer.Suggestion {
-	for len(batch) < l.Request.N {
+// Fill adds points to the batch until it has n, or until the strategies pick none.
+func (l *Loop) Fill(ctx context.Context, batch []optimizer.Suggestion, n int, strategies []Strategy) []optimizer.Suggestion {
+	for len(batch) < n {
 		suggestion, ok := l.Next(ctx, strategies)
 		if !ok {
 			break // the guard draws the missing points

@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/cmaes"
 	"github.com/fantasia-hpo/fantasia/optimizer/forest"
 	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
+	"github.com/fantasia-hpo/fantasia/optimizer/lgp"
 	"github.com/fantasia-hpo/fantasia/optimizer/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
@@ -61,6 +62,12 @@ func Entries() []Entry {
 			Description: "Bayesian optimisation with a random forest, as SMAC does: for spaces of conditions and categories.",
 			Settings:    forest.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return forest.New(forest.FromSettings(v)) },
+		},
+		{
+			Name:        "lgp",
+			Description: "Bayesian optimisation with a latent Gaussian process: for objectives that oscillate or jump, whose trend is what counts.",
+			Settings:    lgp.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return lgp.New(lgp.FromSettings(v)) },
 		},
 		{
 			Name:        "random",

@@ -80,7 +80,7 @@ func FitFeasibility(ctx context.Context, p *optimizer.Problem, encoding *optimiz
 		if h, ok := warm[kind]; ok {
 			config.Warm, config.Starts, config.Explore, config.Polish = &h, 2, 4, 6
 		}
-		fitted, err := gp.Fit(ctx, kernel.NewMatern52(columns(encoding)), x, y, config, rng)
+		fitted, err := gp.Fit(ctx, kernel.NewMatern52(Columns(encoding)), x, y, config, rng)
 		if fitted == nil {
 			return nil, err
 		}

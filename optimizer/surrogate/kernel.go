@@ -19,7 +19,7 @@ var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
 // hyperparameters. Where a parameter decides which others are active, the numeric columns
 // have a lengthscale for each of its values beside the common one.
 func (o Options) kernel(encoding *optimizer.Encoding) (kernel.Kernel, gp.Config) {
-	plain := columns(encoding)
+	plain := Columns(encoding)
 	branches := branches(encoding)
 	if len(branches) == 0 {
 		return o.over(plain)

@@ -38,7 +38,7 @@ type Data struct {
 	raw         []float64 // by row, as Y before it was transformed
 }
 
-// Observe reads a problem's observations, at most MaxPoints of them. Failed and
+// Observe reads a problem's observations, at most o.Points of them. Failed and
 // infeasible ones get the worst value of the completed ones, or are left out. Pruned ones
 // have the value that they had reached, but none that is worse than all completed ones:
 // a value of an early step may be of another magnitude.
@@ -59,13 +59,17 @@ func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Dat
 			values[i] = min(max(d.direction.Cost(o.Values.First()), -math.MaxFloat64), worst)
 		}
 	}
+	limit := o.Points
+	if limit == 0 {
+		limit = MaxPoints
+	}
 	ranked := values
-	if len(values) > MaxPoints {
+	if len(values) > limit {
 		ranked = placeMeans(p, encoding, values)
 	}
-	d.Of = selection(ranked, MaxPoints)
+	d.Of = selection(ranked, limit)
 	if o.Failures == FailuresModel || o.Failures == FailuresIgnore {
-		d.Of = valuedOnly(ranked, MaxPoints)
+		d.Of = valuedOnly(ranked, limit)
 	}
 	if len(d.Of) == 0 || d.Completed == 0 {
 		return d

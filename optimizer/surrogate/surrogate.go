@@ -62,6 +62,8 @@ type Options struct {
 	Lengthscales Lengthscales
 	// Effort is the effort of a fit; empty is EffortWarm.
 	Effort Effort
+	// Points is the maximum number of observations that Observe keeps; 0 is MaxPoints.
+	Points int
 	// Failures selects how Observe handles evaluations that did not complete; empty is
 	// FailuresWorst.
 	Failures Failures
@@ -82,10 +84,10 @@ type Model struct {
 	evidence float64 // including the hyperparameters' priors
 }
 
-// columns returns how the kernel sees an encoding: values that are rounded when a point
+// Columns returns how a kernel sees an encoding: values that are rounded when a point
 // is evaluated are rounded inside the kernel (Garrido-Merchán and Hernández-Lobato
 // 2020), and categories are either equal or not.
-func columns(encoding *optimizer.Encoding) []kernel.Column {
+func Columns(encoding *optimizer.Encoding) []kernel.Column {
 	out := make([]kernel.Column, encoding.Dim())
 	for i, c := range encoding.Columns() {
 		out[i].Categorical = c.Categorical()
