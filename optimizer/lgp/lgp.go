@@ -15,7 +15,6 @@ package lgp
 
 import (
 	"context"
-	"os"
 	"math"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -61,7 +60,7 @@ func Settings() setting.Set {
 		},
 		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
 		{Name: "samples", Default: 10, Min: 1, Max: 100, Doc: "Samples of the model over which the expected improvement is averaged."},
-		{Name: "sweeps", Default: 50, Min: 1, Max: 10000, Doc: "Sweeps of the Markov chain for each suggestion, three times as many for the first."},
+		{Name: "sweeps", Default: 150, Min: 1, Max: 10000, Doc: "Sweeps of the Markov chain for each suggestion, three times as many for the first."},
 	}
 }
 
@@ -112,7 +111,7 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		}
 		l := loop.New(ctx, loop.Input{
 			Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: bayes.LogEI{Latent: true}, Batch: batch,
-		}, loop.Options{Fantasy: loop.Believer, Exact: os.Getenv("EX")!="", Candidates: candidates, Restarts: restarts})
+		}, loop.Options{Fantasy: loop.Believer, Exact: true, Candidates: candidates, Restarts: restarts})
 		target := len(batch) + to - from
 		if batch = l.Fill(ctx, batch, target, l.Plain()); len(batch) < target {
 			break // the guard draws the missing points
