@@ -8,7 +8,8 @@
 //
 // The latent values and the hyperparameters are sampled by a Markov chain, which
 // continues from request to request, and the expected improvement is averaged over the
-// samples. How far latent values may lie from 0 is drawn for each suggestion.
+// samples. How far latent values may lie from 0 is drawn for each suggestion. Evaluations
+// count as exact: the lowest outcome is the one to improve on, and it is recommended.
 //
 // The paper's rivals differ from lgp in the model alone; the setting model selects them.
 package lgp
@@ -60,7 +61,7 @@ func Settings() setting.Set {
 		},
 		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
 		{Name: "samples", Default: 10, Min: 1, Max: 100, Doc: "Samples of the model over which the expected improvement is averaged."},
-		{Name: "sweeps", Default: 150, Min: 1, Max: 10000, Doc: "Sweeps of the Markov chain for each suggestion, three times as many for the first."},
+		{Name: "sweeps", Default: 150, Min: 1, Max: 10000, Doc: "Sweeps of the Markov chain for a suggestion; more fit better, and are slower."},
 	}
 }
 
@@ -83,6 +84,14 @@ const (
 )
 
 type proposer struct{ options Options }
+
+var _ optimizer.Recommender = proposer{}
+
+// Recommend implements optimizer.Recommender: it returns the best value, since the
+// optimiser takes evaluations for exact.
+func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
+	return p.Best(), nil
+}
 
 // Propose implements optimizer.Proposer. When ctx ends, it samples no further.
 func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {

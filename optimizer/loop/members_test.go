@@ -2,6 +2,7 @@ package loop
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/diff/fd"
@@ -11,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 )
 
 // ensemble returns a loop over processes with different lengthscales.
@@ -74,5 +76,33 @@ func TestMixtureMoments(t *testing.T) {
 	}
 	if mean, variance := moments(of, 0); mean != 2 || variance != 2 {
 		t.Errorf("mean %v and variance %v, want 2 and 1 + 1", mean, variance)
+	}
+}
+
+// The incumbent of exact evaluations is the lowest observed outcome, that of others the
+// lowest posterior mean at an observed point.
+func TestIncumbents(t *testing.T) {
+	x := mat.NewDense(4, 1, []float64{0.1, 0.12, 0.5, 0.9})
+	y := []float64{-1.5, 0.9, 0.2, 0.4} // the lowest one is beside a much higher one
+	m, err := gp.Condition(kernel.NewMatern52(kernel.Continuous(1)), gp.Hyperparameters{Kernel: []float64{-1, 0}, Noise: 0.5}, x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, _ := m.Posterior(x)
+	for exact, want := range map[bool]float64{true: -1.5, false: slices.Min(mean)} {
+		l := &Loop{Data: &surrogate.Data{X: x, Y: y}, Options: Options{Exact: exact}, Evaluated: len(y)}
+		for i := range y {
+			l.known = append(l.known, Place{X: x.RawRowView(i)})
+		}
+		l.Main = &Member{Model: bayes.Gaussian(m), Fantasies: bayes.Gaussian(m).Fantasies(1), floor: []float64{math.Inf(1)}}
+		l.Main.Known.Incumbents = make([]float64, 1)
+		l.watch()
+		l.look()
+		if got := l.Main.Known.Incumbents[0]; math.Abs(got-want) > 1e-9 {
+			t.Errorf("exact %t: the incumbent is %v, want %v", exact, got, want)
+		}
+	}
+	if slices.Min(mean) < -1 {
+		t.Errorf("the lowest mean %v is no test, since it is near the lowest outcome", slices.Min(mean))
 	}
 }

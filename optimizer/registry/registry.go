@@ -65,7 +65,7 @@ func Entries() []Entry {
 		},
 		{
 			Name:        "lgp",
-			Description: "Bayesian optimisation with a latent Gaussian process: for objectives that oscillate or jump, whose trend is what counts.",
+			Description: "Bayesian optimisation with a latent Gaussian process: for exact objectives that oscillate or jump, whose trend is what counts.",
 			Settings:    lgp.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return lgp.New(lgp.FromSettings(v)) },
 		},

@@ -1,0 +1,126 @@
+// Command papers prints the measure by which a paper compares optimisers, as a table of
+// the runs that `fantasia bench` has kept: `make paper-lgp`.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/bench"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+)
+
+// firstPoints is the number of random points from which the gap is measured.
+const firstPoints = 2
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "papers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer) error {
+	file := flag.String("runs", "", "runs.jsonl of fantasia bench")
+	by := flag.String("by", "model", "setting that distinguishes the columns")
+	flag.Parse()
+	f, err := os.Open(*file)
+	if err != nil {
+		return fmt.Errorf("read the runs: %w", err)
+	}
+	defer f.Close()
+	t, err := read(f, *by)
+	if err != nil {
+		return fmt.Errorf("read the runs of %s: %w", *file, err)
+	}
+	t.write(out)
+	return nil
+}
+
+// table holds the gaps by objective, then by column.
+type table map[string]map[string][]float64
+
+func read(runs io.Reader, by string) (table, error) {
+	t := table{}
+	lines := bufio.NewReader(runs)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var r bench.Run
+			if err := json.Unmarshal(line, &r); err != nil {
+				return nil, err
+			}
+			column := r.Spec.Optimizer
+			if v, ok := r.Spec.Settings[by]; ok {
+				column = fmt.Sprint(v)
+			}
+			if t[r.Spec.Objective] == nil {
+				t[r.Spec.Objective] = map[string][]float64{}
+			}
+			if g, ok := gap(&r); ok {
+				t[r.Spec.Objective][column] = append(t[r.Spec.Objective][column], g)
+			}
+		}
+		if err == io.EOF {
+			return t, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// gap returns which share of the way from the best of the first points to the minimum a
+// run made (Malkomes and Garnett 2018): (first − best) / (first − minimum), in values of
+// the function. ok is false without completed evaluations, or if it began at the minimum.
+func gap(r *bench.Run) (value float64, ok bool) {
+	first, best := math.Inf(1), math.Inf(1)
+	for _, e := range r.Result.Evaluations {
+		if e.Outcome != optimizer.OutcomeCompleted || e.Trial > r.Spec.Trials {
+			continue
+		}
+		if e.Trial <= firstPoints {
+			first = min(first, e.Loss)
+		}
+		best = min(best, e.Loss)
+	}
+	if math.IsInf(first, 1) || first == 0 {
+		return 0, false
+	}
+	return (first - best) / first, true // losses are above the minimum
+}
+
+// write prints the means with their standard errors and the number of runs.
+func (t table) write(out io.Writer) {
+	columns := map[string]bool{}
+	for _, row := range t {
+		for column := range row {
+			columns[column] = true
+		}
+	}
+	heads := slices.Sorted(maps.Keys(columns))
+	fmt.Fprintf(out, "| function | %s |\n| ---%s |\n", strings.Join(heads, " | "), strings.Repeat(" | ---:", len(heads)))
+	for _, objective := range slices.Sorted(maps.Keys(t)) {
+		fmt.Fprintf(out, "| `%s` |", objective)
+		for _, column := range heads {
+			gaps := t[objective][column]
+			if len(gaps) < 2 {
+				fmt.Fprint(out, " |")
+				continue
+			}
+			mean, sd := stat.MeanStdDev(gaps, nil)
+			fmt.Fprintf(out, " %.3f ± %.3f (%d) |", mean, stat.StdErr(sd, float64(len(gaps))), len(gaps))
+		}
+		fmt.Fprintln(out)
+	}
+}
