@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -34,12 +35,11 @@ func run(out io.Writer) error {
 	file := flag.String("runs", "", "runs.jsonl of fantasia bench")
 	by := flag.String("by", "model", "setting that distinguishes the columns")
 	flag.Parse()
-	f, err := os.Open(*file)
+	content, err := os.ReadFile(*file)
 	if err != nil {
 		return fmt.Errorf("read the runs: %w", err)
 	}
-	defer f.Close()
-	t, err := read(f, *by)
+	t, err := read(bytes.NewReader(content), *by)
 	if err != nil {
 		return fmt.Errorf("read the runs of %s: %w", *file, err)
 	}
