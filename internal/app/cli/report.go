@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +15,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/report"
 )
-
-// reportFile is the file of a report, beside the other files of a run.
-const reportFile = "report.html"
 
 const reportLong = `Writes a report of a study: one HTML file with its results, what they say about the
 parameters, what the optimiser and the workers did, and how to read each picture. It
@@ -51,23 +47,19 @@ func newReportCommand(a *app) *cobra.Command {
 				return err
 			}
 			src.Version = a.Version
-			made, err := report.Of(cmd.Context(), src)
+			page, err := report.HTML(cmd.Context(), src)
 			if err != nil {
 				return err
 			}
 			if err := cmd.Context().Err(); err != nil {
 				return fmt.Errorf("make the report: %w", err)
 			}
-			var page bytes.Buffer
-			if err := made.WriteHTML(&page); err != nil {
-				return err
-			}
-			return a.writeFile(file, page.Bytes())
+			return a.writeFile(file, page)
 		},
 	}
 	r.flags(c)
 	r.stateFlag(c)
-	c.Flags().StringVarP(&file, "output", "o", reportFile, "`FILE` to write; - is standard output")
+	c.Flags().StringVarP(&file, "output", "o", display.ReportFile, "`FILE` to write; - is standard output")
 	return c
 }
 
@@ -84,9 +76,6 @@ func (a *app) writeFile(file string, content []byte) error {
 	}
 	return say(a.Stdout, "%s written", file)
 }
-
-// mostCurves is how many trials' curves a report asks for: each is a request.
-const mostCurves = 120
 
 // source reads a study for a report.
 func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
@@ -109,11 +98,7 @@ func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, er
 	if src.Study, src.Trials, err = r.studyAndTrials(cmd, nameOrID); err != nil {
 		return nil, err
 	}
-	best := 0
-	if src.View.Best != nil {
-		best = src.View.Best.Trial
-	}
-	chosen := chosenForCurves(src.Trials, best)
+	chosen := report.ForCurves(src.Trials, src.View.Best)
 	some := make([]view.Trial, len(chosen))
 	for k, i := range chosen {
 		some[k] = src.Trials[i]
@@ -121,50 +106,8 @@ func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, er
 	if err := r.addCurves(cmd, strings.TrimPrefix(nameOrID, "studies/"), some, diagnosis.StoppingMetric(src.Study)); err != nil {
 		return nil, err
 	}
-	withCurves := 0
 	for k, i := range chosen {
 		src.Trials[i].Measurements = some[k].Measurements
-		if len(some[k].Measurements) > 0 {
-			withCurves++
-		}
-	}
-	if n := len(chosen); n > 0 {
-		src.WithCurves = withCurves * ended(src.Trials) / n
 	}
 	return src, nil
-}
-
-func ended(trials []view.Trial) (n int) {
-	for i := range trials {
-		if !trials[i].Times.Ended.IsZero() {
-			n++
-		}
-	}
-	return n
-}
-
-// chosenForCurves returns the indices of the ended trials whose curves are asked for: all,
-// or an even share of them and the best one.
-func chosenForCurves(trials []view.Trial, best int) []int {
-	var all []int
-	at := -1
-	for i := range trials {
-		if !trials[i].Times.Ended.IsZero() {
-			if trials[i].Trial == best {
-				at = i
-			}
-			all = append(all, i)
-		}
-	}
-	if len(all) <= mostCurves {
-		return all
-	}
-	var chosen []int
-	for k := range mostCurves {
-		chosen = append(chosen, all[k*len(all)/mostCurves])
-	}
-	if at >= 0 && !slices.Contains(chosen, at) {
-		chosen = append(chosen, at)
-	}
-	return chosen
 }

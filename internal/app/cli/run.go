@@ -25,6 +25,9 @@ process, and none of them opens a network port. Everything is kept in a state
 directory. If the run is interrupted or killed, the same command continues it and
 evaluates nothing twice. Ctrl-C once ends cleanly; twice ends at once.
 
+At its end the run writes report.html, result.json and trials.csv there. The report
+has every picture of the study, and how to read it.
+
 To continue a study that has ended, raise its budget.maxTrials. A change that does
 not fit the evaluated trials (a parameter's range, the command, the optimiser) is
 refused; --new starts over and keeps the old state beside the new one.
@@ -114,7 +117,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 			fmt.Fprintf(a.Stderr, "the old state is kept in %s\n", old)
 		}
 	}
-	o := local.Options{Study: s, State: f.state, Workers: f.workers, GPUs: f.gpus, Version: a.Version}
+	o := local.Options{Study: s, State: f.state, Workers: f.workers, GPUs: f.gpus, Version: a.Version, Curves: display.ForCurves}
 	if f.verbose {
 		o.Level = slog.LevelDebug
 	}
@@ -131,6 +134,9 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 		return err
 	}
 	if err := display.WriteFiles(f.state, result); err != nil {
+		return err
+	}
+	if err := display.WriteReport(ctx, f.state, result, a.Version); err != nil {
 		return err
 	}
 	if err := a.show(result, file, f, width); err != nil {

@@ -2,8 +2,10 @@ package display
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/app/report"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/renameio/v2"
 )
@@ -24,7 +26,7 @@ import (
 const (
 	ResultFile = "result.json"
 	TrialsFile = "trials.csv"
-	PlotFile   = "progress.svg"
+	ReportFile = "report.html"
 )
 
 // Interrupted is the state of a study whose run was interrupted. The same command
@@ -41,30 +43,64 @@ func View(r *local.Result) view.Study {
 	return v
 }
 
-// WriteFiles writes the result, the trials, and (if anything has completed) the plot
-// into dir. It writes each file atomically.
+// WriteFiles writes the result and the trials into dir, each file at once.
 func WriteFiles(dir string, r *local.Result) error {
-	spec := &r.Study.Definition.Spec
 	result, err := json.MarshalIndent(View(r), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}
 	var trials bytes.Buffer
-	if err := WriteCSV(&trials, r.Trials, spec); err != nil {
+	if err := WriteCSV(&trials, r.Trials, &r.Study.Definition.Spec); err != nil {
 		return err
 	}
-	files := map[string][]byte{ResultFile: append(result, '\n'), TrialsFile: trials.Bytes()}
-	if h := NewHistory(r.Trials, spec.Objective); h.Completed() > 0 {
-		h.Title = r.Study.Definition.Metadata.Name
-		if r.Recommended != nil {
-			h.Recommended = r.Recommended.Trial
-		}
-		files[PlotFile] = h.SVG(picture.Frame{})
+	return errors.Join(write(dir, ResultFile, append(result, '\n')), write(dir, TrialsFile, trials.Bytes()))
+}
+
+// reportTimeout bounds the time in which the model of a report is fitted. Without it, the
+// end of a run with many trials would be long.
+const reportTimeout = 20 * time.Second
+
+// WriteReport writes the report into dir. If ctx ends, or if fitting the model takes too
+// long, the report is written without what needs a model, and says so.
+func WriteReport(ctx context.Context, dir string, r *local.Result, version string) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	page, err := report.HTML(ctx, &report.Source{
+		Study: &r.Study.Definition, View: View(r), Reason: r.Status.Reason, Trials: viewed(r), Now: time.Now(), Version: version,
+	})
+	if err != nil {
+		return err
 	}
-	for name, content := range files {
-		if err := renameio.WriteFile(filepath.Join(dir, name), content, os.FileMode(0o644)); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
+	return write(dir, ReportFile, page)
+}
+
+// ForCurves returns the numbers of the trials whose curves the report of a run shows.
+func ForCurves(r *local.Result) (numbers []int) {
+	for _, i := range report.ForCurves(viewed(r), view.OfBest(r.Best)) {
+		numbers = append(numbers, r.Trials[i].Number)
+	}
+	return numbers
+}
+
+// viewed returns the trials as a report takes them.
+func viewed(r *local.Result) []view.Trial {
+	list := make([]view.Trial, len(r.Trials))
+	for i := range r.Trials {
+		list[i] = view.OfTrial(r.Trials[i])
+		for _, series := range r.Curves[r.Trials[i].Number] {
+			c := view.Curve{Metric: series.Metric}
+			for _, p := range series.Points {
+				c.Steps, c.Values = append(c.Steps, p.Step), append(c.Values, p.Value)
+			}
+			list[i].Measurements = append(list[i].Measurements, c)
 		}
+	}
+	return list
+}
+
+func write(dir, name string, content []byte) error {
+	if err := renameio.WriteFile(filepath.Join(dir, name), content, os.FileMode(0o644)); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }

@@ -42,18 +42,13 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.Objective.Metric, view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
 	}
-	history := NewHistory(r.Trials, spec.Objective)
-	if sketch := history.Text(at.Width); sketch != "" {
+	if sketch := NewHistory(r.Trials, spec.Objective).Text(at.Width); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
 	if f := lastFailure(r.Trials); f != nil {
 		s.failure(f, r.Status.Reason)
 	}
-	also := TrialsFile
-	if history.Completed() > 0 {
-		also += ", " + PlotFile
-	}
-	s.line("results      %s (also %s)", filepath.Join(at.State, ResultFile), also)
+	s.line("results      %s (also %s, %s)", filepath.Join(at.State, ReportFile), ResultFile, TrialsFile)
 	s.next(r, at.File, at.State)
 	return s.err
 }

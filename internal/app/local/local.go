@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
@@ -60,6 +61,9 @@ type Options struct {
 	Level slog.Level
 	// Progress is called a few times a second, from one goroutine; nil disables it.
 	Progress func(coordinator.Progress)
+	// Curves returns the numbers of the trials whose curves the result must have; nil
+	// means none.
+	Curves func(*Result) []int
 	// Evaluator returns the evaluator of trials for one slot; nil runs the study's
 	// command.
 	Evaluator func(slot int) (evaluation.Evaluator, error)
@@ -70,6 +74,9 @@ type Result struct {
 	Study  record.Study
 	Status record.Status
 	Trials []record.Trial
+	// Curves are the curves that Options.Curves asked for, by trial. Trials that reported
+	// nothing have none.
+	Curves map[int][]curve.Series
 	Best   *record.Trial
 	// Recommended is the evaluated point with the best posterior mean; nil if nothing
 	// has completed, or if the study's optimiser recommends nothing.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -24,6 +25,19 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	}
 	if err != nil {
 		return r, fmt.Errorf("recommend a point: %w", err)
+	}
+	if n.o.Curves == nil {
+		return r, nil
+	}
+	r.Curves = map[int][]curve.Series{}
+	for _, trial := range n.o.Curves(r) {
+		c, err := n.ledger.Curve(ctx, id, trial)
+		if err != nil {
+			return r, err
+		}
+		if c != nil {
+			r.Curves[trial] = c.Series()
+		}
 	}
 	return r, nil
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	_ "embed" // the page's template and style
 	"encoding/base64"
@@ -54,6 +55,17 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	p.Groups = r.groups
 	p.Footer = fmt.Sprintf("Made by fantasia %s on %s. Point at a mark to see its numbers.", r.src.Version, r.src.Now.UTC().Format("2006-01-02 15:04:05 UTC"))
 	return p.write(w)
+}
+
+// HTML makes a report and returns its file.
+func HTML(ctx context.Context, src *Source) ([]byte, error) {
+	made, err := Of(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = made.WriteHTML(&b)
+	return b.Bytes(), err
 }
 
 func (p *page) write(w io.Writer) error {

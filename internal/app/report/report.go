@@ -23,10 +23,8 @@ type Source struct {
 	// View is how far the study has come, and Reason why it is in its state.
 	View   view.Study
 	Reason string
-	// Trials are all trials by number. Some of them may have Measurements; WithCurves is
-	// how many trials have some, as far as known.
-	Trials     []view.Trial
-	WithCurves int
+	// Trials are all trials by number. Those that ForCurves names have their Measurements.
+	Trials []view.Trial
 	// Now is the time at which the source was read.
 	Now time.Time
 	// Version is that of the program.

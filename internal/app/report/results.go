@@ -116,7 +116,7 @@ func parameter(v any, active bool) cell {
 
 // curves are what the trials reported; nil if none reported anything more than once.
 func (s *sheet) curves() *picture.Curves {
-	c := &picture.Curves{Title: "Curves of the trials", Objective: s.objective, Best: s.best, Of: s.WithCurves}
+	c := &picture.Curves{Title: "Curves of the trials", Objective: s.objective, Best: s.best, Of: s.withCurves()}
 	for i := range s.Trials {
 		t := &s.Trials[i]
 		for _, m := range t.Measurements {
@@ -134,6 +134,55 @@ func (s *sheet) curves() *picture.Curves {
 		return nil
 	}
 	return c
+}
+
+// mostCurves is how many trials' curves a report is made from: reading each takes time.
+const mostCurves = 120
+
+// ForCurves returns the indices of the trials whose curves a report shows: all ended ones
+// or, where there are many, an even share of them and the best one.
+func ForCurves(trials []view.Trial, best *view.Best) []int {
+	var all []int
+	at := -1
+	for i := range trials {
+		if !trials[i].Times.Ended.IsZero() {
+			if best != nil && trials[i].Trial == best.Trial {
+				at = i
+			}
+			all = append(all, i)
+		}
+	}
+	if len(all) <= mostCurves {
+		return all
+	}
+	var chosen []int
+	for k := range mostCurves {
+		chosen = append(chosen, all[k*len(all)/mostCurves])
+	}
+	if at >= 0 && !slices.Contains(chosen, at) {
+		chosen = append(chosen, at)
+	}
+	return chosen
+}
+
+// withCurves returns how many trials have a curve, as far as the chosen ones tell.
+func (s *sheet) withCurves() int {
+	chosen := ForCurves(s.Trials, s.View.Best)
+	if len(chosen) == 0 {
+		return 0
+	}
+	with, ended := 0, 0
+	for _, i := range chosen {
+		if len(s.Trials[i].Measurements) > 0 {
+			with++
+		}
+	}
+	for i := range s.Trials {
+		if !s.Trials[i].Times.Ended.IsZero() {
+			ended++
+		}
+	}
+	return with * ended / len(chosen)
 }
 
 // trials lists the trials, the best first.
