@@ -93,12 +93,16 @@ var errCrossOrigin = errors.New("cross-origin requests of browsers are refused")
 
 // Guard passes on requests for an accepted host, except changes that a browser sends for
 // a page of another origin. It passes others to refuse, with a status and an error that
-// names flag, the flag that adds hosts.
+// names flag, the flag that adds hosts; "" if there is none.
 func (h *Hosts) Guard(next http.Handler, flag string, refuse func(w http.ResponseWriter, r *http.Request, status int, err error)) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.Allow(r.Host) {
-			refuse(w, r, http.StatusMisdirectedRequest, fmt.Errorf("unknown host %q: this server accepts requests for %s; add others with %s", r.Host, h, flag))
+			more := ""
+			if flag != "" {
+				more = "; add others with " + flag
+			}
+			refuse(w, r, http.StatusMisdirectedRequest, fmt.Errorf("unknown host %q: this server accepts requests for %s%s", r.Host, h, more))
 			return
 		}
 		if err := origin.Check(r); err != nil {

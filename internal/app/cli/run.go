@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
@@ -21,9 +23,10 @@ import (
 )
 
 const runLong = `Runs a study on this machine: etcd, NATS, a coordinator and a worker start in one
-process, and none of them opens a network port. Everything is kept in a state
-directory. If the run is interrupted or killed, the same command continues it and
-evaluates nothing twice. Ctrl-C once ends cleanly; twice ends at once.
+process, and none of them opens a network port, except that --ui serves the dashboard
+while the study runs. Everything is kept in a state directory. If the run is
+interrupted or killed, the same command continues it and evaluates nothing twice.
+Ctrl-C once ends cleanly; twice ends at once.
 
 At its end the run writes report.html, result.json and trials.csv there. The report
 has every picture of the study, and how to read it.
@@ -42,6 +45,7 @@ type runFlags struct {
 	gpus    string
 	fresh   bool
 	verbose bool
+	ui      string
 	output  format
 }
 
@@ -52,6 +56,7 @@ func newRunCommand(a *app) *cobra.Command {
 		Short: "Run a study on this machine",
 		Long:  runLong,
 		Example: `  fantasia run study.yaml
+  fantasia run study.yaml --ui
   fantasia run study.yaml --workers 4 -o json | tail -1 | jq .best.parameters`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +66,11 @@ func newRunCommand(a *app) *cobra.Command {
 			if err := directory(cmd, f.state); err != nil {
 				return err
 			}
-			return a.run(cmd.Context(), args[0], f)
+			ui, err := listenUI(cmd, f.ui)
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), args[0], f, ui)
 		},
 	}
 	c.Flags().IntVar(&f.workers, "workers", 0, "number of trials to evaluate at once (default: the study's parallelism)")
@@ -69,8 +78,30 @@ func newRunCommand(a *app) *cobra.Command {
 	c.Flags().StringVar(&f.gpus, "gpus", "auto", "GPUs to divide among the workers: auto, none, or a list such as 0,1")
 	c.Flags().BoolVar(&f.fresh, "new", false, "start over; the old state is kept under another name")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "log more to fantasia.log in the state directory")
+	c.Flags().StringVar(&f.ui, "ui", "", "serve the dashboard while the study runs, at `ADDRESS` of this machine")
+	c.Flags().Lookup("ui").NoOptDefVal = uiAddress
 	addOutput(c, &f.output)
 	return c
+}
+
+// uiAddress is where the dashboard of a run is, unless another address is given.
+const uiAddress = "localhost:8080"
+
+// listenUI listens for the dashboard of a run; without an address it returns nil. The
+// address must be one of this machine only, because the pages ask for no password.
+func listenUI(cmd *cobra.Command, address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, usagef(cmd, "--ui is %q; want a port of this machine, such as --ui=%s (the dashboard asks for no password; from elsewhere, forward the port: ssh -L 8080:localhost:8080 MACHINE)", address, uiAddress)
+	}
+	l, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", address)
+	if err != nil {
+		return nil, usagef(cmd, "--ui: %v; give another port, such as --ui=localhost:8081", err)
+	}
+	return l, nil
 }
 
 // readStudy reads a study file. A relative working directory is relative to the file.
@@ -93,7 +124,11 @@ func readStudy(path string) (*study.Study, error) {
 	return s, nil
 }
 
-func (a *app) run(ctx context.Context, file string, f runFlags) error {
+// run runs a study, with its dashboard at ui unless that is nil. It closes ui.
+func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener) error {
+	if ui != nil {
+		defer func() { _ = ui.Close() }() // again, if the run has begun
+	}
 	s, err := readStudy(file)
 	if err != nil {
 		return err
@@ -123,6 +158,11 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	}
 	width, live := terminal(a.Stderr)
 	progress := display.NewProgress(ctx, a.Stderr, live)
+	if o.UI = ui; ui != nil {
+		o.Shown = func() {
+			progress.Say("dashboard    http://" + ui.Addr().String() + dashboard.Path + "studies/" + s.Metadata.Name)
+		}
+	}
 	o.Progress = func(p coordinator.Progress) { progress.Show(display.NewNow(&p, time.Now())) }
 	result, err := local.Run(ctx, o)
 	progress.Close()

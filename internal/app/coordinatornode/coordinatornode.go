@@ -1,3 +1,5 @@
+// Package coordinatornode runs a coordinator as a program: connected to etcd and NATS,
+// with its API on a port.
 package coordinatornode
 
 import (
@@ -15,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
+	"github.com/fantasia-hpo/fantasia/internal/app/backend"
 	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/httpserve"
@@ -95,18 +98,18 @@ func Run(ctx context.Context, o Options) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	g, running := errgroup.WithContext(ctx)
-	backend := NewBackend(c, ledger.New(etcd, ledger.Options{}))
-	api := server.Options{Leader: backend.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
+	served := backend.New(c, ledger.New(etcd, ledger.Options{}))
+	api := server.Options{Leader: served.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
 	if err := o.API.Options(&api, tel.Logger()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	path, handler, err := server.New(backend, api)
+	path, handler, err := server.New(served, api)
 	if err != nil {
 		return errors.Join(fmt.Errorf("set up the API: %w", err), listener.Close())
 	}
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
-	pages := dashboard.New(backend, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()}) //nolint:contextcheck // it ends with Close
+	pages := dashboard.New(served, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()}) //nolint:contextcheck // it ends with Close
 	stack.PushClose("the dashboard", pages.Close)
 	mux.Handle(dashboard.Path, pages)
 	mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Path, http.StatusSeeOther))

@@ -139,7 +139,7 @@ func TestSummarySaysWhatToDoNext(t *testing.T) {
 	}
 	for _, want := range []string{
 		"study demo completed after 1m30s: 3 completed, 1 failed", "loss = 2 in trial 1", "boom,", "/logs/4",
-		"fantasia run study.yaml --new", ".fantasia/demo/result.json",
+		"fantasia run study.yaml --new", ".fantasia/demo/report.html (also result.json, trials.csv)",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the summary lacks %q:\n%s", want, out.String())
@@ -266,9 +266,10 @@ func TestProgressInLines(t *testing.T) {
 		var b bytes.Buffer
 		now.Best, now.Status.Recommended = step.best, step.recommended
 		p := display.NewProgress(t.Context(), &b, false)
+		p.Say("first")
 		p.Show(display.NewNow(&now, time.Now()))
 		p.Close()
-		if b.String() != step.want {
+		if step.want = "first\n" + step.want; b.String() != step.want {
 			t.Errorf("progress is %q, want %q", b.String(), step.want)
 		}
 	}

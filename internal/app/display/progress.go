@@ -104,6 +104,15 @@ func (p *Progress) Show(now Now) {
 	_, _ = fmt.Fprintln(p.w, now.line())
 }
 
+// Say prints a line, on a terminal above the display.
+func (p *Progress) Say(line string) {
+	if p.program != nil {
+		p.program.Println(line)
+		return
+	}
+	_, _ = fmt.Fprintln(p.w, line)
+}
+
 // Close ends the display and leaves the bar on the terminal: the summary shows the
 // rest.
 func (p *Progress) Close() {

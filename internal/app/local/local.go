@@ -1,5 +1,5 @@
 // Package local runs one study in this process: etcd, NATS, a coordinator and a worker,
-// without opening a network port. Everything is kept in a state directory; running the
+// without opening a network port, except for a dashboard where one is asked for. Everything is kept in a state directory; running the
 // same study on it again continues it.
 package local
 
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -61,6 +62,11 @@ type Options struct {
 	Level slog.Level
 	// Progress is called a few times a second, from one goroutine; nil disables it.
 	Progress func(coordinator.Progress)
+	// UI is where the dashboard is served while the study runs; nil serves none. Run closes
+	// it.
+	UI net.Listener
+	// Shown is called once the dashboard is served; it may be nil.
+	Shown func()
 	// Curves returns the numbers of the trials whose curves the result must have; nil
 	// means none.
 	Curves func(*Result) []int
@@ -94,7 +100,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		o.Workers = o.Study.Spec.Parallelism
 	}
 	var stack lifecycle.Stack
-	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
+	defer func() { err = errors.Join(err, stack.Close(closeTimeout), o.closeUI()) }()
 	n, err := open(ctx, o, &stack)
 	if err == nil {
 		result, err = n.run(ctx)

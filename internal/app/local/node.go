@@ -125,6 +125,11 @@ func (n *node) run(ctx context.Context) (*Result, error) {
 	if err := n.answer(); err != nil {
 		return nil, err
 	}
+	if n.o.UI != nil {
+		if err := n.pages(c); err != nil { //nolint:contextcheck // it ends with the stack
+			return nil, err
+		}
+	}
 	var working sync.WaitGroup
 	workCtx, stopWorker := context.WithCancel(ctx)
 	working.Go(func() { failed <- w.Run(workCtx) })

@@ -1,4 +1,4 @@
-package coordinatornode
+package backend
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func newReplica(t testing.TB, lease time.Duration, change ...func(*coordinator.O
 	if err := c.Leading(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return &replica{NewBackend(c, ledger.New(client, ledger.Options{})), ctx, broker, client}
+	return &replica{New(c, ledger.New(client, ledger.Options{})), ctx, broker, client}
 }
 
 // evaluate is a worker of one slot that answers x squared until the test ends.
@@ -337,22 +337,6 @@ func TestIdle(t *testing.T) {
 	} {
 		if got := idle("p", test.workers); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
-	}
-}
-
-func TestAdvertised(t *testing.T) {
-	for _, test := range []struct{ given, listening, want string }{
-		{"api.example:80", "0.0.0.0:8080", "api.example:80"},
-		{"", "0.0.0.0:8080", "localhost:8080"},
-		{"", "[::]:8080", "localhost:8080"},
-		{"", "10.0.0.7:8080", "10.0.0.7:8080"},
-	} {
-		if got := advertised(test.given, test.listening, false); got != test.want {
-			t.Errorf("advertised(%q, %q) is %q, want %q", test.given, test.listening, got, test.want)
-		}
-		if got := advertised(test.given, test.listening, true); got != "https://"+test.want {
-			t.Errorf("advertised(%q, %q) with TLS is %q, want https://%s", test.given, test.listening, got, test.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package coordinatornode
+package backend
 
 import (
 	"context"

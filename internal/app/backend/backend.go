@@ -1,6 +1,6 @@
-// Package coordinatornode runs a coordinator as a program: connected to etcd and NATS,
-// with its API on a port.
-package coordinatornode
+// Package backend is what the API and the dashboard of a replica serve: it reads from the
+// ledger, and writes through the coordinator.
+package backend
 
 import (
 	"cmp"
@@ -28,8 +28,8 @@ type Backend struct {
 
 var _ server.Backend = (*Backend)(nil)
 
-// NewBackend returns the backend of a replica.
-func NewBackend(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, store{l}} }
+// New returns the backend of a replica.
+func New(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, store{l}} }
 
 // Leader returns the address that the leader advertises, or self if this replica leads.
 // It is a server.Leader; its error wraps server.ErrEtcdAway if etcd does not answer.

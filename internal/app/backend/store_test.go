@@ -1,4 +1,4 @@
-package coordinatornode_test
+package backend_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/app/backend"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
@@ -41,7 +41,7 @@ func TestEtcdAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := coordinatornode.NewBackend(c, ledger.New(etcd, ledger.Options{}))
+	b := backend.New(c, ledger.New(etcd, ledger.Options{}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	began := time.Now()
