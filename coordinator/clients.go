@@ -251,7 +251,10 @@ func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, tr
 		}
 		return nil
 	})
-	return list, err
+	if err != nil { // if ctx has ended, the loop may still write the rest
+		return nil, err
+	}
+	return list, nil
 }
 
 // instruct returns what a client should do with a trial, and renews its lease if it holds
@@ -303,7 +306,10 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, numb
 		next, err = r.instruct(client, number, now)
 		return err
 	})
-	return next, err
+	if err != nil { // if ctx has ended, the loop may still write the rest
+		return Instruction{}, err
+	}
+	return next, nil
 }
 
 // Tell applies an event of a client or a user to a study, and returns the trial that it
@@ -328,5 +334,8 @@ func (c *Coordinator) Tell(ctx context.Context, nameOrID string, event func(now 
 		told = out.Answer.Trial
 		return out.Answer.Err
 	})
-	return told, err
+	if err != nil { // if ctx has ended, the loop may still write the rest
+		return record.Trial{}, err
+	}
+	return told, nil
 }

@@ -26,7 +26,8 @@ var (
 // command runs f in the leader's loop, with the term's context, and waits until
 // its changes are durable. The error is ErrNotLeader if this replica does not
 // lead. If the error wraps ledger.ErrUnknown, or ctx ends first, the command may
-// or may not have been carried out.
+// or may not have been carried out. If ctx ends first, f may even run later, so the
+// caller MUST NOT read what f writes unless the error is nil.
 func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l *leader, now time.Time) error) error {
 	l := c.term.Load()
 	if l == nil {

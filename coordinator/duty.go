@@ -52,7 +52,10 @@ func (c *Coordinator) Epoch(ctx context.Context) (epoch int64, err error) {
 		epoch = l.term.Epoch
 		return nil
 	})
-	return epoch, err
+	if err != nil { // if ctx has ended, the loop may still write the rest
+		return 0, err
+	}
+	return epoch, nil
 }
 
 // Summaries returns the studies with the given ids that this replica leads, or all

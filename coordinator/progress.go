@@ -46,5 +46,8 @@ func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress,
 		}
 		return nil
 	})
-	return p, err
+	if err != nil { // if ctx has ended, the loop may still write the rest
+		return nil, err
+	}
+	return p, nil
 }

@@ -318,6 +318,41 @@ func TestEndedStudiesAreLoadedWhenWanted(t *testing.T) {
 	}
 }
 
+// A caller that leaves gets an error, and reads nothing that the loop still writes (the
+// race detector sees it).
+func TestCallersThatLeave(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	s := r.create(c, "left", 4, 2)
+	busy, release, held := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		held <- c.command(r.ctx(), func(context.Context, *leader, time.Time) error {
+			close(busy)
+			<-release
+			return nil
+		})
+	}()
+	<-busy
+	for range 20 {
+		ctx, leave := context.WithTimeout(r.ctx(), time.Millisecond)
+		if p, err := c.Progress(ctx, s.ID); p != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Progress returned %v, %v", p, err)
+		}
+		if epoch, err := c.Epoch(ctx); epoch != 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Epoch returned %v, %v", epoch, err)
+		}
+		leave()
+	}
+	close(release)
+	if err := <-held; err != nil {
+		t.Error(err)
+	}
+	if p, err := c.Progress(r.ctx(), s.ID); err != nil || p.Study.ID != s.ID {
+		t.Errorf("Progress afterwards: %v, %v", p, err)
+	}
+}
+
 // A worker that fails three times in a row while another succeeds gets no more attempts
 // of the study. Its next process is told so again, by the leader of that time.
 func TestFailingWorkerIsAvoided(t *testing.T) {
