@@ -48,17 +48,22 @@ func (t Text) Draw(points []Point) string {
 		return ""
 	}
 	c.curve(points, t.Line)
+	return c.draw(&t, points, func(row int) string { return c.text(c.cells[row], t.Line) })
+}
+
+// draw writes the picture; content returns the content of a row, from the top down.
+func (c *sketch) draw(t *Text, points []Point, content func(row int) string) string {
 	var b strings.Builder
 	if t.Title != "" {
 		c.row(&b, "", ' ', ansi.Truncate(t.Title, c.columns, "…"))
 	}
-	for i, line := range c.cells {
+	for i := range c.cells {
 		label := c.labels[len(c.cells)-1-i]
 		edge := '┤'
 		if label == "" {
 			edge = '│'
 		}
-		c.row(&b, label, edge, c.text(line, t.Line))
+		c.row(&b, label, edge, content(i))
 	}
 	for _, lane := range t.Lanes {
 		if len(lane.Points) > 0 {

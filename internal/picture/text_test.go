@@ -130,3 +130,47 @@ func TestNothingToDraw(t *testing.T) {
 		}
 	}
 }
+
+// Studies have letters; a star is where they meet, and an arrow where one is outside.
+func TestCompareAsText(t *testing.T) {
+	steps := func(values ...float64) (points []picture.Point) {
+		for i, v := range values {
+			points = append(points, picture.Point{X: float64(i + 1), Y: v})
+		}
+		return points
+	}
+	p := &picture.Compare{Objective: picture.Objective{Name: "loss"}, Studies: []picture.Progress{
+		{Name: "first", Points: steps(1000, 4, 4, 4, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+		{Name: "second", Points: steps(6, 6, 4, 4, 4, 4, 3)},
+	}}
+	drawn := p.Text(60)
+	golden(t, "compare.txt", drawn+"\n")
+	// The rows of the values, by the axis' numbers, with what is drawn at evaluations 1, 3, 7
+	// and 20.
+	labels, cells := rows(drawn)
+	at := func(value string, evaluation int) rune {
+		for i, label := range labels {
+			if row := []rune(cells[i]); label == value {
+				if column := (evaluation*(60-4) + 10) / 20; column < len(row) {
+					return row[column]
+				}
+			}
+		}
+		return ' '
+	}
+	for _, want := range []struct {
+		value      string
+		evaluation int
+		sign       rune
+	}{{"6", 1, '*'}, {"6", 2, 'B'}, {"4", 3, '*'}, {"2", 7, 'A'}, {"0", 19, 'A'}, {"6", 19, ' '}} {
+		if got := at(want.value, want.evaluation); got != want.sign {
+			t.Errorf("at the value %s of evaluation %d there is %q, want %q", want.value, want.evaluation, got, want.sign)
+		}
+	}
+	if !strings.Contains(drawn, "▲ 1 above the range shown, up to 1000") {
+		t.Errorf("the first value is not counted:\n%s", drawn)
+	}
+	if p.Text(12) != "" || (&picture.Compare{}).Text(80) != "" {
+		t.Error("without room or studies there is a picture")
+	}
+}

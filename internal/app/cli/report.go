@@ -77,8 +77,8 @@ func (a *app) writeFile(file string, content []byte) error {
 	return say(a.Stdout, "%s written", file)
 }
 
-// source reads a study for a report.
-func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
+// bareSource reads a study without curves.
+func (r *remote) bareSource(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
 	name, err := studyName(cmd, nameOrID)
 	if err != nil {
 		return nil, err
@@ -96,6 +96,15 @@ func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, er
 		return nil, err
 	}
 	if src.Study, src.Trials, err = r.studyAndTrials(cmd, nameOrID); err != nil {
+		return nil, err
+	}
+	return src, nil
+}
+
+// source reads a study for a report.
+func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
+	src, err := r.bareSource(cmd, nameOrID)
+	if err != nil {
 		return nil, err
 	}
 	chosen := report.ForCurves(src.Trials, src.View.Best)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/picture"
 )
@@ -53,8 +54,12 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		p.Subtitle += ": " + r.src.Reason
 	}
 	p.Groups = r.groups
-	p.Footer = fmt.Sprintf("Made by fantasia %s on %s. Point at a mark to see its numbers.", r.src.Version, r.src.Now.UTC().Format("2006-01-02 15:04:05 UTC"))
+	p.Footer = footer(r.src.Version, r.src.Now)
 	return p.write(w)
+}
+
+func footer(version string, now time.Time) string {
+	return fmt.Sprintf("Made by fantasia %s on %s. Point at a mark to see its numbers.", version, now.UTC().Format("2006-01-02 15:04:05 UTC"))
 }
 
 // HTML makes a report and returns its file.

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/app/report"
+	"github.com/fantasia-hpo/fantasia/internal/layout"
+)
+
+const compareLong = `Compares studies of one objective: the best value and the time of each, how many
+evaluations and how long each took until it was as good as all of them became, and the
+best value so far by evaluations and by the clock.
+
+A STUDY is one of the server, or with --state one below that directory. A STUDY with a
+slash is a state directory of fantasia run. Without any STUDY, --state compares all
+studies below it.`
+
+// mostCompared is the number of studies that can be compared: a picture of more is
+// unreadable.
+const mostCompared = 12
+
+func newStudyCompareCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	var page string
+	c := &cobra.Command{
+		Use:   "compare STUDY STUDY…",
+		Short: "Compare studies: their best values by evaluations and by the clock",
+		Long:  compareLong,
+		Example: `  fantasia study compare digits digits-tpe
+  fantasia study compare .fantasia/digits .fantasia/digits.1 --html compared.html`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if n := len(args); n == 1 || n == 0 && r.state == "" {
+				return usagef(cmd, "studies given: %d; want 2 or more", n)
+			}
+			return nil
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
+			return r.completeStudy(cmd, nil, start)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			places, err := r.places(cmd, args)
+			if err != nil {
+				return err
+			}
+			var names []string
+			var sources []*report.Source
+			for _, p := range places {
+				src, err := p.read(cmd)
+				if err != nil {
+					return err
+				}
+				names, sources = append(names, src.Study.Metadata.Name), append(sources, src)
+			}
+			compared, err := report.Compare(distinct(names, places), sources)
+			if err != nil {
+				return exitWith(ExitUsage, err)
+			}
+			if page != "" {
+				var b bytes.Buffer
+				if err := compared.WriteHTML(&b, time.Now(), a.Version); err != nil {
+					return err
+				}
+				if err := renameio.WriteFile(page, b.Bytes(), os.FileMode(0o644)); err != nil {
+					return fmt.Errorf("write %s: %w", page, err)
+				}
+			}
+			return output.write(a.Stdout, compared, func(w screen) error { return comparedText(w, compared, page) })
+		},
+	}
+	r.stateFlag(c)
+	c.Flags().StringVar(&page, "html", "", "also write a page with the pictures to `FILE`")
+	addOutput(c, &output)
+	return c
+}
+
+// origin is where a study to compare is kept: on a server, or in a state directory.
+type origin struct {
+	remote
+	name string // "" for the only one of a state directory
+}
+
+// places finds the studies to compare.
+func (r *remote) places(cmd *cobra.Command, args []string) (list []origin, err error) {
+	var states []string
+	if r.state != "" {
+		if err := directory(cmd, r.state); err != nil {
+			return nil, err
+		}
+		if states, err = local.States(r.state); err != nil {
+			return nil, exitWith(ExitUsage, err)
+		}
+	}
+	in := func(state, name string) {
+		p := origin{remote: *r, name: name}
+		p.state = state
+		list = append(list, p)
+	}
+	for _, arg := range args {
+		inner := filepath.Join(r.state, arg)
+		switch {
+		case slices.Contains(states, inner):
+			in(inner, "")
+		case filepath.Base(arg) != arg:
+			in(arg, "")
+		case r.state != "":
+			return nil, usagef(cmd, "study %q is not below %s; want one of %q", arg, r.state, states)
+		default:
+			in("", arg)
+		}
+	}
+	if len(args) == 0 {
+		for _, state := range states {
+			in(state, "")
+		}
+	}
+	if n := len(list); n < 2 || n > mostCompared {
+		return nil, usagef(cmd, "there are %d studies to compare; want 2 to %d", n, mostCompared)
+	}
+	return list, nil
+}
+
+// read reads a study without its curves.
+func (p *origin) read(cmd *cobra.Command) (*report.Source, error) {
+	name := p.name
+	if p.state != "" && name == "" {
+		var err error
+		if name, _, err = p.studyIn(cmd, nil, 0); err != nil {
+			return nil, err
+		}
+	}
+	src, err := p.bareSource(cmd, name)
+	if err != nil && !errors.Is(err, local.ErrNoState) {
+		err = fmt.Errorf("study %s: %w", name, err)
+	}
+	return src, err
+}
+
+// distinct returns names that tell studies apart: their own, or where there are two of a
+// name, their directories.
+func distinct(names []string, places []origin) []string {
+	labels := slices.Clone(names)
+	for i, name := range names {
+		count := 0
+		for _, other := range names {
+			if other == name {
+				count++
+			}
+		}
+		if count > 1 && places[i].state != "" {
+			labels[i] = places[i].state
+		}
+	}
+	return labels
+}
+
+// comparedText prints a comparison.
+func comparedText(w screen, c *report.Comparison, page string) error {
+	columns := []layout.Column{
+		{Head: "CURVE"}, {Head: "STUDY", Least: 8, End: true}, {Head: "STATE", Rank: 4}, {Head: "OPTIMISER", Rank: 3}, {Head: "DONE", Rank: 2},
+		{Head: "TIME", Rank: 1}, {Head: "BEST"},
+	}
+	if c.Level != nil {
+		columns = append(columns, layout.Column{Head: "DONE UNTIL " + number(*c.Level)}, layout.Column{Head: "TIME UNTIL THEN"})
+	}
+	rows := make([][]string, len(c.Studies))
+	for i, s := range c.Studies {
+		best := "-"
+		if s.Best != nil {
+			best = number(s.Best.Value)
+		}
+		rows[i] = []string{string(rune('A' + i)), s.Name, string(s.State), s.Algorithm, strconv.Itoa(s.Evaluations), human(seconds(s.Seconds)), best}
+		if s.Reached != nil {
+			rows[i] = append(rows[i], strconv.Itoa(s.Reached.Evaluation), human(seconds(s.Reached.Seconds)))
+		}
+	}
+	if err := w.table(columns, rows); err != nil {
+		return err
+	}
+	width := w.width
+	if width == 0 {
+		width = 80
+	}
+	for _, clock := range []bool{false, true} {
+		if drawn := c.Picture(clock).Text(width); drawn != "" {
+			if err := say(w, "\n%s", drawn); err != nil {
+				return err
+			}
+		}
+	}
+	if page != "" {
+		return say(w, "\n%s written", page)
+	}
+	return nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

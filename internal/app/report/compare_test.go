@@ -1,0 +1,95 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// played returns a study whose evaluations ended one a second, with these values; one that
+// is below 0 failed.
+func played(t *testing.T, direction study.Direction, values ...float64) *Source {
+	t.Helper()
+	src := source(t, 1)
+	copied := *src.Study
+	copied.Spec.Objective.Direction = direction
+	src.Study, src.Trials = &copied, nil
+	src.View = view.Study{Study: "bowl", State: study.Completed}
+	for i, v := range values {
+		at := epoch.Add(time.Duration(i+1) * time.Second)
+		trial := view.Trial{Trial: i + 1, State: study.TrialCompleted, Value: &v, Times: view.Times{Suggested: epoch, Ended: at, Folded: at}}
+		if v < 0 {
+			trial.State, trial.Value = study.TrialFailed, nil
+		}
+		src.Trials = append(src.Trials, trial)
+	}
+	return src
+}
+
+// The level is the worst of the best values, and each study reached it where it did.
+func TestCompare(t *testing.T) {
+	for direction, want := range map[study.Direction]*Comparison{
+		study.Minimize: {Metric: "loss", Direction: study.Minimize, Level: new(3.0), Studies: []Compared{
+			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &Improvement{4, 4, 2.5, 4}, Improvements: []Improvement{{1, 1, 7, 1}, {3, 3, 5, 3}, {4, 4, 2.5, 4}, {5, 5, 1, 5}}},
+			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &Improvement{2, 2, 3, 2}, Improvements: []Improvement{{1, 1, 4, 1}, {2, 2, 3, 2}}},
+		}},
+		study.Maximize: {Metric: "loss", Direction: study.Maximize, Level: new(6.0), Studies: []Compared{
+			{Name: "a", Evaluations: 6, Seconds: 6, Reached: &Improvement{1, 1, 7, 1}, Improvements: []Improvement{{1, 1, 7, 1}, {6, 6, 9, 6}}},
+			{Name: "b", Evaluations: 3, Seconds: 3, Reached: &Improvement{3, 3, 6, 3}, Improvements: []Improvement{{1, 1, 4, 1}, {3, 3, 6, 3}}},
+		}},
+	} {
+		a, b := played(t, direction, 7, -1, 5, 2.5, 1, 9), played(t, direction, 4, 3, 6)
+		got, err := Compare([]string{"a", "b"}, []*Source{a, b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want.Studies {
+			want.Studies[i].Study, want.Studies[i].State, want.Studies[i].Algorithm = "bowl", study.Completed, "hebo"
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", direction, diff)
+		}
+		// The pictures hold each value until the last evaluation.
+		for clock, end := range map[bool]float64{false: 6, true: 6} {
+			points := got.Picture(clock).Studies[0].Points
+			if last := points[len(points)-1]; last.X != end || last.Y != want.Studies[0].Improvements[len(want.Studies[0].Improvements)-1].Value {
+				t.Errorf("%s, clock %v: the curve ends at %+v", direction, clock, last)
+			}
+		}
+		var page strings.Builder
+		if err := got.WriteHTML(&page, epoch, "test"); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{fmt.Sprintf("loss = %g, which all of them reached", *want.Level), `<figure id="clock"`, `data-value="6"`} {
+			if !strings.Contains(page.String(), want) {
+				t.Errorf("%s: the page lacks %q", direction, want)
+			}
+		}
+	}
+}
+
+// A study without a value has no level; other objectives are refused.
+func TestCompareWithout(t *testing.T) {
+	some, none := played(t, study.Minimize, 2, 1), played(t, study.Minimize, -1, -1)
+	got, err := Compare([]string{"some", "none"}, []*Source{some, none})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Level != nil || got.Studies[0].Reached != nil || got.Studies[1].Evaluations != 2 || len(got.Studies[1].Improvements) != 0 {
+		t.Errorf("of a study without a value: %+v", got)
+	}
+	var page strings.Builder
+	if err := got.WriteHTML(&page, epoch, "test"); err != nil || !strings.Contains(page.String(), "Not every study has a completed trial yet.") {
+		t.Errorf("the page does not say what is missing: %v", err)
+	}
+	_, err = Compare([]string{"some", "other"}, []*Source{some, played(t, study.Maximize, 1)})
+	if err == nil || err.Error() != "study some has the objective minimize loss, study other has maximize loss: only studies with the same objective can be compared" {
+		t.Errorf("another direction: %v", err)
+	}
+}
