@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/optimizer/tpe"
+	"github.com/fantasia-hpo/fantasia/optimizer/uhe"
 )
 
 // Default is the optimiser of a study that does not name one.
@@ -68,6 +69,12 @@ func Entries() []Entry {
 			Description: "Bayesian optimisation with a latent Gaussian process: for exact objectives that oscillate or jump, whose trend is what counts.",
 			Settings:    lgp.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return lgp.New(lgp.FromSettings(v)) },
+		},
+		{
+			Name:        "uhe",
+			Description: "Bayesian optimisation with consistent estimates of hyperparameters: a bandit adds random points, for objectives that mislead a search.",
+			Settings:    uhe.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return uhe.New(uhe.FromSettings(v)) },
 		},
 		{
 			Name:        "random",
