@@ -33,13 +33,13 @@ images: ## Build the container images into bin/images, without Docker
 
 # These packages compute in one goroutine or in goroutines of optimizer/linalg, which has
 # the race detector's attention itself. It would only make them five times as slow.
-SEQUENTIAL := ./optimizer/hebo ./coordinator/engine ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp
+SEQUENTIAL := ./optimizer/hebo ./coordinator/engine ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe
 
 # The slowest packages start first, so that none runs alone at the end.
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./deploy/helm $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
-	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp
+	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe
 	CGO_ENABLED=0 $(GO) test -timeout 20m $(SEQUENTIAL)
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
@@ -92,13 +92,20 @@ plots: build ## Draw the plots of docs/benchmarks.md again, from the kept runs (
 benchmarks-quick: ## Compare with other tuners on a few tasks (minutes; installs 6 GB of Python)
 	benchmarks/all quick
 
-# From two points on, as in the paper; the lowest cost of a run is 13 s, the highest 2 minutes.
+# From two points on, as in the paper.
 PAPER_LGP := lgp{initial=2},plain=lgp{initial=2,model=plain},homoscedastic=lgp{initial=2,model=homoscedastic},heteroscedastic=lgp{initial=2,model=heteroscedastic},warped=lgp{initial=2,model=warped}
 .PHONY: paper-lgp
-paper-lgp: build ## Make the table of lgp in docs/benchmarks.md (an hour; can be interrupted)
+paper-lgp: build ## Make the table of lgp in docs/benchmarks.md (half an hour; can be interrupted)
 	bin/fantasia bench --optimizer '$(PAPER_LGP)' --function shubert01,holder-table,corrupted-holder-table,ackley-6-lgp,corrupted-exponential-8,branin \
 	  --modes sequential --trials 100 --seeds $(or $(SEEDS),0-9) --out .fantasia/paper-lgp
 	$(GO) run ./scripts/papers -runs .fantasia/paper-lgp/runs.jsonl
+
+PAPER_UHE := uhe,map=uhe{method=map},mcmc=uhe{method=mcmc},shrink=uhe{method=shrink},portfolio=uhe{method=portfolio},alternate=uhe{method=alternate},bandit=uhe{method=bandit},random
+.PHONY: paper-uhe
+paper-uhe: build ## Make the table of uhe in docs/benchmarks.md (half an hour; can be interrupted)
+	bin/fantasia bench --optimizer '$(PAPER_UHE)' --function branin,hartmann3,deceptive-2,h1 \
+	  --modes sequential --trials 100 --seeds $(or $(SEEDS),0-19) --out .fantasia/paper-uhe
+	$(GO) run ./scripts/papers -runs .fantasia/paper-uhe/runs.jsonl -by method -measure regret
 
 .PHONY: stopping
 stopping: ## Make the tables of early stopping in docs/benchmarks.md (hours; can be interrupted)

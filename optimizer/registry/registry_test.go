@@ -91,7 +91,7 @@ func TestWhoRecommends(t *testing.T) {
 		"hebo": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "gp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"tpe": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "cmaes": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"forest": {Trial: 1, Mean: 2, Point: p.Observations[0].Point}, "lgp": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
-		"uhe": {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
+		"uhe":    {Trial: 1, Mean: 2, Point: p.Observations[0].Point},
 		"random": nil, "sobol": nil,
 	}
 	got := map[string]*optimizer.Recommendation{}

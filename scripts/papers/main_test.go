@@ -14,7 +14,7 @@ const runs = `{"spec":{"optimizer":"lgp","objective":"f","trials":3},"result":{"
 `
 
 func TestTable(t *testing.T) {
-	kept, err := read(strings.NewReader(runs), "model")
+	kept, err := read(strings.NewReader(runs), "model", gap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,17 @@ func TestTable(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("printed\n%swant\n%s", &out, want)
 	}
-	if _, err := read(strings.NewReader("{"), "model"); err == nil {
+	if kept, err = read(strings.NewReader(runs), "model", regret); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	kept.write(&out)
+	// The regrets are 1 and 2, and 0 and 2.
+	want = "| function | lgp | plain |\n| --- | ---: | ---: |\n| `f` | 1.500 ± 0.500 (2) | 1.000 ± 1.000 (2) |\n"
+	if out.String() != want {
+		t.Errorf("printed\n%swant\n%s", &out, want)
+	}
+	if _, err := read(strings.NewReader("{"), "model", gap); err == nil {
 		t.Error("a line that is no run is accepted")
 	}
 }
