@@ -72,7 +72,7 @@ func Entries() []Entry {
 		},
 		{
 			Name:        "uhe",
-			Description: "Bayesian optimisation with consistent estimates of hyperparameters: a bandit adds random points, for objectives that mislead a search.",
+			Description: "Bayesian optimisation with consistent estimates of hyperparameters: a bandit adds random points, to repeat its paper.",
 			Settings:    uhe.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return uhe.New(uhe.FromSettings(v)) },
 		},

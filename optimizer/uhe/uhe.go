@@ -234,7 +234,8 @@ func (o proposer) shrink(ctx context.Context, in loop.Input, memory *memory) []o
 				return batch // the guard draws the missing points
 			}
 			_, variance := l.Main.Fantasies.Posterior(loop.Rows([]loop.Place{t.Best.Place}))
-			narrower, err := (*gp.Model)(nil), error(nil)
+			var narrower *gp.Model
+			var err error
 			if memory.Fitted != nil && step < shrinkSteps && math.Sqrt(variance[0]) < leastSpread && ctx.Err() == nil {
 				factor *= shrinkStep
 				narrower, err = m.condition(m.shrunk(*memory.Fitted, factor))
