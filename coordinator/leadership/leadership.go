@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,8 +41,9 @@ type Mirror struct {
 	log                      *slog.Logger
 }
 
-// New returns the mirror of a replica in the Lease of a name. The client must be allowed
-// to create Leases in the namespace, and to get and update this one.
+// New returns the mirror of a replica in the Lease of a name. The Lease must be there, and
+// the client must be allowed to get and update it. A leader does not create it: it would
+// stay behind when an installation is removed.
 func New(namespace, name, replica string, client dynamic.Interface, log *slog.Logger) (*Mirror, error) {
 	if namespace == "" {
 		return nil, errors.New("the namespace of the Lease is unknown: set POD_NAMESPACE from the pod's field metadata.namespace")
@@ -94,16 +94,10 @@ func (m *Mirror) renew(ctx context.Context, epoch int64, since time.Time) error 
 	defer cancel()
 	leases := m.client.Resource(resource).Namespace(m.namespace)
 	lease, err := leases.Get(ctx, m.name, metav1.GetOptions{})
-	absent := apierrors.IsNotFound(err)
-	switch {
-	case absent:
-		lease = &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": resource.GroupVersion().String(), "kind": "Lease", "metadata": map[string]any{"name": m.name},
-		}}
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("read the Lease %s/%s: %w", m.namespace, m.name, err)
 	}
-	if later, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseTransitions"); !absent && later > transitions(epoch) {
+	if later, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseTransitions"); later > transitions(epoch) {
 		return nil
 	}
 	lease.Object["spec"] = map[string]any{
@@ -113,12 +107,8 @@ func (m *Mirror) renew(ctx context.Context, epoch int64, since time.Time) error 
 		"renewTime":            time.Now().UTC().Format(microTime),
 		"leaseTransitions":     transitions(epoch),
 	}
-	if absent {
-		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
-	} else {
-		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{}) // refused if the Lease has changed since it was read
-	}
-	if err != nil {
+	// An update is refused if the Lease has changed since it was read.
+	if _, err = leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the Lease %s/%s: %w", m.namespace, m.name, err)
 	}
 	return nil

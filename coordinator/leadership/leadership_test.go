@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +33,12 @@ func mirror(t *testing.T, cluster *fake.FakeDynamicClient, replica string, log *
 	return m
 }
 
-func empty() *fake.FakeDynamicClient { return fake.NewSimpleDynamicClient(runtime.NewScheme()) }
+// empty has a Lease that nobody has held yet.
+func empty() *fake.FakeDynamicClient {
+	return fake.NewSimpleDynamicClient(runtime.NewScheme(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"namespace": "n", "name": "fantasia"},
+	}})
+}
 
 // spec returns the spec of the Lease.
 func spec(t *testing.T, cluster *fake.FakeDynamicClient) map[string]any {
@@ -96,7 +102,7 @@ func TestRenewals(t *testing.T) {
 func TestARefusedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := empty()
-		cluster.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		cluster.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("forbidden")
 		})
 		var log bytes.Buffer
@@ -109,6 +115,20 @@ func TestARefusedLease(t *testing.T) {
 			t.Errorf("logged %d times, want once:\n%s", n, log.String())
 		}
 	})
+}
+
+// Without a Lease the leader creates none: it would outlive the installation.
+func TestNoLeaseIsCreated(t *testing.T) {
+	cluster := fake.NewSimpleDynamicClient(runtime.NewScheme())
+	err := mirror(t, cluster, "r", slog.New(slog.DiscardHandler)).renew(t.Context(), 1, time.Now())
+	if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "read the Lease n/fantasia") {
+		t.Errorf("renew: %v, want that the Lease is not found", err)
+	}
+	for _, action := range cluster.Actions() {
+		if action.GetVerb() != "get" {
+			t.Errorf("the leader does %s", action.GetVerb())
+		}
+	}
 }
 
 func TestNamespaceIsNeeded(t *testing.T) {
