@@ -115,8 +115,8 @@ func (e *Engine) seek(client string, want int) {
 	}
 }
 
-// lookAround counts what each seeker is missing. It drops those that hold as many trials
-// as they want: a client that has ended one of them must ask again for the next.
+// lookAround counts what each seeker is missing, and drops those that hold as many trials
+// as they want.
 func (e *Engine) lookAround() {
 	if len(e.seekers) == 0 {
 		return
@@ -144,13 +144,16 @@ func (e *Engine) sought() int {
 }
 
 // give gives a trial's new attempt to the seeker that has waited longest. The attempt's
-// evaluation starts at once.
+// evaluation starts at once. A seeker that now holds what it wants is dropped: when it has
+// ended a trial it must ask again for the next, or it would get one that it never reads.
 func (e *Engine) give(t *trial) {
 	a := t.rec.Last()
 	i := slices.IndexFunc(e.seekers, func(s seeker) bool { return s.missing > 0 })
 	s := &e.seekers[i] // room() has counted it
-	s.missing--
 	a.Worker, a.Claimed, a.Started = s.client, e.now, e.now
+	if s.missing--; s.missing == 0 {
+		e.seekers = slices.Delete(e.seekers, i, i+1)
+	}
 	t.claimed = e.now
 	t.rec.Times.Claimed, t.rec.Times.Started = e.now, e.now
 	e.setState(t, study.TrialRunning)

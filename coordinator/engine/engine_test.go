@@ -520,3 +520,33 @@ func TestRecommended(t *testing.T) {
 	recommend(2, 1.5, r.e.Status().Position)
 	want(2, r.e.Status().Position)
 }
+
+// A client that has got what it asked for, and ends it, gets nothing more until it asks
+// again, whatever suggestions arrive meanwhile.
+func TestClientsAreGivenNothingUnasked(t *testing.T) {
+	spec := newSpec(0, 100, 4)
+	spec.Definition.Spec.Trial.Command = nil
+	r := newRig(t, spec, Settings{Fallback: true})
+	for trial := 1; trial <= 3; trial++ {
+		r.step(Seek{At: r.now, Client: "c", Want: 1})
+		for r.ask != nil {
+			r.suggest(float64(trial) / 10)
+		}
+		if held, _ := r.e.Held("c"); len(held) != 1 || held[0].Number != trial {
+			t.Fatalf("the client asked for one trial and holds %v", held)
+		}
+		out := r.step(Told{At: r.now, Client: "c", Trial: trial, Outcome: messaging.OutcomeCompleted, Values: study.Values{1}})
+		if out.Answer == nil || out.Answer.Err != nil {
+			t.Fatalf("told: %+v", out.Answer)
+		}
+		for i := 0; r.ask != nil && i < 3; i++ {
+			r.suggest(float64(trial)/10 + 0.05)
+		}
+		for range 3 {
+			r.after(10 * time.Second)
+		}
+		if held, _ := r.e.Held("c"); len(held) > 0 {
+			t.Fatalf("after trial %d the client was given trial %d, which it did not ask for", trial, held[0].Number)
+		}
+	}
+}
