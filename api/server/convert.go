@@ -64,7 +64,7 @@ func addResults(m *fantasiav1.Study, s Study) error {
 		if err != nil {
 			return fmt.Errorf("study %s, recommended trial %d: %w", s.Spec.ID, r.Trial, err)
 		}
-		m.Recommended = &fantasiav1.Recommendation{Trial: int32(r.Trial), Mean: r.Mean, Sd: r.SD, Parameters: point}
+		m.Recommended = &fantasiav1.Recommendation{Trial: int32(r.Trial), Mean: r.Mean, Sd: r.SD, Parameters: point, Current: s.Status.RecommendedOfAll()}
 	}
 	return nil
 }

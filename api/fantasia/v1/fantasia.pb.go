@@ -514,8 +514,8 @@ type Study struct {
 	Best *BestTrial `protobuf:"bytes,12,opt,name=best,proto3" json:"best,omitempty"`
 	// The evaluated point whose posterior mean is best. For a noisy objective, use
 	// this point rather than the best one. Unset if the optimiser has no model.
-	// GetStudy bases it on all ended trials. Lists and watches return the last one
-	// that was made, which may be based on fewer trials.
+	// It is the last one that was made: a study makes one at most every second, so it may
+	// be based on fewer trials than have ended.
 	Recommended *Recommendation `protobuf:"bytes,13,opt,name=recommended,proto3" json:"recommended,omitempty"`
 	// When the study was created.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -944,7 +944,9 @@ type Recommendation struct {
 	// The model's posterior standard deviation at the point.
 	Sd float64 `protobuf:"fixed64,3,opt,name=sd,proto3" json:"sd,omitempty"`
 	// The point, by parameter.
-	Parameters    *structpb.Struct `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	Parameters *structpb.Struct `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// Whether it is based on all trials that have ended.
+	Current       bool `protobuf:"varint,5,opt,name=current,proto3" json:"current,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1005,6 +1007,13 @@ func (x *Recommendation) GetParameters() *structpb.Struct {
 		return x.Parameters
 	}
 	return nil
+}
+
+func (x *Recommendation) GetCurrent() bool {
+	if x != nil {
+		return x.Current
+	}
+	return false
 }
 
 // Trial is one point of the space to evaluate.
@@ -4576,14 +4585,15 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x03 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"parameters\x12\x16\n" +
-	"\x06values\x18\x04 \x03(\x01R\x06values\"\x83\x01\n" +
+	"\x06values\x18\x04 \x03(\x01R\x06values\"\x9d\x01\n" +
 	"\x0eRecommendation\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x12\n" +
 	"\x04mean\x18\x02 \x01(\x01R\x04mean\x12\x0e\n" +
 	"\x02sd\x18\x03 \x01(\x01R\x02sd\x127\n" +
 	"\n" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
-	"parameters\"\x96\x05\n" +
+	"parameters\x12\x18\n" +
+	"\acurrent\x18\x05 \x01(\bR\acurrent\"\x96\x05\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +

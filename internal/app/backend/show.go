@@ -7,6 +7,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -52,7 +53,10 @@ func (b *Backend) whole(ctx context.Context, s ledger.Summary) (server.Study, er
 	if err != nil || s.Status.RecommendedOfAll() {
 		return out, err
 	}
-	out.Recommended, err = b.c.Recommend(ctx, s)
+	if out.Recommended, err = b.c.Recommend(ctx, s); out.Recommended != nil {
+		r := out.Recommended
+		out.Status.Recommended = record.Recommendation{Trial: r.Trial, Mean: r.Mean, SD: r.SD, Position: s.Status.Position}
+	}
 	return out, translate(err)
 }
 
