@@ -59,7 +59,8 @@ on. --server and the other flags of the server commands may also come before the
 command: fantasia --server URL study list.
 
 Exit codes: 0 success; 2 wrong command line or study file; 3 the study failed or
-no trial completed; 130 interrupted; 1 any other error.`
+no trial completed; 4 another process serves the state directory; 130 interrupted;
+1 any other error.`
 
 const rootExample = `  fantasia check digits.yaml --try     # check the study file and the metric
   fantasia run digits.yaml             # tune it on this machine
@@ -82,7 +83,7 @@ func newApp(o Options) *app {
 		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
 		&cobra.Group{ID: groupServer, Title: "On a server:"},
 	)
-	a.add(groupLocal, newRunCommand(a), newCheckCommand(a), newAskTellCommand(a), newBenchCommand(a), newAlgorithmsCommand(a), newImportCommand(a), newSchemaCommand(a))
+	a.add(groupLocal, newRunCommand(a), newServeCommand(a), newCheckCommand(a), newAskTellCommand(a), newBenchCommand(a), newAlgorithmsCommand(a), newImportCommand(a), newSchemaCommand(a))
 	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a), newReportCommand(a))
 	a.add("", newVersionCommand(a))
 	usage.Setup(a.root)

@@ -26,7 +26,7 @@ func (r *remote) stateFlag(c *cobra.Command) {
 	if r.cluster != nil {
 		return
 	}
-	help := "read from the state `DIRECTORY` of fantasia run instead of a server"
+	help := "read from the state `DIRECTORY` of fantasia run or serve instead of a server"
 	if strings.Contains(c.Use, " STUDY") {
 		help += "; STUDY may then be left out"
 	}
@@ -85,12 +85,15 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 		return name, args, nil
 	}
 	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1}))
+		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 2}))
 		if err != nil {
 			return err
 		}
-		if len(page.Msg.GetStudies()) == 0 {
+		switch len(page.Msg.GetStudies()) {
+		case 0:
 			return exitWith(ExitUsage, fmt.Errorf("read %s: %w", r.state, local.ErrNoState))
+		case 2:
+			return usagef(cmd, "--state %s has several studies; name one", r.state)
 		}
 		name = strings.TrimPrefix(page.Msg.GetStudies()[0].GetName(), "studies/")
 		return nil

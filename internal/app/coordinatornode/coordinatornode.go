@@ -26,6 +26,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/nats-io/nats.go"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -85,29 +86,55 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("listen for the API: %w", err)
 	}
+	return Serve(ctx, o, Parts{Etcd: etcd, Bus: bus, Listener: listener, Telemetry: tel}, &stack)
+}
+
+// Parts are what a replica has opened before it serves.
+type Parts struct {
+	Etcd *clientv3.Client
+	Bus  messaging.Leader
+	// Listener is where the API and the pages are served.
+	Listener net.Listener
+	// Socket, if not nil, serves the same to this machine's user. No browser reaches it,
+	// so requests for every host are accepted.
+	Socket    net.Listener
+	Telemetry *telemetry.Telemetry
+}
+
+// Serve serves with the parts of a replica until ctx ends, and then resigns at once if it
+// is the leader. It closes the listeners; what else it opens is closed with the stack. Of
+// the options it ignores those that say how to connect, and Listen.
+func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err error) {
+	tel := p.Telemetry
+	serving := false
+	defer func() {
+		if !serving {
+			err = errors.Join(err, p.close())
+		}
+	}()
 	options := inject.Coordinator(coordinator.DefaultOptions())
-	options.Name, options.Advertise = o.Name, advertised(o.Advertise, listener.Addr().String(), o.API.Secure())
-	options.Etcd, options.Bus = etcd, bus
+	options.Name, options.Advertise = o.Name, advertised(o.Advertise, p.Listener.Addr().String(), o.API.Secure())
+	options.Etcd, options.Bus = p.Etcd, p.Bus
 	options.LeaseTTL, options.WorkerLease = o.LeaseTTL, o.WorkerLease
 	options.Logger, options.Tracer, options.Meter = tel.Logger().With("replica", o.Name), tel.Tracer(), tel.Meter()
-	if options.Duties, err = o.Kubernetes.duties(o.Name, etcd, options.Logger); err != nil {
-		return errors.Join(err, listener.Close())
+	if options.Duties, err = o.Kubernetes.duties(o.Name, p.Etcd, options.Logger); err != nil {
+		return err
 	}
 	c, err := coordinator.New(options)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	g, running := errgroup.WithContext(ctx)
-	served := backend.New(c, ledger.New(etcd, ledger.Options{}))
+	served := backend.New(c, ledger.New(p.Etcd, ledger.Options{}))
 	api := server.Options{Leader: served.Leader, Draining: running.Done(), Logger: tel.Logger(), Tracer: tel.TracerProvider(), Meter: tel.MeterProvider()}
 	if err := o.API.Options(&api, tel.Logger()); err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	path, handler, err := server.New(served, api)
 	if err != nil {
-		return errors.Join(fmt.Errorf("set up the API: %w", err), listener.Close())
+		return fmt.Errorf("set up the API: %w", err)
 	}
-	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, bus), Metrics: tel.MetricsHandler()})
+	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, p.Bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
 	pages := dashboard.New(served, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()}) //nolint:contextcheck // it ends with Close
 	stack.PushClose("the dashboard", pages.Close)
@@ -115,15 +142,28 @@ func Run(ctx context.Context, o Options) (err error) {
 	mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Path, http.StatusSeeOther))
 	guarded, err := o.API.Guard(mux, tel.Logger(), o.Listen, options.Advertise)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	tel.Logger().Info("serving", "api", options.Advertise, "replica", o.Name)
 	if o.Ready != nil {
 		o.Ready(options.Advertise)
 	}
-	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(listener), guarded, tel.Logger()) })
+	serving = true
+	g.Go(func() error { return httpserve.Serve(running, o.API.Listener(p.Listener), guarded, tel.Logger()) })
+	if p.Socket != nil {
+		g.Go(func() error { return httpserve.Serve(running, p.Socket, mux, tel.Logger()) })
+	}
 	g.Go(func() error { return c.Run(running) })
 	return g.Wait()
+}
+
+// close closes the listeners.
+func (p Parts) close() error {
+	err := p.Listener.Close()
+	if p.Socket != nil {
+		err = errors.Join(err, p.Socket.Close())
+	}
+	return err
 }
 
 // connectNATS waits for NATS, as a coordinator may be started before it.

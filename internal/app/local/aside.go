@@ -14,7 +14,7 @@ func SetAside(state string) (old string, err error) {
 	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	unlock, err := lock(state)
+	unlock, err := Lock(state)
 	if err != nil {
 		return "", err
 	}

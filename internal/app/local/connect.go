@@ -25,8 +25,12 @@ const (
 	patience = 10 * time.Second
 )
 
-// ErrNoState means that a directory is not the state of a run.
-var ErrNoState = errors.New("no study is kept there")
+var (
+	// ErrNoState means that a directory is not the state of a run or a server.
+	ErrNoState = errors.New("no study is kept there")
+	// ErrLongPath means that a directory's path is too long for its socket.
+	ErrLongPath = errors.New("the path is too long for a socket")
+)
 
 // States returns the state directories below dir: dir itself if it is one, otherwise
 // those among its subdirectories. It fails with ErrNoState if there is none.
@@ -116,7 +120,7 @@ func socketPath(state string) (string, error) {
 		}
 	}
 	if len(path) > longestSocket {
-		return "", fmt.Errorf("the path of %s is too long for a socket", path)
+		return "", fmt.Errorf("%s: %w", path, ErrLongPath)
 	}
 	return path, nil
 }
@@ -130,7 +134,7 @@ func serveState(state string) (transport http.RoundTripper, done func() error, e
 			err = errors.Join(err, stop())
 		}
 	}()
-	unlock, err := lock(state)
+	unlock, err := Lock(state)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,20 +154,33 @@ func serveState(state string) (transport http.RoundTripper, done func() error, e
 	return t, stop, nil
 }
 
-// answer serves the study on the state directory's socket while it runs. If the
-// directory's path is too long for a socket, it serves nothing.
-func (n *node) answer() error {
-	path, err := socketPath(n.o.State)
+// Listen listens on the socket of a state directory that this process has locked; Connect
+// finds it there. It fails with ErrLongPath if the directory's path is too long.
+func Listen(state string) (net.Listener, error) {
+	path, err := socketPath(state)
 	if err != nil {
-		n.log.Warn("commands cannot query this study while it runs", "cause", err)
-		return nil
+		return nil, err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // left by a killed run
-		return fmt.Errorf("remove the last run's socket: %w", err)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // left by a killed process
+		return nil, fmt.Errorf("remove the last process's socket: %w", err)
 	}
 	listener, err := net.Listen("unix", path)
 	if err != nil {
-		return fmt.Errorf("listen for commands: %w", err)
+		return nil, fmt.Errorf("listen for commands: %w", err)
+	}
+	return listener, nil
+}
+
+// answer serves the study on the state directory's socket while it runs. If the
+// directory's path is too long for a socket, it serves nothing.
+func (n *node) answer() error {
+	listener, err := Listen(n.o.State)
+	if errors.Is(err, ErrLongPath) {
+		n.log.Warn("commands cannot query this study while it runs", "cause", err)
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	return n.serve(listener, false)
 }

@@ -20,7 +20,7 @@ func Read(ctx context.Context, state string) (result *Result, err error) {
 	}
 	var stack lifecycle.Stack
 	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
-	unlock, err := lock(state)
+	unlock, err := Lock(state)
 	if err != nil {
 		return nil, err
 	}

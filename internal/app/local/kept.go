@@ -2,10 +2,10 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
@@ -53,6 +53,9 @@ func interrupt(r *Result) {
 	c := &r.Status.Counts
 	c.Pending, c.Queued, c.Running = c.Open(), 0, 0
 	r.Status.Reason = "no process runs it: fantasia run with the same study file continues it"
+	if r.Study.Definition.Spec.ByClients() {
+		r.Status.Reason = "no process serves it: fantasia serve in the same directory continues it"
+	}
 	r.Status.Ended = r.Status.Started
 	for i := range r.Trials {
 		t := &r.Trials[i]
@@ -68,15 +71,28 @@ func interrupt(r *Result) {
 }
 
 // Studies implements server.Backend.
-func (k *kept) Studies(ctx context.Context, after string, _ int) ([]server.Study, error) {
-	r, err := k.study(ctx, "")
-	if errors.Is(err, server.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil || r.Study.Definition.Metadata.Name <= after {
+func (k *kept) Studies(ctx context.Context, after string, limit int) ([]server.Study, error) {
+	all, err := k.n.ledger.Studies(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return []server.Study{k.shown(r)}, nil
+	name := func(s ledger.Summary) string { return s.Study.Definition.Metadata.Name }
+	slices.SortFunc(all, func(x, y ledger.Summary) int { return strings.Compare(name(x), name(y)) })
+	var found []server.Study
+	for _, s := range all {
+		if name(s) <= after || s.Err != nil {
+			continue
+		}
+		if len(found) == limit {
+			break
+		}
+		r, err := k.study(ctx, s.Study.ID)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, k.shown(r))
+	}
+	return found, nil
 }
 
 // Study implements server.Backend.

@@ -113,7 +113,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 
 // open locks the state directory and starts everything that a run needs.
 func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*node, error) {
-	unlock, err := lock(o.State)
+	unlock, err := Lock(o.State)
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/dirlock"
 )
 
-// ErrHeld means that another run uses the state directory.
+// ErrHeld means that another process uses the state directory.
 var ErrHeld = dirlock.ErrHeld
 
-// lock takes the state directory for this process.
-func lock(dir string) (unlock func() error, err error) {
+// Lock takes a state directory for this process, creating it if necessary, until unlock
+// is called. It fails with ErrHeld if another process has it.
+func Lock(dir string) (unlock func() error, err error) {
 	unlock, err = dirlock.Take(dir)
 	if errors.Is(err, ErrHeld) {
 		err = fmt.Errorf("%w; wait for it, or choose another with --state", err)

@@ -105,7 +105,7 @@ func testFlags(t *testing.T, r *reader) {
 }
 
 // testVariables holds the list of a program's variables against a trial, and
-// every other variable that is named against flags and streams.
+// every other variable that is named against flags, streams and the Python client.
 func testVariables(t *testing.T, r *reader) {
 	given := r.trialEnvironment()
 	table := table(t, "docs/attach.md", "variables of a program")
@@ -122,8 +122,10 @@ func testVariables(t *testing.T, r *reader) {
 		listed[envflag.Name(name)] = true
 	}
 	listed["FANTASIA_RESOURCE"] = true // a word of kubeworker's templates
-	for _, stream := range regexp.MustCompile(`"(FANTASIA_[A-Z]+)"`).FindAllStringSubmatch(read(t, "messaging/natsbus/streams.go"), -1) {
-		listed[stream[1]] = true
+	for _, source := range []string{"messaging/natsbus/streams.go", "clients/python/src/fantasia_hpo/_server.py"} {
+		for _, name := range regexp.MustCompile(`"(FANTASIA_[A-Z]+)"`).FindAllStringSubmatch(read(t, source), -1) {
+			listed[name[1]] = true
+		}
 	}
 	for _, document := range documents(t) {
 		for _, name := range variable.FindAllString(read(t, document), -1) {

@@ -1,0 +1,103 @@
+package standalone
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
+)
+
+// node holds what a server opens.
+type node struct {
+	dir   string
+	log   *slog.Logger
+	stack *lifecycle.Stack
+	etcd  *embedded.Etcd
+	parts coordinatornode.Parts
+}
+
+func (n *node) startEtcd(ctx context.Context) error {
+	var err error
+	if n.etcd, err = embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(n.dir, "etcd"), Logger: n.log}); err != nil {
+		return fmt.Errorf("start etcd: %w", err)
+	}
+	n.stack.PushClose("etcd", n.etcd.Close)
+	if n.parts.Etcd, err = n.etcd.Client(); err != nil {
+		return fmt.Errorf("connect to etcd: %w", err)
+	}
+	n.stack.PushClose("the connection to etcd", n.parts.Etcd.Close)
+	// The lock of the state directory shows that the previous leader is dead.
+	if err := election.Clear(ctx, n.parts.Etcd, ledger.New(n.parts.Etcd, ledger.Options{}).LeaderKey()); err != nil {
+		return fmt.Errorf("revoke the last server's lease: %w", err)
+	}
+	return nil
+}
+
+func (n *node) startNATS() error {
+	server, err := embedded.StartNATS(embedded.NATSOptions{Dir: filepath.Join(n.dir, "nats"), Logger: n.log})
+	if err != nil {
+		return fmt.Errorf("start NATS: %w", err)
+	}
+	n.stack.PushClose("NATS", server.Close)
+	conn, err := server.Connect(natsbus.ConnectOptions("coordinator")...)
+	if err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	n.stack.PushClose("the connection to NATS", func() error { conn.Close(); return nil })
+	bus, err := natsbus.NewLeader(conn, natsbus.LeaderOptions{Logger: n.log})
+	if err != nil {
+		return fmt.Errorf("set up the coordinator's bus: %w", err)
+	}
+	n.stack.PushClose("the coordinator's bus", bus.Close)
+	n.parts.Bus = bus
+	return nil
+}
+
+// listen opens the port, and the socket of the state directory.
+func (n *node) listen(ctx context.Context, address string) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for the API: %w", err)
+	}
+	socket, err := local.Listen(n.dir)
+	switch {
+	case errors.Is(err, local.ErrLongPath):
+		n.log.WarnContext(ctx, "commands with --state cannot query this server while it runs", "cause", err)
+	case err != nil:
+		return errors.Join(err, listener.Close())
+	default:
+		n.parts.Socket = socket
+	}
+	n.parts.Listener = listener
+	return nil
+}
+
+// write stores the server's address, for those who find the directory locked, until the
+// server ends.
+func (n *node) write(a Address) error {
+	content, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("encode the address: %w", err)
+	}
+	path := filepath.Join(n.dir, addressFile)
+	if err := os.WriteFile(path+".new", append(content, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write the address: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write the address: %w", err)
+	}
+	n.stack.PushClose("the address", func() error { return os.Remove(path) })
+	return nil
+}
