@@ -64,6 +64,14 @@ test-python: build ## Run the tests that need Python with scikit-learn
 test-browser: ## Look at the dashboard in a real Chromium (installs it on Debian, as root)
 	scripts/test-browser $(ARGS)
 
+.PHONY: test-client
+test-client: build ## Test the Python client with Optuna, scikit-learn, XGBoost and LightGBM (minutes)
+	scripts/test-client $(ARGS)
+
+.PHONY: wheel
+wheel: ## Build the Python client's wheels and source distribution into dist/
+	VERSION='$(VERSION)' scripts/wheel
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	scripts/fuzz $(or $(FUZZTIME),30s)
@@ -140,4 +148,4 @@ manifests: ## Generate the chart's schema and README, and deploy/k8s
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf bin examples/digits/digits
+	rm -rf bin dist examples/digits/digits

@@ -1,0 +1,69 @@
+"""Fantasia finds good values for the parameters of expensive functions.
+
+import fantasia_hpo as fantasia
+
+study = fantasia.create_study(direction="minimize", parameters={"x": fantasia.Float(-10, 10)})
+study.optimize(lambda trial: (trial.params["x"] - 2) ** 2, n_trials=20)
+print(study.best_params)
+"""
+
+from .create import Algorithm, EarlyStopping, create_study, delete_study, load_study, study_names
+from .errors import (
+    AlreadyExistsError,
+    FantasiaError,
+    NotFoundError,
+    PreconditionError,
+    ProgramError,
+    ServerError,
+    SpaceError,
+    StudyEndedError,
+    StudyFailedError,
+    StudyFileError,
+    TrialInfeasible,
+    TrialPruned,
+    UnavailableError,
+)
+from .evaluator import Evaluator, WorkerTrial, evaluator
+from .parameters import Bool, Categorical, Fixed, Float, Int, Normal, Ordinal, Parameter
+from .study import Recommendation, Study
+from .trial import FrozenTrial, Trial, TrialState
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Algorithm",
+    "AlreadyExistsError",
+    "Bool",
+    "Categorical",
+    "EarlyStopping",
+    "Evaluator",
+    "FantasiaError",
+    "Fixed",
+    "Float",
+    "FrozenTrial",
+    "Int",
+    "Normal",
+    "NotFoundError",
+    "Ordinal",
+    "Parameter",
+    "PreconditionError",
+    "ProgramError",
+    "Recommendation",
+    "ServerError",
+    "SpaceError",
+    "Study",
+    "StudyEndedError",
+    "StudyFailedError",
+    "StudyFileError",
+    "Trial",
+    "TrialInfeasible",
+    "TrialPruned",
+    "TrialState",
+    "UnavailableError",
+    "WorkerTrial",
+    "create_study",
+    "delete_study",
+    "evaluator",
+    "load_study",
+    "study_names",
+]

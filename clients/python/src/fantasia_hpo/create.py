@@ -1,0 +1,221 @@
+"""Creating, loading and deleting studies."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+
+from . import errors
+from ._server import connect
+from .parameters import Parameter, encode_point
+from .study import Direction, Study
+
+_OPEN_BUDGET = 1000
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The optimiser and its settings, as docs/optimiser.md lists them."""
+
+    name: str = "hebo"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """The rule that stops trials early, and its settings, as docs/early-stopping.md lists them.
+
+    `metric` is the reported metric that is compared; by default the study's.
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    metric: str | None = None
+
+
+def create_study(
+    *,
+    direction: Direction,
+    parameters: Mapping[str, Parameter],
+    metric: str = "value",
+    name: str | None = None,
+    storage: str | os.PathLike[str] | None = None,
+    load_if_exists: bool = False,
+    algorithm: str | Algorithm = "hebo",
+    seed: int | None = None,
+    early_stopping: str | EarlyStopping | None = None,
+    goal: float | None = None,
+    take: Literal["last", "best"] = "last",
+    constraints: Sequence[str] = (),
+    initial: Sequence[Mapping[str, Any]] = (),
+    max_trials: int | None = None,
+    max_duration: timedelta | None = None,
+    max_failed_trials: int | None = None,
+    retries: Mapping[str, int] | None = None,
+    token: str | None = None,
+    ca: str | None = None,
+) -> Study:
+    """Create a study whose trials this process, or others, evaluate.
+
+    `storage` is the URL of a coordinator, or a directory on this machine, which a program beside
+    this process serves; by default FANTASIA_SERVER, or `.fantasia` in the working directory. A
+    study with the same `name` is an error, unless `load_if_exists`. `metric` is the name of what
+    is optimised, `constraints` are expressions such as `"width * depth <= 512"`, `initial` are
+    points to evaluate first. `take` says whether the last or the best report of a trial is its
+    value. `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is
+    asked for. `token` and `ca` (a file) are for a server that needs them; by default
+    FANTASIA_TOKEN and FANTASIA_CA.
+
+    Raises SpaceError or StudyFileError for an invalid study, and AlreadyExistsError.
+    """
+    algorithm = Algorithm(algorithm) if isinstance(algorithm, str) else algorithm
+    stopping = EarlyStopping(early_stopping) if isinstance(early_stopping, str) else early_stopping
+    if direction not in get_args(Direction):
+        raise errors.SpaceError(f"direction: expected 'minimize' or 'maximize', got {direction!r}")
+    if not parameters:
+        raise errors.SpaceError("parameters: expected at least one, got none")
+    for key, parameter in parameters.items():
+        if not hasattr(parameter, "document"):
+            kinds = "Float, Int, Categorical, Ordinal, Bool or Fixed"
+            raise errors.SpaceError(f"parameters[{key!r}]: expected {kinds}, got {parameter!r}")
+    objective: dict[str, Any] = {"metric": metric, "direction": direction, "take": take}
+    if goal is not None:
+        objective["goal"] = goal
+    budget: dict[str, Any] = {"maxTrials": _OPEN_BUDGET if max_trials is None else max_trials}
+    if max_failed_trials is not None:
+        budget["maxFailedTrials"] = max_failed_trials
+    if max_duration is not None:
+        budget["maxDuration"] = f"{max_duration.total_seconds():f}s"
+    chosen: dict[str, Any] = {"name": algorithm.name, "settings": dict(algorithm.settings)}
+    chosen["seed"] = secrets.randbits(31) if seed is None else seed
+    spec: dict[str, Any] = {
+        "objective": objective,
+        "parameters": [p.document(key) for key, p in parameters.items()],
+        "algorithm": chosen,
+        "budget": budget,
+    }
+    if stopping is not None:
+        spec["earlyStopping"] = {"name": stopping.name, "settings": dict(stopping.settings)}
+        if stopping.metric is not None:
+            spec["earlyStopping"]["metric"] = stopping.metric
+    if constraints:
+        spec["constraints"] = list(constraints)
+    if initial:
+        spec["initial"] = [encode_point(parameters, point) for point in initial]
+    if retries is not None:
+        spec["trial"] = {"retries": dict(retries)}
+    document = {
+        "apiVersion": "fantasia.dev/v1",
+        "kind": "Study",
+        "metadata": {"name": name or _new_name()},
+        "spec": spec,
+    }
+    transport = connect(storage, token, ca)
+    try:
+        # A repeated request would find its own study in the way, so it is only sent again if
+        # the server has done nothing with it.
+        answer = transport.call("StudyService/CreateStudy", {"studyFile": json.dumps(document)})
+    except errors.StudyFileError as e:
+        raise errors.StudyFileError([_in_python(p, list(parameters)) for p in e.problems]) from None
+    except errors.AlreadyExistsError:
+        if name is None or not load_if_exists:
+            raise
+        answer = transport.call("StudyService/GetStudy", {"name": f"studies/{name}"}, idempotent=True)
+        study = Study(transport, answer["study"], open_budget=max_trials is None)
+        _check_same(study, document)
+        return study
+    return Study(transport, answer["study"], open_budget=max_trials is None)
+
+
+def load_study(
+    name: str,
+    storage: str | os.PathLike[str] | None = None,
+    *,
+    token: str | None = None,
+    ca: str | None = None,
+) -> Study:
+    """Return the study of that name; raise NotFoundError if there is none. See create_study."""
+    transport = connect(storage, token, ca)
+    return Study(
+        transport,
+        transport.call("StudyService/GetStudy", {"name": f"studies/{name}"}, idempotent=True)["study"],
+    )
+
+
+def delete_study(
+    name: str,
+    storage: str | os.PathLike[str] | None = None,
+    *,
+    token: str | None = None,
+    ca: str | None = None,
+) -> None:
+    """Delete a study and its trials, also if it is running."""
+    connect(storage, token, ca).call("StudyService/DeleteStudy", {"name": f"studies/{name}", "force": True})
+
+
+def study_names(
+    storage: str | os.PathLike[str] | None = None, *, token: str | None = None, ca: str | None = None
+) -> list[str]:
+    """Return the names of all studies."""
+    transport = connect(storage, token, ca)
+    names: list[str] = []
+    page = ""
+    while True:
+        request = {"pageSize": 1000, "pageToken": page}
+        answer = transport.call("StudyService/ListStudies", request, idempotent=True)
+        names += [study["name"].removeprefix("studies/") for study in answer.get("studies", [])]
+        page = answer.get("nextPageToken", "")
+        if not page:
+            return names
+
+
+def _check_same(study: Study, document: Mapping[str, Any]) -> None:
+    """Raise SpaceError if an existing study has other parameters or another objective."""
+    spec = document["spec"]
+    old = {name: p.document(name) for name, p in study.parameters.items()}
+    new = {p["name"]: p for p in spec["parameters"]}
+    different = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    if different:
+        raise errors.SpaceError(
+            f"the study {study.name!r} exists with other parameters ({', '.join(different)}): "
+            "give this one another name, or delete_study first"
+        )
+    if (study.metric, study.direction) != (spec["objective"]["metric"], spec["objective"]["direction"]):
+        raise errors.SpaceError(
+            f"the study {study.name!r} exists and is to {study.direction} {study.metric!r}: "
+            "give this one another name"
+        )
+
+
+_OPTIONS = {
+    "metadata.name": "name",
+    "spec.objective.": "",
+    "spec.algorithm.name": "algorithm",
+    "spec.algorithm.": "",
+    "spec.earlyStopping.": "early_stopping.",
+    "spec.budget.maxTrials": "max_trials",
+    "spec.budget.maxFailedTrials": "max_failed_trials",
+    "spec.budget.maxDuration": "max_duration",
+    "spec.trial.": "",
+    "spec.": "",
+}
+
+
+def _in_python(problem: str, names: Sequence[str]) -> str:
+    """Return a problem of a study file with the names that create_study has for its fields."""
+    problem = re.sub(r"^\d+:\d+: ", "", problem)
+    problem = re.sub(r"^spec\.parameters\[(\d+)\]", lambda m: f"parameters[{names[int(m[1])]!r}]", problem)
+    for field_name, option in _OPTIONS.items():
+        if problem.startswith(field_name):
+            return option + problem.removeprefix(field_name)
+    return problem
+
+
+def _new_name() -> str:
+    return f"study-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

@@ -1,0 +1,248 @@
+"""Optuna beside Fantasia: a sampler that asks Fantasia, and studies in Optuna's form."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.search_space import IntersectionSearchSpace
+from optuna.trial import TrialState as OptunaState
+
+from .create import Algorithm, create_study
+from .errors import FantasiaError, SpaceError, StudyEndedError
+from .parameters import Bool, Categorical, Fixed, Float, Int, Parameter
+from .study import Study
+from .trial import FrozenTrial, Trial, TrialState
+
+log = logging.getLogger("fantasia_hpo")
+
+
+def to_optuna(study: Study) -> optuna.Study:
+    """Return an Optuna study in memory with all trials that ended, for its plots and importances.
+
+    A Float with a logit scale becomes a linear one, since Optuna has none.
+    """
+    copy = optuna.create_study(study_name=study.name, direction=study.direction)
+    distributions = {name: distribution_of(p) for name, p in study.parameters.items()}
+    for trial in study.trials:
+        if trial.state.ended and trial.state is not TrialState.CANCELLED:
+            copy.add_trial(_optuna_trial(study, trial, distributions))
+    return copy
+
+
+def _optuna_trial(
+    study: Study, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]
+) -> optuna.trial.FrozenTrial:
+    states = {TrialState.COMPLETED: OptunaState.COMPLETE, TrialState.PRUNED: OptunaState.PRUNED}
+    state = states.get(trial.state, OptunaState.FAIL)
+    made = optuna.create_trial(
+        state=state,
+        value=trial.value if state is OptunaState.COMPLETE else None,
+        params=dict(trial.params),
+        distributions={name: distributions[name] for name in trial.params},
+        intermediate_values=study.curve(trial),
+        user_attrs={**trial.metrics, **({"reason": trial.reason} if trial.reason else {})},
+    )
+    if trial.datetime_start is not None and trial.datetime_complete is not None:
+        made.datetime_start = trial.datetime_start.astimezone().replace(tzinfo=None)
+        made.datetime_complete = trial.datetime_complete.astimezone().replace(tzinfo=None)
+    return made
+
+
+def distribution_of(parameter: Parameter) -> BaseDistribution:
+    """Return the distribution of Optuna that is most like a parameter."""
+    if isinstance(parameter, Float):
+        logarithmic = parameter.scale == "log"
+        step = None if logarithmic else parameter.step
+        return FloatDistribution(parameter.low, parameter.high, log=logarithmic, step=step)
+    if isinstance(parameter, Int):
+        logarithmic = parameter.scale == "log"
+        step = 1 if logarithmic else parameter.step or 1
+        return IntDistribution(parameter.low, parameter.high, log=logarithmic, step=step)
+    if isinstance(parameter, Categorical):
+        return CategoricalDistribution(parameter.values)
+    return CategoricalDistribution((False, True) if isinstance(parameter, Bool) else (parameter.value,))
+
+
+class _Codec:
+    """A parameter of Optuna as one of Fantasia. Choices are named by their text, for None and objects."""
+
+    def __init__(self, distribution: BaseDistribution):
+        self._choices: dict[str, Any] | None = None
+        if isinstance(distribution, CategoricalDistribution):
+            self._choices = {repr(choice): choice for choice in distribution.choices}
+            labels = list(self._choices)
+            self.parameter: Parameter = Categorical(labels) if len(labels) > 1 else Fixed(labels[0])
+        elif isinstance(distribution, FloatDistribution | IntDistribution):
+            low, high, scale = distribution.low, distribution.high, "log" if distribution.log else "linear"
+            if distribution.single():
+                self.parameter = Fixed(low)
+            elif isinstance(distribution, FloatDistribution):
+                self.parameter = Float(low, high, scale, distribution.step)  # type: ignore[arg-type]
+            else:
+                step = None if distribution.step == 1 else distribution.step
+                self.parameter = Int(int(low), int(high), scale, step)  # type: ignore[arg-type]
+        else:
+            raise SpaceError(f"expected a distribution of Optuna, got {distribution!r}")
+
+    def decode(self, value: Any) -> Any:
+        return value if self._choices is None else self._choices[value]
+
+    def encode(self, value: Any) -> Any:
+        return value if self._choices is None else repr(value)
+
+
+class FantasiaSampler(optuna.samplers.BaseSampler):
+    """A sampler that asks a study of Fantasia, which knows every running and finished trial.
+
+    `space` holds the distributions by name. Without it, the first trial is drawn at random, and
+    the space is what that trial suggested. Parameters outside of the space, such as conditional
+    ones, are drawn at random. Samplers in several processes share what they learn if they have the
+    same `name`. `storage` and `algorithm` are those of fantasia_hpo.create_study.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, BaseDistribution] | None = None,
+        *,
+        name: str | None = None,
+        storage: str | os.PathLike[str] | None = None,
+        algorithm: str | Algorithm = "hebo",
+        seed: int | None = None,
+    ):
+        self._space = dict(space) if space is not None else None
+        self._name, self._storage, self._algorithm, self._seed = name, storage, algorithm, seed
+        self._independent = optuna.samplers.RandomSampler(seed=seed)
+        self._inferred = IntersectionSearchSpace()
+        self._lock = threading.Lock()
+        self._study: Study | None = None
+        self._codecs: dict[str, _Codec] = {}
+        self._open: dict[int, Trial] = {}
+
+    @property
+    def study(self) -> Study | None:
+        """The study of Fantasia, once there is one."""
+        return self._study
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: optuna.trial.FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return the space that Fantasia searches."""
+        with self._lock:
+            if self._space is None:
+                self._space = self._inferred.calculate(study) or None
+            return dict(self._space or {})
+
+    def sample_relative(
+        self, study: optuna.Study, trial: optuna.trial.FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Ask Fantasia for a point."""
+        if not search_space:
+            return {}
+        asked = self._fantasia(study, search_space).ask()
+        with self._lock:
+            self._open[trial._trial_id] = asked
+        return {name: self._codecs[name].decode(value) for name, value in asked.params.items()}
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: optuna.trial.FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Draw a parameter outside of the space at random."""
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: optuna.trial.FrozenTrial,
+        state: OptunaState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Tell Fantasia how a trial ended."""
+        with self._lock:
+            asked = self._open.pop(trial._trial_id, None)
+        if asked is None or self._study is None:
+            return
+        value = values[0] if values else None
+        if state is OptunaState.PRUNED and trial.intermediate_values:
+            value = self._pruned_value(study, trial.intermediate_values[max(trial.intermediate_values)])
+        try:
+            encoded = {
+                name: c.encode(trial.params[name]) for name, c in self._codecs.items() if name in trial.params
+            }
+            if encoded != asked.params:  # the point was enqueued, or the objective did not use all of it
+                self._study.cancel_trial(asked, "Optuna evaluated another point")
+                self._study._forget(asked)
+                if value is not None and encoded.keys() == self._codecs.keys():
+                    self._study.add_trial(encoded, value)
+            elif value is not None:
+                self._study.tell(asked, value)
+            else:
+                self._study.tell(asked, state=TrialState.FAILED, reason=f"Optuna's trial ended {state.name}")
+        except FantasiaError as e:
+            log.warning("Fantasia was not told of trial %d: %s", trial.number, e)
+
+    def _pruned_value(self, study: optuna.Study, reached: float) -> float | None:
+        """Return what a pruned trial had reached, no worse than the worst completed trial."""
+        if math.isnan(reached):
+            return None
+        completed = [t.value for t in study.get_trials(deepcopy=False, states=(OptunaState.COMPLETE,))]
+        known = [v for v in completed if v is not None]
+        if not known:
+            return reached
+        if study.direction is optuna.study.StudyDirection.MINIMIZE:
+            return min(reached, max(known))
+        return max(reached, min(known))
+
+    def _fantasia(self, study: optuna.Study, space: Mapping[str, BaseDistribution]) -> Study:
+        """Return the study of Fantasia, made at first, with what Optuna's study knows already."""
+        with self._lock:
+            if self._study is not None:
+                return self._study
+            if len(study.directions) != 1:
+                raise SpaceError(f"FantasiaSampler has one objective, the study has {len(study.directions)}")
+            self._codecs = {name: _Codec(distribution) for name, distribution in space.items()}
+            self._study = create_study(
+                name=self._name,
+                storage=self._storage,
+                load_if_exists=True,
+                direction="minimize"
+                if study.direction is optuna.study.StudyDirection.MINIMIZE
+                else "maximize",
+                parameters={name: codec.parameter for name, codec in self._codecs.items()},
+                algorithm=self._algorithm,
+                seed=self._seed,
+            )
+            if not self._study.trials:
+                self._add_known(study)
+            return self._study
+
+    def _add_known(self, study: optuna.Study) -> None:
+        assert self._study is not None
+        for trial in study.get_trials(deepcopy=False, states=(OptunaState.COMPLETE,)):
+            if (
+                trial.value is None
+                or not math.isfinite(trial.value)
+                or not self._codecs.keys() <= trial.params.keys()
+            ):
+                continue
+            try:
+                self._study.add_trial(
+                    {name: c.encode(trial.params[name]) for name, c in self._codecs.items()}, trial.value
+                )
+            except (SpaceError, StudyEndedError) as e:
+                log.warning("Optuna's trial %d is left out: %s", trial.number, e)

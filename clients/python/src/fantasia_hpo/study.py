@@ -1,0 +1,445 @@
+"""A study: what it has found, and asking for trials and telling their values."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import math
+import os
+import secrets
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import errors
+from ._heartbeat import Heartbeat
+from .parameters import Parameter, Scalar, decode_point, encode_point, parameter_of
+from .transport import Message, Transport
+from .trial import FrozenTrial, Trial, TrialState, trial_of
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ._optimize import Run
+
+log = logging.getLogger("fantasia_hpo")
+
+Direction = Literal["minimize", "maximize"]
+Objective = Callable[[Trial], "float | Mapping[str, float] | None"]
+Callback = Callable[["Study", FrozenTrial], None]
+
+_SERVICE = "StudyService/"
+_RECOMMENDED_WAIT = 5.0  # seconds that `recommended` waits for the model to have seen all trials
+_NO_MODEL = ("random", "sobol")  # algorithms that recommend nothing
+_ASK_WAIT = 10.0  # seconds that one call of SuggestTrials waits
+_REASON_BYTES, _MESSAGE_BYTES = 256, 4096  # the API's limits
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The evaluated point whose mean under the optimiser's model is best.
+
+    Prefer it to the best trial where evaluations are noisy: the best value may be luck.
+    """
+
+    number: int
+    params: dict[str, Scalar]
+    mean: float
+    sd: float
+
+
+class Study:
+    """A study on a server. `create_study` and `load_study` make one; threads may share it."""
+
+    def __init__(self, transport: Transport, message: Message, *, open_budget: bool = False):
+        self._transport = transport
+        self._id = f"studies/{message['id']}"
+        self._open_budget = open_budget
+        self._run: Run | None = None
+        self._document: dict[str, Any] = json.loads(message["studyFile"])
+        spec = self._document["spec"]
+        self.name: str = self._document["metadata"]["name"]
+        self.metric: str = spec["objective"]["metric"]
+        self.direction: Direction = spec["objective"]["direction"]
+        self.parameters: dict[str, Parameter] = {p["name"]: parameter_of(p) for p in spec["parameters"]}
+        self._takes_best = spec["objective"].get("take") == "best"
+        self._client = f"{_safe(socket.gethostname())}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._numbers = itertools.count()
+        self._heartbeat = Heartbeat(self._beat)
+
+    # What the study has found.
+
+    @property
+    def trials(self) -> list[FrozenTrial]:
+        """All trials, by number."""
+        return self.get_trials()
+
+    def get_trials(self, states: Sequence[TrialState] | None = None) -> list[FrozenTrial]:
+        """Return the trials in one of the states, or all of them, by number."""
+        request: Message = {"parent": self._id, "pageSize": 1000}
+        if states is not None:
+            request["states"] = [f"TRIAL_STATE_{TrialState(s).value}" for s in states]
+        return [trial_of(self.parameters, t) for t in self._pages("ListTrials", request, "trials")]
+
+    def get_trial(self, number: int) -> FrozenTrial:
+        """Return one trial; raise NotFoundError if there is none."""
+        return trial_of(
+            self.parameters, self._read("GetTrial", {"name": f"{self._id}/trials/{number}"})["trial"]
+        )
+
+    def curve(self, trial: FrozenTrial | Trial | int, metric: str | None = None) -> dict[int, float]:
+        """Return what a trial has reported, by step: of the study's metric, or of another one."""
+        number = trial if isinstance(trial, int) else trial.number
+        request = {"parent": f"{self._id}/trials/{number}", "metric": metric or self.metric}
+        points = self._pages("ListMeasurements", request, "measurements")
+        return {int(p.get("step", 0)): float(p.get("value", 0)) for p in points}
+
+    @property
+    def best_trial(self) -> FrozenTrial:
+        """The completed trial with the best value; ValueError if none has completed."""
+        best = self._get().get("best")
+        if best is None:
+            raise ValueError(f"no trial of the study {self.name!r} has completed yet")
+        return self.get_trial(int(best["trial"]))
+
+    @property
+    def best_value(self) -> float:
+        """The value of the best trial."""
+        value = self.best_trial.value
+        assert value is not None
+        return value
+
+    @property
+    def best_params(self) -> dict[str, Scalar]:
+        """The parameters of the best trial."""
+        return self.best_trial.params
+
+    @property
+    def recommended(self) -> Recommendation:
+        """The point that the optimiser's model recommends; ValueError if it has none.
+
+        The server makes a recommendation about once a second. This waits a few seconds for one
+        that is based on all trials that have ended.
+        """
+        deadline = time.monotonic() + _RECOMMENDED_WAIT
+        while True:
+            message = self._get()
+            found = message.get("recommended")
+            completed = message.get("trials", {}).get("completed", 0)
+            if (found or {}).get("current") or not completed or message.get("algorithm") in _NO_MODEL:
+                break
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        if found is None:
+            raise ValueError(
+                f"the study {self.name!r} has no recommended point: no trial has completed, or its algorithm "
+                f"{message.get('algorithm')!r} has no model; use best_trial"
+            )
+        return Recommendation(
+            number=int(found["trial"]),
+            params=decode_point(self.parameters, found.get("parameters", {})),
+            mean=float(found.get("mean", 0)),
+            sd=float(found.get("sd", 0)),
+        )
+
+    @property
+    def state(self) -> str:
+        """The state of the study: RUNNING, COMPLETED, STOPPED or FAILED."""
+        return str(self._get()["state"]).removeprefix("STUDY_STATE_")
+
+    @property
+    def reason(self) -> str:
+        """Why the study is in its state."""
+        return str(self._get().get("reason", ""))
+
+    def trials_dataframe(self) -> pandas.DataFrame:
+        """Return all trials as a table of pandas, which must be installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("trials_dataframe needs pandas: pip install pandas") from None
+        rows = []
+        for t in self.trials:
+            row: dict[str, Any] = {"number": t.number, "state": t.state.value, "value": t.value}
+            row |= {f"params_{name}": t.params.get(name) for name in self.parameters}
+            row |= {f"metrics_{name}": number for name, number in t.metrics.items() if name != self.metric}
+            row |= {
+                "datetime_start": t.datetime_start,
+                "duration": t.duration,
+                "source": t.source,
+                "reason": t.reason,
+            }
+            rows.append(row)
+        return pandas.DataFrame(rows)
+
+    # Evaluating trials.
+
+    def optimize(
+        self,
+        objective: Objective,
+        n_trials: int | None = None,
+        timeout: float | None = None,
+        n_jobs: int = 1,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        """Evaluate trials with a function, n_jobs at once, in threads.
+
+        The function gets a Trial and returns the study's metric or a mapping of metrics. If it
+        raises an exception, the trial fails, and the study goes on. The call ends after n_trials
+        trials, after `timeout` seconds (those that run are finished), when `Study.stop` is called,
+        or when the study ends. `callbacks` are called with the study and each trial that ended.
+
+        Raises StudyFailedError if the study fails, as it does when its first three trials all fail.
+        Ctrl-C hands the running trials back.
+        """
+        from ._optimize import Run
+
+        Run(self, objective, n_trials, timeout, n_jobs, callbacks).run()
+
+    def stop(self) -> None:
+        """End the call of `optimize` that is running once its running trials have ended."""
+        if self._run is not None:
+            self._run.stop()
+
+    def ask(self, *, timeout: float | None = None) -> Trial:
+        """Return a trial to evaluate; pass its value to `tell`.
+
+        Raises StudyEndedError if the study has ended, and TimeoutError if there is no trial after
+        `timeout` seconds. While the process lives, the trial is kept for it.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        client = self._new_client()
+        while True:
+            wait = _ASK_WAIT if deadline is None else min(_ASK_WAIT, max(0.0, deadline - time.monotonic()))
+            trial = self._suggest(client, wait)
+            if trial is not None:
+                return trial
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"the study {self.name!r} had no trial within {timeout} s")
+
+    def tell(
+        self,
+        trial: Trial,
+        value: float | Mapping[str, float] | None = None,
+        *,
+        state: TrialState | str = TrialState.COMPLETED,
+        reason: str = "",
+        details: str = "",
+    ) -> FrozenTrial:
+        """End a trial of `ask`, and return its record.
+
+        `state` is COMPLETED, PRUNED, FAILED or INFEASIBLE. Without a value, a completed trial has
+        the value that it reported last. `reason` says in a line why a trial failed, `details` more.
+        Telling the same again changes nothing.
+        """
+        state = TrialState(state)
+        request: Message = {"name": f"{self._id}/trials/{trial.number}", "clientId": trial.client_id}
+        if state in (TrialState.COMPLETED, TrialState.PRUNED):
+            metrics = dict(trial._reported) if value is None else self._metrics(value)
+            if self.metric in metrics:
+                request["values"] = [_number(metrics.pop(self.metric))]
+            elif state is TrialState.COMPLETED:
+                raise errors.FantasiaError(
+                    f"trial {trial.number} has no value: return the metric {self.metric!r}, or report it"
+                )
+            request["metrics"] = {name: _number(v) for name, v in metrics.items()}
+            if state is TrialState.PRUNED:
+                request["pruned"] = True
+            method = "CompleteTrial"
+        elif state in (TrialState.FAILED, TrialState.INFEASIBLE):
+            line, end = reason.partition("\n")[0], (details or reason).encode()[-_MESSAGE_BYTES:]
+            request |= {"reason": _cut(line, _REASON_BYTES), "message": end.decode(errors="ignore")}
+            request["infeasible"] = state is TrialState.INFEASIBLE
+            method = "FailTrial"
+        else:
+            raise errors.SpaceError(
+                f"state: expected COMPLETED, PRUNED, FAILED or INFEASIBLE, got {state.value}"
+            )
+        answer = self._write(method, request)
+        self._forget(trial)
+        return trial_of(self.parameters, answer["trial"])
+
+    def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
+        """Hand a trial back, so that it is given out again. This is not a failure."""
+        request = {
+            "name": f"{self._id}/trials/{trial.number}",
+            "clientId": trial.client_id,
+            "reason": _cut(reason, _REASON_BYTES),
+            "checkpoint": checkpoint,
+        }
+        self._write("ReleaseTrial", request)
+        self._forget(trial)
+
+    def enqueue_trial(self, params: Mapping[str, Any]) -> FrozenTrial:
+        """Have a point evaluated before the optimiser's next suggestion; it needs all active parameters."""
+        request = {
+            "parent": self._id,
+            "parameters": encode_point(self.parameters, params),
+            "requestId": uuid.uuid4().hex,
+        }
+        return trial_of(self.parameters, self._write("EnqueueTrial", request)["trial"])
+
+    def add_trial(self, params: Mapping[str, Any], value: float | Mapping[str, float]) -> FrozenTrial:
+        """Add a trial that was evaluated elsewhere, so that the optimiser learns from it."""
+        metrics = self._metrics(value)
+        if self.metric not in metrics:
+            raise errors.SpaceError(f"value: expected the metric {self.metric!r}, got {sorted(metrics)}")
+        request = {
+            "parent": self._id,
+            "parameters": encode_point(self.parameters, params),
+            "values": [_number(metrics.pop(self.metric))],
+            "metrics": {name: _number(v) for name, v in metrics.items()},
+            "requestId": uuid.uuid4().hex,
+        }
+        return trial_of(self.parameters, self._write("AddTrial", request)["trial"])
+
+    def cancel_trial(self, trial: FrozenTrial | Trial | int, reason: str = "") -> None:
+        """End one trial. It does not count, and whoever evaluates it is told to stop."""
+        number = trial if isinstance(trial, int) else trial.number
+        self._write(
+            "CancelTrial", {"name": f"{self._id}/trials/{number}", "reason": _cut(reason, _REASON_BYTES)}
+        )
+
+    # The study itself.
+
+    def end(self, reason: str = "") -> None:
+        """End the study for everybody, and cancel its running trials."""
+        self._write("StopStudy", {"name": self._id, "reason": reason})
+
+    def update(self, *, max_trials: int | None = None, goal: float | None = None) -> None:
+        """Change the budget or the goal. A larger budget resumes a study that has completed."""
+        document = json.loads(self._get()["studyFile"])
+        if max_trials is not None:
+            document["spec"]["budget"]["maxTrials"] = max_trials
+        if goal is not None:
+            document["spec"]["objective"]["goal"] = goal
+        self._write("UpdateStudy", {"name": self._id, "studyFile": json.dumps(document)})
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {self.direction} {self.metric!r})"
+
+    # The calls.
+
+    def _read(self, method: str, request: Message) -> Message:
+        return self._transport.call(_SERVICE + method, request, idempotent=True)
+
+    _write = _read  # every change is idempotent, too: by its nature or by its request_id
+
+    def _get(self) -> Message:
+        study: Message = self._read("GetStudy", {"name": self._id})["study"]
+        return study
+
+    def _pages(self, method: str, request: Message, field: str) -> Iterator[Message]:
+        token = ""
+        while True:
+            answer = self._read(method, {**request, "pageToken": token})
+            yield from answer.get(field, [])
+            token = answer.get("nextPageToken", "")
+            if not token:
+                return
+
+    def _new_client(self) -> str:
+        """Return an id under which one trial at a time is held."""
+        return f"{self._client}-{next(self._numbers)}"
+
+    def _suggest(self, client: str, wait: float) -> Trial | None:
+        """Return the next trial, None if there is none yet, or raise StudyEndedError."""
+        request = {"parent": self._id, "clientId": client, "count": 1, "wait": f"{wait:.3f}s"}
+        answer = self._transport.call(
+            _SERVICE + "SuggestTrials", request, idempotent=True, timeout=wait + self._transport.timeout
+        )
+        if trials := answer.get("trials", []):
+            trial = Trial(self, trial_of(self.parameters, trials[0]), client)
+            self._heartbeat.add(trial, _seconds(answer["lease"]))
+            return trial
+        state = answer.get("studyState", "").removeprefix("STUDY_STATE_")
+        if state == "RUNNING" or (state == "COMPLETED" and self._extend()):
+            return None
+        text = f"the study {self.name!r} is {state.lower()}: {answer.get('reason', '')}"
+        if state == "FAILED":
+            raise errors.StudyFailedError(text)
+        raise errors.StudyEndedError(text)
+
+    def _extend(self) -> bool:
+        """Raise the budget if it was nobody's wish, and return whether the study runs again."""
+        if not self._open_budget:
+            return False
+        study = self._get()
+        budget = int(study["maxTrials"])
+        ended = sum(
+            int(study.get("trials", {}).get(s, 0)) for s in ("completed", "failed", "infeasible", "pruned")
+        )
+        if ended < budget:  # the goal or the end of a finite space ended it
+            return False
+        self.update(max_trials=2 * budget)
+        return True
+
+    def _add_measurement(self, trial: Trial, step: int, metrics: Mapping[str, float]) -> tuple[str, str]:
+        request = {
+            "name": f"{self._id}/trials/{trial.number}",
+            "clientId": trial.client_id,
+            "step": step,
+            "metrics": {name: _number(v) for name, v in metrics.items()},
+        }
+        try:
+            answer = self._write("AddMeasurement", request)
+        except errors.PreconditionError as e:
+            log.warning("trial %d: a report was refused: %s", trial.number, e)
+            return "CONTINUE", ""
+        return answer.get("action", "").removeprefix("TRIAL_ACTION_"), answer.get("reason", "")
+
+    def _beat(self, trials: Sequence[Trial]) -> None:
+        """Renew the leases of the trials, and tell each what the server says."""
+        for trial in trials:
+            request = {"parent": self._id, "clientId": trial.client_id, "trials": [trial.number]}
+            for instruction in self._read("HeartbeatTrials", request).get("instructions", []):
+                action = instruction.get("action", "").removeprefix("TRIAL_ACTION_")
+                trial._instruct(action, instruction.get("reason", ""))
+
+    def _forget(self, trial: Trial) -> None:
+        self._heartbeat.remove(trial)
+
+    def _metrics(self, value: float | Mapping[str, float]) -> dict[str, float]:
+        """Return what an objective returned or reported, by metric."""
+        if not isinstance(value, Mapping):
+            value = {self.metric: value}
+        metrics = {}
+        for name, number in value.items():
+            try:
+                metrics[str(name)] = float(number)
+            except (TypeError, ValueError):
+                raise errors.SpaceError(
+                    f"metric {name!r}: expected a number, got {number!r} of type {type(number).__name__}"
+                ) from None
+        return metrics
+
+    def _take(self, metric: str, old: float | None, new: float) -> float:
+        """Return which of two reports counts as the trial's value."""
+        if old is None or metric != self.metric or not self._takes_best or math.isnan(old):
+            return new
+        return min(old, new) if self.direction == "minimize" else max(old, new)
+
+
+def _number(value: float) -> float | str:
+    """Return a float as protobuf's JSON has it."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _seconds(duration: str) -> float:
+    return float(duration.removesuffix("s"))
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the text with at most that many bytes."""
+    return text.encode()[:most].decode(errors="ignore")
+
+
+def _safe(host: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in host)[:40] or "host"

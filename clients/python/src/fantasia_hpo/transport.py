@@ -1,0 +1,227 @@
+"""Calls of a coordinator's API: Connect's JSON over HTTP, with retries and deadlines."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from . import errors
+
+Message: TypeAlias = "dict[str, Any]"
+
+_ERRORS: Mapping[str, type[errors.ServerError]] = {
+    "not_found": errors.NotFoundError,
+    "already_exists": errors.AlreadyExistsError,
+    "failed_precondition": errors.PreconditionError,
+    "unavailable": errors.UnavailableError,
+    "deadline_exceeded": errors.UnavailableError,
+}
+# Codes of HTTP that a proxy sends in place of an answer of Connect's, as its protocol maps them.
+_HTTP_CODES = {
+    400: "internal",
+    401: "unauthenticated",
+    403: "permission_denied",
+    404: "unimplemented",
+    429: "unavailable",
+    502: "unavailable",
+    503: "unavailable",
+    504: "unavailable",
+}
+_LONGEST_PAUSE = 2.0
+_IDLE_CONNECTIONS = 16
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """A connection to a socket of this machine."""
+
+    def __init__(self, path: str, timeout: float):
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class _NotSentError(Exception):
+    """The connection could not be made, so the server has seen nothing of the request."""
+
+
+class Transport:
+    """A client of one server. It may be used from several threads at once.
+
+    `locate` returns the server's URL. It is called again, with True, whenever no connection can
+    be made, so that it can start a server that has died. `timeout` is how many seconds a call may
+    take with all its retries.
+    """
+
+    def __init__(
+        self,
+        locate: Callable[[bool], str],
+        *,
+        token: str | None = None,
+        ca: str | None = None,
+        timeout: float = 60,
+    ):
+        self._locate = locate
+        self._token = token
+        self._ca = ca
+        self.timeout = timeout
+        self._lock = threading.Lock()
+        self._idle: list[tuple[str, int, http.client.HTTPConnection]] = []
+
+    def call(
+        self, method: str, request: Message, *, idempotent: bool = False, timeout: float | None = None
+    ) -> Message:
+        """Call `Service/Method` and return its answer.
+
+        A request that is not idempotent is only repeated if the server has done nothing with it.
+        """
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        pause = 0.05
+        lost = False
+        while True:
+            try:
+                return self._attempt(method, request, deadline, lost)
+            except _NotSentError as e:
+                failure: errors.FantasiaError = errors.UnavailableError(
+                    "unavailable", f"cannot reach the server: {e}"
+                )
+                lost = again = True
+            except (OSError, http.client.HTTPException) as e:
+                failure = errors.UnavailableError("unavailable", f"the server's answer was lost: {e!r}")
+                lost, again = True, idempotent
+            except _RefusedError as e:
+                again = e.untouched or (idempotent and isinstance(e.error, errors.UnavailableError))
+                if not again:
+                    raise e.error from None
+                failure = e.error
+            left = deadline - time.monotonic()
+            if not again or left <= pause:
+                raise failure
+            time.sleep(min(left, pause * random.uniform(0.5, 1)))
+            pause = min(_LONGEST_PAUSE, 2 * pause)
+
+    def close(self) -> None:
+        """Close the idle connections. The transport can still be used."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, _, connection in idle:
+            connection.close()
+
+    def _attempt(self, method: str, request: Message, deadline: float, lost: bool) -> Message:
+        url = self._locate(lost)
+        left = max(0.1, deadline - time.monotonic())
+        connection = self._connection(url, left)
+        headers = {
+            "Content-Type": "application/json",
+            "Connect-Protocol-Version": "1",
+            "Connect-Timeout-Ms": str(int(left * 1000)),
+            "User-Agent": "fantasia-hpo",
+        }
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            parts = urlsplit(url)
+            path = "" if parts.scheme == "unix" else parts.path.rstrip("/")
+            connection.request("POST", f"{path}/fantasia.v1.{method}", json.dumps(request).encode(), headers)
+            response = connection.getresponse()
+            body = response.read()
+        except BaseException:
+            connection.close()
+            raise
+        self._keep(url, connection, response)
+        if response.status == 200:
+            answer: Message = json.loads(body)
+            return answer
+        raise _refusal(response.status, response.reason, body)
+
+    def _keep(
+        self, url: str, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+    ) -> None:
+        with self._lock:
+            if not response.will_close and len(self._idle) < _IDLE_CONNECTIONS:
+                self._idle.append((url, os.getpid(), connection))
+                return
+        connection.close()
+
+    def _connection(self, url: str, timeout: float) -> http.client.HTTPConnection:
+        """Return an open connection that the server has not closed."""
+        while True:
+            with self._lock:
+                idle = self._idle.pop() if self._idle else None
+            if idle is None:
+                break
+            kept, process, connection = idle
+            if process != os.getpid():  # a fork shares the parent's connection: it is the parent's to close
+                continue
+            if kept == url and connection.sock is not None and not _readable(connection.sock):
+                connection.sock.settimeout(timeout)
+                return connection
+            connection.close()
+        parts = urlsplit(url)
+        host = parts.hostname or "localhost"
+        if parts.scheme == "unix":
+            connection = _UnixConnection(parts.path, timeout)
+        elif parts.scheme == "https":
+            context = ssl.create_default_context(cafile=self._ca)
+            connection = http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context)
+        else:
+            connection = http.client.HTTPConnection(host, parts.port, timeout=timeout)
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError as e:
+            raise errors.ServerError(
+                "unauthenticated", f"{url}: {e.verify_message}; see the option ca"
+            ) from None
+        except OSError as e:
+            raise _NotSentError(f"{url}: {e}") from None
+        return connection
+
+
+class _RefusedError(Exception):
+    """The server's error, and whether it has done nothing with the request."""
+
+    def __init__(self, error: errors.FantasiaError, untouched: bool):
+        super().__init__(error)
+        self.error = error
+        self.untouched = untouched
+
+
+def _readable(sock: socket.socket) -> bool:
+    """Return whether an idle connection can be read, which means that the server has closed it."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def _refusal(status: int, reason: str, body: bytes) -> _RefusedError:
+    try:
+        content = json.loads(body)
+        code, message = str(content["code"]), str(content.get("message", ""))
+        details = content.get("details", [])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        code = _HTTP_CODES.get(status, "unknown")
+        message, details = f"HTTP {status} {reason}: {body[:200].decode(errors='replace')}", []
+    problems: list[str] = []
+    untouched = False
+    for detail in details:
+        kind, content = detail.get("type"), detail.get("debug") or {}
+        untouched = untouched or kind == "google.rpc.RetryInfo"
+        if kind == "google.rpc.BadRequest":
+            problems += [v["description"] for v in content.get("fieldViolations", [])]
+    if problems:
+        return _RefusedError(errors.StudyFileError(problems), False)
+    return _RefusedError(_ERRORS.get(code, errors.ServerError)(code, message), untouched)

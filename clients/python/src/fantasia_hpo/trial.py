@@ -1,0 +1,185 @@
+"""Trials: the one that an objective gets, and the records of those in a study."""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from . import errors
+from .parameters import Bool, Categorical, Fixed, Float, Int, Parameter, Scalar, decode_point
+
+if TYPE_CHECKING:
+    from .study import Study
+
+
+class TrialState(str, enum.Enum):
+    """The state of a trial. COMPLETED and all states after it are final."""
+
+    PENDING = "PENDING"
+    QUEUED = "QUEUED"
+    CLAIMED = "CLAIMED"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    INFEASIBLE = "INFEASIBLE"
+    PRUNED = "PRUNED"
+    CANCELLED = "CANCELLED"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the trial has ended."""
+        return self not in (TrialState.PENDING, TrialState.QUEUED, TrialState.CLAIMED, TrialState.RUNNING)
+
+
+@dataclass(frozen=True)
+class FrozenTrial:
+    """A trial as the study records it.
+
+    `number` counts from 1. `value` is that of a completed trial, or what a pruned trial had
+    reached; `metrics` holds the other metrics. `reason` says in a few words why a trial failed, is
+    infeasible or was pruned, and `details` more, such as the end of a log. `source` says where the
+    point came from, such as `model` or `design`.
+    """
+
+    number: int
+    state: TrialState
+    params: dict[str, Scalar]
+    value: float | None
+    metrics: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+    details: str = ""
+    source: str = ""
+    worker: str = ""
+    checkpoint: str = ""
+    datetime_start: datetime | None = None
+    datetime_complete: datetime | None = None
+
+    @property
+    def duration(self) -> float | None:
+        """How many seconds the last attempt took, or None if it has not ended."""
+        if self.datetime_start is None or self.datetime_complete is None:
+            return None
+        return (self.datetime_complete - self.datetime_start).total_seconds()
+
+
+class Trial:
+    """One evaluation: an objective gets it, or `Study.ask` returns it.
+
+    `params` holds the value of each active parameter. A trial may be used from several threads.
+    """
+
+    def __init__(self, study: Study, record: FrozenTrial, client_id: str):
+        self.study = study
+        self.number = record.number
+        self.params: dict[str, Any] = dict(record.params)
+        self.checkpoint = record.checkpoint
+        self.client_id = client_id
+        self._lock = threading.Lock()
+        self._reported: dict[str, float] = {}
+        self._step = 0
+        self._action = ""
+        self._reason = ""
+        self._over = False
+
+    def suggest_float(self, name: str, *_: Any, **__: Any) -> float:
+        """Return the value of a declared Float. Further arguments, as Optuna has them, are ignored."""
+        return float(self._suggested(name, Float, Int))
+
+    def suggest_int(self, name: str, *_: Any, **__: Any) -> int:
+        """Return the value of a declared Int. Further arguments, as Optuna has them, are ignored."""
+        return int(self._suggested(name, Int))
+
+    def suggest_categorical(self, name: str, *_: Any, **__: Any) -> Any:
+        """Return the value of a declared Categorical, Ordinal, Bool or Fixed parameter."""
+        return self._suggested(name, Categorical, Bool, Fixed)
+
+    def report(self, value: float | Mapping[str, float], step: int | None = None) -> None:
+        """Report what the evaluation has reached at a step.
+
+        `value` is the study's metric, or a mapping of metrics. Steps must grow; without `step`
+        the trial's reports are counted from 1. Then ask `should_prune`.
+        """
+        metrics = self.study._metrics(value)
+        with self._lock:
+            self._step = self._step + 1 if step is None else int(step)
+            step = self._step
+        action, reason = self.study._add_measurement(self, step, metrics)
+        with self._lock:
+            for name, number in metrics.items():
+                self._reported[name] = self.study._take(name, self._reported.get(name), number)
+        self._instruct(action, reason)
+
+    def should_prune(self) -> bool:
+        """Return whether the evaluation should stop: raise TrialPruned then.
+
+        The study's early stopping decides, after a report. It is also True when the trial was
+        cancelled or handed back.
+        """
+        with self._lock:
+            return self._action in ("PRUNE", "ABANDON")
+
+    def __repr__(self) -> str:
+        return f"Trial({self.number}, {self.params})"
+
+    def _instruct(self, action: str, reason: str) -> None:
+        """Note what the server says to do. It says CONTINUE only as long as it says nothing else."""
+        with self._lock:
+            if action != "CONTINUE" and self._action != "ABANDON":
+                self._action, self._reason = action, reason
+
+    def _suggested(self, name: str, *kinds: type) -> Any:
+        parameter = self.study.parameters.get(name)
+        if parameter is None:
+            declared = ", ".join(self.study.parameters)
+            raise errors.SpaceError(
+                f"parameter {name!r} is not declared in create_study(parameters=…); declared are {declared}"
+            )
+        if not isinstance(parameter, kinds):
+            raise errors.SpaceError(f"parameter {name!r} is declared as {type(parameter).__name__}")
+        if name not in self.params:
+            raise errors.SpaceError(
+                f"parameter {name!r} is not active in trial {self.number}: its condition is {parameter.when}"
+            )
+        return self.params[name]
+
+
+def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any]) -> FrozenTrial:
+    """Return the record of a trial in an answer of the server."""
+    attempts = message.get("attempts", [])
+    last = attempts[-1] if attempts else {}
+    times = message.get("times", {})
+    value = message.get("value")
+    return FrozenTrial(
+        number=int(message["number"]),
+        state=TrialState(message["state"].removeprefix("TRIAL_STATE_")),
+        params=decode_point(space, message.get("parameters", {})),
+        value=None if value is None else float(value),
+        metrics={name: float(number) for name, number in message.get("metrics", {}).items()},
+        reason=_reason(message, last),
+        details=last.get("failure", {}).get("message", ""),
+        source=message.get("source", "").removeprefix("SOURCE_").lower(),
+        worker=last.get("worker", ""),
+        checkpoint=message.get("checkpoint", ""),
+        datetime_start=timestamp(times.get("started") or last.get("startTime")),
+        datetime_complete=timestamp(times.get("ended") or last.get("endTime")),
+    )
+
+
+def _reason(message: Mapping[str, Any], attempt: Mapping[str, Any]) -> str:
+    stopped, failure = message.get("stopped"), attempt.get("failure")
+    if failure:
+        return str(failure.get("reason", ""))
+    return str(stopped.get("reason", "")) if stopped else ""
+
+
+def timestamp(text: str | None) -> datetime | None:
+    """Return a time of protobuf's JSON, such as 2026-01-02T03:04:05.678901234Z, to the microsecond."""
+    if not text:
+        return None
+    seconds, _, fraction = text.removesuffix("Z").partition(".")
+    parsed = datetime.strptime(seconds, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc)
+    return parsed.replace(microsecond=int(fraction[:6].ljust(6, "0")) if fraction else 0)

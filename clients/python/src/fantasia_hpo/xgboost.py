@@ -1,0 +1,34 @@
+"""Reports of XGBoost's training, and early stopping by the study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xgboost
+
+from .errors import SpaceError, TrialPruned
+from .trial import Trial
+
+
+class PruningCallback(xgboost.callback.TrainingCallback):
+    """Reports a metric after each round, and ends the training where the study stops the trial.
+
+    `observation` is the name of an evaluation set and a metric, such as `validation-logloss`.
+    """
+
+    def __init__(self, trial: Trial, observation: str):
+        super().__init__()
+        self._trial = trial
+        self._observation = observation
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """Report the round; raise TrialPruned if the study stops the trial."""
+        found = {
+            f"{data}-{metric}": v for data, metrics in evals_log.items() for metric, v in metrics.items()
+        }
+        if self._observation not in found:
+            raise SpaceError(f"observation: expected one of {sorted(found)}, got {self._observation!r}")
+        self._trial.report(float(found[self._observation][-1]), epoch + 1)
+        if self._trial.should_prune():
+            raise TrialPruned(f"stopped after round {epoch + 1}")
+        return False

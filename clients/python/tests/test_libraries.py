@@ -1,0 +1,220 @@
+"""The client beside Optuna, scikit-learn, XGBoost, LightGBM and asyncio, each of them real."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fantasia_hpo as fantasia
+from fantasia_hpo import EarlyStopping, Float, TrialState, aio
+
+pytestmark = pytest.mark.slow
+
+
+def study(storage: Path, **options: Any) -> fantasia.Study:
+    given: dict[str, Any] = {
+        "storage": storage,
+        "direction": "minimize",
+        "parameters": {"x": Float(-10, 10), "y": Float(1e-4, 1e-1, scale="log")},
+        "algorithm": "random",
+        "seed": 1,
+    }
+    return fantasia.create_study(**{**given, **options})
+
+
+def test_asyncio(storage: Path) -> None:
+    async def main() -> tuple[int, int, float]:
+        running = most = 0
+
+        async def objective(trial: fantasia.Trial) -> float:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.05)
+            running -= 1
+            return abs(float(trial.params["x"]))
+
+        made = await aio.create_study(
+            storage=storage, direction="minimize", parameters={"x": Float(-1, 1)}, algorithm="random"
+        )
+        await made.optimize(objective, n_trials=8, n_jobs=4)
+        best = await made.best_trial()
+        assert best.value is not None
+        return len(await made.trials()), most, best.value
+
+    ended, most, best = asyncio.run(main())
+    assert (ended, most) == (8, 4)
+    assert 0 <= best < 1
+
+
+def test_search_of_scikit_learn(storage: Path) -> None:
+    from sklearn.base import clone
+    from sklearn.datasets import load_iris
+    from sklearn.model_selection import cross_val_score
+    from sklearn.svm import SVC
+
+    from fantasia_hpo.sklearn import FantasiaSearchCV
+
+    x, y = load_iris(return_X_y=True)
+    search = FantasiaSearchCV(
+        SVC(),
+        {"C": Float(1e-3, 1e3, scale="log"), "kernel": ["rbf", "linear"], "cache_size": [100]},
+        n_iter=8,
+        seed=1,
+        storage=storage,
+        cv=3,
+    )
+    clone(search).get_params()
+    search.fit(x, y)
+    assert len(search.cv_results_["params"]) == 8
+    assert search.best_params_["cache_size"] == 100
+    own = cross_val_score(SVC(**search.best_params_), x, y, cv=3).mean()
+    assert math.isclose(search.best_score_, own)
+    assert [t.value for t in search.study_.trials] == pytest.approx(search.cv_results_["mean_test_score"])
+    assert search.score(x, y) > 0.9
+
+
+def test_search_of_scikit_learn_names_what_is_accepted(storage: Path) -> None:
+    from sklearn.datasets import load_iris
+    from sklearn.svm import SVC
+
+    from fantasia_hpo.sklearn import FantasiaSearchCV
+
+    x, y = load_iris(return_X_y=True)
+    with pytest.raises(fantasia.SpaceError, match=r"parameters\['C'\]: expected a parameter .* got 3"):
+        FantasiaSearchCV(SVC(), {"C": 3}, storage=storage).fit(x, y)  # type: ignore[dict-item]
+
+
+def test_sampler_of_optuna(storage: Path) -> None:
+    import optuna
+
+    from fantasia_hpo.optuna import FantasiaSampler
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", -10, 10)
+        kind = trial.suggest_categorical("kind", [None, "a", 3])
+        n = trial.suggest_int("n", 1, 64, log=True)
+        if trial.number == 3:
+            raise optuna.TrialPruned
+        return (x - 2) ** 2 + (kind is not None) + abs(n - 8) / 8
+
+    sampler = FantasiaSampler(storage=storage, seed=1)
+    moved = optuna.create_study(sampler=sampler)
+    moved.enqueue_trial({"x": 1.0, "kind": "a", "n": 4})
+    moved.optimize(objective, n_trials=30)
+    values = [t.value for t in moved.get_trials(states=(optuna.trial.TrialState.COMPLETE,))]
+    assert len(values) == 29
+    assert sampler.study is not None
+    # The first trial's space was not known yet; it was added once it was.
+    told = [t.value for t in sampler.study.get_trials([TrialState.COMPLETED])]
+    assert sorted(told) == pytest.approx(sorted(values))  # type: ignore[type-var]
+    # Random search has a median of about 1.5 after 30 trials here, 0.33 in the best twentieth.
+    assert moved.best_value < 0.33
+
+
+def test_trials_as_a_study_of_optuna(storage: Path) -> None:
+    import optuna
+
+    from fantasia_hpo.optuna import to_optuna
+
+    made = study(storage, early_stopping=EarlyStopping("threshold", {"upper": 5, "minSteps": 1}))
+
+    def objective(trial: fantasia.Trial) -> float:
+        for step in (1, 2):
+            trial.report(abs(trial.params["x"]), step)
+            if trial.should_prune():
+                raise fantasia.TrialPruned
+        return abs(float(trial.params["x"]))
+
+    made.optimize(objective, n_trials=12)
+    copy = to_optuna(made)
+    assert [t.params for t in copy.trials] == [t.params for t in made.trials]
+    assert copy.best_value == made.best_value
+    assert copy.trials[0].intermediate_values == made.curve(1)
+    states = [t.state is optuna.trial.TrialState.PRUNED for t in copy.trials]
+    assert states == [t.state is TrialState.PRUNED for t in made.trials]
+    assert set(optuna.importance.get_param_importances(copy)) == {"x", "y"}
+
+
+def table() -> tuple[Any, Any, Any, Any]:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 4))
+    y = (x[:, 0] + 0.5 * x[:, 1] > 0).astype(int)
+    return x[:200], y[:200], x[200:], y[200:]
+
+
+def test_callback_of_xgboost(storage: Path) -> None:
+    import xgboost
+
+    from fantasia_hpo.xgboost import PruningCallback
+
+    train_x, train_y, test_x, test_y = table()
+    train, test = xgboost.DMatrix(train_x, train_y), xgboost.DMatrix(test_x, test_y)
+    made = study(storage, early_stopping=EarlyStopping("threshold", {"upper": 0.5, "minSteps": 3}))
+
+    def objective(trial: fantasia.Trial) -> float:
+        rounds: dict[str, Any] = {}
+        xgboost.train(
+            {"eta": trial.params["y"] * 10, "objective": "binary:logistic", "nthread": 1},
+            train,
+            num_boost_round=6,
+            evals=[(test, "validation")],
+            evals_result=rounds,
+            verbose_eval=False,
+            callbacks=[PruningCallback(trial, "validation-logloss")],
+        )
+        return float(rounds["validation"]["logloss"][-1])
+
+    made.optimize(objective, n_trials=8)
+    states = {t.state for t in made.trials}
+    assert states == {TrialState.COMPLETED, TrialState.PRUNED}
+    for t in made.trials:
+        curve = made.curve(t)
+        assert len(curve) == (6 if t.state is TrialState.COMPLETED else max(curve))
+        assert (max(curve) < 6) == (t.state is TrialState.PRUNED)
+
+    trial = made.ask()
+    with pytest.raises(fantasia.SpaceError, match=r"expected one of \['validation-logloss'\], got 'auc'"):
+        xgboost.train(
+            {"objective": "binary:logistic"},
+            train,
+            num_boost_round=1,
+            evals=[(test, "validation")],
+            verbose_eval=False,
+            callbacks=[PruningCallback(trial, "auc")],
+        )
+    made.release(trial)
+
+
+def test_callback_of_lightgbm(storage: Path) -> None:
+    import lightgbm
+
+    from fantasia_hpo.lightgbm import PruningCallback
+
+    train_x, train_y, test_x, test_y = table()
+    made = study(storage, early_stopping=EarlyStopping("threshold", {"upper": 0.6, "minSteps": 3}))
+
+    def objective(trial: fantasia.Trial) -> float:
+        train = lightgbm.Dataset(train_x, train_y)
+        booster = lightgbm.train(
+            {
+                "learning_rate": trial.params["y"],
+                "objective": "binary",
+                "metric": "binary_logloss",
+                "num_threads": 1,
+                "verbose": -1,
+            },
+            train,
+            num_boost_round=6,
+            valid_sets=[lightgbm.Dataset(test_x, test_y, reference=train)],
+            callbacks=[PruningCallback(trial, "binary_logloss")],
+        )
+        return float(booster.best_score["valid_0"]["binary_logloss"])
+
+    made.optimize(objective, n_trials=8)
+    assert {t.state for t in made.trials} == {TrialState.COMPLETED, TrialState.PRUNED}

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fantasia_hpo as fantasia
+from fantasia_hpo import Float, Trial, TrialState
+
+SPACE: dict[str, fantasia.Parameter] = {
+    "lr": Float(1e-5, 1e-1, scale="log"),
+    "width": fantasia.Int(16, 512),
+    "solver": fantasia.Categorical(["adam", "sgd"]),
+    "momentum": Float(0.0, 0.99, when={"solver": ["sgd"]}),
+}
+
+
+def create(storage: Path, **options: Any) -> fantasia.Study:
+    given: dict[str, Any] = {
+        "storage": storage,
+        "metric": "error",
+        "direction": "minimize",
+        "parameters": {"x": Float(-10, 10)},
+        "algorithm": "random",
+        "seed": 1,
+    }
+    return fantasia.create_study(**{**given, **options})
+
+
+def square(trial: Trial) -> float:
+    return float((trial.params["x"] - 2) ** 2)
+
+
+def test_optimize_finds_the_minimum(storage: Path) -> None:
+    study = create(storage, algorithm="hebo")
+    study.optimize(square, n_trials=20, n_jobs=2)
+    trials = study.trials
+    assert [t.number for t in trials] == list(range(1, 21))
+    assert all(t.state is TrialState.COMPLETED and t.value == (t.params["x"] - 2) ** 2 for t in trials)  # type: ignore[operator]
+    best = min(trials, key=lambda t: t.value or 0)
+    assert study.best_trial == best
+    assert (study.best_value, study.best_params) == (best.value, best.params)
+    # The best of 20 random points is within 0.04 with a probability of 4%.
+    assert best.value is not None
+    assert best.value < 0.04
+    recommended = study.recommended
+    assert abs(recommended.params["x"] - 2) < 0.3  # type: ignore[operator]
+    assert recommended.sd >= 0
+
+
+def test_conditional_parameters_have_pythons_types(storage: Path) -> None:
+    study = create(storage, parameters=SPACE)
+
+    def objective(trial: Trial) -> dict[str, float]:
+        assert type(trial.params["lr"]) is float
+        assert type(trial.params["width"]) is int
+        assert ("momentum" in trial.params) == (trial.params["solver"] == "sgd")
+        return {"error": trial.suggest_float("lr", 1e-5, 1e-1, log=True), "width": trial.suggest_int("width")}
+
+    study.optimize(objective, n_trials=10)
+    assert {t.params["solver"] for t in study.trials} == {"adam", "sgd"}
+    assert all(t.metrics["width"] == t.params["width"] for t in study.trials)
+
+
+def test_suggest_refuses_what_is_not_declared(storage: Path) -> None:
+    trial = create(storage, parameters=SPACE, initial=[{"solver": "adam", "lr": 1e-3, "width": 32}]).ask()
+    assert trial.suggest_categorical("solver", ["adam", "sgd"]) == "adam"
+    with pytest.raises(
+        fantasia.SpaceError, match=r"'depth' is not declared.*declared are lr, width, solver, momentum"
+    ):
+        trial.suggest_int("depth", 1, 3)
+    with pytest.raises(fantasia.SpaceError, match="'lr' is declared as Float"):
+        trial.suggest_int("lr", 1, 3)
+    with pytest.raises(fantasia.SpaceError, match=r"'momentum' is not active in trial 1: its condition is"):
+        trial.suggest_float("momentum")
+
+
+def test_exception_is_a_failed_trial_with_its_last_line(storage: Path) -> None:
+    study = create(storage)
+
+    def objective(trial: Trial) -> float:
+        if trial.number == 2:
+            raise ValueError("the batch is empty\nwith a second line")
+        if trial.number == 3:
+            raise fantasia.TrialInfeasible("out of memory")
+        return float("nan") if trial.number == 4 else 1.0
+
+    study.optimize(objective, n_trials=5)
+    trials = study.trials
+    assert [t.state.value for t in trials] == ["COMPLETED", "FAILED", "INFEASIBLE", "INFEASIBLE", "COMPLETED"]
+    assert trials[1].reason == "ValueError: the batch is empty"
+    assert "with a second line" in trials[1].details
+    assert "in objective" in trials[1].details
+    assert "out of memory" in trials[2].reason + trials[2].details
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (None, "returned None and did not report 'error'"),
+        ({"loss": 1.0}, r"returned ['loss'], without the metric 'error'"),
+        ("much", "metric 'error': expected a number, got 'much' of type str"),
+    ],
+)
+def test_result_without_a_value_is_a_failure(storage: Path, result: Any, reason: str) -> None:
+    study = create(storage)
+    study.optimize(lambda trial: result if trial.number == 2 else 1.0, n_trials=2)
+    assert study.get_trial(2).state is TrialState.FAILED
+    assert reason in study.get_trial(2).reason
+
+
+def test_study_fails_after_three_failures_with_the_cause(storage: Path) -> None:
+    study = create(storage)
+
+    def broken(trial: Trial) -> float:
+        raise RuntimeError("no such file")
+
+    with pytest.raises(fantasia.StudyFailedError, match="first 3 trials") as caught:
+        study.optimize(broken, n_trials=10)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert study.state == "FAILED"
+    with pytest.raises(fantasia.StudyFailedError):
+        study.ask()
+
+
+def test_reports_prune_trials(storage: Path) -> None:
+    study = create(
+        storage,
+        early_stopping="median",
+        initial=[{"x": 0.1}, {"x": 0.2}, {"x": 0.3}, {"x": 9.0}],
+    )
+    steps = []
+
+    def objective(trial: Trial) -> None:
+        for step in range(1, 11):
+            trial.report({"error": trial.params["x"] + 1 / step, "double": 2 * step}, step)
+            if trial.should_prune():
+                steps.append(step)
+                raise fantasia.TrialPruned
+
+    study.optimize(objective, n_trials=4)
+    trials = study.trials
+    assert [t.state.value for t in trials] == ["COMPLETED"] * 3 + ["PRUNED"]
+    assert trials[0].value == pytest.approx(0.2)  # the last report
+    assert trials[3].value == pytest.approx(9 + 1 / steps[0])
+    assert trials[3].reason
+    assert study.curve(trials[0]) == {s: pytest.approx(0.1 + 1 / s) for s in range(1, 11)}
+    assert list(study.curve(3, "double").values()) == list(range(2, 21, 2))
+    assert list(study.curve(trials[3])) == list(range(1, steps[0] + 1))
+
+
+def test_take_best_counts_the_best_report(storage: Path) -> None:
+    study = create(storage, take="best")
+
+    def objective(trial: Trial) -> None:
+        for value in (3.0, 1.0, 2.0):
+            trial.report(value)
+
+    study.optimize(objective, n_trials=1)
+    assert study.best_value == 1.0
+
+
+def test_own_pruning_without_a_rule_is_a_failure(storage: Path) -> None:
+    study = create(storage)
+
+    def objective(trial: Trial) -> float:
+        if trial.number == 2:
+            raise fantasia.TrialPruned
+        return 1.0
+
+    study.optimize(objective, n_trials=2)
+    assert study.get_trial(2).reason == "raised TrialPruned, but should_prune was not True"
+
+
+def test_goal_ends_the_study(storage: Path) -> None:
+    study = create(storage, goal=1.0)
+    study.optimize(lambda trial: 3.0 - trial.number, n_trials=10)
+    assert len(study.trials) == 2
+    assert study.state == "COMPLETED"
+    with pytest.raises(fantasia.StudyEndedError, match="completed"):
+        study.ask()
+
+
+def test_budget_is_kept_if_it_was_given(storage: Path) -> None:
+    study = create(storage, max_trials=3)
+    study.optimize(square, n_trials=10)
+    assert len(study.trials) == 3
+    assert study.state == "COMPLETED"
+    study.update(max_trials=4)
+    study.optimize(square)
+    assert len(study.trials) == 4
+
+
+def test_open_budget_grows(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fantasia_hpo.create._OPEN_BUDGET", 2)
+    study = create(storage)
+    study.optimize(square, n_trials=5)
+    assert len(study.trials) == 5
+
+
+def test_stop_and_timeout_and_callbacks(storage: Path) -> None:
+    study = create(storage)
+    seen = []
+
+    def callback(study: fantasia.Study, trial: fantasia.FrozenTrial) -> None:
+        seen.append(trial.number)
+        if trial.number == 3:
+            study.stop()
+
+    study.optimize(square, callbacks=[callback])
+    assert seen == [1, 2, 3]
+    study.optimize(square, timeout=0)
+    assert len(study.trials) == 3
+    study.optimize(square, n_trials=0)
+    assert len(study.trials) == 3
+
+
+def test_callbacks_exception_ends_optimize(storage: Path) -> None:
+    def callback(study: fantasia.Study, trial: fantasia.FrozenTrial) -> None:
+        raise ZeroDivisionError
+
+    for n_jobs in (1, 2):
+        study = create(storage)
+        with pytest.raises(ZeroDivisionError):
+            study.optimize(square, n_trials=10, n_jobs=n_jobs, callbacks=[callback])
+
+
+def test_ask_and_tell(storage: Path) -> None:
+    study = create(storage)
+    first, second = study.ask(), study.ask()
+    assert first.number != second.number
+    assert study.tell(second, 2.0).value == 2.0
+    assert study.tell(second, 2.0).value == 2.0
+    assert study.tell(first, {"error": 1.0, "accuracy": 0.5}).metrics == {"accuracy": 0.5}
+    third = study.ask()
+    assert study.tell(third, state="FAILED", reason="why").reason == "why"
+    with pytest.raises(fantasia.FantasiaError, match="has no value"):
+        study.tell(study.ask())
+    with pytest.raises(fantasia.PreconditionError):
+        study.tell(first, 5.0)
+
+
+def test_released_trial_is_given_out_again(storage: Path) -> None:
+    study = create(storage)
+    trial = study.ask()
+    study.release(trial, checkpoint="epoch 3")
+    again = study.ask()
+    assert (again.number, again.params, again.checkpoint) == (trial.number, trial.params, "epoch 3")
+
+
+def test_interrupt_hands_trials_back(storage: Path) -> None:
+    study = create(storage)
+
+    def objective(trial: Trial) -> float:
+        if trial.number == 2:
+            raise KeyboardInterrupt
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective, n_trials=5)
+    study.optimize(lambda trial: 1.0, n_trials=1)
+    assert [t.state.value for t in study.trials] == ["COMPLETED", "COMPLETED"]
+
+
+def test_enqueue_and_add(storage: Path) -> None:
+    study = create(storage)
+    study.add_trial({"x": 2}, 0.0)
+    study.enqueue_trial({"x": 5})
+    study.optimize(square, n_trials=1)
+    trials = study.trials
+    assert [(t.params["x"], t.value, t.source) for t in trials] == [
+        (2.0, 0.0, "added"),
+        (5.0, 9.0, "requested"),
+    ]
+    with pytest.raises(fantasia.SpaceError, match="'x': expected a number from -10"):
+        study.enqueue_trial({"x": 50})
+    with pytest.raises(fantasia.SpaceError, match="expected the metric 'error'"):
+        study.add_trial({"x": 2}, {"loss": 1.0})
+
+
+def test_cancelled_trial_sees_it(storage: Path) -> None:
+    study = create(storage)
+    trial = study.ask()
+    study.cancel_trial(trial, "not needed")
+    trial.report(1.0)
+    assert trial.should_prune()
+    assert study.get_trial(trial.number).state is TrialState.CANCELLED
+
+
+def test_constraints_and_problems(storage: Path) -> None:
+    space = {"a": fantasia.Int(1, 100), "b": fantasia.Int(1, 100)}
+    study = create(storage, parameters=space, constraints=["a * b <= 100"])
+    study.optimize(lambda trial: float(trial.params["a"]), n_trials=10)
+    assert all(t.params["a"] * t.params["b"] <= 100 for t in study.trials)  # type: ignore[operator]
+    with pytest.raises(fantasia.StudyFileError) as caught:
+        create(storage, parameters={"lr rate": Float(0, 1)}, algorithm="best", max_trials=0)
+    text = str(caught.value)
+    assert "parameters['lr rate']" in text
+    assert "algorithm: " in text
+    assert "max_trials: " in text
+    assert "spec" not in text
+
+
+def test_resume_by_name(storage: Path) -> None:
+    create(storage, name="kept").optimize(square, n_trials=3)
+    with pytest.raises(fantasia.AlreadyExistsError, match="kept"):
+        create(storage, name="kept")
+    resumed = create(storage, name="kept", load_if_exists=True)
+    resumed.optimize(square, n_trials=2)
+    assert len(fantasia.load_study("kept", storage).trials) == 5
+    with pytest.raises(fantasia.SpaceError, match=r"'kept' exists with other parameters \(x, y\)"):
+        create(storage, name="kept", load_if_exists=True, parameters={"y": Float(0, 1)})
+    assert "kept" in fantasia.study_names(storage)
+    fantasia.delete_study("kept", storage)
+    with pytest.raises(fantasia.NotFoundError):
+        fantasia.load_study("kept", storage)
+
+
+def test_jobs_run_at_once(storage: Path) -> None:
+    barrier = threading.Barrier(3, timeout=30)
+
+    def objective(trial: Trial) -> float:
+        barrier.wait()
+        return 1.0
+
+    create(storage).optimize(objective, n_trials=6, n_jobs=3)
+
+
+def test_dataframe(storage: Path) -> None:
+    study = create(storage)
+    study.optimize(square, n_trials=3)
+    frame = study.trials_dataframe()
+    assert list(frame["value"]) == [t.value for t in study.trials]
+    assert list(frame["params_x"]) == [t.params["x"] for t in study.trials]
