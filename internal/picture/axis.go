@@ -13,6 +13,8 @@ type Point struct {
 	X, Y  float64
 	Trial int
 	Note  string
+	// place is the number of what the point stands for, in its picture's list.
+	place int
 }
 
 // Lane is a row of marks below a curve for items with a position on the horizontal axis

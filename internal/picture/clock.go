@@ -77,12 +77,15 @@ func (p *Staleness) SVG(f Frame) []byte {
 	most := 1.0
 	for i := range points {
 		most = max(most, points[i].Y)
-		if points[i].Note == "" {
-			points[i].Note = fmt.Sprintf("trial %d: %g", points[i].Trial, points[i].Y)
-		}
 	}
 	c.Low, c.High = 0, most
-	c.Series = []Series{{Name: "trial", Kind: Dots, Sign: ColorDot, Points: pick(points, thinned(points, mostSamples))}}
+	shown := pick(points, thinned(points, mostSamples))
+	for i := range shown {
+		if shown[i].Note == "" {
+			shown[i].Note = fmt.Sprintf("trial %d: %g", shown[i].Trial, shown[i].Y)
+		}
+	}
+	c.Series = []Series{{Name: "trial", Kind: Dots, Sign: ColorDot, Points: shown}}
 	c.Description = fmt.Sprintf("For each of %d trials, how many results its suggestion did not know.", len(points))
 	return c.SVG(f)
 }

@@ -3,6 +3,7 @@ package picture
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,6 +37,8 @@ var _ Picture = (*Contour)(nil)
 const (
 	contourHeight = 210
 	sideBySide    = 560 // the least width for two plots beside each other
+	// mostPlaces is the maximum number of evaluations in each of the two plots.
+	mostPlaces = 100
 )
 
 // SVG implements Picture.
@@ -269,14 +272,22 @@ func (d *field) cells(grid [][]float64, good func(float64) float64) {
 	}
 }
 
+// shown returns the evaluations to draw, with the best one on top.
+func (k *Contour) shown() []Place {
+	active := slices.DeleteFunc(slices.Clone(k.Places), func(p Place) bool { return math.IsNaN(p.X) || math.IsNaN(p.Y) })
+	list := pick(active, spread(len(active), mostPlaces))
+	for _, p := range active {
+		if p.Trial == k.Best && k.Best != 0 {
+			list = append(slices.DeleteFunc(list, func(o Place) bool { return o.Trial == p.Trial }), p)
+		}
+	}
+	return list
+}
+
 // places draws the evaluations.
 func (d *field) places() {
 	d.clip(d.left-7, d.top-7, d.right+7, d.bottom+7)
-	for _, i := range spread(len(d.k.Places), mostSamples) {
-		p := d.k.Places[i]
-		if math.IsNaN(p.X) || math.IsNaN(p.Y) {
-			continue
-		}
+	for _, p := range d.k.shown() {
 		x, y := d.px(p.X), d.py(p.Y)
 		note := fmt.Sprintf("trial %d: %s = %s, %s = %s", p.Trial, d.k.X.Name, d.k.X.text(p.X), d.k.Y.Name, d.k.Y.text(p.Y))
 		if p.State != Completed {

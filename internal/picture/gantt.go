@@ -17,7 +17,8 @@ type Attempt struct {
 }
 
 // Gantt shows what each worker did when: a row for each evaluation that a worker had at
-// once, a bar for each attempt.
+// once, a bar for each attempt. If there are too many attempts for bars of their own,
+// neighbours become one bar: its height is the share of the time in which there was one.
 type Gantt struct {
 	Title    string
 	Attempts []Attempt
@@ -30,9 +31,10 @@ var _ Picture = (*Gantt)(nil)
 const (
 	mostRows  = 64
 	rowHeight = 16
-	// leastBar is the width below which neighbouring bars of a row become one; its
-	// state is that of the first, or failed if any of them failed.
-	leastBar = 1.5
+	// leastBar is the width below which neighbouring bars of a row become one. It grows
+	// until there are at most mostTimes bars.
+	leastBar  = 1.5
+	mostTimes = 1200
 )
 
 // states are the states in the order of the legend, with their colours.
@@ -84,6 +86,17 @@ func (g *Gantt) SVG(f Frame) []byte {
 	x := newSpan(0, end/length, false)
 	x.low = 0
 	px := func(seconds float64) float64 { return left + x.at(seconds/length)*(right-left) }
+	drawn := make([][]bar, len(rows))
+	for least := leastBar; ; least *= 1.5 {
+		n := 0
+		for i := range rows {
+			drawn[i] = bars(rows[i].attempts, px, end, least)
+			n += len(drawn[i])
+		}
+		if n <= max(mostTimes, len(rows)) {
+			break
+		}
+	}
 	free := math.Inf(-1)
 	for _, t := range x.inside(max(3, int((right-left)/80)), false) {
 		at := px(t.value * length)
@@ -98,7 +111,7 @@ func (g *Gantt) SVG(f Frame) []byte {
 		if i == 0 || rows[i-1].worker != r.worker {
 			c.label("soft", left-8, y+12, "end", r.worker, columns)
 		}
-		for _, b := range bars(r.attempts, px, end) {
+		for _, b := range drawn[i] {
 			b.draw(c, y+2)
 		}
 		y += rowHeight
@@ -155,24 +168,33 @@ func (g *Gantt) rows() (rows []row, end float64, counts map[State]int) {
 	return rows, end, counts
 }
 
-// bar is one bar, of one attempt or of several that are too narrow to be seen.
+// bar is one bar, of one attempt or of n that are too narrow to be seen one by one.
 type bar struct {
 	Attempt
 	from, to float64
 	n        int
+	// busy is how many seconds the attempts took, failed how many those took that did not
+	// complete.
+	busy, failed float64
 }
 
-// bars returns the bars of a row.
-func bars(attempts []Attempt, px func(float64) float64, end float64) []bar {
+// bars returns the bars of a row. Neighbours that are less than least wide together become
+// one.
+func bars(attempts []Attempt, px func(float64) float64, end, least float64) []bar {
 	var list []bar
 	for _, a := range attempts {
-		b := bar{Attempt: a, from: px(a.Start), to: px(min(a.End, end)), n: 1}
-		if k := len(list) - 1; k >= 0 && b.to-list[k].from < leastBar {
+		a.End = min(a.End, end)
+		b := bar{Attempt: a, from: px(a.Start), to: px(a.End), n: 1, busy: a.End - a.Start}
+		if a.State == Failed || a.State == Infeasible || a.State == Lost {
+			b.failed = b.busy
+		}
+		if k := len(list) - 1; k >= 0 && b.to-list[k].from < least {
 			last := &list[k]
-			if b.State == Failed { // a failure must not disappear
-				last.State, last.Trial, last.Number = b.State, b.Trial, b.Number
+			if last.failed == 0 && b.failed > 0 { // what a click opens
+				last.Trial, last.Number = b.Trial, b.Number
 			}
-			last.to, last.n, last.End = max(b.to, last.to), last.n+1, a.End
+			last.to, last.End, last.n = max(b.to, last.to), b.End, last.n+1
+			last.busy, last.failed = last.busy+b.busy, last.failed+b.failed
 			continue
 		}
 		list = append(list, b)
@@ -180,7 +202,13 @@ func bars(attempts []Attempt, px func(float64) float64, end float64) []bar {
 	return list
 }
 
+const timeHeight = 12
+
 func (b *bar) draw(c *canvas, y float64) {
+	if b.n > 1 {
+		b.drawMany(c, y)
+		return
+	}
 	color := 5
 	for _, s := range states {
 		if s.state == b.State {
@@ -195,12 +223,29 @@ func (b *bar) draw(c *canvas, y float64) {
 		note += " (" + b.Reason + ")"
 	}
 	attributes := data(b.Trial, b.Start, math.NaN()) + ` data-end="` + exact(b.End) + `" data-state="` + escape(string(b.State)) + `"`
-	if b.n > 1 {
-		note = fmt.Sprintf("%d short attempts on %s, trial %d %s", b.n, b.Worker, b.Trial, b.State)
-	}
-	c.f(`<rect class="bar %s" x="%.2f" y="%.1f" width="%.2f" height="12"%s>%s</rect>`+"\n", colour(color), b.from, y, max(0.6, b.to-b.from), attributes, tip(note))
+	c.f(`<rect class="bar %s" x="%.2f" y="%.1f" width="%.2f" height="%d"%s>%s</rect>`+"\n", colour(color), b.from, y, max(0.6, b.to-b.from), timeHeight, attributes, tip(note))
 	if b.State == Failed && b.to-b.from > 12 {
 		x := (b.from + b.to) / 2
 		c.f(`<path class="sign over" d="M%.1f %.1fl6 6m-6 0l6-6"/>`+"\n", x-3, y+3)
+	}
+}
+
+// drawMany draws attempts that are too narrow to be seen one by one: as high as the share
+// of the time in which there was one, with the share of those that failed at the bottom.
+func (b *bar) drawMany(c *canvas, y float64) {
+	busy := 1.0
+	if whole := b.End - b.Start; whole > 0 {
+		busy = min(1, b.busy/whole)
+	}
+	bad := 0.0
+	if b.busy > 0 {
+		bad = b.failed / b.busy
+	}
+	note := fmt.Sprintf("%d attempts on %s: busy %.0f%% of the time, %.0f%% of it without a value", b.n, b.Worker, 100*busy, 100*bad)
+	width, height, bottom := max(0.6, b.to-b.from), max(1, timeHeight*busy), y+timeHeight
+	c.f(`<rect class="bar c0" x="%.1f" y="%.1f" width="%.1f" height="%.1f"%s data-end="%s" data-count="%d">%s</rect>`+"\n",
+		b.from, bottom-height, width, height, data(b.Trial, b.Start, math.NaN()), exact(b.End), b.n, tip(note))
+	if bad > 0 {
+		c.f(`<rect class="bar c1" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`+"\n", b.from, bottom-max(1, height*bad), width, max(1, height*bad))
 	}
 }

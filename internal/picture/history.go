@@ -79,6 +79,7 @@ func (h *History) SVG(f Frame) []byte {
 	c.Low, c.High, c.Log = h.Objective.window(values, keep)
 	name := "evaluation"
 	shown := pick(dots, thinned(dots, mostDots))
+	h.notes(shown)
 	if len(shown) < len(dots) {
 		name = fmt.Sprintf("evaluation (%d of %d, extremes included)", len(shown), len(dots))
 	}
@@ -89,15 +90,16 @@ func (h *History) SVG(f Frame) []byte {
 	c.Series = append(c.Series, h.marks(dots, best)...)
 	c.Description = h.description(dots, best)
 	for i := range c.Lanes {
-		c.Lanes[i] = c.Lanes[i].thinned()
+		c.Lanes[i] = c.Lanes[i].thinned(mostMarks)
+		h.notes(c.Lanes[i].Points)
 	}
 	return c.SVG(f)
 }
 
-// thinned returns the lane with at most mostMarks marks. Its name keeps the true number.
-func (l Lane) thinned() Lane {
-	if n := len(l.Points); n > mostMarks {
-		l.Points = pick(l.Points, spread(n, mostMarks))
+// thinned returns the lane with at most most marks. Its name keeps the true number.
+func (l Lane) thinned(most int) Lane {
+	if n := len(l.Points); n > most {
+		l.Points = pick(l.Points, spread(n, most))
 		l.of = n
 	}
 	return l
@@ -121,14 +123,29 @@ func (h *History) curves() (dots, best []Point) {
 		if e.State != Completed {
 			continue
 		}
-		note := fmt.Sprintf("evaluation %d, trial %d: %s %s", place+1, e.Trial, h.Objective.Name, six(e.Value))
-		p := Point{X: e.X, Y: e.Value, Trial: e.Trial, Note: note}
+		p := Point{X: e.X, Y: e.Value, Trial: e.Trial, place: place}
 		dots = append(dots, p)
 		if n := len(best); n == 0 || h.Objective.better(e.Value, best[n-1].Y) {
 			best = append(best, p)
 		}
 	}
 	return dots, best
+}
+
+// notes sets the tooltips of points, which know their places. Only points that are drawn
+// have some, because making them takes longer than choosing the points.
+func (h *History) notes(points []Point) {
+	for i := range points {
+		e := &h.Evaluations[points[i].place]
+		switch note := fmt.Sprintf("evaluation %d, trial %d: ", points[i].place+1, e.Trial); {
+		case e.State == Completed:
+			points[i].Note = note + h.Objective.Name + " " + six(e.Value)
+		case e.Reason != "":
+			points[i].Note = fmt.Sprintf("%s%s (%s)", note, e.State, e.Reason)
+		default:
+			points[i].Note = note + string(e.State)
+		}
+	}
 }
 
 // Best returns the best value so far as steps, up to the last evaluation.
@@ -151,12 +168,15 @@ func (h *History) held(best []Point) []Point {
 // marks are the best, the recommended trial and the goal.
 func (h *History) marks(dots, best []Point) (marks []Series) {
 	if n := len(best); n > 0 {
+		h.notes(best[n-1:])
 		marks = append(marks, Series{Name: fmt.Sprintf("best: trial %d, %s", best[n-1].Trial, short(best[n-1].Y)), Kind: Dots, Sign: Ring, Color: 1, Points: best[n-1:]})
 	}
 	for _, p := range dots {
 		if h.Recommended > 0 && p.Trial == h.Recommended {
-			p.Note = "recommended: " + p.Note
-			marks = append(marks, Series{Name: fmt.Sprintf("recommended: trial %d", p.Trial), Kind: Dots, Sign: Diamond, Color: 2, Points: []Point{p}})
+			point := []Point{p}
+			h.notes(point)
+			point[0].Note = "recommended: " + point[0].Note
+			marks = append(marks, Series{Name: fmt.Sprintf("recommended: trial %d", p.Trial), Kind: Dots, Sign: Diamond, Color: 2, Points: point})
 		}
 	}
 	if h.Goal != nil && !math.IsNaN(*h.Goal) {
@@ -188,11 +208,7 @@ func (h *History) Lanes() []Lane {
 			if State(lanes[i].Name) != e.State || math.IsNaN(e.X) {
 				continue
 			}
-			note := fmt.Sprintf("evaluation %d, trial %d: %s", place+1, e.Trial, e.State)
-			if e.Reason != "" {
-				note += " (" + e.Reason + ")"
-			}
-			lanes[i].Points = append(lanes[i].Points, Point{X: e.X, Trial: e.Trial, Note: note})
+			lanes[i].Points = append(lanes[i].Points, Point{X: e.X, Trial: e.Trial, place: place})
 		}
 	}
 	return lanes

@@ -1,6 +1,8 @@
 package picture
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -25,6 +27,8 @@ type Parallel struct {
 	Objective  Objective
 	Parameters []Parameter
 	Lines      []Line
+	// Key is that of the objective's axis (see Parameter.Key).
+	Key string
 }
 
 var _ Picture = (*Parallel)(nil)
@@ -58,7 +62,7 @@ func (p *Parallel) SVG(f Frame) []byte {
 	p.key(c, top)
 	parameters := p.Parameters[:min(len(p.Parameters), mostAxes)]
 	for i := range parameters {
-		d.axes = append(d.axes, axis{name: parameters[i].axisName(), p: &parameters[i], span: parameters[i].span()})
+		d.axes = append(d.axes, axis{name: parameters[i].axisName(), key: parameters[i].Key, p: &parameters[i], span: parameters[i].span()})
 	}
 	d.axes = append(d.axes, p.valueAxis(values))
 	completed := 0
@@ -79,6 +83,7 @@ func (p *Parallel) SVG(f Frame) []byte {
 	}
 	for i := range d.axes { // above the lines, so that numbers can be read
 		d.draw(i)
+		d.handle(i)
 	}
 	description := fmt.Sprintf("%d evaluations across %d parameters and %s.", len(p.Lines), len(p.Parameters), p.Objective.caption())
 	return c.finish(p.Title, description, d.y(len(d.axes)-1)+34)
@@ -96,11 +101,12 @@ func (p *Parallel) sorted() []Line {
 			without = append(without, l)
 		}
 	}
-	slices.SortStableFunc(ended, func(a, b Line) int {
+	slices.SortFunc(ended, func(a, b Line) int {
+		order := compare(b.Value, a.Value)
 		if p.Objective.Maximize {
-			return compare(a.Value, b.Value)
+			order = -order
 		}
-		return compare(b.Value, a.Value)
+		return cmp.Or(order, a.Trial-b.Trial)
 	})
 	if n := len(ended); n > mostLines {
 		good := ended[n-mostLines/2:]
@@ -123,13 +129,13 @@ func (p *Parallel) key(c *canvas, y float64) {
 
 // axis is an axis of parallel coordinates; p is nil for the objective.
 type axis struct {
-	name string
-	p    *Parameter
-	span span
+	name, key string
+	p         *Parameter
+	span      span
 }
 
 func (p *Parallel) valueAxis(values []float64) axis {
-	a := axis{name: p.Objective.caption()}
+	a := axis{name: p.Objective.caption(), key: p.Key}
 	low, high := 0.0, 1.0
 	if len(values) > 0 {
 		low, high, _ = p.Objective.window(values, nil)
@@ -179,6 +185,29 @@ func (d *parallel) draw(i int) {
 		d.f(`<path class="axis" d="M%.1f %.1fv4"/>`+"\n", x, y)
 		d.label("number x halo", at, y+16, "middle", t.label, room)
 	}
+}
+
+// handle adds what a script needs to let people select a part of an axis: an area around
+// it that says which values lie where.
+func (d *parallel) handle(i int) {
+	a := &d.axes[i]
+	if a.key == "" {
+		return
+	}
+	scale, levels := Linear, ""
+	switch {
+	case a.span.log:
+		scale = Log
+	case a.span.logit:
+		scale = Logit
+	}
+	if a.p != nil && len(a.p.Levels) > 0 {
+		if list, err := json.Marshal(a.p.Levels); err == nil { // a list of texts has no errors
+			levels = ` data-levels="` + escape(string(list)) + `"`
+		}
+	}
+	d.f(`<rect class="axis-hit" x="%.1f" y="%.1f" width="%.1f" height="24" data-key="%s" data-scale="%s" data-low="%s" data-high="%s" data-left="%.1f" data-right="%.1f"%s/>`+"\n",
+		d.left, d.y(i)-12, d.right-d.left, escape(a.key), escape(string(scale)), exact(a.span.low), exact(a.span.high), d.left+inset, d.right-inset, levels)
 }
 
 // line draws an evaluation, broken where a parameter is not active.

@@ -26,6 +26,9 @@ type Parameter struct {
 	// Levels are the values of a parameter that is no number, in order. Its values in
 	// pictures are their places, counted from 0.
 	Levels []string
+	// Key is what a page's script calls the parameter when a part of its axis in Parallel
+	// is selected; "" if that is not possible.
+	Key string
 }
 
 // span returns the range of the parameter's axis.

@@ -24,8 +24,8 @@ func (d *chart) series(s *Series) {
 		d.band(s, points)
 	}
 	trial := 0
-	if len(points) > 0 {
-		trial = points[0].Trial
+	if first, last := points[0], points[len(points)-1]; first.Trial == last.Trial {
+		trial = first.Trial
 	}
 	d.f(`<path class="%s"%s data-name="%s"%s d="M%.2f %.2f`, s.class(), dash(s.Dash), escape(s.Name), data(trial, math.NaN(), math.NaN()), d.px(points[0].X), d.py(points[0].Y))
 	for _, p := range points[1:] {

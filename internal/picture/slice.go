@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,11 +26,13 @@ type Slice struct {
 	Samples []Sample
 	// Best is the best trial; 0 for none.
 	Best int
+	// Most is the maximum number of dots; mostSamples if it is 0.
+	Most int
 }
 
 var _ Picture = (*Slice)(nil)
 
-// mostSamples is the maximum number of dots of a slice.
+// mostSamples is the maximum number of dots of a slice and of what is like it.
 const mostSamples = 600
 
 // SVG implements Picture.
@@ -38,17 +41,13 @@ func (s *Slice) SVG(f Frame) []byte {
 	if s.Title == "" {
 		c.Title = s.Parameter.Name
 	}
+	samples := slices.DeleteFunc(slices.Clone(s.Samples), func(e Sample) bool { return math.IsNaN(e.At) })
+	slices.SortFunc(samples, func(a, b Sample) int { return cmp.Or(compare(a.At, b.At), a.Trial-b.Trial) })
 	var dots, best []Point
 	lanes := []Lane{{Name: string(Failed), Mark: '×'}, {Name: string(Infeasible), Mark: '○'}, {Name: string(Pruned), Mark: '▽'}}
-	active := 0
-	for _, e := range s.Samples {
-		if math.IsNaN(e.At) {
-			continue
-		}
-		active++
-		p := Point{X: e.At, Y: e.Value, Trial: e.Trial, Note: fmt.Sprintf("trial %d: %s = %s", e.Trial, s.Parameter.Name, s.Parameter.text(e.At))}
+	for _, e := range samples {
+		p := Point{X: e.At, Y: e.Value, Trial: e.Trial}
 		if e.State == Completed && !math.IsNaN(e.Value) {
-			p.Note += fmt.Sprintf(", %s %s", s.Objective.Name, six(e.Value))
 			dots = append(dots, p)
 			if e.Trial == s.Best {
 				best = []Point{p}
@@ -56,35 +55,48 @@ func (s *Slice) SVG(f Frame) []byte {
 		}
 		for i := range lanes {
 			if State(lanes[i].Name) == e.State {
-				p.Note += ", " + lanes[i].Name
 				lanes[i].Points = append(lanes[i].Points, p)
 			}
 		}
 	}
-	if active == 0 {
+	if len(samples) == 0 {
 		return newCanvas(f).empty(c.Title, c.Y, "The parameter was active in no evaluation.")
 	}
-	byX := func(a, b Point) int { return compare(a.X, b.X) }
-	slices.SortStableFunc(dots, byX)
 	values := make([]float64, len(dots))
 	for i, p := range dots {
 		values[i] = p.Y
 	}
 	c.Low, c.High, c.Log = s.Objective.window(values, nil)
 	name := "evaluation"
-	shown := pick(dots, thinned(dots, mostSamples))
+	most := mostSamples
+	if s.Most > 0 {
+		most = min(most, s.Most)
+	}
+	shown := pick(dots, thinned(dots, most))
 	if len(shown) < len(dots) {
 		name = fmt.Sprintf("%d of %d", len(shown), len(dots))
+	}
+	note := func(p *Point, more string) {
+		p.Note = fmt.Sprintf("trial %d: %s = %s, %s", p.Trial, s.Parameter.Name, s.Parameter.text(p.X), more)
+	}
+	for i := range shown {
+		note(&shown[i], s.Objective.Name+" "+six(shown[i].Y))
+	}
+	for i := range best {
+		note(&best[i], s.Objective.Name+" "+six(best[i].Y))
 	}
 	c.Series = []Series{{Name: name, Kind: Dots, Points: shown}}
 	if best != nil {
 		c.Series = append(c.Series, Series{Name: "best", Kind: Dots, Sign: Ring, Color: 1, Points: best})
 	}
 	for i := range lanes {
-		slices.SortStableFunc(lanes[i].Points, byX)
-		c.Lanes = append(c.Lanes, lanes[i].thinned())
+		lane := lanes[i].thinned(most / 4)
+		for k := range lane.Points {
+			note(&lane.Points[k], lane.Name)
+		}
+		c.Lanes = append(c.Lanes, lane)
 	}
-	c.Description = fmt.Sprintf("%s against %s, for %d evaluations.", s.Objective.caption(), s.Parameter.axisName(), active)
+	c.Description = fmt.Sprintf("%s against %s, for %d evaluations.", s.Objective.caption(), s.Parameter.axisName(), len(samples))
 	return c.SVG(f)
 }
 

@@ -75,9 +75,12 @@ func logKey(study string, trial int) string { return study + "/" + strconv.Itoa(
 // Put adds or replaces a trial of a study.
 func (m *Memory) Put(study string, t record.Trial) {
 	m.change(func() {
-		m.trials[study] = slices.DeleteFunc(m.trials[study], func(o record.Trial) bool { return o.Number == t.Number })
-		m.trials[study] = append(m.trials[study], t)
-		slices.SortFunc(m.trials[study], func(a, b record.Trial) int { return a.Number - b.Number })
+		i, found := slices.BinarySearchFunc(m.trials[study], t.Number, func(o record.Trial, number int) int { return o.Number - number })
+		if found {
+			m.trials[study][i] = t
+		} else {
+			m.trials[study] = slices.Insert(m.trials[study], i, t)
+		}
 	})
 }
 

@@ -1,10 +1,12 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +46,10 @@ type analysis struct {
 	id     string
 	study  *study.Study
 	trials []*row
+	// origin is the point through which the planes of two parameters go, and name says
+	// which one it is; nil if no trial has completed.
+	origin study.Point
+	name   string
 }
 
 // insight is what the models tell of a study. It is never changed.
@@ -56,6 +62,18 @@ type insight struct {
 	completed, fitted int
 	report            *diagnosis.Report
 	problem           string
+	// along has what the model expects along each parameter, by its name.
+	along map[string]dependence
+	// planes are those of the most important parameters, through the point called origin.
+	planes  []*diagnosis.Plane
+	origin  string
+	leftOut []diagnosis.LeftOut
+}
+
+// dependence is what a model expects along a parameter.
+type dependence struct {
+	at       []float64
+	expected []diagnosis.Expected
 }
 
 func newAnalyst(now func() time.Time) *analyst {
@@ -95,8 +113,15 @@ func (a *analyst) of(q *request) (last *insight, coming bool) {
 	if !q.rows.complete || last != nil && completed < last.completed+grown {
 		return last, false
 	}
+	next := &analysis{id: id, study: &q.study.Spec.Definition, trials: q.rows.rows}
+	switch {
+	case q.study.Recommended != nil:
+		next.origin, next.name = q.study.Recommended.Point, "the recommended trial"
+	case q.study.Best != nil:
+		next.origin, next.name = q.study.Best.Point, "the best trial"
+	}
 	select {
-	case a.waiting <- &analysis{id: id, study: &q.study.Spec.Definition, trials: q.rows.rows}:
+	case a.waiting <- next:
 		a.asked[id] = true
 		return last, true
 	default: // many others wait; a later request may have more luck
@@ -174,8 +199,56 @@ func (i *insight) fit(ctx context.Context, n *analysis) error {
 	if err != nil {
 		return err
 	}
-	i.report, err = diagnosis.Of(ctx, n.study, problem)
-	return err
+	report, model, err := diagnosis.Examine(ctx, n.study, problem)
+	if err != nil {
+		return err
+	}
+	i.look(ctx, n, report, model)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	i.report = report
+	return nil
+}
+
+// look asks the model for all that the pages show of it, so that they never wait for it. It
+// stops when ctx ends.
+func (i *insight) look(ctx context.Context, n *analysis, report *diagnosis.Report, model *diagnosis.Model) {
+	axes := axesOf(n.study)
+	i.along = map[string]dependence{}
+	var names []string
+	for _, k := range ranked(axes, report) {
+		names = append(names, axes[k].Name)
+	}
+	for _, name := range names[:min(len(names), maxSlices)] {
+		if ctx.Err() != nil {
+			return
+		}
+		if at, expected := model.Along(name); len(at) > 0 {
+			i.along[name] = dependence{at, expected}
+		}
+	}
+	if n.origin != nil {
+		i.planes, i.origin = model.Planes(ctx, names, n.origin, maxPlanes), n.name
+	}
+	i.leftOut = model.LeftOut()
+}
+
+// ranked returns the places of the axes, the most important parameter first where a report
+// tells that.
+func ranked(a axes, report *diagnosis.Report) []int {
+	rank := map[string]int{}
+	if report != nil {
+		for i, p := range report.Importance {
+			rank[p.Parameter] = i - len(report.Importance)
+		}
+	}
+	order := make([]int, len(a))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(rank[a[x].Name], rank[a[y].Name]) })
+	return order
 }
 
 // viewOf returns a row as an analysis takes it. place is its place among the ended trials.

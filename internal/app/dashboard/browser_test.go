@@ -3,9 +3,12 @@
 package dashboard_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -60,5 +63,58 @@ func TestPages(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBrushing drags along axes of parallel coordinates: the table below then shows only
+// the trials in that range, and the address says so. A click takes the range away.
+func TestBrushing(t *testing.T) {
+	s := serve(t, after(190), "")
+	create(t, s.Memory, "digits", 120, 8)
+	b := browser.Start(t)
+	b.Screen(1280, 2400, false) // the whole picture is in the window
+	b.Do(chromedp.Navigate(s.URL+"/ui/studies/digits/insights"), chromedp.WaitVisible(chromedp.CSS(".axis-hit")))
+	rows := func() string {
+		return browser.Get(b, chromedp.Evaluate[string](`[...document.querySelectorAll('#rows tr')].map(r => r.dataset.trial).join()`))
+	}
+	all := rows()
+	drag := func(key string, from, to float64, want string) {
+		t.Helper()
+		browser.Get(b, chromedp.Poll[bool](`document.querySelector('#insight .coming') === null`))
+		var box []float64
+		found := browser.Get(b, chromedp.Evaluate[string](`JSON.stringify((r => [r.left, r.top, r.width, r.height])(document.querySelector('.axis-hit[data-key="`+key+`"]').getBoundingClientRect()))`))
+		if err := json.Unmarshal([]byte(found), &box); err != nil {
+			t.Fatal(err)
+		}
+		y := box[1] + box[3]/2
+		b.Drag(box[0]+from*box[2], y, box[0]+to*box[2], y)
+		browser.Get(b, chromedp.Poll[bool](`new RegExp(`+strconv.Quote(want)+`).test(decodeURIComponent(location.search))`))
+		// The tabs of the page lead to the same trials once it has been taken over.
+		browser.Get(b, chromedp.Poll[bool](`decodeURIComponent(new URL(document.querySelector('.tabs [aria-current]').href).search) === decodeURIComponent(location.search)`))
+	}
+	// The middle of the logarithmic axis from 1e-5 to 0.1 is 1e-3.
+	drag("p.rate", 0.5, 1, `^\?p\.rate=0\.00[01]\d*\.\.$`)
+	narrowed := rows()
+	if narrowed == all || narrowed == "" {
+		t.Errorf("the table shows %s after and %s before", narrowed, all)
+	}
+	for _, number := range strings.Split(narrowed, ",") {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := s.Trial(t.Context(), "digits", n)
+		if err != nil || tr.Point["rate"].(float64) < 0.00095 {
+			t.Errorf("trial %d is in the table: %v, %v", n, tr.Point, err)
+		}
+	}
+	drag("p.solver", 0, 0.6, `p\.solver=adam&p\.solver=sgd$`)
+	drag("p.rate", 0.2, 0.2, `^\?p\.solver=adam&p\.solver=sgd$`)
+	drag("p.solver", 0.9, 0.9, `^$`)
+	if again := rows(); again != all {
+		t.Errorf("without a range the table shows %s, want %s", again, all)
+	}
+	for _, p := range b.Problems() {
+		t.Error(p)
 	}
 }

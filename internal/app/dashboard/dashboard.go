@@ -4,12 +4,15 @@
 package dashboard
 
 import (
+	"compress/gzip"
 	"context"
 	"embed"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
@@ -100,22 +103,28 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handle
 
 // routes returns the handler of all pages.
 func (d *Dashboard) routes() http.Handler {
+	// Pictures shrink to a fifth or less. Streams stay as they are, since each of their
+	// events must leave at once.
+	compress, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed))
+	if err != nil {
+		panic(err) // the options are constants
+	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /ui/static/{file}", serveStatic)
+	mux.HandleFunc("GET /ui/static/{file}", compress(http.HandlerFunc(serveStatic)))
 	mux.HandleFunc("GET /ui/login", d.loginPage)
 	mux.HandleFunc("POST /ui/login", d.login)
 	mux.HandleFunc("POST /ui/logout", d.logout)
 	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"GET /ui/{$}":                                 d.studiesPage,
-		"GET /ui/workers":                             d.workersPage,
-		"GET /ui/studies/{study}":                     d.studyPage,
-		"GET /ui/studies/{study}/{view}":              d.studyPage,
-		"GET /ui/studies/{study}/events":              d.events,
-		"GET /ui/studies/{study}/trials/{number}":     d.trialPage,
-		"GET /ui/studies/{study}/trials/{number}/log": d.logEvents,
+		"GET /ui/{$}":                             d.studiesPage,
+		"GET /ui/workers":                         d.workersPage,
+		"GET /ui/studies/{study}":                 d.studyPage,
+		"GET /ui/studies/{study}/{view}":          d.studyPage,
+		"GET /ui/studies/{study}/trials/{number}": d.trialPage,
 	} {
-		mux.Handle(pattern, d.authorized(handle))
+		mux.Handle(pattern, compress(d.authorized(handle)))
 	}
+	mux.Handle("GET /ui/studies/{study}/events", d.authorized(d.events))
+	mux.Handle("GET /ui/studies/{study}/trials/{number}/log", d.authorized(d.logEvents))
 	mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {
 		d.fail(w, r, notFound("There is no such page."))
 	})

@@ -16,10 +16,35 @@ import (
 // maxDrawnCurves bounds the curves of a picture.
 const maxDrawnCurves = 40
 
-// panel returns a picture as a panel. Pictures escape every text themselves.
+// leastForTwo is the width of a page on which two panels fit beside each other, and
+// between what their borders and margins take of each.
+const (
+	leastForTwo = 860
+	between     = 24
+)
+
+// panel returns a picture as a panel.
 func (q *request) panel(id, title, help string, p picture.Picture) panel {
-	svg := p.SVG(picture.Frame{Width: q.width, Inline: true})
-	return panel{ID: id, Title: title, Help: help, Picture: template.HTML(svg)} //nolint:gosec // escaped by package picture
+	return panel{ID: id, Title: title, Help: help, Picture: svg(p, q.width)}
+}
+
+// half returns pictures, one below the other, as a panel that leaves room for another one
+// beside it if the page is wide enough.
+func (q *request) half(id, title, help string, pictures ...picture.Picture) panel {
+	width, two := q.width, q.width >= leastForTwo
+	if two {
+		width = width/2 - between
+	}
+	half := panel{ID: id, Title: title, Help: help, Half: two}
+	for _, p := range pictures {
+		half.Picture += svg(p, width)
+	}
+	return half
+}
+
+// svg draws a picture. Pictures escape every text themselves.
+func svg(p picture.Picture, width int) template.HTML {
+	return template.HTML(p.SVG(picture.Frame{Width: width, Inline: true})) //nolint:gosec // escaped by package picture
 }
 
 func (q *request) objective() picture.Objective {
@@ -52,6 +77,15 @@ func drawnState(s study.TrialState) picture.State {
 	return picture.Running
 }
 
+// evaluations returns the shown evaluations that have ended, in the order in which they
+// did. Each picture of a page asks for them.
+func (q *request) evaluations() []*row {
+	if q.done == nil {
+		q.done = ended(q.shown)
+	}
+	return q.done
+}
+
 // ended returns the evaluations that have ended, in the order in which they did.
 func ended(rows []*row) []*row {
 	var done []*row
@@ -76,7 +110,7 @@ func (q *request) history() *picture.History {
 	if q.filter.byTime {
 		h.X = "seconds since the start"
 	}
-	for i, r := range ended(q.shown) {
+	for i, r := range q.evaluations() {
 		e := picture.Evaluation{Trial: r.number, X: float64(i + 1), State: drawnState(r.state), Value: r.value, Reason: r.failure}
 		if q.filter.byTime {
 			e.X = q.seconds(r.ended)
@@ -147,22 +181,67 @@ func parameter(p *study.Parameter) picture.Parameter {
 }
 
 func (q *request) parallel() *picture.Parallel {
-	p := &picture.Parallel{Objective: q.objective()}
+	p := &picture.Parallel{Objective: q.objective(), Key: "value"}
 	for i := range q.filter.axes {
-		p.Parameters = append(p.Parameters, parameter(&q.filter.axes[i]))
+		axis := parameter(&q.filter.axes[i])
+		axis.Key = "p." + axis.Name
+		p.Parameters = append(p.Parameters, axis)
 	}
-	for _, r := range ended(q.shown) {
+	for _, r := range q.evaluations() {
 		p.Lines = append(p.Lines, picture.Line{Trial: r.number, State: drawnState(r.state), Value: r.value, At: r.params})
 	}
 	return p
 }
 
-func (q *request) slice(i int) *picture.Slice {
-	s := &picture.Slice{Objective: q.objective(), Parameter: parameter(&q.filter.axes[i]), Best: q.study.Status.Best}
-	for _, r := range ended(q.shown) {
+// slice returns the picture of a parameter, one of several on a page.
+func (q *request) slice(i, of int) *picture.Slice {
+	s := &picture.Slice{Objective: q.objective(), Parameter: parameter(&q.filter.axes[i]), Best: q.study.Status.Best, Most: max(100, sliceDots/of)}
+	for _, r := range q.evaluations() {
 		s.Samples = append(s.Samples, picture.Sample{Trial: r.number, At: r.params[i], State: drawnState(r.state), Value: r.value})
 	}
 	return s
+}
+
+// dependence returns what the model expects along a parameter; nil if that is not known.
+func (q *request) dependence(i int, last *insight) picture.Picture {
+	if last == nil {
+		return nil
+	}
+	known, ok := last.along[q.filter.axes[i].Name]
+	if !ok {
+		return nil
+	}
+	d := &picture.Dependence{Objective: q.objective(), Parameter: parameter(&q.filter.axes[i]), At: known.at}
+	for _, e := range known.expected {
+		d.Mean, d.Low, d.High = append(d.Mean, e.Median), append(d.Low, e.Low), append(d.High, e.High)
+	}
+	return d
+}
+
+// planes returns what the model expects of pairs of parameters.
+func (q *request) planes(last *insight) (panels []panel) {
+	if last == nil {
+		return nil
+	}
+	for n, p := range last.planes {
+		x, y := q.filter.axis(p.X), q.filter.axis(p.Y)
+		if x < 0 || y < 0 {
+			continue
+		}
+		c := &picture.Contour{
+			Objective: q.objective(), X: parameter(&q.filter.axes[x]), Y: parameter(&q.filter.axes[y]),
+			Xs: p.Xs, Ys: p.Ys, Mean: p.Mean, SD: p.SD, Best: q.study.Status.Best,
+		}
+		for _, r := range q.evaluations() {
+			c.Places = append(c.Places, picture.Place{Trial: r.number, X: r.params[x], Y: r.params[y], State: drawnState(r.state), Value: r.value})
+		}
+		help := "What the model expects of two parameters, with all others as in " + last.origin + ", and how uncertain it is there. A good region that is also uncertain is worth more trials."
+		if n > 0 {
+			help = "As above, with all other parameters as in " + last.origin + "."
+		}
+		panels = append(panels, q.panel(fmt.Sprintf("plane-%d-%d", x, y), p.X+" and "+p.Y, help, c))
+	}
+	return panels
 }
 
 func (q *request) gantt() *picture.Gantt {
@@ -222,7 +301,7 @@ func (q *request) pending() *picture.Pending {
 func (q *request) staleness() *picture.Staleness {
 	s := &picture.Staleness{}
 	for _, r := range q.shown {
-		s.Points = append(s.Points, picture.Point{X: float64(r.number), Y: float64(r.staleness), Trial: r.number, Note: fmt.Sprintf("trial %d: %d", r.number, r.staleness)})
+		s.Points = append(s.Points, picture.Point{X: float64(r.number), Y: float64(r.staleness), Trial: r.number})
 	}
 	return s
 }

@@ -313,6 +313,8 @@ func topOf(rows []*row, d study.Direction, n int) []*row {
 			done = append(done, r)
 		}
 	}
-	slices.SortStableFunc(done, func(a, b *row) int { return cmp.Compare(d.Cost(a.value), d.Cost(b.value)) })
+	slices.SortFunc(done, func(a, b *row) int {
+		return cmp.Or(cmp.Compare(d.Cost(a.value), d.Cost(b.value)), cmp.Compare(a.number, b.number))
+	})
 	return done[:min(max(n, 0), len(done))]
 }

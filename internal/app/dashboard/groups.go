@@ -15,8 +15,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// maxSlices bounds the parameters that are shown one by one.
-const maxSlices = 12
+const (
+	// maxSlices bounds the parameters that are shown one by one, and maxPlanes the pairs of
+	// them.
+	maxSlices = 12
+	maxPlanes = 3
+	// sliceDots bounds the dots of all slices of a page together.
+	sliceDots = 1200
+)
 
 // results fills the page on what was found.
 func (d *Dashboard) results(ctx context.Context, q *request, b *bodyData) error {
@@ -71,30 +77,29 @@ func (d *Dashboard) insights(q *request, b *bodyData) {
 	b.Insight.Findings = nil // they are on the page of diagnostics
 	b.Panels = append(b.Panels, q.panel("parallel", "Parallel coordinates",
 		"Each line is a trial, from the dullest colour, the worst, to the strongest, the best. Drag along an axis to show only the trials in that range; the filter above does the same.", q.parallel()))
-	order := make([]int, len(q.filter.axes))
-	for i := range order {
-		order[i] = i
+	var report *diagnosis.Report
+	if last != nil {
+		report = last.report
 	}
-	if last != nil && last.report != nil && last.report.Importance != nil {
+	if report != nil && report.Importance != nil {
 		bars := &picture.Bars{Caption: "share of the variance of the model's mean", Whole: "with interactions", Part: "alone", Percent: true}
-		rank := map[string]int{}
-		for i, p := range last.report.Importance {
-			rank[p.Parameter] = i
+		for _, p := range report.Importance {
 			bars.Bars = append(bars.Bars, picture.Bar{Name: p.Parameter, Value: p.Total, Part: p.First})
 		}
 		b.Panels = append(b.Panels, q.panel("importance", "Importances",
 			"How much of the objective's variation each parameter accounts for, by itself and with its interactions (Sobol indices of the model).", bars))
-		slices.SortStableFunc(order, func(x, y int) int {
-			return cmp.Compare(rank[q.filter.axes[x].Name], rank[q.filter.axes[y].Name])
-		})
 	}
-	for n, i := range order {
-		if n == maxSlices {
-			break
+	order := ranked(q.filter.axes, report)
+	order = order[:min(len(order), maxSlices)]
+	for _, i := range order {
+		help, pictures := "The value of each trial against this parameter.", []picture.Picture{q.slice(i, len(order))}
+		if d := q.dependence(i, last); d != nil {
+			help = "Above: the value of each trial against this parameter. Below: what the model expects on average over all other parameters, with the band that holds 95% of what it thinks possible."
+			pictures = append(pictures, d)
 		}
-		b.Panels = append(b.Panels, q.panel("slice-"+strconv.Itoa(i), q.filter.axes[i].Name,
-			"The value of each trial against this parameter.", q.slice(i)))
+		b.Panels = append(b.Panels, q.half("slice-"+strconv.Itoa(i), q.filter.axes[i].Name, help, pictures...))
 	}
+	b.Panels = append(b.Panels, q.planes(last)...)
 	b.Table = newTable(q)
 }
 
@@ -102,7 +107,15 @@ func (d *Dashboard) insights(q *request, b *bodyData) {
 func (d *Dashboard) diagnostics(q *request, b *bodyData) {
 	last, coming := d.analyst.of(q)
 	b.Insight = note(last, coming)
-	b.Panels = append(b.Panels, q.panel("staleness", "Staleness",
+	if last != nil && last.report != nil {
+		fit := &picture.Fit{Objective: q.objective(), Interval: "95% interval"}
+		for _, l := range last.leftOut {
+			fit.Predictions = append(fit.Predictions, picture.Prediction{Trial: l.Trial, Observed: l.Observed, Mean: l.Median, Low: l.Low, High: l.High})
+		}
+		b.Panels = append(b.Panels, q.half("fit", "Predictions against outcomes",
+			"Each dot is a trial that the model predicted without having seen it (leave-one-out). Near the dashed line the model is good; about 19 of 20 bars should cross it.", fit))
+	}
+	b.Panels = append(b.Panels, q.half("staleness", "Staleness",
 		"How many results arrived after the data from which each trial was suggested. More parallel trials mean more of them.", q.staleness()))
 	b.Cost = costs(q)
 	fallbacks, waits := 0, []time.Duration{}
@@ -256,7 +269,7 @@ func (d *Dashboard) health(q *request, b *bodyData) {
 	)
 	b.Panels = append(b.Panels,
 		q.panel("gantt", "Workers", "What each worker did when; a bar is an attempt.", q.gantt()),
-		q.panel("pending", "Trials under way", "How many trials were evaluated at once.", q.pending()),
-		q.panel("failures", "Failures by reason", "Why trials ended without a value.", bars),
+		q.half("pending", "Trials under way", "How many trials were evaluated at once.", q.pending()),
+		q.half("failures", "Failures by reason", "Why trials ended without a value.", bars),
 	)
 }

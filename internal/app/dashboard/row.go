@@ -24,8 +24,9 @@ type row struct {
 	// the place of its value among its choices; NaN if it is not active.
 	params             []float64
 	staleness, pending int
-	// position is the ledger position of its end.
-	position       int64
+	// made and position are the ledger positions of its creation and its end; position is 0
+	// while it has not ended.
+	made, position int64
 	asked, created moment
 	started, ended moment
 	worker         string
@@ -120,7 +121,7 @@ func text(p *study.Parameter, v float64) string {
 func newRow(a axes, t *record.Trial) *row {
 	r := &row{
 		number: t.Number, state: t.State, source: t.Source, value: math.NaN(), params: make([]float64, len(a)),
-		staleness: t.Staleness, pending: t.Reasons.Pending, position: t.Ended,
+		staleness: t.Staleness, pending: t.Reasons.Pending, made: t.Created, position: t.Ended,
 		asked: at(t.Times.Asked), created: at(t.Times.Created), started: at(t.Times.Started), ended: at(t.Times.Ended),
 		mean: math.NaN(), sd: math.NaN(),
 	}

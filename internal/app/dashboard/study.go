@@ -66,10 +66,12 @@ type tab struct {
 	Current        bool
 }
 
-// panel is a picture with its heading. Help says how to read it.
+// panel is one or two pictures with their heading. Help says how to read them. Half means
+// that two panels fit beside each other.
 type panel struct {
 	ID, Title, Help string
 	Picture         template.HTML
+	Half            bool
 }
 
 // fact is a figure with its meaning.
@@ -82,6 +84,7 @@ type request struct {
 	rows   *snapshot
 	filter *filter
 	shown  []*row
+	done   []*row // see evaluations
 	view   string
 	width  int
 	now    time.Time

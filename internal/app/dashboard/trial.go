@@ -21,21 +21,25 @@ import (
 // trialData is what the page of a trial shows.
 type trialData struct {
 	page
-	Study    string
-	Trial    *record.Trial
-	State    string
-	Value    string
-	Metric   string
-	Params   []field
-	Metrics  []field
-	Why      []fact
-	Stages   []fact
-	Attempts []attemptItem
-	Panels   []panel
-	Best     bool
-	Suggest  bool
-	Earlier  string
-	Later    string
+	Study   string
+	Trial   *record.Trial
+	State   string
+	Value   string
+	Metric  string
+	Params  []field
+	Metrics []field
+	Why     []fact
+	// Meanwhile are the trials that were under way when the point was suggested, as far as
+	// there is room; More is how many others there were.
+	Meanwhile []link
+	More      int
+	Stages    []fact
+	Attempts  []attemptItem
+	Panels    []panel
+	Best      bool
+	Suggest   bool
+	Earlier   string
+	Later     string
 	// LogAddress is where the log is followed; empty if no worker has taken the trial.
 	LogAddress string
 	Log        string
@@ -44,6 +48,9 @@ type trialData struct {
 	// TraceAddress is where the trial's trace is shown; empty if that is not known.
 	TraceAddress string
 }
+
+// link leads to another page.
+type link struct{ Text, Address string }
 
 // attemptItem is an attempt of a trial.
 type attemptItem struct {
@@ -111,6 +118,15 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 		data.Events = Path + "studies/" + name + "/events"
 		data.Poll = 5
 	}
+	follow, err := d.follow.of(&s) //nolint:contextcheck // it outlives the request
+	if err != nil {
+		return err
+	}
+	rows := follow.settled(r.Context(), patience)
+	data.Meanwhile, data.More = meanwhile(name, rows.rows, &t)
+	if !rows.complete && data.Poll == 0 {
+		data.Poll = 1
+	}
 	d.logOf(r, &s, &t, data)
 	d.show(w, r, http.StatusOK, "trial", data)
 	return nil
@@ -147,6 +163,25 @@ func why(t *record.Trial) []fact {
 		fact{"Pending", strconv.Itoa(r.Pending), "Points that were queued or running when it was suggested, and that the suggestion took into account."},
 		fact{"Missed results", strconv.Itoa(t.Staleness), "Results that arrived after the data from which it was suggested (its staleness)."},
 	)
+}
+
+// maxMeanwhile bounds the trials that a page names as under way.
+const maxMeanwhile = 40
+
+// meanwhile returns the trials that had been created but had not ended when a trial was
+// created: what its suggestion took into account, except for what changed while it was made.
+func meanwhile(name string, rows []*row, t *record.Trial) (list []link, more int) {
+	for _, r := range rows {
+		if r.number == t.Number || r.made >= t.Created || r.position != 0 && r.position < t.Created {
+			continue
+		}
+		if len(list) == maxMeanwhile {
+			more++
+			continue
+		}
+		list = append(list, link{strconv.Itoa(r.number), trialAddress(name, r.number)})
+	}
+	return list, more
 }
 
 // stages returns when the trial passed each stage, and how long each took.

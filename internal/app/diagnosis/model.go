@@ -139,9 +139,10 @@ func (m *Model) Along(parameter string) (at []float64, expected []Expected) {
 	return values, expected
 }
 
-// Plane is what the model expects in the plane of two parameters: Mean[j][i] and SD[j][i]
-// at Xs[i] and Ys[j].
+// Plane is what the model expects in the plane of the parameters X and Y: Mean[j][i] and
+// SD[j][i] at Xs[i] and Ys[j].
 type Plane struct {
+	X, Y     string
 	Xs, Ys   []float64
 	Mean, SD [][]float64
 }
@@ -172,7 +173,7 @@ func (m *Model) Plane(x, y string, at study.Point) *Plane {
 		}
 	}
 	mean, variance := m.e.used.GP.Posterior(m.e.settled(points))
-	p := &Plane{Xs: valuesX, Ys: valuesY}
+	p := &Plane{X: x, Y: y, Xs: valuesX, Ys: valuesY}
 	for j := range unitsY {
 		means, sds := make([]float64, len(unitsX)), make([]float64, len(unitsX))
 		for i := range unitsX {
@@ -182,6 +183,22 @@ func (m *Model) Plane(x, y string, at study.Point) *Plane {
 		p.Mean, p.SD = append(p.Mean, means), append(p.SD, sds)
 	}
 	return p
+}
+
+// Planes returns at most most planes of pairs of parameters, those of the first parameters
+// first, with all others as they are in a point. It stops when ctx ends.
+func (m *Model) Planes(ctx context.Context, parameters []string, at study.Point, most int) (planes []*Plane) {
+	for b := range parameters {
+		for a := range b {
+			if len(planes) >= most || ctx.Err() != nil {
+				return planes
+			}
+			if p := m.Plane(parameters[a], parameters[b], at); p != nil {
+				planes = append(planes, p)
+			}
+		}
+	}
+	return planes
 }
 
 // PointOf returns the point of a completed trial.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -17,7 +18,7 @@ const (
 )
 
 // insights are what the trials say about the parameters.
-func (s *sheet) insights() group {
+func (s *sheet) insights(ctx context.Context) group {
 	g := group{ID: "insights", Name: "Insights", Intro: s.trust()}
 	order := s.order()
 	g.Figures = append(g.Figures, small("importances", "Importances",
@@ -44,7 +45,7 @@ func (s *sheet) insights() group {
 		}
 		g.Figures = append(g.Figures, f)
 	}
-	g.Figures = append(g.Figures, s.planes(order)...)
+	g.Figures = append(g.Figures, s.planes(ctx, order)...)
 	return g
 }
 
@@ -145,7 +146,7 @@ func (s *sheet) dependence(i int, at []float64, expected []diagnosis.Expected) *
 }
 
 // planes are contours for pairs of the most important parameters.
-func (s *sheet) planes(order []int) (figures []figure) {
+func (s *sheet) planes(ctx context.Context, order []int) (figures []figure) {
 	if s.model == nil || s.best == 0 {
 		return nil
 	}
@@ -159,16 +160,16 @@ func (s *sheet) planes(order []int) (figures []figure) {
 		return nil
 	}
 	read := fmt.Sprintf("The two most telling parameters against each other, with all others as in %s. Above: what the model expects; dots are evaluations, the large one is the best. Below: how uncertain the model is. A good region that is also uncertain is worth more evaluations.", name)
-	for a := 0; a < len(order) && len(figures) < mostPlanes; a++ {
-		for b := 0; b < a && len(figures) < mostPlanes; b++ {
-			x, y := order[b], order[a]
-			plane := s.model.Plane(s.parameters[x].Name, s.parameters[y].Name, at)
-			if plane == nil {
-				continue
-			}
-			figures = append(figures, small(fmt.Sprintf("contour-%d-%d", x, y), s.parameters[x].Name+" and "+s.parameters[y].Name, read, s.contour(x, y, plane)))
-			read = fmt.Sprintf("As above, with all other parameters as in %s.", name)
-		}
+	names := make([]string, len(order))
+	index := map[string]int{}
+	for k, i := range order {
+		names[k] = s.parameters[i].Name
+		index[names[k]] = i
+	}
+	for _, p := range s.model.Planes(ctx, names, at, mostPlanes) {
+		x, y := index[p.X], index[p.Y]
+		figures = append(figures, small(fmt.Sprintf("contour-%d-%d", x, y), p.X+" and "+p.Y, read, s.contour(x, y, p)))
+		read = fmt.Sprintf("As above, with all other parameters as in %s.", name)
 	}
 	return figures
 }

@@ -69,7 +69,7 @@ func Of(ctx context.Context, src *Source) (*Report, error) {
 	if err := s.examine(ctx); err != nil {
 		return nil, err
 	}
-	return &Report{src: src, groups: []group{s.results(), s.insights(), s.diagnostics(), s.health()}}, nil
+	return &Report{src: src, groups: []group{s.results(), s.insights(ctx), s.diagnostics(), s.health()}}, nil
 }
 
 func newSheet(src *Source) *sheet {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -146,6 +147,25 @@ func (b *Browser) Screen(width, height int, dark bool) {
 			})
 		}
 		return v, err
+	})
+}
+
+// Drag presses the mouse's button at a place of the window, in pixels, moves it to another
+// place, and lets it go.
+func (b *Browser) Drag(fromX, fromY, toX, toY float64) {
+	b.t.Helper()
+	b.Do(func(ctx context.Context, t *chromedp.Target) (v chromedp.Void, err error) {
+		for _, e := range []input.DispatchMouseEventParams{
+			{Type: input.DispatchMouseEventTypeMousePressed, X: fromX, Y: fromY, Button: input.MouseButtonLeft, ClickCount: 1},
+			{Type: input.DispatchMouseEventTypeMouseMoved, X: (fromX + toX) / 2, Y: (fromY + toY) / 2, Button: input.MouseButtonLeft},
+			{Type: input.DispatchMouseEventTypeMouseMoved, X: toX, Y: toY, Button: input.MouseButtonLeft},
+			{Type: input.DispatchMouseEventTypeMouseReleased, X: toX, Y: toY, Button: input.MouseButtonLeft, ClickCount: 1},
+		} {
+			if _, err = cdp.Call(ctx, t, input.DispatchMouseEvent, e); err != nil {
+				return v, err
+			}
+		}
+		return v, nil
 	})
 }
 

@@ -54,7 +54,9 @@
     if (panels[0] && panels[1] && ids(panels[0].children) !== ids(panels[1].children)) take(panels[0], panels[1]);
     for (const e of fresh) {
       const mine = old.get(e.id);
-      if (mine && mine.isConnected && mine.innerHTML !== e.innerHTML) take(mine, e);
+      if (!mine || !mine.isConnected) continue;
+      if (mine.className !== e.className) mine.className = e.className;
+      if (mine.innerHTML !== e.innerHTML) take(mine, e);
     }
     light();
   }
@@ -179,7 +181,10 @@
         const levels = JSON.parse(axis.dataset.levels);
         levels.forEach((level, i) => { if (i >= low && i <= high) q.append(key, level); });
       } else {
-        q.set(key, Number(low.toPrecision(4)) + '..' + Number(high.toPrecision(4)));
+        // An end of the axis leaves the range open, so that what lies beyond is in it.
+        const d = axis.dataset, ends = [Math.min(from, to) > Number(d.left) + 1, Math.max(from, to) < Number(d.right) - 1];
+        const range = (ends[0] ? Number(low.toPrecision(4)) : '') + '..' + (ends[1] ? Number(high.toPrecision(4)) : '');
+        if (range !== '..') q.set(key, range);
       }
     }
     show(location.pathname + (q.size ? '?' + q : ''));
