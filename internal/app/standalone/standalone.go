@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("find the state directory: %w", err)
 	}
 	var stack lifecycle.Stack
-	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }()
+	defer func() { err = errors.Join(err, stack.Close(closeTimeout)) }() //nolint:contextcheck // ctx has ended by then
 	tel, err := open(ctx, o, &stack)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ type server struct {
 	stop func()
 }
 
-func serve(t *testing.T, state string) *server {
+func serve(t testing.TB, state string) *server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan standalone.Address, 1), make(chan error, 1)
@@ -75,7 +75,7 @@ func serve(t *testing.T, state string) *server {
 }
 
 // call repeats a call while the server has no leader yet.
-func call[Q, A any](t *testing.T, f func(context.Context, *connect.Request[Q]) (*connect.Response[A], error), q *Q) *A {
+func call[Q, A any](t testing.TB, f func(context.Context, *connect.Request[Q]) (*connect.Response[A], error), q *Q) *A {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -90,12 +90,17 @@ func call[Q, A any](t *testing.T, f func(context.Context, *connect.Request[Q]) (
 	}
 }
 
-func (s *server) create(t *testing.T, name string) {
+func (s *server) create(t testing.TB, name string) {
 	t.Helper()
-	call(t, s.CreateStudy, &fantasiav1.CreateStudyRequest{StudyFile: strings.Replace(file, "NAME", name, 1)})
+	s.createFrom(t, strings.Replace(file, "NAME", name, 1))
 }
 
-func (s *server) ask(t *testing.T, study, client string) *fantasiav1.Trial {
+func (s *server) createFrom(t testing.TB, file string) {
+	t.Helper()
+	call(t, s.CreateStudy, &fantasiav1.CreateStudyRequest{StudyFile: file})
+}
+
+func (s *server) ask(t testing.TB, study, client string) *fantasiav1.Trial {
 	t.Helper()
 	got := call(t, s.SuggestTrials, &fantasiav1.SuggestTrialsRequest{Parent: "studies/" + study, ClientId: client, Wait: durationpb.New(10 * time.Second)})
 	if len(got.GetTrials()) != 1 {
@@ -104,7 +109,7 @@ func (s *server) ask(t *testing.T, study, client string) *fantasiav1.Trial {
 	return got.GetTrials()[0]
 }
 
-func (s *server) tell(t *testing.T, trial *fantasiav1.Trial, client string, value float64) {
+func (s *server) tell(t testing.TB, trial *fantasiav1.Trial, client string, value float64) {
 	t.Helper()
 	call(t, s.CompleteTrial, &fantasiav1.CompleteTrialRequest{Name: trial.GetName(), ClientId: client, Values: []float64{value}})
 }
