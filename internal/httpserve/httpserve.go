@@ -16,6 +16,7 @@ import (
 // The limits of a server.
 const (
 	readHeaderTimeout = 10 * time.Second
+	bodyTimeout       = 30 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 	readyTimeout      = 2 * time.Second
@@ -61,7 +62,8 @@ func say(w http.ResponseWriter, status int, line string) {
 }
 
 // Serve serves the listener until ctx ends, over HTTP/1.1 and HTTP/2 (gRPC). It is
-// unencrypted unless the listener is one of package tls that offers h2. When ctx ends,
+// unencrypted unless the listener is one of package tls that offers h2. A request has 10 s
+// for its headers (at most 64 KiB) and 30 s for its body. When ctx ends,
 // requests have 5 s to finish; handlers of long requests must watch ctx themselves.
 // Serve closes the listener, and returns nil after an orderly end.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
@@ -70,7 +72,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           BodyTimeout(handler, bodyTimeout),
 		Protocols:         &protocols,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -22,6 +23,7 @@ const DefaultAddress = "127.0.0.1:7070"
 
 const (
 	readHeaderTimeout = 10 * time.Second
+	bodyTimeout       = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	shutdownTimeout   = 2 * time.Second
 )
@@ -257,7 +259,7 @@ func (s *Sidecar) Serve(ctx context.Context, listener net.Listener) error {
 		s.options.Logger.Warn("other machines can take and end trials at this address", "address", a.String())
 	}
 	server := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
+		Handler: httpserve.BodyTimeout(s.Handler(), bodyTimeout), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
