@@ -129,6 +129,37 @@ func (b authorized) allowed(ctx context.Context, nameOrID string) error {
 	return err
 }
 
+// Workers implements Backend. It leaves out what workers run of other studies.
+func (b authorized) Workers(ctx context.Context) ([]Worker, error) {
+	all, err := b.Backend.Workers(ctx)
+	if err != nil || len(granted(ctx).Prefixes) == 0 {
+		return all, err
+	}
+	covered := map[string]bool{}
+	shown := make([]Worker, len(all))
+	for i, w := range all {
+		running := w.Heartbeat.Running
+		w.Heartbeat.Running = nil
+		for _, a := range running {
+			known, asked := covered[a.Study]
+			if !asked {
+				switch _, err := b.find(ctx, a.Study); {
+				case err == nil:
+					known = true
+				case !errors.Is(err, ErrNotFound):
+					return nil, err
+				}
+				covered[a.Study] = known
+			}
+			if known {
+				w.Heartbeat.Running = append(w.Heartbeat.Running, a)
+			}
+		}
+		shown[i] = w
+	}
+	return shown, nil
+}
+
 // Studies implements Backend.
 func (b authorized) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
 	g := granted(ctx)

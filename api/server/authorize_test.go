@@ -225,6 +225,32 @@ func TestTokensLimitLists(t *testing.T) {
 	}
 }
 
+// A list of workers has what they run of the studies that the token covers.
+func TestTokensLimitWhatWorkersRun(t *testing.T) {
+	backend := servertest.NewMemory()
+	mine, other := create(t, backend, "team-1").Spec.ID, create(t, backend, "other").Spec.ID
+	running := []messaging.AttemptID{{Study: mine, Trial: 1, Attempt: 1}, {Study: other, Trial: 2, Attempt: 1}, {Study: "deleted", Trial: 3, Attempt: 1}}
+	backend.SetWorkers(server.Worker{Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default", Slots: 4, Running: running}})
+	all, _ := tokens(t, "team "+digest("team")+" read team-", "reader "+digest("reader")+" read")
+	address := serve(t, backend, server.Options{Tokens: all})
+	for token, want := range map[string][]string{
+		"team":   {"studies/" + mine + "/trials/1"},
+		"reader": {"studies/" + mine + "/trials/1", "studies/" + other + "/trials/2", "studies/deleted/trials/3"},
+	} {
+		list, err := bear(t, address, "connect", token).ListWorkers(within(t), connect.NewRequest(&fantasiav1.ListWorkersRequest{}))
+		if err != nil || len(list.Msg.GetWorkers()) != 1 {
+			t.Fatalf("%s: %v, %v", token, list, err)
+		}
+		var got []string
+		for _, r := range list.Msg.GetWorkers()[0].GetRunning() {
+			got = append(got, r.GetTrial())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s sees %q, want %q", token, got, want)
+		}
+	}
+}
+
 // A forwarded request carries the caller's token to the leader.
 func TestForwardedRequestsBearTheToken(t *testing.T) {
 	backend := servertest.NewMemory()

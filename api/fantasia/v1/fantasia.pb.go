@@ -1658,7 +1658,7 @@ type Worker struct {
 	Slots int32 `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
 	// How many of them are free.
 	Free int32 `protobuf:"varint,4,opt,name=free,proto3" json:"free,omitempty"`
-	// The attempts that it is evaluating.
+	// The attempts that it is evaluating, of studies that the caller's token covers.
 	Running []*RunningAttempt `protobuf:"bytes,5,rep,name=running,proto3" json:"running,omitempty"`
 	// Whether it is shutting down: it takes no more attempts and hands back those
 	// that it runs.
