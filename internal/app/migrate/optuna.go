@@ -36,16 +36,9 @@ const optunaMetric = "value"
 // search space that the trials used, and the best points to start with. Its error wraps
 // ErrSource, and lists the existing studies if none or several match.
 func Optuna(ctx context.Context, path string, o OptunaOptions) (_ *Result, err error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", ErrSource, err) // SQLite would create the file
-	}
-	absolute, err := filepath.Abs(path)
+	db, err := openOptuna(path)
 	if err != nil {
-		return nil, fmt.Errorf("locate the storage: %w", err)
-	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro"}).String())
-	if err != nil {
-		return nil, fmt.Errorf("open the storage: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	id, name, err := chooseStudy(ctx, db, o.Study)
@@ -72,6 +65,22 @@ func Optuna(ctx context.Context, path string, o OptunaOptions) (_ *Result, err e
 	s.Spec.Trial.Command = []string{"python", "train.py", "${args}"}
 	r.note("write your program into spec.trial.command: Optuna keeps none. It reports its objective as %q", optunaMetric)
 	return r, r.render(s)
+}
+
+// openOptuna opens an SQLite storage to read it.
+func openOptuna(path string) (*sql.DB, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrSource, err) // SQLite would create the file
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("locate the storage: %w", err)
+	}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro"}).String())
+	if err != nil {
+		return nil, fmt.Errorf("open the storage: %w", err)
+	}
+	return db, nil
 }
 
 // queried returns all rows of a query.
