@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func completed(number int, ended int64, value float64) record.Trial {
@@ -52,7 +53,7 @@ func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
 		for i := range got {
 			got[i] = picture.Point{X: got[i].X, Y: got[i].Y}
 		}
-		if diff := cmp.Diff(best, got); diff != "" {
+		if diff := cmp.Diff(best, got, cmpopts.IgnoreUnexported(picture.Point{})); diff != "" {
 			t.Errorf("%s: the best values (-want +got):\n%s", direction, diff)
 		}
 	}
