@@ -71,6 +71,7 @@ func TestWhatAnEarlierProcessBeganGoesOn(t *testing.T) {
 			t.Errorf("trial %d was evaluated %d times", trial, n)
 		}
 	}
+	r.until("a claim", func() bool { return len(r.claims) > 0 }) // claims and results come by ways of their own
 	seen := r.seen()
 	if len(seen.claims) != 1 || seen.claims[0].Trial != 3 {
 		t.Errorf("claimed %v, want trial 3 alone", seen.claims)
