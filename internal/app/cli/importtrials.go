@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -140,7 +139,7 @@ func (a *app) readTrials(ctx context.Context, form, path, optuna string, spec *s
 	if form == "optuna" {
 		return migrate.OptunaTrials(ctx, path, optuna, spec)
 	}
-	var in io.Reader = a.Stdin
+	in := a.Stdin
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
