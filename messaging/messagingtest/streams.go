@@ -124,9 +124,9 @@ func (f *fixture) claims(w messaging.Worker, study string, n int) {
 // recreatedWhileAway: with a cursor of a deleted stream, the new one is read from its
 // first message, whether or not it has passed the old sequence.
 func recreatedWhileAway(f *fixture) {
+	l := f.leader(1)
+	w := f.Worker("w", Pool)
 	for _, n := range []int{2, 30} {
-		l := f.leader(1)
-		w := f.Worker("w", Pool)
 		f.claims(w, "old", 10)
 		cursor := f.readClaims(f.read(l, messaging.StreamClaim, messaging.Cursor{}), "old", 1, 10)
 		f.Recreate(messaging.StreamClaim)

@@ -32,7 +32,8 @@ type Bus struct {
 	Worker func(name, pool string) messaging.Worker
 	// Inject publishes bytes on a subject, as a broken sender would.
 	Inject func(subject string, raw []byte)
-	// Recreate deletes a stream and creates it again, empty.
+	// Recreate deletes a stream and lets it be created again, empty. A leader must have
+	// been set up.
 	Recreate func(s messaging.Stream)
 	// DeadLetters returns the raw messages in the dead-letter queue.
 	DeadLetters func() [][]byte
