@@ -49,6 +49,7 @@ type Leader struct {
 	opts       LeaderOptions
 	pools      sync.Map // names of the pools whose consumers exist
 	maintained sync.Once
+	repairing  sync.Mutex // held while missing streams and consumers are created
 
 	// turn holds one token, whose holder may publish under the fence. Overlapping
 	// publishes with the same fence would be refused.

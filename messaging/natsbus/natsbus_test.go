@@ -49,10 +49,7 @@ func conform(t *testing.T, accounts string) {
 				if err := js.DeleteStream(t.Context(), names[s]); err != nil {
 					t.Fatal(err)
 				}
-				// The leader of the test restores it. A second creator would meet a
-				// race in nats-server 2.15: if one attempt fails since the old stream's
-				// folder is still there, those that waited for it go on together, and
-				// the stream that they make answers nobody.
+				// The leader of the test restores it, as in production.
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				eventually(ctx, t, "restore the stream", func() error {

@@ -193,8 +193,15 @@ func (l *Leader) maintain() {
 	}
 }
 
+// settle is how long a stream must have been missing before it is created again.
+// nats-server (2.15.2) forgets a deleted stream before it removes its folder. A stream
+// that is created between the two can have the old messages, or answer nobody.
+const settle = 200 * time.Millisecond
+
 // repair creates missing streams and consumers; it does not change existing ones.
 func (l *Leader) repair(ctx context.Context) error {
+	l.repairing.Lock()
+	defer l.repairing.Unlock()
 	for _, cfg := range streams(l.opts) {
 		err := l.exists(ctx, func(ctx context.Context) error {
 			_, err := l.js.Stream(ctx, cfg.Name)
@@ -202,7 +209,12 @@ func (l *Leader) repair(ctx context.Context) error {
 		})
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			l.log.Warn("restoring a missing stream", "stream", cfg.Name)
-			err = l.createStream(ctx, cfg)
+			select {
+			case <-time.After(settle):
+				err = l.createStream(ctx, cfg)
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
 		}
 		if err != nil {
 			return err
