@@ -33,13 +33,13 @@ images: ## Build the container images into bin/images, without Docker
 
 # These packages compute in one goroutine or in goroutines of optimizer/linalg, which has
 # the race detector's attention itself. It would only make them five times as slow.
-SEQUENTIAL := ./optimizer/hebo ./coordinator/engine ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe
+SEQUENTIAL := ./optimizer/hebo ./coordinator/engine ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer
 
 # The slowest packages start first, so that none runs alone at the end.
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./deploy/helm $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
-	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe
+	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer
 	CGO_ENABLED=0 $(GO) test -timeout 20m $(SEQUENTIAL)
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
@@ -87,6 +87,16 @@ linalg: ## Compare the linear algebra with gonum and OpenBLAS (minutes)
 .PHONY: seeds
 seeds: build examples/digits/digits ## Compare gp with random on the digits study, 10 seeds (half an hour)
 	$(GO) run ./scripts/seeds
+
+.PHONY: train-transformer
+train-transformer: ## Train the transformers of pt (25 minutes of one core; installs 5 GB of Python)
+	scripts/train-transformer
+
+.PHONY: paper-pt
+paper-pt: ## Train the four variants of pt's paper, small, and compare them (an hour of one core)
+	scripts/train-transformer variants
+	$(GO) run ./scripts/transformer $(ARGS)
+	$(GO) run ./scripts/transformer --dims 1,2 --weights "$${TRANSFORMER_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/fantasia-transformer}/variants" $(ARGS)
 
 .PHONY: benchmarks
 benchmarks: ## Make all tables of docs/benchmarks.md (about two days; can be interrupted)

@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/optimizer/tpe"
+	"github.com/fantasia-hpo/fantasia/optimizer/transformer"
 	"github.com/fantasia-hpo/fantasia/optimizer/uhe"
 )
 
@@ -77,6 +78,14 @@ func Entries() []Entry {
 			create:      func(v setting.Values) optimizer.Optimizer { return uhe.New(uhe.FromSettings(v)) },
 		},
 		{
+			Name:        "pt",
+			Description: "Bayesian optimisation with a transformer that was trained on random functions: fast, for few parameters and evaluations.",
+			Settings:    transformer.Settings(),
+			create: func(v setting.Values) optimizer.Optimizer {
+				return transformer.New(transformer.FromSettings(v), transformer.Embedded(), plain())
+			},
+		},
+		{
 			Name:        "random",
 			Description: "Independent, uniformly distributed points: the baseline.",
 			create:      func(setting.Values) optimizer.Optimizer { return random.New() },
@@ -87,6 +96,15 @@ func Entries() []Entry {
 			create:      func(setting.Values) optimizer.Optimizer { return sobol.New() },
 		},
 	}
+}
+
+// plain returns gp with its defaults.
+func plain() transformer.Beyond {
+	v, err := hebo.PlainSettings().Parse(nil)
+	if err != nil {
+		panic(err) // the empty settings are valid
+	}
+	return hebo.New(hebo.FromSettings(v)).(transformer.Beyond)
 }
 
 // Names returns the optimisers' names, the default first.

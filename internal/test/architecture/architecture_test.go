@@ -26,7 +26,7 @@ var rules = []rule{
 	{from: []string{"study"}, not: []string{""}, but: []string{"study"}, why: "the vocabulary imports nothing internal"},
 	{from: []string{"telemetry"}, not: []string{""}, but: []string{"telemetry"}, why: "telemetry is a leaf"},
 	{from: []string{"optimizer/kernel", "optimizer/warp", "optimizer/gp", "optimizer/acquisition", "optimizer/bayes", "optimizer/design", "optimizer/linalg", "optimizer/vecmath", "optimizer/transform", "optimizer/nsga2", "optimizer/mcmc", "optimizer/diagnose",
-		"optimizer/testfunc"},
+		"optimizer/testfunc", "optimizer/transformer/network", "optimizer/transformer/riemann", "optimizer/transformer/safetensors"},
 		not: []string{"study", "messaging", "coordinator", "worker", "internal"}, why: "the mathematics knows no study"},
 	{from: []string{"optimizer"}, not: []string{"messaging", "coordinator", "worker", "api", "internal"}, why: "an optimiser is a pure function"},
 	{from: []string{"messaging"}, not: []string{"optimizer", "coordinator", "worker", "api", "internal"}, why: "the wire contract knows neither side"},
