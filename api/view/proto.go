@@ -50,6 +50,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		Staleness:  int(t.GetStaleness()),
 		Times: Times{
 			Suggested: fromTime(times.GetSuggested()),
+			Created:   fromTime(times.GetCreated()),
 			Claimed:   fromTime(times.GetClaimed()),
 			Started:   fromTime(times.GetStarted()),
 			Ended:     fromTime(times.GetEnded()),

@@ -97,6 +97,7 @@ type Curve struct {
 // Times are when a trial passed each stage; stages not reached are left out.
 type Times struct {
 	Suggested time.Time `json:"suggested,omitzero"`
+	Created   time.Time `json:"created,omitzero"`
 	Claimed   time.Time `json:"claimed,omitzero"`
 	Started   time.Time `json:"started,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
@@ -189,6 +190,7 @@ func OfTrial(t record.Trial) Trial {
 		Staleness:  t.Staleness,
 		Times: Times{
 			Suggested: t.Times.Suggested,
+			Created:   t.Times.Created,
 			Claimed:   t.Times.Claimed,
 			Started:   t.Times.Started,
 			Ended:     t.Times.Ended,

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -30,9 +32,10 @@ again adds nothing.
 
 FILE is one of these, by its ending or by --format:
   csv     a table with a header: a column for each parameter, and one named value or
-          like the metric; trials.csv of fantasia run, or a data frame of Optuna
+          like the metric; what fantasia study export writes, or a data frame of Optuna
   json    objects with parameters and value, in a list or one after another, as
           fantasia trial list -o json prints them (.json, .jsonl, .ndjson)
+  parquet a table like that of csv
   optuna  Optuna's SQLite storage (.db, .sqlite, .sqlite3)
 
 Trials that have not completed, or that are not in the study's space, are left out,
@@ -43,7 +46,7 @@ const maxListed = 20
 
 // trialFormats are the formats by the endings of files.
 var trialFormats = map[string]string{
-	".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".db": "optuna", ".sqlite": "optuna", ".sqlite3": "optuna",
+	".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".db": "optuna", ".sqlite": "optuna", ".sqlite3": "optuna",
 }
 
 // importedTrials is what an import did, for scripts.
@@ -77,11 +80,11 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 				form = trialFormats[strings.ToLower(filepath.Ext(path))]
 			}
 			switch form {
-			case "csv", "json", "optuna":
+			case "csv", "json", "optuna", "parquet":
 			case "":
-				return usagef(cmd, "the format of %s is unknown: want --format csv, json or optuna", path)
+				return usagef(cmd, "the format of %s is unknown: want --format csv, json, parquet or optuna", path)
 			default:
-				return usagef(cmd, "--format is %q; want csv, json or optuna", form)
+				return usagef(cmd, "--format is %q; want csv, json, parquet or optuna", form)
 			}
 			spec, err := r.specOf(cmd, name)
 			if err != nil {
@@ -109,7 +112,7 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&form, "format", "", "format of the file: csv, json or optuna (default: by its ending)")
+	c.Flags().StringVar(&form, "format", "", "format of the file: csv, json, parquet or optuna (default: by its ending)")
 	c.Flags().StringVar(&optuna, "optuna-study", "", "`name` of the study in Optuna's storage, if it has several")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be added, and add nothing")
 	addOutput(c, &output)
@@ -148,10 +151,18 @@ func (a *app) readTrials(ctx context.Context, form, path, optuna string, spec *s
 		defer func() { err = errors.Join(err, f.Close()) }()
 		in = f
 	}
-	if form == "csv" {
+	switch form {
+	case "csv":
 		return migrate.CSV(in, spec)
+	case "parquet":
+		whole, err := io.ReadAll(in) // its directory is at the end
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", migrate.ErrSource, err)
+		}
+		return migrate.Parquet(bytes.NewReader(whole), int64(len(whole)), spec)
+	default:
+		return migrate.JSON(in, spec)
 	}
-	return migrate.JSON(in, spec)
 }
 
 // addTrials adds the trials to a study. The server refuses those that do not fit.

@@ -89,11 +89,22 @@ spec:
 	if got := run(cli.ExitOK, "study", "import-trials", "fresh", list, "--dry-run", "-o", "json"); !strings.Contains(got, `"added": 3`) {
 		t.Errorf("the printed trials: %s", got)
 	}
+	// What is exported of one study can be imported into another, and again into itself.
+	for _, ending := range []string{"csv", "jsonl", "parquet"} {
+		path := filepath.Join(dir, "exported."+ending)
+		run(cli.ExitOK, "study", "export", "fresh", "-o", path)
+		if got := run(cli.ExitOK, "study", "import-trials", "fresh", path); !strings.Contains(got, "3 trials are now in study fresh, 0 left out") {
+			t.Errorf("%s: %s", ending, got)
+		}
+	}
+	if got := run(cli.ExitOK, "study", "get", "fresh", "-o", "json"); !strings.Contains(got, `"completed": 3`) {
+		t.Errorf("importing what was exported changed the study: %s", got)
+	}
 	for want, args := range map[string][]string{
-		"the format of old.txt is unknown: want --format csv, json or optuna": {"fresh", "old.txt"},
-		`--format is "xml"; want csv, json or optuna`:                         {"fresh", table, "--format", "xml"},
-		"none.csv: cannot be imported: open":                                  {"fresh", filepath.Join(dir, "none.csv")},
-		"no column is the objective":                                          {"fresh", write("bad.csv", "x,kind\n1,a\n")},
+		"the format of old.txt is unknown: want --format csv, json, parquet or optuna": {"fresh", "old.txt"},
+		`--format is "xml"; want csv, json, parquet or optuna`:                         {"fresh", table, "--format", "xml"},
+		"none.csv: cannot be imported: open":                                           {"fresh", filepath.Join(dir, "none.csv")},
+		"no column is the objective":                                                   {"fresh", write("bad.csv", "x,kind\n1,a\n")},
 	} {
 		if got := run(cli.ExitUsage, append([]string{"study", "import-trials"}, args...)...); !strings.Contains(got, want) {
 			t.Errorf("%q: %s, want %q", args, got, want)

@@ -35,7 +35,8 @@ func newStudyCommand(a *app) *cobra.Command {
 	r.flags(c)
 	return group(c,
 		newStudyCreateCommand(a, r), newStudyUpdateCommand(a, r), newStudyListCommand(a, r), newStudyGetCommand(a, r),
-		newStudyWatchCommand(a, r), newStudyDiagnoseCommand(a, r), newStudyCompareCommand(a, r), newStudyImportTrialsCommand(a, r), newStudyStopCommand(a, r), newStudyDeleteCommand(a, r))
+		newStudyWatchCommand(a, r), newStudyDiagnoseCommand(a, r), newStudyCompareCommand(a, r), newStudyExportCommand(a, r), newStudyImportTrialsCommand(a, r),
+		newStudyStopCommand(a, r), newStudyDeleteCommand(a, r))
 }
 
 func newStudyCreateCommand(a *app, r *remote) *cobra.Command {

@@ -2,7 +2,6 @@ package display_test
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -86,31 +85,6 @@ func TestPlotsAreWellFormed(t *testing.T) {
 				t.Errorf("%s: the sketch is %q", name, sketch)
 			}
 		}
-	}
-}
-
-func TestCSVHoldsEveryTrial(t *testing.T) {
-	spec := &study.Spec{Parameters: []study.Parameter{{Name: "x"}, {Name: "n"}}}
-	all := trials()
-	start := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600))
-	all[0].Times = record.Times{Created: start, Started: start.Add(1500 * time.Millisecond), Ended: start.Add(4 * time.Second)}
-	var out bytes.Buffer
-	if err := display.WriteCSV(&out, all, spec); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(&out).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := [][]string{
-		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message", "metric:loss", "parameter:x", "parameter:n"},
-		{"1", "COMPLETED", "2", "1", "w", "", "0", "2.500", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z", "", "", "2", "2", "1"},
-		{"2", "COMPLETED", "5", "1", "w", "", "0", "", "", "", "", "", "", "5", "5", "2"},
-		{"3", "COMPLETED", "3", "1", "w", "", "0", "", "", "", "", "", "", "3", "3", "3"},
-		{"4", "FAILED", "", "1", "", "", "0", "", "", "", "", "exit", "exit: boom,: and more", "", "", ""},
-	}
-	if diff := cmp.Diff(want, rows); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -3,19 +3,15 @@ package display
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/export"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/app/report"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -50,7 +46,7 @@ func WriteFiles(dir string, r *local.Result) error {
 		return fmt.Errorf("encode the result: %w", err)
 	}
 	var trials bytes.Buffer
-	if err := WriteCSV(&trials, r.Trials, &r.Study.Definition.Spec); err != nil {
+	if err := export.Of(&r.Study.Definition.Spec, viewed(r)).CSV(&trials); err != nil {
 		return err
 	}
 	return errors.Join(write(dir, ResultFile, append(result, '\n')), write(dir, TrialsFile, trials.Bytes()))
@@ -103,89 +99,4 @@ func write(dir, name string, content []byte) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
-}
-
-// WriteCSV writes a line for each trial: its state, value, metrics, parameters and
-// times, and the reason if it failed or was stopped early.
-func WriteCSV(w io.Writer, trials []record.Trial, spec *study.Spec) error {
-	metrics := metricNames(trials)
-	header := []string{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message"}
-	for _, m := range metrics {
-		header = append(header, "metric:"+m)
-	}
-	for i := range spec.Parameters {
-		header = append(header, "parameter:"+spec.Parameters[i].Name)
-	}
-	out := csv.NewWriter(w)
-	rows := [][]string{header}
-	for i := range trials {
-		rows = append(rows, row(&trials[i], metrics, spec))
-	}
-	if err := out.WriteAll(rows); err != nil {
-		return fmt.Errorf("write the trials: %w", err)
-	}
-	return nil
-}
-
-func row(t *record.Trial, metrics []string, spec *study.Spec) []string {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	value, worker, elapsed := "", "", ""
-	if len(t.Values) > 0 {
-		value = number(t.Values.First())
-	}
-	if last := t.Last(); last != nil {
-		worker = last.Worker
-	}
-	if !t.Times.Started.IsZero() && !t.Times.Ended.IsZero() {
-		elapsed = strconv.FormatFloat(t.Times.Ended.Sub(t.Times.Started).Seconds(), 'f', 3, 64)
-	}
-	failure, message := "", ""
-	if last := t.Last(); last != nil && last.Failure != nil && t.State != study.TrialCompleted {
-		failure, message = last.Failure.Reason, view.FailureLine(last.Failure)
-	}
-	if t.State == study.TrialPruned {
-		message = t.Stopped.Reason
-	}
-	r := []string{
-		strconv.Itoa(t.Number), string(t.State), value, strconv.Itoa(len(t.Attempts)), worker, string(t.Source), strconv.Itoa(t.Staleness), elapsed,
-		moment(t.Times.Created), moment(t.Times.Started), moment(t.Times.Ended), failure, message,
-	}
-	for _, m := range metrics {
-		if v, ok := t.Metrics[m]; ok {
-			r = append(r, number(v))
-		} else {
-			r = append(r, "")
-		}
-	}
-	for i := range spec.Parameters {
-		if v, ok := t.Point[spec.Parameters[i].Name]; ok {
-			r = append(r, study.Format(v))
-		} else {
-			r = append(r, "")
-		}
-	}
-	return r
-}
-
-// moment formats a time as RFC 3339, in UTC with milliseconds; "" for none.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
-}
-
-func metricNames(trials []record.Trial) []string {
-	seen := map[string]bool{}
-	var names []string
-	for i := range trials {
-		for m := range trials[i].Metrics {
-			if !seen[m] {
-				seen[m] = true
-				names = append(names, m)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -63,6 +63,7 @@ func CSV(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 		line, _ := in.FieldPos(0)
 		fields := make(map[string]any, len(cells))
 		for i, cell := range cells {
+			fields[header[i]] = nil
 			if cell != "" {
 				fields[header[i]] = cell
 			}
@@ -187,6 +188,17 @@ func (c *collector) parameterOf(field string) *study.Parameter {
 	return c.byName[field]
 }
 
+// apart reports whether a parameter has a place of its own in the fields, with a prefix or
+// among "parameters". A field with its bare name is then something else, such as the worker.
+func apart(fields map[string]any, parameter string) bool {
+	_, found := fields["parameters"].(map[string]any)
+	for _, prefix := range trialPrefixes {
+		_, prefixed := fields[prefix+parameter]
+		found = found || prefixed
+	}
+	return found
+}
+
 // isValue reports whether a field is the objective's value.
 func (c *collector) isValue(field string) bool {
 	return field == "value" || field == c.metric || field == "metric:"+c.metric
@@ -222,6 +234,7 @@ func (c *collector) add(place string, fields map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		field := fields[name]
 		switch p := c.parameterOf(name); {
+		case field == nil:
 		case name == "parameters":
 			if given, ok := field.(map[string]any); ok {
 				maps.Copy(point, given)
@@ -237,7 +250,7 @@ func (c *collector) add(place string, fields map[string]any) {
 			}
 		case c.isValue(name):
 			value = field
-		case p != nil:
+		case p != nil && (name != p.Name || !apart(fields, name)):
 			point[p.Name] = field
 		case strings.HasPrefix(name, "metric:"):
 			if v, err := numeric(field); err == nil {

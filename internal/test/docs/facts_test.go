@@ -17,8 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/app/export"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -234,8 +233,8 @@ func TestResultsAreListed(t *testing.T) {
 		t.Errorf("docs/operate.md lists (+) other fields than there are (-):\n%s", diff)
 	}
 	var out strings.Builder
-	trials := []record.Trial{{Metrics: map[string]float64{"NAME": 1}}}
-	if err := display.WriteCSV(&out, trials, &study.Spec{Parameters: []study.Parameter{{Name: "NAME"}}}); err != nil {
+	trials := []view.Trial{{Metrics: map[string]float64{"NAME": 1}}}
+	if err := export.Of(&study.Spec{Parameters: []study.Parameter{{Name: "NAME"}}}, trials).CSV(&out); err != nil {
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(out.String(), "\n")

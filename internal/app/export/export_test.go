@@ -1,0 +1,179 @@
+package export_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+	"pgregory.net/rapid"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/export"
+	"github.com/fantasia-hpo/fantasia/internal/app/migrate"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// The names of some parameters are also columns, and one is a metric.
+var spec = &study.Spec{
+	Objective: study.Objective{Metric: "loss", Direction: study.Minimize},
+	Parameters: []study.Parameter{
+		{Name: "x", Type: study.Float, Min: new(-1e9), Max: new(1e9)},
+		{Name: "worker", Type: study.Int, Min: new(-4503599627370496.0), Max: new(4503599627370495.0)},
+		{Name: "value", Type: study.Categorical, Values: []any{"a,b", "\"c\"", "ü\n"}},
+		{Name: "loss", Type: study.Ordinal, Values: []any{int64(1), 2.5}},
+		{Name: "flag", Type: study.Bool, When: map[string][]any{"value": {"a,b"}}},
+		{Name: "any", Type: study.Categorical, Values: []any{"1x", int64(7), true}},
+	},
+}
+
+func TestColumns(t *testing.T) {
+	start := time.Date(2026, 3, 1, 13, 0, 0, 0, time.FixedZone("", 3600))
+	table := export.Of(spec, []view.Trial{
+		{
+			Trial: 1, State: study.TrialCompleted, Value: new(2.0), Attempts: 2, Worker: "w", Source: "model", Staleness: 3,
+			Times:   view.Times{Created: start, Started: start.Add(1500 * time.Millisecond), Ended: start.Add(4 * time.Second)},
+			Metrics: map[string]float64{"loss": 2, "size": 1e7}, Failure: &messaging.Failure{Reason: "exit", Message: "of an attempt before"},
+			Parameters: view.Parameters{"x": 1e-7, "worker": 12.0, "value": "a,b", "loss": 1.0, "flag": true, "any": 7.0},
+		},
+		{Trial: 2, State: study.TrialFailed, Failure: &messaging.Failure{Reason: "exit", Message: "boom,\nand more"}},
+		{Trial: 3, State: study.TrialPruned, Value: new(9.0), Stopped: &view.Stopped{Reason: "below the median"}},
+	})
+	var out bytes.Buffer
+	if err := table.CSV(&out); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"trial", "state", "value", "attempts", "worker", "source", "staleness", "seconds", "created", "started", "ended", "failure", "message",
+			"metric:loss", "metric:size", "parameter:x", "parameter:worker", "parameter:value", "parameter:loss", "parameter:flag", "parameter:any"},
+		{"1", "COMPLETED", "2", "2", "w", "model", "3", "2.5", "2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.500Z", "2026-03-01T12:00:04.000Z", "", "",
+			"2", "10000000", "1e-07", "12", "a,b", "1", "true", "7"},
+		{"2", "FAILED", "", "0", "", "", "0", "", "", "", "", "exit", "exit: boom,: and more", "", "", "", "", "", "", "", ""},
+		{"3", "PRUNED", "9", "0", "", "", "0", "", "", "", "", "", "below the median", "", "", "", "", "", "", "", ""},
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("CSV (-want +got):\n%s", diff)
+	}
+
+	out.Reset()
+	if err := table.JSONLines(&out); err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := bytes.Cut(out.Bytes(), []byte("\n"))
+	line := `{"trial":1,"state":"COMPLETED","value":2,"attempts":2,"worker":"w","source":"model","staleness":3,"seconds":2.5,` +
+		`"created":"2026-03-01T12:00:00.000Z","started":"2026-03-01T12:00:01.500Z","ended":"2026-03-01T12:00:04.000Z","failure":null,"message":null,` +
+		`"metric:loss":2,"metric:size":10000000,"parameter:x":1e-7,"parameter:worker":12,"parameter:value":"a,b","parameter:loss":1,"parameter:flag":true,"parameter:any":"7"}`
+	if string(first) != line {
+		t.Errorf("JSON is %s, want %s", first, line)
+	}
+
+	out.Reset()
+	if err := table.Parquet(&out); err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range file.Schema().Columns() {
+		names = append(names, c...)
+	}
+	if diff := cmp.Diff(want[0], names); diff != "" {
+		t.Errorf("Parquet's columns (-want +got):\n%s", diff)
+	}
+}
+
+// Whatever a study holds, importing what was exported gives the same points, values and
+// metrics, in each format.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var trials []view.Trial
+		var want []migrate.Evaluated
+		for i := range rapid.IntRange(1, 20).Draw(t, "trials") {
+			finite := rapid.Float64Range(-1e9, 1e9)
+			chosen := rapid.SampledFrom(spec.Parameters[2].Values).Draw(t, "value")
+			p := study.Point{
+				"x": finite.Draw(t, "x"), "worker": rapid.Int64Range(-1<<52, 1<<52-1).Draw(t, "worker"), "value": chosen,
+				"loss": rapid.SampledFrom(spec.Parameters[3].Values).Draw(t, "loss"), "any": rapid.SampledFrom(spec.Parameters[5].Values).Draw(t, "any"),
+			}
+			if chosen == "a,b" {
+				p["flag"] = rapid.Bool().Draw(t, "flag")
+			}
+			value := finite.Draw(t, "objective")
+			e := migrate.Evaluated{Point: p, Value: value, Metrics: map[string]float64{}}
+			metrics := map[string]float64{"loss": value}
+			if rapid.Bool().Draw(t, "has size") {
+				e.Metrics["size"] = rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64).Draw(t, "size")
+				metrics["size"] = e.Metrics["size"]
+			}
+			want = append(want, e)
+			trials = append(trials, view.Trial{
+				Trial: i + 1, State: study.TrialCompleted, Value: &value, Metrics: metrics, Parameters: served(p), Worker: "w", Times: view.Times{Started: time.UnixMilli(1), Ended: time.UnixMilli(2)},
+			})
+		}
+		table := export.Of(spec, trials)
+		for format, f := range map[string]struct {
+			write func(io.Writer) error
+			read  func(*bytes.Reader) ([]migrate.Evaluated, []migrate.Skipped, error)
+		}{
+			"CSV":        {table.CSV, func(r *bytes.Reader) ([]migrate.Evaluated, []migrate.Skipped, error) { return migrate.CSV(r, spec) }},
+			"JSON lines": {table.JSONLines, func(r *bytes.Reader) ([]migrate.Evaluated, []migrate.Skipped, error) { return migrate.JSON(r, spec) }},
+			"Parquet": {table.Parquet, func(r *bytes.Reader) ([]migrate.Evaluated, []migrate.Skipped, error) {
+				return migrate.Parquet(r, r.Size(), spec)
+			}},
+		} {
+			var out bytes.Buffer
+			if err := f.write(&out); err != nil {
+				t.Fatal(err)
+			}
+			got, skipped, err := f.read(bytes.NewReader(out.Bytes()))
+			if err != nil || len(skipped) > 0 {
+				t.Fatalf("%s: %v, skipped %v", format, err, skipped)
+			}
+			for i := range got {
+				got[i].Place = ""
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s (-want +got):\n%s", format, diff)
+			}
+		}
+	})
+}
+
+// served returns a point as a server's JSON has it.
+func served(p study.Point) view.Parameters {
+	served := view.Parameters{}
+	text, err := json.Marshal(p)
+	if err == nil {
+		err = json.Unmarshal(text, &served)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("a point in JSON: %v", err))
+	}
+	return served
+}
+
+// A file that is cut off or is something else is refused with a reason.
+func TestBadParquet(t *testing.T) {
+	var out bytes.Buffer
+	if err := export.Of(spec, []view.Trial{{Trial: 1, State: study.TrialCompleted, Value: new(1.0)}}).Parquet(&out); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"empty": nil, "text": []byte("x,value\n1,2\n"), "cut off": out.Bytes()[:out.Len()-20]} {
+		if _, _, err := migrate.Parquet(bytes.NewReader(content), int64(len(content)), spec); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+// Package export writes the trials of a study as a table: CSV, JSON lines or Parquet, each
+// with the same columns.
+package export
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// kind is the type of a column's values.
+type kind int
+
+const (
+	text    kind = iota // string
+	whole               // int64
+	number              // float64
+	boolean             // bool
+	instant             // time.Time, in UTC
+)
+
+type column struct {
+	name string
+	kind kind
+}
+
+// Table is the trials of a study, a row each, in their order.
+type Table struct {
+	columns []column
+	// rows have a cell for each column: nil, or the Go type of the column's kind.
+	rows [][]any
+}
+
+// fixed are the columns that each study has. Those of its metrics and parameters follow.
+var fixed = []column{
+	{"trial", whole}, {"state", text}, {"value", number}, {"attempts", whole}, {"worker", text}, {"source", text}, {"staleness", whole},
+	{"seconds", number}, {"created", instant}, {"started", instant}, {"ended", instant}, {"failure", text}, {"message", text},
+}
+
+// Of makes the table of a study's trials.
+func Of(spec *study.Spec, trials []view.Trial) *Table {
+	metrics := metricNames(trials)
+	t := &Table{columns: slices.Clone(fixed)}
+	for _, m := range metrics {
+		t.columns = append(t.columns, column{"metric:" + m, number})
+	}
+	for i := range spec.Parameters {
+		t.columns = append(t.columns, column{"parameter:" + spec.Parameters[i].Name, kindOf(&spec.Parameters[i])})
+	}
+	for i := range trials {
+		row := describe(&trials[i])
+		for _, m := range metrics {
+			row = append(row, cell(trials[i].Metrics, m))
+		}
+		for k := range spec.Parameters {
+			row = append(row, typed(t.columns[len(row)].kind, cell(trials[i].Parameters, spec.Parameters[k].Name)))
+		}
+		t.rows = append(t.rows, row)
+	}
+	return t
+}
+
+// describe returns the cells of the fixed columns.
+func describe(t *view.Trial) []any {
+	var value, seconds any
+	if t.Value != nil {
+		value = *t.Value
+	}
+	if !t.Times.Started.IsZero() && !t.Times.Ended.IsZero() {
+		seconds = view.Seconds(t.Times.Ended.Sub(t.Times.Started))
+	}
+	failure, message := "", ""
+	if t.Failure != nil && t.State != study.TrialCompleted {
+		failure, message = t.Failure.Reason, view.FailureLine(t.Failure)
+	}
+	if t.State == study.TrialPruned && t.Stopped != nil {
+		message = t.Stopped.Reason
+	}
+	return []any{
+		int64(t.Trial), string(t.State), value, int64(t.Attempts), filled(t.Worker), filled(string(t.Source)), int64(t.Staleness),
+		seconds, moment(t.Times.Created), moment(t.Times.Started), moment(t.Times.Ended), filled(failure), filled(message),
+	}
+}
+
+// filled returns a text, nil for an empty one.
+func filled(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// moment returns a time in UTC, nil for none.
+func moment(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC()
+}
+
+func cell[V any](values map[string]V, name string) any {
+	if v, ok := values[name]; ok {
+		return v
+	}
+	return nil
+}
+
+// kindOf returns the kind of a parameter's column. If the values of a categorical are of
+// several types, they are written as text.
+func kindOf(p *study.Parameter) kind {
+	switch p.Type {
+	case study.Float:
+		return number
+	case study.Int:
+		return whole
+	case study.Bool:
+		return boolean
+	}
+	values := p.Values
+	if p.Type == study.Fixed {
+		values = []any{p.Value}
+	}
+	kinds := map[kind]bool{}
+	for _, v := range values {
+		switch v.(type) {
+		case int64:
+			kinds[whole] = true
+		case float64:
+			kinds[number] = true
+		case bool:
+			kinds[boolean] = true
+		default:
+			kinds[text] = true
+		}
+	}
+	if kinds[whole] && kinds[number] {
+		delete(kinds, whole)
+	}
+	if len(kinds) == 1 {
+		for k := range kinds {
+			return k
+		}
+	}
+	return text
+}
+
+// typed returns a parameter's value as a column of the kind has it. A server's values
+// cannot tell whole numbers from others.
+func typed(k kind, v any) any {
+	if v == nil {
+		return nil
+	}
+	switch k {
+	case whole:
+		if f, ok := v.(float64); ok {
+			return int64(f)
+		}
+	case number:
+		if n, ok := v.(int64); ok {
+			return float64(n)
+		}
+	case text:
+		return study.Format(v)
+	}
+	return v
+}
+
+func metricNames(trials []view.Trial) []string {
+	var names []string
+	for i := range trials {
+		for m := range trials[i].Metrics {
+			names = append(names, m)
+		}
+	}
+	slices.SortFunc(names, strings.Compare)
+	return slices.Compact(names)
+}

@@ -1,0 +1,80 @@
+package export
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// timeLayout is RFC 3339 with milliseconds.
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// CSV writes a header and a line for each trial. Cells without a value are empty.
+func (t *Table) CSV(w io.Writer) error {
+	record := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		record[i] = c.name
+	}
+	out := csv.NewWriter(w)
+	if err := out.Write(record); err != nil {
+		return fmt.Errorf("write trials as CSV: %w", err)
+	}
+	for _, row := range t.rows {
+		for i, v := range row {
+			record[i] = ""
+			if at, ok := v.(time.Time); ok {
+				record[i] = at.Format(timeLayout)
+			} else if v != nil {
+				record[i] = study.Format(v)
+			}
+		}
+		if err := out.Write(record); err != nil {
+			return fmt.Errorf("write trials as CSV: %w", err)
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write trials as CSV: %w", err)
+	}
+	return nil
+}
+
+// JSONLines writes an object for each trial, on a line of its own. Its keys are the columns,
+// in their order; cells without a value are null.
+func (t *Table) JSONLines(w io.Writer) error {
+	keys := make([][]byte, len(t.columns))
+	for i, c := range t.columns {
+		key, err := json.Marshal(c.name)
+		if err != nil {
+			return fmt.Errorf("write trials as JSON: %w", err)
+		}
+		keys[i] = key
+	}
+	var line bytes.Buffer
+	for _, row := range t.rows {
+		line.Reset()
+		for i, v := range row {
+			if at, ok := v.(time.Time); ok {
+				v = at.Format(timeLayout)
+			}
+			value, err := json.Marshal(v)
+			if err != nil {
+				return fmt.Errorf("write trials as JSON: column %s: %w", t.columns[i].name, err)
+			}
+			line.WriteByte("{,"[min(i, 1)])
+			line.Write(keys[i])
+			line.WriteByte(':')
+			line.Write(value)
+		}
+		line.WriteString("}\n")
+		if _, err := w.Write(line.Bytes()); err != nil {
+			return fmt.Errorf("write trials as JSON: %w", err)
+		}
+	}
+	return nil
+}
