@@ -47,6 +47,19 @@ func (c *Coordinator) Leading(ctx context.Context) error {
 	}
 }
 
+// Obstacle returns why nobody leads although this replica was elected: its last takeover
+// has failed, and nobody else has been elected since. It returns nil otherwise.
+func (c *Coordinator) Obstacle(ctx context.Context) error {
+	obstacle := c.obstacle.Load()
+	if obstacle == nil {
+		return nil
+	}
+	if address, self, err := c.Leader(ctx); self || err == nil && address != c.o.Advertise {
+		return nil
+	}
+	return *obstacle
+}
+
 // Leader returns the address of the leader's API, and whether this replica is
 // the leader.
 func (c *Coordinator) Leader(ctx context.Context) (address string, self bool, err error) {

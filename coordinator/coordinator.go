@@ -104,7 +104,8 @@ type Coordinator struct {
 	// term is the current term; nil while this replica does not lead.
 	term       atomic.Pointer[leader]
 	candidate  *election.Candidate
-	handedBack atomic.Bool // see Options.HandBack
+	handedBack atomic.Bool           // see Options.HandBack
+	obstacle   atomic.Pointer[error] // why the last takeover failed; nil if it succeeded
 
 	mu      sync.Mutex
 	leading chan struct{} // closed while this replica leads

@@ -49,7 +49,7 @@ func (c *Coordinator) CreateWithID(ctx context.Context, id string, s *study.Stud
 // error is ErrNotLeader if this replica does not lead.
 func (c *Coordinator) Epoch(ctx context.Context) (epoch int64, err error) {
 	err = c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
-		epoch = l.term.Epoch
+		epoch = l.journal.writer.Epoch()
 		return nil
 	})
 	if err != nil { // if ctx has ended, the loop may still write the rest

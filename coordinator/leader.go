@@ -78,7 +78,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	l.watch = &watch{log: l.log, fleet: fleet, studies: l.studies, journal: l.journal}
 	l.clients = &clients{studies: l.studies, journal: l.journal}
 	l.carrier = newCarrier(l.log, c.o.Bus, l.studies, l.send)
-	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, epoch: term.Epoch, metrics: c.metrics}
+	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, metrics: c.metrics}
 	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
 	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, stored: c.recommendStored, post: l.send, spawn: l.workers.Go}
 	l.lookout = &lookout{metrics: c.metrics, studies: l.studies, fleet: fleet}
@@ -102,8 +102,11 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 	}()
 	c.metrics.takeovers.Add(ctx, 1)
 	if err := l.takeOver(ctx, c.o.HandBack && !c.handedBack.Load()); err != nil {
-		return fmt.Errorf("take the shard over: %w", err)
+		err = fmt.Errorf("take the shard over: %w", err)
+		c.obstacle.Store(&err)
+		return err
 	}
+	c.obstacle.Store(nil)
 	c.handedBack.Store(true)
 	if err := l.start(ctx, cancel); err != nil {
 		return err

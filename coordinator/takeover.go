@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,6 +24,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	if err := l.fence(ctx); err != nil {
 		return err
 	}
+	l.traces.epoch = l.journal.writer.Epoch()
 	snapshot, err := l.c.ledger.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("load the ledger: %w", err)
@@ -73,8 +75,38 @@ func (l *leader) fence(ctx context.Context) (err error) {
 	if err := l.c.o.Bus.Setup(ctx, []string{study.DefaultPool}); err != nil {
 		return fmt.Errorf("set the streams up: %w", err)
 	}
-	if err := l.c.o.Bus.Fence(ctx, l.term.Epoch); err != nil {
+	return l.fenceBus(ctx)
+}
+
+// errRolledBack says why a leader that etcd has elected cannot lead.
+const errRolledBack = "NATS has seen epoch %d, but etcd gave this leader only epoch %d: etcd was replaced or restored to an earlier time, " +
+	"or the coordinators of another etcd use this NATS. If no others do, write the ledger anew with " +
+	"fantasia backup and fantasia restore --force (docs/operate.md#backups)"
+
+// fenceBus prevents older leaders from publishing. The epochs of a restored ledger may be
+// lower than those that the broker has seen; its first leader raises them. Nobody else
+// does: the two epochs could be those of two installations, of which only one may go on.
+func (l *leader) fenceBus(ctx context.Context) error {
+	w := l.journal.writer
+	err := l.c.o.Bus.Fence(ctx, w.Epoch())
+	for fenced := new(messaging.Fenced); errors.As(err, &fenced); err = l.c.o.Bus.Fence(ctx, w.Epoch()) {
+		if !w.Restored() {
+			// A leader that etcd has replaced meanwhile is fenced for a good reason.
+			if held, errHeld := w.Held(ctx); errHeld == nil && held {
+				return fmt.Errorf(errRolledBack+": %w", fenced.Stored, fenced.Own, err)
+			}
+			break
+		}
+		l.log.Warn("etcd was restored: raising the epoch above the one that NATS has seen", "seen", fenced.Stored, "own", fenced.Own)
+		if err := w.Raise(ctx, fenced.Stored); err != nil {
+			return err
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("fence older leaders: %w", err)
+	}
+	if w.Restored() {
+		return w.Settle(ctx)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package messaging
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -15,6 +16,20 @@ var (
 	// ErrClosed means that the bus was closed.
 	ErrClosed = errors.New("the bus is closed")
 )
+
+// Fenced is the ErrFenced of Fence.
+type Fenced struct {
+	// Stored is the epoch that holds the shard, Own the lower one that was refused.
+	Stored, Own int64
+}
+
+// Error names both epochs.
+func (f *Fenced) Error() string {
+	return fmt.Sprintf("%v: epoch %d, own %d", ErrFenced, f.Stored, f.Own)
+}
+
+// Is makes a Fenced an ErrFenced.
+func (f *Fenced) Is(target error) bool { return target == ErrFenced }
 
 // Worker is the part of a bus that a worker uses. Its methods are safe for concurrent
 // use and return when their context ends.
@@ -108,7 +123,7 @@ type Leader interface {
 	// repeated.
 	Setup(ctx context.Context, pools []string) error
 	// Fence takes over the shard for epoch: from now on, every publish of an older
-	// leader fails. It returns ErrFenced if a newer epoch holds the shard.
+	// leader fails. It returns ErrFenced, as a *Fenced, if a newer epoch holds the shard.
 	Fence(ctx context.Context, epoch int64) error
 	// Assign publishes assignments. It returns ErrFenced after a newer Fence, and none
 	// is stored then. After another error, some may have been stored; publishing them

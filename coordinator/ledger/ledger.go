@@ -120,19 +120,23 @@ func (l *Ledger) Ping(ctx context.Context) error {
 }
 
 // LeaderKey returns the key for which a shard's candidates compete.
-func (l *Ledger) LeaderKey() string { return l.o.Prefix + "leader/" + l.o.Shard }
+func (l *Ledger) LeaderKey() string { return l.o.Prefix + leaderDir + l.o.Shard }
 
 // The keys below Prefix. All of a study's records share a prefix, so one range contains
 // them.
 const (
 	studiesDir = "studies/"
 	// Curves are not below studiesDir: who loads the studies does not read them.
-	curvesDir  = "curves/"
-	namesDir   = "names/"
-	specLeaf   = "spec"
-	statusLeaf = "status"
-	modelLeaf  = "model"
-	trialsDir  = "trials/"
+	curvesDir = "curves/"
+	namesDir  = "names/"
+	leaderDir = "leader/"
+	// restoredDir holds a record of a shard while it is restored, until a leader has
+	// taken over what was restored.
+	restoredDir = "restored/"
+	specLeaf    = "spec"
+	statusLeaf  = "status"
+	modelLeaf   = "model"
+	trialsDir   = "trials/"
 )
 
 func studyDir(id string) string       { return studiesDir + id + "/" }
@@ -148,6 +152,8 @@ func segmentKey(id string, trial, n int) string {
 	return fmt.Sprintf("%s%06d", curveDir(id, trial), n)
 }
 func nameKey(name string) string       { return namesDir + name }
+func (l *Ledger) epochKey() string     { return l.o.Prefix + "epochs/" + l.o.Shard }
+func (l *Ledger) restoredKey() string  { return l.o.Prefix + restoredDir + l.o.Shard }
 func (l *Ledger) commitKey() string    { return l.o.Prefix + "commits/" + l.o.Shard }
 func (l *Ledger) redoDir() string      { return l.o.Prefix + "redo/" + l.o.Shard + "/" }
 func (l *Ledger) cursorDir() string    { return l.o.Prefix + "cursors/" + l.o.Shard + "/" }

@@ -31,6 +31,10 @@ type Writer struct {
 	head int64
 	// broken is the reason why nothing more can be written.
 	broken error
+	// base is what Epoch adds to the fence's revision; restored says that no leader has
+	// taken over what was restored. See epoch.go.
+	base     int64
+	restored bool
 
 	// Tests disable the checks one at a time to check that they matter, and interrupt
 	// before a transaction.
@@ -49,7 +53,8 @@ type commit struct {
 
 // Lead returns a writer for the leader that holds the fence, after completing what an
 // earlier leader committed but did not apply. Read the ledger after Lead, not before.
-// The error wraps ErrFenced if the fence is not held. There must be only one writer for
+// The error wraps ErrFenced if the fence is not held, and ErrUnfinished if a restore has
+// not finished. There must be only one writer for
 // a fence.
 func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 	w := &Writer{l: l, fence: f, turn: make(chan struct{}, 1)}
@@ -60,6 +65,8 @@ func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 		clientv3.OpGet(f.Key),
 		clientv3.OpGet(l.commitKey()),
 		clientv3.OpGet(l.redoDir(), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(l.epochKey()),
+		clientv3.OpGet(l.restoredKey()),
 	).Commit()
 	if err != nil {
 		return nil, fmt.Errorf("read the fence and the last commit: %w", err)
@@ -72,6 +79,9 @@ func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 		return nil, err
 	}
 	w.head = head
+	if err := w.recall(resp.Responses[3].GetResponseRange().Kvs, resp.Responses[4].GetResponseRange().Kvs); err != nil {
+		return nil, err
+	}
 	left := resp.Responses[2].GetResponseRange().Count
 	switch {
 	case last.Redo > 0:
@@ -115,6 +125,11 @@ func (w *Writer) commit(ctx context.Context, b *Batch, c *condition) error {
 	if err != nil || len(ops) == 0 {
 		return err
 	}
+	return w.store(ctx, ops, c)
+}
+
+// store stores operations as one commit; c may be nil.
+func (w *Writer) store(ctx context.Context, ops []op, c *condition) error {
 	ctx, cancel := context.WithTimeout(ctx, w.l.o.Deadline)
 	defer cancel()
 	select {

@@ -198,3 +198,21 @@ func (e *Etcd) shutdown() error {
 	}
 	return errors.Join(append(errs, e.release())...)
 }
+
+// RunningEtcd returns a client of the server that another process of this user has
+// started in dir. The caller closes it. It does not wait for a connection.
+func RunningEtcd(dir string) (*clientv3.Client, error) {
+	runtime, err := os.ReadFile(filepath.Join(dir, socketNote))
+	if err != nil {
+		return nil, fmt.Errorf("find the running etcd's socket: %w", err)
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints:   []string{"unix://" + filepath.Join(string(runtime), etcdSocket)},
+		DialTimeout: 5 * time.Second,
+		Logger:      zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the running etcd: %w", err)
+	}
+	return c, nil
+}

@@ -86,7 +86,7 @@ func (l *Leader) Fence(ctx context.Context, epoch int64) error {
 // raise sets the fence. The caller MUST hold mu.
 func (b *Broker) raise(epoch int64) error {
 	if b.epoch > epoch {
-		return fmt.Errorf("%w: epoch %d, own %d", messaging.ErrFenced, b.epoch, epoch)
+		return &messaging.Fenced{Stored: b.epoch, Own: epoch}
 	}
 	b.epoch = epoch
 	return nil

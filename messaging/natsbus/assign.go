@@ -57,7 +57,7 @@ func (l *Leader) raise(ctx context.Context, epoch int64) error {
 			return err
 		}
 		if stored > epoch {
-			return fmt.Errorf("%w: epoch %d, own %d", messaging.ErrFenced, stored, epoch)
+			return &messaging.Fenced{Stored: stored, Own: epoch}
 		}
 		if stored == epoch {
 			l.epoch, l.fence = epoch, sequence

@@ -192,6 +192,9 @@ func connectNATS(ctx context.Context, o Options, tel *telemetry.Telemetry, stack
 // ready returns why a replica cannot serve: it needs both etcd and NATS.
 func ready(c *coordinator.Coordinator, bus messaging.Leader) func(context.Context) error {
 	return func(ctx context.Context) error {
+		if err := c.Obstacle(ctx); err != nil {
+			return err
+		}
 		if _, _, err := c.Leader(ctx); err != nil {
 			return fmt.Errorf("no leader: %w", err)
 		}

@@ -47,6 +47,9 @@ type Cluster struct {
 	NATS   string
 	Etcd   *clientv3.Client
 	Ledger *ledger.Ledger
+	// EtcdServer and NATSServer are their processes.
+	EtcdServer *testenv.Etcd
+	NATSServer *testenv.NATS
 	// Program is the coordinator's.
 	Program string
 	// Coordinators are the processes, by the addresses of their APIs.
@@ -61,7 +64,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
 	c := &Cluster{
-		NATS: nats.URL, Etcd: testenv.EtcdClient(t, etcd.URL), Program: testenv.Build(t, "github.com/fantasia-hpo/fantasia/cmd/coordinator"),
+		NATS: nats.URL, EtcdServer: etcd, NATSServer: nats, Etcd: testenv.EtcdClient(t, etcd.URL), Program: testenv.Build(t, "github.com/fantasia-hpo/fantasia/cmd/coordinator"),
 		Coordinators: map[string]*testenv.Process{}, HTTP: &http.Client{Timeout: 10 * time.Second}, t: t,
 	}
 	t.Cleanup(c.HTTP.CloseIdleConnections)

@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,16 @@ type Etcd struct {
 	*Process
 	// URL is the address for clients.
 	URL string
+	// DataDir is where it keeps everything.
+	DataDir string
+}
+
+// Wipe deletes the data of a server that has ended. Restarted, it is a new, empty one.
+func (e *Etcd) Wipe() {
+	e.t.Helper()
+	if err := os.RemoveAll(e.DataDir); err != nil {
+		e.t.Fatal(err)
+	}
 }
 
 // StartEtcd starts one etcd and waits until it serves. args are etcd's own flags; with
@@ -57,7 +68,7 @@ func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
 		if health != clients[i] {
 			flags = append(flags, "--listen-metrics-urls="+health)
 		}
-		out[i] = &Etcd{Process: prepare(t, path, flags, nil, answersOK(health+"/health")), URL: clients[i]}
+		out[i] = &Etcd{Process: prepare(t, path, flags, nil, answersOK(health+"/health")), URL: clients[i], DataDir: filepath.Join(dir, name)}
 		out[i].name = name
 		out[i].start()
 	}

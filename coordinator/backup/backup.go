@@ -1,0 +1,172 @@
+// Package backup writes the records of a ledger to a file, and reads them back into
+// another etcd.
+//
+// A backup is gzip-compressed text, one JSON object a line: a Header, then each record's
+// key and value, then a trailer with the number of records and the SHA-256 of all lines
+// before it. It is written and read page by page, so its size does not matter for memory.
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+)
+
+const (
+	format = "fantasia-backup"
+	// version is the version of the format.
+	version = 1
+	// maxLine is longer than any line: base64 adds a third to a record.
+	maxLine = 2*ledger.MaxBytes + 1<<16
+)
+
+var (
+	// ErrFormat means that a file is not a backup that this version can read.
+	ErrFormat = errors.New("not a backup that this version of Fantasia can read")
+	// ErrDamaged means that a backup is incomplete or was changed.
+	ErrDamaged = errors.New("the backup is damaged")
+)
+
+// Header is the first line of a backup.
+type Header struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	// Created is when the backup was begun, Revision the revision of etcd that it
+	// contains, and Program the version of Fantasia that wrote it.
+	Created  time.Time `json:"created"`
+	Revision int64     `json:"revision"`
+	Program  string    `json:"program"`
+}
+
+// line is a record, or the trailer if SHA256 is set.
+type line struct {
+	Key    string `json:"k,omitempty"`
+	Value  []byte `json:"v,omitempty"`
+	Keys   int    `json:"keys,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// Write writes the records of a ledger at one revision. program is the version of
+// Fantasia. It can be called again with another writer if its error wraps
+// ledger.ErrCompacted.
+func Write(ctx context.Context, l *ledger.Ledger, w io.Writer, program string) (Header, ledger.Contents, error) {
+	h := Header{Format: format, Version: version, Created: time.Now().UTC(), Program: program}
+	zipped, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return h, ledger.Contents{}, fmt.Errorf("write a backup: %w", err)
+	}
+	sum := sha256.New()
+	buffered := bufio.NewWriter(io.MultiWriter(zipped, sum))
+	lines := json.NewEncoder(buffered)
+	contents, err := l.Export(ctx, func(revision int64) error {
+		h.Revision = revision
+		return lines.Encode(h)
+	}, func(key string, value []byte) error {
+		return lines.Encode(line{Key: key, Value: value})
+	})
+	if err != nil {
+		return h, contents, err
+	}
+	if err := buffered.Flush(); err != nil {
+		return h, contents, fmt.Errorf("write a backup: %w", err)
+	}
+	trailer := line{Keys: contents.Keys, SHA256: hex.EncodeToString(sum.Sum(nil))}
+	if err := errors.Join(json.NewEncoder(zipped).Encode(trailer), zipped.Close()); err != nil {
+		return h, contents, fmt.Errorf("write a backup: %w", err)
+	}
+	return h, contents, nil
+}
+
+// Read reads a backup to its end and calls visit for each record. The error wraps
+// ErrFormat or ErrDamaged if the backup cannot be used; that shows only at its end, so
+// read it once without effects first.
+func Read(r io.Reader, visit func(key string, value []byte) error) (Header, error) {
+	var h Header
+	zipped, err := gzip.NewReader(r)
+	if err != nil {
+		return h, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	in := &reader{lines: bufio.NewScanner(zipped), sum: sha256.New()}
+	in.lines.Buffer(make([]byte, 64<<10), maxLine)
+	first, err := in.next()
+	if err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(first, &h); err != nil || h.Format != format {
+		return h, fmt.Errorf("%w: its first line is not the header of a backup", ErrFormat)
+	}
+	if h.Version != version {
+		return h, fmt.Errorf("%w: it has version %d of the format, written by Fantasia %s; want %d", ErrFormat, h.Version, h.Program, version)
+	}
+	for keys := 0; ; keys++ {
+		want := in.digest()
+		text, err := in.next()
+		if err != nil {
+			return h, err
+		}
+		var l line
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&l); err != nil {
+			return h, fmt.Errorf("%w: record %d: %w", ErrDamaged, keys+1, err)
+		}
+		switch {
+		case l.SHA256 == "":
+			if err := visit(l.Key, l.Value); err != nil {
+				return h, err
+			}
+		case l.SHA256 != want:
+			return h, fmt.Errorf("%w: its checksum is %s, want %s", ErrDamaged, want, l.SHA256)
+		case l.Keys != keys:
+			return h, fmt.Errorf("%w: it has %d records, want %d", ErrDamaged, keys, l.Keys)
+		default:
+			return h, in.end()
+		}
+	}
+}
+
+// reader reads the lines of a backup and adds them up.
+type reader struct {
+	lines *bufio.Scanner
+	sum   hash.Hash
+}
+
+// digest returns the sum of the lines that were read.
+func (r *reader) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
+
+// next returns the next line, which is valid until the following call.
+func (r *reader) next() ([]byte, error) {
+	if more, err := r.lines.Scan(), r.lines.Err(); !more || err != nil {
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, fmt.Errorf("%w: it ends too early: %w", ErrDamaged, err)
+	}
+	text := r.lines.Bytes()
+	// The hash of a Go package never fails.
+	_, _ = r.sum.Write(text)
+	_, _ = r.sum.Write([]byte{'\n'})
+	return text, nil
+}
+
+// end checks that nothing follows.
+func (r *reader) end() error {
+	if r.lines.Scan() {
+		return fmt.Errorf("%w: something follows its end", ErrDamaged)
+	}
+	if err := r.lines.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
+}

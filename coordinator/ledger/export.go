@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ErrCompacted means that etcd removed the old versions of keys while they were read.
+var ErrCompacted = errors.New("etcd compacted its history while the ledger was read: try again, or make etcd keep its history for longer (--auto-compaction-retention)")
+
+// Export visits every record of the ledger at one revision, in the order of the keys,
+// page by page. Keys are relative to the prefix. It leaves out the keys of leaders, which
+// mean nothing in another etcd. begin is called first, with the revision. The error wraps
+// ErrUnfinished if the ledger is not whole, and ErrCompacted if reading took too long.
+func (l *Ledger) Export(ctx context.Context, begin func(revision int64) error, visit func(key string, value []byte) error) (Contents, error) {
+	var c Contents
+	var r restoredRecord
+	if found, err := l.get(ctx, l.restoredKey(), &r); err != nil {
+		return c, err
+	} else if found && !r.Done {
+		return c, ErrUnfinished
+	}
+	revision, err := l.Revision(ctx)
+	if err != nil {
+		return c, err
+	}
+	if err := begin(revision); err != nil {
+		return c, err
+	}
+	err = l.scan(ctx, l.o.Prefix, revision, func(kv *mvccpb.KeyValue) error {
+		key := strings.TrimPrefix(string(kv.Key), l.o.Prefix)
+		if strings.HasPrefix(key, leaderDir) || strings.HasPrefix(key, restoredDir) {
+			return nil
+		}
+		c.count(key)
+		return visit(key, kv.Value)
+	})
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		err = fmt.Errorf("%w: %w", ErrCompacted, err)
+	}
+	if err != nil {
+		return c, fmt.Errorf("read the ledger at revision %d: %w", revision, err)
+	}
+	return c, nil
+}
+
+// Contents counts the records of the ledger, without those of leaders.
+func (l *Ledger) Contents(ctx context.Context) (Contents, error) {
+	var c Contents
+	key, end := l.o.Prefix, prefixEnd(l.o.Prefix)
+	for {
+		resp, err := l.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(int64(10*l.o.PageSize)))
+		if err != nil {
+			return c, fmt.Errorf("count the records: %w", err)
+		}
+		for _, kv := range resp.Kvs {
+			if key := strings.TrimPrefix(string(kv.Key), l.o.Prefix); !strings.HasPrefix(key, leaderDir) {
+				c.count(key)
+			}
+		}
+		if !resp.More {
+			return c, nil
+		}
+		key = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// cutStudy returns what follows a study's id in a key below studiesDir.
+func cutStudy(key string) (leaf string, ok bool) {
+	rest, ok := strings.CutPrefix(key, studiesDir)
+	if !ok {
+		return "", false
+	}
+	_, leaf, ok = strings.Cut(rest, "/")
+	return leaf, ok
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/backup"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/app/local"
+)
+
+const backupLong = `Writes all studies and trials to a file: everything that the coordinators keep in
+etcd, as it was at one moment. Studies may go on meanwhile.
+
+The file is read from etcd, as a coordinator reads it, or with --state from the
+state directory of fantasia run or serve. It contains what study files contain,
+such as commands and their variables, so only you may read it.`
+
+const restoreLong = `Writes a backup into an empty etcd, or with --state into the state directory of
+fantasia run or serve. The file is checked first. Stop all coordinators, restore, and
+start them again: the studies go on from the moment of the backup.
+
+NATS may be an old one. What its streams still hold of the trials in the backup is
+read again; results of trials that began after the backup are archived, because
+nobody knows their parameters any more. Workers may keep running.
+
+A restore that is interrupted leaves an etcd in which no coordinator leads. Run it
+again with --force, which replaces what etcd holds.`
+
+const (
+	// reachTime limits how long backup and restore wait for etcd at first.
+	reachTime = 10 * time.Second
+	// backupTries is how often a backup begins again because etcd was compacted.
+	backupTries = 3
+)
+
+// store is where backup and restore find the ledger.
+type store struct {
+	etcd   []string
+	access coordinatornode.EtcdAccess
+	state  string
+}
+
+func (s *store) flags(c *cobra.Command, stateHelp string) {
+	c.Flags().StringSliceVar(&s.etcd, "etcd", []string{"http://localhost:2379"}, "addresses of etcd")
+	s.access.Flags(c.Flags())
+	c.Flags().StringVar(&s.state, "state", "", stateHelp)
+}
+
+// open returns a client of the ledger's etcd.
+func (s *store) open(cmd *cobra.Command, read bool) (client *clientv3.Client, done func() error, err error) {
+	if s.state != "" && cmd.Flags().Changed("etcd") {
+		return nil, nil, usagef(cmd, "--etcd and --state: set only one")
+	}
+	if err := directory(cmd, s.state); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case s.state != "" && read:
+		client, done, err = local.ReadEtcd(cmd.Context(), s.state)
+	case s.state != "":
+		client, done, err = local.OpenEtcd(cmd.Context(), s.state)
+	default:
+		config, errConfig := s.access.Config(s.etcd, slog.New(slog.DiscardHandler))
+		if errConfig != nil {
+			return nil, nil, usageError(cmd, errConfig)
+		}
+		if client, err = ledger.Connect(s.etcd, config); err == nil {
+			done = client.Close
+		}
+	}
+	switch {
+	case errors.Is(err, local.ErrNoState):
+		return nil, nil, exitWith(ExitUsage, err)
+	case errors.Is(err, local.ErrHeld):
+		return nil, nil, exitWith(ExitHeld, err)
+	case err != nil:
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), reachTime)
+	defer cancel()
+	if err := ledger.New(client, ledger.Options{}).Ping(ctx); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("no answer from etcd at %q: %w", client.Endpoints(), err), done())
+	}
+	return client, done, nil
+}
+
+func newBackupCommand(a *app) *cobra.Command {
+	var s store
+	c := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write all studies and trials to a file",
+		Long:  backupLong,
+		Example: `  fantasia backup studies.backup --etcd http://localhost:2379
+  fantasia backup digits.backup --state .fantasia/digits`,
+		Args: arguments,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			client, done, err := s.open(cmd, true)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, done()) }()
+			return a.backup(cmd.Context(), ledger.New(client, ledger.Options{}), args[0])
+		},
+	}
+	s.flags(c, "read the state `DIRECTORY` of fantasia run or serve instead of --etcd")
+	return c
+}
+
+// backup writes the file, which appears once it is complete.
+func (a *app) backup(ctx context.Context, l *ledger.Ledger, file string) error {
+	f, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o600))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	defer func() { _ = f.Cleanup() }() // nothing is left of a file that was replaced
+	var h backup.Header
+	var c ledger.Contents
+	for i := 1; ; i++ {
+		h, c, err = backup.Write(ctx, l, f, a.Version)
+		if i == backupTries || !errors.Is(err, ledger.ErrCompacted) {
+			break
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("write %s: %w", file, err)
+		}
+		if err := f.Truncate(0); err != nil {
+			return fmt.Errorf("write %s: %w", file, err)
+		}
+	}
+	if err == nil {
+		err = f.CloseAtomicallyReplace()
+	}
+	if err != nil {
+		return fmt.Errorf("back up to %s: %w", file, err)
+	}
+	return say(a.Stdout, "%s written: %v, at revision %d of etcd", file, c, h.Revision)
+}
+
+func newRestoreCommand(a *app) *cobra.Command {
+	var s store
+	var force bool
+	c := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Write a backup into an empty etcd",
+		Long:  restoreLong,
+		Example: `  fantasia restore studies.backup --etcd http://localhost:2379
+  fantasia restore digits.backup --state .fantasia/digits`,
+		Args: arguments,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return exitWith(ExitUsage, fmt.Errorf("read the backup: %w", err))
+			}
+			defer func() { err = errors.Join(err, f.Close()) }()
+			client, done, err := s.open(cmd, false)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, done()) }()
+			h, c, err := backup.Restore(cmd.Context(), client, ledger.New(client, ledger.Options{}), f, force)
+			switch {
+			case errors.Is(err, backup.ErrNotEmpty):
+				return fmt.Errorf("restore %s: %w; --force replaces it", args[0], err)
+			case err != nil:
+				return fmt.Errorf("restore %s: %w", args[0], err)
+			}
+			next := "start the coordinators, and the studies go on"
+			if s.state != "" {
+				next = "the same fantasia run or serve goes on"
+			}
+			return say(a.Stdout, "%v restored, as of %s: %s", c, h.Created.Local().Format(time.DateTime), next)
+		},
+	}
+	s.flags(c, "restore into the state `DIRECTORY` of fantasia run or serve instead of --etcd")
+	c.Flags().BoolVar(&force, "force", false, "delete what etcd holds already, and restore")
+	return c
+}
