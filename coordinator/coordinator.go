@@ -60,7 +60,9 @@ type Options struct {
 
 	Logger *slog.Logger
 	Tracer trace.Tracer
-	Meter  metric.Meter
+	// Exports tells which of Tracer's spans have been exported; none by default.
+	Exports Exports
+	Meter   metric.Meter
 }
 
 // DefaultOptions returns the options that most coordinators use.
@@ -121,6 +123,9 @@ func New(o Options) (*Coordinator, error) {
 	}
 	if o.Tracer == nil {
 		o.Tracer = tracenoop.NewTracerProvider().Tracer("")
+	}
+	if o.Exports == nil {
+		o.Exports = noExports{}
 	}
 	if o.Meter == nil {
 		o.Meter = metricnoop.NewMeterProvider().Meter("")

@@ -37,8 +37,10 @@ type journal struct {
 	// is when curves were last committed. Programs can report often, so curves are
 	// committed only from time to time, with another commit or alone. If a leader
 	// dies, the next one reads the lost reports again from the stream.
-	curves  *ledger.Batch
-	curved  time.Time
+	curves *ledger.Batch
+	curved time.Time
+	// traced is the time until which the ledger knows that spans were exported.
+	traced  time.Time
 	held    effects
 	replies []func(error)
 }
@@ -58,6 +60,15 @@ func (j *journal) read(s messaging.Stream, c messaging.Cursor) {
 		j.curves.PutCursor(s, c)
 	} else {
 		j.batch.PutCursor(s, c)
+	}
+}
+
+// exported records that the spans of the trials that were folded until then have been
+// exported.
+func (j *journal) exported(until time.Time) {
+	if until.After(j.traced) {
+		j.traced = until
+		j.batch.PutTraced(until)
 	}
 }
 
@@ -161,10 +172,11 @@ func (j *journal) take() {
 }
 
 // flush commits the waiting curves at the end of a term, for readers who come
-// before the next leader does.
-func (j *journal) flush(ctx context.Context) error {
+// before the next leader does, and until when spans have been exported.
+func (j *journal) flush(ctx context.Context, exported time.Time) error {
 	j.batch = &ledger.Batch{} // drop all other records: their effects would get lost
 	j.take()
+	j.exported(exported)
 	return j.store(ctx)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/telemetry"
+	"go.opentelemetry.io/otel/trace"
 )
 
 const (
@@ -91,7 +92,9 @@ func (c *Coordinator) lead(ctx context.Context, term *election.Term) error {
 	asked := ctx // ends when the leader is told to stop or has lost its lease
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := newLeader(c, term)
+	unwatch := c.o.Exports.Watch(l.exported)
 	defer func() {
+		defer unwatch()
 		cancel(nil)
 		l.workers.Wait()
 		if errors.Is(context.Cause(asked), context.Canceled) {
@@ -192,6 +195,7 @@ func (l *leader) loop(ctx context.Context) error {
 		if due := l.clients.answer(time.Now()); !due.IsZero() && due.Before(next) {
 			next = due
 		}
+		l.journal.exported(l.traces.exported.through())
 		if err := l.commit(ctx); err != nil {
 			return err
 		}
@@ -242,14 +246,33 @@ func (l *leader) commit(ctx context.Context) error {
 	return nil
 }
 
-// flush commits the waiting curves at the end of a term.
+// exported wakes the loop when spans of trials were exported, so that the ledger knows it
+// soon. If the inbox is full, the loop is awake.
+func (l *leader) exported(ids []trace.SpanID) {
+	if !l.traces.exported.done(ids) {
+		return
+	}
+	select {
+	case l.inbox <- input{do: func(context.Context, time.Time) error { return nil }}:
+	default:
+	}
+}
+
+// flush exports the last spans and commits the waiting curves at the end of a term.
 func (l *leader) flush(ctx context.Context) {
 	if l.journal.writer == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
-	if err := l.journal.flush(ctx); err != nil {
+	if !l.traces.exported.idle() {
+		export, done := context.WithTimeout(ctx, exportTime)
+		if err := l.c.o.Exports.Flush(export); err != nil {
+			l.log.Debug("could not export the last spans; the next leader exports them", telemetry.LogError, err)
+		}
+		done()
+	}
+	if err := l.journal.flush(ctx, l.traces.exported.through()); err != nil {
 		l.log.Debug("could not store the last measurements; the next leader reads them again", telemetry.LogError, err)
 	}
 }

@@ -37,10 +37,11 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 		return err
 	}
 	l.journal.letters.resume(n, bytes)
+	l.journal.traced = snapshot.Traced
 	now := time.Now()
 	for i := range snapshot.Studies {
 		if r := l.studies.adopt(&snapshot.Studies[i], now); r.running() {
-			l.traces.recall(ctx, r, snapshot.Studies[i].Trials)
+			l.traces.recall(ctx, r, snapshot.Studies[i].Trials, snapshot.Traced)
 		}
 	}
 	for _, s := range streams {

@@ -22,13 +22,15 @@ type traces struct {
 	shard   string
 	epoch   int64
 	metrics *metrics
+	// exported knows which trials' spans have left this process.
+	exported exported
 }
 
 // emit emits the leader's spans and metrics of an ended trial. The spans' ids and
 // times come from the ledger, so the leader that ends the trial can emit all of
 // them. A span that an earlier leader had kept open would have died with it.
 func (x *traces) emit(ctx context.Context, r *run, t record.Trial, folded time.Time) {
-	ctx = x.spans(context.WithoutCancel(ctx), r, t, folded)
+	ctx = x.spans(context.WithoutCancel(ctx), r, &t, folded)
 	// A histogram's exemplar leads from a slow trial to its trace.
 	x.metrics.ended(ctx, r, &t, folded)
 }
@@ -38,25 +40,27 @@ func (x *traces) emit(ctx context.Context, r *run, t record.Trial, folded time.T
 // export, so a killed leader had exported the spans of all older trials.
 const recallWithin = 2 * time.Second
 
-// recall emits the spans of the trials that an earlier leader folded last. A backend
-// may have some of them already: it then receives spans with the same ids again.
-func (x *traces) recall(ctx context.Context, r *run, trials []record.Trial) {
+// recall emits the spans of the trials that an earlier leader folded last, without those
+// that it is known to have exported: they were folded until sent. It may have exported
+// others in the moment before it was killed. A backend then receives spans with the same
+// ids again.
+func (x *traces) recall(ctx context.Context, r *run, trials []record.Trial, sent time.Time) {
 	var last time.Time
 	for i := range trials {
 		if at := trials[i].Times.Folded; at.After(last) {
 			last = at
 		}
 	}
-	for _, t := range trials {
-		if at := t.Times.Folded; !at.IsZero() && last.Sub(at) < recallWithin {
-			x.spans(ctx, r, t, at)
+	for i := range trials {
+		if at := trials[i].Times.Folded; at.After(sent) && last.Sub(at) < recallWithin {
+			x.spans(ctx, r, &trials[i], at)
 		}
 	}
 }
 
 // spans emits the spans of a trial and returns the context of their root. folded is
 // when the trial's result became durable.
-func (x *traces) spans(ctx context.Context, r *run, t record.Trial, folded time.Time) context.Context {
+func (x *traces) spans(ctx context.Context, r *run, t *record.Trial, folded time.Time) context.Context {
 	traceID, errTrace := trace.TraceIDFromHex(t.TraceID)
 	spanID, errSpan := trace.SpanIDFromHex(t.SpanID)
 	if errTrace == nil && errSpan == nil {
@@ -65,8 +69,9 @@ func (x *traces) spans(ctx context.Context, r *run, t record.Trial, folded time.
 	begun := first(t.Times.Asked, t.Times.Suggested, t.Times.Created)
 	ctx, root := x.tracer.Start(ctx, telemetry.SpanTrial, trace.WithNewRoot(), trace.WithTimestamp(begun))
 	if root.IsRecording() {
-		describe(root, r, &t)
-		(&way{ctx: ctx, tracer: x.tracer, shard: x.shard, run: r, trial: &t, at: begun}).emit(folded, x.epoch)
+		x.exported.add(root.SpanContext().SpanID(), first(t.Times.Folded, folded))
+		describe(root, r, t)
+		(&way{ctx: ctx, tracer: x.tracer, shard: x.shard, run: r, trial: t, at: begun}).emit(folded, x.epoch)
 	}
 	root.End(trace.WithTimestamp(folded))
 	return ctx

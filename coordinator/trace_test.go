@@ -34,7 +34,7 @@ func wayOf(t *testing.T, attempts []record.Attempt) []sdktrace.ReadOnlySpan {
 		TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", SpanID: "00f067aa0ba902b7",
 		Times: record.Times{Asked: second(0), Suggested: second(1), Created: second(2), Folded: second(30)},
 	}
-	l.traces.spans(t.Context(), &run{spec: record.Study{ID: "s"}}, trial, second(31))
+	l.traces.spans(t.Context(), &run{spec: record.Study{ID: "s"}}, &trial, second(31))
 	return spans.Ended()
 }
 

@@ -53,6 +53,7 @@ type Options struct {
 type Telemetry struct {
 	tracers  trace.TracerProvider
 	exporter *sdktrace.TracerProvider // nil if no traces are exported
+	exports  Exports
 	meters   *sdkmetric.MeterProvider
 	logs     *sdklog.LoggerProvider
 	registry *prometheus.Registry
@@ -109,8 +110,8 @@ func (t *Telemetry) setupTraces(ctx context.Context, res *resource.Resource) err
 		batch = append(batch, sdktrace.WithBatchTimeout(exportEvery))
 	}
 	t.exporter = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithIDGenerator(idGenerator{}),
-		sdktrace.WithBatcher(exporter, batch...))
-	t.tracers = t.exporter
+		sdktrace.WithBatcher(telling{exporter, &t.exports}, batch...))
+	t.tracers, t.exports.provider = t.exporter, t.exporter
 	return nil
 }
 
@@ -161,6 +162,9 @@ func (t *Telemetry) Tracer() trace.Tracer { return t.tracers.Tracer(ScopeName) }
 
 // TracerProvider returns the provider, for instrumentation of other libraries.
 func (t *Telemetry) TracerProvider() trace.TracerProvider { return t.tracers }
+
+// Exports tells which spans have been exported; none if no traces are.
+func (t *Telemetry) Exports() *Exports { return &t.exports }
 
 // Meter returns Fantasia's meter.
 func (t *Telemetry) Meter() metric.Meter { return t.meters.Meter(ScopeName) }

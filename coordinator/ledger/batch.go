@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -27,6 +28,7 @@ type Batch struct {
 	index   map[string]int
 	cursors map[messaging.Stream]messaging.Cursor
 	deleted map[string]bool
+	traced  time.Time
 	// ends are the curves that were cut, by their directory: the key from which on
 	// nothing may be left. Operations of a transaction must not overlap.
 	ends  map[string]string
@@ -76,6 +78,9 @@ func (b *Batch) PutCursor(s messaging.Stream, c messaging.Cursor) {
 	}
 	b.cursors[s] = c
 }
+
+// PutTraced stores the time until which trials were folded whose spans have been exported.
+func (b *Batch) PutTraced(until time.Time) { b.traced = until }
 
 // PutCurve stores what changed of a trial's curve.
 func (b *Batch) PutCurve(id string, c *curve.Change) {
@@ -138,6 +143,9 @@ func (b *Batch) Add(other *Batch) {
 	for s, c := range other.cursors {
 		b.PutCursor(s, c)
 	}
+	if other.traced.After(b.traced) {
+		b.traced = other.traced
+	}
 	b.err = errors.Join(b.err, other.err)
 }
 
@@ -153,7 +161,13 @@ func studyOf(key string) string {
 }
 
 // Len returns the number of operations in the batch.
-func (b *Batch) Len() int { return len(b.ops) + len(b.ends) + len(b.cursors) }
+func (b *Batch) Len() int {
+	n := len(b.ops) + len(b.ends) + len(b.cursors)
+	if !b.traced.IsZero() {
+		n++
+	}
+	return n
+}
 
 // Bytes returns about how many bytes the batch stores.
 func (b *Batch) Bytes() int { return b.bytes }
@@ -254,6 +268,13 @@ func (b *Batch) all(shard string) ([]op, error) {
 			return nil, fmt.Errorf("encode the cursor of %s: %w", s, err)
 		}
 		ops = append(ops, op{Key: "cursors/" + shard + "/" + string(s), Value: raw})
+	}
+	if !b.traced.IsZero() {
+		raw, err := json.Marshal(b.traced)
+		if err != nil {
+			return nil, fmt.Errorf("encode the time of the last exported spans: %w", err)
+		}
+		ops = append(ops, op{Key: tracedDir + shard, Value: raw})
 	}
 	return ops, nil
 }

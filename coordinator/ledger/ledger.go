@@ -133,10 +133,12 @@ const (
 	// restoredDir holds a record of a shard while it is restored, until a leader has
 	// taken over what was restored.
 	restoredDir = "restored/"
-	specLeaf    = "spec"
-	statusLeaf  = "status"
-	modelLeaf   = "model"
-	trialsDir   = "trials/"
+	// tracedDir holds, by shard, until when spans have been exported.
+	tracedDir  = "traced/"
+	specLeaf   = "spec"
+	statusLeaf = "status"
+	modelLeaf  = "model"
+	trialsDir  = "trials/"
 )
 
 func studyDir(id string) string       { return studiesDir + id + "/" }
@@ -157,6 +159,7 @@ func (l *Ledger) restoredKey() string  { return l.o.Prefix + restoredDir + l.o.S
 func (l *Ledger) commitKey() string    { return l.o.Prefix + "commits/" + l.o.Shard }
 func (l *Ledger) redoDir() string      { return l.o.Prefix + "redo/" + l.o.Shard + "/" }
 func (l *Ledger) cursorDir() string    { return l.o.Prefix + "cursors/" + l.o.Shard + "/" }
+func (l *Ledger) tracedKey() string    { return l.o.Prefix + tracedDir + l.o.Shard }
 func (l *Ledger) redoKey(i int) string { return fmt.Sprintf("%s%06d", l.redoDir(), i) }
 func prefixEnd(prefix string) string   { return clientv3.GetPrefixRangeEnd(prefix) }
 

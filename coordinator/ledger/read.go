@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -46,13 +47,33 @@ type Snapshot struct {
 	Revision int64
 	Studies  []Records
 	Cursors  map[messaging.Stream]messaging.Cursor
+	// Traced is the time until which trials were folded whose spans have been exported;
+	// zero if unknown.
+	Traced time.Time
 }
 
 // Load reads all records at one revision, except for the trials of ended studies: see
 // LoadStudy. A leader calls it after Lead. Unreadable records are reported for their
 // study: see Records.
 func (l *Ledger) Load(ctx context.Context) (*Snapshot, error) {
-	return l.load(ctx, l.o.Prefix+studiesDir, l.scanRunning, func(r *Records) bool { return r.Status.State == study.Running })
+	snap, err := l.load(ctx, l.o.Prefix+studiesDir, l.scanRunning, func(r *Records) bool { return r.Status.State == study.Running })
+	if err == nil {
+		snap.Traced, err = l.traced(ctx)
+	}
+	return snap, err
+}
+
+// traced reads Snapshot.Traced. An unreadable time counts as unknown: spans are not worth
+// a shard without a leader.
+func (l *Ledger) traced(ctx context.Context) (until time.Time, err error) {
+	resp, err := l.client.Get(ctx, l.tracedKey())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read until when spans were exported: %w", err)
+	}
+	if len(resp.Kvs) == 0 || decode(resp.Kvs[0], &until) != nil {
+		return time.Time{}, nil
+	}
+	return until, nil
 }
 
 // scanner visits the keys below a prefix in order, at one revision.

@@ -117,6 +117,7 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	options.Etcd, options.Bus = p.Etcd, p.Bus
 	options.LeaseTTL, options.WorkerLease = o.LeaseTTL, o.WorkerLease
 	options.Logger, options.Tracer, options.Meter = tel.Logger().With("replica", o.Name), tel.Tracer(), tel.Meter()
+	options.Exports = tel.Exports()
 	if options.Duties, err = o.Kubernetes.duties(o.Name, p.Etcd, options.Logger); err != nil {
 		return err
 	}

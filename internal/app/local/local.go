@@ -188,6 +188,6 @@ func (n *node) options() coordinator.Options {
 	o.Name = "local"
 	o.Etcd, o.Bus = n.etcd, n.leader
 	o.HandBack = true
-	o.Logger, o.Tracer, o.Meter = n.log, n.tel.Tracer(), n.tel.Meter()
+	o.Logger, o.Tracer, o.Exports, o.Meter = n.log, n.tel.Tracer(), n.tel.Exports(), n.tel.Meter()
 	return o
 }

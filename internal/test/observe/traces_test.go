@@ -1,11 +1,13 @@
 package observe
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -54,6 +56,58 @@ func TestTracesGoOnUnderTheNextLeader(t *testing.T) {
 		t.Error("no trial ran across the failover")
 	}
 	checkRefits(t, stored, backend, elected(backend.all(), epoch))
+}
+
+// TestNoSpanIsSentAgain kills the leader when the ledger knows which trials' spans it has
+// exported: the next one does not send these again.
+func TestNoSpanIsSentAgain(t *testing.T) {
+	const trials = 12
+	backend := newReceiver(t)
+	in := install(t, backend.url, 12)
+	in.create("digits", trials)
+	in.await("digits", 3)
+	var sent time.Time
+	known := func(tr record.Trial) bool { return !tr.Times.Folded.IsZero() && !tr.Times.Folded.After(sent) }
+	for began, found := time.Now(), false; !found; time.Sleep(20 * time.Millisecond) {
+		snapshot, err := in.Ledger.Load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent = snapshot.Traced
+		if found = slices.ContainsFunc(snapshot.Studies[0].Trials, known); time.Since(began) > 30*time.Second {
+			t.Fatal("the ledger never knows that spans were exported")
+		}
+	}
+	p, _, before := in.Leader(0)
+	p.Kill()
+	in.Leader(before)
+	stored := in.await("digits", trials)
+	for _, c := range in.Coordinators {
+		if c.State() == "" {
+			c.Stop()
+		}
+	}
+	in.worker.Stop()
+	exported, again := 0, 0
+	for i := range stored.Trials {
+		tr := &stored.Trials[i]
+		times := map[string]int{}
+		for _, s := range backend.spans(tr.TraceID) {
+			times[s.id]++
+		}
+		doubled := 0
+		for _, n := range times {
+			doubled += n - 1
+		}
+		again += doubled
+		if !known(*tr) {
+			continue
+		}
+		if exported++; doubled > 0 || len(times) < 7 {
+			t.Errorf("trial %d, which was exported, has %d spans, and %d of them again", tr.Number, len(times), doubled)
+		}
+	}
+	t.Logf("%d trials were known to be exported; of all %d trials, %d spans came twice", exported, trials, again)
 }
 
 // elected is when the leader of an epoch first asked its optimiser.
