@@ -81,7 +81,7 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.StringVar(&o.Kubernetes.Lease, "kubernetes-lease", "", "`name` of the Lease that shows who leads, in POD_NAMESPACE (default: none)")
 	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
-	cmd.AddCommand(releaseCommand(), natsConfigCommand())
+	cmd.AddCommand(releaseCommand(), natsConfigCommand(), natsReloadCommand())
 	usage.Setup(cmd)
 	return cmd
 }

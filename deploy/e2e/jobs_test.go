@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,12 +34,37 @@ func (c *cluster) jobs() string {
 `, repository, c.tag)
 }
 
-// testJobs runs a study by Jobs. The worker in charge is killed in the middle: its
-// trials run elsewhere or its replacement takes them over, and the witness saw
-// everything that counts.
+// processes returns the pods of a component, each with the restarts of its containers:
+// what stays the same while nothing is restarted.
+func (c *cluster) processes(component string) []string {
+	c.t.Helper()
+	pods, err := c.pods(c.t.Context(), component)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var all []string
+	for _, p := range pods {
+		for _, s := range p.Status.ContainerStatuses {
+			all = append(all, fmt.Sprintf("pod %s: %s restarted %d times", p.UID, s.Name, s.RestartCount))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// testJobs adds a pool, which does not restart NATS, and runs a study there by Jobs. The
+// worker in charge is killed in the middle: its trials run elsewhere or its replacement
+// takes them over, and the witness saw everything that counts.
 func (c *cluster) testJobs() {
+	before, began := c.processes("nats"), time.Now()
 	c.chart("upgrade", c.installValues(2, c.tag, c.jobs()))
-	c.settled(2*time.Minute, "worker", 3, c.tag)
+	c.settled(3*time.Minute, "worker", 3, c.tag)
+	c.t.Logf("the workers of another pool are ready after %.1fs", time.Since(began).Seconds())
+	defer func() {
+		if after := c.processes("nats"); !slices.Equal(before, after) {
+			c.t.Errorf("NATS was %q, and is %q after a pool was added and removed", before, after)
+		}
+	}()
 	c.create(studyFile("jobs", "jobs", 12, 4, 0))
 	c.ended(3*time.Minute, "jobs", 2)
 	c.busy("jobs")

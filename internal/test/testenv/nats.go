@@ -21,8 +21,8 @@ type NATSConfig struct {
 // NATS is a nats-server with JetStream in a process of its own.
 type NATS struct {
 	*Process
-	// URL is the address for clients.
-	URL string
+	// URL is the address for clients, Monitor that of the monitoring port.
+	URL, Monitor string
 	// StoreDir is where JetStream keeps its files.
 	StoreDir string
 }
@@ -56,7 +56,8 @@ func StartNATSCluster(t testing.TB, n int, c NATSConfig) []*NATS {
 			t.Fatal(err)
 		}
 		ready := answersOK(fmt.Sprintf("http://127.0.0.1:%d/healthz", monitor))
-		out[i] = &NATS{Process: prepare(t, path, []string{"-c", file}, nil, ready), URL: fmt.Sprintf("nats://127.0.0.1:%d", port), StoreDir: store}
+		out[i] = &NATS{Process: prepare(t, path, []string{"-c", file}, nil, ready), URL: fmt.Sprintf("nats://127.0.0.1:%d", port), StoreDir: store,
+			Monitor: fmt.Sprintf("http://127.0.0.1:%d", monitor)}
 		out[i].name = name
 		out[i].start()
 	}

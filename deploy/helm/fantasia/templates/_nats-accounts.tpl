@@ -48,11 +48,6 @@ accounts {
 }
 {{ end -}}
 
-{{/* Changes when NATS must read its accounts again: with the pools, not with each rendering. */}}
-{{- define "fantasia.natsAccountsChecksum" -}}
-{{- include "fantasia.natsAccounts" (dict "pools" (include "fantasia.poolNames" . | fromJsonArray) "identity" dict) | sha256sum -}}
-{{- end -}}
-
 {{/* A password: that of the Secret, if it is in the cluster, or a new one: (list $ Secret). */}}
 {{- define "fantasia.natsPassword" -}}
 {{- $secret := lookup "v1" "Secret" (index . 0).Release.Namespace (index . 1) | default dict -}}
