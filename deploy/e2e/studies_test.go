@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,8 +139,31 @@ spec:
   trial: {command: [digits, "${args}"], timeout: 3m}
 `
 
-// TestStudies runs a study by its resource through a release, with the permissions that
-// the chart grants, and uninstalls the release while another study is running.
+// wait runs kubectl wait until a resource has a condition. The returned function waits
+// for it and returns when it ended.
+func (c *cluster) wait(resource, condition string) (done func() time.Time) {
+	c.t.Helper()
+	var out []byte
+	var err error
+	var ended time.Time
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		out, err = exec.CommandContext(c.t.Context(), "kubectl", "wait", "--namespace", c.namespace, resource, "--for=condition="+condition, "--timeout=3m").CombinedOutput()
+		ended = time.Now()
+	})
+	return func() time.Time {
+		c.t.Helper()
+		waits.Wait()
+		if err != nil {
+			c.t.Errorf("kubectl wait %s: %v\n%s", resource, err, out)
+		}
+		return ended
+	}
+}
+
+// TestStudies runs studies by their resources through a release, with the permissions
+// that the chart grants, lets kubectl wait for one that completes and one that fails, and
+// uninstalls the release while another study is running.
 func TestStudies(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
@@ -152,9 +176,15 @@ func TestStudies(t *testing.T) {
 	c.chart("install", c.studiesValues())
 	c.leaveOldDefinition()
 	c.upgradeDefinition()
-	for name, trials := range map[string]int{"short": 4, "endless": 100_000} {
+	waits := map[string]func() time.Time{}
+	applied := time.Now()
+	for name, trials := range map[string]int{"short": 4, "endless": 100_000, "failing": 4} {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(fmt.Appendf(nil, studyResource, name, trials), &u.Object); err != nil {
+		text := fmt.Sprintf(studyResource, name, trials)
+		if name == "failing" {
+			text = strings.Replace(text, `[digits, "${args}"]`, "[digits, --unknown]", 1)
+		}
+		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 			t.Fatal(err)
 		}
 		c.await(time.Minute, func(ctx context.Context) error { // the definition may be a moment old
@@ -162,7 +192,9 @@ func TestStudies(t *testing.T) {
 			return err
 		})
 	}
-	var short, endless *kube.Resource
+	for name, condition := range map[string]string{"short": kube.ConditionComplete, "failing": kube.ConditionFailed} {
+		waits[name] = c.wait("study/"+name, condition)
+	}
 	read := func(ctx context.Context, name string) *kube.Resource {
 		u, err := studies.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -174,6 +206,16 @@ func TestStudies(t *testing.T) {
 		}
 		return r
 	}
+	for name, wait := range waits {
+		ended := wait()
+		at := read(t.Context(), name).Status.CompletionTime
+		if at == nil || ended.Sub(at.Time) > 10*time.Second {
+			t.Errorf("kubectl wait ended at %v, want within 10s of the end of study %s, %v", ended, name, at)
+			continue
+		}
+		t.Logf("study %s ended %.0fs after kubectl apply; kubectl wait returned %.1fs after that apply", name, at.Sub(applied).Seconds(), ended.Sub(applied).Seconds())
+	}
+	var short, endless *kube.Resource
 	c.await(3*time.Minute, func(ctx context.Context) error {
 		short, endless = read(ctx, "short"), read(ctx, "endless")
 		if short.Status.State != study.Completed || endless.Status.Done == 0 {
