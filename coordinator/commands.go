@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -77,6 +78,19 @@ func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
 	return nil
 }
 
+// checkJob returns a *study.Problems for a study that brings a Job without a namespace to
+// run it in.
+func checkJob(s *study.Study) error {
+	if _, ok := study.Namespace(s.Metadata.Name); ok || s.Spec.Trial.Job == nil {
+		return nil
+	}
+	return &study.Problems{List: []study.Problem{{
+		Path: "spec.trial.job",
+		Message: "only a Study resource of Kubernetes can bring a Job, which runs in the resource's namespace: " +
+			"create the study with kubectl apply, or use a pool whose workers have a template",
+	}}}
+}
+
 // checkSize returns a *study.Problems for a study that is too large for the ledger, or
 // whose trials would be too large to be sent to workers.
 // It MUST be called BEFORE the study joins the leader's batch, where it would block
@@ -98,14 +112,15 @@ func checkSize(s *study.Study) error {
 
 // Create starts a study and returns its record. The caller MUST have validated the
 // study (see file.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader, or is
-// a *study.Problems if the study is too large for the ledger.
+// a *study.Problems if the study is too large for the ledger, or brings a Job although it
+// is no resource of Kubernetes.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {
 	return c.create(ctx, s, func(now time.Time) string { return record.NewID(rand.Reader, now) })
 }
 
 // create starts a study. It calls newID in the leader's loop.
 func (c *Coordinator) create(ctx context.Context, s *study.Study, newID func(now time.Time) string) (*record.Study, error) {
-	if err := checkSize(s); err != nil {
+	if err := cmp.Or(checkJob(s), checkSize(s)); err != nil {
 		return nil, err
 	}
 	if c.term.Load() == nil {

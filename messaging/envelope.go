@@ -178,6 +178,9 @@ type Heartbeat struct {
 	// StudyCommands that it runs the commands that studies contain.
 	OwnCommand    bool `json:"ownCommand,omitempty"`
 	StudyCommands bool `json:"studyCommands"`
+	// StudyJobs means that the worker creates the Jobs that studies bring. Without
+	// OwnCommand it evaluates no other studies.
+	StudyJobs bool `json:"studyJobs,omitempty"`
 }
 
 // ControlKind is the kind of a control message.

@@ -38,7 +38,7 @@ func CheckSize(s *study.Study) error {
 		path  string
 		value any
 	}{
-		{"spec.trial.command", s.Spec.Trial.Command}, {"spec.trial.env", s.Spec.Trial.Env},
+		{"spec.trial.command", s.Spec.Trial.Command}, {"spec.trial.env", s.Spec.Trial.Env}, {"spec.trial.job", s.Spec.Trial.Job},
 		{"spec.parameters", []any{a.Parameters, a.ParameterOrder}}, {"spec.trial", s.Spec.Trial},
 	} {
 		if n := length(part.value); n > most+most/4 { // a part rather than the whole that it makes up

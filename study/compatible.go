@@ -10,7 +10,7 @@ import (
 // the state of the old one; none if it can. These fields must not change: the study's
 // name, the objective's metric, direction and take, the parameters and their order, the
 // constraints, the initial points, the algorithm with its seed and settings, and the
-// command and metrics, since they determine what is measured; and early stopping, whose
+// command, Job and metrics, since they determine what is measured; and early stopping, whose
 // rule compares trials with earlier ones. The goal, the budget
 // (even to a smaller one), the parallelism, the pool and how trials are run can change.
 // Each difference names the field, the old and the new value. Both studies come from
@@ -30,6 +30,7 @@ func Compatible(old, new *Study) (differences []string) {
 	d.compare("spec.algorithm.settings", Point(a.Algorithm.Settings), Point(b.Algorithm.Settings))
 	d.compare("spec.earlyStopping", a.EarlyStopping, b.EarlyStopping)
 	d.compare("spec.trial.command", nonNil(a.Trial.Command), nonNil(b.Trial.Command))
+	d.compare("spec.trial.job", a.Trial.Job, b.Trial.Job)
 	d.compare("spec.trial.metrics", a.Trial.Metrics, b.Trial.Metrics)
 	return d.list
 }

@@ -52,8 +52,8 @@ type Spec struct {
 }
 
 // ByClients reports whether clients of the API evaluate the study's trials, rather than
-// workers: the study has no command.
-func (s *Spec) ByClients() bool { return len(s.Trial.Command) == 0 }
+// workers: the study has neither a command nor a Job.
+func (s *Spec) ByClients() bool { return len(s.Trial.Command) == 0 && s.Trial.Job == nil }
 
 // Take selects which of a trial's reports counts as its value.
 type Take string
@@ -122,10 +122,13 @@ const (
 
 // TrialTemplate describes how to run one evaluation.
 type TrialTemplate struct {
-	// Command is the argv of the program; see ExpandCommand. If it is empty, clients of
-	// the API ask for the trials; then only Retries may be set.
+	// Command is the argv of the program; see ExpandCommand. Without a command and a Job,
+	// clients of the API ask for the trials; then only Retries may be set.
 	Command []string `json:"command,omitempty"`
-	Mode    Mode     `json:"mode,omitempty"`
+	// Job makes each trial a Job of Kubernetes in the namespace of the study's resource;
+	// nil unless the study brings one. It excludes Command, Workdir, Env and ModeStream.
+	Job  *Job `json:"job,omitempty"`
+	Mode Mode `json:"mode,omitempty"`
 	// Metrics is nil if the program reports its metrics itself.
 	Metrics *Metrics          `json:"metrics,omitempty"`
 	Workdir string            `json:"workdir,omitempty"`

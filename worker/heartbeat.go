@@ -49,7 +49,8 @@ func (r *run) heartbeat(ctx context.Context) {
 		Slots: r.options.Slots, Free: max(0, r.options.Slots-len(running)), Running: running,
 		Spooled: r.sender.waiting(maxSpooled), Leaving: leaving,
 		At: time.Now(), Host: r.host, Software: r.options.Software, StudyCommands: r.studyCommands(),
-		OwnCommand: len(r.options.Command) > 0 || r.options.NewEvaluator != nil,
+		OwnCommand: len(r.options.Command) > 0 || r.options.NewEvaluator != nil && !r.options.JobsOnly,
+		StudyJobs:  r.options.StudyJobs,
 	}
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()

@@ -47,6 +47,9 @@ type Options struct {
 	PassEnv []string
 	// NewEvaluator returns the evaluator of a slot (0 to Slots-1); nil runs programs.
 	NewEvaluator func(slot int) (evaluation.Evaluator, error)
+	// StudyJobs says that the evaluators accept studies that bring a Job, and JobsOnly
+	// that they accept no others.
+	StudyJobs, JobsOnly bool
 	// Keeper manages evaluations that an earlier process of this worker started; nil if
 	// they end with the process.
 	Keeper evaluation.Keeper

@@ -77,6 +77,7 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run Study resources of Kubernetes, in the cluster of KUBECONFIG or of this pod")
 	namespaceFlag(f, &o.Kubernetes.StudyNamespaces)
 	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that each namespace's studies may use (default: none)")
+	f.StringVar(&o.Kubernetes.StudyJobs, "study-jobs", "", "YAML `file` of the Jobs that each namespace's studies may bring (default: none)")
 	f.StringVar(&o.Kubernetes.Scale, "scale", "", "YAML `file` of the Deployments and StatefulSets that the leader scales (default: none)")
 	f.StringVar(&o.Kubernetes.Lease, "kubernetes-lease", "", "`name` of the Lease that shows who leads, in POD_NAMESPACE (default: none)")
 	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 )
 
 // Action is what to do for a resource besides updating its status.
@@ -45,6 +46,8 @@ type Rules struct {
 	// is wrong.
 	Parse func(file []byte) (*study.Study, error)
 	Pools Pools
+	// Jobs say which templates of Jobs the studies of each namespace may bring.
+	Jobs jobpolicy.Policies
 	// Began is the time at which this process started.
 	Began time.Time
 }
@@ -73,6 +76,11 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	}
 	if err := rules.Pools.Check(r.Namespace, s.Spec.Pool); err != nil {
 		return show(ReasonDenied, withOld(known, err.Error()))
+	}
+	if j := s.Spec.Trial.Job; j != nil {
+		if err := rules.Jobs.Check(r.Namespace, j); err != nil {
+			return show(ReasonDenied, withOld(known, reasons(err)))
+		}
 	}
 	accepted := Verdict{Accepted: true, Reason: ReasonAccepted, Message: "the study runs with this spec"}
 	switch {

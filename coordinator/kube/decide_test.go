@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
@@ -48,6 +49,7 @@ func rules() *Rules {
 	return &Rules{
 		Parse: func(text []byte) (*study.Study, error) { return file.Parse(text) },
 		Pools: Pools{"team-a": {"default", "gpu"}, Any: {"shared"}},
+		Jobs:  jobpolicy.Policies{"team-a": {ServiceAccounts: []string{"training"}}},
 		Began: began,
 	}
 }
@@ -60,6 +62,13 @@ func known(t *testing.T, r *Resource) *ledger.Summary {
 		t.Fatal(err)
 	}
 	return &ledger.Summary{Study: record.Study{ID: r.ID(), Definition: *s}, Status: record.Status{State: study.Running}}
+}
+
+// command is the trial of the study, and job one that brings a Job which runs as an account.
+const command = `"command": ["true"]`
+
+func job(account string) string {
+	return fmt.Sprintf(`"job": {"spec": {"template": {"spec": {"serviceAccountName": %q, "containers": [{"name": "a", "image": "b"}]}}}}`, account)
 }
 
 func TestDecide(t *testing.T) {
@@ -96,6 +105,12 @@ func TestDecide(t *testing.T) {
 		{name: "changed through the API", change: []string{"10", "20"}, ledger: true, with: accepted, want: Show, reason: ReasonAccepted, says: "through the API"},
 		{name: "incompatible", change: []string{`"loss"`, `"error"`}, ledger: true, want: Show, reason: ReasonIncompatible,
 			says: `spec.objective.metric was "loss" and is "error"`},
+		{name: "a Job", change: []string{command, job("training")}, want: Create, reason: ReasonAccepted},
+		{name: "a Job beyond the policy", change: []string{command, job("admin")}, want: Show, reason: ReasonDenied,
+			says: `spec.trial.job.spec.template.spec.serviceAccountName: the Jobs of namespace team-a may not run as service account "admin"; they may run as training`},
+		{name: "a Job of a namespace without a policy", change: []string{command, job("training"), `"default"`, `"shared"`}, with: func(r *Resource) { r.Namespace = "team-b" },
+			want: Show, reason: ReasonDenied, says: "spec.trial.job: namespace team-b may not bring Job templates"},
+		{name: "a Job instead of the command", change: []string{command, job("training")}, ledger: true, want: Show, reason: ReasonIncompatible, says: "spec.trial.job was null and is "},
 		{name: "deleted through the API", with: accepted, want: Show, reason: ReasonDeleted, says: "was deleted from the ledger"},
 		{name: "status of another resource", with: func(r *Resource) { r.Status.ID = "01k0000000000000000000000a" }, want: Create, reason: ReasonAccepted},
 		{name: "being deleted", with: func(r *Resource) { r.Deleting = true }, ledger: true, want: Delete},

@@ -17,10 +17,10 @@ const hearing = 10 * time.Second
 type stall struct{ reason, message string }
 
 // capacity is what the workers of a pool can run, and the ids of the studies that they
-// run trials of.
+// run trials of. jobs is how many of the workers create the Jobs that studies bring.
 type capacity struct {
-	workers, leaving, slots, free int
-	runs                          map[string]bool
+	workers, jobs, leaving, slots, free int
+	runs                                map[string]bool
 }
 
 // fleet holds the capacity of each pool. It is nil if too little was heard of the
@@ -46,6 +46,9 @@ func fleetOf(workers []coordinator.Worker, listened time.Duration) fleet {
 			c.leaving++
 		} else {
 			c.workers++
+			if w.StudyJobs {
+				c.jobs++
+			}
 			c.slots += w.Slots
 			c.free += w.Free
 		}
@@ -65,6 +68,8 @@ func (f fleet) stall(s *ledger.Summary) stall {
 		return stall{ReasonNoWorkers, fmt.Sprintf("every worker of pool %s is leaving", pool)}
 	case c.workers == 0:
 		return stall{ReasonNoWorkers, fmt.Sprintf("no worker of pool %s has been heard", pool)}
+	case c.jobs == 0 && s.Study.Definition.Spec.Trial.Job != nil:
+		return stall{ReasonNoWorkers, fmt.Sprintf("no worker of pool %s creates the Jobs that studies bring (spec.trial.job): ask the operator of Fantasia for a pool that does", pool)}
 	case c.free == 0 && !c.runs[s.Study.ID]: // heartbeats are seconds old, trials may be shorter
 		return stall{ReasonPoolBusy, fmt.Sprintf("all slots of pool %s (%d) are taken by other studies", pool, c.slots)}
 	}

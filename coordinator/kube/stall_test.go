@@ -15,6 +15,8 @@ func TestStall(t *testing.T) {
 	worker := func(pool string, slots, free int, leaving bool) coordinator.Worker {
 		return coordinator.Worker{Heartbeat: messaging.Heartbeat{Pool: pool, Slots: slots, Free: free, Leaving: leaving}}
 	}
+	jobs := worker("default", 1, 1, false)
+	jobs.StudyJobs = true
 	mine := worker("default", 1, 0, false)
 	mine.Running = []messaging.AttemptID{{Study: resource(t).ID()}}
 	for _, test := range []struct {
@@ -23,6 +25,7 @@ func TestStall(t *testing.T) {
 		running  int
 		state    study.State
 		listened time.Duration
+		job      *study.Job
 		reason   string
 		says     string
 	}{
@@ -33,6 +36,8 @@ func TestStall(t *testing.T) {
 			reason: ReasonPoolBusy, says: "all slots of pool default (5)"},
 		{name: "it had a slot a moment ago", workers: []coordinator.Worker{mine}},
 		{name: "one slot is free", workers: []coordinator.Worker{worker("default", 2, 0, false), worker("default", 3, 1, false)}},
+		{name: "no worker creates Jobs", workers: []coordinator.Worker{mine}, job: &study.Job{}, reason: ReasonNoWorkers, says: "no worker of pool default creates the Jobs that studies bring"},
+		{name: "a worker creates Jobs", workers: []coordinator.Worker{mine, jobs}, job: &study.Job{}},
 		{name: "a trial runs", running: 1},
 		{name: "ended", state: study.Completed},
 		{name: "nobody has listened for long", listened: hearing - 1},
@@ -40,6 +45,7 @@ func TestStall(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := known(t, resource(t))
 			s.Status.Counts = record.Counts{Queued: 2, Running: test.running}
+			s.Study.Definition.Spec.Trial.Job = test.job
 			if test.state != "" {
 				s.Status.State = test.state
 			}

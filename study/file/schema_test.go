@@ -58,7 +58,7 @@ func TestSchemaFields(t *testing.T) {
 		reflect.TypeFor[study.Study](), reflect.TypeFor[study.Metadata](), reflect.TypeFor[study.Spec](),
 		reflect.TypeFor[study.Objective](), reflect.TypeFor[study.Algorithm](), reflect.TypeFor[study.EarlyStopping](), reflect.TypeFor[study.Budget](),
 		reflect.TypeFor[study.TrialTemplate](), reflect.TypeFor[study.Metrics](), reflect.TypeFor[study.Retries](),
-		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](),
+		reflect.TypeFor[study.Parameter](), reflect.TypeFor[study.Prior](), reflect.TypeFor[study.Job](), reflect.TypeFor[study.JobMetadata](),
 	}
 	if len(schema.Defs) != len(types) {
 		t.Errorf("definitions of %v", slices.Sorted(maps.Keys(schema.Defs)))
@@ -99,7 +99,7 @@ func TestSchemaJudges(t *testing.T) {
 	// The problems of these files concern several fields, the meaning of a text,
 	// features of YAML that JSON lacks, or the known algorithms.
 	beyond := []string{
-		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "empty", "initial",
+		"algorithm", "command", "constraints", "cycle", "dashes", "documents", "duplicates", "empty", "initial", "job-empty",
 		"jointly-unsatisfiable", "merge", "metrics-file", "metrics-pattern", "metrics-regexp", "settings", "stopping", "stopping-file", "stream", "syntax", "unsatisfiable",
 	}
 	files, err := filepath.Glob("testdata/*/*.yaml")

@@ -58,9 +58,13 @@ func complete(s *study.Study, r *check.Report, o *options) {
 	}) {
 		r.Add("spec.pool", "%q: a pool is letters, digits, dashes and underscores, at most %d", spec.Pool, maxLabel)
 	}
-	if len(spec.Trial.Command) == 0 && r.Places["spec.trial.command"] == (check.Place{}) {
+	switch {
+	case spec.Trial.Job != nil:
+		completeTrial(&spec.Trial, r, spec.Objective.Metric)
+		checkJob(&spec.Trial, r, spec.Parameters)
+	case len(spec.Trial.Command) == 0 && r.Places["spec.trial.command"] == (check.Place{}):
 		checkNoCommand(&spec.Trial, r)
-	} else {
+	default:
 		completeTrial(&spec.Trial, r, spec.Objective.Metric)
 		checkCommand(&spec.Trial, r, spec.Parameters)
 	}
@@ -78,7 +82,7 @@ func checkNoCommand(t *study.TrialTemplate, r *check.Report) {
 		{"timeout", t.Timeout != 0}, {"grace", t.Grace != 0 && t.Grace != study.DefaultGrace},
 	} {
 		if field.set {
-			r.Add("spec.trial."+field.name, "needs a command: add spec.trial.command, or leave %s out, so that clients of the API ask for the trials", field.name)
+			r.Add("spec.trial."+field.name, "needs a command or a Job: add spec.trial.command, or leave %s out, so that clients of the API ask for the trials", field.name)
 		}
 	}
 }
@@ -332,9 +336,14 @@ func checkCommand(t *study.TrialTemplate, r *check.Report, params []study.Parame
 // checkWord checks that a ${word} is known. A parameter whose name could not be parsed
 // may have any name.
 func checkWord(r *check.Report, path, word string, params []study.Parameter) {
-	if study.ReservedWord(word) {
-		return
+	if !study.ReservedWord(word) {
+		checkParameterWord(r, path, word, params, "args, overrides, file")
 	}
+}
+
+// checkParameterWord checks that a ${word} is the name of a parameter; others are the
+// words that would be accepted too.
+func checkParameterWord(r *check.Report, path, word string, params []study.Parameter, others string) {
 	var names []string
 	for _, p := range params {
 		switch {
@@ -349,5 +358,5 @@ func checkWord(r *check.Report, path, word string, params []study.Parameter) {
 			return
 		}
 	}
-	r.Add(path, "${%s} names no parameter%s: %s, or args, overrides, file", word, check.DidYouMean(word, names), strings.Join(names, ", "))
+	r.Add(path, "${%s} names no parameter%s: %s, or %s", word, check.DidYouMean(word, names), strings.Join(names, ", "), others)
 }

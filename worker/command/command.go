@@ -98,6 +98,9 @@ func New(o Options) (*Evaluator, error) {
 
 // Accept returns why the assignment's command may not or cannot be run here.
 func (e *Evaluator) Accept(a *messaging.Assignment) error {
+	if a.Run.Job != nil {
+		return evaluation.ErrJob
+	}
 	if len(e.options.Command) == 0 && !e.options.AllowStudyCommands {
 		return ErrNotAllowed
 	}

@@ -26,8 +26,13 @@ type evaluator struct {
 
 var _ evaluation.Gate = (*evaluator)(nil)
 
-// Accept accepts all assignments: a study's command is not run here.
-func (e *evaluator) Accept(*messaging.Assignment) error { return nil }
+// Accept accepts all assignments except Jobs: a study's command is not run here.
+func (e *evaluator) Accept(a *messaging.Assignment) error {
+	if a.Run.Job != nil {
+		return evaluation.ErrJob
+	}
+	return nil
+}
 
 // settle records that the last ending is on disk.
 func (e *evaluator) settle() {

@@ -323,19 +323,26 @@ func TestIdle(t *testing.T) {
 	w := func(pool string, own, studies, leaving bool) coordinator.Worker {
 		return coordinator.Worker{Heartbeat: messaging.Heartbeat{Pool: pool, OwnCommand: own, StudyCommands: studies, Leaving: leaving}}
 	}
+	jobs := w("p", false, false, false)
+	jobs.StudyJobs = true
 	for _, test := range []struct {
 		name    string
 		workers []coordinator.Worker
 		want    string // a part of it; empty where a worker may run it
+		job     *study.Job
 	}{
-		{"nobody", nil, `no worker of pool "p" is known: start one with --pool p`},
-		{"another pool", []coordinator.Worker{w("q", true, true, false)}, "no worker"},
-		{"leaving", []coordinator.Worker{w("p", true, true, true)}, "no worker"},
-		{"runs no commands of studies", []coordinator.Worker{w("p", false, false, false), w("p", false, false, false)}, "--allow-study-commands"},
-		{"a command of its own", []coordinator.Worker{w("p", false, false, false), w("p", true, false, false)}, ""},
-		{"the study's command", []coordinator.Worker{w("p", false, true, false)}, ""},
+		{"nobody", nil, `no worker of pool "p" is known: start one with --pool p`, nil},
+		{"another pool", []coordinator.Worker{w("q", true, true, false)}, "no worker", nil},
+		{"leaving", []coordinator.Worker{w("p", true, true, true)}, "no worker", nil},
+		{"runs no commands of studies", []coordinator.Worker{w("p", false, false, false), w("p", false, false, false)}, "--allow-study-commands", nil},
+		{"a command of its own", []coordinator.Worker{w("p", false, false, false), w("p", true, false, false)}, "", nil},
+		{"no Jobs of studies", []coordinator.Worker{w("p", true, true, false)}, "--study-jobs", &study.Job{}},
+		{"Jobs of studies", []coordinator.Worker{w("p", true, true, false), jobs}, "", &study.Job{}},
+		{"nothing but Jobs of studies", []coordinator.Worker{jobs}, "--allow-study-commands", nil},
+		{"the study's command", []coordinator.Worker{w("p", false, true, false)}, "", nil},
 	} {
-		if got := idle("p", test.workers); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+		spec := &study.Spec{Pool: "p", Trial: study.TrialTemplate{Job: test.job}}
+		if got := idle(spec, test.workers); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func (b *Backend) shown(ctx context.Context, s ledger.Summary) (server.Study, error) {
 	out := server.Study{Spec: s.Study, Status: s.Status}
 	if s.Status.State == study.Running && s.Status.Reason == "" && !s.Study.Definition.Spec.ByClients() {
-		out.Status.Reason = idle(s.Study.Definition.Spec.Pool, b.c.Workers())
+		out.Status.Reason = idle(&s.Study.Definition.Spec, b.c.Workers())
 	}
 	switch aside, err := b.l.aside(ctx, s.Study.ID); {
 	case err != nil:
@@ -61,16 +61,19 @@ func (b *Backend) whole(ctx context.Context, s ledger.Summary) (server.Study, er
 }
 
 // idle returns why no worker can evaluate a running study, or an empty string.
-func idle(pool string, workers []coordinator.Worker) string {
-	heard := 0
+func idle(spec *study.Spec, workers []coordinator.Worker) string {
+	pool, job, heard := spec.Pool, spec.Trial.Job != nil, 0
 	for _, w := range workers {
 		switch {
 		case w.Pool != pool || w.Leaving:
-		case w.OwnCommand || w.StudyCommands:
+		case job && w.StudyJobs, !job && (w.OwnCommand || w.StudyCommands):
 			return ""
 		default:
 			heard++
 		}
+	}
+	if heard > 0 && job {
+		return fmt.Sprintf("the %d workers of pool %q do not create the Jobs that studies bring: start kubeworker with --study-jobs", heard, pool)
 	}
 	if heard > 0 {
 		return fmt.Sprintf("the %d workers of pool %q do not run studies' commands: start them with a command of their own, or with --allow-study-commands", heard, pool)

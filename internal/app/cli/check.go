@@ -83,7 +83,13 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 	if s.Spec.ByClients() && try {
 		return exitWith(ExitUsage, errors.New("--try needs a command, and the study has none (spec.trial.command): clients of the API evaluate its trials"))
 	}
-	argv, err := study.ExpandCommand(s.Spec.Trial.Command, assignment.ParameterOrder, assignment.Parameters, "parameters.json")
+	if s.Spec.Trial.Job != nil && try {
+		return exitWith(ExitUsage, errors.New("--try needs a command, and the study's trials are Jobs of Kubernetes (spec.trial.job): apply it to a cluster with a budget of one trial"))
+	}
+	var argv []string
+	if len(s.Spec.Trial.Command) > 0 {
+		argv, err = study.ExpandCommand(s.Spec.Trial.Command, assignment.ParameterOrder, assignment.Parameters, "parameters.json")
+	}
 	if err != nil {
 		return exitWith(ExitUsage, err)
 	}
@@ -195,6 +201,10 @@ func (c *checked) text(w screen, s *study.Study, assignment *messaging.Assignmen
 	}
 	if spec.ByClients() {
 		return w.block(append(fields, field{Name: "Command", Value: "none: clients of the API ask for the trials and tell their values"}))
+	}
+	if spec.Trial.Job != nil {
+		return w.block(append(fields, field{Name: "Job", Value: "one for each trial, in the namespace of the study's resource; the coordinator checks whether that namespace may use the template"},
+			field{Name: "Reads", Value: reads(spec)}))
 	}
 	fields = append(fields, field{Name: "Command", Words: quoted(c.Command)}, field{Name: "In", Value: c.Workdir}, field{Name: "Reads", Value: reads(spec)})
 	if spec.Trial.Mode == study.ModeStream {

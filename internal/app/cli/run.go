@@ -118,7 +118,7 @@ func readStudy(path string) (*study.Study, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the study's directory: %w", err)
 	}
-	if !s.Spec.ByClients() && !filepath.IsAbs(s.Spec.Trial.Workdir) {
+	if len(s.Spec.Trial.Command) > 0 && !filepath.IsAbs(s.Spec.Trial.Workdir) {
 		s.Spec.Trial.Workdir = filepath.Join(dir, s.Spec.Trial.Workdir)
 	}
 	return s, nil
@@ -136,6 +136,9 @@ func (a *app) run(ctx context.Context, file string, f runFlags, ui net.Listener)
 	if s.Spec.ByClients() {
 		return exitWith(ExitUsage, fmt.Errorf("%s: the study has no command to run (spec.trial.command): clients of the API ask for its trials; "+
 			"create it on a server with fantasia study create, or add a command", file))
+	}
+	if s.Spec.Trial.Job != nil {
+		return exitWith(ExitUsage, fmt.Errorf("%s: the study's trials are Jobs of Kubernetes (spec.trial.job): apply it to a cluster with kubectl apply", file))
 	}
 	if f.state == "" {
 		var note string

@@ -14,6 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/scale"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/dynamic"
 )
@@ -25,6 +26,9 @@ type Kubernetes struct {
 	// StudyPools is the file of the pools that each namespace may use; without it, no
 	// namespace may use any.
 	StudyPools string
+	// StudyJobs is the file of the Jobs that each namespace's studies may bring; without it,
+	// no study may bring one.
+	StudyJobs string
 	// StudyNamespaces are the namespaces whose studies are run; none means all.
 	StudyNamespaces []string
 	// Scale is the file of the resources that run each pool's workers, with the limits
@@ -58,6 +62,11 @@ func (o *Kubernetes) duties(replica string, etcd *clientv3.Client, log *slog.Log
 		}
 		if o.StudyPools != "" {
 			if rules.Pools, err = kube.ReadPools(o.StudyPools); err != nil {
+				return nil, err
+			}
+		}
+		if o.StudyJobs != "" {
+			if rules.Jobs, err = jobpolicy.Read(o.StudyJobs); err != nil {
 				return nil, err
 			}
 		}

@@ -43,9 +43,9 @@ var rules = map[string][]rule{
 		{created + "(has(self.spec.trial) && has(self.spec.trial.command) ? self.spec.trial.command : []) == " +
 			"(has(oldSelf.spec.trial) && has(oldSelf.spec.trial.command) ? oldSelf.spec.trial.command : [])",
 			".spec", "trial.command cannot change once the study has begun, since it is what the trials have measured: make another study"},
-		{"has(self.spec.trial) && has(self.spec.trial.command) || !has(self.spec.trial) || " +
+		{"has(self.spec.trial) && (has(self.spec.trial.command) || has(self.spec.trial.job)) || !has(self.spec.trial) || " +
 			"!has(self.spec.trial.metrics) && !has(self.spec.trial.workdir) && !has(self.spec.trial.env) && !has(self.spec.trial.timeout)",
-			".spec.trial", "only retries can be set without a command"},
+			".spec.trial", "only retries can be set without a command or a job"},
 	},
 	"Parameter": {
 		{"!(self.name in ['args', 'overrides', 'file'])", ".name",
@@ -81,6 +81,8 @@ var rules = map[string][]rule{
 			"metrics have one of pattern and file: leave metrics out if the program reports them itself"},
 	},
 	"TrialTemplate": {
+		{"!has(self.job) || !has(self.command) && !has(self.workdir) && !has(self.env)", ".job",
+			"a job cannot be combined with command, workdir and env: its containers say how the program runs"},
 		{"!has(self.command) || self.command[0] != ''", ".command", "the first element is the program's name or path, and is empty"},
 		{"!has(self.mode) || self.mode != 'stream' || !has(self.metrics) || !has(self.metrics.file)", ".metrics",
 			"a file is read when a program ends, which in mode stream it does not after a trial: use a pattern, or reports"},

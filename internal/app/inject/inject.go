@@ -15,23 +15,36 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 )
 
 // ParseStudy parses a study file and checks it against the known algorithms and rules for
-// early stopping, and that its trials can be sent to workers. The error is a
+// early stopping, that its trials can be sent to workers, and that its Job, if it has one, is
+// as Kubernetes defines it. The error is a
 // *study.Problems that uses the given name of the file.
 func ParseStudy(name string, content []byte) (*study.Study, error) {
 	s, err := file.Parse(content, append(StudyOptions(), file.WithFile(name))...)
 	if err != nil {
 		return nil, err
 	}
-	if err := messaging.CheckSize(s); err != nil {
+	if err := checkTrial(s); err != nil {
 		if problems, ok := errors.AsType[*study.Problems](err); ok {
 			problems.File = name
 		}
 		return nil, err
 	}
 	return s, nil
+}
+
+// checkTrial checks what file.Parse cannot: what Kubernetes and the messages to workers
+// accept.
+func checkTrial(s *study.Study) error {
+	if j := s.Spec.Trial.Job; j != nil {
+		if err := jobpolicy.CheckShape(j); err != nil {
+			return err
+		}
+	}
+	return messaging.CheckSize(s)
 }
 
 // StudyOptions returns the options of file.Parse for the known algorithms and rules.

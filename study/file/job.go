@@ -1,0 +1,81 @@
+package file
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/internal/check"
+)
+
+// checkJob checks a trial that is a Job, except for what Kubernetes defines: package
+// jobpolicy checks that.
+func checkJob(t *study.TrialTemplate, r *check.Report, params []study.Parameter) {
+	const path = "spec.trial.job"
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"command", len(t.Command) > 0}, {"workdir", t.Workdir != ""}, {"env", len(t.Env) > 0}, {"mode", t.Mode == study.ModeStream},
+	} {
+		if field.set {
+			r.Add("spec.trial."+field.name, "cannot be combined with spec.trial.job, whose containers say how the program runs: leave one of them out")
+		}
+	}
+	if len(t.Job.Spec) == 0 {
+		r.Add(path+".spec", "is missing: give the spec of a Job, with its pod template")
+		return
+	}
+	if text, err := json.Marshal(t.Job); err == nil && len(text) > study.MaxJob {
+		r.Add(path, "the template has %d bytes as JSON, at most %d are accepted: move long texts into a ConfigMap that the pod mounts", len(text), study.MaxJob)
+	}
+	for _, part := range []struct {
+		path  string
+		value any
+	}{{path + ".metadata.labels", anyMap(t.Job.Metadata.Labels)}, {path + ".metadata.annotations", anyMap(t.Job.Metadata.Annotations)}, {path + ".spec", t.Job.Spec}} {
+		checkJobWords(r, part.path, part.value, false, params)
+	}
+}
+
+// anyMap returns a map of texts as decoded YAML is.
+func anyMap(texts map[string]string) map[string]any {
+	m := make(map[string]any, len(texts))
+	for key, text := range texts {
+		m[key] = text
+	}
+	return m
+}
+
+// checkJobWords checks the ${words} in all texts below a value; element means that the
+// value is an element of a list.
+func checkJobWords(r *check.Report, path string, value any, element bool, params []study.Parameter) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			checkJobWords(r, path+check.Key(key), v[key], false, params)
+		}
+	case []any:
+		for i := range v {
+			checkJobWords(r, fmt.Sprintf("%s[%d]", path, i), v[i], true, params)
+		}
+	case string:
+		words, err := study.CommandWords(v)
+		if err != nil {
+			r.Add(path, "%s", err)
+		}
+		for _, word := range words {
+			switch known := study.JobWords(); {
+			case (word == "args" || word == "overrides") && !element:
+				r.Add(path, "${%s} stands for several texts: make it an element of a list, such as args", word)
+			case word == "args" || word == "overrides" || slices.Contains(known, word):
+			case word == "file":
+				r.Add(path, "${file} does not exist in a Job: let the program read FANTASIA_PARAMETERS")
+			default:
+				checkParameterWord(r, path, word, params, "args, overrides, "+strings.Join(known, ", "))
+			}
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package study
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxJob is the largest size of a Job template as JSON, in bytes. Each Job contains it a
+// second time, so that a worker that was restarted can continue.
+const MaxJob = 64 << 10
+
+// Job is the template of the Jobs of Kubernetes that evaluate a study's trials, one for
+// each attempt. Its texts may contain ${words}: names of parameters, args,
+// overrides, and JobWords. Package jobpolicy checks what it contains.
+type Job struct {
+	// Container names the program's container; empty means the first of a pod.
+	Container string `json:"container,omitempty"`
+	// Metadata is added to each Job.
+	Metadata JobMetadata `json:"metadata,omitzero"`
+	// Spec is the spec of each Job as Kubernetes defines it. It is shared: do not change
+	// it.
+	Spec map[string]any `json:"spec"`
+}
+
+// JobMetadata is the part of a Job's metadata that a study can choose.
+type JobMetadata struct {
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// plainJob has no methods of its own.
+type plainJob Job
+
+// MarshalJSON keeps the types of the numbers in the spec.
+func (j Job) MarshalJSON() ([]byte, error) {
+	j.Spec = exactMap(j.Spec)
+	return marshal(plainJob(j))
+}
+
+// UnmarshalJSON keeps the types of the numbers in the spec.
+func (j *Job) UnmarshalJSON(data []byte) error {
+	var plain plainJob
+	if err := unmarshalExact(data, &plain); err != nil {
+		return fmt.Errorf("read a Job: %w", err)
+	}
+	if _, err := inexact(plain.Spec); err != nil {
+		return fmt.Errorf("read the spec of a Job: %w", err)
+	}
+	*j = Job(plain)
+	return nil
+}
+
+// Namespace returns the namespace of the resource that a study is, which its name
+// begins with: NAMESPACE.NAME. Other studies have none, since their names have no dot.
+func Namespace(name string) (namespace string, ok bool) {
+	namespace, _, ok = strings.Cut(name, ".")
+	return namespace, ok
+}
+
+// JobWords returns the words, besides the names of parameters, args and overrides, that
+// a ${word} in the template of a Job can be.
+func JobWords() []string {
+	return []string{
+		"FANTASIA_STUDY", "FANTASIA_RESOURCE", "FANTASIA_TRIAL", "FANTASIA_ATTEMPT", "FANTASIA_SLOT", "FANTASIA_SEED", "FANTASIA_CHECKPOINT",
+	}
+}
