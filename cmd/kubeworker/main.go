@@ -23,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/usage"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob"
 )
@@ -52,14 +53,15 @@ func run(stderr io.Writer) int {
 
 func newCommand(stderr io.Writer) *cobra.Command {
 	o, k := workernode.NewOptions(version, stderr), kubejob.DefaultOptions()
-	var template, kubeconfig string
+	var files kubeFiles
 	cmd := &cobra.Command{
-		Use:   "kubeworker --nats URL,… --template FILE [flags]",
+		Use:   "kubeworker --nats URL,… [--template FILE] [--study-jobs FILE] [flags]",
 		Short: "Evaluate each trial by a Kubernetes Job or another resource",
 		Long: `Takes trials of a pool and evaluates each by a Job, or by another resource of the
 template. The program's container gets the same environment variables as a program
 of a worker; in the template ${name} and ${args} stand for parameters. Reports are
 read from the container's log and, with --sidecar, also from a file and over HTTP.
+With --study-jobs it also creates the Jobs that studies bring, in their own namespaces.
 It uses the cluster that it runs in, or the one of --kubeconfig. Every flag can also
 be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
 		Example: `  kubeworker --nats nats://nats:4222 --template job.yaml --slots 20
@@ -75,25 +77,43 @@ be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.
 			return workernode.CheckFlags(cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if template == "" {
-				return errors.New("--template is missing; want the YAML file of a Job or another resource")
-			}
-			var err error
-			if k.Template, err = os.ReadFile(template); err != nil {
-				return fmt.Errorf("--template: %w", err)
+			if err := files.read(&k); err != nil {
+				return err
 			}
 			k.Environ = os.Environ()
-			return runKubejob(cmd.Context(), *o, k, kubeconfig)
+			return runKubejob(cmd.Context(), *o, k, files.kubeconfig)
 		},
 	}
 	f := cmd.Flags()
 	workernode.Flags(f, o)
 	kubejobFlags(f, &k)
-	f.StringVar(&template, "template", "", "YAML file of the manifest")
-	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")
+	f.StringVar(&files.template, "template", "", "YAML file of the manifest")
+	f.StringVar(&files.studyJobs, "study-jobs", "", "YAML file of the Jobs that each namespace's studies may bring (default: none)")
+	f.StringVar(&files.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	usage.Setup(cmd)
 	return cmd
+}
+
+// kubeFiles are the files that the flags name.
+type kubeFiles struct{ template, studyJobs, kubeconfig string }
+
+// read reads the template and the policies.
+func (f *kubeFiles) read(k *kubejob.Options) (err error) {
+	if f.template == "" && f.studyJobs == "" {
+		return errors.New("--template is missing; want the YAML file of a Job or another resource, or --study-jobs to create the Jobs that studies bring")
+	}
+	if f.template != "" {
+		if k.Template, err = os.ReadFile(f.template); err != nil {
+			return fmt.Errorf("--template: %w", err)
+		}
+	}
+	if f.studyJobs != "" {
+		if k.StudyJobs, err = jobpolicy.Read(f.studyJobs); err != nil {
+			return fmt.Errorf("--study-jobs: %w", err)
+		}
+	}
+	return nil
 }
 
 func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
@@ -122,6 +142,7 @@ func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, ku
 			return err
 		}
 		w.NewEvaluator, w.Keeper = runner.Evaluator, runner
+		w.StudyJobs, w.JobsOnly = len(k.StudyJobs) > 0, len(k.Template) == 0
 		return nil
 	}
 	err := workernode.Run(ctx, o)

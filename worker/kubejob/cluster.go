@@ -39,10 +39,10 @@ var errSilent = errors.New("the cluster's API does not answer")
 
 // ensure creates the attempt's resource unless it exists. It retries until ctx ends or
 // the start timeout has passed.
-func (r *Runner) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
-	deadline, pause := time.Now().Add(r.options.StartTimeout), minPause
+func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
+	deadline, pause := time.Now().Add(s.options.StartTimeout), minPause
 	for {
-		err := r.create(ctx, object, a)
+		err := s.create(ctx, object, a)
 		if err == nil || errors.Is(err, errRefused) || ctx.Err() != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (r *Runner) ensure(ctx context.Context, object *unstructured.Unstructured, 
 			}
 			return fmt.Errorf("%w: %w", errSilent, err)
 		}
-		r.options.Logger.Warn("cannot create a resource; retrying", "name", object.GetName(), telemetry.LogError, err)
+		s.options.Logger.Warn("cannot create a resource; retrying", "name", object.GetName(), telemetry.LogError, err)
 		sleep(ctx, pause)
 		pause = min(2*pause, maxPause)
 	}
@@ -62,20 +62,20 @@ func quota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
-func (r *Runner) create(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
+func (s *site) create(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	owner, err := r.owner(ctx, a)
+	owner, err := s.owner(ctx, a)
 	if err != nil {
 		return err
 	}
 	if owner != nil {
 		object.SetOwnerReferences([]metav1.OwnerReference{*owner})
 	}
-	_, err = r.client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
+	_, err = s.client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return r.adopt(ctx, object)
+		return s.adopt(ctx, object)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err),
 		apierrors.IsForbidden(err) && !quota(err):
 		return fmt.Errorf("%w: %w", errRefused, err)
@@ -88,8 +88,8 @@ const fieldManager = "fantasia-worker"
 
 // adopt takes over an existing resource: an earlier process of this worker created it,
 // or a try of this one whose answer was lost.
-func (r *Runner) adopt(ctx context.Context, object *unstructured.Unstructured) error {
-	there, err := r.client.Get(ctx, object.GetName(), metav1.GetOptions{})
+func (s *site) adopt(ctx context.Context, object *unstructured.Unstructured) error {
+	there, err := s.client.Get(ctx, object.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return err // it may have been deleted since: the next try creates it
 	}
@@ -106,10 +106,10 @@ func (r *Runner) adopt(ctx context.Context, object *unstructured.Unstructured) e
 }
 
 // exists reports whether the attempt's resource exists.
-func (r *Runner) exists(ctx context.Context, name string) (bool, error) {
+func (s *site) exists(ctx context.Context, name string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := r.client.Get(ctx, name, metav1.GetOptions{})
+	_, err := s.client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -118,10 +118,10 @@ func (r *Runner) exists(ctx context.Context, name string) (bool, error) {
 
 // warning returns the cluster's latest warning about a resource, or an empty string if
 // there is none or the worker may not read it.
-func (r *Runner) warning(ctx context.Context, name string) string {
+func (s *site) warning(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := r.options.Pods.CoreV1().Events(r.namespace).List(ctx, metav1.ListOptions{
+	list, err := s.options.Pods.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "type=Warning,involvedObject.name=" + name,
 	})
 	if err != nil || len(list.Items) == 0 {
@@ -132,10 +132,10 @@ func (r *Runner) warning(ctx context.Context, name string) string {
 }
 
 // remove deletes a resource; a missing resource is not an error.
-func (r *Runner) remove(ctx context.Context, name string, how metav1.DeletionPropagation) error {
+func (s *site) remove(ctx context.Context, name string, how metav1.DeletionPropagation) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := r.client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &how})
+	err := s.client.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &how})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -143,11 +143,11 @@ func (r *Runner) remove(ctx context.Context, name string, how metav1.DeletionPro
 }
 
 // conclude labels a resource so that a restarted worker ignores it.
-func (r *Runner) conclude(ctx context.Context, name string) error {
+func (s *site) conclude(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, LabelConcluded)
-	_, err := r.client.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
+	_, err := s.client.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -155,11 +155,11 @@ func (r *Runner) conclude(ctx context.Context, name string) error {
 }
 
 // owner returns the reference to the attempt's owner, or nil.
-func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.OwnerReference, error) {
-	if r.options.Owner == "" {
+func (s *site) owner(ctx context.Context, a *messaging.Assignment) (*metav1.OwnerReference, error) {
+	if s.ownedBy == "" {
 		return nil, nil
 	}
-	texts := []string{r.options.Owner}
+	texts := []string{s.ownedBy}
 	x, err := study.NewExpander(texts, a.ParameterOrder, a.Parameters, words(evaluation.Task{Assignment: a}))
 	if err != nil {
 		return nil, fmt.Errorf("%w: owner: %w", errRefused, err)
@@ -173,33 +173,33 @@ func (r *Runner) owner(ctx context.Context, a *messaging.Assignment) (*metav1.Ow
 	}
 	// A study recreated under its name has another owner.
 	key := a.Study + "/" + expanded[0]
-	r.mu.Lock()
-	known, ok := r.owners[key]
-	r.mu.Unlock()
+	s.mu.Lock()
+	known, ok := s.owners[key]
+	s.mu.Unlock()
 	if ok {
 		return &known, nil
 	}
-	found, err := r.findOwner(ctx, expanded[0])
+	found, err := s.findOwner(ctx, expanded[0])
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.owners) >= maxOwners {
-		clear(r.owners)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.owners) >= maxOwners {
+		clear(s.owners)
 	}
-	r.owners[key] = *found
+	s.owners[key] = *found
 	return found, nil
 }
 
 // findOwner fetches an owner given as TYPE.VERSION.GROUP/NAME.
-func (r *Runner) findOwner(ctx context.Context, text string) (*metav1.OwnerReference, error) {
+func (s *site) findOwner(ctx context.Context, text string) (*metav1.OwnerReference, error) {
 	kind, name, ok := strings.Cut(text, "/")
 	resource, _ := schema.ParseResourceArg(kind)
 	if !ok || resource == nil {
 		return nil, fmt.Errorf("%w: owner %q, must be TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool", errRefused, text)
 	}
-	object, err := r.options.Client.Resource(*resource).Namespace(r.namespace).Get(ctx, name, metav1.GetOptions{})
+	object, err := s.options.Client.Resource(*resource).Namespace(s.namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("%w: owner %s: %w", errRefused, text, err)
 	}

@@ -361,11 +361,11 @@ func TestARestartedWorkerGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first process dies once it has made the Job.
-	object, err := first.manifest(evaluation.Task{Assignment: a})
+	p, object, err := first.prepare(evaluation.Task{Assignment: a})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.ensure(t.Context(), object, a); err != nil {
+	if err := p.ensure(t.Context(), object, a); err != nil {
 		t.Fatal(err)
 	}
 	before, err := c.pod(t.Context(), a)

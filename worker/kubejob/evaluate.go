@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -32,7 +33,7 @@ const (
 
 // attempt is an attempt that is being evaluated.
 type attempt struct {
-	*Runner
+	*plan
 	task evaluation.Task
 	name string
 	t    *transcript
@@ -54,7 +55,7 @@ func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 }
 
 func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
-	object, err := r.manifest(task)
+	p, object, err := r.prepare(task)
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
@@ -62,27 +63,43 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 	if err != nil {
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
-	a := &attempt{Runner: r, task: task, name: object.GetName(), t: t}
-	a.sub = r.hub.subscribe(a.name)
+	if err := p.open(ctx); err != nil {
+		if cause := evaluation.Stopped(ctx); cause != nil {
+			return evaluation.StopEnding(cause)
+		}
+		return evaluation.Failed(messaging.ReasonStart, evaluation.Bounded(err.Error(), messaging.MaxMessage))
+	}
+	a := &attempt{plan: p, task: task, name: object.GetName(), t: t}
+	a.sub = p.hub.subscribe(a.name)
 	defer a.sub.close()
-	a.logs = r.newFollowers(ctx, t)
+	a.logs = p.newFollowers(ctx, t)
 	defer a.logs.finish(0)
 	if there := a.sub.evidence(time.Now()).object != nil; there && a.keeps(ctx) {
 		return evaluation.Ending{Kept: true}
 	}
-	if err := r.ensure(ctx, object, task.Assignment); err != nil {
+	if err := p.ensure(ctx, object, task.Assignment); err != nil {
 		return a.notMade(ctx, err)
 	}
 	ending := a.await(ctx)
 	if a.deleted {
 		return t.conclude(ending, "")
 	}
-	return t.conclude(ending, r.where(a.name))
+	return t.conclude(ending, p.where(a.name))
+}
+
+// prepare returns how an attempt is evaluated, and its resource.
+func (r *Runner) prepare(task evaluation.Task) (*plan, *unstructured.Unstructured, error) {
+	p, err := r.planOf(task.Assignment)
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := p.manifest(task)
+	return p, object, err
 }
 
 // where tells people how to read the logs.
-func (r *Runner) where(name string) string {
-	return fmt.Sprintf("kubectl -n %s logs -l %s=%s --all-containers --tail=-1", r.namespace, LabelJob, name)
+func (s *site) where(name string) string {
+	return fmt.Sprintf("kubectl -n %s logs -l %s=%s --all-containers --tail=-1", s.namespace, LabelJob, name)
 }
 
 // notMade returns the ending of an attempt whose resource could not be created.
@@ -91,12 +108,16 @@ func (a *attempt) notMade(ctx context.Context, err error) evaluation.Ending {
 		a.delete(ctx, metav1.DeletePropagationBackground) // a try may have created it
 		return a.t.conclude(new(evaluation.StopEnding(cause)), "")
 	}
-	message := fmt.Sprintf("cannot create %s %s: %v", a.template.kind.Kind, a.name, err)
+	message := fmt.Sprintf("cannot create %s %s: %v", a.kind.Kind, a.name, err)
 	if errors.Is(err, errSilent) {
 		a.delete(ctx, metav1.DeletePropagationBackground)
 		return a.t.conclude(ending(messaging.OutcomeHandedBack, messaging.ReasonPreempted, message), "")
 	}
-	return a.t.conclude(new(evaluation.Failed(messaging.ReasonCommand, message)), "")
+	reason := messaging.ReasonCommand
+	if quota(err) {
+		reason = messaging.ReasonStart
+	}
+	return a.t.conclude(new(evaluation.Failed(reason, message)), "")
 }
 
 // await follows the resource to its end. The ending is nil if the program ended
@@ -108,7 +129,7 @@ func (a *attempt) await(ctx context.Context) *evaluation.Ending {
 	for {
 		known := a.sub.evidence(time.Now())
 		a.logs.look(known.pods)
-		v := judge(known, a.success, a.failure, a.options.Container)
+		v := judge(known, a.success, a.failure, a.container)
 		switch v.state {
 		case running:
 			late = nil
@@ -192,7 +213,7 @@ func (a *attempt) unread(pods []*corev1.Pod) *evaluation.Ending {
 	switch {
 	case a.t.summedUp():
 		return nil
-	case len(pods) == 0 && a.template.kind.GroupKind() == jobKind:
+	case len(pods) == 0 && a.kind.GroupKind() == jobKind:
 		return ending(messaging.OutcomeHandedBack, messaging.ReasonLog, "its pod was never seen, so its log was not read")
 	case apierrors.IsForbidden(err): // whoever runs the cluster forbids it: retrying does not help
 		return ending(messaging.OutcomeFailed, messaging.ReasonLog, err.Error())
@@ -223,7 +244,7 @@ func (a *attempt) told(ctx context.Context) *evaluation.Ending {
 	defer timer.Stop()
 	for {
 		known := a.sub.evidence(time.Now())
-		if v := judge(known, a.success, a.failure, a.options.Container); v.state != running && v.state != waiting {
+		if v := judge(known, a.success, a.failure, a.container); v.state != running && v.state != waiting {
 			a.logs.finish(logPatience)
 			return a.t.own()
 		}

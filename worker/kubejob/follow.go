@@ -33,9 +33,9 @@ const (
 
 // followers read the logs of one attempt's containers. One goroutine uses them.
 type followers struct {
-	runner *Runner
-	t      *transcript
-	kept   *attemptLog
+	plan *plan
+	t    *transcript
+	kept *attemptLog
 	// programs is the number of followed logs of the program.
 	programs int
 	// ctx limits all reading; following limits waiting for more output.
@@ -51,8 +51,8 @@ type logID struct {
 	container string
 }
 
-func (r *Runner) newFollowers(ctx context.Context, t *transcript) *followers {
-	f := &followers{runner: r, t: t, kept: r.logs.attempt(t.task.Assignment.AttemptID), known: map[logID]*log{}}
+func (p *plan) newFollowers(ctx context.Context, t *transcript) *followers {
+	f := &followers{plan: p, t: t, kept: p.logs.attempt(t.task.Assignment.AttemptID), known: map[logID]*log{}}
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	f.following, f.over = context.WithCancel(f.ctx)
 	return f
@@ -61,7 +61,7 @@ func (r *Runner) newFollowers(ctx context.Context, t *transcript) *followers {
 // look follows the logs of containers that have one.
 func (f *followers) look(pods []*corev1.Pod) {
 	for _, p := range pods {
-		if s := programStatus(p, f.runner.options.Container); s != nil {
+		if s := programStatus(p, f.plan.container); s != nil {
 			f.kept.open()
 			if f.follow(p, s, f.keep(p.Name)) {
 				f.programs++
@@ -95,7 +95,7 @@ func (f *followers) follow(p *corev1.Pod, s *corev1.ContainerStatus, emit func(l
 	if f.known[id] != nil || len(f.known) >= maxFollowed || s.State.Running == nil && s.State.Terminated == nil {
 		return false
 	}
-	l := &log{runner: f.runner, pod: p.Name, container: s.Name, emit: emit}
+	l := &log{site: f.plan.site, pod: p.Name, container: s.Name, emit: emit}
 	f.known[id] = l
 	f.running.Go(func() { l.follow(f.ctx, f.following) })
 	return true
@@ -133,7 +133,7 @@ var errStalled = errors.New("the cluster's API sends nothing")
 
 // log follows the log of one container.
 type log struct {
-	runner         *Runner
+	site           *site
 	pod, container string
 	emit           func(line []byte)
 	last           string // the stamp of the last line
@@ -182,7 +182,7 @@ func (l *log) follow(ctx, following context.Context) {
 // failed records why a reading failed, and logs it unless the previous one failed too.
 func (l *log) failed(err error) {
 	if err != nil && l.err == nil {
-		l.runner.options.Logger.Warn("cannot read a log", "pod", l.pod, "container", l.container, telemetry.LogError, err)
+		l.site.options.Logger.Warn("cannot read a log", "pod", l.pod, "container", l.container, telemetry.LogError, err)
 	}
 	l.err = err
 }
@@ -195,7 +195,7 @@ func (l *log) read(ctx context.Context, follow bool) error {
 		since := metav1.NewTime(at) // rounded down to a second
 		o.SinceTime = &since
 	}
-	stream, err := l.runner.options.Pods.CoreV1().Pods(l.runner.namespace).GetLogs(l.pod, o).Stream(ctx)
+	stream, err := l.site.options.Pods.CoreV1().Pods(l.site.namespace).GetLogs(l.pod, o).Stream(ctx)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (l *log) read(ctx context.Context, follow bool) error {
 func (l *log) ended(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	p, err := l.runner.options.Pods.CoreV1().Pods(l.runner.namespace).Get(ctx, l.pod, metav1.GetOptions{})
+	p, err := l.site.options.Pods.CoreV1().Pods(l.site.namespace).Get(ctx, l.pod, metav1.GetOptions{})
 	if err != nil {
 		return false, err
 	}

@@ -166,14 +166,14 @@ func newTestAttempt(t *testing.T, api *podAPI, pattern string) *attempt {
 		t.Fatal(err)
 	}
 	success, failure := conditions(t)
-	r := &Runner{options: DefaultOptions(), namespace: "n", success: success, failure: failure, template: &template{}, logs: &archive{}}
-	r.template.kind.Group, r.template.kind.Kind = jobKind.Group, jobKind.Kind
+	r := &Runner{options: DefaultOptions(), logs: &archive{}}
 	r.options.Pods, r.options.Logger = core, slog.New(slog.DiscardHandler)
+	s := &plan{site: &site{Runner: r, namespace: "n", kind: jobKind.WithVersion("v1"), success: success, failure: failure}}
 	tr := newTestTranscript(t, pattern, nil)
 	p := api.pod.Load()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetCreationTimestamp(metav1.Now())
-	a := &attempt{Runner: r, task: tr.task, name: "j", t: tr, logs: r.newFollowers(t.Context(), tr), sub: &subscription{
+	a := &attempt{plan: s, task: tr.task, name: "j", t: tr, logs: s.newFollowers(t.Context(), tr), sub: &subscription{
 		hub: &hub{}, name: "j", object: object, changed: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{p.UID: p},
 	}}
 	t.Cleanup(func() { a.logs.finish(0) })

@@ -22,20 +22,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
 // Options configure what a Runner creates, and where.
 type Options struct {
-	// Template is the manifest, in YAML.
+	// Template is the manifest, in YAML. If it is empty, only the Jobs that studies bring
+	// are created.
 	Template []byte
+	// StudyJobs say which Jobs the studies of each namespace may bring, which are created
+	// there; nil means none.
+	StudyJobs jobpolicy.Policies
 	// Container names the program's container; empty means the first of a pod.
 	Container string
 	// Success and Failure are CEL conditions over a resource (self) and its status;
@@ -73,7 +76,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultOptions lacks a template, a worker and the access to the cluster.
+// DefaultOptions lacks a template or policies, a worker and the access to the cluster.
 func DefaultOptions() Options {
 	return Options{SidecarPolicy: "IfNotPresent", TTL: time.Hour, StartTimeout: 10 * time.Minute}
 }
@@ -81,14 +84,15 @@ func DefaultOptions() Options {
 // Runner evaluates attempts for all slots of a worker. It is safe for concurrent use
 // and MUST be closed.
 type Runner struct {
-	options          Options
-	template         *template
-	success, failure *condition
-	namespace        string
-	resource         schema.GroupVersionResource
-	client           dynamic.ResourceInterface
-	hub              *hub
-	logs             *archive
+	options Options
+	// home evaluates by the operator's template; nil without one. teams are the namespaces
+	// whose studies may bring Jobs.
+	home  *plan
+	teams map[string]*site
+	logs  *archive
+	// background opens the teams' namespaces until close is called.
+	background sync.WaitGroup
+	close      context.CancelFunc
 
 	mu     sync.Mutex
 	owners map[string]metav1.OwnerReference
@@ -112,67 +116,75 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if r.logs, err = newArchive(o.StateDir, o.Logger); err != nil {
 		return nil, fmt.Errorf("kubejob: %w", err)
 	}
-	if err := r.connect(ctx); err != nil {
-		return nil, fmt.Errorf("kubejob: %w", err)
+	if r.home != nil {
+		if err := r.home.connect(ctx); err != nil {
+			return nil, fmt.Errorf("kubejob: %w", err)
+		}
 	}
+	r.openTeams(ctx)
 	return r, nil
 }
 
 // newRunner checks what does not need a cluster.
 func newRunner(o Options) (*Runner, error) {
-	t, err := parseTemplate(o.Template)
-	if err != nil {
-		return nil, err
+	if o.Worker == "" {
+		return nil, errors.New("the worker's name is required")
 	}
-	r := &Runner{options: o, template: t, namespace: o.Namespace, logs: &archive{log: o.Logger}, owners: map[string]metav1.OwnerReference{}}
-	if t.names != "" {
-		r.namespace = t.names
+	if len(o.Template) == 0 && len(o.StudyJobs) == 0 {
+		return nil, errors.New("a template, or namespaces whose studies may bring Jobs, are required")
 	}
-	success, failure := conditionsOf(t.kind.GroupKind())
-	if o.Success != "" {
-		success = o.Success
+	r := &Runner{options: o, logs: &archive{log: o.Logger}, owners: map[string]metav1.OwnerReference{}, teams: map[string]*site{}}
+	if len(o.Template) > 0 {
+		if err := r.plans(); err != nil {
+			return nil, err
+		}
 	}
-	if o.Failure != "" {
-		failure = o.Failure
-	}
-	if r.success, err = compileCondition(success); err != nil {
-		return nil, fmt.Errorf("success: %w", err)
-	}
-	if r.failure, err = compileCondition(failure); err != nil {
-		return nil, fmt.Errorf("failure: %w", err)
-	}
-	if r.namespace == "" || o.Worker == "" {
-		return nil, errors.New("a namespace and the worker's name are required")
-	}
-	// For any values, it must be possible to fill in the template.
-	shape := t.shape.DeepCopy()
-	if err := r.complete(shape, &messaging.Assignment{}, evaluation.Task{}); err != nil {
-		return nil, fmt.Errorf("template: %w", err)
-	}
-	if len(podTemplates(shape.Object)) == 0 && len(t.texts) == 0 {
-		return nil, fmt.Errorf("template: %s has no pod template and no ${words}: parameters could not reach it", t.kind.Kind)
+	for _, namespace := range o.StudyJobs.Namespaces() {
+		s, err := r.team(namespace)
+		if err != nil {
+			return nil, err
+		}
+		r.teams[namespace] = s
 	}
 	return r, nil
 }
 
-// connect looks up the template's kind and the owner, and starts to watch.
-func (r *Runner) connect(ctx context.Context) error {
-	mapping, err := r.options.Mapper.RESTMapping(r.template.kind.GroupKind(), r.template.kind.Version)
+// plans sets how attempts are evaluated by the operator's template.
+func (r *Runner) plans() error {
+	o := &r.options
+	t, err := parseTemplate(o.Template)
 	if err != nil {
-		return fmt.Errorf("the cluster does not know %s: %w", r.template.kind, err)
+		return err
 	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return fmt.Errorf("%s is not a namespaced resource", r.template.kind)
+	s := &site{Runner: r, namespace: o.Namespace, kind: t.kind, ownedBy: o.Owner}
+	if t.names != "" {
+		s.namespace = t.names
 	}
-	r.resource = mapping.Resource
-	r.client = r.options.Client.Resource(r.resource).Namespace(r.namespace)
-	r.hub, err = newHub(ctx, r.options.Client, r.options.Pods, r.resource, r.namespace, labelValue(r.options.Worker), r.options.Logger)
-	return err
+	if s.namespace == "" {
+		return errors.New("a namespace is required")
+	}
+	if err := s.conditions(o.Success, o.Failure); err != nil {
+		return err
+	}
+	r.home = &plan{site: s, template: t, container: o.Container}
+	// For any values, it must be possible to fill in the template.
+	shape := t.shape.DeepCopy()
+	if err := r.home.complete(shape, &messaging.Assignment{}, evaluation.Task{}); err != nil {
+		return fmt.Errorf("template: %w", err)
+	}
+	if len(podTemplates(shape.Object)) == 0 && len(t.texts) == 0 {
+		return fmt.Errorf("template: %s has no pod template and no ${words}: parameters could not reach it", t.kind.Kind)
+	}
+	return nil
 }
 
 // Close stops watching.
 func (r *Runner) Close() error {
-	r.hub.close()
+	r.close()
+	r.background.Wait()
+	for _, s := range r.sites() {
+		s.leave()
+	}
 	return nil
 }
 
@@ -182,36 +194,31 @@ func (r *Runner) Evaluator(slot int) (evaluation.Evaluator, error) {
 }
 
 // Recover returns the attempts whose resources an earlier process of this worker
-// created and did not conclude.
+// created and did not conclude. With an error, it returns those that it found.
 func (r *Runner) Recover(ctx context.Context) ([]evaluation.Recovered, error) {
-	list, err := r.client.List(ctx, metav1.ListOptions{LabelSelector: LabelWorker + "=" + labelValue(r.options.Worker) + ",!" + LabelConcluded})
-	if err != nil {
-		return nil, fmt.Errorf("kubejob: find the worker's %s: %w", r.resource.Resource, err)
-	}
 	var found []evaluation.Recovered
-	for i := range list.Items {
-		object := &list.Items[i]
-		if object.GetDeletionTimestamp() != nil {
-			continue
-		}
-		a, err := assignmentOf(object)
+	var errs []error
+	for _, s := range r.sites() {
+		begun, err := s.begun(ctx)
 		if err != nil {
-			r.options.Logger.Warn("cannot take over a resource", "name", object.GetName(), telemetry.LogError, err)
-			continue
+			errs = append(errs, fmt.Errorf("kubejob: find the worker's %s in namespace %s: %w", s.resource.Resource, s.namespace, err))
 		}
-		found = append(found, evaluation.Recovered{Assignment: a, Started: object.GetCreationTimestamp().Time})
+		found = append(found, begun...)
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // Settle records that an attempt's result is on the worker's disk. The cluster removes
 // ended Jobs; Settle deletes resources of other kinds.
 func (r *Runner) Settle(ctx context.Context, a *messaging.Assignment) error {
-	var err error
-	if r.template.kind.GroupKind() == jobKind {
-		err = r.conclude(ctx, JobName(a))
-	} else {
-		err = r.remove(ctx, JobName(a), metav1.DeletePropagationBackground)
+	s, err := r.siteOf(a)
+	switch {
+	case err != nil: // its resource was never made
+		return nil
+	case s.kind.GroupKind() == jobKind:
+		err = s.conclude(ctx, JobName(a))
+	default:
+		err = s.remove(ctx, JobName(a), metav1.DeletePropagationBackground)
 	}
 	if err != nil {
 		return fmt.Errorf("kubejob: settle %s: %w", JobName(a), err)
@@ -225,8 +232,12 @@ type evaluator struct {
 	slot   int
 }
 
-// Accept accepts all assignments: a study's own command is not run here.
-func (e *evaluator) Accept(*messaging.Assignment) error { return nil }
+// Accept returns why this worker creates no resources for the study: it has no template,
+// or the study's namespace may not bring Jobs. A study's own command is not run here.
+func (e *evaluator) Accept(a *messaging.Assignment) error {
+	_, err := e.runner.siteOf(a)
+	return err
+}
 
 // Close does nothing: nothing is kept between attempts.
 func (e *evaluator) Close(context.Context) error { return nil }

@@ -16,34 +16,37 @@ import (
 )
 
 // manifest returns the resource of an attempt, without an owner.
-func (r *Runner) manifest(task evaluation.Task) (*unstructured.Unstructured, error) {
+func (p *plan) manifest(task evaluation.Task) (*unstructured.Unstructured, error) {
 	a := task.Assignment
 	if a.Run.Mode == study.ModeStream {
 		return nil, errors.New("trial.mode stream is not supported: a Job evaluates one trial")
 	}
-	if m := a.Run.Metrics; m != nil && m.File != "" && r.options.Sidecar == "" {
+	if m := a.Run.Metrics; m != nil && m.File != "" && p.options.Sidecar == "" {
 		return nil, errors.New("trial.metrics.file needs the sidecar: start the worker with --sidecar IMAGE")
 	}
-	object, err := r.template.render(a.ParameterOrder, a.Parameters, words(task))
+	object, err := p.template.render(a.ParameterOrder, a.Parameters, words(task))
 	if err != nil {
 		return nil, err
 	}
-	if err := r.complete(object, a, task); err != nil {
+	if err := p.permitted(object); err != nil {
+		return nil, err
+	}
+	if err := p.complete(object, a, task); err != nil {
 		return nil, fmt.Errorf("template: %w", err)
 	}
 	return object, nil
 }
 
 // complete adds the attempt's parts to a manifest.
-func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assignment, task evaluation.Task) error {
+func (p *plan) complete(object *unstructured.Unstructured, a *messaging.Assignment, task evaluation.Task) error {
 	task.Assignment = a
 	grace, timeout := graceOf(a), time.Duration(a.Run.Timeout)
-	if r.template.kind.GroupKind() == jobKind {
+	if p.kind.GroupKind() == jobKind {
 		spec := child(object.Object, "spec")
 		if err := once(spec); err != nil {
 			return err
 		}
-		bound(spec, timeout, grace, r.options.TTL)
+		bound(spec, timeout, grace, p.options.TTL)
 	}
 	variables, err := variablesOf(task)
 	if err != nil {
@@ -53,10 +56,16 @@ func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assign
 	if err != nil {
 		return err
 	}
-	variables = append(variables, exporter(r.options.Environ, r.namespace)...)
-	i := injection{container: r.options.Container, labels: labels(a, r.options.Worker), variables: variables, grace: grace}
-	if r.options.Sidecar != "" {
-		i.sidecar = &sidecar{image: r.options.Sidecar, policy: r.options.SidecarPolicy, attempt: text}
+	variables = append(variables, exporter(p.options.Environ, p.namespace)...)
+	i := injection{container: p.container, labels: labels(a, p.options.Worker), variables: variables, grace: grace}
+	if p.options.Sidecar != "" {
+		lean := *a
+		lean.Run.Job = nil // a variable is shorter than an annotation can be
+		attempt, err := jobsidecar.Encode(&lean, task.Slot, traceOf(task))
+		if err != nil {
+			return err
+		}
+		i.sidecar = &sidecar{image: p.options.Sidecar, policy: p.options.SidecarPolicy, attempt: attempt}
 		i.variables = append(i.variables, i.sidecar.variables()...)
 	}
 	if err := i.apply(object.Object); err != nil {
@@ -64,7 +73,7 @@ func (r *Runner) complete(object *unstructured.Unstructured, a *messaging.Assign
 	}
 	object.SetName(JobName(a))
 	object.SetGenerateName("")
-	object.SetNamespace(r.namespace)
+	object.SetNamespace(p.namespace)
 	annotations := object.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}

@@ -20,9 +20,9 @@ func TestTheStudyOwnsItsJobs(t *testing.T) {
 	}}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{{Group: "fantasia.dev", Version: "v1", Resource: "studies"}: "StudyList"}, u)
-	r := &Runner{
-		options:   Options{Owner: "studies.v1.fantasia.dev/${FANTASIA_RESOURCE}", Client: client},
-		namespace: "team-a", owners: map[string]metav1.OwnerReference{},
+	r := &site{
+		Runner:    &Runner{options: Options{Client: client}, owners: map[string]metav1.OwnerReference{}},
+		namespace: "team-a", ownedBy: studyOwner,
 	}
 	got, err := r.owner(t.Context(), &messaging.Assignment{StudyName: "team-a.digits"})
 	if want := (metav1.OwnerReference{APIVersion: "fantasia.dev/v1", Kind: "Study", Name: "digits", UID: "u1"}); err != nil || *got != want {

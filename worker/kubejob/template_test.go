@@ -56,7 +56,7 @@ func newTestRunner(t *testing.T, o Options) *Runner {
 
 func manifestOf(t *testing.T, r *Runner, a *messaging.Assignment) *unstructured.Unstructured {
 	t.Helper()
-	object, err := r.manifest(evaluation.Task{Assignment: a, Slot: 4, Trace: messaging.TraceContext{Traceparent: "00-1-2-01"}})
+	_, object, err := r.prepare(evaluation.Task{Assignment: a, Slot: 4, Trace: messaging.TraceContext{Traceparent: "00-1-2-01"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestRefused(t *testing.T) {
 			tt.change(a)
 		}
 		r := newTestRunner(t, Options{Template: []byte(tt.template)})
-		if _, err := r.manifest(evaluation.Task{Assignment: a}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := r.prepare(evaluation.Task{Assignment: a}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: refused with %v, want …%s…", name, err, tt.want)
 		}
 	}

@@ -1,0 +1,231 @@
+package kubejob
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+	"github.com/fantasia-hpo/fantasia/worker/evaluation"
+)
+
+// studyOwner is the owner of the Jobs that a study brings: its resource.
+const studyOwner = "studies.v1.fantasia.dev/${FANTASIA_RESOURCE}"
+
+// site is a namespace in which a Runner creates resources of one kind. It is safe for
+// concurrent use.
+type site struct {
+	*Runner
+	namespace        string
+	kind             schema.GroupVersionKind
+	success, failure *condition
+	// ownedBy is the owner of the resources, as Options.Owner is.
+	ownedBy  string
+	resource schema.GroupVersionResource
+	client   dynamic.ResourceInterface
+
+	opening sync.Mutex
+	hub     *hub // nil until the site is open
+}
+
+// plan is how an attempt is evaluated: where, and by which template.
+type plan struct {
+	*site
+	template *template
+	// container is the program's; empty means the first of a pod.
+	container string
+	// brought means that the study brought the template, which policies limit.
+	brought bool
+}
+
+// team returns the site of a namespace whose studies may bring Jobs.
+func (r *Runner) team(namespace string) (*site, error) {
+	s := &site{
+		Runner: r, namespace: namespace, kind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, ownedBy: studyOwner,
+		resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"},
+	}
+	if r.options.Client != nil {
+		s.client = r.options.Client.Resource(s.resource).Namespace(namespace)
+	}
+	return s, s.conditions("", "")
+}
+
+// conditions compiles the conditions of success and failure; an empty one is that of the
+// kind.
+func (s *site) conditions(success, failure string) (err error) {
+	normalSuccess, normalFailure := conditionsOf(s.kind.GroupKind())
+	if success == "" {
+		success = normalSuccess
+	}
+	if failure == "" {
+		failure = normalFailure
+	}
+	if s.success, err = compileCondition(success); err != nil {
+		return fmt.Errorf("success: %w", err)
+	}
+	if s.failure, err = compileCondition(failure); err != nil {
+		return fmt.Errorf("failure: %w", err)
+	}
+	return nil
+}
+
+// connect looks up the kind, and starts to watch.
+func (s *site) connect(ctx context.Context) error {
+	mapping, err := s.options.Mapper.RESTMapping(s.kind.GroupKind(), s.kind.Version)
+	if err != nil {
+		return fmt.Errorf("the cluster does not know %s: %w", s.kind, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return fmt.Errorf("%s is not a namespaced resource", s.kind)
+	}
+	s.resource = mapping.Resource
+	s.client = s.options.Client.Resource(s.resource).Namespace(s.namespace)
+	return s.open(ctx)
+}
+
+// open starts to watch the namespace, unless it is watched already, and returns when it
+// has been listed.
+func (s *site) open(ctx context.Context) (err error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.hub == nil {
+		s.hub, err = newHub(ctx, s.options.Client, s.options.Pods, s.resource, s.namespace, labelValue(s.options.Worker), s.options.Logger)
+	}
+	return err
+}
+
+// leave stops watching.
+func (s *site) leave() {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.hub != nil {
+		s.hub.close()
+	}
+}
+
+// openTeams opens the teams' namespaces in the background: one that does not exist, or
+// that the worker may not see, must not keep it from its other work.
+func (r *Runner) openTeams(ctx context.Context) {
+	ctx, r.close = context.WithCancel(context.WithoutCancel(ctx))
+	for _, s := range r.teams {
+		r.background.Go(func() {
+			if err := s.open(ctx); err != nil && ctx.Err() == nil {
+				r.options.Logger.Warn("cannot watch a namespace whose studies may bring Jobs; retrying with its next trial",
+					"namespace", s.namespace, telemetry.LogError, err)
+			}
+		})
+	}
+}
+
+// sites returns all namespaces in which the worker creates resources.
+func (r *Runner) sites() []*site {
+	var all []*site
+	if r.home != nil {
+		all = append(all, r.home.site)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(r.teams)) {
+		all = append(all, r.teams[namespace])
+	}
+	return all
+}
+
+// siteOf returns where an assignment's resource is created.
+func (r *Runner) siteOf(a *messaging.Assignment) (*site, error) {
+	if a.Run.Job == nil {
+		if r.home == nil {
+			return nil, fmt.Errorf("this worker has no template (--template): it only evaluates studies that bring a Job (spec.trial.job)")
+		}
+		return r.home.site, nil
+	}
+	namespace, ok := study.Namespace(a.StudyName)
+	if !ok {
+		return nil, fmt.Errorf("spec.trial.job: study %s is not a resource of Kubernetes, so it has no namespace to run a Job in", a.StudyName)
+	}
+	s := r.teams[namespace]
+	if s == nil {
+		return nil, fmt.Errorf("spec.trial.job: this worker creates no Jobs that the studies of namespace %s bring (--study-jobs)", namespace)
+	}
+	return s, nil
+}
+
+// planOf returns how an assignment is evaluated.
+func (r *Runner) planOf(a *messaging.Assignment) (*plan, error) {
+	s, err := r.siteOf(a)
+	if err != nil {
+		return nil, err
+	}
+	if a.Run.Job == nil {
+		return r.home, nil
+	}
+	manifest, err := jobpolicy.Manifest(a.Run.Job)
+	if err != nil {
+		return nil, err
+	}
+	t, err := parseTemplate(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("spec.trial.job: %w", err)
+	}
+	return &plan{site: s, template: t, container: a.Run.Job.Container, brought: true}, nil
+}
+
+// permitted checks a manifest that a study brought, once its words are filled in.
+func (p *plan) permitted(object *unstructured.Unstructured) error {
+	if !p.brought {
+		return nil
+	}
+	manifest, err := json.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("spec.trial.job cannot be written as JSON: %w", err)
+	}
+	return p.options.StudyJobs.CheckManifest(p.namespace, manifest)
+}
+
+// begun returns the attempts whose resources in this namespace an earlier process of the
+// worker created and did not conclude.
+func (s *site) begun(ctx context.Context) ([]evaluation.Recovered, error) {
+	list, err := s.client.List(ctx, metav1.ListOptions{LabelSelector: LabelWorker + "=" + labelValue(s.options.Worker) + ",!" + LabelConcluded})
+	if (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) && s.ownedBy == studyOwner {
+		s.options.Logger.Warn("cannot look for Jobs of an earlier process", "namespace", s.namespace, telemetry.LogError, err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []evaluation.Recovered
+	for i := range list.Items {
+		object := &list.Items[i]
+		if object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		a, err := assignmentOf(object)
+		if err == nil {
+			// Whoever may create Jobs in a namespace can write the annotation: it counts
+			// for this namespace only.
+			var of *site
+			if of, err = s.siteOf(a); err == nil && of.namespace == s.namespace && of != s {
+				continue // the other site of this namespace finds it
+			} else if err == nil && of != s {
+				err = fmt.Errorf("annotation %s is of namespace %s", AnnotationAttempt, of.namespace)
+			}
+		}
+		if err != nil {
+			s.options.Logger.Warn("cannot take over a resource", "namespace", s.namespace, "name", object.GetName(), telemetry.LogError, err)
+			continue
+		}
+		found = append(found, evaluation.Recovered{Assignment: a, Started: object.GetCreationTimestamp().Time})
+	}
+	return found, nil
+}
