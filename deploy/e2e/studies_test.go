@@ -231,7 +231,7 @@ func TestStudies(t *testing.T) {
 			t.Errorf("study %s has the finalizers %q", r.Name, r.Finalizers)
 		}
 	}
-	c.plugin("short")
+	c.plugin("short", 1)
 	c.priced()
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
 	list, err := studies.List(t.Context(), metav1.ListOptions{})
@@ -245,9 +245,9 @@ func TestStudies(t *testing.T) {
 	}
 }
 
-// plugin shows the trials of an ended study, and the log of one, as kubectl fantasia
-// does: through the API server.
-func (c *cluster) plugin(name string) {
+// plugin shows the trials of an ended study, and the log of the one with a number, as
+// kubectl fantasia does: through the API server.
+func (c *cluster) plugin(name string, number int) {
 	c.t.Helper()
 	program := testenv.Build(c.t, "github.com/fantasia-hpo/fantasia/cmd/fantasia")
 	plugin := filepath.Join(c.t.TempDir(), "kubectl-fantasia")
@@ -255,7 +255,7 @@ func (c *cluster) plugin(name string) {
 		c.t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"COMPLETED": {"trials", name, "--namespace", c.namespace}, "error": {"logs", name, "1", "--namespace", c.namespace},
+		"COMPLETED": {"trials", name, "--namespace", c.namespace}, "error": {"logs", name, strconv.Itoa(number), "--namespace", c.namespace},
 	} {
 		out, err := exec.CommandContext(c.t.Context(), plugin, args...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {

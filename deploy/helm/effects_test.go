@@ -50,6 +50,8 @@ var differing = map[string]string{
 	"etcd.bundled.replicas":                           `3`,
 	"etcd.bundled.affinity":                           `{"nodeAffinity":{}}`,
 	"studies.pools":                                   `{"*":["other"]}`,
+	"studies.jobs":                                    `{"tuning":{}}`,
+	"poolDefaults.kubejob.allowStudyJobs":             `true`,
 	"telemetry.otlpEndpoint":                          `"http://b:1"`,
 	"telemetry.otlpProtocol":                          `"grpc"`,
 	"networkPolicy.kubernetesPorts":                   `[8443]`,
@@ -59,6 +61,7 @@ var differing = map[string]string{
 var needed = map[string][]string{
 	"poolDefaults.kubejob.":                {`poolDefaults.kubejob.template="kind: Job"`},
 	"poolDefaults.kubejob.template":        nil,
+	"poolDefaults.kubejob.allowStudyJobs":  {`studies.jobs={"tuning":{}}`},
 	"poolDefaults.state.storageClassName":  {`poolDefaults.state.type="persistentVolumeClaim"`},
 	"poolDefaults.state.whenScaled":        {`poolDefaults.state.type="persistentVolumeClaim"`},
 	"poolDefaults.state.whenDeleted":       {`poolDefaults.state.type="persistentVolumeClaim"`},

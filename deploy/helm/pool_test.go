@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 )
 
 // container returns the container of a pod that has a name.
@@ -300,5 +301,65 @@ func TestDefaultsFitTwoCores(t *testing.T) {
 	}
 	if total > 1000 {
 		t.Errorf("the default release requests %d millicores, want 1000 at most", total)
+	}
+}
+
+// A pool that creates the Jobs of studies may do so in the listed namespaces only, and
+// coordinators and workers read the same policies.
+func TestStudyJobs(t *testing.T) {
+	set := []string{`studies.namespaces=["team-a","team-b"]`, `studies.jobs={"team-a":{"serviceAccounts":["training"]}}`, `pools.default={"kubejob":{"allowStudyJobs":true}}`}
+	all := objects(t, render(t, values(set...)...))
+	var bound []string
+	for _, o := range all {
+		if o.kind() == "RoleBinding" && o.name() == "tuning-f-fantasia-worker-default" {
+			bound = append(bound, o.text("metadata", "namespace")+" "+o.text("roleRef", "kind")+"/"+o.text("roleRef", "name")+" "+o.text("subjects", 0, "namespace")+"/"+o.text("subjects", 0, "name"))
+		}
+		if o.kind() == "ClusterRoleBinding" && o.text("roleRef", "name") == "tuning-f-fantasia-study-jobs" {
+			t.Error("the rights to create Jobs are bound in all namespaces")
+		}
+	}
+	if diff := cmp.Diff([]string{"team-a ClusterRole/tuning-f-fantasia-study-jobs tuning/f-fantasia-worker-default"}, bound); diff != "" {
+		t.Errorf("the bindings differ (-want +got):\n%s", diff)
+	}
+	workload := find(t, all, "StatefulSet", "worker-default")
+	worker := container(t, pods([]resource{workload})["StatefulSet/"+workload.name()], "worker")
+	if flag(t, worker, "study-jobs") != "/etc/fantasia/studies/jobs.yaml" || !strings.Contains(worker.text("image"), "/kubeworker:") {
+		t.Errorf("the worker is %s with %q", worker.text("image"), args(worker))
+	}
+	if slices.ContainsFunc(args(worker), func(a string) bool { return strings.HasPrefix(a, "--template") || strings.HasPrefix(a, "--owner") }) {
+		t.Errorf("a worker without a template has the arguments %q", args(worker))
+	}
+	deployment := find(t, all, "Deployment", "coordinator")
+	coordinator := container(t, pods([]resource{deployment})["Deployment/"+deployment.name()], "coordinator")
+	if flag(t, coordinator, "study-jobs") != "/etc/fantasia/studies/jobs.yaml" {
+		t.Errorf("the coordinator has the arguments %q", args(coordinator))
+	}
+	// Both programs read the file by this package.
+	path := filepath.Join(t.TempDir(), "jobs.yaml")
+	if err := os.WriteFile(path, []byte(find(t, all, "ConfigMap", "studies").text("data", "jobs.yaml")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	policies, err := jobpolicy.Read(path)
+	if err != nil || len(policies) != 1 || !slices.Equal(policies["team-a"].ServiceAccounts, []string{"training"}) {
+		t.Errorf("the policies are %+v, %v", policies, err)
+	}
+}
+
+// Values of which nothing would come are refused, with the path that the user wrote.
+func TestStudyJobsAreRefused(t *testing.T) {
+	for want, set := range map[string][]string{
+		"studies.jobs.team-b: the studies of this namespace are not run; add it to studies.namespaces, which has team-a": {
+			`studies.namespaces=["team-a"]`, `studies.jobs={"team-b":{}}`,
+		},
+		"pools.default.kubejob.allowStudyJobs: no namespace may bring Jobs": {`pools.default={"kubejob":{"allowStudyJobs":true}}`},
+		"pools.default.kubejob.allowStudyJobs: only Study resources can bring Jobs": {
+			`studies.enabled=false`, `studies.jobs={"team-b":{}}`, `pools.default={"kubejob":{"allowStudyJobs":true}}`,
+		},
+		"/studies/jobs/team-a/podSecurity": {`studies.namespaces=["team-a"]`, `studies.jobs={"team-a":{"podSecurity":"none"}}`},
+	} {
+		out, err := run(t, "helm", append([]string{"template", "f", chart, "--namespace=tuning"}, values(set...)...)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want …%s…\n%.200s", set, err, want, out)
+		}
 	}
 }

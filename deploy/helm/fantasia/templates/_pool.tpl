@@ -1,10 +1,12 @@
-{{/* A pool's values over the defaults, as YAML: (list $ overrides). */}}
+{{/* A pool's values over the defaults, as YAML, with stateful and jobs (its trials are Jobs): (list $ overrides). */}}
 {{- define "fantasia.pool" -}}
 {{- $p := mergeOverwrite (deepCopy (index . 0).Values.poolDefaults) (deepCopy (index . 1 | default dict)) -}}
-{{- if $p.kubejob.template -}}
+{{- $jobs := or (ne $p.kubejob.template "") $p.kubejob.allowStudyJobs -}}
+{{- if $jobs -}}
 {{- $p = mergeOverwrite $p (dict "image" "" "workerPath" "" "serviceAccountToken" true) -}}
 {{- end -}}
-{{- $_ := set $p "stateful" (or (eq $p.state.type "persistentVolumeClaim") (ne $p.kubejob.template "")) -}}
+{{- $_ := set $p "stateful" (or (eq $p.state.type "persistentVolumeClaim") $jobs) -}}
+{{- $_ := set $p "jobs" $jobs -}}
 {{- toYaml $p -}}
 {{- end -}}
 
@@ -73,6 +75,9 @@ metadata:
     {{- with $p.kubejob.template }}
     checksum/template: {{ sha256sum . }}
     {{- end }}
+    {{- if $p.kubejob.allowStudyJobs }}
+    checksum/study-jobs: {{ toYaml $root.Values.studies.jobs | sha256sum }}
+    {{- end }}
     {{- with merge (dict) $p.podAnnotations $root.Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -125,7 +130,7 @@ spec:
   {{- end }}
   containers:
     - name: worker
-      image: {{ include "fantasia.image" (list $root (ternary "kubeworker" "worker" (ne $p.kubejob.template "")) $p.image) }}
+      image: {{ include "fantasia.image" (list $root (ternary "kubeworker" "worker" $p.jobs) $p.image) }}
       imagePullPolicy: {{ $p.imagePullPolicy | default $root.Values.image.pullPolicy }}
       {{- if $p.workerPath }}
       command: [{{ $p.workerPath | quote }}]
@@ -133,7 +138,7 @@ spec:
       command: [/fantasia/worker]
       {{- end }}
       args:
-        {{- if $p.kubejob.template }}
+        {{- if $p.jobs }}
         {{- include "fantasia.kubejobArgs" . | nindent 8 }}
         {{- end }}
         - --name=$(POD_NAME)
@@ -141,7 +146,7 @@ spec:
         - --nats={{ include "fantasia.natsURLs" $root }}
         {{- include "fantasia.clientArgs" $client | nindent 8 }}
         - --slots={{ $p.slots }}
-        {{- if not $p.kubejob.template }}
+        {{- if not $p.jobs }}
         - --gpus={{ ternary "auto" "none" (gt (int $p.gpus) 0) }}
         {{- end }}
         - --state=/var/lib/fantasia
@@ -151,7 +156,7 @@ spec:
         {{- if $p.checkpoints.existingClaim }}
         - --checkpoints=/var/lib/fantasia-checkpoints
         {{- end }}
-        {{- if and $p.allowStudyCommands (not $p.kubejob.template) }}
+        {{- if and $p.allowStudyCommands (not $p.jobs) }}
         - --allow-study-commands
         {{- end }}
         {{- with include "fantasia.passEnv" $p }}
@@ -163,7 +168,7 @@ spec:
         {{- range $p.extraArgs }}
         - {{ . | quote }}
         {{- end }}
-        {{- if and $p.command (not $p.kubejob.template) }}
+        {{- if and $p.command (not $p.jobs) }}
         - --
         {{- range $p.command }}
         - {{ . | quote }}
@@ -209,6 +214,9 @@ spec:
         {{- if $p.kubejob.template }}
         - {name: template, mountPath: /etc/fantasia/template, readOnly: true}
         {{- end }}
+        {{- if $p.kubejob.allowStudyJobs }}
+        - {name: studies, mountPath: /etc/fantasia/studies, readOnly: true}
+        {{- end }}
         {{- if and $p.image (not $p.workerPath) }}
         - {name: fantasia, mountPath: /fantasia, readOnly: true}
         {{- end }}
@@ -230,6 +238,10 @@ spec:
     - name: template
       configMap: {name: {{ include "fantasia.fullname" $root }}-worker-{{ .name }}}
     {{- end }}
+    {{- if $p.kubejob.allowStudyJobs }}
+    - name: studies
+      configMap: {name: {{ include "fantasia.fullname" $root }}-studies, items: [{key: jobs.yaml, path: jobs.yaml}]}
+    {{- end }}
     {{- if and $p.image (not $p.workerPath) }}
     - name: fantasia
       emptyDir: {sizeLimit: 256Mi}
@@ -247,7 +259,7 @@ spec:
 {{/* The variables that a pool's programs get, separated by commas: its own, and those of passEnv. */}}
 {{- define "fantasia.passEnv" -}}
 {{- $names := list -}}
-{{- if not .kubejob.template -}}
+{{- if not .jobs -}}
 {{- range .env -}}
 {{- $names = append $names .name -}}
 {{- end -}}
@@ -298,13 +310,18 @@ max(fantasia_pool_useful_parallelism{fantasia_pool="{{ index . 1 }}"{{ with $mat
 {{/* The first arguments of a pool whose trials are Jobs: as fantasia.poolPod. */}}
 {{- define "fantasia.kubejobArgs" -}}
 {{- $k := .pool.kubejob -}}
+- --ttl={{ $k.ttl }}
+- --start-timeout={{ $k.startTimeout }}
+{{- if $k.template }}
 - --template=/etc/fantasia/template/template.yaml
 - --owner=statefulsets.v1.apps/{{ include "fantasia.fullname" .root }}-worker-{{ .name }}
+{{- end }}
+{{- if $k.allowStudyJobs }}
+- --study-jobs=/etc/fantasia/studies/jobs.yaml
+{{- end }}
 {{- if $k.keep }}
 - --keep
 {{- end }}
-- --ttl={{ $k.ttl }}
-- --start-timeout={{ $k.startTimeout }}
 {{- with $k.container }}
 - --container={{ . }}
 {{- end }}
