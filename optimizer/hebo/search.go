@@ -51,7 +51,8 @@ func (o proposer) newSearch(ctx context.Context, r *optimizer.Request, m *surrog
 	s.trail = s.newTrail(noise, batch)
 	s.flats = s.newFlats(noise)
 	if o.options.TrustRegion {
-		s.region = loop.NewRegion(r, model, m.Data)
+		side, _ := loop.Side(m.Data.Outcomes(), max(1, r.Parallelism), r.Encoding.Dim(), 0)
+		s.region = loop.NewRegion(model, m.Data, side)
 	}
 	if s.options.Acquisition == MACE {
 		s.ensemble(ctx)

@@ -24,15 +24,26 @@ const (
 	leastFailing = 4 // rounds of failures after which it halves, divided by the parallelism
 )
 
-// length replays the trust region over the outcomes in ledger order, in rounds of
-// parallel ones; lower outcomes are better. It depends on the outcomes alone.
-func length(y []float64, parallel, dim int) float64 {
+// Side replays the trust region over all outcomes in ledger order, in rounds of parallel
+// ones; lower outcomes are better, and +Inf is the outcome of an evaluation that did not
+// complete. It returns the length of the sides, and from which outcome on the region has
+// not been restarted. The first initial outcomes after a restart are a design, which
+// neither succeeds nor fails. The result depends on the outcomes alone.
+func Side(y []float64, parallel, dim, initial int) (side float64, since int) {
 	tolerance := int(math.Ceil(max(leastFailing, float64(dim)) / float64(parallel)))
-	side, good, bad := startLength, 0, 0
-	best := math.Inf(1)
-	for from := 0; from < len(y); from += parallel {
-		round := floats.Min(y[from:min(from+parallel, len(y))])
-		if math.IsInf(best, 1) || round < best-successGain*math.Abs(best) {
+	restart := func(from int) (next, good, bad int, best float64) {
+		side, since, best = startLength, from, math.Inf(1)
+		if next = min(from+initial, len(y)); next > from {
+			best = floats.Min(y[from:next])
+		}
+		return next, 0, 0, best
+	}
+	next, good, bad, best := restart(0)
+	for next < len(y) {
+		from := next
+		next = min(from+parallel, len(y))
+		round := floats.Min(y[from:next])
+		if !math.IsInf(round, 1) && (math.IsInf(best, 1) || round < best-successGain*math.Abs(best)) {
 			good, bad = good+1, 0
 		} else {
 			good, bad = 0, bad+1
@@ -45,10 +56,10 @@ func length(y []float64, parallel, dim int) float64 {
 			side, bad = side/2, 0
 		}
 		if side < leastLength {
-			side, good, bad = startLength, 0, 0
+			next, good, bad, best = restart(next)
 		}
 	}
-	return side
+	return side, since
 }
 
 // Region is a box around the best point, within the unit cube.
@@ -58,15 +69,14 @@ type Region struct {
 }
 
 // NewRegion returns the trust region of a model: it is centred at the evaluated point
-// with the lowest posterior mean, with sides in proportion to its
-// lengthscales.
-func NewRegion(r *optimizer.Request, m bayes.Surrogate, d *surrogate.Data) *Region {
+// with the lowest posterior mean, with sides in proportion to its lengthscales, side in
+// the geometric mean.
+func NewRegion(m bayes.Surrogate, d *surrogate.Data, side float64) *Region {
 	mean, _ := m.Posterior(d.X)
 	centre := d.X.RawRowView(Lowest(mean, 1)[0])
 	dim := len(centre)
 	scales := m.Lengthscales()
 	middle := floats.Sum(scales) / float64(dim)
-	side := length(d.Outcomes(), max(1, r.Parallelism), dim)
 	t := &Region{Box{make([]float64, dim), make([]float64, dim)}, centre}
 	for i := range dim {
 		// In log space; a column that does not matter may go anywhere.
@@ -76,9 +86,9 @@ func NewRegion(r *optimizer.Request, m bayes.Surrogate, d *surrogate.Data) *Regi
 	return t
 }
 
-// stream returns points of the region that differ from its centre in about
+// Stream returns points of the region that differ from its centre in about
 // ChangedAtOnce columns at most.
-func (t *Region) stream(r *optimizer.Request) optimizer.Stream {
+func (t *Region) Stream(r *optimizer.Request) optimizer.Stream {
 	spread := SpreadOut(len(t.centre), r.Rand)
 	probability := min(1, ChangedAtOnce/float64(len(t.centre)))
 	return func(x []float64) {
@@ -100,7 +110,7 @@ func (l *Loop) Local(ctx context.Context, t *Region) (best Spot, ok bool) {
 	if ctx.Err() != nil {
 		count = min(count, hurried)
 	}
-	places := Gather(nil, l.Request, count, t.stream(l.Request), l.Taken)
+	places := Gather(nil, l.Request, count, t.Stream(l.Request), l.Taken)
 	if len(places) == 0 {
 		return best, false
 	}

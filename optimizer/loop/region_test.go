@@ -27,26 +27,35 @@ func TestTrustRegionLength(t *testing.T) {
 		return y
 	}
 	flat := func(n int) []float64 { return slices.Repeat([]float64{1}, n) }
+	inf := math.Inf(1)
 	for _, c := range []struct {
-		name          string
-		y             []float64
-		parallel, dim int
-		want          float64
+		name                   string
+		y                      []float64
+		parallel, dim, initial int
+		side                   float64
+		since                  int
 	}{
-		{"nothing yet", nil, 1, 6, 0.8},
-		{"two successes", falling(2), 1, 6, 0.8},
-		{"three successes", falling(3), 1, 6, 1.6},
-		{"six successes", falling(6), 1, 6, 1.6},
-		{"the first and five failures", flat(6), 1, 6, 0.8},
-		{"the first and six failures", flat(7), 1, 6, 0.4},
-		{"in rounds of two, three of failures", flat(8), 2, 6, 0.4},
-		{"few columns fail four times", flat(5), 1, 2, 0.4},
-		{"six halvings", flat(1 + 6*6), 1, 6, 0.8 / 64},
-		{"seven, and it begins again", flat(1 + 7*6), 1, 6, 0.8},
-		{"a gain that is too small", append(flat(6), 1-5e-4), 1, 6, 0.4},
+		{"nothing yet", nil, 1, 6, 0, 0.8, 0},
+		{"two successes", falling(2), 1, 6, 0, 0.8, 0},
+		{"three successes", falling(3), 1, 6, 0, 1.6, 0},
+		{"six successes", falling(6), 1, 6, 0, 1.6, 0},
+		{"the first and five failures", flat(6), 1, 6, 0, 0.8, 0},
+		{"the first and six failures", flat(7), 1, 6, 0, 0.4, 0},
+		{"in rounds of two, three of failures", flat(8), 2, 6, 0, 0.4, 0},
+		{"few columns fail four times", flat(5), 1, 2, 0, 0.4, 0},
+		{"six halvings", flat(1 + 6*6), 1, 6, 0, 0.8 / 64, 0},
+		{"seven, and it begins again", flat(1 + 7*6), 1, 6, 0, 0.8, 43},
+		{"a gain that is too small", append(flat(6), 1-5e-4), 1, 6, 0, 0.4, 0},
+		{"a design that falls", falling(5), 1, 6, 5, 0.8, 0},
+		{"a design and three successes", falling(8), 1, 6, 5, 1.6, 0},
+		{"a design and six failures", flat(11), 1, 6, 5, 0.4, 0},
+		{"after a design, seven halvings, and a second design", flat(5 + 7*6 + 5), 1, 6, 5, 0.8, 47},
+		{"after the second design, six failures", flat(5 + 7*6 + 5 + 6), 1, 6, 5, 0.4, 47},
+		{"a design of which none completed", []float64{inf, inf, 2, 1, 0, inf}, 1, 6, 2, 1.6, 0},
+		{"nothing has completed", slices.Repeat([]float64{inf}, 8), 1, 6, 2, 0.4, 0},
 	} {
-		if got := length(c.y, c.parallel, c.dim); math.Abs(got-c.want) > 1e-15 {
-			t.Errorf("%s: length %v, want %v", c.name, got, c.want)
+		if side, since := Side(c.y, c.parallel, c.dim, c.initial); math.Abs(side-c.side) > 1e-15 || since != c.since {
+			t.Errorf("%s: side %v since %d, want %v since %d", c.name, side, since, c.side, c.since)
 		}
 	}
 }
@@ -69,8 +78,8 @@ func TestTrustRegionHoldsItsPoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	region := NewRegion(r, bayes.Gaussian(m.GP), m.Data)
-	next := region.stream(r)
+	region := NewRegion(bayes.Gaussian(m.GP), m.Data, startLength)
+	next := region.Stream(r)
 	x := mat.NewDense(1, r.Encoding.Dim(), nil).RawRowView(0)
 	for range 500 {
 		next(x)

@@ -15,6 +15,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
 	"github.com/fantasia-hpo/fantasia/optimizer/tpe"
 	"github.com/fantasia-hpo/fantasia/optimizer/transformer"
+	"github.com/fantasia-hpo/fantasia/optimizer/turbo"
 	"github.com/fantasia-hpo/fantasia/optimizer/uhe"
 )
 
@@ -64,6 +65,12 @@ func Entries() []Entry {
 			Description: "Bayesian optimisation with a random forest, as SMAC does: for spaces of conditions and categories.",
 			Settings:    forest.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return forest.New(forest.FromSettings(v)) },
+		},
+		{
+			Name:        "turbo",
+			Description: "Bayesian optimisation in a trust region around the best point: for many numeric parameters and hundreds of trials.",
+			Settings:    turbo.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return turbo.New(turbo.FromSettings(v), plain()) },
 		},
 		{
 			Name:        "lgp",
