@@ -146,6 +146,7 @@ func testRefused(t *testing.T, r *rig) {
 		{"prior", "max: 1}", "max: 1, prior: {mean: 0.5}}", "spec.parameters[0].prior: Invalid value: the prior of a float or an int has mean and sd"},
 		{"no-trials", "maxTrials: 5", "maxTrials: 0", "spec.budget.maxTrials: Invalid value: 0: spec.budget.maxTrials in body should be greater than or equal to 1"},
 		{"metrics", "retries:", "metrics: {pattern: a, file: b}, retries:", "metrics have one of pattern and file"},
+		{"job", "retries:", "job: {spec: {template: {}}}, retries:", "spec.trial.job: Invalid value: a job cannot be combined with command"},
 		{"env", "retries:", "env: {FANTASIA_X: a}, retries:", "FANTASIA_ are reserved"},
 		{"direction", ", direction: minimize", "", "spec.objective.direction: Required value"},
 		{"a.b", "", "", "a study's name is lower-case letters, digits and dashes"},

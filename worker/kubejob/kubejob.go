@@ -212,12 +212,12 @@ func (r *Runner) Recover(ctx context.Context) ([]evaluation.Recovered, error) {
 // ended Jobs; Settle deletes resources of other kinds.
 func (r *Runner) Settle(ctx context.Context, a *messaging.Assignment) error {
 	s, err := r.siteOf(a)
-	switch {
-	case err != nil: // its resource was never made
-		return nil
-	case s.kind.GroupKind() == jobKind:
+	if s == nil {
+		return err
+	}
+	if s.kind.GroupKind() == jobKind {
 		err = s.conclude(ctx, JobName(a))
-	default:
+	} else {
 		err = s.remove(ctx, JobName(a), metav1.DeletePropagationBackground)
 	}
 	if err != nil {

@@ -319,6 +319,26 @@ func TestADamagedStudyHidesNoOther(t *testing.T) {
 	}
 }
 
+// Only a study that is a resource has a namespace for a Job. Through the API none can be
+// created, nor can a study get one later.
+func TestNoJobsThroughTheAPI(t *testing.T) {
+	ctx, b, _ := newBackend(t)
+	const job = "job: {spec: {template: {spec: {containers: [{name: a, image: b}]}}}}"
+	for name, want := range map[string]string{"digits": "spec.trial.job: only a Study resource of Kubernetes can bring a Job", "team-a.digits": "metadata.name"} {
+		text := strings.Replace(fmt.Sprintf(file, name, 5, "default"), "{command: [/bin/true]}", "{"+job+"}", 1)
+		if _, err := b.Create(ctx, []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want …%s…", name, err, want)
+		}
+	}
+	if _, err := b.Create(ctx, fmt.Appendf(nil, file, "digits", 5, "default")); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(fmt.Sprintf(file, "digits", 5, "default"), "{command: [/bin/true]}", "{"+job+"}", 1)
+	if _, err := b.Update(ctx, "digits", []byte(text)); err == nil || !strings.Contains(err.Error(), "spec.trial.job was null and is") {
+		t.Errorf("an update: %v", err)
+	}
+}
+
 func TestIdle(t *testing.T) {
 	w := func(pool string, own, studies, leaving bool) coordinator.Worker {
 		return coordinator.Worker{Heartbeat: messaging.Heartbeat{Pool: pool, OwnCommand: own, StudyCommands: studies, Leaving: leaving}}

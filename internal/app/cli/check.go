@@ -86,7 +86,7 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 	if s.Spec.Trial.Job != nil && try {
 		return exitWith(ExitUsage, errors.New("--try needs a command, and the study's trials are Jobs of Kubernetes (spec.trial.job): apply it to a cluster with a budget of one trial"))
 	}
-	var argv []string
+	argv := []string{}
 	if len(s.Spec.Trial.Command) > 0 {
 		argv, err = study.ExpandCommand(s.Spec.Trial.Command, assignment.ParameterOrder, assignment.Parameters, "parameters.json")
 	}
