@@ -57,6 +57,9 @@ func (e *evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.Ending {
 	p, object, err := r.prepare(task)
 	if err != nil {
+		if p != nil { // an earlier process may have made it, when it was still allowed
+			p.discard(ctx, JobName(task.Assignment))
+		}
 		return evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 	}
 	t, err := newTranscript(task, r.options.Logger)
@@ -87,7 +90,8 @@ func (r *Runner) evaluate(ctx context.Context, task evaluation.Task) evaluation.
 	return t.conclude(ending, p.where(a.name))
 }
 
-// prepare returns how an attempt is evaluated, and its resource.
+// prepare returns how an attempt is evaluated, and its resource. With an error, the plan
+// may be nil.
 func (r *Runner) prepare(task evaluation.Task) (*plan, *unstructured.Unstructured, error) {
 	p, err := r.planOf(task.Assignment)
 	if err != nil {
@@ -95,6 +99,13 @@ func (r *Runner) prepare(task evaluation.Task) (*plan, *unstructured.Unstructure
 	}
 	object, err := p.manifest(task)
 	return p, object, err
+}
+
+// discard deletes a resource that must not be.
+func (s *site) discard(ctx context.Context, name string) {
+	if err := s.remove(context.WithoutCancel(ctx), name, metav1.DeletePropagationBackground); err != nil {
+		s.options.Logger.Error("cannot delete a resource", "namespace", s.namespace, "name", name, telemetry.LogError, err)
+	}
 }
 
 // where tells people how to read the logs.

@@ -156,7 +156,7 @@ func (r *Runner) plans() error {
 	if err != nil {
 		return err
 	}
-	s := &site{Runner: r, namespace: o.Namespace, kind: t.kind, ownedBy: o.Owner}
+	s := &site{Runner: r, opening: make(chan struct{}, 1), namespace: o.Namespace, kind: t.kind, ownedBy: o.Owner}
 	if t.names != "" {
 		s.namespace = t.names
 	}

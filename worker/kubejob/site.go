@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,8 +36,9 @@ type site struct {
 	resource schema.GroupVersionResource
 	client   dynamic.ResourceInterface
 
-	opening sync.Mutex
-	hub     *hub // nil until the site is open
+	// opening holds the right to open the site; hub is nil until it is open.
+	opening chan struct{}
+	hub     *hub
 }
 
 // plan is how an attempt is evaluated: where, and by which template.
@@ -54,7 +54,7 @@ type plan struct {
 // team returns the site of a namespace whose studies may bring Jobs.
 func (r *Runner) team(namespace string) (*site, error) {
 	s := &site{
-		Runner: r, namespace: namespace, kind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, ownedBy: studyOwner,
+		Runner: r, opening: make(chan struct{}, 1), namespace: namespace, kind: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, ownedBy: studyOwner,
 		resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"},
 	}
 	if r.options.Client != nil {
@@ -99,18 +99,20 @@ func (s *site) connect(ctx context.Context) error {
 // open starts to watch the namespace, unless it is watched already, and returns when it
 // has been listed.
 func (s *site) open(ctx context.Context) (err error) {
-	s.opening.Lock()
-	defer s.opening.Unlock()
+	select {
+	case s.opening <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.opening }()
 	if s.hub == nil {
 		s.hub, err = newHub(ctx, s.options.Client, s.options.Pods, s.resource, s.namespace, labelValue(s.options.Worker), s.options.Logger)
 	}
 	return err
 }
 
-// leave stops watching.
+// leave stops watching. Nobody may use the site any more.
 func (s *site) leave() {
-	s.opening.Lock()
-	defer s.opening.Unlock()
 	if s.hub != nil {
 		s.hub.close()
 	}

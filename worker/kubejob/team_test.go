@@ -3,15 +3,21 @@ package kubejob
 import (
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -148,6 +154,62 @@ func TestRecoverFromTeams(t *testing.T) {
 	settled, err := r.teams["team-a"].client.Get(t.Context(), JobName(mine), metav1.GetOptions{})
 	if err != nil || settled.GetLabels()[LabelConcluded] != "true" {
 		t.Errorf("the Job has the labels %v, %v", settled.GetLabels(), err)
+	}
+}
+
+// forbidden is a cluster whose API forbids everything.
+type forbidden struct{}
+
+func (forbidden) RoundTrip(*http.Request) (*http.Response, error) {
+	return answer(http.StatusForbidden, strings.NewReader(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`)), nil
+}
+
+// A namespace that the worker may not see costs its own trials only, which say so.
+func TestANamespaceThatCannotBeSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := &rest.Config{Host: "http://cluster", Transport: forbidden{}, QPS: -1}
+		core, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{StudyJobs: teamPolicies, Worker: "w1", Pods: core, StartTimeout: time.Minute}
+		if o.Client, err = dynamic.NewForConfig(config); err != nil {
+			t.Fatal(err)
+		}
+		r, err := New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := r.Recover(t.Context()); err != nil || len(found) != 0 {
+			t.Errorf("%+v, %v; want nothing", found, err)
+		}
+		e := r.evaluate(t.Context(), evaluation.Task{Assignment: brought(t, "training")})
+		if want := "jobs and pods in namespace team-a cannot be watched"; e.Outcome != messaging.OutcomeFailed || e.Failure.Reason != messaging.ReasonStart || !strings.Contains(e.Failure.Message, want) {
+			t.Errorf("%+v %+v, want …%s…", e, e.Failure, want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A running Job that the policy has come to forbid is deleted by the next process.
+func TestAForbiddenJobIsDeleted(t *testing.T) {
+	r := newTestRunner(t, Options{StudyJobs: teamPolicies})
+	r.options.Logger = slog.New(slog.DiscardHandler)
+	a := brought(t, "admin")
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job"}}
+	u.SetName(JobName(a))
+	u.SetNamespace("team-a")
+	s := r.teams["team-a"]
+	s.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{{Group: "batch", Version: "v1", Resource: "jobs"}: "JobList"}, u).Resource(s.resource).Namespace("team-a")
+	e := r.evaluate(t.Context(), evaluation.Task{Assignment: a})
+	if e.Outcome != messaging.OutcomeFailed || e.Failure.Reason != messaging.ReasonCommand || !strings.Contains(e.Failure.Message, "serviceAccountName") {
+		t.Errorf("%+v %+v", e, e.Failure)
+	}
+	if there, err := s.exists(t.Context(), JobName(a)); err != nil || there {
+		t.Errorf("the Job exists: %v, %v", there, err)
 	}
 }
 
