@@ -28,8 +28,11 @@ func FuzzEscaping(f *testing.F) {
 				{Trial: 1, State: picture.Completed, Value: a, At: []float64{0, a}}, {Trial: 2, State: picture.Completed, Value: b, At: []float64{1, b}},
 			}},
 			"slice": &picture.Slice{Objective: objective, Parameter: choice, Best: 1, Samples: []picture.Sample{{Trial: 1, At: 1, State: picture.Completed, Value: a}}},
-			"bars":  &picture.Bars{Caption: metric, Whole: name, Part: level, Bars: []picture.Bar{{Name: name, Value: a, Part: b}}},
-			"plane": &picture.Contour{Objective: objective, X: number, Y: choice, Xs: []float64{a, b}, Ys: []float64{0, 1}, Mean: [][]float64{{a, b}, {b, a}}, SD: [][]float64{{1, 1}, {1, 1}}},
+			"choice": &picture.Choice{Objective: objective, Parameter: number, At: []float64{a, b}, Mean: []float64{a, b}, Low: []float64{b, a}, High: []float64{a, a}, Trial: 3,
+				Evaluated: []picture.Sample{{Trial: 1, At: a, State: picture.Completed, Value: b}}, Pending: []picture.Sample{{Trial: 2, At: b}}},
+			"acquisition": &picture.Acquisition{Parameter: choice, Function: metric, At: []float64{0, 1}, Worth: []float64{a, b}, Here: 1, Trial: 3},
+			"bars":        &picture.Bars{Caption: metric, Whole: name, Part: level, Bars: []picture.Bar{{Name: name, Value: a, Part: b}}},
+			"plane":       &picture.Contour{Objective: objective, X: number, Y: choice, Xs: []float64{a, b}, Ys: []float64{0, 1}, Mean: [][]float64{{a, b}, {b, a}}, SD: [][]float64{{1, 1}, {1, 1}}},
 		} {
 			drawn := string(p.SVG(picture.Frame{Width: 600, Inline: true}))
 			decoder, depth, roots := xml.NewDecoder(strings.NewReader(drawn)), 0, 0

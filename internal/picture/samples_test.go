@@ -109,6 +109,14 @@ func samples() map[string]picture.Picture {
 			mixed.Mean, mixed.SD = append(mixed.Mean, mean), append(mixed.SD, sd)
 		}
 	}
+	chosen := &picture.Choice{Objective: loss, Parameter: rate, At: depend.At, Mean: depend.Mean, Low: depend.Low, High: depend.High, Here: 3, Trial: 61, Evaluated: slices}
+	worth := &picture.Acquisition{Parameter: rate, Function: "logei", At: depend.At, Worth: []float64{0, 0.05, 0.4, 1, 0.3, 0.02, 0, 0.5, 0.6, 0.1, 0}, Here: 3, Share: true, Trial: 61}
+	for i := range 5 {
+		chosen.Pending = append(chosen.Pending, picture.Sample{Trial: 56 + i, At: math.Pow(10, -3+0.5*float64(i)), State: picture.Running})
+	}
+	worth.Pending = chosen.Pending
+	leveled := &picture.Choice{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25}, Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}, Here: 1, Trial: 61, Evaluated: levels}
+	levelWorth := &picture.Acquisition{Parameter: kind, Function: "ucb", At: []float64{0, 1, 2}, Worth: []float64{-0.4, 0.9, math.NaN()}, Here: 1, Trial: 61, Pending: []picture.Sample{{Trial: 60, At: 2, State: picture.Running}}}
 	clock := make([]picture.Point, 0, 60)
 	for _, p := range history.Best() {
 		clock = append(clock, picture.Point{X: p.X * 120, Y: p.Y * 1.2})
@@ -123,6 +131,7 @@ func samples() map[string]picture.Picture {
 		"contour-levels":    mixed,
 		"dependence":        depend,
 		"dependence-levels": &picture.Dependence{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25}, Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}},
+		"choice":            chosen, "choice-levels": leveled, "acquisition": worth, "acquisition-levels": levelWorth,
 		"importances": &picture.Bars{Title: "importances", Caption: "share of the model's variance", Whole: "with its interactions", Part: "by itself", Percent: true, Bars: []picture.Bar{
 			{Name: "learning rate", Value: 0.7, Part: 0.5}, {Name: "kernel", Value: 0.3, Part: 0.1}, {Name: "layers", Value: 0.002}}},
 		"failures":  &picture.Bars{Title: "failures", Caption: "by reason", Color: 1, Bars: []picture.Bar{{Name: "exit code 1", Value: 4}, {Name: "timeout", Value: 1}}},

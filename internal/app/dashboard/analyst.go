@@ -33,12 +33,31 @@ const (
 // and again only when a study has grown. Nothing waits for it.
 type analyst struct {
 	now     func() time.Time
-	waiting chan *analysis
+	waiting chan job
 
 	mu      sync.Mutex
 	byStudy map[string]*insight // by id
-	asked   map[string]bool
+	motives map[string]*motive  // by the key of their jobs
+	asked   map[string]bool     // by the key of the job
 	made    int
+}
+
+// job is a model to fit. Its key names it among those that wait.
+type job interface {
+	key() string
+	// do fits the model and returns how to keep what it tells. keep is called with the
+	// analyst locked.
+	do(ctx context.Context, a *analyst) (keep func())
+}
+
+// ask puts a job into the queue unless it is full, as many others wait; a later request may
+// have more luck. The analyst MUST be locked.
+func (a *analyst) ask(j job) {
+	select {
+	case a.waiting <- j:
+		a.asked[j.key()] = true
+	default:
+	}
 }
 
 // analysis is a study to analyse.
@@ -77,7 +96,7 @@ type dependence struct {
 }
 
 func newAnalyst(now func() time.Time) *analyst {
-	return &analyst{now: now, waiting: make(chan *analysis, maxWaiting), byStudy: map[string]*insight{}, asked: map[string]bool{}}
+	return &analyst{now: now, waiting: make(chan job, maxWaiting), byStudy: map[string]*insight{}, motives: map[string]*motive{}, asked: map[string]bool{}}
 }
 
 // version changes with each insight of a study.
@@ -120,39 +139,44 @@ func (a *analyst) of(q *request) (last *insight, coming bool) {
 	case q.study.Best != nil:
 		next.origin, next.name = q.study.Best.Point, "the best trial"
 	}
-	select {
-	case a.waiting <- next:
-		a.asked[id] = true
-		return last, true
-	default: // many others wait; a later request may have more luck
-		return last, true
-	}
+	a.ask(next)
+	return last, true
 }
 
-// run makes one insight after another until ctx ends.
+// run makes one insight or motive after another until ctx ends.
 func (a *analyst) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case next := <-a.waiting:
-			i := a.analyse(ctx, next)
+			keep := next.do(ctx, a)
 			a.mu.Lock()
-			a.made++
-			i.version = a.made
-			a.byStudy[next.id] = i
-			delete(a.asked, next.id)
-			if len(a.byStudy) > maxInsights {
-				oldest := next.id
-				for id, other := range a.byStudy {
-					if other.version < a.byStudy[oldest].version {
-						oldest = id
-					}
-				}
-				delete(a.byStudy, oldest)
-			}
+			keep()
+			delete(a.asked, next.key())
 			a.mu.Unlock()
 		}
+	}
+}
+
+func (n *analysis) key() string { return n.id }
+
+func (n *analysis) do(ctx context.Context, a *analyst) (keep func()) {
+	i := a.analyse(ctx, n)
+	return func() {
+		a.made++
+		i.version = a.made
+		a.byStudy[n.id] = i
+		if len(a.byStudy) <= maxInsights {
+			return
+		}
+		oldest := n.id
+		for id, other := range a.byStudy {
+			if other.version < a.byStudy[oldest].version {
+				oldest = id
+			}
+		}
+		delete(a.byStudy, oldest)
 	}
 }
 
@@ -257,6 +281,10 @@ func viewOf(s *study.Study, r *row, place int) view.Trial {
 	if r.completed() {
 		value := r.value
 		t.Value = &value
+	}
+	if r.state == study.TrialPruned && !math.IsNaN(r.value) {
+		value := r.value
+		t.Stopped = &view.Stopped{Value: &value}
 	}
 	k := 0
 	for _, p := range s.Spec.Parameters {

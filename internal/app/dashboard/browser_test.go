@@ -49,7 +49,7 @@ func TestPages(t *testing.T) {
 			}{{1280, 900, false}, {1280, 900, true}, {390, 844, false}, {390, 844, true}} {
 				b.Screen(screen.width, screen.height, screen.dark)
 				b.Do(chromedp.Navigate(s.URL+path), chromedp.WaitVisible(chromedp.CSS("h1")))
-				browser.Get(b, chromedp.Poll[bool](`document.querySelector('#insight .coming') === null && (!document.querySelector('.picture') || Number(document.querySelector('.picture').getAttribute('width')) <= document.querySelector('.picture').parentNode.clientWidth)`))
+				browser.Get(b, chromedp.Poll[bool](`document.querySelector('.coming') === null && (!document.querySelector('.picture') || Number(document.querySelector('.picture').getAttribute('width')) <= document.querySelector('.picture').parentNode.clientWidth)`))
 				if browser.Get(b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)) {
 					t.Errorf("at %d pixels the page is wider than the screen", screen.width)
 				}

@@ -60,7 +60,7 @@ func create(t testing.TB, m *servertest.Memory, name string, trials, running int
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(7, uint64(trials)))
-	status := record.Status{State: study.Running, Started: epoch, Trials: trials + running, Position: int64(2*trials + running)}
+	status := record.Status{State: study.Running, Started: epoch, Trials: trials + running, Position: int64(2*(trials+running) + 14)}
 	best := math.Inf(1)
 	for n := 1; n <= trials+running; n++ {
 		tr := newTrial(rng, n, n > trials)
@@ -110,7 +110,7 @@ func newTrial(rng *rand.Rand, n int, running bool) record.Trial {
 	start := float64(n/8)*12 + float64(n%8)
 	mean, sd := errorOf(p), 0.02
 	tr := record.Trial{
-		Number: n, State: study.TrialCompleted, Point: p, Source: optimizer.SourceModel, Staleness: n % 5, Created: int64(2*n - 1), Ended: int64(2 * n),
+		Number: n, State: study.TrialCompleted, Point: p, Source: optimizer.SourceModel, Staleness: n % 5, Created: int64(2*n - 1), Ended: int64(2*n + 14), From: int64(max(0, 2*n-3)), Request: n,
 		Reasons:  optimizer.Reasons{Mean: &mean, SD: &sd, Acquisition: map[string]float64{"logei": -2.5}, Pending: 7, Note: "expected improvement"},
 		Attempts: []record.Attempt{{Number: 1, Nonce: "n", State: study.AttemptSucceeded, Worker: fmt.Sprintf("worker-%d", n%4), Opened: after(start), Claimed: after(start + 0.2), Started: after(start + 0.3), Ended: after(start + 8 + 3*rng.Float64()), Logs: "/var/lib/fantasia/" + fmt.Sprint(n)}},
 		TraceID:  "0af7651916cd43dd8448eb211c80319c",

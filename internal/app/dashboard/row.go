@@ -24,6 +24,8 @@ type row struct {
 	// the place of its value among its choices; NaN if it is not active.
 	params             []float64
 	staleness, pending int
+	// request is the number of the request that suggested it.
+	request int
 	// made and position are the ledger positions of its creation and its end; position is 0
 	// while it has not ended.
 	made, position int64
@@ -121,7 +123,7 @@ func text(p *study.Parameter, v float64) string {
 func newRow(a axes, t *record.Trial) *row {
 	r := &row{
 		number: t.Number, state: t.State, source: t.Source, value: math.NaN(), params: make([]float64, len(a)),
-		staleness: t.Staleness, pending: t.Reasons.Pending, made: t.Created, position: t.Ended,
+		staleness: t.Staleness, pending: t.Reasons.Pending, request: t.Request, made: t.Created, position: t.Ended,
 		asked: at(t.Times.Asked), created: at(t.Times.Created), started: at(t.Times.Started), ended: at(t.Times.Ended),
 		mean: math.NaN(), sd: math.NaN(),
 	}

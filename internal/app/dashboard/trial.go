@@ -33,13 +33,18 @@ type trialData struct {
 	// there is room; More is how many others there were.
 	Meanwhile []link
 	More      int
-	Stages    []fact
-	Attempts  []attemptItem
-	Panels    []panel
-	Best      bool
-	Suggest   bool
-	Earlier   string
-	Later     string
+	// Around are pictures of the model around the point, and AroundNote says what they show
+	// or why there are none.
+	Around     []panel
+	AroundNote string
+	AroundWait bool
+	Stages     []fact
+	Attempts   []attemptItem
+	Panels     []panel
+	Best       bool
+	Suggest    bool
+	Earlier    string
+	Later      string
 	// LogAddress is where the log is followed; empty if no worker has taken the trial.
 	LogAddress string
 	Log        string
@@ -124,64 +129,14 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	rows := follow.settled(r.Context(), patience)
 	data.Meanwhile, data.More = meanwhile(name, rows.rows, &t)
-	if !rows.complete && data.Poll == 0 {
+	q.follow, q.rows = follow, rows
+	d.around(q, &t, data)
+	if !rows.complete || data.AroundWait {
 		data.Poll = 1
 	}
 	d.logOf(r, &s, &t, data)
 	d.show(w, r, http.StatusOK, "trial", data)
 	return nil
-}
-
-// why returns what is recorded of the trial's suggestion.
-func why(t *record.Trial) []fact {
-	origin := map[string]string{
-		"initial": "An initial point of the study file.", "design": "A point of the optimiser's initial design.",
-		"random": "Drawn at random.", "model": "The optimiser's model chose it.",
-		"fallback": "A point of a Sobol sequence, because the optimiser had not answered in time.", "requested": "Somebody asked for it.",
-	}
-	list := []fact{{"Source", string(t.Source), origin[string(t.Source)]}}
-	r := &t.Reasons
-	if r.Note != "" {
-		list = append(list, fact{"Reason", r.Note, ""})
-	}
-	if r.Mean != nil && r.SD != nil {
-		list = append(list, fact{"Expected value", view.Expected(*r.Mean, *r.SD), "The model's posterior mean and standard deviation when the point was suggested."})
-	}
-	functions := make([]string, 0, len(r.Acquisition))
-	for name := range r.Acquisition {
-		functions = append(functions, name)
-	}
-	slices.Sort(functions)
-	for _, name := range functions {
-		help := "Value of the acquisition function; larger is better."
-		if name == "feasible" {
-			help = "Probability that the evaluation completes."
-		}
-		list = append(list, fact{name, view.Number(r.Acquisition[name]), help})
-	}
-	return append(list,
-		fact{"Pending", strconv.Itoa(r.Pending), "Points that were queued or running when it was suggested, and that the suggestion took into account."},
-		fact{"Missed results", strconv.Itoa(t.Staleness), "Results that arrived after the data from which it was suggested (its staleness)."},
-	)
-}
-
-// maxMeanwhile bounds the trials that a page names as under way.
-const maxMeanwhile = 40
-
-// meanwhile returns the trials that had been created but had not ended when a trial was
-// created: what its suggestion took into account, except for what changed while it was made.
-func meanwhile(name string, rows []*row, t *record.Trial) (list []link, more int) {
-	for _, r := range rows {
-		if r.number == t.Number || r.made >= t.Created || r.position != 0 && r.position < t.Created {
-			continue
-		}
-		if len(list) == maxMeanwhile {
-			more++
-			continue
-		}
-		list = append(list, link{strconv.Itoa(r.number), trialAddress(name, r.number)})
-	}
-	return list, more
 }
 
 // stages returns when the trial passed each stage, and how long each took.

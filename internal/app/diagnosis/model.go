@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -57,9 +58,12 @@ func (m *Model) LeftOut() []LeftOut {
 
 // expected converts a normal variable of the model to the objective's units.
 func (m *Model) expected(mean, sd float64) Expected {
-	convert := func(z float64) float64 {
-		return m.e.problem.Direction.Cost(m.e.used.Data.Transform().Inverse(z))
-	}
+	return expected(m.e.used.Data, m.e.problem.Direction, mean, sd)
+}
+
+// expected converts a normal variable of a model of the data to the objective's units.
+func expected(d *surrogate.Data, direction study.Direction, mean, sd float64) Expected {
+	convert := func(z float64) float64 { return direction.Cost(d.Transform().Inverse(z)) }
 	low, high := convert(mean-certain*sd), convert(mean+certain*sd)
 	return Expected{convert(mean), min(low, high), max(low, high)}
 }

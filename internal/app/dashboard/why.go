@@ -1,0 +1,310 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// why returns what is recorded of the trial's suggestion.
+func why(t *record.Trial) []fact {
+	origin := map[string]string{
+		"initial": "An initial point of the study file.", "design": "A point of the optimiser's initial design.",
+		"random": "Drawn at random.", "model": "The optimiser's model chose it.",
+		"fallback": "A point of a Sobol sequence, because the optimiser had not answered in time.", "requested": "Somebody asked for it.",
+	}
+	list := []fact{{"Source", string(t.Source), origin[string(t.Source)]}}
+	r := &t.Reasons
+	if r.Note != "" {
+		list = append(list, fact{"Reason", r.Note, ""})
+	}
+	if r.Mean != nil && r.SD != nil {
+		list = append(list, fact{"Expected value", view.Expected(*r.Mean, *r.SD), "The model's posterior mean and standard deviation when the point was suggested."})
+	}
+	functions := make([]string, 0, len(r.Acquisition))
+	for name := range r.Acquisition {
+		functions = append(functions, name)
+	}
+	slices.Sort(functions)
+	for _, name := range functions {
+		help := "Value of the acquisition function; larger is better."
+		if name == "feasible" {
+			help = "Probability that the evaluation completes."
+		}
+		list = append(list, fact{name, view.Number(r.Acquisition[name]), help})
+	}
+	return append(list,
+		fact{"Pending", strconv.Itoa(r.Pending), "Points that were queued or running when it was suggested, and that the suggestion took into account."},
+		fact{"Missed results", strconv.Itoa(t.Staleness), "Results that arrived after the data from which it was suggested (its staleness)."},
+	)
+}
+
+// maxMeanwhile bounds the trials that a page names as under way.
+const maxMeanwhile = 40
+
+// meanwhile returns the trials that had been created but had not ended when a trial was
+// created: what its suggestion took into account, except for what changed while it was made.
+func meanwhile(name string, rows []*row, t *record.Trial) (list []link, more int) {
+	for _, r := range rows {
+		if r.number == t.Number || r.made >= t.Created || r.position != 0 && r.position < t.Created {
+			continue
+		}
+		if len(list) == maxMeanwhile {
+			more++
+			continue
+		}
+		list = append(list, link{strconv.Itoa(r.number), trialAddress(name, r.number)})
+	}
+	return list, more
+}
+
+const (
+	// maxMotives bounds the motives that are kept. What a point was chosen from never
+	// changes, so each motive is found once.
+	maxMotives = 64
+	// maxLines bounds the parameters along which a choice is shown.
+	maxLines = 6
+	// maxKnown bounds the ended trials that the model of a choice is chosen from.
+	maxKnown = 2000
+)
+
+// motive is why a model chose the point of a trial. It is never changed.
+type motive struct {
+	*diagnosis.Choice
+	// problem says why there is nothing to show.
+	problem string
+	// known are the trials that had ended when the point was chosen, in that order, and
+	// open those that had not.
+	known, open []*row
+	made        int
+}
+
+// choosing is a trial whose motive is to be found.
+type choosing struct {
+	id    string
+	study *study.Study
+	trial *record.Trial
+	rows  []*row
+}
+
+func (n *choosing) key() string { return n.id + "/" + strconv.Itoa(n.trial.Number) }
+
+// motiveOf returns the motive of a trial, nil if it is not known yet. It then asks for it.
+func (a *analyst) motiveOf(n *choosing) *motive {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := n.key()
+	if c := a.motives[key]; c != nil || a.asked[key] {
+		return c
+	}
+	a.ask(n)
+	return nil
+}
+
+func (n *choosing) do(ctx context.Context, a *analyst) (keep func()) {
+	c := n.explain(ctx)
+	return func() {
+		a.made++
+		c.made = a.made
+		a.motives[n.key()] = c
+		if len(a.motives) > maxMotives {
+			oldest := slices.MinFunc(slices.Collect(maps.Keys(a.motives)), func(x, y string) int {
+				return cmp.Compare(a.motives[x].made, a.motives[y].made)
+			})
+			delete(a.motives, oldest)
+		}
+	}
+}
+
+// explain fits a model to what the optimiser knew.
+func (n *choosing) explain(ctx context.Context) *motive {
+	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
+	defer cancel()
+	c := &motive{}
+	c.known, c.open = n.then()
+	p, err := n.problem(c)
+	if err == nil {
+		c.Choice, err = diagnosis.Explain(ctx, n.study, p, n.trial.Point, maxLines)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, context.DeadlineExceeded):
+		c.problem = fmt.Sprintf("fitting the model took longer than %v", fitTimeout)
+	case errors.Is(err, diagnosis.ErrNoChoice):
+		c.problem = strings.TrimPrefix(err.Error(), diagnosis.ErrNoChoice.Error()+": ")
+	default:
+		c.problem = err.Error()
+	}
+	return c
+}
+
+// then returns the trials that had ended when the point was requested, in that order, and
+// those that were open then, with the earlier points of the same request.
+func (n *choosing) then() (known, open []*row) {
+	t := n.trial
+	for _, r := range n.rows {
+		switch {
+		case r.number == t.Number:
+		case r.made <= t.From && (r.position == 0 || r.position > t.From), r.request == t.Request && r.made > t.From && r.made < t.Created:
+			open = append(open, r)
+		case r.position != 0 && r.position <= t.From:
+			known = append(known, r)
+		}
+	}
+	return ended(known), open
+}
+
+// problem returns what the optimiser knew, of very many trials the latest and an even share
+// of the others, with the best.
+func (n *choosing) problem(c *motive) (*optimizer.Problem, error) {
+	used := c.known
+	if len(used) > maxKnown {
+		early, latest := used[:len(used)-maxKnown/2], used[len(used)-maxKnown/2:]
+		keep := map[*row]bool{}
+		for _, r := range topOf(early, n.study.Spec.Objective.Direction, maxKnown/4) {
+			keep[r] = true
+		}
+		for k := range maxKnown / 4 {
+			keep[early[k*len(early)/(maxKnown/4)]] = true
+		}
+		used = slices.Concat(slices.DeleteFunc(slices.Clone(early), func(r *row) bool { return !keep[r] }), latest)
+	}
+	var trials []view.Trial
+	for k, r := range used {
+		trials = append(trials, viewOf(n.study, r, k))
+	}
+	p, err := diagnosis.Problem(n.study, trials)
+	if err != nil {
+		return nil, err
+	}
+	p.First = 1 + n.trial.Place
+	for _, r := range n.rows {
+		if r.made <= n.trial.From {
+			p.First++
+		}
+	}
+	for _, r := range c.open {
+		point, err := p.Space.Normalize(viewOf(n.study, r, 0).Parameters)
+		if err != nil {
+			return nil, fmt.Errorf("trial %d: %w", r.number, err)
+		}
+		p.Pending = append(p.Pending, optimizer.Pending{Trial: r.number, Point: point})
+	}
+	return p, nil
+}
+
+// around fills what the page shows of the model around the point.
+func (d *Dashboard) around(q *request, t *record.Trial, data *trialData) {
+	switch {
+	case t.Source != optimizer.SourceModel:
+		data.AroundNote = "There is no picture of the model, since no model chose this point."
+		return
+	case !q.rows.complete:
+		data.AroundNote, data.AroundWait = "A model is fitted once all trials have been read.", true
+		return
+	}
+	c := d.analyst.motiveOf(&choosing{q.study.Spec.ID, &q.study.Spec.Definition, t, q.rows.rows})
+	switch {
+	case c == nil:
+		data.AroundNote, data.AroundWait = "A model is being fitted to what was known when the point was chosen. It appears here in a few seconds.", true
+		return
+	case c.Choice == nil:
+		data.AroundNote = "There is no picture of the model: " + c.problem + "."
+		return
+	}
+	data.AroundNote = c.note(q.spec().Algorithm.Name)
+	all := axesOf(&q.study.Spec.Definition)
+	for n, l := range c.Lines {
+		i := slices.IndexFunc(all, func(p study.Parameter) bool { return p.Name == l.Parameter })
+		if i < 0 {
+			continue
+		}
+		data.Around = append(data.Around, q.half("around-"+strconv.Itoa(i), l.Parameter, c.help(n), c.pictures(q, t.Number, &l, &all[i], i)...))
+	}
+}
+
+// note says which model the pictures show.
+func (c *motive) note(algorithm string) string {
+	model := fmt.Sprintf("The model is the Gaussian process of %s, fitted again", algorithm)
+	if !c.Own {
+		model = fmt.Sprintf("The algorithm %s has no model of this kind. These are pictures of the Gaussian process of hebo, which did not choose the point. It was fitted", algorithm)
+	}
+	trials := count(c.Used, "trial", "trials")
+	if c.Used < len(c.known) {
+		trials = fmt.Sprintf("%s of the %s trials", thousands(c.Used), thousands(len(c.known)))
+	}
+	text := fmt.Sprintf("%s to %s that had ended, with %s.", model, trials, count(c.Pending, "pending point", "pending points"))
+	if c.Assumed < c.Pending {
+		text += fmt.Sprintf(" It knows only the latest %s of these.", thousands(c.Assumed))
+	}
+	if c.Own {
+		text += " It can differ a little from the model that chose the point, which continued from an earlier fit."
+	}
+	if c.Own && c.Acquisition == "" {
+		text += " The optimiser drew a function from the model in place of an acquisition function."
+	}
+	if c.Again {
+		text += " The point had been evaluated before. It was chosen to learn whether that value was luck, not by the acquisition function alone."
+	}
+	return text
+}
+
+// help says how to read the n-th pair of pictures.
+func (c *motive) help(n int) string {
+	if n > 0 {
+		return "As before."
+	}
+	text := "What the model expected along this parameter, with all others as in this trial. Dots are trials that had ended; their other parameters differ."
+	if c.Lines[0].Worth != nil {
+		text += " Below: the acquisition function, which says how much each place was worth evaluating. It falls where points are pending."
+	}
+	return text
+}
+
+// pictures returns what the model expected along a line, and the acquisition function if
+// there is one.
+func (c *motive) pictures(q *request, trial int, l *diagnosis.Line, p *study.Parameter, axis int) []picture.Picture {
+	expected := &picture.Choice{Objective: q.objective(), Parameter: parameter(p), At: l.At, Here: l.Here, Trial: trial}
+	for _, e := range l.Expected {
+		expected.Mean, expected.Low, expected.High = append(expected.Mean, e.Median), append(expected.Low, e.Low), append(expected.High, e.High)
+	}
+	for _, r := range c.known {
+		expected.Evaluated = append(expected.Evaluated, picture.Sample{Trial: r.number, At: r.params[axis], State: drawnState(r.state), Value: r.value})
+	}
+	for _, r := range c.open {
+		expected.Pending = append(expected.Pending, picture.Sample{Trial: r.number, At: r.params[axis], State: picture.Running})
+	}
+	if l.Worth == nil {
+		return []picture.Picture{expected}
+	}
+	return []picture.Picture{expected, &picture.Acquisition{
+		Parameter: expected.Parameter, Function: acquisitionText(c.Acquisition), Share: c.Relative,
+		At: l.At, Worth: l.Worth, Here: l.Here, Trial: trial, Pending: expected.Pending,
+	}}
+}
+
+// acquisitionText is the name of an acquisition function as people know it. Shares of a
+// logarithm are those of the function itself.
+func acquisitionText(name string) string {
+	switch name {
+	case "logei":
+		return "expected improvement"
+	case "logpi":
+		return "probability of improvement"
+	case "ucb":
+		return "upper confidence bound"
+	}
+	return name
+}
