@@ -46,6 +46,15 @@ func usable(points []Point) []Point {
 	return kept
 }
 
+// placed is usable for the marks of a lane, whose values do not count.
+func placed(points []Point) []Point {
+	marks := slices.Clone(points)
+	for i := range marks {
+		marks[i].Y = 0
+	}
+	return usable(marks)
+}
+
 // span is the range of an axis. logit means that the axis is even in log(v/(1-v)).
 type span struct {
 	low, high  float64

@@ -116,7 +116,7 @@ func (d *chart) values() (values []float64, places []Point) {
 		}
 	}
 	for _, lane := range d.Lanes {
-		places = append(places, usable(lane.Points)...)
+		places = append(places, placed(lane.Points)...)
 	}
 	return values, places
 }

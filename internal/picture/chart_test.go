@@ -215,6 +215,20 @@ func TestNothingIsHidden(t *testing.T) {
 	}
 }
 
+// Evaluations that have failed have no value. Their marks are drawn all the same.
+func TestFailuresWithoutAValueAreMarked(t *testing.T) {
+	failed := []picture.Sample{{Trial: 1, At: 0.01, State: picture.Completed, Value: 1}, {Trial: 2, At: 0.1, State: picture.Failed, Value: math.NaN()}}
+	for name, p := range map[string]picture.Picture{
+		"slice":   &picture.Slice{Objective: loss, Parameter: rate, Samples: failed},
+		"history": &picture.History{Objective: loss, Evaluations: []picture.Evaluation{{Trial: 1, X: 1, State: picture.Completed, Value: 1}, {Trial: 2, X: 2, State: picture.Failed, Value: math.NaN()}}},
+	} {
+		marks := elements(t, p, "path", "sign c1")
+		if len(marks) != 2 || marks[0].attr("data-trial") != "2" && marks[1].attr("data-trial") != "2" { // one is the legend's
+			t.Errorf("%s: the marks of failures are %+v", name, marks)
+		}
+	}
+}
+
 // Every light colour has a dark one, fonts come from the system, and long names are
 // shortened, with the whole name in the tooltip.
 func TestStyle(t *testing.T) {

@@ -70,7 +70,7 @@ func (k *Choice) SVG(f Frame) []byte {
 	if len(shown) < len(dots) {
 		name = fmt.Sprintf("%d of %d evaluated before", len(shown), len(dots))
 	}
-	c.Series = []Series{{Name: name, Kind: Dots, Points: shown}, model, {Name: fmt.Sprintf("trial %d", k.Trial), Kind: Dots, Sign: Diamond, Color: 1, Points: chosen}}
+	c.Series = []Series{{Name: name, Kind: Dots, Points: shown}, model, {Name: fmt.Sprintf("trial %d", k.Trial), Kind: Dots, Sign: Diamond, Color: 3, Points: chosen}}
 	c.Lanes = lanes
 	c.Description = fmt.Sprintf("What the model expected of %s along %s, through the point of trial %d.", k.Objective.caption(), k.Parameter.axisName(), k.Trial)
 	return c.SVG(f)
@@ -183,7 +183,7 @@ func (k *Acquisition) SVG(f Frame) []byte {
 	if k.Share {
 		c.Low, c.High = 0, 1
 	}
-	c.Series = []Series{line, {Name: fmt.Sprintf("trial %d", k.Trial), Kind: Dots, Sign: Diamond, Color: 1, Points: chosen}}
+	c.Series = []Series{line, {Name: fmt.Sprintf("trial %d", k.Trial), Kind: Dots, Sign: Diamond, Color: 3, Points: chosen}}
 	c.Description = fmt.Sprintf("How much each place along %s was worth evaluating, by %s, through the point of trial %d.", k.Parameter.axisName(), k.Function, k.Trial)
 	return c.SVG(f)
 }

@@ -120,7 +120,7 @@ func (d *chart) shown() (low, high float64) {
 // lane draws a row of marks.
 func (d *chart) lane(l *Lane, number int, y float64) {
 	d.label("soft", d.left-8, y+4, "end", l.Name, widestLabel)
-	for _, p := range usable(l.Points) {
+	for _, p := range placed(l.Points) {
 		d.sign(l.Mark, number, d.px(p.X), y, data(p.Trial, p.X, math.NaN()), p.Note)
 	}
 }

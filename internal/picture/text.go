@@ -102,7 +102,7 @@ func newSketch(t *Text, points []Point) *sketch {
 	}
 	all := points
 	for _, lane := range t.Lanes {
-		all = append(all[:len(all):len(all)], usable(lane.Points)...)
+		all = append(all[:len(all):len(all)], placed(lane.Points)...)
 	}
 	x, whole := horizontal(all)
 	c := &sketch{low: low, high: high, x: x, whole: whole}
@@ -243,7 +243,7 @@ func (c *sketch) text(line []cell, straight bool) string {
 // lane is a row of marks.
 func (c *sketch) lane(l Lane) string {
 	text := slices.Repeat([]rune{' '}, c.columns)
-	for _, p := range usable(l.Points) {
+	for _, p := range placed(l.Points) {
 		text[c.column(p.X)] = l.Mark
 	}
 	return string(text)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // open opens a stream and leaves it open until the test ends.
@@ -44,6 +45,7 @@ func until(t *testing.T, lines *bufio.Scanner, text string) string {
 func TestEventsTellOfChanges(t *testing.T) {
 	s := serve(t, after(190), "")
 	create(t, s.Memory, "digits", 20, 1)
+	s.eventually(t, "/ui/studies/digits", "21 trials") // all have been read
 	resp, lines := s.open(t, "/ui/studies/digits/events")
 	if kind := resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		t.Errorf("the stream is %s", kind)
@@ -53,7 +55,7 @@ func TestEventsTellOfChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed.Staleness = 99
+	changed.State = study.TrialFailed // the memory tells only of states
 	s.Put("digits", changed)
 	for until(t, lines, "data: ") == first { //nolint:revive // until another revision is told
 	}

@@ -96,7 +96,9 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	names := make([]string, 0, len(t.Metrics))
 	for metric := range t.Metrics {
-		names = append(names, metric)
+		if metric != data.Metric {
+			names = append(names, metric)
+		}
 	}
 	slices.Sort(names)
 	for _, metric := range names {

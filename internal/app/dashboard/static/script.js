@@ -50,7 +50,8 @@
     const fresh = [...page.querySelectorAll('[data-live]')];
     // A panel that is new or gone changes the order: then all panels are taken over.
     const ids = list => [...list].map(e => e.id).join();
-    const panels = [document.querySelector('.panels'), page.querySelector('.panels')];
+    const outer = '.panels:not([data-live] *)';
+    const panels = [document.querySelector(outer), page.querySelector(outer)];
     if (panels[0] && panels[1] && ids(panels[0].children) !== ids(panels[1].children)) take(panels[0], panels[1]);
     for (const e of fresh) {
       const mine = old.get(e.id);
