@@ -102,6 +102,7 @@ type Coordinator struct {
 	recommendations *recommendations
 	tails           chan struct{} // holds a token for each log that is being read
 	buryEvery       time.Duration // see deadLetters; tests shorten it
+	trim            trimRule      // tests change it
 
 	// term is the current term; nil while this replica does not lead.
 	term       atomic.Pointer[leader]
@@ -132,7 +133,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease),
-		recommendations: newRecommendations(), tails: make(chan struct{}, maxTails), buryEvery: buryEvery, leading: make(chan struct{}),
+		recommendations: newRecommendations(), tails: make(chan struct{}, maxTails), buryEvery: buryEvery, trim: trimRule{trimEvery, trimAfter, trimLeast}, leading: make(chan struct{}),
 	}
 	var err error
 	if c.metrics, err = newMetrics(o.Meter, c); err != nil {

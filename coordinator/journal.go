@@ -43,6 +43,8 @@ type journal struct {
 	traced  time.Time
 	held    effects
 	replies []func(error)
+	// committed are the cursors in the ledger.
+	committed map[messaging.Stream]messaging.Cursor
 }
 
 // add puts records into the batch and holds back an output's effects.
@@ -150,7 +152,7 @@ func (j *journal) store(ctx context.Context) error {
 		err := j.writer.Commit(ctx, j.batch)
 		j.metrics.commit.Record(ctx, time.Since(start).Seconds())
 		if err == nil {
-			j.batch = &ledger.Batch{}
+			j.stored()
 			return nil
 		}
 		if !errors.Is(err, ledger.ErrNoSpace) {
@@ -163,6 +165,16 @@ func (j *journal) store(ctx context.Context) error {
 		case <-time.After(tickEvery):
 		}
 	}
+}
+
+// stored notes what the batch has made durable, and begins another.
+func (j *journal) stored() {
+	for _, s := range streams {
+		if c, ok := j.batch.Cursor(s); ok {
+			j.committed[s] = c
+		}
+	}
+	j.batch = &ledger.Batch{}
 }
 
 // take moves the waiting curves into the batch.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -54,6 +55,7 @@ type leader struct {
 	recommender *recommender
 	traces      *traces  // spans of ended trials
 	lookout     *lookout // gauges
+	trimmer     *trimmer // deletes messages that nobody needs
 	workers     sync.WaitGroup
 }
 
@@ -67,7 +69,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	}
 	fleet := newFleet(c.o.WorkerLease)
 	l.journal = &journal{
-		log: l.log, metrics: c.metrics, batch: &ledger.Batch{}, curves: &ledger.Batch{},
+		log: l.log, metrics: c.metrics, batch: &ledger.Batch{}, curves: &ledger.Batch{}, committed: map[messaging.Stream]messaging.Cursor{},
 		letters: &deadLetters{log: l.log, metrics: c.metrics, put: c.o.Bus.Archive, read: c.ledger.Asides, every: c.buryEvery},
 	}
 	l.studies = &studies{
@@ -82,6 +84,7 @@ func newLeader(c *Coordinator, term *election.Term) *leader {
 	l.traces = &traces{tracer: c.o.Tracer, shard: c.o.Shard, metrics: c.metrics}
 	l.asks = newAsks(l.studies, l.traces, l.send, l.workers.Go)
 	l.recommender = &recommender{log: l.log, studies: l.studies, known: c.recommendations, stored: c.recommendStored, post: l.send, spawn: l.workers.Go}
+	l.trimmer = newTrimmer(l.log, c.o.Bus, l.studies, l.journal, l.send, c.trim)
 	l.lookout = &lookout{metrics: c.metrics, studies: l.studies, fleet: fleet}
 	return l
 }
@@ -151,6 +154,7 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 	spawn("archive what was set aside", func(ctx context.Context) error {
 		return l.journal.letters.retry(ctx, l.send, func(key string) { l.journal.batch.DeleteAside(key) })
 	})
+	spawn("trim the streams", l.trimmer.run)
 	for _, d := range l.c.o.Duties {
 		l.workers.Go(func() { l.fulfil(ctx, d) })
 	}

@@ -67,6 +67,7 @@ type rig struct {
 	broker *membus.Broker
 	ledger *ledger.Ledger
 	etcd   *clientv3.Client
+	trim   trimRule // of coordinators that are started; zero for the usual one
 }
 
 func newRig(t testing.TB, o membus.Options) *rig {
@@ -116,6 +117,9 @@ func (r *rig) replica(change ...func(*Options)) *replica {
 		r.t.Fatal(err)
 	}
 	c.buryEvery = 50 * time.Millisecond
+	if r.trim != (trimRule{}) {
+		c.trim = r.trim
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

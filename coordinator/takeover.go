@@ -29,6 +29,9 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 	if err != nil {
 		return fmt.Errorf("load the ledger: %w", err)
 	}
+	for _, s := range streams {
+		l.journal.committed[s] = snapshot.Cursors[s]
+	}
 	if err := l.setUp(ctx, snapshot); err != nil {
 		return err
 	}

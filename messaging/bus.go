@@ -152,6 +152,24 @@ type Leader interface {
 	// Purge deletes a study's messages: assignments first, and with all (the study is
 	// deleted) also claims, results and measurements.
 	Purge(ctx context.Context, study string, all bool) error
+	// Trim deletes the messages of a study or, if study is empty, of the whole shard whose
+	// sequences are below a number and below the cursor's. The cursor MUST be committed;
+	// nothing is deleted of a stream that is not the cursor's. To delete a claim lets the
+	// attempt be claimed again, so its assignment MUST be gone from the queue, and from
+	// the hands of workers, BEFORE.
+	Trim(ctx context.Context, s Stream, study string, committed Cursor, below uint64) error
+	// Waiting returns the attempts of a study whose assignments are in the queue, without
+	// their nonces.
+	Waiting(ctx context.Context, study string) ([]AttemptID, error)
+	// Retract deletes the assignments of attempts from the queue. A worker that has
+	// fetched one still has it.
+	Retract(ctx context.Context, ids []AttemptID) error
+	// FirstClaim returns the lowest sequence of the claims of attempts; 0 if there is
+	// none.
+	FirstClaim(ctx context.Context, ids []AttemptID) (uint64, error)
+	// KeepPools deletes the consumers of all pools but these, and those that were set up
+	// in the last minute. Their workers wait until the pools are set up again.
+	KeepPools(ctx context.Context, pools []string) error
 	// Healthy returns an error unless the broker answers now.
 	Healthy(ctx context.Context) error
 	Close() error

@@ -177,6 +177,12 @@ func StudyFilters(kind Kind, shard, studyID string) []string {
 	}
 }
 
+// AttemptFilter returns a filter for the assignment or the claim of an attempt, in
+// whatever pool.
+func AttemptFilter(kind Kind, shard string, id AttemptID) string {
+	return string(appendAttempt([]byte(root+"."+string(kind)+"."+shard+".*"), id))
+}
+
 // Subject returns the subject of an assignment.
 func (a *Assignment) Subject(shard string) string {
 	return Subject{Kind: KindAssign, Shard: shard, Pool: a.Pool, ID: a.AttemptID}.String()

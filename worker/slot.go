@@ -168,8 +168,13 @@ func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at t
 		At: at, TraceContext: traceOf(ctx),
 	}
 	id, pause := uuid.NewString(), minPause
-	deadline := time.Now().Add(claimTimeout)
+	deadline := at.Add(claimTimeout)
 	for {
+		// A process that was stopped meanwhile may hold an assignment of an attempt that has
+		// ended long ago, and whose claim was deleted.
+		if time.Now().After(deadline) {
+			return errors.New("claim: the assignment was fetched too long ago")
+		}
 		// A cancellation does not interrupt a try, which would leave its result
 		// unknown.
 		try, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)

@@ -80,6 +80,19 @@ func (e *Engine) Open() []OpenAttempt {
 	return list
 }
 
+// Over reports whether an attempt, named by its numbers, has ended. An attempt that was
+// not opened yet has not.
+func (e *Engine) Over(trial, attempt int) bool {
+	if trial < 1 || trial > len(e.trials) {
+		return false
+	}
+	rec := &e.trials[trial-1].rec
+	if attempt < 1 || attempt > len(rec.Attempts) {
+		return rec.State.Terminal()
+	}
+	return rec.Attempts[attempt-1].State != study.AttemptOpen
+}
+
 // Queued returns the attempts that wait for a claim, by trial.
 func (e *Engine) Queued() []messaging.AttemptID {
 	var list []messaging.AttemptID

@@ -82,6 +82,12 @@ func (b *Batch) PutCursor(s messaging.Stream, c messaging.Cursor) {
 // PutTraced stores the time until which trials were folded whose spans have been exported.
 func (b *Batch) PutTraced(until time.Time) { b.traced = until }
 
+// Cursor returns the position in a stream that the batch stores.
+func (b *Batch) Cursor(s messaging.Stream) (messaging.Cursor, bool) {
+	c, ok := b.cursors[s]
+	return c, ok
+}
+
 // PutCurve stores what changed of a trial's curve.
 func (b *Batch) PutCurve(id string, c *curve.Change) {
 	if !b.accepts(id) {

@@ -51,19 +51,20 @@ func TestStreamConfiguration(t *testing.T) {
 		perSubject int64
 		age        time.Duration
 		atomic     bool
+		bytes      int64
 	}{
-		{"FANTASIA_ASSIGN", jetstream.WorkQueuePolicy, jetstream.DiscardNew, false, 1, 0, true},
-		{"FANTASIA_CLAIM", jetstream.LimitsPolicy, jetstream.DiscardNew, true, 1, 0, false},
-		{"FANTASIA_RESULT", jetstream.LimitsPolicy, jetstream.DiscardNew, false, 1, 0, false},
-		{"FANTASIA_METRIC", jetstream.LimitsPolicy, jetstream.DiscardOld, false, 10_000, 7 * day, false},
-		{"FANTASIA_DLQ", jetstream.LimitsPolicy, jetstream.DiscardOld, false, all, 30 * day, false},
+		{"FANTASIA_ASSIGN", jetstream.WorkQueuePolicy, jetstream.DiscardNew, false, 1, 0, true, 256 << 20},
+		{"FANTASIA_CLAIM", jetstream.LimitsPolicy, jetstream.DiscardNew, true, 1, 0, false, all},
+		{"FANTASIA_RESULT", jetstream.LimitsPolicy, jetstream.DiscardNew, false, 1, 0, false, all},
+		{"FANTASIA_METRIC", jetstream.LimitsPolicy, jetstream.DiscardOld, false, 10_000, 7 * day, false, 256 << 20},
+		{"FANTASIA_DLQ", jetstream.LimitsPolicy, jetstream.DiscardOld, false, all, 30 * day, false, 128 << 20},
 	}
 	for _, test := range tests {
 		s, err := js.Stream(ctx, test.name)
 		must(t, err)
 		c := s.CachedInfo().Config
 		if c.Retention != test.retention || c.Discard != test.discard || c.DiscardNewPerSubject != test.newPer ||
-			c.MaxMsgsPerSubject != test.perSubject || c.MaxAge != test.age || c.AllowAtomicPublish != test.atomic ||
+			c.MaxMsgsPerSubject != test.perSubject || c.MaxAge != test.age || c.AllowAtomicPublish != test.atomic || c.MaxBytes != test.bytes ||
 			c.Storage != jetstream.FileStorage || c.MaxMsgSize < 256<<10 || c.AllowDirect {
 			t.Errorf("%s: %+v", test.name, c)
 		}
@@ -95,4 +96,27 @@ func TestLargestEnvelope(t *testing.T) {
 	if _, err := messaging.Encode(a); !errors.Is(err, messaging.ErrTooLarge) {
 		t.Errorf("two bytes more: %v, want ErrTooLarge", err)
 	}
+}
+
+// A pool that no study uses loses its consumer once it is old, and gets it back when it
+// is set up again.
+func TestUnusedPoolsAreDeleted(t *testing.T) {
+	ctx := patient(t)
+	b := startBroker(t)
+	before := b.leader(natsbus.LeaderOptions{})
+	must(t, before.Setup(ctx, []string{pool, "used", "unused"}))
+	// The next leader does not know when they were set up: long ago.
+	l := lead(ctx, t, b, 1)
+	must(t, l.KeepPools(ctx, []string{"used"}))
+	js := b.js()
+	for name, there := range map[string]bool{pool: true, "used": true, "unused": false} {
+		_, err := js.Consumer(ctx, "FANTASIA_ASSIGN", "pool_0_"+name)
+		if (err == nil) != there {
+			t.Errorf("consumer of %s: %v, want it there: %v", name, err, there)
+		}
+	}
+	must(t, l.Setup(ctx, []string{"unused"}))
+	must(t, l.KeepPools(ctx, nil))
+	_, err := js.Consumer(ctx, "FANTASIA_ASSIGN", "pool_0_unused")
+	must(t, err)
 }

@@ -18,9 +18,9 @@ import (
 func TestAFullStoreRefusesMessages(t *testing.T) {
 	t.Parallel()
 	ctx := patient(t)
-	// The streams reserve 257 MiB, and the server counts what is stored against its limit.
+	// The streams reserve 385 MiB, and the server counts what is stored against its limit.
 	server := testenv.StartNATS(t, testenv.NATSConfig{
-		Extra: fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 258MB }", t.TempDir()),
+		Extra: fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 386MB }", t.TempDir()),
 	})
 	l := newLeader(t, natsbus.LeaderOptions{MaxQueueBytes: 1 << 20}, server.URL)
 	must(t, l.Setup(ctx, []string{pool}))

@@ -47,9 +47,9 @@ type LeaderOptions struct {
 type Leader struct {
 	*client
 	opts       LeaderOptions
-	pools      sync.Map // names of the pools whose consumers exist
+	pools      sync.Map // by name of the pools whose consumers exist, when they were set up
 	maintained sync.Once
-	repairing  sync.Mutex // held while missing streams and consumers are created
+	repairing  sync.Mutex // held while missing streams and consumers are created, and unused ones deleted
 
 	// turn holds one token, whose holder may publish under the fence. Overlapping
 	// publishes with the same fence would be refused.

@@ -33,6 +33,8 @@ const (
 	// maxMetricBytes is the most that attempts' reports may take. The leader reads
 	// them at once, so this is about a million reports while none leads.
 	maxMetricBytes = 256 << 20
+	// maxDeadBytes is the most that dead letters may take; the oldest go first.
+	maxDeadBytes = 128 << 20
 	// dedupe is the time for which a claim's id is remembered.
 	dedupe = 2 * time.Minute
 )
@@ -98,6 +100,7 @@ func streams(o LeaderOptions) []jetstream.StreamConfig {
 	dead.Discard = jetstream.DiscardOld
 	dead.MaxAge = 30 * 24 * time.Hour
 	dead.MaxMsgSize = maxDead
+	dead.MaxBytes = maxDeadBytes
 	return []jetstream.StreamConfig{assign, claim, result, metric, dead}
 }
 
@@ -133,11 +136,8 @@ func (l *Leader) Setup(ctx context.Context, pools []string) error {
 			return l.explain(err)
 		}
 	}
-	for _, pool := range pools {
-		if err := l.createConsumer(ctx, pool); err != nil {
-			return l.explain(err)
-		}
-		l.pools.Store(pool, true)
+	if err := l.createPools(ctx, pools); err != nil {
+		return l.explain(err)
 	}
 	var err error
 	l.maintained.Do(func() { err = l.spawn(l.maintain) })
@@ -166,6 +166,19 @@ func (l *Leader) updateStream(ctx context.Context, cfg jetstream.StreamConfig) e
 	cfg.FirstSeq = s.CachedInfo().Config.FirstSeq
 	_, err = l.js.UpdateStream(ctx, cfg)
 	return err
+}
+
+// createPools creates consumers. KeepPools must not delete them meanwhile.
+func (l *Leader) createPools(ctx context.Context, pools []string) error {
+	l.repairing.Lock()
+	defer l.repairing.Unlock()
+	for _, pool := range pools {
+		if err := l.createConsumer(ctx, pool); err != nil {
+			return err
+		}
+		l.pools.Store(pool, time.Now())
+	}
+	return nil
 }
 
 func (l *Leader) createConsumer(ctx context.Context, pool string) error {

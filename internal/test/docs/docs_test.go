@@ -36,7 +36,7 @@ var (
 )
 
 // foreign are flags of other programs that the documents name.
-var foreign = []string{"quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds", "for", "bump-revision", "mark-compacted"}
+var foreign = []string{"quota-backend-bytes", "signal", "enable-feature", "lr", "retry", "no-hooks", "skip-crds", "for", "bump-revision", "mark-compacted", "auto-compaction-mode", "auto-compaction-retention"}
 
 // flags returns the names of our programs' flags.
 func (r *reader) flags() map[string]bool {

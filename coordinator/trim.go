@@ -1,0 +1,241 @@
+package coordinator
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+const (
+	// trimEvery is how often the streams are trimmed, and trimAfter how long messages stay
+	// after the ledger has what they say. It is many times the time for which a worker can
+	// hold an assignment, and leaves results to a ledger that is restored.
+	trimEvery, trimAfter = time.Minute, 10 * time.Minute
+	// trimLeast is how many claims must have come since a running study was trimmed.
+	trimLeast = 1000
+	// trimEnded bounds how many ended studies are trimmed at a time.
+	trimEnded = 100
+)
+
+// trimRule holds how often is trimmed, what stays, and the least that is worth it: see
+// trimEvery, trimAfter and trimLeast.
+type trimRule struct {
+	every, after time.Duration
+	least        uint64
+}
+
+// trimBus is the part of the bus that a trimmer needs.
+type trimBus interface {
+	Trim(ctx context.Context, s messaging.Stream, study string, committed messaging.Cursor, below uint64) error
+	Waiting(ctx context.Context, study string) ([]messaging.AttemptID, error)
+	Retract(ctx context.Context, ids []messaging.AttemptID) error
+	FirstClaim(ctx context.Context, ids []messaging.AttemptID) (uint64, error)
+	KeepPools(ctx context.Context, pools []string) error
+}
+
+// trimmer deletes what the broker holds and nobody needs any more. It works in its own
+// goroutine; a failure only delays it.
+//
+// A result is not needed once the ledger has what it says: a worker that missed the
+// receipt sends it again, as a new message. A claim is needed as long as its attempt is
+// open, since the leader finds there who runs it; and as long as anybody could claim the
+// attempt again. So claims are deleted by study, up to that of the oldest open attempt,
+// and only if the queue holds no assignment of an attempt that has ended. If there is one,
+// it is deleted instead, and the claims stay until the next time: by then nobody holds a
+// copy that was fetched before.
+type trimmer struct {
+	log     *slog.Logger
+	bus     trimBus
+	studies *studies // used in the loop only
+	journal *journal // used in the loop only
+	post    post
+	rule    trimRule
+
+	samples []sample
+	// trimmed holds, by study, the sequence below which its claims were last deleted;
+	// finished the ended studies whose last claims were deleted.
+	trimmed  map[string]uint64
+	finished map[string]bool
+}
+
+// sample is what the ledger had committed at some time.
+type sample struct {
+	at      time.Time
+	cursors map[messaging.Stream]messaging.Cursor
+}
+
+// trimOf is what a trimmer has to know of a study.
+type trimOf struct {
+	id    string
+	ended bool
+	open  []messaging.AttemptID // those that were claimed
+}
+
+func newTrimmer(log *slog.Logger, bus trimBus, studies *studies, journal *journal, post post, rule trimRule) *trimmer {
+	return &trimmer{
+		log: log, bus: bus, studies: studies, journal: journal, post: post, rule: rule,
+		trimmed: map[string]uint64{}, finished: map[string]bool{},
+	}
+}
+
+// run trims until ctx ends.
+func (t *trimmer) run(ctx context.Context) error {
+	tick := time.NewTicker(t.rule.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := t.trim(ctx); err != nil && ctx.Err() == nil {
+			t.log.Warn("could not delete old messages; trying again later", telemetry.LogError, err)
+		}
+	}
+}
+
+// ask runs a function in the loop and waits for it; it returns false if the term ends.
+func (t *trimmer) ask(ctx context.Context, f func(now time.Time)) bool {
+	done := make(chan struct{})
+	posted := t.post(ctx, func(_ context.Context, now time.Time) error {
+		defer close(done)
+		f(now)
+		return nil
+	})
+	if !posted {
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// trim deletes what was committed long enough ago.
+func (t *trimmer) trim(ctx context.Context) error {
+	var list []trimOf
+	var pools []string
+	var old sample
+	if !t.ask(ctx, func(now time.Time) {
+		old = t.take(now)
+		list, pools = t.look(old.at)
+	}) {
+		return nil
+	}
+	if err := t.bus.KeepPools(ctx, pools); err != nil {
+		return err
+	}
+	if c := old.cursors[messaging.StreamResult]; c.Sequence > 0 {
+		if err := t.bus.Trim(ctx, messaging.StreamResult, "", c, c.Sequence); err != nil {
+			return err
+		}
+	}
+	c := old.cursors[messaging.StreamClaim]
+	for i := range list {
+		if err := t.claims(ctx, &list[i], c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take notes what is committed now, and returns the newest sample that is old enough; an
+// empty one if there is none.
+func (t *trimmer) take(now time.Time) sample {
+	t.samples = append(t.samples, sample{now, maps.Clone(t.journal.committed)})
+	for len(t.samples) > 1 && now.Sub(t.samples[1].at) >= t.rule.after {
+		t.samples = t.samples[1:]
+	}
+	if now.Sub(t.samples[0].at) < t.rule.after {
+		return sample{}
+	}
+	return t.samples[0]
+}
+
+// look returns the studies whose claims are to be trimmed up to a time, and the pools that
+// are in use. It leaves out studies that cannot be loaded, since nobody knows which of
+// their attempts are open.
+func (t *trimmer) look(upTo time.Time) (list []trimOf, pools []string) {
+	used := map[string]bool{study.DefaultPool: true}
+	ended := 0
+	for id, r := range t.studies.runs {
+		if r.broken != nil || r.running() {
+			used[r.pool()] = true
+			delete(t.finished, id)
+		}
+		switch {
+		case r.broken != nil || r.byClients() || upTo.IsZero():
+		case r.running():
+			s := trimOf{id: id}
+			for _, a := range r.engine.Open() {
+				s.open = append(s.open, a.Attempt)
+			}
+			list = append(list, s)
+		case r.status.Ended.Before(upTo) && !t.finished[id] && ended < trimEnded:
+			list = append(list, trimOf{id: id, ended: true})
+			ended++
+		}
+	}
+	return list, slices.Collect(maps.Keys(used))
+}
+
+// claims deletes a study's claims that are no longer needed.
+func (t *trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cursor) error {
+	if committed.Sequence == 0 || !s.ended && committed.Sequence < t.trimmed[s.id]+t.rule.least {
+		return nil
+	}
+	waiting, err := t.bus.Waiting(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	over, ok := t.over(ctx, s.id, waiting)
+	switch {
+	case !ok:
+		return nil
+	case len(over) > 0:
+		return t.bus.Retract(ctx, over)
+	}
+	below := committed.Sequence
+	first, err := t.bus.FirstClaim(ctx, s.open)
+	if err != nil {
+		return err
+	}
+	if first > 0 {
+		below = min(below, first)
+	}
+	if err := t.bus.Trim(ctx, messaging.StreamClaim, s.id, committed, below); err != nil {
+		return err
+	}
+	t.trimmed[s.id] = committed.Sequence
+	if s.ended {
+		delete(t.trimmed, s.id)
+		t.ask(ctx, func(time.Time) { t.finished[s.id] = true })
+	}
+	return nil
+}
+
+// over returns those of a study's attempts that have ended. It returns false if the study
+// or the term is gone.
+func (t *trimmer) over(ctx context.Context, id string, attempts []messaging.AttemptID) (over []messaging.AttemptID, ok bool) {
+	t.ask(ctx, func(time.Time) {
+		r := t.studies.runs[id]
+		if r == nil || r.broken != nil {
+			return
+		}
+		ok = true
+		for _, a := range attempts {
+			if r.engine == nil || r.engine.Over(a.Trial, a.Attempt) {
+				over = append(over, a)
+			}
+		}
+	})
+	return over, ok
+}
