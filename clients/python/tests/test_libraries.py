@@ -139,6 +139,20 @@ def test_trials_as_a_study_of_optuna(storage: Path) -> None:
     states = [t.state is optuna.trial.TrialState.PRUNED for t in copy.trials]
     assert states == [t.state is TrialState.PRUNED for t in made.trials]
     assert set(optuna.importance.get_param_importances(copy)) == {"x", "y"}
+    # Each plot that needs no further library shows something.
+    for plot in (
+        "contour",
+        "edf",
+        "intermediate_values",
+        "optimization_history",
+        "parallel_coordinate",
+        "param_importances",
+        "rank",
+        "slice",
+        "timeline",
+    ):
+        figure = getattr(optuna.visualization, f"plot_{plot}")(copy)
+        assert figure.data, plot
 
 
 def table() -> tuple[Any, Any, Any, Any]:

@@ -177,6 +177,17 @@ class Study:
             rows.append(row)
         return pandas.DataFrame(rows)
 
+    def to_mlflow(self, experiment: str | None = None, tracking_uri: str | None = None) -> str:
+        """Add a run of MLflow for each trial that ended, and return the id of the experiment.
+
+        MLflow (or mlflow-skinny) must be installed. See `fantasia_hpo.mlflow.to_mlflow`.
+        """
+        try:
+            from .mlflow import to_mlflow
+        except ImportError:
+            raise ImportError("to_mlflow needs MLflow: pip install mlflow-skinny") from None
+        return to_mlflow(self, experiment, tracking_uri)
+
     # Evaluating trials.
 
     def optimize(
