@@ -68,6 +68,10 @@ test-browser: ## Look at the dashboard in a real Chromium (installs it on Debian
 test-client: build ## Test the Python client with Optuna, scikit-learn, XGBoost and LightGBM (minutes)
 	scripts/test-client $(ARGS)
 
+.PHONY: test-api
+test-api: build ## Call the API with requests made of its OpenAPI document (minutes)
+	FANTASIA_API_EXAMPLES=200 scripts/test-client tests/test_openapi.py $(ARGS)
+
 .PHONY: wheel
 wheel: ## Build the Python client's wheels and source distribution into dist/
 	VERSION='$(VERSION)' scripts/wheel
@@ -147,7 +151,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code and its dependenc
 	$(TOOL) govulncheck ./...
 
 .PHONY: generate
-generate: ## Generate the API's code, the JSON Schema and the CustomResourceDefinition
+generate: ## Generate the API's code and OpenAPI document, the JSON Schema and the CustomResourceDefinition
 	api/buf.sh generate
 	$(GO) run ./cmd/fantasia schema > study/file/testdata/study.schema.json
 	$(GO) run ./cmd/fantasia schema --crd > deploy/helm/fantasia/crds/study-crd.yaml

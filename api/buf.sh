@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: api/buf.sh generate | lint | breaking | image
-#   generate   writes the Go code of the API
+#   generate   writes the Go code and the OpenAPI document of the API
 #   lint       checks the API against buf's standard rules
 #   breaking   checks that it is compatible with the released image in api/testdata
 #   image      makes the current API the released image

@@ -72,6 +72,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 		connect.WithRecover(recovered(o.Logger)),
 		connect.WithReadMaxBytes(o.MaxBody),
 	)
+	handler = &mediaType{next: handler, logger: o.Logger}
 	if o.Leader != nil {
 		handler = newForward(handler, o)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/api/openapi"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
@@ -137,6 +138,7 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	}
 	mux := httpserve.Mux(httpserve.Probes{Ready: ready(c, p.Bus), Metrics: tel.MetricsHandler()})
 	mux.Handle(path, handler)
+	mux.Handle(openapi.Pattern, openapi.Handler())
 	pages := dashboard.New(served, dashboard.Options{API: handler, Tokens: api.Tokens, Draining: running.Done(), Logger: tel.Logger()}) //nolint:contextcheck // it ends with Close
 	stack.PushClose("the dashboard", pages.Close)
 	mux.Handle(dashboard.Path, pages)
