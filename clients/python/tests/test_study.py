@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -149,6 +150,35 @@ def test_reports_prune_trials(storage: Path) -> None:
     assert study.curve(trials[0]) == {s: pytest.approx(0.1 + 1 / s) for s in range(1, 11)}
     assert list(study.curve(3, "double").values()) == list(range(2, 21, 2))
     assert list(study.curve(trials[3])) == list(range(1, steps[0] + 1))
+
+
+def test_pictures_are_those_of_the_server(storage: Path) -> None:
+    study = create(storage)
+    study.optimize(lambda trial: (trial.params["x"] - 2) ** 2, n_trials=25, n_jobs=4)
+    picture = study.picture("history", width=400)
+    svg = ElementTree.fromstring(picture)
+    assert svg.get("width") == "400"
+    drawn = {
+        int(e.get("data-trial", 0)): float(e.get("data-y", "nan")) for e in svg.iter() if e.get("data-trial")
+    }
+    assert drawn == {t.number: t.value for t in study.trials}
+    assert picture._repr_svg_() == picture
+    shown = study._repr_svg_()
+    assert shown is not None
+    assert shown.startswith("<svg")
+    assert "x" in study.picture("slice", "x")
+    assert "expected by the model" in study.picture("dependence", "x")
+    for arguments, problem in {
+        ("histogram",): "picture: expected one of history, curves, .*, got 'histogram'",
+        ("slice",): "picture 'slice': expected 1 names of parameters, got 0",
+        ("slice", "y"): "parameter: expected one of x, got 'y'",
+    }.items():
+        with pytest.raises(ValueError, match=problem):
+            study.picture(*arguments)
+    with pytest.raises(
+        fantasia.ServerError, match='width is "10"; want a whole number of pixels from 280 to 2000'
+    ):
+        study.picture(width=10)
 
 
 def test_take_best_counts_the_best_report(storage: Path) -> None:

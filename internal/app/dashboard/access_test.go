@@ -77,6 +77,22 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// Pictures are given to the API's tokens, and to those who have logged in.
+func TestPicturesNeedAToken(t *testing.T) {
+	s := serve(t, after(190), tokenFile("ann read", "bob read team-"))
+	create(t, s.Memory, "digits", 20, 0)
+	for header, want := range map[string]int{"": http.StatusUnauthorized, "Bearer other": http.StatusUnauthorized, "Bearer ann-secret": http.StatusOK, "Bearer bob-secret": http.StatusNotFound} {
+		resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits/pictures/history", func(r *http.Request) {
+			if header != "" {
+				r.Header.Set("Authorization", header)
+			}
+		})
+		if resp.StatusCode != want || (want == http.StatusUnauthorized) != strings.Contains(body, `"unauthenticated"`) {
+			t.Errorf("%q: %s, want %d: %.200s", header, resp.Status, want, body)
+		}
+	}
+}
+
 // A login leads to no other site, and no other site logs anybody in or out.
 func TestOtherSites(t *testing.T) {
 	s := serve(t, after(0), tokenFile("ann write"))
@@ -117,7 +133,7 @@ func TestPrefix(t *testing.T) {
 		}
 	}
 	for _, study := range []string{"digits", hidden.Spec.ID} {
-		for _, rest := range []string{"", "/insights", "/diagnostics", "/health", "/events", "/trials/3", "/trials/3/log"} {
+		for _, rest := range []string{"", "/insights", "/diagnostics", "/health", "/events", "/trials/3", "/trials/3/log", "/pictures/history"} {
 			path := "/ui/studies/" + study + rest
 			if resp, body := s.ask(t, http.MethodGet, path, as("bob")); resp.StatusCode != http.StatusNotFound {
 				t.Errorf("%s: %s\n%s", path, resp.Status, body)

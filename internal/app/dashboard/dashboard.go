@@ -123,6 +123,7 @@ func (d *Dashboard) routes() http.Handler {
 	} {
 		mux.Handle(pattern, compress(d.authorized(handle)))
 	}
+	mux.Handle("GET /ui/studies/{study}/pictures/{picture}", compress(http.HandlerFunc(d.authorizedPicture)))
 	mux.Handle("GET /ui/studies/{study}/events", d.authorized(d.events))
 	mux.Handle("GET /ui/studies/{study}/trials/{number}/log", d.authorized(d.logEvents))
 	mux.HandleFunc("GET /ui/", func(w http.ResponseWriter, r *http.Request) {

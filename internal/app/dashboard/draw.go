@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/picture"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -218,6 +219,24 @@ func (q *request) dependence(i int, last *insight) picture.Picture {
 	return d
 }
 
+// importances returns how much each parameter matters, by the model.
+func importances(last *insight) *picture.Bars {
+	bars := &picture.Bars{Caption: "share of the variance of the model's mean", Whole: "with interactions", Part: "alone", Percent: true, None: "There is no ranking yet."}
+	for _, p := range last.report.Importance {
+		bars.Bars = append(bars.Bars, picture.Bar{Name: p.Parameter, Value: p.Total, Part: p.First})
+	}
+	return bars
+}
+
+// fit returns the predictions of trials by the model that has not seen them.
+func (q *request) fit(last *insight) *picture.Fit {
+	fit := &picture.Fit{Objective: q.objective(), Interval: "95% interval"}
+	for _, l := range last.leftOut {
+		fit.Predictions = append(fit.Predictions, picture.Prediction{Trial: l.Trial, Observed: l.Observed, Mean: l.Median, Low: l.Low, High: l.High})
+	}
+	return fit
+}
+
 // planes returns what the model expects of pairs of parameters.
 func (q *request) planes(last *insight) (panels []panel) {
 	if last == nil {
@@ -228,20 +247,25 @@ func (q *request) planes(last *insight) (panels []panel) {
 		if x < 0 || y < 0 {
 			continue
 		}
-		c := &picture.Contour{
-			Objective: q.objective(), X: parameter(&q.filter.axes[x]), Y: parameter(&q.filter.axes[y]),
-			Xs: p.Xs, Ys: p.Ys, Mean: p.Mean, SD: p.SD, Best: q.study.Status.Best,
-		}
-		for _, r := range q.evaluations() {
-			c.Places = append(c.Places, picture.Place{Trial: r.number, X: r.params[x], Y: r.params[y], State: drawnState(r.state), Value: r.value})
-		}
 		help := "What the model expects of two parameters, with all others as in " + last.origin + ", and how uncertain it is there. A good region that is also uncertain is worth more trials."
 		if n > 0 {
 			help = "As above, with all other parameters as in " + last.origin + "."
 		}
-		panels = append(panels, q.panel(fmt.Sprintf("plane-%d-%d", x, y), p.X+" and "+p.Y, help, c))
+		panels = append(panels, q.panel(fmt.Sprintf("plane-%d-%d", x, y), p.X+" and "+p.Y, help, q.contour(x, y, p)))
 	}
 	return panels
+}
+
+// contour returns the picture of a plane of the parameters x and y.
+func (q *request) contour(x, y int, p *diagnosis.Plane) *picture.Contour {
+	c := &picture.Contour{
+		Objective: q.objective(), X: parameter(&q.filter.axes[x]), Y: parameter(&q.filter.axes[y]),
+		Xs: p.Xs, Ys: p.Ys, Mean: p.Mean, SD: p.SD, Best: q.study.Status.Best,
+	}
+	for _, r := range q.evaluations() {
+		c.Places = append(c.Places, picture.Place{Trial: r.number, X: r.params[x], Y: r.params[y], State: drawnState(r.state), Value: r.value})
+	}
+	return c
 }
 
 func (q *request) gantt() *picture.Gantt {

@@ -82,12 +82,8 @@ func (d *Dashboard) insights(q *request, b *bodyData) {
 		report = last.report
 	}
 	if report != nil && report.Importance != nil {
-		bars := &picture.Bars{Caption: "share of the variance of the model's mean", Whole: "with interactions", Part: "alone", Percent: true}
-		for _, p := range report.Importance {
-			bars.Bars = append(bars.Bars, picture.Bar{Name: p.Parameter, Value: p.Total, Part: p.First})
-		}
 		b.Panels = append(b.Panels, q.panel("importance", "Importances",
-			"How much of the objective's variation each parameter accounts for, by itself and with its interactions (Sobol indices of the model).", bars))
+			"How much of the objective's variation each parameter accounts for, by itself and with its interactions (Sobol indices of the model).", importances(last)))
 	}
 	order := ranked(q.filter.axes, report)
 	order = order[:min(len(order), maxSlices)]
@@ -108,12 +104,8 @@ func (d *Dashboard) diagnostics(q *request, b *bodyData) {
 	last, coming := d.analyst.of(q)
 	b.Insight = note(last, coming)
 	if last != nil && last.report != nil {
-		fit := &picture.Fit{Objective: q.objective(), Interval: "95% interval"}
-		for _, l := range last.leftOut {
-			fit.Predictions = append(fit.Predictions, picture.Prediction{Trial: l.Trial, Observed: l.Observed, Mean: l.Median, Low: l.Low, High: l.High})
-		}
 		b.Panels = append(b.Panels, q.half("fit", "Predictions against outcomes",
-			"Each dot is a trial that the model predicted without having seen it (leave-one-out). Near the dashed line the model is good; about 19 of 20 bars should cross it.", fit))
+			"Each dot is a trial that the model predicted without having seen it (leave-one-out). Near the dashed line the model is good; about 19 of 20 bars should cross it.", q.fit(last)))
 	}
 	b.Panels = append(b.Panels, q.half("staleness", "Staleness",
 		"How many results arrived after the data from which each trial was suggested. More parallel trials mean more of them.", q.staleness()))

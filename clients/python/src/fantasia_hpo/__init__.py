@@ -25,7 +25,7 @@ from .errors import (
 )
 from .evaluator import Evaluator, WorkerTrial, evaluator
 from .parameters import Bool, Categorical, Fixed, Float, Int, Normal, Ordinal, Parameter
-from .study import Recommendation, Study
+from .study import Picture, Recommendation, Study
 from .trial import FrozenTrial, Trial, TrialState
 
 __version__ = "0.1.0"
@@ -46,6 +46,7 @@ __all__ = [
     "NotFoundError",
     "Ordinal",
     "Parameter",
+    "Picture",
     "PreconditionError",
     "ProgramError",
     "Recommendation",

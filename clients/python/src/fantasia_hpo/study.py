@@ -52,6 +52,31 @@ class Recommendation:
     sd: float
 
 
+# The pictures of a study, with how many parameters each takes.
+PICTURES = {
+    "history": 0,
+    "curves": 0,
+    "parallel": 0,
+    "slice": 1,
+    "importances": 0,
+    "dependence": 1,
+    "contour": 2,
+    "fit": 0,
+    "staleness": 0,
+    "workers": 0,
+    "pending": 0,
+}
+
+
+class Picture(str):
+    """A picture as SVG. A notebook shows it; written to a file, a browser does."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
 class Study:
     """A study on a server. `create_study` and `load_study` make one; threads may share it."""
 
@@ -97,6 +122,32 @@ class Study:
         request = {"parent": f"{self._id}/trials/{number}", "metric": metric or self.metric}
         points = self._pages("ListMeasurements", request, "measurements")
         return {int(p.get("step", 0)): float(p.get("value", 0)) for p in points}
+
+    def picture(self, name: str = "history", *parameters: str, width: int = 720) -> Picture:
+        """Return a picture of the study; a notebook shows it.
+
+        `history`, `curves`, `parallel`, `importances`, `fit`, `staleness`, `workers` and `pending`
+        take no parameters, `slice` and `dependence` the name of one, and `contour` two.
+        `importances`, `dependence`, `contour` and `fit` are of the model and need 20 completed
+        trials. `width` is in pixels.
+        """
+        if name not in PICTURES:
+            raise ValueError(f"picture: expected one of {', '.join(PICTURES)}, got {name!r}")
+        takes = PICTURES[name]
+        if len(parameters) != takes:
+            raise ValueError(f"picture {name!r}: expected {takes} names of parameters, got {len(parameters)}")
+        for p in parameters:
+            if p not in self.parameters:
+                raise ValueError(f"parameter: expected one of {', '.join(self.parameters)}, got {p!r}")
+        path = f"/ui/{self._id}/pictures/{name}"
+        return Picture(self._transport.get(path, {"parameter": parameters, "width": str(width)}))
+
+    def _repr_svg_(self) -> str | None:
+        """Return the history, which a notebook shows for a study; None if the server does not answer."""
+        try:
+            return str(self.picture("history"))
+        except errors.FantasiaError:
+            return None
 
     @property
     def best_trial(self) -> FrozenTrial:

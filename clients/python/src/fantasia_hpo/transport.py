@@ -11,9 +11,9 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from . import errors
 
@@ -89,12 +89,31 @@ class Transport:
 
         A request that is not idempotent is only repeated if the server has done nothing with it.
         """
+        headers = {"Content-Type": "application/json", "Connect-Protocol-Version": "1"}
+        data = json.dumps(request).encode()
+        body = self._repeat("POST", f"/fantasia.v1.{method}", data, headers, idempotent, timeout)
+        answer: Message = json.loads(body)
+        return answer
+
+    def get(self, path: str, query: Mapping[str, str | Sequence[str]]) -> str:
+        """Return the text at a path of the server."""
+        return self._repeat("GET", f"{path}?{urlencode(query, doseq=True)}", None, {}, True, None).decode()
+
+    def _repeat(
+        self,
+        verb: str,
+        path: str,
+        data: bytes | None,
+        headers: dict[str, str],
+        idempotent: bool,
+        timeout: float | None,
+    ) -> bytes:
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         pause = 0.05
         lost = False
         while True:
             try:
-                return self._attempt(method, request, deadline, lost)
+                return self._attempt(verb, path, data, headers, deadline, lost)
             except _NotSentError as e:
                 failure: errors.FantasiaError = errors.UnavailableError(
                     "unavailable", f"cannot reach the server: {e}"
@@ -121,22 +140,21 @@ class Transport:
         for _, _, connection in idle:
             connection.close()
 
-    def _attempt(self, method: str, request: Message, deadline: float, lost: bool) -> Message:
+    def _attempt(
+        self, verb: str, path: str, data: bytes | None, headers: dict[str, str], deadline: float, lost: bool
+    ) -> bytes:
         url = self._locate(lost)
         left = max(0.1, deadline - time.monotonic())
         connection = self._connection(url, left)
-        headers = {
-            "Content-Type": "application/json",
-            "Connect-Protocol-Version": "1",
-            "Connect-Timeout-Ms": str(int(left * 1000)),
-            "User-Agent": "fantasia-hpo",
-        }
+        headers = {"User-Agent": "fantasia-hpo", **headers}
+        if data is not None:
+            headers["Connect-Timeout-Ms"] = str(int(left * 1000))
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
             parts = urlsplit(url)
-            path = "" if parts.scheme == "unix" else parts.path.rstrip("/")
-            connection.request("POST", f"{path}/fantasia.v1.{method}", json.dumps(request).encode(), headers)
+            base = "" if parts.scheme == "unix" else parts.path.rstrip("/")
+            connection.request(verb, base + path, data, headers)
             response = connection.getresponse()
             body = response.read()
         except BaseException:
@@ -144,8 +162,7 @@ class Transport:
             raise
         self._keep(url, connection, response)
         if response.status == 200:
-            answer: Message = json.loads(body)
-            return answer
+            return body
         raise _refusal(response.status, response.reason, body)
 
     def _keep(

@@ -1,0 +1,43 @@
+package dashboard_test
+
+import (
+	"encoding/xml"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A picture is SVG of its own, with its style and the numbers of the study.
+func TestPicturesOneByOne(t *testing.T) {
+	s := serve(t, after(190), "")
+	create(t, s.Memory, "digits", 60, 8)
+	for path, want := range map[string]string{
+		"history": `data-trial="60"`, "history?x=time&width=360": `width="360"`, "curves": "Curves of digits", "parallel": "solver", "slice?parameter=rate": "rate (log scale)",
+		"importances": "Importances", "dependence?parameter=rate": "expected by the model", "contour?parameter=rate&parameter=width": "standard deviation",
+		"contour?parameter=width&parameter=rate": "standard deviation", "fit": "95% interval", "staleness": "Staleness", "workers": "worker-1", "pending": "Trials under way",
+	} {
+		resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits/pictures/"+path, nil)
+		if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "image/svg+xml") || !strings.Contains(body, want) || !strings.Contains(body, "<style>") {
+			t.Errorf("%s: %s, without %q:\n%.300s", path, resp.Status, want, body)
+		}
+		if err := xml.Unmarshal([]byte(body), new(struct{ XMLName xml.Name })); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for path, want := range map[string]string{
+		"histogram":                             `"code":"invalid_argument","message":"picture is \"histogram\"; want one of history, curves, `,
+		"slice":                                 "the picture slice takes 1 parameter, got 0",
+		"history?parameter=rate":                "the picture history takes 0 parameters, got 1",
+		"slice?parameter=speed":                 `parameter is \"speed\"; want one of rate, width, dropout, solver, momentum`,
+		"history?width=10":                      "want a whole number of pixels from 280 to 2000",
+		"contour?parameter=rate&parameter=rate": "there is no contour of rate and rate",
+	} {
+		resp, body := s.ask(t, http.MethodGet, "/ui/studies/digits/pictures/"+path, nil)
+		if resp.StatusCode/100 != 4 || !strings.Contains(body, want) {
+			t.Errorf("%s: %s %s, want %q", path, resp.Status, body, want)
+		}
+	}
+	if resp, body := s.ask(t, http.MethodGet, "/ui/studies/absent/pictures/history", nil); resp.StatusCode != http.StatusNotFound || !strings.Contains(body, `"not_found"`) {
+		t.Errorf("of no study: %s %s", resp.Status, body)
+	}
+}
