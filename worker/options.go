@@ -18,6 +18,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 
+// MaxSlots is the largest number of slots: a heartbeat names all attempts that run and up
+// to maxSpooled others, and must fit into a message.
+const MaxSlots = 1500
+
 // Options configure a Worker. Start from DefaultOptions.
 type Options struct {
 	// Name is the worker's name, a part of its subjects (messaging.ValidWorker). It
@@ -25,7 +29,7 @@ type Options struct {
 	Name string
 	// Pool is the pool whose assignments the worker takes.
 	Pool string
-	// Slots is the number of attempts that it evaluates at once.
+	// Slots is the number of attempts that it evaluates at once, at most MaxSlots.
 	Slots int
 	// GPUs are divided among the slots: "auto" uses all of the machine's, "none" hides
 	// them, "0,1" uses these.
@@ -104,7 +108,7 @@ func (o *Options) validate() error {
 	check(o.Name == "" || messaging.ValidWorker(o.Name), "name %q, must be a name, or a pool and a name with a dot between, each 1 to %d of A-Z a-z 0-9 - _", o.Name, messaging.MaxToken)
 	check(o.Name != messaging.LeaderName, "name %q is reserved", o.Name)
 	check(messaging.ValidToken(o.Pool), "pool %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Pool, messaging.MaxToken)
-	check(o.Slots >= 1, "slots %d, must be at least 1", o.Slots)
+	check(o.Slots >= 1 && o.Slots <= MaxSlots, "slots %d, must be 1 to %d; run more workers for more", o.Slots, MaxSlots)
 	check(o.StateDir != "", "state: the worker needs its own directory")
 	check(o.Bus != nil, "the worker needs a bus")
 	check(o.HeartbeatInterval > 0, "heartbeat interval %s, must be positive", o.HeartbeatInterval)

@@ -27,6 +27,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"reserved":           func(o *Options) { o.Name = "leader" },
 		"pool":               func(o *Options) { o.Pool = "" },
 		"slots":              func(o *Options) { o.Slots = 0 },
+		"slots 1501":         func(o *Options) { o.Slots = MaxSlots + 1 },
 		"state":              func(o *Options) { o.StateDir = "" },
 		"bus":                func(o *Options) { o.Bus = nil },
 		"heartbeat interval": func(o *Options) { o.HeartbeatInterval = 0 },

@@ -25,6 +25,8 @@ const (
 	// minPause and maxPause limit the pauses between failed tries.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
+	// warnEvery is how often a worker says that its disk takes no results.
+	warnEvery = time.Minute
 )
 
 // errUnwanted means that a slot's evaluator no longer wants an attempt.
@@ -44,6 +46,9 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 	r.resume(n, ev)
 	pause := minPause
 	for r.sender.room(ctx) == nil {
+		if !r.writable(ctx) {
+			continue
+		}
 		d, err := r.fetch(ctx, ev)
 		switch {
 		case err == nil:
@@ -62,6 +67,26 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 		}
 	}
 	return nil
+}
+
+// writable reports whether results can be written to disk. If they cannot, it waits before
+// it returns false: an evaluation whose result could be lost must not begin.
+func (r *run) writable(ctx context.Context) bool {
+	err := r.sender.spool.Check()
+	if err == nil || ctx.Err() != nil {
+		return true
+	}
+	r.mu.Lock()
+	again := time.Since(r.unwritable) < warnEvery
+	if !again {
+		r.unwritable = time.Now()
+	}
+	r.mu.Unlock()
+	if !again {
+		r.options.Logger.Error("taking no trials until results can be written to disk", telemetry.LogError, err)
+	}
+	sleep(ctx, maxPause)
+	return false
 }
 
 // fetch waits for an assignment while the evaluator wants one; it returns errUnwanted

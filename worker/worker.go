@@ -74,9 +74,10 @@ type run struct {
 	measuring context.Context
 	measurers sync.WaitGroup
 
-	mu        sync.Mutex
-	refused   map[string]struct{} // studies whose refusal was logged
-	recovered []recovered         // not yet taken by a slot
+	mu         sync.Mutex
+	refused    map[string]struct{} // studies whose refusal was logged
+	recovered  []recovered         // not yet taken by a slot
+	unwritable time.Time           // when it was last logged that results cannot be written
 }
 
 // Run works until ctx ends, and then leaves: it takes no more assignments, stops

@@ -314,7 +314,7 @@ func TestLookAhead(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t, newSpec(0, 1000, 100), Settings{Fallback: true})
 			if test.mean > 0 {
-				r.e.evaluations.add(epoch, epoch.Add(test.mean))
+				r.e.evaluations.add(&record.Attempt{Started: epoch, Ended: epoch.Add(test.mean)}, epoch)
 			}
 			r.step(Capacity{At: r.now, Slots: test.slots, Free: test.free})
 			for range 3 {
@@ -548,5 +548,24 @@ func TestClientsAreGivenNothingUnasked(t *testing.T) {
 		if held, _ := r.e.Held("c"); len(held) > 0 {
 			t.Fatalf("after trial %d the client was given trial %d, which it did not ask for", trial, held[0].Number)
 		}
+	}
+}
+
+// An evaluation during which the worker's clock was set says nothing about how long
+// evaluations take.
+func TestClockStepsDoNotCount(t *testing.T) {
+	at := func(d time.Duration) time.Time { return epoch.Add(d) }
+	var d durations
+	for _, a := range []record.Attempt{
+		{Opened: at(0), Started: at(time.Second), Ended: at(11 * time.Second)},
+		{Opened: at(0), Started: at(-time.Hour), Ended: at(-time.Hour + 10*time.Second)}, // a clock that is wrong, but steady
+		{Opened: at(0), Started: at(time.Second), Ended: at(365 * 24 * time.Hour)},
+		{Opened: at(0), Started: at(time.Hour), Ended: at(10 * time.Second)},
+		{Opened: at(0), Ended: at(10 * time.Second)},
+	} {
+		d.add(&a, at(12*time.Second))
+	}
+	if mean, ok := d.mean(); !ok || mean != 10*time.Second {
+		t.Errorf("the mean is %v of %d evaluations, want 10s of 2", mean, d.n)
 	}
 }

@@ -102,6 +102,7 @@ func (e *Engine) loadHistory() {
 	type ending struct {
 		attempt *record.Attempt
 		trial   int
+		folded  time.Time
 	}
 	var endings []ending
 	for _, t := range e.trials {
@@ -111,7 +112,7 @@ func (e *Engine) loadHistory() {
 		for i := range t.rec.Attempts {
 			switch a := &t.rec.Attempts[i]; a.State {
 			case study.AttemptSucceeded, study.AttemptFailed, study.AttemptPruned:
-				endings = append(endings, ending{a, t.rec.Number})
+				endings = append(endings, ending{a, t.rec.Number, t.rec.Times.Folded})
 			}
 		}
 	}
@@ -129,7 +130,7 @@ func (e *Engine) loadHistory() {
 			continue
 		}
 		e.workers.succeeded(x.attempt.Worker)
-		e.evaluations.add(x.attempt.Started, x.attempt.Ended)
+		e.evaluations.add(x.attempt, x.folded)
 	}
 	e.workers.judge()
 }

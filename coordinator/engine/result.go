@@ -112,7 +112,7 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read r
 	}
 	e.close(t, a, r, study.AttemptSucceeded, read)
 	e.workers.succeeded(r.Worker)
-	e.evaluations.add(a.Started, a.Ended)
+	e.evaluations.add(a, e.now)
 	if read.outcome == messaging.OutcomeInfeasible {
 		e.endTrial(t, study.TrialInfeasible)
 	} else {
@@ -126,7 +126,7 @@ func (e *Engine) answer(t *trial, a *record.Attempt, r *messaging.Result, read r
 func (e *Engine) stopped(t *trial, a *record.Attempt, r *messaging.Result, read reading) {
 	e.close(t, a, r, study.AttemptPruned, read)
 	e.workers.succeeded(r.Worker)
-	e.evaluations.add(a.Started, a.Ended)
+	e.evaluations.add(a, e.now)
 	if len(r.Values) == len(e.spec.Definition.Spec.Objectives()) && allFinite(r.Values) {
 		t.rec.Values = slices.Clone(r.Values)
 	}

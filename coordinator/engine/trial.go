@@ -255,19 +255,28 @@ func snapshot(t *trial) record.Trial {
 	return r
 }
 
+// maxDrift is how much longer than by the leader's clock an evaluation may have taken.
+const maxDrift = time.Second
+
 // durations is a running mean.
 type durations struct {
 	sum time.Duration
 	n   int
 }
 
-// add adds an evaluation from its start to its end. It ignores evaluations that end
-// before they start, because a clock went back.
-func (d *durations) add(start, end time.Time) {
-	if start.IsZero() || end.Before(start) {
+// add adds the evaluation of an attempt whose trial was folded at a time. The worker's
+// clock says how long it took, which may have been set meanwhile. So add ignores
+// evaluations that end before they start, or that took longer than the leader's clock
+// allows.
+func (d *durations) add(a *record.Attempt, folded time.Time) {
+	if a.Started.IsZero() || a.Ended.Before(a.Started) {
 		return
 	}
-	d.sum += end.Sub(start)
+	took := a.Ended.Sub(a.Started)
+	if !a.Opened.IsZero() && took > max(0, folded.Sub(a.Opened))+maxDrift {
+		return
+	}
+	d.sum += took
 	d.n++
 }
 

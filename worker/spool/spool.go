@@ -23,6 +23,8 @@ import (
 
 const (
 	suffix = ".json"
+	// probeBytes is what Check writes: more than most results take.
+	probeBytes = 16 << 10
 	// unreadable is the directory for files that are not results.
 	unreadable = "unreadable"
 )
@@ -113,6 +115,17 @@ func (s *Spool) Put(r *messaging.Result) error {
 	}
 	if err := renameio.WriteFile(filepath.Join(s.dir, name), data, 0o600, renameio.WithTempDir(s.dir)); err != nil {
 		return fmt.Errorf("spool a result: %w", err)
+	}
+	return nil
+}
+
+// Check returns why results cannot be written now, such as a full disk; nil if they can.
+func (s *Spool) Check() error {
+	probe := filepath.Join(s.dir, "probe")
+	err := os.WriteFile(probe, make([]byte, probeBytes), 0o600)
+	_ = os.Remove(probe) // it does not exist, or another slot has removed it
+	if err != nil {
+		return fmt.Errorf("write to the spool: %w", err)
 	}
 	return nil
 }
