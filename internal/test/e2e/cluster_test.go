@@ -18,7 +18,7 @@ const module = "github.com/fantasia-hpo/fantasia/"
 // cluster is Fantasia over many processes.
 type cluster struct {
 	*testcluster.Cluster
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	log     string // of the evaluations
 	workers []*testenv.Process
@@ -26,7 +26,7 @@ type cluster struct {
 	again bool
 }
 
-func startCluster(t *testing.T, coordinators, workers, slots int, environment ...string) *cluster {
+func startCluster(t testing.TB, coordinators, workers, slots int, environment ...string) *cluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := &cluster{t: t, dir: dir, log: filepath.Join(dir, "evaluations")}

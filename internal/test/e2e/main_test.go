@@ -97,7 +97,7 @@ func evaluate(path string) (err error) {
 }
 
 // evaluations reads the program's log. A line that a kill has cut is left out.
-func evaluations(t *testing.T, path string) []evaluation {
+func evaluations(t testing.TB, path string) []evaluation {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
