@@ -84,6 +84,18 @@ fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 go-bench: ## Run the Go benchmarks (minutes)
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
 
+.PHONY: simulate
+simulate: ## Play SCHEDULES schedules of crashes and losses against the engine, 20000 unless given
+	CGO_ENABLED=0 $(GO) test ./coordinator/engine -count 1 -timeout 6h -v -run '^TestSimulator(OfClients)?$$' -sim.schedules=$(or $(SCHEDULES),20000)
+
+.PHONY: mutations
+mutations: ## Switch each safety check off: the simulator, or a test, must notice
+	CGO_ENABLED=0 $(GO) test -tags mutants -count 1 -v -run '^TestSimulatorNotices$$' ./coordinator/engine
+
+.PHONY: failover
+failover: ## Kill the leader ROUNDS times, and ask it to end as often: how long nothing is committed (200: 35 minutes)
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime $(or $(ROUNDS),200)x -timeout 6h ./internal/test/e2e
+
 .PHONY: linalg
 linalg: ## Compare the linear algebra with gonum and OpenBLAS (minutes)
 	CGO_ENABLED=0 scripts/linalg

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"flag"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 )
 
 var (
@@ -14,28 +17,34 @@ var (
 
 // TestSimulator plays schedules of faults; see simworld_test.go.
 func TestSimulator(t *testing.T) {
-	first, n := uint64(1), *simSchedules
-	if *simSeed != 0 {
-		first, n = *simSeed, 1
-	}
-	for seed := first; seed < first+uint64(n); seed++ {
-		if err := newWorld(seed, 0).run(); err != nil {
-			t.Fatalf("%v\nagain: go test ./coordinator/engine -run TestSimulator -sim.seed=%d", err, seed)
-		}
-	}
+	simulate(t, func(seed uint64) error { return newWorld(seed, 0).run() })
 }
 
 // TestSimulatorOfClients plays schedules of a study without a command; see
 // simclient_test.go.
 func TestSimulatorOfClients(t *testing.T) {
+	simulate(t, func(seed uint64) error { return newClientWorld(seed, 0).run() })
+}
+
+// simulate plays the schedules on all cores, up to the first that fails.
+func simulate(t *testing.T, play func(seed uint64) error) {
+	t.Helper()
 	first, n := uint64(1), *simSchedules
 	if *simSeed != 0 {
 		first, n = *simSeed, 1
 	}
-	for seed := first; seed < first+uint64(n); seed++ {
-		if err := newClientWorld(seed, 0).run(); err != nil {
-			t.Fatalf("%v\nagain: go test ./coordinator/engine -run TestSimulatorOfClients -sim.seed=%d", err, seed)
-		}
+	g, ctx := errgroup.WithContext(t.Context())
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for seed := first; seed < first+uint64(n) && ctx.Err() == nil; seed++ {
+		g.Go(func() error {
+			if err := play(seed); err != nil {
+				return fmt.Errorf("%w\nagain: go test ./coordinator/engine -run '^%s$' -sim.seed=%d", err, t.Name(), seed)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }
 
