@@ -118,6 +118,7 @@ func TestTrial(t *testing.T) {
   "logs": "w2:/2",
   "times": {
     "suggested": "2026-03-01T12:00:01Z",
+    "created": "2026-03-01T12:00:01Z",
     "claimed": "2026-03-01T12:00:02Z",
     "started": "2026-03-01T12:00:03Z",
     "ended": "2026-03-01T12:00:04Z",
