@@ -95,7 +95,7 @@ func TestRolledBackLedgerIsExplained(t *testing.T) {
 	r.eventually(func() error {
 		err := c.Obstacle(r.ctx())
 		if err == nil || !strings.Contains(err.Error(), "fantasia restore --force") || !strings.Contains(err.Error(), "1000000000") {
-			return fmt.Errorf("the obstacle is %v, want the epochs and what to do", err)
+			return fmt.Errorf("the obstacle is %q, want the epochs and what to do", fmt.Sprint(err))
 		}
 		return nil
 	})
@@ -114,7 +114,7 @@ func TestUnfinishedRestore(t *testing.T) {
 	c := r.replica()
 	r.eventually(func() error {
 		if err := c.Obstacle(r.ctx()); !errors.Is(err, ledger.ErrUnfinished) {
-			return fmt.Errorf("the obstacle is %v, want ErrUnfinished", err)
+			return fmt.Errorf("the obstacle is %q, want ErrUnfinished", fmt.Sprint(err))
 		}
 		return nil
 	})

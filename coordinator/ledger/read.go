@@ -70,10 +70,12 @@ func (l *Ledger) traced(ctx context.Context) (until time.Time, err error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read until when spans were exported: %w", err)
 	}
-	if len(resp.Kvs) == 0 || decode(resp.Kvs[0], &until) != nil {
-		return time.Time{}, nil
+	for _, kv := range resp.Kvs { // at most one
+		if decode(kv, &until) == nil {
+			return until, nil
+		}
 	}
-	return until, nil
+	return time.Time{}, nil
 }
 
 // scanner visits the keys below a prefix in order, at one revision.

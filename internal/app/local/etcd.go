@@ -18,7 +18,7 @@ import (
 // process uses the directory.
 func OpenEtcd(ctx context.Context, state string) (client *clientv3.Client, done func() error, err error) {
 	var stack lifecycle.Stack
-	stop := func() error { return stack.Close(closeTimeout) }
+	stop := func() error { return stack.Close(closeTimeout) } //nolint:contextcheck // the end must not depend on the beginning
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, stop())
