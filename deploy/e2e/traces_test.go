@@ -152,18 +152,19 @@ func (c *cluster) trace(jaeger, id string) jaegerTrace {
 }
 
 // checkTrace checks that a trial's trace contains coordinator, worker and training
-// process, and that the parts of the trial add up to it. It returns the pods of the
-// coordinators.
-func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace) (leaders []string) {
+// process, that no span is in it twice, and that the parts of the trial add up to it. It
+// returns the pods of the coordinators and of the training process.
+func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace) (leaders, programs []string) {
 	c.t.Helper()
 	services, names := map[string]bool{}, map[string]int64{}
-	longest := map[string]jaegerSpan{} // a new leader sends again what the old one sent last
+	byID := map[string]jaegerSpan{}
 	for _, s := range tr.Spans {
 		p := tr.Processes[s.ProcessID]
 		services[p.ServiceName] = true
-		if before, again := longest[s.SpanID]; !again || s.Duration > before.Duration {
-			longest[s.SpanID] = s
+		if _, again := byID[s.SpanID]; again {
+			c.t.Errorf("trial %s has the span %s twice", t.GetName(), s.OperationName)
 		}
+		byID[s.SpanID] = s
 		tags := map[string]string{}
 		for _, tag := range p.Tags {
 			tags[tag.Key] = fmt.Sprint(tag.Value)
@@ -171,8 +172,11 @@ func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace) (leaders []str
 		if tags["k8s.namespace.name"] != c.namespace || tags["k8s.pod.name"] == "" || tags["k8s.node.name"] == "" {
 			c.t.Errorf("%s of %s says that it is in %v", s.OperationName, p.ServiceName, tags)
 		}
-		if p.ServiceName == "fantasia-coordinator" {
+		switch p.ServiceName {
+		case "fantasia-coordinator":
 			leaders = append(leaders, tags["k8s.pod.name"])
+		case "digits":
+			programs = append(programs, tags["k8s.pod.name"])
 		}
 	}
 	for _, want := range []string{"fantasia-coordinator", "fantasia-worker", "digits"} {
@@ -182,12 +186,12 @@ func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace) (leaders []str
 	}
 	var whole, parts int64
 	var root string
-	for id, s := range longest {
+	for id, s := range byID {
 		if s.parent(tr.TraceID) == "" {
 			whole, root = s.Duration, id
 		}
 	}
-	for _, s := range longest {
+	for _, s := range byID {
 		if s.parent(tr.TraceID) == root {
 			parts += s.Duration
 			names[s.OperationName] += s.Duration
@@ -197,7 +201,7 @@ func (c *cluster) checkTrace(t *fantasiav1.Trial, tr jaegerTrace) (leaders []str
 	if miss := whole - parts; miss < -20 || miss > 20 {
 		c.t.Errorf("trial %s took %d µs, its parts %d: %v", t.GetName(), whole, parts, names)
 	}
-	return leaders
+	return leaders, programs
 }
 
 const tracedStudy = `
@@ -216,8 +220,52 @@ spec:
   trial: {command: [digits, "${args}"], timeout: 3m, retries: {lost: 5}}
 `
 
+// tracedJobs is a pool whose trials are Jobs of the training program.
+const tracedJobs = `
+  jobs:
+    slots: 2
+    kubejob:
+      template: |
+        apiVersion: batch/v1
+        kind: Job
+        spec:
+          template:
+            spec:
+              securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+              containers:
+                - name: main
+                  image: %sdigits:%s
+                  args: ["${args}"]
+                  resources: {requests: {cpu: 20m, memory: 32Mi}}
+                  securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true}
+`
+
+// jobTraces runs a study of Jobs, and asks Jaeger for each trial's trace: the program's
+// spans come from its own pod, with the trial's span as their ancestor.
+func (c *cluster) jobTraces(jaeger string) {
+	c.t.Helper()
+	file := strings.NewReplacer("{name: traced}", "{name: jobs}", "maxTrials: 12", "maxTrials: 4", "parallelism: 4", "parallelism: 2\n  pool: jobs").Replace(tracedStudy)
+	c.create(file)
+	c.completed(5*time.Minute, "jobs")
+	pods := map[string]int{}
+	for _, trial := range c.trials("jobs") {
+		_, programs := c.checkTrace(trial, c.trace(jaeger, trial.GetTraceId()))
+		for _, p := range programs {
+			pods[p]++
+			if strings.HasPrefix(p, "fantasia-worker") {
+				c.t.Errorf("trial %s: its program's span says that it is of the worker's pod %s", trial.GetName(), p)
+			}
+		}
+	}
+	c.t.Logf("spans of the Jobs' programs in Jaeger, by pod: %v", pods)
+	if len(pods) != 4 {
+		c.t.Errorf("the spans of 4 Jobs come from the pods %v, want one each", pods)
+	}
+}
+
 // TestTraces runs a study of a real training program whose leader's pod is killed in
-// the middle, and another study after it, and asks Jaeger for the trace of every trial.
+// the middle, another study after it, and one of Jobs, and asks Jaeger for the trace of
+// every trial.
 func TestTraces(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
@@ -233,9 +281,10 @@ nats: {bundled: {accounts: true, persistence: {enabled: false}}}
 etcd: {bundled: {persistence: {enabled: false}}}
 coordinator: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
-pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2, replicas: 2}}
 telemetry: {otlpEndpoint: %[3]q, env: {OTEL_METRICS_EXPORTER: none, OTEL_LOGS_EXPORTER: none}}
-`, c.tag, repository, endpoint))
+pools:
+  default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2, replicas: 2}
+%[4]s`, c.tag, repository, endpoint, fmt.Sprintf(tracedJobs, repository, c.tag)))
 	c.settled(3*time.Minute, "coordinator", 3, c.tag)
 	c.create(tracedStudy)
 	c.ended(3*time.Minute, "traced", 3)
@@ -248,12 +297,13 @@ telemetry: {otlpEndpoint: %[3]q, env: {OTEL_METRICS_EXPORTER: none, OTEL_LOGS_EX
 	for _, study := range []string{"traced", "next"} {
 		c.completed(5*time.Minute, study)
 		for _, trial := range c.trials(study) {
-			leaders := c.checkTrace(trial, c.trace(jaeger, trial.GetTraceId()))
+			leaders, _ := c.checkTrace(trial, c.trace(jaeger, trial.GetTraceId()))
 			for _, l := range slices.Compact(slices.Sorted(slices.Values(leaders))) {
 				folded[l]++
 			}
 		}
 	}
+	c.jobTraces(jaeger)
 	t.Logf("trials by the leader that folded them: %v; %s was killed, %s leads", folded, old, now)
 	if folded[old] == 0 || folded[now] == 0 {
 		t.Errorf("traces come from the leaders %v, want both %s and %s", folded, old, now)
