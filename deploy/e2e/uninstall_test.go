@@ -100,6 +100,7 @@ func (c *cluster) testUninstall() {
 	c.create(studyFile("left", "default", 8, 2, 60))
 	c.busy("left")
 	var gone sync.WaitGroup
+	defer gone.Wait()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
 	defer cancel()
 	gone.Go(func() {
