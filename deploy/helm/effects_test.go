@@ -55,6 +55,7 @@ var differing = map[string]string{
 	"telemetry.otlpEndpoint":                          `"http://b:1"`,
 	"telemetry.otlpProtocol":                          `"grpc"`,
 	"networkPolicy.kubernetesPorts":                   `[8443]`,
+	"networkPolicy.dnsPorts":                          `[5353]`,
 }
 
 // needed holds what must be set for a value to have an effect, by the longest prefix.

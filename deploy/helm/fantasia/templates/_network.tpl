@@ -8,8 +8,10 @@
 
 {{- define "fantasia.egressDNS" -}}
 - ports:
-    - {protocol: UDP, port: 53}
-    - {protocol: TCP, port: 53}
+    {{- range .Values.networkPolicy.dnsPorts }}
+    - {protocol: UDP, port: {{ . }}}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
   {{- include "fantasia.peers" (list "to" .Values.networkPolicy.dns) | nindent 2 }}
 {{- end -}}
 
