@@ -23,9 +23,9 @@ type search struct {
 	mace    *mace        // nil for a single acquisition
 	// replicas is nil if no point is to be evaluated again.
 	replicas *replicas
-	flats    *flats   // nil if the objective is not flat anywhere
-	trail    *trail   // nil if no point is drawn at random
-	sampled  *sampled // nil if no function was drawn
+	flats    *flats      // nil if the objective is not flat anywhere
+	trail    *trail      // nil if no point is drawn at random
+	drawn    *loop.Drawn // nil if no function was drawn
 	memory   *memory
 }
 

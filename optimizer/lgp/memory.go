@@ -78,13 +78,5 @@ func (m *memory) keep(c *chain, of []int, s scale) {
 // state encodes the memory as a state. One that is too long, since a warp has thousands of
 // shapes, keeps no chains.
 func (m *memory) state() optimizer.State {
-	state, err := json.Marshal(m)
-	if err != nil || len(state) > optimizer.MaxStateSize {
-		m.Chains = [len(shares)]*position{}
-		state, err = json.Marshal(m)
-	}
-	if err != nil {
-		return nil
-	}
-	return state
+	return loop.Encode(m, func() { m.Chains = [len(shares)]*position{} })
 }

@@ -109,20 +109,25 @@ func around(r *optimizer.Request, d *surrogate.Data) optimizer.Stream {
 			if i != always && rng.Float64() >= probability {
 				continue
 			}
-			switch {
-			case c.Categorical():
-				// Rarely, so that most candidates keep the good categories.
-				if i == always || rng.Float64() < scale {
-					x[i] = rng.Float64()
-				}
-			case c.Levels > 0:
-				x[i] += rng.NormFloat64() * max(scale, 0.5/float64(c.Levels))
-			default:
-				x[i] += rng.NormFloat64() * scale
-			}
-			x[i] = reflect(x[i])
+			x[i] = reflect(Step(c, x[i], scale, i == always, rng))
 		}
 	}
+}
+
+// Step moves a coordinate by a normal step of a standard deviation, possibly out of the
+// unit interval. A category changes rarely unless it must, so that most candidates keep the
+// good ones.
+func Step(c optimizer.Column, u, sd float64, must bool, rng *rand.Rand) float64 {
+	switch {
+	case c.Categorical():
+		if must || rng.Float64() < sd {
+			return rng.Float64()
+		}
+		return u
+	case c.Levels > 0:
+		return u + rng.NormFloat64()*max(sd, 0.5/float64(c.Levels))
+	}
+	return u + rng.NormFloat64()*sd
 }
 
 // reflect folds a coordinate outside [0,1] back at the bound.

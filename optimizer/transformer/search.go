@@ -190,30 +190,29 @@ func (s *search) maximise(ctx context.Context) (best candidate, found bool) {
 		if ctx.Err() != nil {
 			break
 		}
-		slices.SortStableFunc(all, func(a, b candidate) int { return compare(b.value, a.value) })
-		all = all[:min(len(all), starts)]
+		if len(all) == 0 {
+			break
+		}
+		all = highest(all, starts)
 		from := make([][]float64, len(all))
 		for i, c := range all {
 			from[i] = c.X
-		}
-		if len(from) == 0 {
-			break
 		}
 		all = append(all, s.rate(loop.Gather(nil, s.r, starts*perStart, s.near(from, distance), s.taken))...)
 	}
 	return s.bestOf(all)
 }
 
-// compare orders numbers; it is 0 if one is not a number.
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
+// highest returns the candidates with the count highest values, best first.
+func highest(all []candidate, count int) (kept []candidate) {
+	negative := make([]float64, len(all))
+	for i, c := range all {
+		negative[i] = -c.value
 	}
+	for _, i := range loop.Lowest(negative, count) {
+		kept = append(kept, all[i])
+	}
+	return kept
 }
 
 // bestOf returns the candidate with the largest value, the first of equal ones.
@@ -261,18 +260,7 @@ func (s *search) near(from [][]float64, distances ...float64) optimizer.Stream {
 			if i != always && len(x) > loop.ChangedAtOnce && rng.Float64() >= loop.ChangedAtOnce/float64(len(x)) {
 				continue
 			}
-			switch {
-			case c.Categorical():
-				// Rarely, so that most points keep the good categories.
-				if i == always || rng.Float64() < distance {
-					x[i] = rng.Float64()
-				}
-			case c.Levels > 0:
-				x[i] += rng.NormFloat64() * max(distance, 0.5/float64(c.Levels))
-			default:
-				x[i] += rng.NormFloat64() * distance
-			}
-			x[i] = min(1, max(0, x[i]))
+			x[i] = min(1, max(0, loop.Step(c, x[i], distance, i == always, rng)))
 		}
 	}
 }

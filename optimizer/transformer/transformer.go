@@ -89,12 +89,10 @@ func read(state optimizer.State) memory {
 	return m
 }
 
-func (m memory) state() optimizer.State {
-	state, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // numbers and bytes can be encoded
-	}
-	return state
+// state encodes the memory. Without room for the state of the optimiser that took over, that
+// one starts afresh each time.
+func (m *memory) state() optimizer.State {
+	return loop.Encode(m, func() { m.Beyond = nil })
 }
 
 // least is the number of evaluations from which on the transformer predicts: fewer were

@@ -89,15 +89,7 @@ func readMemory(state optimizer.State, params int) *memory {
 
 // state encodes the memory. With thousands of columns it leaves the hyperparameters out.
 func (m *memory) state() optimizer.State {
-	state, err := json.Marshal(m)
-	if err != nil || len(state) > optimizer.MaxStateSize {
-		m.Fitted = nil
-		state, err = json.Marshal(m)
-	}
-	if err != nil {
-		return nil
-	}
-	return state
+	return loop.Encode(m, func() { m.Fitted = nil })
 }
 
 // initial returns the number of trials of the design: two for each column, as the paper's
@@ -145,8 +137,8 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 	l := loop.New(ctx, loop.Input{
 		Request: &run, Data: fitted.Data, Models: []bayes.Surrogate{process}, Feasibility: feasible, Criterion: bayes.LogEI{}, Batch: batch,
 	}, loop.Options{Fantasy: loop.Thompson, Candidates: beyond, Restarts: restarts})
-	s := &sampler{loop: l, region: loop.NewRegion(process, fitted.Data, side), why: reason(side, since)}
-	return l.Fill(ctx, batch, r.N, append([]loop.Strategy{s.sample}, l.Plain()...)), memory.state(), nil
+	drawn := sample(l, loop.NewRegion(process, fitted.Data, side), reason(side, since))
+	return l.Fill(ctx, batch, r.N, append([]loop.Strategy{drawn}, l.Plain()...)), memory.state(), nil
 }
 
 // The search outside the trust region, where all of its candidates are taken.

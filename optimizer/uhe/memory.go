@@ -49,13 +49,5 @@ func (b *bandit) valid() bool {
 
 // state encodes the memory. With thousands of columns it leaves the hyperparameters out.
 func (m *memory) state() optimizer.State {
-	state, err := json.Marshal(m)
-	if err != nil || len(state) > optimizer.MaxStateSize {
-		m.Fitted = nil
-		state, err = json.Marshal(m)
-	}
-	if err != nil {
-		return nil
-	}
-	return state
+	return loop.Encode(m, func() { m.Fitted = nil })
 }
