@@ -29,13 +29,12 @@ func OpenEtcd(ctx context.Context, state string) (client *clientv3.Client, done 
 		return nil, nil, err
 	}
 	stack.PushClose("the state directory's lock", unlock)
-	n := &node{o: Options{State: state}, log: slog.New(slog.DiscardHandler), stack: &stack}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := n.startEtcd(ctx); err != nil {
+	if _, client, err = StartEtcd(ctx, state, slog.New(slog.DiscardHandler), &stack); err != nil {
 		return nil, nil, err
 	}
-	return n.etcd, stop, nil
+	return client, stop, nil
 }
 
 // ReadEtcd is OpenEtcd for readers: if a process uses the directory, it returns a client of

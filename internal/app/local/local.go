@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -21,7 +19,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 	"golang.org/x/sync/errgroup"
 )
@@ -118,16 +115,10 @@ func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*node, error)
 		return nil, err
 	}
 	stack.PushClose("the state directory's lock", unlock)
-	logs, err := os.OpenFile(filepath.Join(o.State, "fantasia.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	tel, err := OpenTelemetry(ctx, o.State, o.Version, o.Level, stack)
 	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
+		return nil, err
 	}
-	stack.PushClose("the log", logs.Close)
-	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia", Version: o.Version, Logs: logs, Level: o.Level})
-	if err != nil {
-		return nil, fmt.Errorf("set up telemetry: %w", err)
-	}
-	stack.Push("telemetry", tel.Shutdown)
 	n := &node{o: o, tel: tel, log: tel.Logger(), stack: stack}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
@@ -36,30 +33,19 @@ type node struct {
 	worker messaging.Worker
 }
 
-func (n *node) startEtcd(ctx context.Context) error {
-	server, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(n.o.State, etcdDir), Logger: n.log})
-	if err != nil {
-		return fmt.Errorf("start etcd: %w", err)
+func (n *node) startEtcd(ctx context.Context) (err error) {
+	if _, n.etcd, err = StartEtcd(ctx, n.o.State, n.log, n.stack); err != nil {
+		return err
 	}
-	n.stack.PushClose("etcd", server.Close)
-	if n.etcd, err = server.Client(); err != nil {
-		return fmt.Errorf("connect to etcd: %w", err)
-	}
-	n.stack.PushClose("the connection to etcd", n.etcd.Close)
 	n.ledger = ledger.New(n.etcd, ledger.Options{})
-	// The lock of the state directory shows that the previous leader is dead.
-	if err := election.Clear(ctx, n.etcd, n.ledger.LeaderKey()); err != nil {
-		return fmt.Errorf("revoke the last run's lease: %w", err)
-	}
 	return nil
 }
 
 func (n *node) startNATS() error {
-	server, err := embedded.StartNATS(embedded.NATSOptions{Dir: filepath.Join(n.o.State, "nats"), Logger: n.log})
+	server, err := StartNATS(n.o.State, n.log, n.stack)
 	if err != nil {
-		return fmt.Errorf("start NATS: %w", err)
+		return err
 	}
-	n.stack.PushClose("NATS", server.Close)
 	for _, part := range []struct {
 		name string
 		bind func(*nats.Conn) error

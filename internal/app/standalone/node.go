@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/election"
-	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/embedded"
@@ -28,29 +26,16 @@ type node struct {
 	parts coordinatornode.Parts
 }
 
-func (n *node) startEtcd(ctx context.Context) error {
-	var err error
-	if n.etcd, err = embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(n.dir, "etcd"), Logger: n.log}); err != nil {
-		return fmt.Errorf("start etcd: %w", err)
-	}
-	n.stack.PushClose("etcd", n.etcd.Close)
-	if n.parts.Etcd, err = n.etcd.Client(); err != nil {
-		return fmt.Errorf("connect to etcd: %w", err)
-	}
-	n.stack.PushClose("the connection to etcd", n.parts.Etcd.Close)
-	// The lock of the state directory shows that the previous leader is dead.
-	if err := election.Clear(ctx, n.parts.Etcd, ledger.New(n.parts.Etcd, ledger.Options{}).LeaderKey()); err != nil {
-		return fmt.Errorf("revoke the last server's lease: %w", err)
-	}
-	return nil
+func (n *node) startEtcd(ctx context.Context) (err error) {
+	n.etcd, n.parts.Etcd, err = local.StartEtcd(ctx, n.dir, n.log, n.stack)
+	return err
 }
 
 func (n *node) startNATS() error {
-	server, err := embedded.StartNATS(embedded.NATSOptions{Dir: filepath.Join(n.dir, "nats"), Logger: n.log})
+	server, err := local.StartNATS(n.dir, n.log, n.stack)
 	if err != nil {
-		return fmt.Errorf("start NATS: %w", err)
+		return err
 	}
-	n.stack.PushClose("NATS", server.Close)
 	conn, err := server.Connect(natsbus.ConnectOptions("coordinator")...)
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)

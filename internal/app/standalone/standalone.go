@@ -162,15 +162,5 @@ func open(ctx context.Context, o Options, stack *lifecycle.Stack) (*telemetry.Te
 	if err := os.Remove(filepath.Join(o.State, addressFile)); err != nil && !errors.Is(err, os.ErrNotExist) { // of a server that was killed
 		return nil, fmt.Errorf("remove the last server's address: %w", err)
 	}
-	logs, err := os.OpenFile(filepath.Join(o.State, "fantasia.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
-	}
-	stack.PushClose("the log", logs.Close)
-	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia", Version: o.Version, Logs: logs, Level: o.Level})
-	if err != nil {
-		return nil, fmt.Errorf("set up telemetry: %w", err)
-	}
-	stack.Push("telemetry", tel.Shutdown)
-	return tel, nil
+	return local.OpenTelemetry(ctx, o.State, o.Version, o.Level, stack)
 }

@@ -1,0 +1,64 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+// OpenTelemetry returns telemetry that logs to fantasia.log in a state directory. The stack
+// closes it.
+func OpenTelemetry(ctx context.Context, state, version string, level slog.Level, stack *lifecycle.Stack) (*telemetry.Telemetry, error) {
+	logs, err := os.OpenFile(filepath.Join(state, "fantasia.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	stack.PushClose("the log", logs.Close)
+	tel, err := telemetry.Setup(ctx, telemetry.Options{Service: "fantasia", Version: version, Logs: logs, Level: level})
+	if err != nil {
+		return nil, fmt.Errorf("set up telemetry: %w", err)
+	}
+	stack.Push("telemetry", tel.Shutdown)
+	return tel, nil
+}
+
+// StartEtcd starts the etcd of a state directory, whose lock the caller holds, and returns
+// a client of it. Nobody leads there. The stack closes both.
+func StartEtcd(ctx context.Context, state string, log *slog.Logger, stack *lifecycle.Stack) (*embedded.Etcd, *clientv3.Client, error) {
+	server, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: filepath.Join(state, etcdDir), Logger: log})
+	if err != nil {
+		return nil, nil, fmt.Errorf("start etcd: %w", err)
+	}
+	stack.PushClose("etcd", server.Close)
+	client, err := server.Client()
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to etcd: %w", err)
+	}
+	stack.PushClose("the connection to etcd", client.Close)
+	// The lock of the state directory shows that the previous leader is dead.
+	if err := election.Clear(ctx, client, ledger.New(client, ledger.Options{}).LeaderKey()); err != nil {
+		return nil, nil, fmt.Errorf("revoke the last leader's lease: %w", err)
+	}
+	return server, client, nil
+}
+
+// StartNATS starts the NATS of a state directory, whose lock the caller holds. The stack
+// closes it.
+func StartNATS(state string, log *slog.Logger, stack *lifecycle.Stack) (*embedded.NATS, error) {
+	server, err := embedded.StartNATS(embedded.NATSOptions{Dir: filepath.Join(state, "nats"), Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("start NATS: %w", err)
+	}
+	stack.PushClose("NATS", server.Close)
+	return server, nil
+}
