@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,30 +16,12 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 
-// output is what a command has written.
-type output struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // reloaded is a nats-server with accounts for the pool default, and nats-reload beside it.
 type reloaded struct {
 	t        *testing.T
 	server   *testenv.NATS
 	accounts string // a file
-	output   output
+	output   testenv.Text
 }
 
 func startReloaded(ctx context.Context, t *testing.T) *reloaded {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -122,7 +123,7 @@ func (c *Contents) count(key string) {
 	switch {
 	case ok && rest == specLeaf:
 		c.Studies++
-	case ok && len(rest) > len(trialsDir) && rest[:len(trialsDir)] == trialsDir:
+	case ok && strings.HasPrefix(rest, trialsDir) && rest != trialsDir:
 		c.Trials++
 	}
 }

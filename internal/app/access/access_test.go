@@ -1,7 +1,6 @@
 package access_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -119,24 +117,6 @@ func TestNATSOverTLS(t *testing.T) {
 	}
 }
 
-// lines collects a log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.buf.String(), text)
-}
-
 // Replaced files take effect with the next connection: the server has another
 // certificate of another authority, and another password, after its restart.
 func TestNATSRotation(t *testing.T) {
@@ -156,7 +136,7 @@ func TestNATSRotation(t *testing.T) {
 	}
 	rotate("first")
 	server := testenv.StartNATS(t, testenv.NATSConfig{Extra: fmt.Sprintf("tls { cert_file: %q, key_file: %q }\ninclude ../%s/password.conf", serverCert, serverKey, filepath.Base(dir))})
-	log := &lines{}
+	log := &testenv.Text{}
 	n := access.NATS{TLS: access.Files{CA: caFile}, Password: access.Password{User: "u", File: password}}
 	nc, err := dialNATS(t, &n, server.URL, slog.New(slog.NewTextHandler(log, nil)))
 	must(t, err)
@@ -166,14 +146,14 @@ func TestNATSRotation(t *testing.T) {
 	must(t, os.WriteFile(password, []byte("first"), 0o600))
 	server.Restart()
 	testenv.Eventually(t, 10*time.Second, func(context.Context) error {
-		if !log.has("authorization violation") {
+		if !log.Has("authorization violation") {
 			return errors.New("the old password is not refused")
 		}
 		return nil
 	})
 	must(t, os.WriteFile(password, []byte("second"), 0o600))
 	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error { return nc.FlushWithContext(ctx) })
-	if log.has("first") || log.has("second") {
+	if log.Has("first") || log.Has("second") {
 		t.Error("the log shows a password")
 	}
 }

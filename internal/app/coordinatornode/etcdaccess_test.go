@@ -1,14 +1,12 @@
 package coordinatornode_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -66,24 +64,6 @@ func TestEtcdErrorsNameFlagAndFile(t *testing.T) {
 	}
 }
 
-// lines collects a log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.buf.String(), text)
-}
-
 // etcdClient connects to etcd as a program would.
 func etcdClient(t *testing.T, e *coordinatornode.EtcdAccess, url string, log *slog.Logger) (*clientv3.Client, error) {
 	t.Helper()
@@ -106,7 +86,7 @@ func get(ctx context.Context, c *clientv3.Client) error {
 func TestEtcd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	ca, dir, silent, log := testenv.NewCA(t), t.TempDir(), slog.New(slog.DiscardHandler), &lines{}
+	ca, dir, silent, log := testenv.NewCA(t), t.TempDir(), slog.New(slog.DiscardHandler), &testenv.Text{}
 	serverCert, serverKey := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 	caFile := filepath.Join(dir, "ca")
 	install := func(from *testenv.CA) {
@@ -166,7 +146,7 @@ func TestEtcd(t *testing.T) {
 		cancel()
 	}
 
-	if !log.has("cannot log in to etcd") || !log.has("authentication failed") || log.has("wrong") {
+	if !log.Has("cannot log in to etcd") || !log.Has("authentication failed") || log.Has("wrong") {
 		t.Error("the log does not say, without the password, that it is refused")
 	}
 	_, err = root.UserChangePassword(ctx, "u", "second")

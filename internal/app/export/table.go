@@ -3,8 +3,8 @@
 package export
 
 import (
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
@@ -169,12 +169,11 @@ func typed(k kind, v any) any {
 }
 
 func metricNames(trials []view.Trial) []string {
-	var names []string
+	names := map[string]bool{}
 	for i := range trials {
 		for m := range trials[i].Metrics {
-			names = append(names, m)
+			names[m] = true
 		}
 	}
-	slices.SortFunc(names, strings.Compare)
-	return slices.Compact(names)
+	return slices.Sorted(maps.Keys(names))
 }
