@@ -89,7 +89,7 @@ simulate: ## Play SCHEDULES schedules of crashes and losses against the engine, 
 	CGO_ENABLED=0 $(GO) test ./coordinator/engine -count 1 -timeout 6h -v -run '^TestSimulator(OfClients)?$$' -sim.schedules=$(or $(SCHEDULES),20000)
 
 .PHONY: mutations
-mutations: ## Switch each safety check off: the simulator, or a test, must notice
+mutations: ## Switch each safety check of the engine off: the simulator must notice
 	CGO_ENABLED=0 $(GO) test -tags mutants -count 1 -v -run '^TestSimulatorNotices$$' ./coordinator/engine
 
 .PHONY: failover

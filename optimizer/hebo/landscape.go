@@ -91,10 +91,10 @@ func (l *Landscape) Acquisition() (name string, logarithm bool) {
 	return l.search.Criterion.Name(), !l.search.Criterion.Reward()
 }
 
-// At returns the acquisition function at some points, and the mean and the variance of the
-// model's outcomes there, noise left out, as a suggestion has them. All include what was assumed of the pending
-// points, and the acquisition function also the probability that the evaluation completes
-// and the priors of parameters. There MUST be at least one point.
+// At returns the acquisition function at some points, and the model's mean and variance
+// there, without noise, as a suggestion has them. All of them take the pending points into
+// account. The acquisition function also contains the probability that the evaluation
+// completes, and the parameters' priors. There MUST be at least one point.
 func (l *Landscape) At(points []study.Point) (worth, mean, variance []float64) {
 	places := make([]loop.Place, len(points))
 	for i, p := range points {
