@@ -11,11 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// jobs returns a pool that evaluates each trial by its own Job.
+// jobs returns a pool that evaluates each trial by its own Job, which the witness sees.
 func (c *cluster) jobs() string {
+	return c.jobPool(4, "e2e", `[linger, 5s, digits, "${args}"]`, `[{name: WITNESS, value: "http://witness:8080"}]`)
+}
+
+// jobPool returns the pool jobs, which evaluates each trial by a Job of an image with these
+// arguments and variables, in YAML.
+func (c *cluster) jobPool(slots int, image, args, env string) string {
 	return fmt.Sprintf(`
   jobs:
-    slots: 4
+    slots: %d
     kubejob:
       template: |
         apiVersion: batch/v1
@@ -25,13 +31,13 @@ func (c *cluster) jobs() string {
             spec:
               securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
               containers:
-                - name: digits
-                  image: %se2e:%s
-                  args: [linger, 5s, digits, "${args}"]
-                  env: [{name: WITNESS, value: "http://witness:8080"}]
+                - name: main
+                  image: %s%s:%s
+                  args: %s
+                  env: %s
                   resources: {requests: {cpu: 20m, memory: 32Mi}}
                   securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true}
-`, repository, c.tag)
+`, slots, repository, image, c.tag, args, env)
 }
 
 // processes returns the pods of a component, each with the restarts of its containers:

@@ -220,26 +220,6 @@ spec:
   trial: {command: [digits, "${args}"], timeout: 3m, retries: {lost: 5}}
 `
 
-// tracedJobs is a pool whose trials are Jobs of the training program.
-const tracedJobs = `
-  jobs:
-    slots: 2
-    kubejob:
-      template: |
-        apiVersion: batch/v1
-        kind: Job
-        spec:
-          template:
-            spec:
-              securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
-              containers:
-                - name: main
-                  image: %sdigits:%s
-                  args: ["${args}"]
-                  resources: {requests: {cpu: 20m, memory: 32Mi}}
-                  securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true}
-`
-
 // jobTraces runs a study of Jobs, and asks Jaeger for each trial's trace: the program's
 // spans come from its own pod, with the trial's span as their ancestor.
 func (c *cluster) jobTraces(jaeger string) {
@@ -284,7 +264,7 @@ poolDefaults: {resources: {requests: {cpu: 50m, memory: 64Mi}}}
 telemetry: {otlpEndpoint: %[3]q, env: {OTEL_METRICS_EXPORTER: none, OTEL_LOGS_EXPORTER: none}}
 pools:
   default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, slots: 2, replicas: 2}
-%[4]s`, c.tag, repository, endpoint, fmt.Sprintf(tracedJobs, repository, c.tag)))
+%[4]s`, c.tag, repository, endpoint, c.jobPool(2, "digits", `["${args}"]`, "[]")))
 	c.settled(3*time.Minute, "coordinator", 3, c.tag)
 	c.create(tracedStudy)
 	c.ended(3*time.Minute, "traced", 3)
