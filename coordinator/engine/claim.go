@@ -139,9 +139,9 @@ func (e *Engine) alive(worker string, id messaging.AttemptID) {
 	case t == nil:
 		e.cancelWorker(worker, id, "the leader knows no such attempt")
 	case a.State != study.AttemptOpen:
-		if !endedBy(a, worker) {
-			e.cancelWorker(worker, id, fmt.Sprintf("the attempt has ended: %s", a.State))
-		}
+		// Even if this worker ended it: the claim stream may have been lost since, and
+		// the worker may have claimed the attempt again.
+		e.cancelWorker(worker, id, fmt.Sprintf("the attempt has ended: %s", a.State))
 	case a.Worker == "": // the claim is in the stream but has not been read
 	case a.Worker != worker:
 		e.cancelWorker(worker, id, "another worker claimed the attempt first")

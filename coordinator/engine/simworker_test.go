@@ -167,9 +167,8 @@ func (s *simWorker) fetch(life int) {
 	s.running[a.AttemptID] = true
 	s.order = append(s.order, a.AttemptID)
 	ends := w.between(10*time.Millisecond, 1500*time.Millisecond)
-	// Now and then, a program does not end until it is stopped. It had a result if it
-	// was claimed a second time, so nobody would stop it.
-	hangs := w.set.Pruner != nil && w.chance(8) && !w.ended[a.AttemptID]
+	// Now and then, a program does not end until it is stopped.
+	hangs := w.set.Pruner != nil && w.chance(8)
 	if hangs {
 		ends = 10 * simPatience
 	}
