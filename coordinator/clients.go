@@ -195,7 +195,7 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 				err = l.clients.ask(a, now)
 			}
 			if err != nil {
-				done <- reply{error: err}
+				done <- reply{error: endedTerm(ctx, err)}
 			}
 			return nil
 		},

@@ -22,6 +22,9 @@ var (
 	ErrIncompatible = errors.New("the changed study does not fit what has been evaluated")
 	// ErrRunning says that a study cannot be deleted while it runs, unless forced.
 	ErrRunning = errors.New("the study is running: stop it first, or force its deletion")
+	// ErrBroker says that NATS did not do what a change needs, so nothing was changed.
+	// The same call may succeed later.
+	ErrBroker = errors.New("NATS is not ready")
 )
 
 // command runs f in the leader's loop, with the term's context, and waits until
@@ -38,7 +41,7 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 	sent := l.submit(ctx, input{
 		refused: func() { done <- ErrNotLeader },
 		do: func(ctx context.Context, now time.Time) error {
-			err := f(ctx, l, now)
+			err := endedTerm(ctx, f(ctx, l, now))
 			if err == nil {
 				l.journal.replies = append(l.journal.replies, func(err error) { done <- err })
 				return nil
@@ -68,14 +71,29 @@ func (c *Coordinator) command(ctx context.Context, f func(ctx context.Context, l
 	}
 }
 
+// endedTerm is the error for the caller of a command that failed, if it failed because
+// the term has ended: nothing has been stored, and another leader can carry the command
+// out. An unknown outcome stays unknown.
+func endedTerm(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ErrNotLeader) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotLeader, err)
+}
+
 // setUpPools creates pools, so that their workers can wait for assignments.
 func (c *Coordinator) setUpPools(ctx context.Context, pools []string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := c.o.Bus.Setup(ctx, pools); err != nil {
-		return fmt.Errorf("set up pools %s: %w", strings.Join(pools, ", "), err)
+	err := c.o.Bus.Setup(bounded, pools)
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("set up pools %s: %w", strings.Join(pools, ", "), err)
+	if ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrBroker, err)
 }
 
 // checkJob returns a *study.Problems for a study that brings a Job without a namespace to
@@ -111,7 +129,7 @@ func checkSize(s *study.Study) error {
 }
 
 // Create starts a study and returns its record. The caller MUST have validated the
-// study (see file.Parse). The error wraps ledger.ErrNameTaken or ErrNotLeader, or is
+// study (see file.Parse). The error wraps ledger.ErrNameTaken, ErrNotLeader or ErrBroker, or is
 // a *study.Problems if the study is too large for the ledger, or brings a Job although it
 // is no resource of Kubernetes.
 func (c *Coordinator) Create(ctx context.Context, s *study.Study) (*record.Study, error) {

@@ -128,7 +128,7 @@ func (j *journal) commit(ctx context.Context) (effects, error) {
 		}
 	}
 	if err := j.store(ctx); err != nil {
-		j.reply(err)
+		j.reply(endedTerm(ctx, err))
 		return effects{}, err
 	}
 	released := j.held

@@ -438,3 +438,37 @@ func TestRecordThatIsTooLargeBreaksItsStudy(t *testing.T) {
 		t.Error("the term ended")
 	}
 }
+
+// Commands whose commit comes too late, since the term has ended, are refused as by any
+// replica that does not lead: nothing was stored, and the caller can try the next leader.
+func TestCommandsOfATermThatHasEnded(t *testing.T) {
+	r := newRig(t, membus.Options{})
+	key, err := r.etcd.Put(r.ctx(), r.ledger.LeaderKey(), "a leader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer, err := r.ledger.Lead(r.ctx(), ledger.Fence{Key: r.ledger.LeaderKey(), Revision: key.Header.Revision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := DefaultOptions()
+	o.Etcd, o.Bus, o.NewOptimizer = r.client(), r.broker.Leader(), newSampler
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Bus.Close() })
+	for _, cause := range []error{election.ErrSelfFenced, election.ErrLost, context.Canceled} {
+		ctx, cancel := context.WithCancelCause(r.ctx())
+		cancel(cause)
+		var answer error
+		j := &journal{metrics: c.metrics, writer: writer, batch: &ledger.Batch{}, curves: &ledger.Batch{}, replies: []func(error){func(err error) { answer = err }}}
+		j.batch.PutTraced(time.Now())
+		if _, err := j.commit(ctx); !errors.Is(err, cause) {
+			t.Errorf("a commit of a term that ended with %q: %v", cause, err)
+		}
+		if !errors.Is(answer, ErrNotLeader) {
+			t.Errorf("the command of a term that ended with %q is answered with: %v", cause, answer)
+		}
+	}
+}

@@ -52,15 +52,24 @@ func definite(err error) error {
 	if errors.Is(err, rpctypes.ErrRequestTooLarge) {
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
-	var e rpctypes.EtcdError
-	code := status.Code(err)
-	if errors.As(err, &e) {
-		code = e.Code()
-	}
-	switch code {
+	switch codeOf(err) {
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
 		return err
 	default:
 		return nil
 	}
+}
+
+// Away reports whether an error says that etcd cannot answer for now: it is not reached, or
+// its members have no leader. It reports false for the end of a context.
+func Away(err error) bool { return codeOf(err) == codes.Unavailable }
+
+// codeOf is the code of an error of etcd's client, which has its own kind of errors for what
+// a server says.
+func codeOf(err error) codes.Code {
+	var e rpctypes.EtcdError
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	return status.Code(err)
 }

@@ -54,6 +54,7 @@ func translate(err error) error {
 		{engine.ErrRefused, server.ErrPrecondition},
 		{engine.ErrInvalid, server.ErrInvalid},
 		{coordinator.ErrNotLeader, server.ErrUnavailable},
+		{coordinator.ErrBroker, server.ErrUnavailable},
 		{coordinator.ErrNoLog, server.ErrNotFound},
 		{coordinator.ErrLogAway, server.ErrUnavailable},
 		{ledger.ErrFenced, server.ErrUnavailable},
@@ -64,6 +65,9 @@ func translate(err error) error {
 		if errors.Is(err, pair[0]) {
 			return fmt.Errorf("%w: %w", pair[1], err)
 		}
+	}
+	if ledger.Away(err) {
+		return fmt.Errorf("%w: %w", server.ErrUnavailable, err)
 	}
 	return err
 }

@@ -8,9 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
@@ -44,7 +41,7 @@ func (l store) bounded(ctx context.Context, f func(context.Context) error) error
 	bounded, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
 	err := f(bounded)
-	if err != nil && ctx.Err() == nil && (bounded.Err() != nil || status.Code(err) == codes.Unavailable) {
+	if err != nil && ctx.Err() == nil && (bounded.Err() != nil || ledger.Away(err)) {
 		return fmt.Errorf("%w: etcd at %s does not answer", server.ErrEtcdAway, strings.Join(l.Endpoints(), ", "))
 	}
 	return err

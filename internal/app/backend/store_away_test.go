@@ -6,10 +6,15 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 // A leader that loses etcd refuses changes after a few seconds, with etcd's address.
@@ -50,5 +55,55 @@ func TestChangesWithoutEtcd(t *testing.T) {
 	defer cancel()
 	if _, err := r.Stop(hurried, "s", ""); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a caller without patience: %v", err)
+	}
+}
+
+// What the members of an etcd say that have no leader is told to callers as an outage, so
+// that they try again: it is no fault of the program.
+func TestEtcdWithoutALeader(t *testing.T) {
+	r := newReplica(t, time.Minute)
+	for _, said := range []error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrStopped} {
+		err := fmt.Errorf("read the trials: %w", said)
+		if got := r.l.bounded(r.ctx, func(context.Context) error { return err }); !errors.Is(got, server.ErrEtcdAway) {
+			t.Errorf("a read that etcd answers with %q: %v", said, got)
+		}
+		if got := translate(err); !errors.Is(got, server.ErrUnavailable) {
+			t.Errorf("a change that etcd answers with %q: %v", said, got)
+		}
+	}
+	refused := fmt.Errorf("read the trials: %w", rpctypes.ErrPermissionDenied)
+	if got := translate(refused); errors.Is(got, server.ErrUnavailable) {
+		t.Errorf("trying again does not help without a permission: %v", got)
+	}
+}
+
+// lostBus is a bus whose servers cannot set anything up any more.
+type lostBus struct {
+	messaging.Leader
+	lost atomic.Bool
+}
+
+func (b *lostBus) Setup(ctx context.Context, pools []string) error {
+	if b.lost.Load() {
+		return errors.New("nats: no response from stream")
+	}
+	return b.Leader.Setup(ctx, pools)
+}
+
+// A leader that has lost NATS tells callers to try again.
+func TestChangesWithoutNATS(t *testing.T) {
+	var bus lostBus
+	r := newReplica(t, time.Minute, func(o *coordinator.Options) { bus.Leader, o.Bus = o.Bus, &bus })
+	if _, err := r.Create(r.ctx, fmt.Appendf(nil, file, "s", 5, "default")); err != nil {
+		t.Fatal(err)
+	}
+	bus.lost.Store(true)
+	for name, change := range map[string]func() error{
+		"create": func() error { _, err := r.Create(r.ctx, fmt.Appendf(nil, file, "other", 5, "default")); return err },
+		"update": func() error { _, err := r.Update(r.ctx, "s", fmt.Appendf(nil, file, "s", 7, "default")); return err },
+	} {
+		if err := change(); !errors.Is(err, server.ErrUnavailable) || !strings.Contains(err.Error(), "NATS is not ready") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
