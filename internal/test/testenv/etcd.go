@@ -41,8 +41,16 @@ func StartEtcd(t testing.TB, args ...string) *Etcd {
 // them serve.
 func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
 	t.Helper()
+	return StartEtcdClusterBehind(t, n, func(_ int, peer string) string { return peer }, args...)
+}
+
+// StartEtcdClusterBehind is StartEtcdCluster with something between the members, such as
+// proxies: behind returns the URL at which the others reach a member that listens at a
+// URL. The members are numbered from 0.
+func StartEtcdClusterBehind(t testing.TB, n int, behind func(member int, peer string) string, args ...string) []*Etcd {
+	t.Helper()
 	path, dir := Build(t, etcdModule), t.TempDir()
-	clients, peers, members := make([]string, n), make([]string, n), make([]string, n)
+	clients, peers, reached, members := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	scheme := "http"
 	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--cert-file=") }) {
 		scheme = "https"
@@ -50,7 +58,8 @@ func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
 	for i := range n {
 		clients[i] = fmt.Sprintf("%s://127.0.0.1:%d", scheme, FreePort(t))
 		peers[i] = fmt.Sprintf("http://127.0.0.1:%d", FreePort(t))
-		members[i] = fmt.Sprintf("etcd-%d=%s", i, peers[i])
+		reached[i] = behind(i, peers[i])
+		members[i] = fmt.Sprintf("etcd-%d=%s", i, reached[i])
 	}
 	out := make([]*Etcd, n)
 	for i := range n {
@@ -61,7 +70,7 @@ func StartEtcdCluster(t testing.TB, n int, args ...string) []*Etcd {
 		flags := append([]string{
 			"--name=" + name, "--data-dir=" + filepath.Join(dir, name),
 			"--listen-client-urls=" + clients[i], "--advertise-client-urls=" + clients[i],
-			"--listen-peer-urls=" + peers[i], "--initial-advertise-peer-urls=" + peers[i],
+			"--listen-peer-urls=" + peers[i], "--initial-advertise-peer-urls=" + reached[i],
 			"--initial-cluster=" + strings.Join(members, ","), "--initial-cluster-token=" + filepath.Base(dir),
 			"--log-level=warn",
 		}, args...)

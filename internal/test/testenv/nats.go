@@ -16,6 +16,10 @@ type NATSConfig struct {
 	SyncAlways bool
 	// Extra is appended to the server's configuration file, for example accounts.
 	Extra string
+	// Route returns the address, host:port, at which a server of a cluster reaches
+	// another one that listens at an address, for example a proxy in between; nil if they
+	// connect directly. The servers are numbered from 0.
+	Route func(from, to int, address string) string
 }
 
 // NATS is a nats-server with JetStream in a process of its own.
@@ -40,7 +44,7 @@ func StartNATSCluster(t testing.TB, n int, c NATSConfig) []*NATS {
 	path, dir := Build(t, natsModule), t.TempDir()
 	routes := make([]string, n)
 	for i := range n {
-		routes[i] = fmt.Sprintf("nats://127.0.0.1:%d", FreePort(t))
+		routes[i] = fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	}
 	out := make([]*NATS, n)
 	for i := range n {
@@ -48,8 +52,7 @@ func StartNATSCluster(t testing.TB, n int, c NATSConfig) []*NATS {
 		store := filepath.Join(dir, name)
 		text := natsConfig(name, store, port, monitor, c)
 		if n > 1 {
-			text += fmt.Sprintf("cluster { name: test, listen: %q, routes: [%s] }\n",
-				strings.TrimPrefix(routes[i], "nats://"), strings.Join(routes, ", "))
+			text += clusterConfig(t, i, routes, c)
 		}
 		file := filepath.Join(dir, name+".conf")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -65,6 +68,24 @@ func StartNATSCluster(t testing.TB, n int, c NATSConfig) []*NATS {
 		s.AwaitReady()
 	}
 	return out
+}
+
+// clusterConfig is the part of a server's configuration about the others.
+func clusterConfig(t testing.TB, i int, routes []string, c NATSConfig) string {
+	t.Helper()
+	urls, more := make([]string, len(routes)), ""
+	for j, address := range routes {
+		if c.Route != nil && j != i {
+			address = c.Route(i, j, address)
+		}
+		urls[j] = "nats://" + address
+	}
+	if c.Route != nil {
+		// Servers tell each other, and clients, where the others are. That must not lead
+		// around what is in between: nothing listens at the address that they tell.
+		more = fmt.Sprintf(", no_advertise: true, advertise: \"127.0.0.1:%d\"", FreePort(t))
+	}
+	return fmt.Sprintf("cluster { name: test, listen: %q, routes: [%s]%s }\n", routes[i], strings.Join(urls, ", "), more)
 }
 
 func natsConfig(name, store string, port, monitor int, c NATSConfig) string {

@@ -1,14 +1,16 @@
 package testenv
 
 import (
+	"bytes"
 	"net"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
-// Proxy forwards TCP connections to a server, and drops traffic when a test asks for
-// it. Its methods are safe for concurrent use.
+// Proxy forwards TCP connections to a server, and holds, slows or drops traffic when a
+// test asks for it. Its methods are safe for concurrent use.
 type Proxy struct {
 	// Addr is where clients connect, host:port.
 	Addr string
@@ -21,7 +23,11 @@ type Proxy struct {
 	conns  map[net.Conn]struct{}
 	// requests and replies are closed channels while that direction is forwarded.
 	requests, replies chan struct{}
-	closed            chan struct{}
+	// only limits what is held to the connections that it matches; nil for all.
+	only func(first []byte) bool
+	// delay is how long each piece of data waits before it is forwarded.
+	delay  time.Duration
+	closed chan struct{}
 }
 
 // StartProxy starts a proxy in front of a server's address (host:port, or a URL that
@@ -57,14 +63,29 @@ func (p *Proxy) Redirect(target string) {
 }
 
 // Hold stops both directions without closing any connection, like a network outage.
-func (p *Proxy) Hold() { p.set(&p.requests, &p.replies) }
+func (p *Proxy) Hold() { p.set(nil, &p.requests, &p.replies) }
+
+// HoldOnly is Hold for the connections of which match returns true. It gets the first
+// piece of data that the client sent, which tells who the client is.
+func (p *Proxy) HoldOnly(match func(first []byte) bool) { p.set(match, &p.requests, &p.replies) }
 
 // HoldReplies forwards requests to the server but holds its replies.
-func (p *Proxy) HoldReplies() { p.set(&p.replies) }
+func (p *Proxy) HoldReplies() { p.set(nil, &p.replies) }
 
-func (p *Proxy) set(gates ...*chan struct{}) {
+// Slow makes each piece of data wait before it is forwarded, in each direction; 0 ends
+// that.
+func (p *Proxy) Slow(delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.delay = delay
+}
+
+// set holds directions of the connections that only matches. A proxy MUST be healed
+// before it holds anything else.
+func (p *Proxy) set(only func(first []byte) bool, gates ...*chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.only = only
 	for _, g := range gates {
 		*g = make(chan struct{})
 	}
@@ -110,9 +131,9 @@ func (p *Proxy) accept() {
 		if !p.keep(client, server) {
 			return
 		}
-		gone := make(chan struct{}, 2)
-		p.running.Go(func() { p.copy(server, client, &p.requests, gone) })
-		p.running.Go(func() { p.copy(client, server, &p.replies, gone) })
+		gone, first := make(chan struct{}, 2), new([]byte)
+		p.running.Go(func() { p.copy(server, client, &p.requests, first, true, gone) })
+		p.running.Go(func() { p.copy(client, server, &p.replies, first, false, gone) })
 	}
 }
 
@@ -134,8 +155,9 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 	}
 }
 
-// copy forwards one direction until either end closes, and then closes both.
-func (p *Proxy) copy(to, from net.Conn, gate *chan struct{}, gone chan struct{}) {
+// copy forwards one direction until either end closes, and then closes both. The copier
+// of the requests sets first to the first piece of data.
+func (p *Proxy) copy(to, from net.Conn, gate *chan struct{}, first *[]byte, requests bool, gone chan struct{}) {
 	defer func() {
 		gone <- struct{}{}
 		p.mu.Lock()
@@ -152,18 +174,47 @@ func (p *Proxy) copy(to, from net.Conn, gate *chan struct{}, gone chan struct{})
 			return
 		}
 		p.mu.Lock()
-		open := *gate
+		if requests && *first == nil {
+			*first = bytes.Clone(buf[:n])
+		}
+		open, delay := *gate, p.delay
+		if p.only != nil && !p.only(*first) {
+			open = nil
+		}
 		p.mu.Unlock()
-		select {
-		case <-open:
-		case <-gone:
-			return
-		case <-p.closed:
+		if !p.wait(open, delay, gone) {
 			return
 		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
+	}
+}
+
+// wait waits for a delay and then for a gate, if it is not nil. It returns false if the
+// connection or the proxy is closed first.
+func (p *Proxy) wait(gate chan struct{}, delay time.Duration, gone chan struct{}) bool {
+	if delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-gone:
+			return false
+		case <-p.closed:
+			return false
+		}
+	}
+	if gate == nil {
+		return true
+	}
+	select {
+	case <-gate:
+		return true
+	case <-gone:
+		return false
+	case <-p.closed:
+		return false
 	}
 }
 

@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -83,5 +84,63 @@ func TestProxyHoldsAndDrops(t *testing.T) {
 	p.Drop()
 	if got, err := receive(10 * time.Second); !errors.Is(err, io.EOF) {
 		t.Fatalf("after a drop: %q, %v; want the end of the connection", got, err)
+	}
+}
+
+// dialled is a connection through a proxy. ask sends a line and returns the answer, if it
+// comes within a time.
+func dialled(t *testing.T, p *Proxy) (ask func(line string, wait time.Duration) (string, error)) {
+	t.Helper()
+	c, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	r := bufio.NewReader(c)
+	return func(line string, wait time.Duration) (string, error) {
+		if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, line); err != nil {
+			t.Fatal(err)
+		}
+		return r.ReadString('\n')
+	}
+}
+
+func TestProxyHoldsOneClientOnly(t *testing.T) {
+	addr, seen := echo(t)
+	p := StartProxy(t, addr)
+	held := dialled(t, p)
+	if got, err := held("I am held\n", 10*time.Second); got != "I am held\n" {
+		t.Fatalf("through an open proxy: %q, %v", got, err)
+	}
+	<-seen
+	p.HoldOnly(func(first []byte) bool { return bytes.HasPrefix(first, []byte("I am free")) })
+	if got, err := held("another is held\n", 10*time.Second); got != "another is held\n" {
+		t.Fatalf("a client that is not meant: %q, %v", got, err)
+	}
+	<-seen
+	p.Heal()
+	p.HoldOnly(func(first []byte) bool { return bytes.HasPrefix(first, []byte("I am held")) })
+	if got, err := held("now me\n", 20*time.Millisecond); err == nil {
+		t.Fatalf("a client that is held got %q", got)
+	}
+	select {
+	case line := <-seen:
+		t.Fatalf("the server saw %q of a client that is held", line)
+	default:
+	}
+}
+
+func TestProxyIsSlow(t *testing.T) {
+	addr, _ := echo(t)
+	p := StartProxy(t, addr)
+	ask := dialled(t, p)
+	const delay = 50 * time.Millisecond
+	p.Slow(delay)
+	began := time.Now()
+	if got, err := ask("1\n", 10*time.Second); got != "1\n" || time.Since(began) < 2*delay {
+		t.Errorf("after %s: %q, %v; want the answer after %s", time.Since(began), got, err, 2*delay)
 	}
 }
