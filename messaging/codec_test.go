@@ -58,7 +58,7 @@ func measurement() *messaging.Measurement {
 
 func heartbeat() *messaging.Heartbeat {
 	return &messaging.Heartbeat{Version: 1, Worker: "w-1", Pool: "gpu", Instance: "i", Slots: 2, Free: 1,
-		Running: []messaging.AttemptID{id}, Spooled: []messaging.AttemptID{id}, Leaving: true, At: clock, StudyCommands: true}
+		Running: []messaging.AttemptID{id}, Spooled: []messaging.AttemptID{id}, Leaving: true, At: clock, StudyCommands: true, Runs: messaging.RunsCommand}
 }
 
 func control() *messaging.Control {
@@ -175,6 +175,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"many metrics":          edit(measurement(), func(m *messaging.Measurement) { m.Metrics = named(messaging.MaxMetrics+1, 8) }),
 		"long names of metrics": edit(measurement(), func(m *messaging.Measurement) { m.Metrics = named(messaging.MaxMetrics, 128) }),
 		"long host":             edit(heartbeat(), func(h *messaging.Heartbeat) { h.Host = strings.Repeat("h", messaging.MaxReference+1) }),
+		"runs with a space":     edit(heartbeat(), func(h *messaging.Heartbeat) { h.Runs = "a b" }),
 		"no metric":             edit(assignment(), func(a *messaging.Assignment) { a.Objective.Metric = "" }),
 		"NaN goal":              edit(assignment(), func(a *messaging.Assignment) { a.Objective.Goal = ptr(math.NaN()) }),
 		"no slots":              edit(heartbeat(), func(h *messaging.Heartbeat) { h.Slots, h.Free = 0, 0 }),

@@ -181,7 +181,20 @@ type Heartbeat struct {
 	// StudyJobs means that the worker creates the Jobs that studies bring. Without
 	// OwnCommand it evaluates no other studies.
 	StudyJobs bool `json:"studyJobs,omitempty"`
+	// Runs says, for people, what evaluates the trials: one of the constants below, or
+	// another token. It is empty if the worker does not say it.
+	Runs string `json:"runs,omitempty"`
 }
+
+// What Heartbeat.Runs can be. Other workers may have other words.
+const (
+	// RunsCommand is a program that the worker starts, for each trial or for each slot.
+	RunsCommand = "command"
+	// RunsSidecar is training code that asks for trials over HTTP.
+	RunsSidecar = "sidecar"
+	// RunsJobs is a Job, or another resource of Kubernetes, for each attempt.
+	RunsJobs = "kubejob"
+)
 
 // ControlKind is the kind of a control message.
 type ControlKind string

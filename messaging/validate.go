@@ -137,6 +137,9 @@ func (h *Heartbeat) Validate() error {
 		checkLength("host", h.Host, MaxReference),
 		checkLength("software", h.Software, MaxReference),
 	)
+	if err == nil && h.Runs != "" {
+		err = checkToken("runs", h.Runs)
+	}
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (r *run) heartbeat(ctx context.Context) {
 		Spooled: r.sender.waiting(maxSpooled), Leaving: leaving,
 		At: time.Now(), Host: r.host, Software: r.options.Software, StudyCommands: r.studyCommands(),
 		OwnCommand: len(r.options.Command) > 0 || r.options.NewEvaluator != nil && !r.options.JobsOnly,
-		StudyJobs:  r.options.StudyJobs,
+		StudyJobs:  r.options.StudyJobs, Runs: r.runs(),
 	}
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
@@ -62,6 +62,14 @@ func (r *run) heartbeat(ctx context.Context) {
 // studyCommands reports whether the worker runs commands of studies.
 func (r *run) studyCommands() bool {
 	return r.options.AllowStudyCommands && len(r.options.Command) == 0 && r.options.NewEvaluator == nil
+}
+
+// runs says what evaluates the worker's trials; empty if that is not known.
+func (r *run) runs() string {
+	if r.options.NewEvaluator == nil {
+		return messaging.RunsCommand
+	}
+	return r.options.Runs
 }
 
 // subscribe subscribes to the leader's messages; it returns nil if that fails.

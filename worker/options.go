@@ -54,6 +54,9 @@ type Options struct {
 	// StudyJobs says that the evaluators accept studies that bring a Job, and JobsOnly
 	// that they accept no others.
 	StudyJobs, JobsOnly bool
+	// Runs is what the evaluators of NewEvaluator run, as heartbeats say it: a token such
+	// as messaging.RunsSidecar, or empty. Programs are messaging.RunsCommand.
+	Runs string
 	// Keeper manages evaluations that an earlier process of this worker started; nil if
 	// they end with the process.
 	Keeper evaluation.Keeper
@@ -110,6 +113,7 @@ func (o *Options) validate() error {
 	check(messaging.ValidToken(o.Pool), "pool %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Pool, messaging.MaxToken)
 	check(o.Slots >= 1 && o.Slots <= MaxSlots, "slots %d, must be 1 to %d; run more workers for more", o.Slots, MaxSlots)
 	check(o.StateDir != "", "state: the worker needs its own directory")
+	check(o.Runs == "" || messaging.ValidToken(o.Runs), "runs %q, must be 1 to %d of A-Z a-z 0-9 - _", o.Runs, messaging.MaxToken)
 	check(o.Bus != nil, "the worker needs a bus")
 	check(o.HeartbeatInterval > 0, "heartbeat interval %s, must be positive", o.HeartbeatInterval)
 	check(o.ResendInterval > 0, "resend interval %s, must be positive", o.ResendInterval)

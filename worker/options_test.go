@@ -30,6 +30,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"slots 1501":         func(o *Options) { o.Slots = MaxSlots + 1 },
 		"state":              func(o *Options) { o.StateDir = "" },
 		"bus":                func(o *Options) { o.Bus = nil },
+		"runs":               func(o *Options) { o.Runs = "a b" },
 		"heartbeat interval": func(o *Options) { o.HeartbeatInterval = 0 },
 		"resend interval":    func(o *Options) { o.ResendInterval = -1 },
 		"drain":              func(o *Options) { o.Drain = 0 },

@@ -237,6 +237,37 @@ func TestStudyCommandsNeedLeave(t *testing.T) {
 	})
 }
 
+// A worker without an evaluator of its own runs programs.
+func TestHeartbeatSaysWhatRuns(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		evaluate   bool
+		says, want string
+	}{
+		{"programs", false, "", messaging.RunsCommand},
+		{"programs, whatever the option says", false, messaging.RunsSidecar, messaging.RunsCommand},
+		{"an evaluator that has a name", true, messaging.RunsSidecar, messaging.RunsSidecar},
+		{"an evaluator without a name", true, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c calls
+				evaluate := c.square
+				if !test.evaluate {
+					evaluate = nil
+				}
+				r := newRig(t, evaluate, membus.Options{})
+				r.options.Runs = test.says
+				r.start()
+				synctest.Wait()
+				if got := r.seen().beats[0].Runs; got != test.want {
+					t.Errorf("the heartbeat says that it runs %q, want %q", got, test.want)
+				}
+			})
+		})
+	}
+}
+
 func TestPoisonAssignment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c calls

@@ -162,6 +162,7 @@ func toWorker(w Worker) *fantasiav1.Worker {
 		Name: workersPrefix + h.Worker, Pool: h.Pool, Slots: int32(h.Slots), Free: int32(h.Free),
 		Running: make([]*fantasiav1.RunningAttempt, len(h.Running)), Leaving: h.Leaving,
 		HeartbeatTime: toTime(w.Seen), Host: h.Host, Software: h.Software, StudyCommands: h.StudyCommands,
+		Runs: h.Runs,
 	}
 	for i, a := range h.Running {
 		m.Running[i] = &fantasiav1.RunningAttempt{Trial: view.TrialName(a.Study, a.Trial), Attempt: int32(a.Attempt)}

@@ -83,7 +83,7 @@ func TestSameView(t *testing.T) {
 	s := create(t, backend, "digits")
 	trial := evaluated(7, 0.03125)
 	worker := server.Worker{Seen: servertest.Epoch, Heartbeat: messaging.Heartbeat{
-		Worker: "w2", Pool: "gpu", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 0.1.0", StudyCommands: true,
+		Worker: "w2", Pool: "gpu", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 0.1.0", StudyCommands: true, Runs: "sidecar",
 		Running: []messaging.AttemptID{{Study: s.Spec.ID, Trial: 7, Attempt: 2}},
 	}}
 	backend.Put("digits", trial)

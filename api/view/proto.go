@@ -93,7 +93,7 @@ func FromWorker(w *fantasiav1.Worker) Worker {
 		Worker: strings.TrimPrefix(w.GetName(), "workers/"), Pool: w.GetPool(), Host: w.GetHost(),
 		Slots: int(w.GetSlots()), Free: int(w.GetFree()), Running: make([]Attempt, len(w.GetRunning())),
 		Leaving: w.GetLeaving(), Seen: fromTime(w.GetHeartbeatTime()),
-		StudyCommands: w.GetStudyCommands(), Software: w.GetSoftware(),
+		StudyCommands: w.GetStudyCommands(), Runs: w.GetRuns(), Software: w.GetSoftware(),
 	}
 	for i, r := range w.GetRunning() {
 		name, trial, err := ParseTrialName(r.GetTrial())

@@ -117,8 +117,11 @@ type Worker struct {
 	// Seen is when the leader last heard of it.
 	Seen time.Time `json:"seen,omitzero"`
 	// StudyCommands says whether it runs commands that studies bring.
-	StudyCommands bool   `json:"studyCommands"`
-	Software      string `json:"software"`
+	StudyCommands bool `json:"studyCommands"`
+	// Runs is what evaluates its trials, such as command or kubejob; empty if it does not
+	// say.
+	Runs     string `json:"runs"`
+	Software string `json:"software"`
 }
 
 // Attempt names an attempt that a worker evaluates. Study is the study's id.
@@ -215,7 +218,7 @@ func OfWorker(h messaging.Heartbeat, seen time.Time) Worker {
 	v := Worker{
 		Worker: h.Worker, Pool: h.Pool, Host: h.Host, Slots: h.Slots, Free: h.Free,
 		Running: make([]Attempt, len(h.Running)), Leaving: h.Leaving, Seen: seen,
-		StudyCommands: h.StudyCommands, Software: h.Software,
+		StudyCommands: h.StudyCommands, Runs: h.Runs, Software: h.Software,
 	}
 	for i, a := range h.Running {
 		v.Running[i] = Attempt{Study: a.Study, Trial: a.Trial, Attempt: a.Attempt}

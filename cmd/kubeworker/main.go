@@ -23,6 +23,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/usage"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/kubejob"
@@ -141,7 +142,7 @@ func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, ku
 		if runner, err = kubejob.New(ctx, k); err != nil {
 			return err
 		}
-		w.NewEvaluator, w.Keeper = runner.Evaluator, runner
+		w.NewEvaluator, w.Keeper, w.Runs = runner.Evaluator, runner, messaging.RunsJobs
 		w.StudyJobs, w.JobsOnly = len(k.StudyJobs) > 0, len(k.Template) == 0
 		return nil
 	}

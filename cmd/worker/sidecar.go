@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/worker"
 	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 	"github.com/spf13/cobra"
@@ -83,7 +84,7 @@ func runSidecar(ctx context.Context, o workernode.Options, address string, hosts
 		if err != nil {
 			return err
 		}
-		w.NewEvaluator = s.Evaluator
+		w.NewEvaluator, w.Runs = s.Evaluator, messaging.RunsSidecar
 		w.NoLogs = "worker " + w.Name + " gives trials to training code over HTTP, which keeps its output itself"
 		served = true
 		context.AfterFunc(ctx, s.Terminate)

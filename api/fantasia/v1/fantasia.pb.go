@@ -1671,6 +1671,10 @@ type Worker struct {
 	Software string `protobuf:"bytes,9,opt,name=software,proto3" json:"software,omitempty"`
 	// Whether it runs commands given in study files.
 	StudyCommands bool `protobuf:"varint,10,opt,name=study_commands,json=studyCommands,proto3" json:"study_commands,omitempty"`
+	// What evaluates its trials: "command", a program that it starts; "sidecar", training
+	// code that asks for trials over HTTP; "kubejob", a Job of Kubernetes for each attempt;
+	// or another word of a worker of your own. Empty if it does not say.
+	Runs          string `protobuf:"bytes,11,opt,name=runs,proto3" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1773,6 +1777,13 @@ func (x *Worker) GetStudyCommands() bool {
 		return x.StudyCommands
 	}
 	return false
+}
+
+func (x *Worker) GetRuns() string {
+	if x != nil {
+		return x.Runs
+	}
+	return ""
 }
 
 // RunningAttempt is an attempt that a worker is evaluating.
@@ -4663,7 +4674,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x06signal\x18\x03 \x01(\tR\x06signal\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessageB\f\n" +
 	"\n" +
-	"_exit_code\"\xc5\x02\n" +
+	"_exit_code\"\xd9\x02\n" +
 	"\x06Worker\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x14\n" +
@@ -4675,7 +4686,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x04host\x18\b \x01(\tR\x04host\x12\x1a\n" +
 	"\bsoftware\x18\t \x01(\tR\bsoftware\x12%\n" +
 	"\x0estudy_commands\x18\n" +
-	" \x01(\bR\rstudyCommands\"@\n" +
+	" \x01(\bR\rstudyCommands\x12\x12\n" +
+	"\x04runs\x18\v \x01(\tR\x04runs\"@\n" +
 	"\x0eRunningAttempt\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\tR\x05trial\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\"@\n" +

@@ -305,8 +305,9 @@ func backend() (*servertest.Memory, error) {
 	b.SetWorkers(
 		server.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "gpu", Slots: 2, Free: 2, Leaving: true}},
 		server.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{
-			Worker: "w2", Pool: "default", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 1.2.3", StudyCommands: true,
+			Worker: "w2", Pool: "default", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 1.2.3", StudyCommands: true, Runs: messaging.RunsCommand,
 			Running: []messaging.AttemptID{{Study: "ID1", Trial: 3, Attempt: 1}},
-		}})
+		}},
+		server.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{Worker: "w3", Pool: "jobs", Slots: 2, Free: 2, OwnCommand: true, Runs: messaging.RunsJobs}})
 	return b, nil
 }

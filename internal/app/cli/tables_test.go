@@ -29,7 +29,7 @@ var (
 		{Trial: 1, State: study.TrialCompleted, Value: new(0.0281234), Attempts: 1, Worker: "worker-5f6d8-x2x", Source: "model", Parameters: view.Parameters{"lr": 0.001, "width": int64(64), "optimizer": "adamw"}},
 		{Trial: 12, State: study.TrialFailed, Attempts: 2, Worker: "worker-5f6d8-x2x", Source: "design", Parameters: view.Parameters{"lr": 0.1, "width": int64(8), "optimizer": "sgd"}},
 	}
-	workers = []view.Worker{{Worker: "worker-5f6d8-x2x", Pool: "a100-cluster", Slots: 4, Free: 1, Host: "node-17.europe.example.com", Seen: time.Unix(0, 1), Software: "fantasia 1.2.3"}}
+	workers = []view.Worker{{Worker: "worker-5f6d8-x2x", Pool: "a100-cluster", Slots: 4, Free: 1, Host: "node-17.europe.example.com", Seen: time.Unix(0, 1), Software: "fantasia 1.2.3", Runs: "command"}}
 )
 
 // Tables fit terminals of any width, keep what matters most, and tell studies of one
@@ -94,12 +94,12 @@ WORKER        POOL         STATE   BUSY  HOST          HEARD
 worker-5f6d…  a100-clust…  active  3/4   node-17.eur…  2s
 `,
 			80: `
-WORKER         POOL          STATE   BUSY  HOST            HEARD  SOFTWARE
-worker-5f6d8…  a100-cluster  active  3/4   node-17.europ…  2s     fantasia 1.2.3
+WORKER            POOL          STATE   BUSY  RUNS     HOST                HEARD
+worker-5f6d8-x2x  a100-cluster  active  3/4   command  node-17.europe.ex…  2s
 `,
 			120: `
-WORKER            POOL          STATE   BUSY  COMMANDS  HOST                        HEARD  SOFTWARE
-worker-5f6d8-x2x  a100-cluster  active  3/4   own       node-17.europe.example.com  2s     fantasia 1.2.3
+WORKER            POOL          STATE   BUSY  RUNS     COMMANDS  HOST                        HEARD  SOFTWARE
+worker-5f6d8-x2x  a100-cluster  active  3/4   command  own       node-17.europe.example.com  2s     fantasia 1.2.3
 `,
 		}},
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/layout"
+	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 func newWorkerCommand(a *app) *cobra.Command {
@@ -32,7 +33,11 @@ func newWorkerListCommand(a *app, r *remote) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List workers",
-		Args:    arguments,
+		Long: `Lists the workers that the leader has heard. RUNS is what evaluates a worker's
+trials: command, a program that it starts; sidecar, training code that asks for
+trials over HTTP; kubejob, a Job of Kubernetes for each attempt; - if it does not
+say. COMMANDS says whose commands it starts, its own or the studies'.`,
+		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 				resp, err := c.ListWorkers(ctx, connect.NewRequest(&fantasiav1.ListWorkersRequest{Pool: pool}))
@@ -61,11 +66,14 @@ func workerTable(w screen, workers []view.Worker, now time.Time) error {
 			state = "leaving"
 		}
 		commands := "own"
-		if v.StudyCommands {
+		switch {
+		case v.StudyCommands:
 			commands = "studies'"
+		case v.Runs != "" && v.Runs != messaging.RunsCommand:
+			commands = "-" // it starts no program
 		}
 		rows[i] = []string{
-			v.Worker, v.Pool, state, fmt.Sprintf("%d/%d", v.Slots-v.Free, v.Slots), commands,
+			v.Worker, v.Pool, state, fmt.Sprintf("%d/%d", v.Slots-v.Free, v.Slots), orDash(v.Runs), commands,
 			orDash(v.Host), between(v.Seen, now), orDash(v.Software),
 		}
 	}
@@ -74,9 +82,10 @@ func workerTable(w screen, workers []view.Worker, now time.Time) error {
 		{Head: "POOL", Rank: 2, Least: 8},
 		{Head: "STATE"},
 		{Head: "BUSY"},
-		{Head: "COMMANDS", Rank: 5},
+		{Head: "RUNS", Rank: 4},
+		{Head: "COMMANDS", Rank: 6},
 		{Head: "HOST", Rank: 3, Least: 12},
 		{Head: "HEARD", Rank: 1},
-		{Head: "SOFTWARE", Rank: 4},
+		{Head: "SOFTWARE", Rank: 5},
 	}, rows)
 }
