@@ -21,21 +21,28 @@ func newImportCommand(a *app) *cobra.Command {
 
 func newImportKatibCommand(a *app) *cobra.Command {
 	var template string
+	var o migrate.KatibOptions
 	c := &cobra.Command{
 		Use:   "katib EXPERIMENT.yaml",
 		Short: "Convert an Experiment of Katib",
 		Long: `Prints a study file with the same search space and objective. With --template it
-also writes the trial's template for kubeworker. Whatever has no counterpart
-is listed on stderr and in comments. "-" reads standard input.`,
+also writes the trial's template for kubeworker. With --job the study brings the
+trial's Job itself, as spec.trial.job, for a namespace that may bring Jobs.
+Whatever has no counterpart is listed on stderr and in comments. "-" reads
+standard input.`,
 		Example: `  fantasia import katib experiment.yaml > study.yaml
-  kubectl get experiment mnist -o yaml | fantasia import katib - --template job.yaml > study.yaml`,
+  kubectl get experiment mnist -o yaml | fantasia import katib - --template job.yaml > study.yaml
+  fantasia import katib experiment.yaml --job | kubectl apply --namespace team-a -f -`,
 		Args: arguments,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if o.Job && template != "" {
+				return exitWith(ExitUsage, fmt.Errorf("--template %s: with --job the template is in the study; want one of the two", template))
+			}
 			source, err := a.readFile(args[0])
 			if err != nil {
 				return exitWith(ExitUsage, fmt.Errorf("read the experiment: %w", err))
 			}
-			r, err := migrate.Katib(source)
+			r, err := migrate.Katib(source, o)
 			if err != nil {
 				return importError(args[0], err)
 			}
@@ -49,6 +56,7 @@ is listed on stderr and in comments. "-" reads standard input.`,
 		},
 	}
 	c.Flags().StringVar(&template, "template", "", "write the trial's template to this file, for kubeworker")
+	c.Flags().BoolVar(&o.Job, "job", false, "put the trial's Job into the study, as spec.trial.job")
 	return c
 }
 

@@ -87,9 +87,16 @@ var katibAlgorithms = map[string]string{
 	"tpe": "tpe", "multivariate-tpe": "tpe", "cmaes": "cmaes",
 }
 
+// KatibOptions configure Katib.
+type KatibOptions struct {
+	// Job puts the trial's Job into the study, instead of its command. Without it the
+	// trial's resource is the Result's Template.
+	Job bool
+}
+
 // Katib converts an Experiment to a study. Its error wraps ErrSource and names the
 // field, its value and what would be accepted.
-func Katib(source []byte) (*Result, error) {
+func Katib(source []byte, o KatibOptions) (*Result, error) {
 	var e experiment
 	if err := yaml.Unmarshal(source, &e); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
@@ -117,7 +124,7 @@ func Katib(source []byte) (*Result, error) {
 		return nil, err
 	}
 	e.Spec.budget(r, &s.Spec)
-	if err := e.Spec.program(r, &s.Spec); err != nil {
+	if err := e.Spec.program(r, &s.Spec, o.Job); err != nil {
 		return nil, err
 	}
 	if err := e.Spec.metrics(r, &s.Spec); err != nil {

@@ -25,7 +25,12 @@ func source(t testing.TB, name string) string {
 
 func imported(t *testing.T, text string) (*Result, *study.Study) {
 	t.Helper()
-	r, err := Katib([]byte(text))
+	return importedWith(t, text, KatibOptions{})
+}
+
+func importedWith(t *testing.T, text string, o KatibOptions) (*Result, *study.Study) {
+	t.Helper()
+	r, err := Katib([]byte(text), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +150,7 @@ func TestKatibEarlyStopping(t *testing.T) {
 		!strings.Contains(strings.Join(r.Notes, "\n"), "earlyStopping other was left out") {
 		t.Errorf("an unknown rule: %+v, %q", s.Spec.EarlyStopping, r.Notes)
 	}
-	_, err := Katib([]byte(with(`{algorithmName: medianstop, algorithmSettings: [{name: start_step, value: soon}]}`)))
+	_, err := Katib([]byte(with(`{algorithmName: medianstop, algorithmSettings: [{name: start_step, value: soon}]}`)), KatibOptions{})
 	if !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), `start_step "soon": want an integer`) {
 		t.Errorf("a step that is no number: %v", err)
 	}
@@ -200,7 +205,7 @@ func TestKatibErrorsNameTheField(t *testing.T) {
 		if text == job {
 			t.Fatalf("%q is not in the file", tt.old)
 		}
-		if _, err := Katib([]byte(text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Katib([]byte(text), KatibOptions{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q for %q: error %v, want one with %q", tt.new, tt.old, err, tt.want)
 		}
 	}
@@ -212,12 +217,14 @@ func FuzzKatib(f *testing.F) {
 	f.Add(source(f, "pytorch.yaml"))
 	f.Add(source(f, "workflow.yaml"))
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := Katib([]byte(text))
-		if err != nil {
-			return
-		}
-		if _, err := file.Parse(r.Study); err != nil {
-			t.Error(err)
+		for _, o := range []KatibOptions{{}, {Job: true}} {
+			r, err := Katib([]byte(text), o)
+			if err != nil {
+				continue
+			}
+			if _, err := file.Parse(r.Study); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -34,8 +34,8 @@ var (
 )
 
 // program converts the trial's template: the command of its container for the study,
-// and the whole template for Jobs.
-func (e *experimentSpec) program(r *Result, s *study.Spec) error {
+// and the whole template for Jobs; or, if inline, the whole template for the study.
+func (e *experimentSpec) program(r *Result, s *study.Spec, inline bool) error {
 	t := &e.Template
 	if t.Spec.Kind == 0 {
 		if t.ConfigMap != nil {
@@ -43,12 +43,19 @@ func (e *experimentSpec) program(r *Result, s *study.Spec) error {
 		}
 		return fmt.Errorf("%w: spec.trialTemplate.trialSpec is missing", ErrSource)
 	}
-	words, err := t.words(s)
+	words, err := t.words(s, inline)
 	if err != nil {
 		return err
 	}
 	if err := substitute(&t.Spec, words); err != nil {
 		return err
+	}
+	r.Container = t.Container
+	if len(t.PodLabels) > 0 {
+		r.note("primaryPodLabels was left out: kubeworker reads the pod whose container is %q", t.Container)
+	}
+	if inline {
+		return t.job(r, s)
 	}
 	container := find(&t.Spec, t.Container)
 	s.Trial.Command = append(texts(field(container, "command")), texts(field(container, "args"))...)
@@ -62,21 +69,18 @@ func (e *experimentSpec) program(r *Result, s *study.Spec) error {
 			r.note("the command has the trial's name in it, which only kubeworker knows: elsewhere it is the word trial")
 		}
 	}
-	r.Container = t.Container
 	for _, c := range []struct{ field, flag, text string }{{"successCondition", "--success", t.Success}, {"failureCondition", "--failure", t.Failure}} {
 		if c.text != "" {
 			r.note("%s is in another language here: where kubeworker does not know the kind, give it %s in CEL for %s", c.field, c.flag, c.text)
 		}
 	}
-	if len(t.PodLabels) > 0 {
-		r.note("primaryPodLabels was left out: kubeworker reads the pod whose container is %q", t.Container)
-	}
 	r.Template, err = encode(&t.Spec)
 	return err
 }
 
-// words returns the replacement of each ${trialParameters.NAME}.
-func (t *katibTrialTemplate) words(s *study.Spec) (map[string]string, error) {
+// words returns the replacement of each ${trialParameters.NAME}; inline says that the
+// template will be the study's own.
+func (t *katibTrialTemplate) words(s *study.Spec, inline bool) (map[string]string, error) {
 	words := make(map[string]string, len(t.Parameters))
 	for _, p := range t.Parameters {
 		m := metadata.FindStringSubmatch(p.Reference)
@@ -90,6 +94,9 @@ func (t *katibTrialTemplate) words(s *study.Spec) (map[string]string, error) {
 		switch m[1] {
 		case "Name":
 			words[p.Name] = "${FANTASIA_STUDY}-${FANTASIA_TRIAL}"
+			if inline { // where a study is called NAMESPACE.NAME
+				words[p.Name] = "${FANTASIA_RESOURCE}-${FANTASIA_TRIAL}"
+			}
 		case "Kind":
 			words[p.Name] = literal(value(field(&t.Spec, "kind")))
 		case "APIVersion":

@@ -70,8 +70,8 @@ func blockYAML(v any) ([]byte, error) {
 }
 
 // flowDepth is the depth in a study file from which collections are written on one
-// line: a parameter is, its spec is not.
-const flowDepth = 4
+// line: a parameter is, its spec is not. jobDepth is how much deeper a Job's are.
+const flowDepth, jobDepth = 4, 8
 
 // unflow gives the outer collections block style, and removes unnecessary quotes.
 func unflow(n *yaml.Node, depth int) {
@@ -81,8 +81,12 @@ func unflow(n *yaml.Node, depth int) {
 	if n.Kind == yaml.ScalarNode && n.Style&yaml.DoubleQuotedStyle != 0 {
 		n.Style = 0
 	}
-	for _, child := range n.Content {
-		unflow(child, depth+1)
+	for i, child := range n.Content {
+		next := depth + 1
+		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == "job" {
+			next -= jobDepth
+		}
+		unflow(child, next)
 	}
 }
 
