@@ -83,14 +83,14 @@ func inTurn(t *testing.T) {
 	t.Cleanup(turn.Unlock)
 }
 
-// newCluster creates an empty namespace that only admits restricted pods. It is removed
-// with the test unless FANTASIA_E2E_KEEP is set.
+// newCluster creates an empty namespace that only admits restricted pods, and checks that
+// it does. It is removed with the test unless FANTASIA_E2E_KEEP is set.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := reach(t)
 	ns, err := c.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "fantasia-e2e-",
-		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest"},
+		Labels:       onlyRestricted(),
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +98,7 @@ func newCluster(t *testing.T) *cluster {
 	c.namespace = ns.Name
 	t.Logf("namespace %s", c.namespace)
 	t.Cleanup(c.remove)
+	c.refuses()
 	return c
 }
 

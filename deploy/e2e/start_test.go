@@ -42,6 +42,7 @@ pools: {default: {image: "%[2]se2e:%[1]s", allowStudyCommands: true, slots: 2, r
 	c.completed(time.Minute, "start")
 	c.settled(time.Minute, "worker", 2, c.tag)
 	c.settled(time.Minute, "coordinator", 3, c.tag)
+	c.allRun(time.Minute)
 	first := slices.MinFunc(c.trials("start"), func(a, b *fantasiav1.Trial) int {
 		return a.GetTimes().GetFolded().AsTime().Compare(b.GetTimes().GetFolded().AsTime())
 	})

@@ -37,7 +37,7 @@ func newTeam(home *cluster) *team {
 	inner := *home
 	g := &team{cluster: &inner, home: home}
 	ns, err := g.kube.CoreV1().Namespaces().Create(g.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "fantasia-team-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		GenerateName: "fantasia-team-", Labels: onlyRestricted(),
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		g.t.Fatal(err)
