@@ -52,6 +52,10 @@ e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG (minutes; see scri
 e2e-keda: ## Test autoscaling by KEDA there (builds it: a quarter of an hour the first time)
 	FANTASIA_E2E_KEDA=yes scripts/e2e -run '^TestKEDA$$'
 
+.PHONY: e2e-policies
+e2e-policies: ## Test NetworkPolicies there, as root on its only node (builds kube-router: minutes)
+	FANTASIA_E2E_POLICIES=yes scripts/e2e -run '^TestPolicies$$'
+
 .PHONY: test-observe
 test-observe: ## Test traces, metrics and alerts with Jaeger, Prometheus and a collector (minutes)
 	$(GO) test -tags e2e -count 1 -timeout 60m $(ARGS) ./internal/test/observe

@@ -52,7 +52,7 @@ var programs = []program{
 	{name: "sidecar-example", binary: "sidecar-example", pkg: "./examples/sidecar", title: "Training loop",
 		description: "Training code that keeps its own loop, and asks for trials over HTTP", licence: "Apache-2.0", source: ourSource},
 	{name: "e2e", binary: "witness", pkg: "./deploy/e2e/witness", title: "Witness",
-		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource, with: []string{"./examples/digits", "./deploy/e2e/actor"}},
+		description: "Observes evaluations in end-to-end tests", licence: "Apache-2.0", source: ourSource, with: []string{"./examples/digits", "./deploy/e2e/actor", "./deploy/e2e/peer"}},
 	{name: "keda", binary: "keda", pkg: "github.com/kedacore/keda/v2/cmd/operator", module: "tools/keda", asked: true, title: "KEDA",
 		description: "KEDA's operator, for end-to-end tests", licence: "Apache-2.0", source: "https://github.com/kedacore/keda"},
 	{name: "keda-metrics-apiserver", binary: "keda-adapter", pkg: "github.com/kedacore/keda/v2/cmd/adapter", module: "tools/keda", asked: true, title: "KEDA metrics server",
