@@ -71,6 +71,7 @@ test-browser: ## Look at the dashboard in a real Chromium (installs it on Debian
 .PHONY: test-client
 test-client: build ## Test the Python client with Optuna, scikit-learn, XGBoost and LightGBM (minutes)
 	scripts/test-client $(ARGS)
+	PYTHON=$$(clients/python/setup test)/bin/python CGO_ENABLED=0 $(GO) test -tags python -count 1 -run '^TestPythonClient$$' ./internal/test/e2e
 
 .PHONY: test-api
 test-api: build ## Call the API with requests made of its OpenAPI document (minutes)

@@ -28,13 +28,13 @@ type blocked struct {
 	called chan struct{}
 }
 
-func (b blocked) Suggest(ctx context.Context, _ *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (b blocked) Suggest(ctx context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
 	select {
 	case b.called <- struct{}{}:
 	default:
 	}
 	<-b.gate
-	return sampler{}.Suggest(ctx, nil, state, n, rng)
+	return sampler{}.Suggest(ctx, p, state, n, rng)
 }
 
 // A study whose optimiser fails, and whose fallbacks take forever, does not hold up the

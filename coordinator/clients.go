@@ -234,16 +234,20 @@ func (l *leader) clientsOf(ctx context.Context, nameOrID string, now time.Time) 
 	return r, err
 }
 
+// Held is an attempt that a client evaluates: its trial's number and its own, which is 0
+// for the last one that the client was given.
+type Held struct{ Trial, Attempt int }
+
 // Heartbeat renews a client's leases of trials, and says what to do with each.
-func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, trials []int) ([]Instruction, error) {
+func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, held []Held) ([]Instruction, error) {
 	var list []Instruction
 	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
 			return err
 		}
-		for _, n := range trials {
-			i, err := r.instruct(client, n, now)
+		for _, h := range held {
+			i, err := r.instruct(client, h, now)
 			if err != nil {
 				return err
 			}
@@ -259,41 +263,41 @@ func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, tr
 
 // instruct returns what a client should do with a trial, and renews its lease if it holds
 // the trial.
-func (r *run) instruct(client string, number int, now time.Time) (Instruction, error) {
-	do, reason, err := r.engine.Instruct(client, number)
+func (r *run) instruct(client string, held Held, now time.Time) (Instruction, error) {
+	do, reason, err := r.engine.Instruct(client, held.Trial, held.Attempt)
 	if err != nil {
 		return Instruction{}, err
 	}
 	if do != engine.Abandon {
-		id, err := r.engine.Attempt(client, number)
+		id, err := r.engine.Attempt(client, held.Trial, held.Attempt)
 		if err != nil {
 			return Instruction{}, err
 		}
 		r.hear(id, now)
 	}
-	return Instruction{Trial: number, Do: do, Reason: reason}, nil
+	return Instruction{Trial: held.Trial, Do: do, Reason: reason}, nil
 }
 
 // Measure adds what a client's evaluation has reached at a step, and returns what to do
 // with the trial once the measurement is durable.
-func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, number int, step int64, metrics map[string]float64) (Instruction, error) {
+func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held Held, step int64, metrics map[string]float64) (Instruction, error) {
 	var next Instruction
 	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
 			return err
 		}
-		if next, err = r.instruct(client, number, now); err != nil || next.Do == engine.Abandon {
+		if next, err = r.instruct(client, held, now); err != nil || next.Do == engine.Abandon {
 			return err
 		}
-		id, err := r.engine.Attempt(client, number)
+		id, err := r.engine.Attempt(client, held.Trial, held.Attempt)
 		if err != nil {
 			return err
 		}
 		if err := l.intake.restore(ctx, r, id, now); err != nil {
 			return err
 		}
-		if err := r.engine.Contradicts(number, step, metrics); err != nil {
+		if err := r.engine.Contradicts(held.Trial, step, metrics); err != nil {
 			return err
 		}
 		l.studies.step(r, engine.Measured{At: now, Measurement: &messaging.Measurement{
@@ -303,7 +307,7 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, numb
 		if r.broken != nil {
 			return r.broken
 		}
-		next, err = r.instruct(client, number, now)
+		next, err = r.instruct(client, held, now)
 		return err
 	})
 	if err != nil { // if ctx has ended, the loop may still write the rest

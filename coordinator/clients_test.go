@@ -156,7 +156,7 @@ func TestSilentClientLosesItsTrial(t *testing.T) {
 	r.suggest(c, s.ID, "silent", 1, patience)
 	r.suggest(c, s.ID, "alive", 1, patience)
 	alive := func() {
-		list, err := c.Heartbeat(r.ctx(), s.ID, "alive", []int{2})
+		list, err := c.Heartbeat(r.ctx(), s.ID, "alive", []Held{{Trial: 2}})
 		if err != nil || len(list) != 1 || list[0].Do != engine.Continue {
 			t.Fatalf("heartbeat: %+v, %v", list, err)
 		}
@@ -172,7 +172,7 @@ func TestSilentClientLosesItsTrial(t *testing.T) {
 	if got := r.suggest(c, s.ID, "next", 1, patience); !slices.Equal(got, []int{1}) {
 		t.Errorf("the next client got the trials %v, want trial 1", got)
 	}
-	if list, err := c.Heartbeat(r.ctx(), s.ID, "silent", []int{1}); err != nil || list[0].Do != engine.Abandon || list[0].Reason == "" {
+	if list, err := c.Heartbeat(r.ctx(), s.ID, "silent", []Held{{Trial: 1}}); err != nil || list[0].Do != engine.Abandon || list[0].Reason == "" {
 		t.Errorf("the silent client is told %+v, %v", list, err)
 	}
 	alive()
@@ -189,7 +189,7 @@ func TestClientsSurviveTheirLeader(t *testing.T) {
 	s := r.create(a, "asked", 4, 2, asked)
 	r.suggest(a, s.ID, "a", 1, patience)
 	for step := range int64(3) {
-		if next, err := a.Measure(r.ctx(), s.ID, "a", 1, step, map[string]float64{"loss": float64(10 - step)}); err != nil || next.Do != engine.Continue {
+		if next, err := a.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, step, map[string]float64{"loss": float64(10 - step)}); err != nil || next.Do != engine.Continue {
 			t.Fatalf("measure: %+v, %v", next, err)
 		}
 	}
@@ -202,11 +202,11 @@ func TestClientsSurviveTheirLeader(t *testing.T) {
 		t.Fatalf("after the failover the client got the trials %v, want its trial 1", got)
 	}
 	for step := range int64(4) { // the first three again
-		if _, err := b.Measure(r.ctx(), s.ID, "a", 1, step, map[string]float64{"loss": float64(10 - step)}); err != nil {
+		if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, step, map[string]float64{"loss": float64(10 - step)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Measure(r.ctx(), s.ID, "a", 1, 3, map[string]float64{"loss": 1}); !errors.Is(err, engine.ErrRefused) {
+	if _, err := b.Measure(r.ctx(), s.ID, "a", Held{Trial: 1}, 3, map[string]float64{"loss": 1}); !errors.Is(err, engine.ErrRefused) {
 		t.Errorf("another value at a step: %v", err)
 	}
 	if curve, err := r.ledger.Curve(r.ctx(), s.ID, 1); err != nil || len(curve.Series()) != 1 || len(curve.Series()[0].Points) != 4 {

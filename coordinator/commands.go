@@ -178,7 +178,8 @@ func (c *Coordinator) Stop(ctx context.Context, nameOrID, reason string) error {
 	})
 }
 
-// Update replaces a study's specification with a compatible one. A study that had
+// Update replaces a study's specification with a compatible one, which may widen or narrow
+// the space: see study.Compatible. A study that had
 // ended resumes if the new specification allows it. The error wraps ErrIncompatible
 // if the two are incompatible, and is a *study.Problems if the new one is too large
 // for the ledger.
@@ -202,6 +203,13 @@ func (c *Coordinator) Update(ctx context.Context, nameOrID string, s *study.Stud
 		}
 		if _, err := l.studies.engineOf(ctx, r, now); err != nil {
 			return err
+		}
+		if study.NewSpace(&r.spec.Definition, s) {
+			// What is being computed for the earlier space is of no use.
+			r.stopAsking()
+			if err := l.studies.prepare(r); err != nil {
+				return err
+			}
 		}
 		spec := r.spec
 		spec.Definition = *s

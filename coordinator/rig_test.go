@@ -270,10 +270,11 @@ func newStudy(name string, trials, parallelism int, change ...func(*study.Spec))
 // sampler is an optimiser that draws at random.
 type sampler struct{}
 
-func (sampler) Suggest(_ context.Context, _ *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
+func (sampler) Suggest(_ context.Context, p *optimizer.Problem, state optimizer.State, n int, rng *rand.Rand) ([]optimizer.Suggestion, optimizer.State, error) {
 	s := make([]optimizer.Suggestion, n)
+	x := p.Space.Parameters()[0]
 	for i := range s {
-		s[i] = optimizer.Suggestion{Point: study.Point{"x": 2*rng.Float64() - 1}, Source: optimizer.SourceRandom}
+		s[i] = optimizer.Suggestion{Point: study.Point{"x": *x.Min + rng.Float64()*(*x.Max-*x.Min)}, Source: optimizer.SourceRandom}
 	}
 	return s, state, nil
 }

@@ -173,3 +173,41 @@ func TestNotTheLeader(t *testing.T) {
 		t.Errorf("wait to lead: %v", err)
 	}
 }
+
+// TestSpaceIsEdited narrows the range of a study and gives it more trials. It goes on with
+// points of the new range, and counts all trials.
+func TestSpaceIsEdited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, membus.Options{})
+	c := r.leader()
+	r.hand("w", 2, nil)
+	s := r.create(c, "edited", 6, 2)
+	r.ends(s.ID)
+	low, high := 0.25, 0.5
+	narrow := newStudy("edited", 12, 2, func(s *study.Spec) { s.Parameters[0].Min, s.Parameters[0].Max = &low, &high })
+	if err := c.Update(r.ctx(), "edited", narrow); err != nil {
+		t.Fatal(err)
+	}
+	r.until(s.ID, func(s ledger.Summary) bool { return s.Status.Counts.Ended() == 12 && s.Status.State == study.Completed })
+	records, err := r.ledger.LoadStudy(r.ctx(), s.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if records.Study.SpaceVersion() != 2 || records.Status.Space != 2 {
+		t.Errorf("version %d, status %+v: want version 2", records.Study.SpaceVersion(), records.Status)
+	}
+	best := 0
+	for _, tr := range records.Trials {
+		x, _ := tr.Point["x"].(float64)
+		inside := x >= low && x <= high
+		if tr.Number > 6 && !inside {
+			t.Errorf("trial %d is evaluated at %v", tr.Number, tr.Point)
+		}
+		if inside && (best == 0 || tr.Values.First() < records.Trials[best-1].Values.First()) {
+			best = tr.Number
+		}
+	}
+	if got := records.Status.Best; best == 0 || records.Trials[got-1].Values.First() != records.Trials[best-1].Values.First() {
+		t.Errorf("trial %d is the best, want %d, the best of the new range", got, best)
+	}
+}

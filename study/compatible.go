@@ -8,11 +8,13 @@ import (
 
 // Compatible returns the differences that prevent a changed study from continuing with
 // the state of the old one; none if it can. These fields must not change: the study's
-// name, the objective's metric, direction and take, the parameters and their order, the
-// constraints, the initial points, the algorithm with its seed and settings, and the
+// name, the objective's metric, direction and take, the names, types, scales, steps,
+// conditions and order of the parameters, the
+// constraints, the algorithm with its seed and settings, and the
 // command, Job and metrics, since they determine what is measured; and early stopping, whose
 // rule compares trials with earlier ones. The goal, the budget
 // (even to a smaller one), the parallelism, the pool and how trials are run can change.
+// So can the space, as far as NewSpace says.
 // Each difference names the field, the old and the new value. Both studies come from
 // Parse.
 func Compatible(old, new *Study) (differences []string) {
@@ -24,7 +26,7 @@ func Compatible(old, new *Study) (differences []string) {
 	d.compare("spec.objective.take", a.Objective.Take, b.Objective.Take)
 	d.parameters(a.Parameters, b.Parameters)
 	d.compare("spec.constraints", nonNil(a.Constraints), nonNil(b.Constraints))
-	d.compare("spec.initial", points(a.Initial), points(b.Initial))
+	d.initial(points(a.Initial), points(b.Initial))
 	d.compare("spec.algorithm.name", a.Algorithm.Name, b.Algorithm.Name)
 	d.compare("spec.algorithm.seed", a.Algorithm.Seed, b.Algorithm.Seed)
 	d.compare("spec.algorithm.settings", Point(a.Algorithm.Settings), Point(b.Algorithm.Settings))
@@ -33,6 +35,16 @@ func Compatible(old, new *Study) (differences []string) {
 	d.compare("spec.trial.job", a.Trial.Job, b.Trial.Job)
 	d.compare("spec.trial.metrics", a.Trial.Metrics, b.Trial.Metrics)
 	return d.list
+}
+
+// NewSpace reports whether a compatible change makes another space of the study: other
+// ranges (min and max) of floats and ints, other values of categoricals and ordinals, other
+// priors, or fewer initial points. Values that stay keep their order.
+func NewSpace(old, new *Study) bool {
+	space := func(s *Study) []byte {
+		return append(compact(s.Spec.Parameters), compact(points(s.Spec.Initial))...)
+	}
+	return !bytes.Equal(space(old), space(new))
 }
 
 // differ collects differences.
@@ -57,12 +69,11 @@ func (d *differ) parameters(old, new []Parameter) {
 		}
 		q, path := new[i], "spec.parameters."+p.Name
 		d.compare(path+".type", p.Type, q.Type)
-		d.compare(path+".min", p.Min, q.Min)
-		d.compare(path+".max", p.Max, q.Max)
 		d.compare(path+".step", p.Step, q.Step)
-		d.compare(path+".prior", p.Prior, q.Prior)
 		d.compare(path+".scale", p.Scale, q.Scale)
-		d.compare(path+".values", exactList(p.Values), exactList(q.Values))
+		if !slices.EqualFunc(shared(p.Values, q.Values), shared(q.Values, p.Values), Equal) {
+			d.compare("the order of "+path+".values", exactList(p.Values), exactList(q.Values))
+		}
 		d.compare(path+".value", exact(p.Value), exact(q.Value))
 		d.compare(path+".when", conditions(p), conditions(q))
 	}
@@ -73,6 +84,24 @@ func (d *differ) parameters(old, new []Parameter) {
 	}
 	if len(d.list) == before {
 		d.compare("the order of spec.parameters", names(old), names(new))
+	}
+}
+
+// shared returns the values that another list has too.
+func shared(values, other []any) []any {
+	return slices.DeleteFunc(slices.Clone(values), func(v any) bool { return !Contains(other, v) })
+}
+
+// initial compares two lists of initial points, of which some may be left out.
+func (d *differ) initial(old, new []Point) {
+	rest := old
+	for _, p := range new {
+		i := slices.IndexFunc(rest, func(q Point) bool { return bytes.Equal(compact(p), compact(q)) })
+		if i < 0 {
+			d.compare("spec.initial", old, new)
+			return
+		}
+		rest = rest[i+1:]
 	}
 }
 

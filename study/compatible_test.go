@@ -34,14 +34,19 @@ func TestCompatible(t *testing.T) {
 		"env":         {"DATA: /data", "DATA: /mnt", nil},
 		"spelling":    {"max: 1e-1", "max: 0.1", nil},
 		"default":     {", scale: log}", ", scale: log, when: {}}", nil},
+		"range":       {"max: 1e-1", "max: 1", nil},
+		"values":      {"values: [adam, sgd]", "values: [adam, lion, sgd, rmsprop]", nil},
+		"prior":       {"max: 1e-1", "max: 1e-1, prior: {mean: 1e-3, sd: 1}", nil},
+		"no initial":  {"  initial: [{", "  # initial: [{", nil},
 
 		"name":       {"name: digits", "name: letters", []string{`metadata.name was "digits" and is "letters"`}},
 		"metric":     {"metric: error", "metric: loss", []string{`spec.objective.metric was "error" and is "loss"`, `spec.trial.metrics was {"pattern":"val_err=(?P<error>\\S+)"} and is {"pattern":"val_err=(?P<loss>\\S+)"}`}},
 		"direction":  {"minimize", "maximize", []string{`spec.objective.direction was "minimize" and is "maximize"`}},
 		"take":       {"take: last", "take: best", []string{`spec.objective.take was "last" and is "best"`}},
-		"range":      {"max: 1e-1", "max: 1", []string{`spec.parameters.learning_rate.max was 0.1 and is 1`}},
+		"scale":      {", scale: log", "", []string{`spec.parameters.learning_rate.scale was "log" and is "linear"`}},
+		"step":       {"max: 256", "max: 256, step: 16", []string{`spec.parameters.hidden.step was null and is 16`}},
 		"type":       {"type: int, min: 16", "type: float, min: 16", []string{`spec.parameters.hidden.type was "int" and is "float"`, `spec.initial was [{"hidden":64,"learning_rate":0.001}] and is [{"hidden":64.0,"learning_rate":0.001}]`}},
-		"values":     {"values: [adam, sgd]", "values: [sgd, adam]", []string{`spec.parameters.solver.values was ["adam","sgd"] and is ["sgd","adam"]`}},
+		"order":      {"values: [adam, sgd]", "values: [sgd, adam]", []string{`the order of spec.parameters.solver.values was ["adam","sgd"] and is ["sgd","adam"]`}},
 		"when":       {"when: {solver: [sgd]}", "when: {solver: [adam, sgd]}", []string{`spec.parameters.momentum.when was {"solver":["sgd"]} and is {"solver":["adam","sgd"]}`}},
 		"constraint": {"<= 10", "<= 9", []string{`spec.constraints was ["hidden * learning_rate <= 10"] and is ["hidden * learning_rate <= 9"]`}},
 		"initial":    {"learning_rate: 1e-3", "learning_rate: 1e-2", []string{`spec.initial was [{"hidden":64,"learning_rate":0.001}] and is [{"hidden":64,"learning_rate":0.01}]`}},
@@ -65,6 +70,24 @@ func TestCompatible(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestNewSpace holds which changes make another space.
+func TestNewSpace(t *testing.T) {
+	before := mustParse(t, minimal)
+	for change, want := range map[[2]string]bool{
+		{"", ""}:                                            false,
+		{"max: 1}", "max: 1.0, scale: linear}"}:             false,
+		{"maxTrials: 10", "maxTrials: 11"}:                  false,
+		{"max: 1}", "max: 2}"}:                              true,
+		{"max: 1}", "max: 1, prior: {mean: 0.5, sd: 0.1}}"}: true,
+		{"max: 1}]", "max: 1}]\n  initial: [{x: 0.5}]"}:     true,
+	} {
+		after := mustParse(t, strings.Replace(minimal, change[0], change[1], 1))
+		if got := study.NewSpace(before, after); got != want {
+			t.Errorf("%q to %q: a new space is %v, want %v", change[0], change[1], got, want)
+		}
 	}
 }
 

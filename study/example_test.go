@@ -34,7 +34,7 @@ func ExampleExpandCommand() {
 	// ["python" "train.py" "--lr=0.001" "--hidden=64" "--solver=adam"] <nil>
 }
 
-// A larger budget fits the state of a study; another range does not.
+// A larger budget fits the state of a study; another scale does not.
 func ExampleCompatible() {
 	parse := func(text string) *study.Study {
 		s, err := file.Parse([]byte(text))
@@ -45,8 +45,8 @@ func ExampleCompatible() {
 	}
 	old := parse(exampleFile)
 	fmt.Println(study.Compatible(old, parse(strings.Replace(exampleFile, "maxTrials: 64", "maxTrials: 128", 1))))
-	fmt.Println(study.Compatible(old, parse(strings.Replace(exampleFile, "max: 256", "max: 512", 1))))
+	fmt.Println(study.Compatible(old, parse(strings.Replace(exampleFile, "max: 256, scale: log", "max: 256", 1))))
 	// Output:
 	// []
-	// [spec.parameters.hidden.max was 256 and is 512]
+	// [spec.parameters.hidden.scale was "log" and is "linear"]
 }

@@ -288,11 +288,11 @@ func (b authorized) Suggest(ctx context.Context, nameOrID, client string, count 
 }
 
 // Heartbeat implements Clients.
-func (b authorized) Heartbeat(ctx context.Context, nameOrID, client string, trials []int) ([]Instruction, error) {
+func (b authorized) Heartbeat(ctx context.Context, nameOrID, client string, held []Held) ([]Instruction, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return nil, err
 	}
-	return b.Backend.Heartbeat(ctx, nameOrID, client, trials)
+	return b.Backend.Heartbeat(ctx, nameOrID, client, held)
 }
 
 // AddMeasurement implements Clients.

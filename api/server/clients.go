@@ -30,7 +30,7 @@ type Clients interface {
 	// The error wraps ErrBusy if too many calls wait.
 	Suggest(ctx context.Context, study, client string, count int, wait time.Duration) (Suggestions, error)
 	// Heartbeat renews the client's leases, and says what to do with each trial.
-	Heartbeat(ctx context.Context, study, client string, trials []int) ([]Instruction, error)
+	Heartbeat(ctx context.Context, study, client string, held []Held) ([]Instruction, error)
 	// AddMeasurement stores a measurement, and says what to do with its trial.
 	AddMeasurement(ctx context.Context, study, client string, m Reached) (Instruction, error)
 	// End ends the client's attempt of a trial.
@@ -61,9 +61,13 @@ type Instruction struct {
 	Reason string
 }
 
+// Held is an attempt that a client evaluates: its trial's number and its own, which is 0
+// for the last one that the client was given.
+type Held struct{ Trial, Attempt int }
+
 // Reached is what an evaluation has reached at a step.
 type Reached struct {
-	Trial   int
+	Held
 	Step    int64
 	Metrics map[string]float64
 }
@@ -71,7 +75,7 @@ type Reached struct {
 // Ending is how a client's attempt of a trial ended. Outcome is completed, failed,
 // infeasible, handed-back or pruned.
 type Ending struct {
-	Trial      int
+	Held
 	Outcome    messaging.Outcome
 	Values     study.Values
 	Metrics    map[string]float64
@@ -114,11 +118,18 @@ func (s *service) SuggestTrials(ctx context.Context, req *connect.Request[fantas
 
 // HeartbeatTrials renews a client's leases.
 func (s *service) HeartbeatTrials(ctx context.Context, req *connect.Request[fantasiav1.HeartbeatTrialsRequest]) (*connect.Response[fantasiav1.HeartbeatTrialsResponse], error) {
-	numbers := make([]int, len(req.Msg.GetTrials()))
-	for i, n := range req.Msg.GetTrials() {
-		numbers[i] = int(n)
+	attempts := req.Msg.GetAttempts()
+	if n := len(req.Msg.GetTrials()); len(attempts) > 0 && len(attempts) != n {
+		return nil, badField("attempts", fmt.Errorf("attempts has %d numbers; want none, or one for each of the %d trials", len(attempts), n))
 	}
-	list, err := s.backend.Heartbeat(ctx, studyOf(req.Msg.GetParent()), req.Msg.GetClientId(), numbers)
+	held := make([]Held, len(req.Msg.GetTrials()))
+	for i, n := range req.Msg.GetTrials() {
+		held[i].Trial = int(n)
+		if len(attempts) > 0 {
+			held[i].Attempt = int(attempts[i])
+		}
+	}
+	list, err := s.backend.Heartbeat(ctx, studyOf(req.Msg.GetParent()), req.Msg.GetClientId(), held)
 	answer := &fantasiav1.HeartbeatTrialsResponse{}
 	for _, i := range list {
 		answer.Instructions = append(answer.Instructions, &fantasiav1.TrialInstruction{
@@ -138,7 +149,7 @@ func (s *service) AddMeasurement(ctx context.Context, req *connect.Request[fanta
 	if err := checkMetrics(req.Msg.GetMetrics()); err != nil {
 		return nil, err
 	}
-	next, err := s.backend.AddMeasurement(ctx, name, req.Msg.GetClientId(), Reached{Trial: number, Step: req.Msg.GetStep(), Metrics: req.Msg.GetMetrics()})
+	next, err := s.backend.AddMeasurement(ctx, name, req.Msg.GetClientId(), Reached{Held: Held{number, int(req.Msg.GetAttempt())}, Step: req.Msg.GetStep(), Metrics: req.Msg.GetMetrics()})
 	return respond(&fantasiav1.AddMeasurementResponse{Action: next.Action, Reason: next.Reason}, err)
 }
 
@@ -183,6 +194,7 @@ func (s *service) ReleaseTrial(ctx context.Context, req *connect.Request[fantasi
 type ofClient interface {
 	GetName() string
 	GetClientId() string
+	GetAttempt() int32
 }
 
 // end ends a client's attempt of a trial.
@@ -191,7 +203,7 @@ func (s *service) end(ctx context.Context, req ofClient, e Ending) (*fantasiav1.
 	if err != nil {
 		return nil, badField("name", err)
 	}
-	e.Trial = number
+	e.Held = Held{number, int(req.GetAttempt())}
 	ended, err := s.backend.End(ctx, name, req.GetClientId(), e)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (consenting) Suggest(context.Context, string, string, int, time.Duration) (
 	return server.Suggestions{}, nil
 }
 
-func (consenting) Heartbeat(context.Context, string, string, []int) ([]server.Instruction, error) {
+func (consenting) Heartbeat(context.Context, string, string, []server.Held) ([]server.Instruction, error) {
 	return nil, nil
 }
 

@@ -56,7 +56,8 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 			Ended:     fromTime(times.GetEnded()),
 			Folded:    fromTime(times.GetFolded()),
 		},
-		TraceID: t.GetTraceId(),
+		TraceID:   t.GetTraceId(),
+		Cancelled: t.GetCancelReason(),
 	}
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}

@@ -63,7 +63,9 @@ type Trial struct {
 	// reached; otherwise nil.
 	Value *float64 `json:"value"`
 	// Stopped is the decision to stop the trial early; nil if there was none.
-	Stopped   *Stopped         `json:"stopped,omitempty"`
+	Stopped *Stopped `json:"stopped,omitempty"`
+	// Cancelled is why a user has cancelled the trial; "" if none has.
+	Cancelled string           `json:"cancelled,omitempty"`
 	Worker    string           `json:"worker"`
 	Source    optimizer.Source `json:"source"`
 	Staleness int              `json:"staleness"`
@@ -199,7 +201,8 @@ func OfTrial(t record.Trial) Trial {
 			Ended:     t.Times.Ended,
 			Folded:    t.Times.Folded,
 		},
-		TraceID: t.TraceID,
+		TraceID:   t.TraceID,
+		Cancelled: t.Cancelled,
 	}
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}

@@ -170,9 +170,10 @@ func (e *Engine) Held(client string) (held []record.Trial, more bool) {
 	return held, e.running() && (e.waiting() || !e.demand.exhausted && min(e.parallelism()-e.active(), e.remaining()) > 0)
 }
 
-// Attempt returns the attempt by which a client holds or last held a trial.
-func (e *Engine) Attempt(client string, number int) (messaging.AttemptID, error) {
-	t, a, err := e.heldBy(client, number)
+// Attempt returns the attempt by which a client holds or last held a trial, or the one
+// that it names if attempt is not 0.
+func (e *Engine) Attempt(client string, number, attempt int) (messaging.AttemptID, error) {
+	t, a, err := e.heldBy(client, number, attempt)
 	if err != nil {
 		return messaging.AttemptID{}, err
 	}
@@ -184,8 +185,9 @@ func HasCommand(spec *study.Spec) error {
 	return refusef("the study has a command, so workers of the pool %q evaluate its trials: leave spec.trial.command out of a study whose trials clients ask for", spec.Pool)
 }
 
-// heldBy returns the last attempt of a trial that a client was given.
-func (e *Engine) heldBy(client string, number int) (*trial, *record.Attempt, error) {
+// heldBy returns the last attempt of a trial that a client was given, or the one that it
+// names if attempt is not 0.
+func (e *Engine) heldBy(client string, number, attempt int) (*trial, *record.Attempt, error) {
 	if !e.byClients() {
 		return nil, nil, HasCommand(&e.spec.Definition.Spec)
 	}
@@ -194,9 +196,12 @@ func (e *Engine) heldBy(client string, number int) (*trial, *record.Attempt, err
 	}
 	t := e.trials[number-1]
 	for i := len(t.rec.Attempts) - 1; i >= 0; i-- {
-		if a := &t.rec.Attempts[i]; a.Worker == client {
+		if a := &t.rec.Attempts[i]; a.Worker == client && (attempt == 0 || attempt == a.Number) {
 			return t, a, nil
 		}
+	}
+	if attempt != 0 {
+		return nil, nil, refusef("attempt %d of trial %d was never given to client %s", attempt, number, client)
 	}
 	who := "nobody"
 	if a := t.rec.Last(); a != nil {
@@ -206,9 +211,10 @@ func (e *Engine) heldBy(client string, number int) (*trial, *record.Attempt, err
 }
 
 // Instruct returns what a client should do with a trial, and why. It refuses a trial that
-// the client was never given.
-func (e *Engine) Instruct(client string, number int) (Instruction, string, error) {
-	t, a, err := e.heldBy(client, number)
+// the client was never given. attempt is the one that the client evaluates; 0 for the last
+// one that it was given.
+func (e *Engine) Instruct(client string, number, attempt int) (Instruction, string, error) {
+	t, a, err := e.heldBy(client, number, attempt)
 	switch {
 	case err != nil:
 		return Abandon, "", err
@@ -254,7 +260,7 @@ func (e *Engine) Contradicts(number int, step int64, metrics map[string]float64)
 
 // told applies what a client says of a trial's end.
 func (e *Engine) told(ev Told) {
-	t, a, err := e.heldBy(ev.Client, ev.Trial)
+	t, a, err := e.heldBy(ev.Client, ev.Trial, ev.Attempt)
 	if err != nil {
 		e.reply(nil, err)
 		return
@@ -275,7 +281,7 @@ func (e *Engine) told(ev Told) {
 	case t.rec.State.Terminal():
 		err = refusef("%s", e.ending(t))
 	case a.State != study.AttemptOpen && !answers:
-		err = refusef("client %s does not hold trial %d any more: its attempt has ended: %s", ev.Client, ev.Trial, a.State)
+		err = refusef("client %s does not hold trial %d any more: its attempt %d has ended: %s", ev.Client, ev.Trial, a.Number, a.State)
 	case read.outcome == messaging.OutcomePruned && t.rec.Stopped == nil:
 		err = refusef("nobody has decided to prune trial %d: complete it without pruned", ev.Trial)
 	default:

@@ -2,10 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -85,15 +84,10 @@ func (e *Engine) expired() bool {
 
 // failedAtFirst reports whether the first trials that ended have all failed.
 func (e *Engine) failedAtFirst() bool {
-	if len(e.observations) < firstFailures {
+	if len(e.ended) < firstFailures {
 		return false
 	}
-	for _, o := range e.observations[:firstFailures] {
-		if o.Outcome != optimizer.OutcomeFailed {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.ended[:firstFailures], func(t *trial) bool { return t.rec.State != study.TrialFailed })
 }
 
 // end moves the study to a terminal state and cancels what is open.
@@ -121,29 +115,6 @@ func (e *Engine) stop(reason string) {
 		reason = "stopped"
 	}
 	e.end(study.Stopped, reason)
-}
-
-// update replaces the specification with a compatible one. An ended study resumes
-// unless the new specification ends it too. The time between its end and the update
-// does not count against maxDuration.
-func (e *Engine) update(spec record.Study) {
-	if err := e.setSpec(spec); err != nil {
-		e.warn("refused the new specification: %v", err)
-		return
-	}
-	e.dirty.spec = true
-	e.demand.exhausted, e.demand.resumed = false, e.status.Position
-	if e.running() {
-		return
-	}
-	idle := e.status.Idle
-	e.status.Idle += e.now.Sub(e.status.Ended)
-	if state, _ := e.verdict(); state.Terminal() {
-		e.status.Idle = idle
-		return
-	}
-	e.status.State, e.status.Reason, e.status.Ended = study.Running, "", time.Time{}
-	e.dirty.status = true
 }
 
 // warn adds a line to the log.

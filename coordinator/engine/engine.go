@@ -47,7 +47,8 @@ type Engine struct {
 	wishes       []*trial                // enqueued by users and never handed out, oldest first
 	requests     map[string]int          // trials by the request id that made them
 	seekers      []seeker                // clients that want trials, longest first
-	observations []optimizer.Observation // append-only: snapshots share it
+	ended        []*trial                // those that are not cancelled, in the order in which they ended
+	observations []optimizer.Observation // of those in the space; append-only: snapshots share it
 	taken        map[string]taken        // the observed and pending points, by key
 	best         *trial
 	cooling      []*trial  // ended recently: their curves are still in memory
@@ -72,7 +73,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 	if err != nil {
 		return nil, Output{}, err
 	}
-	e.status = record.Status{State: study.Running, Started: at}
+	e.status = record.Status{State: study.Running, Started: at, Space: spec.Space}
 	e.dirty.status = true
 	return e, e.finish(), nil
 }
@@ -89,8 +90,13 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 	return e, nil
 }
 
-// setSpec compiles and sets the specification, and the rule that stops trials early.
+// setSpec compiles and sets the specification, and the rule that stops trials early. It
+// keeps the compiled space if that is the same.
 func (e *Engine) setSpec(spec record.Study) error {
+	if e.space != nil && !study.NewSpace(&e.spec.Definition, &spec.Definition) {
+		e.spec = spec
+		return e.newPruner()
+	}
 	space, err := space.Of(&spec.Definition)
 	if err != nil {
 		return fmt.Errorf("study %s (%s): %w", spec.Definition.Metadata.Name, spec.ID, err)

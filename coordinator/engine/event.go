@@ -112,9 +112,11 @@ type (
 	// Told is what a client says of the end of a trial that it was given. Outcome is
 	// completed, failed, infeasible, handed-back or pruned. The Output has an Answer.
 	Told struct {
-		At         time.Time
-		Client     string
-		Trial      int
+		At     time.Time
+		Client string
+		Trial  int
+		// Attempt is the attempt that ended; 0 for the last one that the client was given.
+		Attempt    int
 		Outcome    messaging.Outcome
 		Values     study.Values
 		Metrics    map[string]float64

@@ -39,7 +39,9 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 		}
 	}
 	e.loadHistory()
-	e.dirty = changes{status: !reflect.DeepEqual(e.status, status)}
+	e.forgetOutside()
+	e.catchUp()
+	e.dirty.status = !reflect.DeepEqual(e.status, status)
 	if e.status.State.Terminal() {
 		e.cancelOpen("the study has ended: " + string(e.status.State))
 	}
@@ -66,13 +68,12 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 			return fmt.Errorf("trial %d has %d values, but the study has %d objectives", number, len(r.Values), want)
 		}
 	}
-	point, err := e.space.Normalize(r.Point)
-	if err != nil {
-		return fmt.Errorf("trial %d: %w", number, err)
-	}
-	r.Point = point
 	r.Attempts = slices.Clone(r.Attempts)
 	t := &trial{rec: r, claimed: e.now, curveOf: curveOf{forgotten: len(r.Attempts) > 0}}
+	if e.locate(t); t.outside && e.spec.SpaceVersion() == 1 {
+		_, err := e.space.Normalize(r.Point)
+		return fmt.Errorf("trial %d: %w", number, err)
+	}
 	*counter++
 	if r.Source == optimizer.SourceAdded {
 		e.status.Counts.Added++
@@ -98,7 +99,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 // loadHistory rebuilds what the engine derives from ended trials, in the order in
 // which they ended: observations, the best trial, durations, and workers' health.
 func (e *Engine) loadHistory() {
-	ended := make([]*trial, 0, len(e.trials))
+	all := make([]*trial, 0, len(e.trials))
 	type ending struct {
 		attempt *record.Attempt
 		trial   int
@@ -107,7 +108,7 @@ func (e *Engine) loadHistory() {
 	var endings []ending
 	for _, t := range e.trials {
 		if t.rec.State.Terminal() {
-			ended = append(ended, t)
+			all = append(all, t)
 		}
 		for i := range t.rec.Attempts {
 			switch a := &t.rec.Attempts[i]; a.State {
@@ -116,9 +117,9 @@ func (e *Engine) loadHistory() {
 			}
 		}
 	}
-	slices.SortFunc(ended, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
-	e.observations = slices.Grow(e.observations, len(ended))
-	for _, t := range ended {
+	slices.SortFunc(all, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
+	e.ended, e.observations = slices.Grow(e.ended, len(all)), slices.Grow(e.observations, len(all))
+	for _, t := range all {
 		e.observe(t)
 	}
 	slices.SortFunc(endings, func(a, b ending) int {

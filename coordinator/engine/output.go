@@ -56,8 +56,8 @@ type Archive struct {
 // then carry out the effects in the order of the fields.
 //
 // There may be too many records for one transaction, as when a study with hundreds of
-// open trials ends. Then the caller commits the trials first, by number, and after
-// them Model and Status. Load repairs the records after a crash in between.
+// open trials ends. Then the caller commits Study first, then the trials, by number, and
+// after them Model and Status. Load repairs the records after a crash in between.
 type Output struct {
 	// Trials, Status and Model are the records that changed, each in its latest
 	// version. Status and Model are nil if they did not change. Only an Update sets

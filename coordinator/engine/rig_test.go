@@ -325,12 +325,12 @@ func gridFallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
 	}
 	var list []optimizer.Suggestion
 	for i := 1; len(list) < n; i++ {
-		var v any = float64(i) / (1 << 16)
+		var v any = *q.Min + float64(i)/(1<<16)
 		if q.Type == study.Int {
-			if float64(i) > *q.Max {
+			if *q.Min+float64(i-1) > *q.Max {
 				break
 			}
-			v = int64(i)
+			v = int64(*q.Min) + int64(i-1)
 		}
 		if !taken[v] {
 			list = append(list, optimizer.Suggestion{Point: study.Point{q.Name: v}, Source: optimizer.SourceRandom})

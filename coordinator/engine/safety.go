@@ -22,4 +22,6 @@ const (
 	safetyOnce                         // a decision to stop a trial early never changes
 	safetyTold                         // a worker is told of it until the attempt ends
 	safetyPruned                       // a trial that was told to stop gets no other attempt
+	safetySpace                        // an answer made for an earlier space is not used
+	safetyOutside                      // the optimiser is told no point outside of the space
 )

@@ -20,6 +20,7 @@ func TestSimulatorNotices(t *testing.T) {
 		"spoiled": safetySpoiled, "early": safetyEarly,
 		"curve": safetyCurve, "recall": safetyRecall,
 		"once": safetyOnce, "told": safetyTold, "pruned": safetyPruned,
+		"space": safetySpace, "outside": safetyOutside,
 	}
 	for name, off := range checks {
 		t.Run(name, func(t *testing.T) {

@@ -93,6 +93,12 @@ func (c *checker) output(w *world, out *Output) {
 		c.fail("position went from %d to %d", c.position, s.Position)
 	}
 	c.position = s.Position
+	if state, want := e.Model().State, stateOf(e.space); state != nil && !bytes.Equal(state, want) {
+		c.fail("the optimiser's state is of the space %s, and the study's is %s", state, want)
+	}
+	if n := s.Recommended.Trial; n > 0 && !within(e, c.trials[n]) {
+		c.fail("trial %d is recommended and outside of the space", n)
+	}
 	if out.Ask != nil && w.asked != nil {
 		c.fail("a second request while one is under way")
 	}
@@ -256,12 +262,18 @@ func (c *checker) committed(w *world) {
 	}
 }
 
-// told: the optimiser is told each ended trial once, in ledger order, and
-// nothing else; a finite space's points are never tried twice.
+// within reports whether a trial's point is in the study's space.
+func within(e *Engine, t record.Trial) bool { return e.space.Check(t.Point) == nil }
+
+// told: the optimiser is told each ended trial in the space once, in ledger order, and
+// nothing else; a finite space's points are never tried twice. The best trial is in the space.
 func (c *checker) told(e *Engine) {
 	p := e.Problem()
 	var position int64
 	for _, o := range p.Observations {
+		if err := p.Space.Check(o.Point); err != nil {
+			c.fail("trial %d is told: %v", o.Trial, err)
+		}
 		t, ok := c.trials[o.Trial]
 		if !ok || !t.State.Terminal() || t.State == study.TrialCancelled {
 			c.fail("trial %d is told and %s", o.Trial, t.State)
@@ -277,12 +289,28 @@ func (c *checker) told(e *Engine) {
 			c.fail("trial %d is %s and told as completed", o.Trial, t.State)
 		}
 	}
-	counts := e.Status().Counts
-	if n := counts.Ended() + counts.Added; n != len(p.Observations) {
-		c.fail("%d trials have ended, %d are told", n, len(p.Observations))
+	ended, open, best := 0, 0, record.Trial{}
+	for n := 1; n <= len(c.trials); n++ {
+		switch t := c.trials[n]; {
+		case !within(e, t) || t.State == study.TrialCancelled:
+		case !t.State.Terminal():
+			open++
+		default:
+			ended++
+			better := best.Number == 0 || t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended
+			if t.State == study.TrialCompleted && better {
+				best = t
+			}
+		}
 	}
-	if counts.Open() != len(p.Pending) {
-		c.fail("%d trials are open, %d are pending", counts.Open(), len(p.Pending))
+	if ended != len(p.Observations) {
+		c.fail("%d trials in the space have ended, %d are told", ended, len(p.Observations))
+	}
+	if open != len(p.Pending) {
+		c.fail("%d trials in the space are open, %d are pending", open, len(p.Pending))
+	}
+	if got := e.Status().Best; got != best.Number {
+		c.fail("trial %d is the best of the space, and the status says %d", best.Number, got)
 	}
 	if !e.finite {
 		return
@@ -330,7 +358,7 @@ func (c *checker) verdict(w *world) {
 func (c *checker) points(e *Engine) int {
 	keys := map[string]bool{}
 	for _, t := range c.trials {
-		if t.State.Terminal() && t.State != study.TrialCancelled {
+		if t.State.Terminal() && t.State != study.TrialCancelled && within(e, t) {
 			keys[e.space.Key(t.Point)] = true
 		}
 	}

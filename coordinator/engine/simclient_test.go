@@ -22,8 +22,9 @@ import (
 type simClient struct {
 	w         *world
 	name      string
-	want      int // how many trials it holds at most
-	life      int // grows with each start: what an earlier process planned is void
+	want      int  // how many trials it holds at most
+	names     bool // it says which attempt it means
+	life      int  // grows with each start: what an earlier process planned is void
 	dead      bool
 	until     time.Time // of the partition
 	running   map[messaging.AttemptID]bool
@@ -40,7 +41,7 @@ func newClientWorld(seed uint64, off safety) *world {
 	w.led, w.workers, w.heard = newLedger(spec), nil, map[messaging.AttemptID]time.Time{}
 	for i := range 1 + w.rng.IntN(4) {
 		w.clients = append(w.clients, &simClient{
-			w: w, name: fmt.Sprintf("c%d", i), want: 1 + w.rng.IntN(3), confirmed: map[messaging.AttemptID][]curve.Point{},
+			w: w, name: fmt.Sprintf("c%d", i), want: 1 + w.rng.IntN(3), names: w.chance(2), confirmed: map[messaging.AttemptID][]curve.Point{},
 		})
 	}
 	return w
@@ -189,12 +190,12 @@ func (s *simClient) beat(life int) {
 // continues.
 func (s *simClient) instructed(id messaging.AttemptID) bool {
 	w := s.w
-	do, _, err := w.e.Instruct(s.name, id.Trial)
+	do, _, err := w.e.Instruct(s.name, id.Trial, s.named(id))
 	if err != nil {
 		w.check.fail("client %s was given %s, but: %v", s.name, name(id), err)
 		return false
 	}
-	switch now, err := w.e.Attempt(s.name, id.Trial); {
+	switch now, err := w.e.Attempt(s.name, id.Trial, s.named(id)); {
 	case err != nil:
 		w.check.fail("client %s was given %s, but: %v", s.name, name(id), err)
 	case now != id || do == Abandon: // it may have lost the trial and got it again
@@ -204,7 +205,7 @@ func (s *simClient) instructed(id messaging.AttemptID) bool {
 	w.heard[id] = w.now
 	if do == Prune {
 		delete(s.running, id)
-		told := Told{Client: s.name, Trial: id.Trial, Outcome: messaging.OutcomePruned}
+		told := Told{Client: s.name, Trial: id.Trial, Attempt: s.named(id), Outcome: messaging.OutcomePruned}
 		if w.chance(2) {
 			told.Values = s.value(id)
 		}
@@ -212,6 +213,14 @@ func (s *simClient) instructed(id messaging.AttemptID) bool {
 		return false
 	}
 	return true
+}
+
+// named is the attempt as the client names it; 0 if it names none.
+func (s *simClient) named(id messaging.AttemptID) int {
+	if s.names {
+		return id.Attempt
+	}
+	return 0
 }
 
 // value draws a value of an evaluation.
@@ -226,7 +235,7 @@ func (s *simClient) value(id messaging.AttemptID) study.Values {
 func (s *simClient) ends(id messaging.AttemptID) {
 	w := s.w
 	delete(s.running, id)
-	told := Told{Client: s.name, Trial: id.Trial, Outcome: messaging.OutcomeCompleted}
+	told := Told{Client: s.name, Trial: id.Trial, Attempt: s.named(id), Outcome: messaging.OutcomeCompleted}
 	switch n := w.rng.IntN(20); {
 	case n == 0:
 		told.Values = study.Values{math.Inf(1)}
@@ -247,7 +256,7 @@ func (s *simClient) ends(id messaging.AttemptID) {
 func (s *simClient) tell(told Told) bool {
 	w := s.w
 	told.At = w.now
-	if now, err := w.e.Attempt(s.name, told.Trial); err == nil && len(told.Values) > 0 {
+	if now, err := w.e.Attempt(s.name, told.Trial, told.Attempt); err == nil && len(told.Values) > 0 {
 		key := report{s.name, now} // of the last attempt that the client was given
 		w.reported[key] = append(w.reported[key], told.Values[0])
 	}

@@ -133,7 +133,7 @@ func (w *world) took(out *Output, cursor func()) bool {
 		w.crash()
 		return false
 	case 1: // between two transactions of a large commit
-		part := Output{Trials: out.Trials[:w.rng.IntN(len(out.Trials)+1)]}
+		part := Output{Study: out.Study, Trials: out.Trials[:w.rng.IntN(len(out.Trials)+1)]}
 		w.led.commit(&part)
 		w.crash()
 		return false

@@ -8,6 +8,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // simWorker is a worker of the simulated world.
@@ -426,17 +427,26 @@ func (w *world) forge() {
 	w.arrived()
 }
 
-// update gives the study more trials or fewer, or another parallelism.
+// update gives the study more trials or fewer, another parallelism, or another range.
 func (w *world) update() {
 	if w.e == nil {
 		return
 	}
 	spec := record.Study{}
 	decode(encode(w.e.Spec()), &spec)
-	if w.chance(2) {
-		spec.Definition.Spec.Budget.MaxTrials = max(1, spec.Definition.Spec.Budget.MaxTrials+w.rng.IntN(9)-4)
-	} else {
-		spec.Definition.Spec.Parallelism = 1 + w.rng.IntN(6)
+	s := &spec.Definition.Spec
+	switch w.rng.IntN(4) {
+	case 0:
+		s.Parallelism = 1 + w.rng.IntN(6)
+	case 1:
+		q := &s.Parameters[0]
+		low, high := w.rng.Float64()/2, 0.75+w.rng.Float64()
+		if q.Type == study.Int {
+			low, high = float64(1+w.rng.IntN(2)), float64(3+w.rng.IntN(20))
+		}
+		q.Min, q.Max = &low, &high
+	default:
+		s.Budget.MaxTrials = max(1, s.Budget.MaxTrials+w.rng.IntN(9)-4)
 	}
 	w.step(Update{At: w.now, Study: spec})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // The simulator runs an engine in a world of its own: a ledger, two streams, a
@@ -230,7 +231,7 @@ func (w *world) optimise(gen int, ask *Ask) {
 		if gen != w.gen || w.e == nil {
 			return
 		}
-		ev := Suggested{At: w.now, Ask: ask, State: optimizer.State(fmt.Sprint(ask.Request))}
+		ev := Suggested{At: w.now, Ask: ask, State: stateOf(ask.Problem.Space)}
 		switch {
 		case w.faults && w.chance(10):
 			ev.Err = errors.New("simulated: singular matrix")
@@ -255,9 +256,9 @@ func (w *world) points(ask *Ask) []optimizer.Suggestion {
 	if q.Type == study.Float {
 		list := make([]optimizer.Suggestion, ask.N)
 		for i := range list {
-			x := w.rng.Float64()
+			x := *q.Min + w.rng.Float64()*(*q.Max-*q.Min)
 			if w.faults && w.chance(30) {
-				x += 1
+				x += *q.Max
 			}
 			list[i] = optimizer.Suggestion{Point: study.Point{q.Name: x}, Source: optimizer.SourceModel}
 		}
@@ -273,6 +274,12 @@ func (w *world) points(ask *Ask) []optimizer.Suggestion {
 		}
 	}
 	return list
+}
+
+// stateOf is the state of an optimiser that has seen a space.
+func stateOf(s *space.Space) optimizer.State {
+	q := s.Parameters()[0]
+	return optimizer.State(fmt.Sprintf("%g to %g", *q.Min, *q.Max))
 }
 
 // after and at plan an action.

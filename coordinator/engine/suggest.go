@@ -19,7 +19,7 @@ func (e *Engine) suggested(ev Suggested) {
 	d := &e.demand
 	if ev.Ask != nil && ev.Ask == d.fallback {
 		d.fallback = nil
-		if e.running() {
+		if e.running() && e.current(ev.Ask) {
 			d.fallen = &ev // used once the needs of this step are known
 		}
 		return
@@ -33,7 +33,7 @@ func (e *Engine) suggested(ev Suggested) {
 		d.askTime = took
 	}
 	d.askTime += (took - d.askTime) / 4
-	if !e.running() {
+	if !e.running() || !e.current(ev.Ask) {
 		return
 	}
 	switch {
@@ -90,7 +90,7 @@ func (e *Engine) optimizerFailed(err error) {
 
 // recommended stores a recommendation if it is newer than the last one.
 func (e *Engine) recommended(r record.Recommendation) {
-	known := r.Trial > 0 && r.Trial <= len(e.trials) && e.trials[r.Trial-1].rec.State == study.TrialCompleted
+	known := r.Trial > 0 && r.Trial <= len(e.trials) && e.trials[r.Trial-1].rec.State == study.TrialCompleted && !e.trials[r.Trial-1].outside
 	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
 		return
 	}

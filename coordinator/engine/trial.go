@@ -23,6 +23,8 @@ type trial struct {
 	// sent holds times that the next change of the record will store.
 	sent    sent
 	changed bool // in the engine's list of changes
+	// outside says that the trial's point is not in the study's space, which was edited.
+	outside bool
 	curveOf
 }
 
@@ -219,10 +221,22 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	e.out.Ended = append(e.out.Ended, snapshot(t))
 }
 
-// observe appends an ended trial to the history and updates the best one. It skips a
-// cancelled trial, which says nothing about its point.
+// observe appends an ended trial to the history. It skips a cancelled trial, which says
+// nothing about its point.
 func (e *Engine) observe(t *trial) {
 	e.conclude(t)
+	if t.rec.State != study.TrialCancelled {
+		e.ended = append(e.ended, t)
+		e.know(t)
+	}
+}
+
+// know tells the optimiser an ended trial and updates the best one, unless the trial's
+// point is outside of the space.
+func (e *Engine) know(t *trial) {
+	if t.outside && e.on(safetyOutside) {
+		return
+	}
 	o := optimizer.Observation{Trial: t.rec.Number, Point: t.rec.Point}
 	switch t.rec.State {
 	case study.TrialCompleted:
@@ -236,8 +250,6 @@ func (e *Engine) observe(t *trial) {
 		o.Outcome = optimizer.OutcomeFailed
 	case study.TrialPruned:
 		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.rec.Stopped.Values, t.rec.Stopped.Step
-	default:
-		return
 	}
 	e.observations = append(e.observations, o)
 }

@@ -40,7 +40,7 @@ func (e *Engine) Trial(n int) (record.Trial, bool) {
 }
 
 // Best returns the completed trial with the best value, the earliest of equal ones;
-// false if there is none.
+// false if there is none. Trials whose point is not in the study's space do not count.
 func (e *Engine) Best() (record.Trial, bool) {
 	if e.best == nil {
 		return record.Trial{}, false
@@ -61,8 +61,8 @@ func (e *Engine) lastFailed() *trial {
 	if e.status.Counts.Failed == 0 {
 		return nil
 	}
-	for i := len(e.observations) - 1; i >= 0; i-- {
-		if t := e.trials[e.observations[i].Trial-1]; t.rec.State == study.TrialFailed {
+	for _, t := range slices.Backward(e.ended) {
+		if t.rec.State == study.TrialFailed {
 			return t
 		}
 	}
@@ -109,7 +109,7 @@ func (e *Engine) Queued() []messaging.AttemptID {
 func (e *Engine) Problem() *optimizer.Problem {
 	spec := &e.spec.Definition.Spec
 	n := len(e.observations)
-	p := &optimizer.Problem{
+	return &optimizer.Problem{
 		Space:        e.space,
 		Direction:    spec.Objective.Direction,
 		MaxTrials:    spec.Budget.MaxTrials,
@@ -117,12 +117,8 @@ func (e *Engine) Problem() *optimizer.Problem {
 		Seed:         spec.Algorithm.Seed,
 		First:        e.status.Trials + 1,
 		Observations: e.observations[:n:n],
-		Pending:      make([]optimizer.Pending, len(e.open)),
+		Pending:      e.pendingPoints(),
 	}
-	for i, t := range e.open {
-		p.Pending[i] = optimizer.Pending{Trial: t.rec.Number, Point: t.rec.Point}
-	}
-	return p
 }
 
 // flush returns the step's Output and resets it for the next step.

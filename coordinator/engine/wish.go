@@ -129,7 +129,8 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 		if reason == "" {
 			reason = "cancelled by a user"
 		}
-		e.cancelAttempt(t, t.rec.Last(), clip(reason))
+		t.rec.Cancelled = clip(reason)
+		e.cancelAttempt(t, t.rec.Last(), t.rec.Cancelled)
 		e.wishes = slices.DeleteFunc(e.wishes, func(w *trial) bool { return w == t })
 		t.rec.Times.Ended = e.now
 		e.endTrial(t, study.TrialCancelled)

@@ -250,17 +250,28 @@ func (b *Batch) set(o op) {
 	b.bytes += o.size()
 }
 
-// all returns the operations. Statuses come after all other records of the studies, so
-// that a reader of a partly written batch does not see a study's end before its last
-// trials; the shard's cursors come last.
+// all returns the operations. Specifications come first, since a trial may be a point of a
+// space that was edited in the same batch. Statuses come after all other records of the
+// studies, so that a reader of a partly written batch does not see a study's end before its
+// last trials; the shard's cursors come last.
 func (b *Batch) all(shard string) ([]op, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
 	ops := make([]op, 0, b.Len())
-	for _, statuses := range []bool{false, true} {
+	place := func(o op) int {
+		switch {
+		case strings.HasSuffix(o.Key, "/"+specLeaf) && o.Value != nil:
+			return 0
+		case strings.HasSuffix(o.Key, "/"+statusLeaf):
+			return 2
+		default:
+			return 1
+		}
+	}
+	for at := range 3 {
 		for _, o := range b.ops {
-			if strings.HasSuffix(o.Key, "/"+statusLeaf) == statuses {
+			if place(o) == at {
 				ops = append(ops, o)
 			}
 		}

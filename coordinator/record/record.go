@@ -17,19 +17,34 @@ type Study struct {
 	ID         string      `json:"id"`
 	Definition study.Study `json:"study"`
 	Created    time.Time   `json:"created"`
+	// Space is the version of the study's space: see SpaceVersion. It is absent from
+	// studies whose space was never edited.
+	Space int `json:"space,omitempty"`
+	// Resumes is the end of the study (Status.Ended) that its last update was to undo;
+	// zero if that update found the study running, or left it ended. If the status still
+	// says that it ended then, the commit of the update was cut off.
+	Resumes time.Time `json:"resumes,omitzero"`
 }
+
+// SpaceVersion returns the version of the study's space: 1 when the study was created, and
+// one more with each edit.
+func (s *Study) SpaceVersion() int { return max(1, s.Space) }
 
 // Status is a study's state and its counts.
 type Status struct {
 	State study.State `json:"state"`
 	// Reason tells users why the study is in its state.
 	Reason string `json:"reason,omitempty"`
+	// Space is the version of the study's space that the status is of, 0 for 1. If it is
+	// not Study.Space, the commit of an edit was cut off.
+	Space int `json:"space,omitempty"`
 	// Position is the ledger position. It grows by one with each created and each
-	// ended trial. A trial stores both of its positions.
+	// ended trial, and with each edit of the space. A trial stores both of its positions.
 	Position int64 `json:"position"`
 	// Trials is how many trials have been created: the last one's number.
 	Trials int `json:"trials"`
-	// Best is the number of the completed trial with the best value, 0 for none.
+	// Best is the number of the completed trial with the best value, 0 for none. Trials
+	// whose point is not in the study's space now do not count.
 	Best int `json:"best,omitempty"`
 	// Recommended is updated from time to time while the study runs, and once more
 	// after it has ended.
@@ -141,6 +156,8 @@ type Trial struct {
 	// Stopped is set once it is decided to stop the trial early; nil before. It stays if
 	// the trial completes nevertheless.
 	Stopped *Stopped `json:"stopped,omitempty"`
+	// Cancelled is why a user has cancelled the trial; empty if none has.
+	Cancelled string `json:"cancelled,omitempty"`
 	// Values and Metrics come from the attempt that succeeded, or are what a pruned
 	// trial had reached. A single value is also stored as "value": see MarshalJSON.
 	Values  study.Values       `json:"values,omitempty"`

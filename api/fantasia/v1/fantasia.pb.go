@@ -524,7 +524,11 @@ type Study struct {
 	// When it ended; unset while it runs.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// The time from start_time to end_time, or until now by the server's clock.
-	Elapsed       *durationpb.Duration `protobuf:"bytes,17,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	Elapsed *durationpb.Duration `protobuf:"bytes,17,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	// The version of the search space: 1, and one more with each UpdateStudy that changes it.
+	// Trials whose point is not in this version are neither best nor recommended, and the
+	// optimiser does not learn from them.
+	SpaceVersion  int32 `protobuf:"varint,18,opt,name=space_version,json=spaceVersion,proto3" json:"space_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -676,6 +680,13 @@ func (x *Study) GetElapsed() *durationpb.Duration {
 		return x.Elapsed
 	}
 	return nil
+}
+
+func (x *Study) GetSpaceVersion() int32 {
+	if x != nil {
+		return x.SpaceVersion
+	}
+	return 0
 }
 
 // Objective is the metric that a study optimises.
@@ -1050,7 +1061,9 @@ type Trial struct {
 	// The value for each objective, in their order, for a completed or a pruned trial.
 	Values []float64 `protobuf:"fixed64,14,rep,packed,name=values,proto3" json:"values,omitempty"`
 	// The decision to stop the trial early. It stays if the trial completes nevertheless.
-	Stopped       *Stopped `protobuf:"bytes,15,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	Stopped *Stopped `protobuf:"bytes,15,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	// Why a user has cancelled the trial, as CancelTrial said it; empty if none has.
+	CancelReason  string `protobuf:"bytes,16,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1188,6 +1201,13 @@ func (x *Trial) GetStopped() *Stopped {
 		return x.Stopped
 	}
 	return nil
+}
+
+func (x *Trial) GetCancelReason() string {
+	if x != nil {
+		return x.CancelReason
+	}
+	return ""
 }
 
 // Stopped is the decision to stop a trial early.
@@ -3292,7 +3312,11 @@ type HeartbeatTrialsRequest struct {
 	// The client's id.
 	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	// The numbers of the trials that the client evaluates.
-	Trials        []int32 `protobuf:"varint,3,rep,packed,name=trials,proto3" json:"trials,omitempty"`
+	Trials []int32 `protobuf:"varint,3,rep,packed,name=trials,proto3" json:"trials,omitempty"`
+	// The numbers of the attempts that the client evaluates, in the order of trials; empty
+	// means the client's last attempt of each trial. An attempt that has ended is answered
+	// with ABANDON, and its lease is not renewed.
+	Attempts      []int32 `protobuf:"varint,4,rep,packed,name=attempts,proto3" json:"attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3344,6 +3368,13 @@ func (x *HeartbeatTrialsRequest) GetClientId() string {
 func (x *HeartbeatTrialsRequest) GetTrials() []int32 {
 	if x != nil {
 		return x.Trials
+	}
+	return nil
+}
+
+func (x *HeartbeatTrialsRequest) GetAttempts() []int32 {
+	if x != nil {
+		return x.Attempts
 	}
 	return nil
 }
@@ -3468,7 +3499,12 @@ type AddMeasurementRequest struct {
 	// The step, such as an epoch.
 	Step int64 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
 	// The metrics' values at the step. Values that are not finite are ignored.
-	Metrics       map[string]float64 `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	Metrics map[string]float64 `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// The number of the attempt that the client evaluates: that of the last of the trial's
+	// attempts in the answer of SuggestTrials. With it, a client whose attempt has ended, as
+	// when its lease was lost, cannot end or change the next attempt. 0 means the client's
+	// last attempt of the trial.
+	Attempt       int32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3529,6 +3565,13 @@ func (x *AddMeasurementRequest) GetMetrics() map[string]float64 {
 		return x.Metrics
 	}
 	return nil
+}
+
+func (x *AddMeasurementRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 // AddMeasurementResponse says whether to continue.
@@ -3601,7 +3644,12 @@ type CompleteTrialRequest struct {
 	Metrics map[string]float64 `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// The evaluation was stopped early because the server had said PRUNE. Without that,
 	// FAILED_PRECONDITION is returned.
-	Pruned        bool `protobuf:"varint,5,opt,name=pruned,proto3" json:"pruned,omitempty"`
+	Pruned bool `protobuf:"varint,5,opt,name=pruned,proto3" json:"pruned,omitempty"`
+	// The number of the attempt that the client evaluates: that of the last of the trial's
+	// attempts in the answer of SuggestTrials. With it, a client whose attempt has ended, as
+	// when its lease was lost, cannot end or change the next attempt. 0 means the client's
+	// last attempt of the trial.
+	Attempt       int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3671,6 +3719,13 @@ func (x *CompleteTrialRequest) GetPruned() bool {
 	return false
 }
 
+func (x *CompleteTrialRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 // CompleteTrialResponse is the trial as recorded.
 type CompleteTrialResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3731,7 +3786,12 @@ type FailTrialRequest struct {
 	// "infeasible".
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Details for people, such as the end of a log.
-	Message       string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	// The number of the attempt that the client evaluates: that of the last of the trial's
+	// attempts in the answer of SuggestTrials. With it, a client whose attempt has ended, as
+	// when its lease was lost, cannot end or change the next attempt. 0 means the client's
+	// last attempt of the trial.
+	Attempt       int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3801,6 +3861,13 @@ func (x *FailTrialRequest) GetMessage() string {
 	return ""
 }
 
+func (x *FailTrialRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 // FailTrialResponse is the trial as recorded.
 type FailTrialResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3857,7 +3924,12 @@ type ReleaseTrialRequest struct {
 	// Why, for people.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Where the next attempt can continue; it becomes the trial's checkpoint.
-	Checkpoint    string `protobuf:"bytes,4,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint string `protobuf:"bytes,4,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// The number of the attempt that the client evaluates: that of the last of the trial's
+	// attempts in the answer of SuggestTrials. With it, a client whose attempt has ended, as
+	// when its lease was lost, cannot end or change the next attempt. 0 means the client's
+	// last attempt of the trial.
+	Attempt       int32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3918,6 +3990,13 @@ func (x *ReleaseTrialRequest) GetCheckpoint() string {
 		return x.Checkpoint
 	}
 	return ""
+}
+
+func (x *ReleaseTrialRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 // ReleaseTrialResponse is the trial as recorded.
@@ -4549,7 +4628,7 @@ var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\x05\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe0\x05\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -4572,7 +4651,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"start_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x123\n" +
-	"\aelapsed\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\"{\n" +
+	"\aelapsed\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12#\n" +
+	"\rspace_version\x18\x12 \x01(\x05R\fspaceVersion\"{\n" +
 	"\tObjective\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x124\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x16.fantasia.v1.DirectionR\tdirection\x12\x17\n" +
@@ -4604,7 +4684,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"parameters\x12\x18\n" +
-	"\acurrent\x18\x05 \x01(\bR\acurrent\"\x96\x05\n" +
+	"\acurrent\x18\x05 \x01(\bR\acurrent\"\xbb\x05\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +
@@ -4625,7 +4705,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\btrace_id\x18\f \x01(\tR\atraceId\x12-\n" +
 	"\x05times\x18\r \x01(\v2\x17.fantasia.v1.TrialTimesR\x05times\x12\x16\n" +
 	"\x06values\x18\x0e \x03(\x01R\x06values\x12.\n" +
-	"\astopped\x18\x0f \x01(\v2\x14.fantasia.v1.StoppedR\astopped\x1a:\n" +
+	"\astopped\x18\x0f \x01(\v2\x14.fantasia.v1.StoppedR\astopped\x12#\n" +
+	"\rcancel_reason\x18\x10 \x01(\tR\fcancelReason\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\b\n" +
@@ -4799,20 +4880,21 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\vstudy_state\x18\x02 \x01(\x0e2\x17.fantasia.v1.StudyStateR\n" +
 	"studyState\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12/\n" +
-	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"\xdc\x03\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"\x88\x04\n" +
 	"\x16HeartbeatTrialsRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x06parent\x12\xb8\x01\n" +
 	"\tclient_id\x18\x02 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
 	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12&\n" +
-	"\x06trials\x18\x03 \x03(\x05B\x0e\xbaH\v\x92\x01\b\x10d\"\x04\x1a\x02(\x01R\x06trials\"\\\n" +
+	"\x06trials\x18\x03 \x03(\x05B\x0e\xbaH\v\x92\x01\b\x10d\"\x04\x1a\x02(\x01R\x06trials\x12*\n" +
+	"\battempts\x18\x04 \x03(\x05B\x0e\xbaH\v\x92\x01\b\x10d\"\x04\x1a\x02(\x00R\battempts\"\\\n" +
 	"\x17HeartbeatTrialsResponse\x12A\n" +
 	"\finstructions\x18\x01 \x03(\v2\x1d.fantasia.v1.TrialInstructionR\finstructions\"r\n" +
 	"\x10TrialInstruction\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x120\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x18.fantasia.v1.TrialActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x86\x05\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xa9\x05\n" +
 	"\x15AddMeasurementRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -4820,13 +4902,14 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tclient_id\x18\x02 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
 	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12\x1b\n" +
 	"\x04step\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x04step\x12_\n" +
-	"\ametrics\x18\x04 \x03(\v2/.fantasia.v1.AddMeasurementRequest.MetricsEntryB\x14\xbaH\x11\x9a\x01\x0e\b\x01\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x1a:\n" +
+	"\ametrics\x18\x04 \x03(\v2/.fantasia.v1.AddMeasurementRequest.MetricsEntryB\x14\xbaH\x11\x9a\x01\x0e\b\x01\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x12!\n" +
+	"\aattempt\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"b\n" +
 	"\x16AddMeasurementResponse\x120\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x18.fantasia.v1.TrialActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9f\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc2\x05\n" +
 	"\x14CompleteTrialRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -4835,12 +4918,13 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tclient.id\x12Iwant 1 to 128 letters, digits, dashes and underscores; leader is reserved\x1a:this.matches('^[A-Za-z0-9_-]{1,128}$') && this != 'leader'R\bclientId\x12 \n" +
 	"\x06values\x18\x03 \x03(\x01B\b\xbaH\x05\x92\x01\x02\x10\x10R\x06values\x12\\\n" +
 	"\ametrics\x18\x04 \x03(\v2..fantasia.v1.CompleteTrialRequest.MetricsEntryB\x12\xbaH\x0f\x9a\x01\f\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x12\x16\n" +
-	"\x06pruned\x18\x05 \x01(\bR\x06pruned\x1a:\n" +
+	"\x06pruned\x18\x05 \x01(\bR\x06pruned\x12!\n" +
+	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"A\n" +
 	"\x15CompleteTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xad\x04\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xd0\x04\n" +
 	"\x10FailTrialRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -4851,9 +4935,10 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"infeasible\x18\x03 \x01(\bR\n" +
 	"infeasible\x12 \n" +
 	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x06reason\x12\"\n" +
-	"\amessage\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\amessage\"=\n" +
+	"\amessage\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\amessage\x12!\n" +
+	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\"=\n" +
 	"\x11FailTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x96\x04\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xb9\x04\n" +
 	"\x13ReleaseTrialRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -4863,7 +4948,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x06reason\x12(\n" +
 	"\n" +
 	"checkpoint\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\n" +
-	"checkpoint\"@\n" +
+	"checkpoint\x12!\n" +
+	"\aattempt\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\"@\n" +
 	"\x14ReleaseTrialResponse\x12(\n" +
 	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xdf\x02\n" +
 	"\x13EnqueueTrialRequest\x12\xde\x01\n" +

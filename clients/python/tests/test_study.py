@@ -223,6 +223,29 @@ def test_budget_is_kept_if_it_was_given(storage: Path) -> None:
     assert len(study.trials) == 4
 
 
+def test_the_space_is_edited(storage: Path) -> None:
+    study = create(
+        storage,
+        parameters={"x": Float(0, 10), "solver": fantasia.Categorical(["adam", "sgd"])},
+        initial=[{"x": 9, "solver": "sgd"}, {"x": 2, "solver": "adam"}],
+        max_trials=20,
+    )
+    study.optimize(lambda trial: 9 - trial.params["x"], n_trials=2)
+    assert study.best_trial.number == 1
+    late = study.ask()
+    study.edit_space({"x": Float(0, 11), "solver": fantasia.Categorical(["adam", "lion"])})
+    assert study.get_trial(1).params == {"x": 9.0, "solver": "sgd"}
+    assert study.best_trial.number == 2
+    study.tell(late, 0.5)
+    study.optimize(lambda trial: 1.0, n_trials=5)
+    assert all(t.params["solver"] in ("adam", "lion") for t in study.trials[3:])
+    assert len(study.trials) == 8
+    with pytest.raises(fantasia.SpaceError, match="expected one of x, solver, got 'y'"):
+        study.edit_space({"y": Float(0, 5)})
+    with pytest.raises(fantasia.PreconditionError, match=r"spec.parameters.x.scale was \"linear\" and is \"log\""):
+        study.edit_space({"x": Float(1, 5, scale="log")})
+
+
 def test_open_budget_grows(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fantasia_hpo.create._OPEN_BUDGET", 2)
     study = create(storage)

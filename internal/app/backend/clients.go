@@ -19,8 +19,12 @@ func (b *Backend) Suggest(ctx context.Context, nameOrID, client string, count in
 }
 
 // Heartbeat implements server.Clients.
-func (b *Backend) Heartbeat(ctx context.Context, nameOrID, client string, trials []int) ([]server.Instruction, error) {
-	list, err := b.c.Heartbeat(ctx, nameOrID, client, trials)
+func (b *Backend) Heartbeat(ctx context.Context, nameOrID, client string, held []server.Held) ([]server.Instruction, error) {
+	attempts := make([]coordinator.Held, len(held))
+	for i, h := range held {
+		attempts[i] = coordinator.Held(h)
+	}
+	list, err := b.c.Heartbeat(ctx, nameOrID, client, attempts)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -35,7 +39,7 @@ func (b *Backend) Heartbeat(ctx context.Context, nameOrID, client string, trials
 func (b *Backend) AddMeasurement(ctx context.Context, nameOrID, client string, m server.Reached) (server.Instruction, error) {
 	var next coordinator.Instruction
 	err := b.l.write(ctx, func(ctx context.Context) (err error) {
-		next, err = b.c.Measure(ctx, nameOrID, client, m.Trial, m.Step, m.Metrics)
+		next, err = b.c.Measure(ctx, nameOrID, client, coordinator.Held(m.Held), m.Step, m.Metrics)
 		return err
 	})
 	if err != nil {
@@ -61,7 +65,7 @@ func instruction(i coordinator.Instruction) server.Instruction {
 func (b *Backend) End(ctx context.Context, nameOrID, client string, e server.Ending) (record.Trial, error) {
 	return b.tell(ctx, nameOrID, func(now time.Time) engine.Event {
 		return engine.Told{
-			At: now, Client: client, Trial: e.Trial, Outcome: e.Outcome,
+			At: now, Client: client, Trial: e.Trial, Attempt: e.Attempt, Outcome: e.Outcome,
 			Values: e.Values, Metrics: e.Metrics, Failure: e.Failure, Checkpoint: e.Checkpoint,
 		}
 	})

@@ -171,6 +171,35 @@ func TestClientsOfTheAPI(t *testing.T) {
 		t.Errorf("the heir told %v, %v, want a second attempt after a lost one", told, err)
 	}
 
+	// The heir hands trial 3 back and gets it again. It cannot end the second attempt by the
+	// first one's name.
+	third := given("heir", 3)
+	before := int32(len(third.GetAttempts()))
+	if _, err := c.ReleaseTrial(r.ctx, connect.NewRequest(&fantasiav1.ReleaseTrialRequest{Name: third.GetName(), ClientId: "heir", Attempt: before})); err != nil {
+		t.Fatal(err)
+	}
+	third = given("heir", 3)
+	_, err = c.FailTrial(r.ctx, connect.NewRequest(&fantasiav1.FailTrialRequest{Name: third.GetName(), ClientId: "heir", Attempt: before}))
+	refused(err, connect.CodeFailedPrecondition, "trial 3", "has ended")
+	beaten, err := c.HeartbeatTrials(r.ctx, connect.NewRequest(&fantasiav1.HeartbeatTrialsRequest{
+		Parent: parent, ClientId: "heir", Trials: []int32{3, 3}, Attempts: []int32{before, before + 1},
+	}))
+	if err != nil || beaten.Msg.GetInstructions()[0].GetAction() != fantasiav1.TrialAction_TRIAL_ACTION_ABANDON ||
+		beaten.Msg.GetInstructions()[1].GetAction() != fantasiav1.TrialAction_TRIAL_ACTION_CONTINUE {
+		t.Errorf("a heartbeat of both attempts: %v, %v", beaten, err)
+	}
+	_, err = c.HeartbeatTrials(r.ctx, connect.NewRequest(&fantasiav1.HeartbeatTrialsRequest{Parent: parent, ClientId: "heir", Trials: []int32{3}, Attempts: []int32{1, 2}}))
+	refused(err, connect.CodeInvalidArgument, "attempts has 2 numbers")
+	late, err := c.AddMeasurement(r.ctx, connect.NewRequest(&fantasiav1.AddMeasurementRequest{
+		Name: third.GetName(), ClientId: "heir", Attempt: before, Step: 1, Metrics: map[string]float64{"loss": 1},
+	}))
+	if err != nil || late.Msg.GetAction() != fantasiav1.TrialAction_TRIAL_ACTION_ABANDON {
+		t.Errorf("a measurement of the first attempt: %v, %v", late, err)
+	}
+	if _, err := c.ReleaseTrial(r.ctx, connect.NewRequest(&fantasiav1.ReleaseTrialRequest{Name: third.GetName(), ClientId: "heir", Attempt: before + 1})); err != nil {
+		t.Error(err)
+	}
+
 	// A trial that was evaluated elsewhere is the best one and uses none of the budget; a
 	// point of a user comes before suggestions.
 	added := &fantasiav1.AddTrialRequest{Parent: parent, Parameters: x(0.125), Values: []float64{0.0625}, RequestId: "old"}
@@ -194,8 +223,8 @@ func TestClientsOfTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cancelled, err := c.CancelTrial(r.ctx, connect.NewRequest(&fantasiav1.CancelTrialRequest{Name: unwanted.Msg.GetTrial().GetName()}))
-	if err != nil || cancelled.Msg.GetTrial().GetState() != fantasiav1.TrialState_TRIAL_STATE_CANCELLED {
+	cancelled, err := c.CancelTrial(r.ctx, connect.NewRequest(&fantasiav1.CancelTrialRequest{Name: unwanted.Msg.GetTrial().GetName(), Reason: "too hot"}))
+	if err != nil || cancelled.Msg.GetTrial().GetCancelReason() != "too hot" || cancelled.Msg.GetTrial().GetState() != fantasiav1.TrialState_TRIAL_STATE_CANCELLED {
 		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
 

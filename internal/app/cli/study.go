@@ -34,7 +34,7 @@ func newStudyCommand(a *app) *cobra.Command {
 	}
 	r.flags(c)
 	return group(c,
-		newStudyCreateCommand(a, r), newStudyUpdateCommand(a, r), newStudyListCommand(a, r), newStudyGetCommand(a, r),
+		newStudyCreateCommand(a, r), newStudyUpdateCommand(a, r), newStudyEditCommand(a, r), newStudyListCommand(a, r), newStudyGetCommand(a, r),
 		newStudyWatchCommand(a, r), newStudyDiagnoseCommand(a, r), newStudyCompareCommand(a, r), newStudyExportCommand(a, r), newStudyImportTrialsCommand(a, r),
 		newStudyStopCommand(a, r), newStudyDeleteCommand(a, r))
 }
@@ -79,9 +79,10 @@ func newStudyUpdateCommand(a *app, r *remote) *cobra.Command {
 		Use:   "update -f FILE",
 		Short: "Change a running study",
 		Long: `Replaces the file of a study. The budget, the goal, the parallelism, the pool, the
-algorithm's wait and fallbackAfter, and how trials are run (mode, workdir, env,
-timeout, grace, retries) may change; anything that changes the meaning of results
-may not. A larger budget continues a study that had completed.`,
+algorithm's wait and fallbackAfter, how trials are run (mode, workdir, env,
+timeout, grace, retries), and the ranges, values and priors of parameters may change;
+anything that changes the meaning of results may not. A larger budget continues a study
+that had completed. For single changes, see fantasia study edit.`,
 		Example: "  fantasia study update -f digits.yaml",
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

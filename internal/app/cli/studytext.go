@@ -90,6 +90,7 @@ func studyBlock(w screen, s found) error {
 		{Name: "Reason", Value: s.GetReason()},
 		{Name: "Objective", Value: objective},
 		{Name: "Algorithm", Value: fmt.Sprintf("%s, %d at once, pool %s", s.GetAlgorithm(), s.GetParallelism(), s.GetPool())},
+		{Name: "Space", Value: spaceVersion(s.Study)},
 		{Name: "Trials", Value: studyCounts(s.Study)},
 		{Name: "Time", Value: human(s.GetElapsed().AsDuration())},
 		{Name: "Directory", Value: v.Directory},
@@ -101,6 +102,14 @@ func studyBlock(w screen, s found) error {
 		fields = append(fields, field{Name: "Recommended", Value: fmt.Sprintf("trial %d, mean %s\n%s", r.Trial, view.Expected(r.Mean, r.SD), point(r.Parameters))})
 	}
 	return w.block(fields)
+}
+
+// spaceVersion says how often the space was edited; "" if it never was.
+func spaceVersion(s *fantasiav1.Study) string {
+	if s.GetSpaceVersion() <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("version %d: trials outside of it are neither best nor recommended", s.GetSpaceVersion())
 }
 
 // studyCounts describes the progress of a study.

@@ -74,6 +74,9 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 	if s := t.Stopped; s != nil {
 		fields = append(fields, field{Name: "Stopped", Value: s.Reason})
 	}
+	if t.Cancelled != "" {
+		fields = append(fields, field{Name: "Cancelled", Value: t.Cancelled})
+	}
 	fields = append(fields,
 		field{Name: "Metrics", Value: metrics(t.Metrics)},
 		field{Name: "Source", Value: source(t)},

@@ -23,6 +23,7 @@ const (
 // of them after changes. However many pages are open, a study has one follower.
 type follower struct {
 	id      string
+	space   int // the version of the space that the rows are read by
 	backend server.Backend
 	axes    axes
 	log     *slog.Logger
@@ -61,7 +62,7 @@ type snapshot struct {
 // newFollower returns the follower of a study as it is now.
 func newFollower(b server.Backend, s *server.Study, log *slog.Logger, now func() time.Time) *follower {
 	f := &follower{
-		id: s.Spec.ID, backend: b, axes: axesOf(&s.Spec.Definition), log: log, now: now,
+		id: s.Spec.ID, space: s.Spec.SpaceVersion(), backend: b, axes: axesOf(&s.Spec.Definition), log: log, now: now,
 		want: s.Status.Trials, changed: make(chan struct{}), used: now(), latest: &snapshot{want: s.Status.Trials},
 		curves: newCurves(b, s.Spec.ID, now), cache: newCache(),
 	}
@@ -204,11 +205,11 @@ func (f *follower) leave() {
 }
 
 // outdated reports whether the follower has ended but its study has not, for example
-// because it got a larger budget.
+// because it got a larger budget, or whether its rows are of an earlier space.
 func (f *follower) outdated(s *server.Study) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.done && (f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
+	return f.space != s.Spec.SpaceVersion() || f.done && (f.missing || !s.Status.State.Terminal() || s.Status.Trials > f.read)
 }
 
 // idle returns since when nobody has used the follower, and how many rows it has; false

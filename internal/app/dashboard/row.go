@@ -85,6 +85,9 @@ func numeric(p *study.Parameter) bool { return p.Type == study.Float || p.Type =
 
 // number returns the value of a parameter as rows hold it.
 func number(p *study.Parameter, raw any) float64 {
+	if v, ok := study.Number(raw); ok && numeric(p) {
+		return v // also a value outside of the range, which was edited
+	}
 	value, err := p.Convert(raw)
 	if err != nil {
 		return math.NaN()

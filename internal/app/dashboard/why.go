@@ -198,7 +198,7 @@ func (n *choosing) problem(c *motive) (*optimizer.Problem, error) {
 	for _, r := range c.open {
 		point, err := p.Space.Normalize(viewOf(n.study, r, 0).Parameters)
 		if err != nil {
-			return nil, fmt.Errorf("trial %d: %w", r.number, err)
+			continue // the space was edited
 		}
 		p.Pending = append(p.Pending, optimizer.Pending{Trial: r.number, Point: point})
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // Problem returns a study's ended trials as an optimiser sees them, in the order in
-// which they ended. It fails if a trial's point is not in the study's space.
+// which they ended. Trials whose point is not in the study's space, which was edited since,
+// are left out.
 func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 	space, err := space.Of(s)
 	if err != nil {
@@ -51,7 +52,7 @@ func Problem(s *study.Study, trials []view.Trial) (*optimizer.Problem, error) {
 			o.Values = []float64{*t.Value}
 		}
 		if o.Point, err = space.Normalize(t.Parameters); err != nil {
-			return nil, fmt.Errorf("trial %d: %w", t.Trial, err)
+			continue
 		}
 		p.Observations = append(p.Observations, o)
 	}

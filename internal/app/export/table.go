@@ -79,6 +79,9 @@ func describe(t *view.Trial) []any {
 	if t.State == study.TrialPruned && t.Stopped != nil {
 		message = t.Stopped.Reason
 	}
+	if t.Cancelled != "" {
+		message = t.Cancelled
+	}
 	return []any{
 		int64(t.Trial), string(t.State), value, int64(t.Attempts), filled(t.Worker), filled(string(t.Source)), int64(t.Staleness),
 		seconds, moment(t.Times.Created), moment(t.Times.Started), moment(t.Times.Ended), filled(failure), filled(message),

@@ -20,7 +20,7 @@ func (readOnly) Suggest(context.Context, string, string, int, time.Duration) (se
 }
 
 // Heartbeat implements server.Clients.
-func (readOnly) Heartbeat(context.Context, string, string, []int) ([]server.Instruction, error) {
+func (readOnly) Heartbeat(context.Context, string, string, []server.Held) ([]server.Instruction, error) {
 	return nil, errReadOnly
 }
 

@@ -111,7 +111,8 @@ type StudyServiceClient interface {
 	// The stream ends once the study has ended or is deleted.
 	WatchStudy(context.Context, *connect.Request[v1.WatchStudyRequest]) (*connect.ServerStreamForClient[v1.WatchStudyResponse], error)
 	// UpdateStudy replaces a study's file with a compatible one, which may change the
-	// budget, goal or parallelism. A larger budget resumes a completed study.
+	// budget, goal or parallelism, and ranges and values of parameters. A larger budget
+	// resumes a completed study.
 	UpdateStudy(context.Context, *connect.Request[v1.UpdateStudyRequest]) (*connect.Response[v1.UpdateStudyResponse], error)
 	// StopStudy ends a study and cancels its running trials. Stopping a study that
 	// has ended changes nothing.
@@ -155,12 +156,14 @@ type StudyServiceClient interface {
 	HeartbeatTrials(context.Context, *connect.Request[v1.HeartbeatTrialsRequest]) (*connect.Response[v1.HeartbeatTrialsResponse], error)
 	// AddMeasurement adds what an evaluation has reached at a step, and returns whether
 	// the client should continue. Steps of a metric must grow: an older step is ignored.
-	// Errors: FAILED_PRECONDITION if another value is recorded at the step, or if the
-	// client does not hold the trial.
+	// If the attempt has ended, as when its lease was lost, the answer is ABANDON and the
+	// measurement is not kept. Errors: FAILED_PRECONDITION if another value is recorded at
+	// the step, or if the client was never given the trial or the attempt.
 	AddMeasurement(context.Context, *connect.Request[v1.AddMeasurementRequest]) (*connect.Response[v1.AddMeasurementResponse], error)
-	// CompleteTrial ends a trial with its values. Repeating a call changes nothing.
-	// Errors: FAILED_PRECONDITION if the client never held the trial, or if the trial
-	// has ended in another way; the message says how.
+	// CompleteTrial ends a trial with its values. Repeating a call changes nothing. Values
+	// of an attempt that was lost count if the trial has not ended. Errors:
+	// FAILED_PRECONDITION if the client never held the trial or the attempt, or if the
+	// trial has ended in another way; the message says how.
 	CompleteTrial(context.Context, *connect.Request[v1.CompleteTrialRequest]) (*connect.Response[v1.CompleteTrialResponse], error)
 	// FailTrial ends an attempt that found no value. A failed trial gets another attempt
 	// if the study's trial.retries.failed allows it; an infeasible one does not. Errors
@@ -498,7 +501,8 @@ type StudyServiceHandler interface {
 	// The stream ends once the study has ended or is deleted.
 	WatchStudy(context.Context, *connect.Request[v1.WatchStudyRequest], *connect.ServerStream[v1.WatchStudyResponse]) error
 	// UpdateStudy replaces a study's file with a compatible one, which may change the
-	// budget, goal or parallelism. A larger budget resumes a completed study.
+	// budget, goal or parallelism, and ranges and values of parameters. A larger budget
+	// resumes a completed study.
 	UpdateStudy(context.Context, *connect.Request[v1.UpdateStudyRequest]) (*connect.Response[v1.UpdateStudyResponse], error)
 	// StopStudy ends a study and cancels its running trials. Stopping a study that
 	// has ended changes nothing.
@@ -542,12 +546,14 @@ type StudyServiceHandler interface {
 	HeartbeatTrials(context.Context, *connect.Request[v1.HeartbeatTrialsRequest]) (*connect.Response[v1.HeartbeatTrialsResponse], error)
 	// AddMeasurement adds what an evaluation has reached at a step, and returns whether
 	// the client should continue. Steps of a metric must grow: an older step is ignored.
-	// Errors: FAILED_PRECONDITION if another value is recorded at the step, or if the
-	// client does not hold the trial.
+	// If the attempt has ended, as when its lease was lost, the answer is ABANDON and the
+	// measurement is not kept. Errors: FAILED_PRECONDITION if another value is recorded at
+	// the step, or if the client was never given the trial or the attempt.
 	AddMeasurement(context.Context, *connect.Request[v1.AddMeasurementRequest]) (*connect.Response[v1.AddMeasurementResponse], error)
-	// CompleteTrial ends a trial with its values. Repeating a call changes nothing.
-	// Errors: FAILED_PRECONDITION if the client never held the trial, or if the trial
-	// has ended in another way; the message says how.
+	// CompleteTrial ends a trial with its values. Repeating a call changes nothing. Values
+	// of an attempt that was lost count if the trial has not ended. Errors:
+	// FAILED_PRECONDITION if the client never held the trial or the attempt, or if the
+	// trial has ended in another way; the message says how.
 	CompleteTrial(context.Context, *connect.Request[v1.CompleteTrialRequest]) (*connect.Response[v1.CompleteTrialResponse], error)
 	// FailTrial ends an attempt that found no value. A failed trial gets another attempt
 	// if the study's trial.retries.failed allows it; an infeasible one does not. Errors

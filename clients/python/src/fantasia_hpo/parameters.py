@@ -121,8 +121,14 @@ class Categorical:
         return _discrete_document(self, name, "categorical")
 
     def decode(self, value: Any) -> Scalar:
-        """Return the declared value that equals a value of the study's JSON."""
-        return _find(self.values, value)
+        """Return the declared value that equals a value of the study's JSON.
+
+        A value that the space had before an edit is returned as it is.
+        """
+        try:
+            return _find(self.values, value)
+        except SpaceError:
+            return value  # type: ignore[no-any-return]
 
     def encode(self, value: Any) -> Scalar:
         """Return a value for the study's JSON; raise SpaceError if the parameter cannot have it."""

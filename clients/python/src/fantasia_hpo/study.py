@@ -300,7 +300,7 @@ class Study:
         Telling the same again changes nothing.
         """
         state = TrialState(state)
-        request: Message = {"name": f"{self._id}/trials/{trial.number}", "clientId": trial.client_id}
+        request = self._of(trial)
         if state in (TrialState.COMPLETED, TrialState.PRUNED):
             metrics = dict(trial._reported) if value is None else self._metrics(value)
             if self.metric in metrics:
@@ -328,9 +328,7 @@ class Study:
 
     def release(self, trial: Trial, *, checkpoint: str = "", reason: str = "") -> None:
         """Hand a trial back, so that it is given out again. This is not a failure."""
-        request = {
-            "name": f"{self._id}/trials/{trial.number}",
-            "clientId": trial.client_id,
+        request = self._of(trial) | {
             "reason": _cut(reason, _REASON_BYTES),
             "checkpoint": checkpoint,
         }
@@ -381,6 +379,29 @@ class Study:
         if goal is not None:
             document["spec"]["objective"]["goal"] = goal
         self._write("UpdateStudy", {"name": self._id, "studyFile": json.dumps(document)})
+
+    def edit_space(self, parameters: Mapping[str, Parameter]) -> None:
+        """Give parameters other ranges or other values; those that are not named stay.
+
+        The study goes on with a new version of its space. Trials whose point is not in it stay in
+        `trials`, but the optimiser does not learn from them, and they are neither best nor
+        recommended. Initial points that do not fit are left out. Names, types, scales, steps, conditions, and the order of values that stay
+        cannot change: the server refuses that with PreconditionError, or StudyFileError.
+        """
+        document = json.loads(self._get()["studyFile"])
+        listed = document["spec"]["parameters"]
+        for name, parameter in parameters.items():
+            places = [i for i, p in enumerate(listed) if p["name"] == name]
+            if not places:
+                raise errors.SpaceError(
+                    f"parameter: expected one of {', '.join(p['name'] for p in listed)}, got {name!r}"
+                )
+            listed[places[0]] = parameter.document(name)
+        initial = document["spec"].get("initial") or []
+        document["spec"]["initial"] = [p for p in initial if _fits(parameters, p)]
+        answer = self._write("UpdateStudy", {"name": self._id, "studyFile": json.dumps(document)})
+        self._document = json.loads(answer["study"]["studyFile"])
+        self.parameters = {p["name"]: parameter_of(p) for p in self._document["spec"]["parameters"]}
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.direction} {self.metric!r})"
@@ -442,9 +463,7 @@ class Study:
         return True
 
     def _add_measurement(self, trial: Trial, step: int, metrics: Mapping[str, float]) -> tuple[str, str]:
-        request = {
-            "name": f"{self._id}/trials/{trial.number}",
-            "clientId": trial.client_id,
+        request = self._of(trial) | {
             "step": step,
             "metrics": {name: _number(v) for name, v in metrics.items()},
         }
@@ -458,10 +477,26 @@ class Study:
     def _beat(self, trials: Sequence[Trial]) -> None:
         """Renew the leases of the trials, and tell each what the server says."""
         for trial in trials:
-            request = {"parent": self._id, "clientId": trial.client_id, "trials": [trial.number]}
+            request = {
+                "parent": self._id,
+                "clientId": trial.client_id,
+                "trials": [trial.number],
+                "attempts": [trial.attempt],
+            }
             for instruction in self._read("HeartbeatTrials", request).get("instructions", []):
                 action = instruction.get("action", "").removeprefix("TRIAL_ACTION_")
                 trial._instruct(action, instruction.get("reason", ""))
+
+    def _of(self, trial: Trial) -> Message:
+        """Return what a request about a trial of `ask` begins with.
+
+        It names the attempt, so that it cannot be taken for one about a later attempt.
+        """
+        return {
+            "name": f"{self._id}/trials/{trial.number}",
+            "clientId": trial.client_id,
+            "attempt": trial.attempt,
+        }
 
     def _forget(self, trial: Trial) -> None:
         self._heartbeat.remove(trial)
@@ -485,6 +520,17 @@ class Study:
         if old is None or metric != self.metric or not self._takes_best or math.isnan(old):
             return new
         return min(old, new) if self.direction == "minimize" else max(old, new)
+
+
+def _fits(space: Mapping[str, Parameter], point: Mapping[str, Any]) -> bool:
+    """Return whether the values of a point, as far as the space has them, are in it."""
+    try:
+        for name, parameter in space.items():
+            if name in point:
+                parameter.encode(point[name])
+    except errors.SpaceError:
+        return False
+    return True
 
 
 def _number(value: float) -> float | str:

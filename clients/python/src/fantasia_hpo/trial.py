@@ -41,8 +41,9 @@ class FrozenTrial:
 
     `number` counts from 1. `value` is that of a completed trial, or what a pruned trial had
     reached; `metrics` holds the other metrics. `reason` says in a few words why a trial failed, is
-    infeasible or was pruned, and `details` more, such as the end of a log. `source` says where the
-    point came from, such as `model` or `design`.
+    infeasible, was pruned or cancelled, and `details` more, such as the end of a log. `source` says
+    where the point came from, such as `model` or `design`. `attempt` is the number of the last
+    attempt to evaluate it, 0 for none.
     """
 
     number: int
@@ -55,6 +56,7 @@ class FrozenTrial:
     source: str = ""
     worker: str = ""
     checkpoint: str = ""
+    attempt: int = 0
     datetime_start: datetime | None = None
     datetime_complete: datetime | None = None
 
@@ -78,6 +80,7 @@ class Trial:
         self.params: dict[str, Any] = dict(record.params)
         self.checkpoint = record.checkpoint
         self.client_id = client_id
+        self.attempt = record.attempt
         self._lock = threading.Lock()
         self._reported: dict[str, float] = {}
         self._step = 0
@@ -164,12 +167,15 @@ def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any]) -> Froz
         source=message.get("source", "").removeprefix("SOURCE_").lower(),
         worker=last.get("worker", ""),
         checkpoint=message.get("checkpoint", ""),
+        attempt=int(last.get("number", 0)),
         datetime_start=timestamp(times.get("started") or last.get("startTime")),
         datetime_complete=timestamp(times.get("ended") or last.get("endTime")),
     )
 
 
 def _reason(message: Mapping[str, Any], attempt: Mapping[str, Any]) -> str:
+    if message.get("cancelReason"):
+        return str(message["cancelReason"])
     stopped, failure = message.get("stopped"), attempt.get("failure")
     if failure:
         return str(failure.get("reason", ""))

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// # Editing a study
+//
+// An update replaces the study's specification with a compatible one: see
+// study.Compatible. If it changes ranges or values of parameters, the space gets a new
+// version, and every trial is in the new space or outside of it.
+//
+//   - Ended trials in the space are the optimiser's observations. Those outside are not, but
+//     stay in the ledger, and count against the budget as before.
+//   - Open trials outside run on, and count against budget and parallelism. The optimiser is
+//     not told that they are pending.
+//   - The best and the recommended trial are trials in the space. A goal that only a trial
+//     outside has reached does not end the study.
+//   - The optimiser starts without a state. Answers that were made for an earlier space are
+//     dropped, and so are the suggestions that were ready.
+//   - The rule for early stopping goes on comparing with all trials, since it compares
+//     curves, not points.
+//
+// A trial outside that a later edit takes in again counts again.
+//
+// The record of the study is committed before the trials that follow from an update, and
+// the status after them. If a leader dies in between, the next one sees in the status that
+// the update is not finished, and finishes it: see catchUp.
+
+// update replaces the specification with a compatible one. An ended study resumes
+// unless the new specification ends it too. The time between its end and the update
+// does not count against maxDuration.
+func (e *Engine) update(spec record.Study) {
+	spec.Space, spec.Resumes = e.spec.Space, time.Time{}
+	edited := study.NewSpace(&e.spec.Definition, &spec.Definition)
+	if edited {
+		spec.Space = e.spec.SpaceVersion() + 1
+	}
+	if err := e.setSpec(spec); err != nil {
+		e.warn("refused the new specification: %v", err)
+		return
+	}
+	e.dirty.spec = true
+	if edited {
+		e.enterSpace()
+	}
+	e.demand.exhausted, e.demand.resumed = false, e.status.Position
+	if ended := e.status.Ended; e.resume() {
+		e.spec.Resumes = ended
+	}
+}
+
+// resume continues an ended study unless its specification ends it, and reports whether it
+// does.
+func (e *Engine) resume() bool {
+	if e.running() {
+		return false
+	}
+	idle := e.status.Idle
+	e.status.Idle += e.now.Sub(e.status.Ended)
+	if state, _ := e.verdict(); state.Terminal() {
+		e.status.Idle = idle
+		return false
+	}
+	e.status.State, e.status.Reason, e.status.Ended = study.Running, "", time.Time{}
+	e.dirty.status = true
+	return true
+}
+
+// catchUp finishes an update whose commit was cut off after the study's record.
+func (e *Engine) catchUp() {
+	if max(1, e.status.Space) != e.spec.SpaceVersion() {
+		e.enterSpace()
+	}
+	if r := e.spec.Resumes; !r.IsZero() && r.Equal(e.status.Ended) {
+		e.resume()
+	}
+}
+
+// enterSpace finds which trials are in the space, which has just become another one, and
+// forgets what was derived from the one before.
+func (e *Engine) enterSpace() {
+	e.status.Space = e.spec.Space
+	e.status.Position++ // what was made of the earlier space is out of date
+	e.dirty.status = true
+	e.observations = make([]optimizer.Observation, 0, len(e.ended))
+	e.best, e.status.Best = nil, 0
+	clear(e.taken)
+	for _, t := range e.trials {
+		e.locate(t)
+		if t.rec.State != study.TrialCancelled {
+			e.take(t)
+		}
+	}
+	for _, t := range e.ended {
+		e.know(t)
+	}
+	e.forgetOutside()
+	if e.model.Request != 0 || e.model.State != nil {
+		e.model = record.Model{}
+		e.dirty.model = true
+	}
+	d := &e.demand
+	d.ready, d.answer, d.fallen = nil, nil, nil
+	d.askAfter, d.fallbackAfter = time.Time{}, time.Time{}
+}
+
+// locate finds whether a trial's point is in the space. If it is, its numbers get the
+// types that they have there.
+func (e *Engine) locate(t *trial) {
+	point, err := e.space.Normalize(t.rec.Point)
+	if t.outside = err != nil; !t.outside {
+		t.rec.Point = point
+	}
+}
+
+// forgetOutside drops a recommendation of a trial that is not in the space.
+func (e *Engine) forgetOutside() {
+	if n := e.status.Recommended.Trial; n > 0 && n <= len(e.trials) && e.trials[n-1].outside {
+		e.status.Recommended = record.Recommendation{}
+		e.dirty.status = true
+	}
+}
+
+// current reports whether a request was made for the study's space as it is now.
+func (e *Engine) current(ask *Ask) bool {
+	return ask.Problem.Space == e.space || !e.on(safetySpace)
+}
+
+// pendingPoints returns the points of the open trials, as far as they are in the space.
+func (e *Engine) pendingPoints() []optimizer.Pending {
+	list := make([]optimizer.Pending, 0, len(e.open))
+	for _, t := range e.open {
+		if !t.outside || !e.on(safetyOutside) {
+			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: t.rec.Point})
+		}
+	}
+	return slices.Clip(list)
+}

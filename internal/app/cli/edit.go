@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
+	studyfile "github.com/fantasia-hpo/fantasia/study/file"
+)
+
+// changes are what `study edit` changes of a study.
+type changes struct {
+	maxTrials, parallelism int
+	goal                   float64
+	ranges, values         []string
+}
+
+func newStudyEditCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	e := &changes{}
+	c := &cobra.Command{
+		Use:   "edit STUDY",
+		Short: "Change the budget, the goal or the space of a study",
+		Long: `Changes what the flags name, and leaves the rest as it is. A larger budget continues a
+study that had completed.
+
+Another range or other values make a new version of the search space. Trials whose
+point is not in it stay in lists and exports, but the optimiser no longer learns from
+them, and they are neither best nor recommended. Those that run are finished and count.
+Initial points that do not fit are left out.`,
+		Example: `  fantasia study edit digits --max-trials 128
+  fantasia study edit digits --range learning_rate=1e-6:1e-2 --range hidden=:512
+  fantasia study edit digits --values solver=adam,sgd,rmsprop`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := studyName(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				found, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
+				if err != nil {
+					return err
+				}
+				s, err := studyfile.Parse([]byte(found.Msg.GetStudy().GetStudyFile()))
+				if err != nil {
+					return fmt.Errorf("read the file of %s: %w", name, err)
+				}
+				if err := e.apply(cmd, s); err != nil {
+					return err
+				}
+				text, err := json.Marshal(s)
+				if err != nil {
+					return fmt.Errorf("write the file of %s: %w", name, err)
+				}
+				resp, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{
+					Name: "studies/" + found.Msg.GetStudy().GetId(), StudyFile: string(text),
+				}))
+				if err != nil {
+					return err
+				}
+				edited := resp.Msg.GetStudy()
+				return output.write(a.Stdout, view.FromStudy(edited), func(w screen) error {
+					text := "study " + s.Metadata.Name + " edited"
+					if edited.GetSpaceVersion() != found.Msg.GetStudy().GetSpaceVersion() {
+						text += fmt.Sprintf(": version %d of its space", edited.GetSpaceVersion())
+					}
+					return say(w, "%s", text)
+				})
+			})
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&e.maxTrials, "max-trials", 0, "how many trials to evaluate in all (spec.budget.maxTrials)")
+	f.IntVar(&e.parallelism, "parallelism", 0, "how many trials may run at once (spec.parallelism)")
+	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal)")
+	f.StringArrayVar(&e.ranges, "range", nil, "`NAME=MIN:MAX` of a float or an int; without MIN or MAX, that end stays. May be given several times")
+	f.StringArrayVar(&e.values, "values", nil, "`NAME=VALUE,VALUE,…` of a categorical or an ordinal: all its values. May be given several times")
+	addOutput(c, &output)
+	return c
+}
+
+// apply makes the changes whose flags are set.
+func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
+	given := false
+	for name, set := range map[string]func(){
+		"max-trials":  func() { s.Spec.Budget.MaxTrials = e.maxTrials },
+		"parallelism": func() { s.Spec.Parallelism = e.parallelism },
+		"goal":        func() { s.Spec.Objective.Goal = &e.goal },
+	} {
+		if cmd.Flags().Changed(name) {
+			set()
+			given = true
+		}
+	}
+	for _, text := range e.ranges {
+		if err := editRange(&s.Spec, text); err != nil {
+			return usagef(cmd, "--range %s: %v", text, err)
+		}
+	}
+	for _, text := range e.values {
+		if err := editValues(&s.Spec, text); err != nil {
+			return usagef(cmd, "--values %s: %v", text, err)
+		}
+	}
+	s.Spec.Initial = slices.DeleteFunc(s.Spec.Initial, func(p map[string]any) bool { return outside(&s.Spec, p) })
+	if !given && len(e.ranges)+len(e.values) == 0 {
+		return usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range or --values")
+	}
+	return nil
+}
+
+// outside reports whether an initial point has a value that its parameter does not have.
+func outside(spec *study.Spec, point map[string]any) bool {
+	return slices.ContainsFunc(spec.Parameters, func(p study.Parameter) bool {
+		value, ok := point[p.Name]
+		if !ok {
+			return false
+		}
+		_, err := p.Convert(value)
+		return err != nil
+	})
+}
+
+// parameterOf returns the parameter that a flag names, and what the flag says of it.
+func parameterOf(spec *study.Spec, text string, types ...study.Type) (*study.Parameter, string, error) {
+	name, rest, ok := strings.Cut(text, "=")
+	if !ok {
+		return nil, "", fmt.Errorf("want NAME=…, with the name of a parameter")
+	}
+	i := slices.IndexFunc(spec.Parameters, func(p study.Parameter) bool { return p.Name == name })
+	if i < 0 {
+		names := make([]string, len(spec.Parameters))
+		for k, p := range spec.Parameters {
+			names[k] = p.Name
+		}
+		return nil, "", fmt.Errorf("there is no parameter %q: want one of %s", name, strings.Join(names, ", "))
+	}
+	p := &spec.Parameters[i]
+	if !slices.Contains(types, p.Type) {
+		return nil, "", fmt.Errorf("%s is of type %s: want a parameter of type %s or %s", name, p.Type, types[0], types[1])
+	}
+	return p, rest, nil
+}
+
+// editRange sets the range of a float or an int.
+func editRange(spec *study.Spec, text string) error {
+	p, rest, err := parameterOf(spec, text, study.Float, study.Int)
+	if err != nil {
+		return err
+	}
+	low, high, ok := strings.Cut(rest, ":")
+	if !ok || low == "" && high == "" {
+		return fmt.Errorf("want MIN:MAX, MIN: or :MAX")
+	}
+	for _, end := range []struct {
+		text string
+		into **float64
+	}{{low, &p.Min}, {high, &p.Max}} {
+		if end.text == "" {
+			continue
+		}
+		x, err := strconv.ParseFloat(end.text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", end.text)
+		}
+		*end.into = &x
+	}
+	return nil
+}
+
+// editValues sets the values of a categorical or an ordinal. A value that the parameter has
+// keeps its type. New ones are read as numbers and booleans only beside such.
+func editValues(spec *study.Spec, text string) error {
+	p, rest, err := parameterOf(spec, text, study.Categorical, study.Ordinal)
+	if err != nil {
+		return err
+	}
+	texts := !slices.ContainsFunc(p.Values, func(v any) bool { _, ok := v.(string); return !ok })
+	var values []any
+	for item := range strings.SplitSeq(rest, ",") {
+		if i := slices.IndexFunc(p.Values, func(v any) bool { return study.Format(v) == item }); i >= 0 {
+			values = append(values, p.Values[i])
+			continue
+		}
+		var v any
+		if texts || json.Unmarshal([]byte(item), &v) != nil {
+			v = item
+		}
+		if x, ok := v.(float64); ok && x == float64(int64(x)) && !strings.ContainsAny(item, ".eE") {
+			v = int64(x)
+		}
+		if _, ok := study.Scalar(v); !ok {
+			return fmt.Errorf("%s is not a string, a number or a boolean", cmp.Or(item, "an empty value"))
+		}
+		values = append(values, v)
+	}
+	p.Values = values
+	return nil
+}
