@@ -89,7 +89,7 @@ func (c *caller) tell(ctx context.Context, trial int) {
 
 // measure adds a measurement, and reports whether to go on.
 func (c *caller) measure(ctx context.Context, name string, trial int, step int64) bool {
-	o := operation{kind: measure, client: c.id, trial: trial, call: c.g.history.now(), outcome: unknown}
+	o := operation{kind: measure, client: c.id, trial: trial, step: step, call: c.g.history.now(), outcome: unknown}
 	answer, err := call(ctx, c.round, "AddMeasurement", func(ctx context.Context) (*connect.Response[fantasiav1.AddMeasurementResponse], error) {
 		return c.api().AddMeasurement(ctx, connect.NewRequest(&fantasiav1.AddMeasurementRequest{
 			Name: name, ClientId: c.id, Step: step, Metrics: map[string]float64{"loss": float64(step)},

@@ -176,6 +176,14 @@ func onAny(name string, links func(f *fleet) []*testenv.Proxy, do func(...*teste
 	return func(f *fleet, _ *rand.Rand) (string, func()) { return name, do(links(f)...) }
 }
 
+// onStream is what an administrator does to a stream.
+func onStream(name string, do func(f *fleet, name string)) func(*fleet, *rand.Rand) (string, func()) {
+	return func(f *fleet, _ *rand.Rand) (string, func()) {
+		do(f, name)
+		return name, nothing
+	}
+}
+
 func (f *fleet) natsLinks() (all []*testenv.Proxy) {
 	for _, p := range f.routes {
 		all = append(all, p)
@@ -234,6 +242,8 @@ var kinds = []kind{
 	{"two nats-servers killed", brief, onNATS(2, killed)},
 	{"two nats-servers stopped", some, onNATS(2, paused)},
 	{"all nats-servers killed", brief, onNATS(3, killed)},
+	{"stream of assignments deleted", atOnce, onStream("FANTASIA_ASSIGN", (*fleet).deleteStream)},
+	{"stream of results deleted", atOnce, onStream("FANTASIA_RESULT", (*fleet).deleteStream)},
 	{"connections between nats-servers cut", atOnce, onAny("nats-servers", (*fleet).natsLinks, cut)},
 
 	{"leading etcd killed", brief, onEtcd(1, killed)},
@@ -273,6 +283,7 @@ var more = []kind{
 	{"follower killed", brief, onFollower(func(s *site) func() { return killed(s) })},
 	{"connections to the API slow", some, onAny("coordinators", (*fleet).apiLinks, slow)},
 	{"nats-server asked to end", brief, onNATS(1, stopped)},
+	{"consumers of assignments deleted", atOnce, onStream("FANTASIA_ASSIGN", (*fleet).deleteConsumers)},
 	{"connections between nats-servers slow", some, onAny("nats-servers", (*fleet).natsLinks, slow)},
 	{"leading etcd asked to end", brief, onEtcd(1, stopped)},
 	{"connections between etcds slow", some, onAny("etcds", (*fleet).etcdLinks, slow)},

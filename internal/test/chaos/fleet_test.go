@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
@@ -72,6 +74,7 @@ type fleet struct {
 	// ledgers read through each etcd, without a proxy. Safe for concurrent use.
 	ledgers []*ledger.Ledger
 	clients []*clientv3.Client
+	streams jetstream.JetStream
 	http    *http.Client
 }
 
@@ -84,6 +87,14 @@ func startFleet(t *testing.T) *fleet {
 		f.routes[[2]int{from, to}] = p
 		return p.Addr
 	}})
+	conn, err := nats.Connect(strings.Join(f.natsURLs(), ","), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	if f.streams, err = jetstream.New(conn); err != nil {
+		t.Fatal(err)
+	}
 	f.etcd = testenv.StartEtcdClusterBehind(t, replicas, func(_ int, peer string) string {
 		p := testenv.StartProxy(t, peer)
 		f.peers = append(f.peers, p)
@@ -282,6 +293,36 @@ func (f *fleet) splitEtcd(i int) (heal func()) {
 		}
 	}
 	return func() { healAll(f.peers) }
+}
+
+// deleteStream deletes a stream, as an administrator can.
+func (f *fleet) deleteStream(name string) {
+	f.t.Helper()
+	testenv.Eventually(f.t, soon, func(ctx context.Context) error {
+		err := f.streams.DeleteStream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) { // an answer was lost
+			return nil
+		}
+		return err
+	})
+}
+
+// deleteConsumers deletes the consumers of a stream.
+func (f *fleet) deleteConsumers(stream string) {
+	f.t.Helper()
+	testenv.Eventually(f.t, soon, func(ctx context.Context) error {
+		s, err := f.streams.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		list := s.ConsumerNames(ctx)
+		for name := range list.Name() {
+			if err := s.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+				return err
+			}
+		}
+		return list.Err()
+	})
 }
 
 func healAll(proxies []*testenv.Proxy) {

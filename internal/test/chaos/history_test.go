@@ -36,6 +36,7 @@ type operation struct {
 	client         string
 	trial, attempt int
 	value          float64
+	step           int64 // of measure
 	// goOn is whether the trial is still open, by the answer to measure and get.
 	goOn      bool
 	call, ret int64 // in ns since the history began
@@ -87,6 +88,19 @@ func (h *history) completed() map[int]float64 {
 		}
 	}
 	return values
+}
+
+// measured are the steps of each trial that a client was told to go on after.
+func (h *history) measured() map[int][]int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	steps := map[int][]int64{}
+	for _, o := range h.all {
+		if o.kind == measure && o.outcome == done && o.goOn {
+			steps[o.trial] = append(steps[o.trial], o.step)
+		}
+	}
+	return steps
 }
 
 // trialState is what the calls about a trial are held against: at most one client holds

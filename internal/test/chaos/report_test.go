@@ -33,10 +33,11 @@ type report struct {
 // study.
 type times struct{ first, all []time.Duration }
 
-func (r *report) count(n *int) {
+// wronged counts what must not happen.
+func (r *report) wronged(f findings) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*n++
+	r.lost, r.toldTwice, r.runTwice = r.lost+len(f.lost), r.toldTwice+len(f.toldTwice), r.runTwice+len(f.runTwice)
 }
 
 // recovered notes how long after a fault something was committed.
@@ -56,20 +57,16 @@ func (r *report) allRecovered(kind string, after time.Duration) {
 	r.faults[kind].all = append(r.faults[kind].all, after)
 }
 
-func (r *report) studyEnded(records *ledger.Records) {
+// studyEnded counts a study for whose operations an order was found.
+func (r *report) studyEnded(records *ledger.Records, operations int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.studies++
+	r.operations += operations
 	for i := range records.Trials {
 		r.trials++
 		r.attempts += len(records.Trials[i].Attempts)
 	}
-}
-
-func (r *report) ordered(operations int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.operations += operations
 }
 
 // answered counts an answer. A fault of a part of the system must not look like one of
@@ -81,8 +78,8 @@ func (r *report) answered(call string, err error) {
 	if err != nil {
 		code = connect.CodeOf(err).String()
 	}
-	if code == "canceled" || code == "unknown" {
-		code += ": " + err.Error()
+	if code == connect.CodeCanceled.String() && !connect.IsWireError(err) {
+		code = "connection lost" // nobody here cancels calls: the client's library calls it so
 	}
 	r.answers[call+" "+code]++
 	switch connect.CodeOf(err) {

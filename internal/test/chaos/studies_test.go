@@ -34,7 +34,8 @@ type family struct {
 }
 
 var families = []family{
-	{name: "quick", algorithm: "random", parallelism: 10, script: "sleep 0.03"},
+	{name: "quick", algorithm: "random", parallelism: 10, script: `sleep 0.03
+[ "$FANTASIA_ATTEMPT" = 1 ] && [ $((FANTASIA_TRIAL % 16)) = 0 ] && exit 1`},
 	{name: "steps", algorithm: "tpe", parallelism: 6, script: `for step in 1 2 3; do
   echo '{"fantasia": {"step": '$step', "metrics": {"loss": '$step'}}}'
   sleep 0.06
@@ -57,14 +58,14 @@ type generation struct {
 // file is the study's file. The program logs its beginning and its end, and reports its
 // parameter as its value.
 func (g *generation) file() string {
-	trial := "{retries: {lost: 100}}"
+	trial := "{retries: {lost: 100, failed: 10}}"
 	if g.script != "" {
 		script := fmt.Sprintf(`line="$FANTASIA_TRIAL $FANTASIA_ATTEMPT"
 echo "$line begin" >> '%[1]s'
 %[2]s
 echo "$line end $1" >> '%[1]s'
 echo '{"fantasia": {"metrics": {"loss": '$1'}}}'`, g.log, g.script)
-		trial = fmt.Sprintf(`{command: [/bin/sh, -c, %s, sh, "${x}"], retries: {lost: 100}}`, strconv.Quote(script))
+		trial = fmt.Sprintf(`{command: [/bin/sh, -c, %s, sh, "${x}"], retries: {lost: 100, failed: 10}}`, strconv.Quote(script))
 	}
 	return fmt.Sprintf(`
 apiVersion: fantasia.dev/v1
