@@ -4,21 +4,14 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
-	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/election"
-	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/internal/usage"
-	"github.com/spf13/cobra"
+	"github.com/fantasia-hpo/fantasia/internal/app/coordinatorcli"
 )
 
+// version is set by the linker: -X main.version=0.1.0.
 var version = "dev"
 
 func main() { os.Exit(run()) }
@@ -26,63 +19,5 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "coordinator:", strings.TrimPrefix(err.Error(), "coordinator: "))
-		return 1
-	}
-	return 0
-}
-
-func command() *cobra.Command {
-	defaults := coordinator.DefaultOptions()
-	host, _ := os.Hostname()
-	o := coordinatornode.Options{Version: version, Logs: os.Stderr}
-	var verbose bool
-	cmd := &cobra.Command{
-		Use:   "coordinator --etcd URL,… --nats URL,…",
-		Short: "Run a replica of the coordinator, which leads studies and serves the API",
-		Long: `Runs a replica of the coordinator. Run one or more against the same etcd and NATS:
-one leads; the others stand by, answer reads, and take over if the leader dies.
-Every flag can also be set in the environment: --lease-ttl as FANTASIA_LEASE_TTL,
-and so on. The OTEL_* variables say where traces go.`,
-		Example: `  coordinator --etcd http://localhost:2379 --nats nats://localhost:4222
-  fantasia --server http://localhost:8080 study create -f study.yaml`,
-		Args:          cobra.NoArgs,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PreRunE:       func(cmd *cobra.Command, _ []string) error { return envflag.Apply(cmd) },
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if verbose {
-				o.Level = slog.LevelDebug
-			}
-			if !election.ValidTTL(o.LeaseTTL) {
-				return fmt.Errorf("--lease-ttl is %v; want whole seconds, at least %v", o.LeaseTTL, election.MinTTL)
-			}
-			return coordinatornode.Run(cmd.Context(), o)
-		},
-	}
-	f := cmd.Flags()
-	f.StringSliceVar(&o.Etcd, "etcd", []string{"http://localhost:2379"}, "addresses of etcd")
-	f.StringSliceVar(&o.NATS, "nats", []string{"nats://localhost:4222"}, "addresses of NATS")
-	o.EtcdAccess.Flags(f)
-	o.NATSAccess.Flags(f)
-	o.API.Flags(f)
-	f.StringVar(&o.Listen, "listen", ":8080", "where to serve the API, /metrics, /healthz and /readyz")
-	f.StringVar(&o.Advertise, "advertise", "", "address at which other replicas reach this one (default: --listen)")
-	f.StringVar(&o.Name, "name", host, "name of this replica")
-	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, fmt.Sprintf("time until a dead leader is replaced, in whole seconds, at least %v", election.MinTTL))
-	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "time after which the trials of a silent worker are lost")
-	f.IntVar(&o.Replicas, "replicas", 1, "number of NATS servers that store each stream: 1, or 3 in a cluster")
-	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run Study resources of Kubernetes, in the cluster of KUBECONFIG or of this pod")
-	namespaceFlag(f, &o.Kubernetes.StudyNamespaces)
-	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that each namespace's studies may use (default: none)")
-	f.StringVar(&o.Kubernetes.StudyJobs, "study-jobs", "", "YAML `file` of the Jobs that each namespace's studies may bring (default: none)")
-	f.StringVar(&o.Kubernetes.Scale, "scale", "", "YAML `file` of the Deployments and StatefulSets that the leader scales (default: none)")
-	f.StringVar(&o.Kubernetes.Lease, "kubernetes-lease", "", "`name` of the Lease that shows who leads, in POD_NAMESPACE (default: none)")
-	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
-	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
-	cmd.AddCommand(releaseCommand(), natsConfigCommand(), natsReloadCommand())
-	usage.Setup(cmd)
-	return cmd
+	return coordinatorcli.Main(ctx, os.Args[1:], version, os.Stderr)
 }

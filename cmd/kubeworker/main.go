@@ -4,178 +4,22 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/internal/usage"
-	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/study/jobpolicy"
-	"github.com/fantasia-hpo/fantasia/worker"
-	"github.com/fantasia-hpo/fantasia/worker/kubejob"
+	"github.com/fantasia-hpo/fantasia/internal/app/kubeworkercli"
 )
 
-// clusterQPS and clusterBurst limit the calls of the cluster's API, which has its own
-// protection against overload.
-const (
-	clusterQPS   = 50
-	clusterBurst = 100
-)
-
+// version is set by the linker: -X main.version=0.1.0.
 var version = "dev"
 
-func main() { os.Exit(run(os.Stderr)) }
+func main() { os.Exit(run()) }
 
-func run(stderr io.Writer) int {
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	if err := newCommand(stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, "kubeworker:", strings.TrimPrefix(err.Error(), "worker: "))
-		return 1
-	}
-	return 0
-}
-
-func newCommand(stderr io.Writer) *cobra.Command {
-	o, k := workernode.NewOptions(version, stderr), kubejob.DefaultOptions()
-	var files kubeFiles
-	cmd := &cobra.Command{
-		Use:   "kubeworker --nats URL,… [--template FILE] [--study-jobs FILE] [flags]",
-		Short: "Evaluate each trial by a Kubernetes Job or another resource",
-		Long: `Takes trials of a pool and evaluates each by a Job, or by another resource of the
-template. The program's container gets the same environment variables as a program
-of a worker; in the template ${name} and ${args} stand for parameters. Reports are
-read from the container's log and, with --sidecar, also from a file and over HTTP.
-With --study-jobs it also creates the Jobs that studies bring, in their own namespaces.
-It uses the cluster that it runs in, or the one of --kubeconfig. Every flag can also
-be set in the environment: --start-timeout as FANTASIA_START_TIMEOUT, and so on.`,
-		Example: `  kubeworker --nats nats://nats:4222 --template job.yaml --slots 20
-  kubeworker --template pytorchjob.yaml --container pytorch --namespace training`,
-		Args:          cobra.NoArgs,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := envflag.Apply(cmd); err != nil {
-				return err
-			}
-			return workernode.CheckFlags(cmd.Flags())
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := files.read(&k); err != nil {
-				return err
-			}
-			k.Environ = os.Environ()
-			return runKubejob(cmd.Context(), *o, k, files.kubeconfig)
-		},
-	}
-	f := cmd.Flags()
-	workernode.Flags(f, o)
-	kubejobFlags(f, &k)
-	f.StringVar(&files.template, "template", "", "YAML file of the manifest")
-	f.StringVar(&files.studyJobs, "study-jobs", "", "YAML file of the Jobs that each namespace's studies may bring (default: none)")
-	f.StringVar(&files.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account, $KUBECONFIG, or ~/.kube/config)")
-	cmd.CompletionOptions.DisableDefaultCmd = true
-	usage.Setup(cmd)
-	return cmd
-}
-
-// kubeFiles are the files that the flags name.
-type kubeFiles struct{ template, studyJobs, kubeconfig string }
-
-// read reads the template and the policies.
-func (f *kubeFiles) read(k *kubejob.Options) (err error) {
-	if f.template == "" && f.studyJobs == "" {
-		return errors.New("--template is missing; want the YAML file of a Job or another resource, or --study-jobs to create the Jobs that studies bring")
-	}
-	if f.template != "" {
-		if k.Template, err = os.ReadFile(f.template); err != nil {
-			return fmt.Errorf("--template: %w", err)
-		}
-	}
-	if f.studyJobs != "" {
-		if k.StudyJobs, err = jobpolicy.Read(f.studyJobs); err != nil {
-			return fmt.Errorf("--study-jobs: %w", err)
-		}
-	}
-	return nil
-}
-
-func kubejobFlags(f *pflag.FlagSet, k *kubejob.Options) {
-	f.StringVar(&k.Namespace, "namespace", "", "namespace of the resources, unless the template sets it (default: the pod's or kubeconfig's)")
-	f.StringVar(&k.Container, "container", "", "container of the program (default: the first of the pod)")
-	f.StringVar(&k.Success, "success", "", "CEL condition of success, over self and status (default: by the template's kind)")
-	f.StringVar(&k.Failure, "failure", "", "CEL condition of failure, over self and status (default: by the template's kind)")
-	f.StringVar(&k.Owner, "owner", "", "owner of the resources, as TYPE.VERSION.GROUP/NAME, such as deployments.v1.apps/fantasia-pool")
-	f.StringVar(&k.Sidecar, "sidecar", "", "image of worker, for a sidecar that takes reports from a file and over HTTP (default: no sidecar)")
-	f.StringVar(&k.SidecarPolicy, "sidecar-pull-policy", k.SidecarPolicy, "imagePullPolicy of the sidecar")
-	f.BoolVar(&k.Keep, "keep", false, "on SIGTERM, leave Jobs running for this worker's next process instead of handing them back")
-	f.DurationVar(&k.TTL, "ttl", k.TTL, "time that an ended Job is kept")
-	f.DurationVar(&k.StartTimeout, "start-timeout", k.StartTimeout, "time that a pod may take to start before its attempt fails")
-}
-
-// runKubejob evaluates trials on the cluster until ctx ends.
-func runKubejob(ctx context.Context, o workernode.Options, k kubejob.Options, kubeconfig string) error {
-	if err := reach(&k, kubeconfig); err != nil {
-		return err
-	}
-	var runner *kubejob.Runner
-	o.Setup = func(ctx context.Context, w *worker.Options) error {
-		k.Worker, k.Logger, k.StateDir = w.Name, w.Logger, w.StateDir
-		var err error
-		if runner, err = kubejob.New(ctx, k); err != nil {
-			return err
-		}
-		w.NewEvaluator, w.Keeper, w.Runs = runner.Evaluator, runner, messaging.RunsJobs
-		w.StudyJobs, w.JobsOnly = len(k.StudyJobs) > 0, len(k.Template) == 0
-		return nil
-	}
-	err := workernode.Run(ctx, o)
-	if runner != nil {
-		err = errors.Join(err, runner.Close())
-	}
-	return err
-}
-
-// reach creates the clients of the cluster.
-func reach(k *kubejob.Options, kubeconfig string) error {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
-	config, err := loader.ClientConfig()
-	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
-	}
-	config.QPS, config.Burst = clusterQPS, clusterBurst
-	if k.Namespace == "" {
-		if k.Namespace, _, err = loader.Namespace(); err != nil {
-			return fmt.Errorf("determine the namespace: %w", err)
-		}
-	}
-	core, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
-	}
-	if k.Client, err = dynamic.NewForConfig(config); err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
-	}
-	k.Pods = core
-	k.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(core.Discovery()))
-	return nil
+	return kubeworkercli.Main(ctx, os.Args[1:], version, os.Stderr)
 }

@@ -4,78 +4,22 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/internal/usage"
-	"github.com/fantasia-hpo/fantasia/worker/command"
-	"github.com/spf13/cobra"
+	"github.com/fantasia-hpo/fantasia/internal/app/workercli"
 )
 
+// version is set by the linker: -X main.version=0.1.0.
 var version = "dev"
 
-func main() { os.Exit(run(os.Stderr)) }
+func main() { os.Exit(run()) }
 
-func run(stderr io.Writer) int {
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	if err := newCommand(stderr).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, "worker:", strings.TrimPrefix(err.Error(), "worker: "))
-		return 1
-	}
-	return 0
-}
-
-func newCommand(stderr io.Writer) *cobra.Command {
-	o := workernode.NewOptions(version, stderr)
-	w := &o.Worker
-	cmd := &cobra.Command{
-		Use:   "worker --nats URL,… [flags] [-- COMMAND …]",
-		Short: "Evaluate the trials of a pool",
-		Long: `Takes trials of a pool and evaluates them. It runs COMMAND, in which ${name},
-${args} and the like stand for a trial's parameters. Without COMMAND it runs the
-study's own command, which --allow-study-commands must permit. SIGTERM hands
-running trials back to run elsewhere, at no cost to their retries. Every flag can
-also be set in the environment: --allow-study-commands as
-FANTASIA_ALLOW_STUDY_COMMANDS, and so on.`,
-		Example: `  worker --nats nats://localhost:4222 --slots 4 -- python train.py '${args}'
-  worker --nats nats://localhost:4222 --pool gpus --gpus auto --allow-study-commands`,
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := envflag.Apply(cmd); err != nil {
-				return err
-			}
-			return workernode.CheckFlags(cmd.Flags())
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
-				return fmt.Errorf("argument %q: the command to run comes after --", args[0])
-			}
-			w.Command = args
-			if len(args) == 0 && !w.AllowStudyCommands {
-				return command.ErrNotAllowed
-			}
-			return workernode.Run(cmd.Context(), *o)
-		},
-	}
-	f := cmd.Flags()
-	workernode.Flags(f, o)
-	f.StringVar(&w.GPUs, "gpus", w.GPUs, "GPUs to divide among the slots: auto, none, or a list such as 0,1")
-	f.BoolVar(&w.AllowStudyCommands, "allow-study-commands", false, "run the commands that studies contain")
-	f.StringSliceVar(&w.PassEnv, "pass-env", nil, "more `variables` that programs get of the worker's environment: NAME, PREFIX_* or * (default: those to run on this machine, no credentials)")
-	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(sidecarCommand(stderr), kubejobCommand(), jobSidecarCommand(stderr), installCommand())
-	usage.Setup(cmd)
-	return cmd
+	return workercli.Main(ctx, os.Args[1:], version, os.Stderr)
 }

@@ -364,7 +364,7 @@ func TestTheSampleIsTheManualPages(t *testing.T) {
 		t.Error("docs/kubejob.md shows another template than deploy/samples/kubejob-template.yaml")
 	}
 	manifestOf(t, newTestRunner(t, Options{Template: []byte(sample)}), assignment())
-	flags := regexp.MustCompile(`Var\(&[a-zA-Z.]+, "([a-z-]+)"`).FindAllStringSubmatch(read("cmd/kubeworker/main.go"), -1)
+	flags := regexp.MustCompile(`Var\(&[a-zA-Z.]+, "([a-z-]+)"`).FindAllStringSubmatch(read("internal/app/kubeworkercli/kubeworkercli.go"), -1)
 	if len(flags) < 10 {
 		t.Fatalf("found only the flags %q", flags)
 	}

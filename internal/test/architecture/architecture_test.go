@@ -39,7 +39,7 @@ var rules = []rule{
 		why: "the engine does no I/O"},
 	{from: []string{"api"}, not: []string{"worker", "internal", "messaging/natsbus", "messaging/membus"}, why: "the API serves what a backend gives it"},
 	{from: []string{"internal/httpserve", "internal/dirlock", "internal/envflag", "internal/layout", "internal/lifecycle", "internal/natsreload", "internal/picture", "internal/usage"}, not: []string{""}, why: "these tools know nothing of the project"},
-	{from: []string{"cmd/worker", "internal/app/workernode"}, not: []string{"api", "coordinator", "optimizer"}, why: "a worker is small: it is copied into training pods"},
+	{from: []string{"cmd/worker", "internal/app/workercli", "internal/app/workernode"}, not: []string{"api", "coordinator", "optimizer"}, why: "a worker is small: it is copied into training pods"},
 }
 
 // external forbids what the pure packages may not reach, directly.

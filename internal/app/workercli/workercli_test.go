@@ -1,4 +1,4 @@
-package main
+package workercli
 
 import (
 	"io"
@@ -21,7 +21,7 @@ func TestWrongFlags(t *testing.T) {
 		"which is not a directory":           {"--state", file, "--", "true"},
 		"run kubeworker with the same flags": {"kubejob", "--template", "job.yaml"},
 	} {
-		cmd := newCommand(io.Discard)
+		cmd := New("dev", io.Discard)
 		cmd.SetArgs(args)
 		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want …%s…", args, err, want)

@@ -1,4 +1,4 @@
-package main
+package kubeworkercli
 
 import (
 	"io"
@@ -11,7 +11,7 @@ func TestTemplateIsRequired(t *testing.T) {
 		"--template is missing":                       {},
 		"--template: open nowhere.yaml: no such file": {"--template", "nowhere.yaml"},
 	} {
-		cmd := newCommand(io.Discard)
+		cmd := New("dev", io.Discard)
 		cmd.SetArgs(args)
 		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want …%s…", args, err, want)

@@ -1,4 +1,4 @@
-package main
+package workercli
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func TestCredentialsStayWithTheWorker(t *testing.T) {
 	stopped := make(chan error, 1)
 	running, stop := context.WithCancel(ctx)
 	go func() {
-		cmd := newCommand(io.Discard)
+		cmd := New("dev", io.Discard)
 		cmd.SetArgs([]string{"--", "sh", "-c", `env; ls -l /proc/self/fd; echo '{"fantasia": {"metrics": {"loss": 1}}}'`})
 		stopped <- cmd.ExecuteContext(running)
 	}()

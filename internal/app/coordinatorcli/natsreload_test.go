@@ -1,8 +1,9 @@
-package main
+package coordinatorcli
 
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +36,7 @@ func startReloaded(ctx context.Context, t *testing.T) *reloaded {
 	pid := filepath.Join(dir, "nats.pid")
 	// The server reads includes from below the directory of its own file.
 	r.server = testenv.StartNATS(t, testenv.NATSConfig{Extra: "pid_file: \"" + pid + "\"\ninclude \"" + strings.Repeat("../", 20) + r.accounts + "\"\n"})
-	cmd := command()
+	cmd := New("dev", io.Discard)
 	cmd.SetErr(&r.output)
 	cmd.SetArgs([]string{"nats-reload", "--file=" + r.accounts, "--pid-file=" + pid, "--monitor=" + r.server.Monitor})
 	ctx, cancel := context.WithCancel(ctx)

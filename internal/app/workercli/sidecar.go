@@ -1,4 +1,4 @@
-package main
+package workercli
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // handBackTimeout limits the request of `sidecar hand-back`.
 const handBackTimeout = 10 * time.Second
 
-func sidecarCommand(stderr io.Writer) *cobra.Command {
+func sidecarCommand(version string, stderr io.Writer) *cobra.Command {
 	o := workernode.NewOptions(version, stderr)
 	address, timeout := sidecar.DefaultAddress, sidecar.DefaultClientTimeout
 	var hosts []string

@@ -1,4 +1,4 @@
-package main
+package coordinatorcli
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 func config(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := command()
+	cmd := New("dev", io.Discard)
 	cmd.SetOut(&out)
 	cmd.SetArgs(append([]string{"nats-config"}, args...))
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
@@ -35,7 +35,7 @@ func config(t *testing.T, args ...string) string {
 // user's Secret has the password of the accounts.
 func TestChartHasTheSameAccounts(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=mod")
-	root := filepath.Join("..", "..")
+	root := filepath.Join("..", "..", "..")
 	helm := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/kube/go.mod", "helm", "template", "r", "deploy/helm/fantasia",
 		"--set", "nats.bundled.accounts=true,poolDefaults.allowStudyCommands=true,pools.gpu.slots=2,pools.default.slots=1")
 	helm.Dir = root
@@ -115,7 +115,7 @@ func TestNATSConfigRefuses(t *testing.T) {
 		"--pool=a --identity=pool-a=pass": "identity of user pool-a",
 		"--pool=a extra":                  "extra",
 	} {
-		cmd := command()
+		cmd := New("dev", io.Discard)
 		cmd.SetOut(io.Discard)
 		cmd.SetArgs(append([]string{"nats-config"}, strings.Fields(args)...))
 		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
