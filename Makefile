@@ -81,6 +81,14 @@ test-api: build ## Call the API with requests made of its OpenAPI document (minu
 wheel: ## Build the Python client's wheels and source distribution into dist/
 	VERSION='$(VERSION)' scripts/wheel
 
+.PHONY: release
+release: ## Build what a release consists of, from the tag of HEAD, into dist/release
+	scripts/release
+
+.PHONY: release-check
+release-check: ## Build the release of HEAD twice, compare the bytes and look at the packages (an hour; PLATFORMS=linux/amd64: minutes)
+	scripts/release check
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	scripts/fuzz $(or $(FUZZTIME),30s)

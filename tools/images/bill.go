@@ -1,10 +1,13 @@
 package main
 
 import (
+	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -90,6 +93,28 @@ func (o *options) bill(p program, info *buildinfo.BuildInfo, digest [32]byte) ([
 		return nil, fmt.Errorf("write the bill of materials: %w", err)
 	}
 	return append(out, '\n'), nil
+}
+
+// writeBill writes the bill of materials of a program that was built elsewhere, for
+// whatever system, to a file. The file of the program has the name of its image.
+func (o *options) writeBill(path, to string) error {
+	chosen, err := choose([]string{filepath.Base(path)})
+	if err != nil {
+		return err
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read what %s was built from: %w", path, err)
+	}
+	binary, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the program: %w", err)
+	}
+	bill, err := o.bill(chosen[0], info, sha256.Sum256(binary))
+	if err != nil {
+		return err
+	}
+	return replace(to, bill)
 }
 
 func modulePackage(m *debug.Module) spdxPackage {

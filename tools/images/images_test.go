@@ -209,6 +209,38 @@ func TestBillListsWhatIsLinked(t *testing.T) {
 	}
 }
 
+// A program that was built before has the same bill as in its image.
+func TestBillOfAProgram(t *testing.T) {
+	dir := t.TempDir()
+	o := options{root: "../..", arch: "arm64", version: "v1", created: time.Unix(1_700_000_000, 0).UTC()}
+	p, err := choose([]string{"digits"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _, err := o.build(t.Context(), p[0], p[0].pkg, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := o.files(t.Context(), p[0], t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "digits.spdx.json")
+	if err := run(t.Context(), []string{"--revision=r", "--version=v1", "--epoch=1700000000", "--bill-of=" + path, "--bill=" + to}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, f.bill) {
+		t.Errorf("the bill of the program is\n%s\nthe image's\n%s", got, f.bill)
+	}
+	if err := run(t.Context(), []string{"--revision=r", "--bill-of=nothing", "--bill=" + to}); err == nil || !strings.Contains(err.Error(), `no image "nothing"`) {
+		t.Errorf("a program that is none of ours: %v", err)
+	}
+}
+
 // TestDockerfiles holds what docker build makes against what `make images` makes.
 func TestDockerfiles(t *testing.T) {
 	paths, err := filepath.Glob("../../deploy/images/*.Dockerfile")

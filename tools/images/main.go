@@ -43,6 +43,7 @@ type options struct {
 
 func run(ctx context.Context, args []string) error {
 	var o options
+	var billOf, bill string
 	flags := flag.NewFlagSet("images", flag.ContinueOnError)
 	flags.StringVar(&o.root, "root", "../..", "the repository")
 	flags.StringVar(&o.out, "out", "../../bin/images", "directory for the archives and bills of materials")
@@ -52,12 +53,17 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.version, "version", "dev", "version of the programs, and tag of the images")
 	flags.StringVar(&o.also, "also", "", "another tag of the images in the archives")
 	flags.StringVar(&o.revision, "revision", "", "git revision of the sources (default: HEAD's, if there is one)")
+	flags.StringVar(&billOf, "bill-of", "", "only list what this program was built from, one of ours for any system; see --bill")
+	flags.StringVar(&bill, "bill", "", "file for the bill of materials of --bill-of")
 	epoch := flags.String("epoch", os.Getenv("SOURCE_DATE_EPOCH"), "time of the images, in seconds since 1970 (default: SOURCE_DATE_EPOCH, or HEAD's time)")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the flags: %w", err)
 	}
 	if err := o.complete(ctx, *epoch); err != nil {
 		return err
+	}
+	if billOf != "" {
+		return o.writeBill(billOf, bill)
 	}
 	chosen, err := choose(flags.Args())
 	if err != nil {
