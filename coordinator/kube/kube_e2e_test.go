@@ -124,11 +124,16 @@ func testGrows(t *testing.T, r *rig) {
 	if err == nil || !strings.Contains(err.Error(), "objective.metric cannot change once the study has begun") {
 		t.Errorf("another metric: %v", err)
 	}
+	// A wider range is an edit: the study goes on in it.
 	if err := r.apply(r.study("runs", 16, "max: 1}", "max: 2}")); err != nil {
 		t.Fatal(err)
 	}
-	r.await("runs", condition(kube.ConditionAccepted, kube.ReasonIncompatible, "spec.parameters.x.max was 1 and is 2"))
-	if err := r.apply(r.study("runs", 15)); err != nil {
+	complete(t, r, "runs", 16)
+	if err := r.apply(r.study("runs", 17, "type: float, min: 0, max: 1}", "type: int, min: 0, max: 2}")); err != nil {
+		t.Fatal(err)
+	}
+	r.await("runs", condition(kube.ConditionAccepted, kube.ReasonIncompatible, `spec.parameters.x.type was "float" and is "int"`))
+	if err := r.apply(r.study("runs", 16, "max: 1}", "max: 2}")); err != nil {
 		t.Fatal(err)
 	}
 	r.await("runs", condition(kube.ConditionAccepted, kube.ReasonAccepted, ""))
@@ -139,7 +144,7 @@ func testRefused(t *testing.T, r *rig) {
 	for _, test := range []struct{ name, old, new, says string }{
 		{"bounds", "max: 1}", "max: -1}", "spec.parameters[0].max: Invalid value: max must be above min"},
 		{"log", "min: 0, max: 1}", "min: 0, max: 1, scale: log}", "spec.parameters[0].min: Invalid value: scale log needs a range above 0"},
-		{"no-max", ", max: 1}", "}", "a float or an int needs min and max"},
+		{"no-max", ", max: 1}", "}", "needs min and max"},
 		{"type", "type: float", "type: real", `spec.parameters[0].type: Unsupported value: "real": supported values: "float", "int"`},
 		{"int", "type: float, min: 0", "type: int, min: 0.5", "an int has whole bounds"},
 		{"step", "max: 1}", "max: 1, step: 3}", "a step is at most the whole range"},
