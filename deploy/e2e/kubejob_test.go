@@ -13,6 +13,7 @@ import (
 	"time"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -47,6 +48,10 @@ pools:
 `, c.tag, strings.ReplaceAll(template, "\n", "\n        ")))
 	c.create(text("kubejob-study.yaml"))
 	c.ended(5*time.Minute, "digits-jobs", 3)
+	workers, err := c.workers(t.Context(), "jobs")
+	if err != nil || len(workers) != 1 || workers[0].GetRuns() != messaging.RunsJobs {
+		t.Errorf("the workers of the pool are %v (%v), want one that runs %s", workers, err, messaging.RunsJobs)
+	}
 	pods, err := c.kube.CoreV1().Pods(c.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "fantasia.dev/pool=jobs,app.kubernetes.io/component=worker"})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatalf("the pool has %d pods (%v), want 1", len(pods.Items), err)

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/worker/sidecar"
 )
 
@@ -59,6 +62,16 @@ func TestSidecarsLoseNothing(t *testing.T) {
 	c.again = true // a loop that was killed gets its attempt again
 	s := c.startSidecars(2)
 	c.Create(fmt.Sprintf(sidecarStudy, trials))
+	c.Await("spirals", 1)
+	list, err := c.Client().ListWorkers(t.Context(), connect.NewRequest(&fantasiav1.ListWorkersRequest{}))
+	if err != nil || len(list.Msg.GetWorkers()) != len(s.workers) {
+		t.Fatalf("the workers are %v (%v), want %d", list, err, len(s.workers))
+	}
+	for _, w := range list.Msg.GetWorkers() {
+		if w.GetRuns() != messaging.RunsSidecar {
+			t.Errorf("%s says that it runs %q, want %q", w.GetName(), w.GetRuns(), messaging.RunsSidecar)
+		}
+	}
 	for i, fault := range []struct {
 		ended int
 		what  func()
