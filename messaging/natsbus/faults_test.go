@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -397,5 +398,28 @@ func TestEndedFetchRequestsNothing(t *testing.T) {
 		}
 	case <-ctx.Done():
 		t.Fatal("no heartbeat was seen")
+	}
+}
+
+// A pull does not allocate a queue for tens of thousands of messages, which takes 512 KiB.
+func TestPullAllocatesLittle(t *testing.T) { // not parallel: it looks at the whole process
+	ctx := patient(t)
+	b := startBroker(t)
+	l := lead(ctx, t, b, 1)
+	w := b.worker("w", pool)
+	const pulls, most = 50, 256 << 10
+	for i := range pulls {
+		must(t, l.Assign(ctx, []*messaging.Assignment{assignment(i + 1)}))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range pulls {
+		d, err := w.Fetch(ctx)
+		must(t, err)
+		must(t, d.Ack(ctx))
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / pulls; each > most {
+		t.Errorf("a pull allocates %d bytes, want at most %d", each, most)
 	}
 }

@@ -27,6 +27,12 @@ import (
 // limit it further.
 const defaultTimeout = 5 * time.Second
 
+// queueLength is the number of messages that may wait in a subscription that is read one by
+// one. The client library allocates the queue at once, for 65,536 messages unless told
+// otherwise, which is half a megabyte for each pull. A pull is answered with one message
+// and a heartbeat every 5 s of its 30 s.
+const queueLength = 64
+
 // ConnectOptions returns the options for a bus's connection. It keeps reconnecting
 // forever, notices a dead peer within 10 s, and never replays what was published while
 // disconnected: an old leader's messages must not arrive late. name must be a valid
@@ -37,6 +43,7 @@ func ConnectOptions(name string) []nats.Option {
 		nats.Name(name),
 		nats.CustomInboxPrefix("_INBOX_" + messaging.Token(name)),
 		nats.ReconnectBufSize(-1),
+		nats.SyncQueueLen(queueLength),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.PingInterval(5 * time.Second),
