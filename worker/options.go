@@ -40,6 +40,10 @@ type Options struct {
 	// Checkpoints is the directory of checkpoints; empty means one in StateDir. On
 	// shared storage, attempts can continue where another worker stopped.
 	Checkpoints string
+	// KeepTrials bounds, in bytes, what attempts that have ended leave in StateDir: their
+	// folders and the logs of long-lived programs. Beyond it, those that ended first are
+	// removed (logfile.Keeper). 0 keeps all of them.
+	KeepTrials int64
 	// Command is the program that evaluates every trial; it replaces the studies' own.
 	Command []string
 	// AllowStudyCommands permits the command, environment and working directory of
@@ -97,6 +101,7 @@ func DefaultOptions() Options {
 		ResendInterval:    5 * time.Second,
 		Drain:             25 * time.Second, // Kubernetes kills a pod after 30 s
 		SpoolLimit:        10_000,
+		KeepTrials:        10 << 30,
 	}
 }
 
@@ -118,6 +123,7 @@ func (o *Options) validate() error {
 	check(o.HeartbeatInterval > 0, "heartbeat interval %s, must be positive", o.HeartbeatInterval)
 	check(o.ResendInterval > 0, "resend interval %s, must be positive", o.ResendInterval)
 	check(o.Drain > 0, "drain %s, must be positive", o.Drain)
+	check(o.KeepTrials >= 0, "bytes of ended trials to keep %d, must be positive, or 0 for all", o.KeepTrials)
 	check(o.SpoolLimit >= 1, "spool limit %d, must be at least 1", o.SpoolLimit)
 	if err := command.CheckPassEnv(o.PassEnv); err != nil {
 		errs = append(errs, fmt.Errorf("variables to pass: %w", err))

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -35,10 +36,10 @@ type sender struct {
 
 	mu      sync.Mutex
 	work    sync.Cond // of mu: ready has more, or stopped
-	change  sync.Cond // of mu: entries or unsent changed
+	change  sync.Cond // of mu: entries or unacked changed
 	entries map[messaging.AttemptID]*entry
 	ready   []*entry // to be published now, oldest first
-	unsent  int      // entries that were never acknowledged
+	unacked int      // entries that were never acknowledged
 	stopped bool
 }
 
@@ -81,7 +82,7 @@ func (d *sender) enqueue(r *messaging.Result, span trace.Span) {
 	e := &entry{result: r, span: span, queued: true}
 	d.entries[r.AttemptID] = e
 	d.ready = append(d.ready, e)
-	d.unsent++
+	d.unacked++
 	d.work.Signal()
 }
 
@@ -121,7 +122,7 @@ func (d *sender) settle(e *entry) {
 		return
 	}
 	e.sent = true
-	d.unsent--
+	d.unacked--
 	if e.span != nil {
 		e.span.End()
 	}
@@ -245,13 +246,16 @@ func (d *sender) wait(ctx context.Context, condition func() bool) error {
 
 // flush waits until the bus has acknowledged every result.
 func (d *sender) flush(ctx context.Context) error {
-	return d.wait(ctx, func() bool { return d.unsent == 0 })
+	return d.wait(ctx, func() bool { return d.unacked == 0 })
 }
 
 // room waits until the spool has room for another result.
 func (d *sender) room(ctx context.Context) error {
 	return d.wait(ctx, func() bool { return len(d.entries) < d.limit })
 }
+
+// unsent returns the attempts whose results have no receipt yet.
+func (d *sender) unsent() []messaging.AttemptID { return d.waiting(math.MaxInt) }
 
 // waiting returns up to n attempts whose results have no receipt yet.
 func (d *sender) waiting(n int) []messaging.AttemptID {

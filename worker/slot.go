@@ -38,6 +38,7 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 	if err != nil {
 		return fmt.Errorf("slot %d: %w", n, err)
 	}
+	defer r.files.leave(n) // once its program has ended
 	defer func() {
 		if cerr := ev.Close(r.hard); cerr != nil {
 			err = errors.Join(err, fmt.Errorf("slot %d: close: %w", n, cerr))
@@ -142,7 +143,9 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 		ack() // another slot is running it
 		return
 	}
+	defer r.files.end(a)
 	defer end()
+	r.files.begin(a, slot)
 	claimed := time.Now()
 	claiming, span := r.claimSpan(work, slot, a, claimed)
 	defer span.End()

@@ -66,6 +66,7 @@ type run struct {
 	journal  *spool.Journal
 	sender   *sender
 	metrics  *metrics
+	files    *files
 	logs     chan messaging.Control // requests for logs
 	// hard ends when the attempts' grace is over.
 	hard context.Context
@@ -109,6 +110,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	services.Go(func() { r.sender.run(serving) })
 	services.Go(func() { r.beat(serving) })
 	services.Go(func() { r.answerLogs(serving) })
+	services.Go(r.files.load)
 	defer services.Wait()
 	defer stopServing()
 
@@ -161,6 +163,7 @@ func (w *Worker) start() (*run, error) {
 		registry: newRegistry(), journal: journal, sender: newSender(o, results),
 		refused: map[string]struct{}{}, logs: make(chan messaging.Control, maxLogRequests),
 	}
+	r.files = newFiles(o, r.sender)
 	if o.NewEvaluator == nil {
 		r.environ = environment(o)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 )
 
 // positiveDuration matches durations above zero, as flags read them.
@@ -19,6 +20,7 @@ func programChecks() map[string]map[string]any {
 		"coordinator.workerLease":              {"pattern": positiveDuration},
 		"poolDefaults.heartbeat":               {"pattern": positiveDuration},
 		"poolDefaults.kubejob.startTimeout":    {"pattern": positiveDuration},
+		"poolDefaults.state.keepTrials":        {"pattern": workernode.SizePattern},
 		"poolDefaults.autoscaling.maxReplicas": {"minimum": 1},
 		// Exporters silently ignore an address without a scheme.
 		"telemetry.otlpEndpoint": {"pattern": `^$|^https?://[^/\s]+`},

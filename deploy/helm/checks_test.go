@@ -11,6 +11,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/scale"
+	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 )
 
 // TestSchemaKnowsTheProgramsChecks compares the schema's verdicts on values with those of
@@ -25,8 +26,10 @@ func TestSchemaKnowsTheProgramsChecks(t *testing.T) {
 			d, err := time.ParseDuration(text)
 			return err == nil && election.ValidTTL(d)
 		}, []string{"0s", "1s", "2s", "3s", "9s", "10s", "19s", "120s", "2500ms", "-2s", "2", ""}},
-		"coordinator.workerLease":           {positive, []string{"0s", "00s", "1s", "10ms", "5m", "1h", "-1s", "5", ""}},
-		"poolDefaults.heartbeat":            {positive, []string{"0ms", "1ms", "5s", "10m", "5"}},
+		"coordinator.workerLease": {positive, []string{"0s", "00s", "1s", "10ms", "5m", "1h", "-1s", "5", ""}},
+		"poolDefaults.heartbeat":  {positive, []string{"0ms", "1ms", "5s", "10m", "5"}},
+		"poolDefaults.state.keepTrials": {func(text string) bool { var n int64; return workernode.Size(&n).Set(text) == nil },
+			[]string{"0", "1Gi", "512MiB", "7", "2TiB", "1G", "-1Gi", "1.5Gi", "Gi", "1B", ""}},
 		"poolDefaults.kubejob.startTimeout": {positive, []string{"0s", "10m", "1h", "x"}},
 		// https://opentelemetry.io/docs/specs/otel/protocol/exporter: a URL with a scheme.
 		"telemetry.otlpEndpoint": {func(text string) bool {

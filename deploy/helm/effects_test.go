@@ -29,6 +29,7 @@ var differing = map[string]string{
 	"poolDefaults.heartbeat":                          `"7s"`,
 	"poolDefaults.strategy.type":                      `"Recreate"`,
 	"poolDefaults.strategy.maxUnavailable":            `2`,
+	"poolDefaults.state.keepTrials":                   `"3Gi"`,
 	"poolDefaults.state.type":                         `"persistentVolumeClaim"`,
 	"poolDefaults.state.whenScaled":                   `"Delete"`,
 	"poolDefaults.state.whenDeleted":                  `"Delete"`,

@@ -148,6 +148,7 @@ spec:
         - --slots={{ $p.slots }}
         {{- if not $p.jobs }}
         - --gpus={{ ternary "auto" "none" (gt (int $p.gpus) 0) }}
+        - --keep-trials={{ $p.state.keepTrials }}
         {{- end }}
         - --state=/var/lib/fantasia
         - --listen=:8081
