@@ -88,7 +88,7 @@ func inSlot(ctx context.Context, slots chan struct{}, o optimizer.Optimizer, see
 		return answer, 0
 	}
 	start := time.Now()
-	answer.Suggestions, answer.State, answer.Err = suggest(ctx, o, seed, ask)
+	answer.Suggestions, answer.State, answer.Cut, answer.Err = suggest(ctx, o, seed, ask)
 	return answer, max(1, time.Since(start))
 }
 
@@ -112,12 +112,14 @@ func (a *asks) ask(ctx context.Context, o optimizer.Optimizer, name string, seed
 // answer with what it has. Workers that wait meanwhile get fallback suggestions.
 const suggestTime = 30 * time.Second
 
-// suggest calls an optimiser; a panic there fails the request, not the process.
-func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (s []optimizer.Suggestion, state optimizer.State, err error) {
+// suggest calls an optimiser; a panic there fails the request, not the process. cut says that
+// the time was over before the answer was there.
+func suggest(ctx context.Context, o optimizer.Optimizer, seed uint64, ask *engine.Ask) (s []optimizer.Suggestion, state optimizer.State, cut bool, err error) {
 	defer caught(&err)
 	ctx, stop := context.WithTimeout(ctx, suggestTime)
 	defer stop()
-	return o.Suggest(ctx, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
+	s, state, err = o.Suggest(ctx, ask.Problem, ask.State, ask.N, optimizer.NewRand(seed, ask.Request))
+	return s, state, ctx.Err() != nil, err
 }
 
 // caught turns a panic of the function that defers it into an error.

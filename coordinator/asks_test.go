@@ -82,9 +82,12 @@ func (failing) Suggest(context.Context, *optimizer.Problem, optimizer.State, int
 func TestSuggestionsTakeBoundedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		got, _, err := suggest(t.Context(), endless{}, 1, &engine.Ask{N: 1})
+		got, _, cut, err := suggest(t.Context(), endless{}, 1, &engine.Ask{N: 1})
 		if err != nil || len(got) != 1 {
 			t.Errorf("%d suggestions and %v, want what the optimiser had", len(got), err)
+		}
+		if !cut {
+			t.Error("the answer does not say that its time was over")
 		}
 		if took := time.Since(began); took != suggestTime {
 			t.Errorf("answered after %v, want %v", took, suggestTime)

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -69,6 +70,7 @@ type answer struct {
 	ask       *Ask
 	at        time.Time
 	state     optimizer.State
+	record    *record.Ask
 	committed bool
 }
 
@@ -229,7 +231,7 @@ func (e *Engine) requestFallback(n int) {
 		return
 	}
 	p := e.Problem()
-	d.fallback = &Ask{Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, At: e.now}
+	d.fallback = &Ask{Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, Fallback: true, At: e.now}
 	e.out.Fallback = d.fallback
 }
 
@@ -252,7 +254,7 @@ func (e *Engine) request() {
 		return
 	}
 	p := e.Problem()
-	d.ask = &Ask{Problem: p, State: e.model.State, N: n, Request: p.First, From: e.status.Position, At: e.now}
+	d.ask = &Ask{Problem: p, State: e.model.State, N: n, Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.now}
 	e.out.Ask = d.ask
 }
 

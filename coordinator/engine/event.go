@@ -78,6 +78,8 @@ type (
 		Ask         *Ask
 		Suggestions []optimizer.Suggestion
 		State       optimizer.State
+		// Cut says that the time for the answer was over before it was complete.
+		Cut bool
 		// Err is why the optimiser has no answer. optimizer.ErrExhausted ends the
 		// study once no trial is open; any other error leads to fallbacks.
 		Err error

@@ -20,7 +20,18 @@ type Ask struct {
 	Request int
 	// From is the ledger position of Problem.
 	From int64
-	At   time.Time
+	// Space is the version of the study's space: see record.Study.
+	Space int
+	// Fallback says that the request is for fallbacks.
+	Fallback bool
+	At       time.Time
+}
+
+// record returns what a trial's record says of the request, beside Request and From.
+func (a *Ask) record(cut bool) *record.Ask {
+	return &record.Ask{
+		N: a.N, MaxTrials: a.Problem.MaxTrials, Parallelism: a.Problem.Parallelism, Space: a.Space, Fallback: a.Fallback, Cut: cut,
+	}
 }
 
 // Receipt tells a worker that its result was committed to the ledger or archived.

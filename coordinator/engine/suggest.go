@@ -76,7 +76,7 @@ func (e *Engine) accept(ev Suggested) {
 		}
 		return
 	}
-	d.ready, d.answer = list, &answer{ask: ev.Ask, at: e.now, state: state}
+	d.ready, d.answer = list, &answer{ask: ev.Ask, at: e.now, state: state, record: ev.Ask.record(ev.Cut)}
 	d.askAfter = time.Time{}
 	e.setReason("")
 }
@@ -154,7 +154,7 @@ func (e *Engine) takeReady() bool {
 		if tried, _ := e.tried(s.Suggestion, a.ask.From); tried { // a fallback was the same point
 			continue
 		}
-		e.create(s, a.ask, a.at)
+		e.create(s, a.ask, a.record, a.at)
 		if !a.committed {
 			a.committed = true
 			e.model = record.Model{Request: a.ask.Request, State: a.state}
@@ -184,6 +184,7 @@ func (e *Engine) fallBack(n int) int {
 		return 0
 	}
 	list = list[:min(len(list), ask.N)]
+	recorded := ask.record(answer.Cut)
 	made, unusable := 0, len(list) < ask.N
 	for i, s := range list {
 		if made == n {
@@ -200,7 +201,7 @@ func (e *Engine) fallBack(n int) int {
 		if s.Source != optimizer.SourceInitial {
 			s.Source = optimizer.SourceFallback
 		}
-		e.create(ready{s, i}, ask, answer.At)
+		e.create(ready{s, i}, ask, recorded, answer.At)
 		made++
 	}
 	if unusable && made < n {
@@ -215,13 +216,13 @@ func (e *Engine) fallBack(n int) int {
 
 // create makes a trial of a suggestion, which answered a request at a time, and opens its
 // first attempt.
-func (e *Engine) create(s ready, ask *Ask, answered time.Time) {
+func (e *Engine) create(s ready, ask *Ask, recorded *record.Ask, answered time.Time) {
 	e.status.Trials++
 	e.status.Position++
 	t := &trial{rec: record.Trial{
 		Number: e.status.Trials, Created: e.status.Position,
-		Point: s.Point, Source: s.Source, Reasons: finiteReasons(s.Reasons),
-		Request: ask.Request, Place: s.place, From: ask.From,
+		Point: s.Point, Source: s.Source, Reasons: FiniteReasons(s.Reasons),
+		Request: ask.Request, Place: s.place, From: ask.From, Ask: recorded,
 		Staleness: len(e.observations) - len(ask.Problem.Observations),
 		TraceID:   e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: ask.At, Suggested: answered, Created: e.now},
@@ -233,9 +234,10 @@ func (e *Engine) create(s ready, ask *Ask, answered time.Time) {
 	e.openAttempt(t)
 }
 
-// finiteReasons drops values that are not finite, since JSON cannot hold them. The
-// logarithm of an acquisition value may be infinite.
-func finiteReasons(r optimizer.Reasons) optimizer.Reasons {
+// FiniteReasons returns the reasons as they are recorded: without values that are not
+// finite, since JSON cannot hold them. The logarithm of an acquisition value may be
+// infinite.
+func FiniteReasons(r optimizer.Reasons) optimizer.Reasons {
 	if r.Mean != nil && !finite(*r.Mean) {
 		r.Mean = nil
 	}

@@ -237,21 +237,33 @@ func (e *Engine) know(t *trial) {
 	if t.outside && e.on(safetyOutside) {
 		return
 	}
-	o := optimizer.Observation{Trial: t.rec.Number, Point: t.rec.Point}
-	switch t.rec.State {
+	o, told := Observation(&t.rec)
+	if !told {
+		return
+	}
+	if o.Outcome == optimizer.OutcomeCompleted && (e.best == nil || e.direction().Better(o.Values.First(), e.best.rec.Values.First())) {
+		e.best, e.status.Best = t, t.rec.Number
+	}
+	e.observations = append(e.observations, o)
+}
+
+// Observation returns what the optimiser is told of a trial that has ended; false if it is
+// told nothing, as of cancelled trials.
+func Observation(t *record.Trial) (o optimizer.Observation, told bool) {
+	o = optimizer.Observation{Trial: t.Number, Point: t.Point}
+	switch t.State {
 	case study.TrialCompleted:
-		o.Outcome, o.Values = optimizer.OutcomeCompleted, t.rec.Values
-		if e.best == nil || e.direction().Better(t.rec.Values.First(), e.best.rec.Values.First()) {
-			e.best, e.status.Best = t, t.rec.Number
-		}
+		o.Outcome, o.Values = optimizer.OutcomeCompleted, t.Values
 	case study.TrialInfeasible:
 		o.Outcome = optimizer.OutcomeInfeasible
 	case study.TrialFailed:
 		o.Outcome = optimizer.OutcomeFailed
 	case study.TrialPruned:
-		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.rec.Stopped.Values, t.rec.Stopped.Step
+		o.Outcome, o.Values, o.Step = optimizer.OutcomePruned, t.Stopped.Values, t.Stopped.Step
+	default:
+		return o, false
 	}
-	e.observations = append(e.observations, o)
+	return o, true
 }
 
 // direction returns the direction in which the study's objective improves.

@@ -146,6 +146,10 @@ type Trial struct {
 	Request int   `json:"request"`
 	Place   int   `json:"place"`
 	From    int64 `json:"from"`
+	// Ask is what else the request for the suggestion said; nil if a person or a program
+	// asked for the trial, or an earlier version made it. The trials of an answer may
+	// share it, so it MUST NOT be changed in place.
+	Ask *Ask `json:"ask,omitempty"`
 	// Staleness is how many observations arrived after From and before the
 	// trial was created.
 	Staleness int `json:"staleness"`
@@ -170,6 +174,22 @@ type Trial struct {
 	// RequestID is the id of the user's request that made the trial, if it had one.
 	RequestID string `json:"requestId,omitempty"`
 	Times     Times  `json:"times"`
+}
+
+// Ask is what a request for suggestions said that cannot be told from the observations and
+// pending points at its position: package replay makes the request again.
+type Ask struct {
+	// N is how many suggestions were asked for.
+	N int `json:"n"`
+	// MaxTrials and Parallelism are those of the study then; an update changes them.
+	MaxTrials   int `json:"maxTrials"`
+	Parallelism int `json:"parallelism"`
+	// Space is the version of the study's space, 0 for 1: see Study.Space.
+	Space int `json:"space,omitempty"`
+	// Fallback says that what makes fallbacks was asked.
+	Fallback bool `json:"fallback,omitempty"`
+	// Cut says that the time for the answer was over, so that it depends on the machine.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Stopped is the decision to stop a trial early. It is committed before the worker is

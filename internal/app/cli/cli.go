@@ -84,7 +84,7 @@ func newApp(o Options) *app {
 		&cobra.Group{ID: groupServer, Title: "On a server:"},
 	)
 	a.add(groupLocal, newRunCommand(a), newServeCommand(a), newCheckCommand(a), newAskTellCommand(a), newBenchCommand(a), newAlgorithmsCommand(a), newImportCommand(a), newSchemaCommand(a))
-	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a), newReportCommand(a), newBackupCommand(a), newRestoreCommand(a))
+	a.add(groupServer, newStudyCommand(a), newTrialCommand(a), newWorkerCommand(a), newReportCommand(a), newBackupCommand(a), newRestoreCommand(a), newReplayCommand(a))
 	a.add("", newVersionCommand(a))
 	usage.Setup(a.root)
 	return a

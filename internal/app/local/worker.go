@@ -17,7 +17,7 @@ func (n *node) newWorker() (*worker.Worker, error) {
 	o.StateDir = n.workerDir()
 	o.Checkpoints = filepath.Join(n.o.State, "checkpoints")
 	o.AllowStudyCommands = true
-	o.KeepTrials = 0 // the folder is the user's
+	o.KeepTrials = 0          // the folder is the user's
 	o.PassEnv = []string{"*"} // as a shell would
 	o.NewEvaluator = n.o.Evaluator
 	o.Bus = n.worker

@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+)
+
+// Collector gathers the records of one study from those that Export visits, without the
+// study's curves. It is not safe for concurrent use.
+type Collector struct {
+	study   string // name or id
+	id      string
+	records Records
+	found   bool
+}
+
+// NewCollector returns a Collector for the study with a name or an id.
+func NewCollector(nameOrID string) *Collector { return &Collector{study: nameOrID, id: nameOrID} }
+
+// Put takes a record. Records MUST come in the order in which Export visits them: names come
+// before studies.
+func (c *Collector) Put(key string, value []byte) error {
+	kv := &mvccpb.KeyValue{Key: []byte(key), Value: value}
+	if key == nameKey(c.study) {
+		var n nameRecord
+		if err := decode(kv, &n); err != nil {
+			return err
+		}
+		c.id = n.ID
+	}
+	leaf, ok := strings.CutPrefix(key, studyDir(c.id))
+	if ok && known(leaf) {
+		c.found = true
+		c.records.add(leaf, kv)
+	}
+	return nil
+}
+
+// Records returns the study's records. The error wraps ErrNotFound if there were none,
+// ErrCorrupt if one is unreadable.
+func (c *Collector) Records() (*Records, error) {
+	switch {
+	case !c.found:
+		return nil, fmt.Errorf("study %q: %w", c.study, ErrNotFound)
+	case c.records.Err != nil:
+		return nil, c.records.Err
+	case c.records.Study.ID != c.id:
+		return nil, fmt.Errorf("%w: study %s has no specification", ErrCorrupt, c.id)
+	}
+	return &c.records, nil
+}

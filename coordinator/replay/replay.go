@@ -1,0 +1,377 @@
+// Package replay makes the requests of a study to its optimiser again, from the study's
+// records, and compares the answers with the suggestions that were recorded.
+//
+// An optimiser is a pure function of the observations in order, the pending points, its own
+// state and a seed. A trial's record has the ledger position of its request, and each trial
+// has the positions at which it was created and ended. So the records give every request's
+// problem back. The states follow from the answers: a request gets the state of the last
+// answer of which a trial had been made.
+package replay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
+)
+
+// Optimizers are those of a study.
+type Optimizers struct {
+	Suggest optimizer.Optimizer
+	// Fallback makes suggestions when Suggest is too slow.
+	Fallback optimizer.Optimizer
+}
+
+// Report says what a replay found.
+type Report struct {
+	// Same is how many suggestions are the recorded ones, bit for bit: the points, where
+	// they come from, and the reasons. Fallbacks of them are fallbacks.
+	Same, Fallbacks int
+	// Others is how many trials no optimiser suggested: people asked for them or added them.
+	Others int
+	// Cut are trials whose optimiser ran out of time, so that its answer depended on the
+	// machine, and Old those that an earlier version made, which did not record all of its
+	// requests. They are not compared.
+	Cut, Old []int
+	// Earlier is how many trials are of an earlier version of the space, which the records do
+	// not have any more.
+	Earlier int
+	// Until is the first trial from which on suggestions cannot be made again, and Why says
+	// why; 0 if all can.
+	Until int
+	Why   string
+	// First is the first suggestion that differs; nil if none does.
+	First *Difference
+}
+
+// Difference is a suggestion that differs from the recorded one.
+type Difference struct {
+	Trial int
+	// What differs: "parameter x", "the source", "the reasons", or "the answer" if there is
+	// none.
+	What string
+	// Recorded and Replayed are the two, as JSON or in words.
+	Recorded, Replayed string
+}
+
+// String is a sentence about the difference.
+func (d *Difference) String() string {
+	return fmt.Sprintf("trial %d differs: %s: recorded %s, now %s", d.Trial, d.What, d.Recorded, d.Replayed)
+}
+
+// Run replays a study until the first difference. The trials are all of the study's. The
+// error is the context's, or says which record is inconsistent. progress, if not nil, is
+// called after each request with the number of trials that were made by then.
+func Run(ctx context.Context, spec record.Study, trials []record.Trial, o Optimizers, progress func(trial int)) (*Report, error) {
+	p, err := newPlayer(spec, trials, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range p.answers {
+		if err := p.play(ctx, a); err != nil {
+			return nil, err
+		}
+		if progress != nil {
+			progress(a.trials[len(a.trials)-1].Number)
+		}
+		if p.report.First != nil || p.report.Until != 0 {
+			break
+		}
+	}
+	return &p.report, nil
+}
+
+// request identifies a request of a study: at most one is in flight, and one that becomes a
+// trial moves the position.
+type request struct {
+	from     int64
+	number   int
+	n        int
+	fallback bool
+}
+
+// answer is what a request was answered, as far as it became trials.
+type answer struct {
+	request
+	ask    *record.Ask // nil if an earlier version made the trials
+	trials []*record.Trial
+	state  optimizer.State // after it
+}
+
+// created is the position from which on requests get the answer's state.
+func (a *answer) created() int64 { return a.trials[0].Created }
+
+// player replays one study.
+type player struct {
+	spec    *study.Spec
+	space   *space.Space
+	version int             // of the space
+	trials  []*record.Trial // by number
+	outside map[int]bool    // the numbers of those whose points are outside of the space
+	told    []optimizer.Observation
+	toldAt  []int64 // the positions of told
+	answers []*answer
+	o       Optimizers
+	report  Report
+	// played are the answers of the optimiser so far, oldest first.
+	played []*answer
+	// stateful says that the optimiser has returned a state.
+	stateful bool
+}
+
+func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player, error) {
+	p := &player{spec: &spec.Definition.Spec, version: spec.SpaceVersion(), outside: map[int]bool{}, o: o}
+	var err error
+	if p.space, err = space.Of(&spec.Definition); err != nil {
+		return nil, err
+	}
+	for i := range trials {
+		t := trials[i]
+		point, err := p.space.Normalize(t.Point)
+		switch {
+		case err == nil:
+			t.Point = point
+		case p.version == 1:
+			return nil, fmt.Errorf("trial %d: %w", t.Number, err)
+		default:
+			p.outside[t.Number] = true
+		}
+		p.trials = append(p.trials, &t)
+	}
+	slices.SortFunc(p.trials, func(a, b *record.Trial) int { return cmp.Compare(a.Number, b.Number) })
+	var ended []*record.Trial
+	for i, t := range p.trials {
+		if t.Number != i+1 {
+			return nil, fmt.Errorf("the records hold trial %d in the place of trial %d", t.Number, i+1)
+		}
+		if t.Ended > 0 && !p.outside[t.Number] {
+			ended = append(ended, t)
+		}
+	}
+	slices.SortFunc(ended, func(a, b *record.Trial) int { return cmp.Compare(a.Ended, b.Ended) })
+	for _, t := range ended {
+		if observation, told := engine.Observation(t); told {
+			p.told, p.toldAt = append(p.told, observation), append(p.toldAt, t.Ended)
+		}
+	}
+	p.group()
+	return p, nil
+}
+
+// group finds the answers, in the order in which trials were made of them.
+func (p *player) group() {
+	known := map[request]*answer{}
+	for _, t := range p.trials {
+		if t.Source == optimizer.SourceRequested || t.Source == optimizer.SourceAdded {
+			p.report.Others++
+			continue
+		}
+		if p.version > 1 && (t.Ask == nil || max(1, t.Ask.Space) != p.version) {
+			p.report.Earlier++
+			continue
+		}
+		r := request{from: t.From, number: t.Request, fallback: t.Source == optimizer.SourceFallback}
+		if t.Ask != nil {
+			r.n, r.fallback = t.Ask.N, t.Ask.Fallback
+		}
+		a := known[r]
+		if a == nil {
+			a = &answer{request: r, ask: t.Ask}
+			known[r] = a
+			p.answers = append(p.answers, a)
+		}
+		a.trials = append(a.trials, t)
+	}
+}
+
+// problem returns what the optimiser knew at a request.
+func (p *player) problem(a *answer) *optimizer.Problem {
+	problem := &optimizer.Problem{
+		Space: p.space, Direction: p.spec.Objective.Direction, Seed: p.spec.Algorithm.Seed,
+		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
+		Pending: []optimizer.Pending{},
+	}
+	n, _ := slices.BinarySearch(p.toldAt, a.from+1)
+	problem.Observations = p.told[:n:n]
+	for _, t := range p.trials {
+		if t.Created > a.from {
+			break // positions grow with numbers
+		}
+		problem.First = t.Number
+		if (t.Ended == 0 || t.Ended > a.from) && !p.outside[t.Number] {
+			problem.Pending = append(problem.Pending, optimizer.Pending{Trial: t.Number, Point: t.Point})
+		}
+	}
+	problem.First++
+	return problem
+}
+
+// before returns the state that a request was made with.
+func (p *player) before(a *answer) optimizer.State {
+	for i := len(p.played) - 1; i >= 0; i-- {
+		if p.played[i].created() <= a.from {
+			return p.played[i].state
+		}
+	}
+	return nil
+}
+
+// play makes a request again and compares the answer.
+func (p *player) play(ctx context.Context, a *answer) error {
+	old := a.ask == nil
+	if old {
+		a.ask = p.guess(a)
+	}
+	problem := p.problem(a)
+	if problem.First != a.number {
+		return fmt.Errorf("trial %d: its request was the one before trial %d, but %d trials had been made at its position %d",
+			a.trials[0].Number, a.number, problem.First-1, a.from)
+	}
+	state := p.before(a)
+	if a.ask.Cut {
+		p.cut(a)
+		return nil
+	}
+	o := p.o.Suggest
+	if a.fallback {
+		o, state = p.o.Fallback, nil
+	}
+	list, next, err := o.Suggest(ctx, problem, state, a.ask.N, optimizer.NewRand(p.spec.Algorithm.Seed, a.number))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil && !errors.Is(err, optimizer.ErrExhausted) {
+		p.differ(a, a.trials[0], old, &Difference{What: "the answer", Recorded: "a suggestion", Replayed: fmt.Sprintf("the error %q", err)})
+		return nil
+	}
+	if len(next) > optimizer.MaxStateSize {
+		next = state
+	}
+	p.stateful = p.stateful || len(next) > 0 && !a.fallback
+	for _, t := range a.trials {
+		if d := p.compare(t, list, a.fallback); d != nil {
+			p.differ(a, t, old, d)
+			return nil
+		}
+	}
+	for _, t := range a.trials {
+		p.report.Same++
+		if t.Source == optimizer.SourceFallback {
+			p.report.Fallbacks++
+		}
+	}
+	if !a.fallback {
+		a.state = next
+		p.played = append(p.played, a)
+	}
+	return nil
+}
+
+// guess is what an earlier version may have asked for, which it did not record.
+func (p *player) guess(a *answer) *record.Ask {
+	n := 0
+	for _, t := range a.trials {
+		n = max(n, t.Place+1)
+	}
+	return &record.Ask{N: n, MaxTrials: p.spec.Budget.MaxTrials, Parallelism: max(1, p.spec.Parallelism), Fallback: a.fallback}
+}
+
+// differ reports a difference, unless the request itself is not known.
+func (p *player) differ(a *answer, t *record.Trial, old bool, d *Difference) {
+	d.Trial = t.Number
+	if !old {
+		p.report.First = d
+		return
+	}
+	if p.stateful && !a.fallback {
+		p.report.Until = a.trials[0].Number
+		p.report.Why = "an earlier version made this trial, which did not record how many suggestions it had asked for, and the optimiser remembers"
+		return
+	}
+	for _, t := range a.trials {
+		p.report.Old = append(p.report.Old, t.Number)
+	}
+}
+
+// cut passes over an answer that depended on the machine. Without its state, later answers
+// of an optimiser that has one cannot be made.
+func (p *player) cut(a *answer) {
+	for _, t := range a.trials {
+		p.report.Cut = append(p.report.Cut, t.Number)
+	}
+	if a.fallback || !p.stateful {
+		return
+	}
+	for _, later := range p.answers {
+		if !later.fallback && later.from >= a.created() {
+			p.report.Until = later.trials[0].Number
+			p.report.Why = fmt.Sprintf("the optimiser's time was over when it suggested trial %d, so its answer and what it remembered depended on the machine", a.trials[0].Number)
+			return
+		}
+	}
+}
+
+// compare returns how a trial's suggestion differs from the answer's; nil if it does not.
+func (p *player) compare(t *record.Trial, list []optimizer.Suggestion, fallback bool) *Difference {
+	if t.Place >= len(list) {
+		return &Difference{What: "the answer", Recorded: fmt.Sprintf("suggestion %d", t.Place+1), Replayed: fmt.Sprintf("only %d long", len(list))}
+	}
+	s := list[t.Place]
+	// The record's numbers have their parameters' types; so must these.
+	if point, err := p.space.Normalize(s.Point); err == nil {
+		s.Point = point
+	}
+	if fallback && s.Source != optimizer.SourceInitial {
+		s.Source = optimizer.SourceFallback
+	}
+	names := slices.Sorted(maps.Keys(t.Point))
+	for name := range s.Point {
+		if _, ok := t.Point[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if !same(t.Point[name], s.Point[name]) {
+			return &Difference{What: "parameter " + name, Recorded: text(t.Point[name]), Replayed: text(s.Point[name])}
+		}
+	}
+	if t.Source != s.Source {
+		return &Difference{What: "the source", Recorded: string(t.Source), Replayed: string(s.Source)}
+	}
+	if recorded, replayed := text(t.Reasons), text(engine.FiniteReasons(s.Reasons)); recorded != replayed {
+		return &Difference{What: "the reasons", Recorded: recorded, Replayed: replayed}
+	}
+	return nil
+}
+
+// same reports whether two values of a parameter are the same bits.
+func same(a, b any) bool {
+	x, isFloat := a.(float64)
+	y, isToo := b.(float64)
+	if isFloat && isToo {
+		return math.Float64bits(x) == math.Float64bits(y)
+	}
+	return a == b
+}
+
+// text is a value as JSON, which holds all bits of numbers.
+func text(v any) string {
+	if v == nil {
+		return "missing"
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}

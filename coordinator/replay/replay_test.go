@@ -1,0 +1,379 @@
+package replay_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/coordinator/replay"
+	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+const client = "client"
+
+// definition is a study of two floats and a choice, whose trials clients evaluate.
+func definition(algorithm string, trials int) record.Study {
+	lo, hi := 0.0, 1.0
+	return record.Study{ID: "id", Definition: study.Study{
+		APIVersion: study.APIVersion, Kind: study.Kind, Metadata: study.Metadata{Name: "replayed"},
+		Spec: study.Spec{
+			Objective: study.Objective{Metric: "loss", Direction: study.Minimize, Take: study.TakeLast},
+			Parameters: []study.Parameter{
+				{Name: "x", Type: study.Float, Min: &lo, Max: &hi},
+				{Name: "y", Type: study.Float, Min: &lo, Max: &hi},
+				{Name: "kind", Type: study.Categorical, Values: []any{"a", "b"}},
+			},
+			Initial:   []map[string]any{{"x": 0.5}},
+			Algorithm: study.Algorithm{Name: algorithm, Seed: 11},
+			Budget:    study.Budget{MaxTrials: trials}, Parallelism: 4, Pool: "default",
+		},
+	}}
+}
+
+// leader leads one study with the engine, and chooses at random what happens next: answers
+// come late, trials end in any order, people add trials, and leaders change.
+type leader struct {
+	t        *testing.T
+	rng      *rand.Rand
+	spec     record.Study
+	own      replay.Optimizers
+	settings engine.Settings
+	e        *engine.Engine
+	now      time.Time
+	status   record.Status
+	model    record.Model
+	trials   map[int]record.Trial
+	asks     []*engine.Ask
+	ids      int
+	edits    bool // of the space
+}
+
+func (l *leader) id() string    { l.ids++; return fmt.Sprintf("id%d", l.ids) }
+func (l *leader) Nonce() string { return l.id() }
+func (l *leader) Trace() string { return l.id() }
+func (l *leader) Span() string  { return l.id() }
+
+func optimizers(t *testing.T, algorithm string) replay.Optimizers {
+	t.Helper()
+	o, err := registry.New(algorithm, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replay.Optimizers{Suggest: o, Fallback: sobol.New()}
+}
+
+// lead plays a study to its end and returns its records as the ledger gives them back.
+func lead(t *testing.T, algorithm string, trials int, seed uint64, edits bool) (record.Study, []record.Trial) {
+	t.Helper()
+	l := &leader{
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), spec: definition(algorithm, trials), own: optimizers(t, algorithm),
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), trials: map[int]record.Trial{}, edits: edits,
+	}
+	_, blind := l.own.Suggest.(optimizer.Blind)
+	l.settings = engine.Settings{Blind: blind, Fallback: true}
+	e, out, err := engine.New(l.spec, l, l.settings, l.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.e = e
+	l.take(out)
+	l.step(engine.Tick{At: l.now})
+	for i := 0; l.status.State == study.Running; i++ {
+		if i > 200*trials {
+			t.Fatalf("the study does not end: %+v", l.status)
+		}
+		l.next()
+	}
+	return l.spec, l.records()
+}
+
+// step applies an event after some time.
+func (l *leader) step(ev engine.Event) { l.take(l.e.Step(ev)) }
+
+func (l *leader) take(out engine.Output) {
+	for _, trial := range out.Trials {
+		l.trials[trial.Number] = through(l.t, trial)
+	}
+	if out.Status != nil {
+		l.status = *out.Status
+	}
+	if out.Model != nil {
+		l.model = *out.Model
+	}
+	if out.Study != nil {
+		l.spec = *out.Study
+	}
+	for _, ask := range []*engine.Ask{out.Ask, out.Fallback} {
+		if ask != nil {
+			l.asks = append(l.asks, ask)
+		}
+	}
+}
+
+// through is a record as it is read back from the ledger.
+func through[T any](t *testing.T, v T) (read T) {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(data, &read)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+func (l *leader) records() []record.Trial {
+	list := make([]record.Trial, 0, len(l.trials))
+	for _, trial := range l.trials {
+		list = append(list, through(l.t, trial))
+	}
+	l.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// next lets something happen.
+func (l *leader) next() {
+	l.now = l.now.Add(time.Duration(l.rng.IntN(2000)) * time.Millisecond)
+	switch l.rng.IntN(12) {
+	case 0, 1, 2:
+		l.step(engine.Seek{At: l.now, Client: client, Want: 1 + l.rng.IntN(5)})
+	case 3, 4, 5:
+		l.answer()
+	case 6, 7, 8:
+		l.tell()
+	case 9:
+		l.step(engine.Tick{At: l.now})
+	case 10:
+		l.people()
+	case 11:
+		l.change()
+	}
+}
+
+// answer answers one of the requests that are open.
+func (l *leader) answer() {
+	if len(l.asks) == 0 {
+		return
+	}
+	i := l.rng.IntN(len(l.asks))
+	ask := l.asks[i]
+	l.asks = slices.Delete(l.asks, i, i+1)
+	o := l.own.Suggest
+	if ask.Fallback {
+		o = l.own.Fallback
+	}
+	s, state, err := o.Suggest(l.t.Context(), ask.Problem, ask.State, ask.N, optimizer.NewRand(l.spec.Definition.Spec.Algorithm.Seed, ask.Request))
+	l.step(engine.Suggested{At: l.now, Ask: ask, Suggestions: s, State: state, Err: err})
+}
+
+// tell ends one of the trials that the client holds.
+func (l *leader) tell() {
+	open := l.e.Open()
+	if len(open) == 0 {
+		return
+	}
+	a := open[l.rng.IntN(len(open))]
+	told := engine.Told{At: l.now, Client: client, Trial: a.Attempt.Trial, Outcome: messaging.OutcomeCompleted}
+	p := l.trials[a.Attempt.Trial].Point
+	x, _ := p["x"].(float64)
+	y, _ := p["y"].(float64)
+	told.Values = study.Values{(x-0.3)*(x-0.3) + y}
+	if p["kind"] == "b" {
+		told.Values[0] += 0.1
+	}
+	switch l.rng.IntN(10) {
+	case 0:
+		told.Outcome, told.Values = messaging.OutcomeInfeasible, nil
+	case 1:
+		told.Outcome, told.Values, told.Failure = messaging.OutcomeFailed, nil, &messaging.Failure{Reason: messaging.ReasonExit, Message: "no"}
+	}
+	l.step(told)
+}
+
+// people do something that no optimiser knows of.
+func (l *leader) people() {
+	p := study.Point{"x": l.rng.Float64(), "y": l.rng.Float64(), "kind": "a"}
+	switch l.rng.IntN(6) {
+	case 0:
+		l.step(engine.Enqueue{At: l.now, Point: p})
+	case 1:
+		l.step(engine.Add{At: l.now, Point: p, Values: study.Values{1 + l.rng.Float64()}})
+	case 2:
+		if n := len(l.trials); n > 0 {
+			l.step(engine.CancelTrial{At: l.now, Trial: 1 + l.rng.IntN(n)})
+		}
+	}
+}
+
+// change lets another leader take over, or the study be updated.
+func (l *leader) change() {
+	if l.rng.IntN(3) == 0 {
+		spec := l.spec
+		if l.edits && l.rng.IntN(3) == 0 { // another space
+			max := 0.7 + 0.3*l.rng.Float64()
+			spec.Definition.Spec.Parameters = slices.Clone(spec.Definition.Spec.Parameters)
+			spec.Definition.Spec.Parameters[0].Max = &max
+		}
+		spec.Definition.Spec.Parallelism = 2 + l.rng.IntN(4)
+		l.step(engine.Update{At: l.now, Study: spec})
+		return
+	}
+	e, out, err := engine.Load(l.spec, l.status, l.model, l.records(), l, l.settings, l.now)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.e, l.asks = e, nil
+	l.take(out)
+	l.step(engine.Tick{At: l.now})
+}
+
+// Whatever happens to a study, the records give every suggestion back.
+func TestEverySuggestionIsMadeAgain(t *testing.T) {
+	for algorithm, c := range map[string]struct {
+		trials int
+		seeds  uint64
+	}{
+		"random": {40, 10}, "sobol": {40, 4}, "tpe": {40, 4}, "cmaes": {40, 4}, "hebo": {16, 2}, "gp": {16, 2}, "forest": {16, 1}, "turbo": {16, 1},
+	} {
+		t.Run(algorithm, func(t *testing.T) {
+			t.Parallel()
+			compared := 0
+			for seed := range c.seeds {
+				spec, trials := lead(t, algorithm, c.trials, seed, seed%2 == 1)
+				report := run(t, spec, trials, algorithm)
+				others, earlier := 0, 0
+				for _, trial := range trials {
+					if trial.Source == optimizer.SourceAdded || trial.Source == optimizer.SourceRequested {
+						others++
+					} else if trial.Ask.Space != spec.Space {
+						earlier++
+					}
+				}
+				want := replay.Report{Same: len(trials) - others - earlier, Others: others, Earlier: earlier, Fallbacks: report.Fallbacks}
+				compared += want.Same
+				if fmt.Sprintf("%+v", *report) != fmt.Sprintf("%+v", want) {
+					t.Errorf("seed %d: %+v, want %+v: %v", seed, *report, want, report.First)
+				}
+			}
+			if compared < c.trials/2 {
+				t.Errorf("only %d suggestions were compared", compared)
+			}
+		})
+	}
+}
+
+func run(t *testing.T, spec record.Study, trials []record.Trial, algorithm string) *replay.Report {
+	t.Helper()
+	report, err := replay.Run(t.Context(), spec, trials, optimizers(t, algorithm), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// byNumber orders trials and returns the first suggested one of at least a number.
+func byNumber(trials []record.Trial, least int) (list []record.Trial, at int) {
+	list = slices.Clone(trials)
+	slices.SortFunc(list, func(a, b record.Trial) int { return a.Number - b.Number })
+	at = slices.IndexFunc(list, func(t record.Trial) bool { return t.Number >= least && t.Ask != nil && !t.Ask.Fallback })
+	return list, at
+}
+
+// What differs is named, with the first trial that does.
+func TestTheFirstDifferenceIsNamed(t *testing.T) {
+	spec, trials := lead(t, "tpe", 30, 1, false)
+	trials, at := byNumber(trials, 12)
+	number := trials[at].Number
+	for _, c := range []struct {
+		change func(*record.Trial)
+		what   string
+	}{
+		{func(r *record.Trial) { r.Point = study.Point{"x": 0.123, "y": r.Point["y"], "kind": r.Point["kind"]} }, "parameter x: recorded 0.123, now "},
+		{func(r *record.Trial) { r.Source = optimizer.SourceInitial }, `the source: recorded initial, now `},
+		{func(r *record.Trial) { r.Reasons.Note = "because" }, `the reasons: recorded {`},
+		{func(r *record.Trial) { r.Place = 99 }, "the answer: recorded suggestion 100, now only "},
+	} {
+		changed := slices.Clone(trials)
+		c.change(&changed[at])
+		report := run(t, spec, changed, "tpe")
+		want := fmt.Sprintf("trial %d differs: %s", number, c.what)
+		if report.First == nil || !strings.HasPrefix(report.First.String(), want) {
+			t.Errorf("%v, want %s…", report.First, want)
+		}
+	}
+	// A value that was told otherwise changes what follows.
+	changed := slices.Clone(trials)
+	done := slices.IndexFunc(changed, func(r record.Trial) bool { return r.State == study.TrialCompleted })
+	changed[done].Values = study.Values{-1000}
+	if report := run(t, spec, changed, "tpe"); report.First == nil || report.First.Trial <= changed[done].Number {
+		t.Errorf("with another result of trial %d: %v, want a later trial that differs", changed[done].Number, report.First)
+	}
+	// Another seed changes the first suggestion that is not the file's.
+	spec.Definition.Spec.Algorithm.Seed++
+	if report := run(t, spec, trials, "tpe"); report.First == nil || report.Same > 1 {
+		t.Errorf("with another seed: %+v, want a difference at once", report)
+	}
+}
+
+// What an earlier version recorded is replayed as far as it goes, and is no difference.
+func TestOldRecords(t *testing.T) {
+	spec, trials := lead(t, "random", 30, 2, false)
+	alone, list := 0, slices.Clone(trials)
+	for i := range list {
+		if list[i].Ask != nil && list[i].Ask.N == 1 {
+			alone++
+		}
+		list[i].Ask = nil
+	}
+	report := run(t, spec, list, "random")
+	if report.First != nil || report.Until != 0 || report.Same < alone || report.Same+len(report.Old)+report.Others != len(list) {
+		t.Errorf("%+v, want the %d suggestions that were asked for one by one, and no difference", report, alone)
+	}
+}
+
+// Answers that came when the time was over are passed over.
+func TestCutAnswers(t *testing.T) {
+	for _, algorithm := range []string{"random", "hebo"} {
+		spec, trials := lead(t, algorithm, 16, 3, false)
+		trials, at := byNumber(trials, 10)
+		ask := *trials[at].Ask
+		ask.Cut = true
+		cut := 0
+		for i := range trials {
+			if trials[i].Ask != nil && trials[i].Request == trials[at].Request && trials[i].From == trials[at].From && !trials[i].Ask.Fallback {
+				trials[i].Ask = &ask
+				trials[i].Point = study.Point{"x": 0.25, "y": 0.25, "kind": "a"}
+				cut++
+			}
+		}
+		report := run(t, spec, trials, algorithm)
+		if report.First != nil && algorithm == "random" || len(report.Cut) != cut {
+			t.Errorf("%s: %+v, want %d answers that are passed over", algorithm, report, cut)
+		}
+		if stateful := algorithm == "hebo"; stateful != (report.Until > 0) {
+			t.Errorf("%s: nothing can be compared from trial %d on (%s)", algorithm, report.Until, report.Why)
+		}
+	}
+}
+
+// The end of the context is an error.
+func TestCancelled(t *testing.T) {
+	spec, trials := lead(t, "random", 10, 1, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := replay.Run(ctx, spec, trials, optimizers(t, "random"), nil); err == nil {
+		t.Error("a cancelled replay has no error")
+	}
+}
