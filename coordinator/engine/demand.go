@@ -281,7 +281,7 @@ func (e *Engine) wake() time.Time {
 	if e.held {
 		return e.now
 	}
-	wake := earliest(e.deadline(), e.nextDue())
+	wake := earliest(earliest(e.deadline(), e.countAgain()), e.nextDue())
 	d := &e.demand
 	if len(d.needs) == 0 {
 		return wake

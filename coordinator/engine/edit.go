@@ -68,6 +68,7 @@ func (e *Engine) resume() bool {
 		return false
 	}
 	e.status.State, e.status.Reason, e.status.Ended = study.Running, "", time.Time{}
+	e.since = e.now
 	e.dirty.status = true
 	return true
 }

@@ -65,13 +65,41 @@ func (e *Engine) lastWords() string {
 	return "no message"
 }
 
+// # How long a study has run
+//
+// A leader adds up for how long it has run a study, and stores the sum with the status. It
+// compares only times of its own clock, which go on steadily even if the clock is set. So
+// neither another leader's clock nor the time without a leader counts.
+
+// ran returns for how long the study has run.
+func (e *Engine) ran() time.Duration {
+	if !e.running() {
+		return e.status.Ran
+	}
+	return e.status.Ran + max(0, e.now.Sub(e.since))
+}
+
+// countRan brings the status up to date.
+func (e *Engine) countRan() {
+	e.status.Ran, e.since = e.ran(), e.now
+}
+
+// countAgain returns when the time that the study has run should be stored; zero for never.
+// It matters only to studies with a maxDuration.
+func (e *Engine) countAgain() time.Time {
+	if e.spec.Definition.Spec.Budget.MaxDuration <= 0 {
+		return time.Time{}
+	}
+	return e.since.Add(countRanEvery)
+}
+
 // deadline returns when maxDuration ends the study; zero for never.
 func (e *Engine) deadline() time.Time {
 	d := time.Duration(e.spec.Definition.Spec.Budget.MaxDuration)
 	if d <= 0 {
 		return time.Time{}
 	}
-	return e.status.Started.Add(d + e.status.Idle)
+	return e.now.Add(d - e.ran())
 }
 
 // expired reports whether maxDuration has passed. It returns false until a loaded
@@ -92,6 +120,7 @@ func (e *Engine) failedAtFirst() bool {
 
 // end moves the study to a terminal state and cancels what is open.
 func (e *Engine) end(state study.State, reason string) {
+	e.countRan()
 	e.status.State, e.status.Reason, e.status.Ended = state, clip(reason), e.now
 	e.dirty.status = true
 	e.cancelOpen("the study has ended: " + string(state))

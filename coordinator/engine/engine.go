@@ -40,6 +40,7 @@ type Engine struct {
 	status record.Status
 	model  record.Model
 	now    time.Time // the latest At: time never goes back
+	since  time.Time // until when status.Ran counts
 
 	trials       []*trial                // by number, from 1 at index 0
 	open         []*trial                // not in a terminal state, by number
@@ -73,7 +74,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 	if err != nil {
 		return nil, Output{}, err
 	}
-	e.status = record.Status{State: study.Running, Started: at, Space: spec.Space}
+	e.status, e.since = record.Status{State: study.Running, Started: at, Space: spec.Space}, at
 	e.dirty.status = true
 	return e, e.finish(), nil
 }
@@ -203,6 +204,9 @@ func (e *Engine) tick() {
 	if e.held {
 		e.reopen()
 		return
+	}
+	if at := e.countAgain(); e.running() && !at.IsZero() && !e.now.Before(at) {
+		e.dirty.status = true
 	}
 	if e.settle(); e.running() && e.on(safetyOutbox) {
 		e.republish()

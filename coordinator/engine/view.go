@@ -129,6 +129,7 @@ func (e *Engine) flush() Output {
 		e.out.Trials = append(e.out.Trials, snapshot(t))
 	}
 	if e.dirty.status {
+		e.countRan()
 		status := e.status
 		e.out.Status = &status
 	}

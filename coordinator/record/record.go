@@ -51,9 +51,11 @@ type Status struct {
 	Recommended Recommendation `json:"recommended,omitzero"`
 	Started     time.Time      `json:"started"`
 	Ended       time.Time      `json:"ended,omitzero"`
-	// Idle is the total time between the study's ends and the updates that resumed
-	// it. It does not count against the budget's duration.
-	Idle   time.Duration `json:"idle,omitempty"`
+	// Idle is the total time between the study's ends and the updates that resumed it.
+	Idle time.Duration `json:"idle,omitempty"`
+	// Ran is for how long leaders had run the study when this was written, each by its own
+	// clock; the budget's duration bounds it. 0 in the records of earlier versions.
+	Ran    time.Duration `json:"ran,omitempty"`
 	Counts Counts        `json:"counts"`
 	// Occupied holds, by attempt number, the highest trial whose attempt of that
 	// number cannot be claimed, because another message had taken the place of its

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// takeover is a study of a maxDuration of an hour, of which leaders have run some time, with a
+// new leader whose clock is off, and which begins to lead some time later.
+func takeover(t *testing.T, ran, away, off time.Duration) (e *Engine, now time.Time) {
+	t.Helper()
+	spec := newSpec(0, 10, 1)
+	spec.Definition.Spec.Budget.MaxDuration = study.Duration(time.Hour)
+	e, out, err := New(spec, &counterIDs{}, Settings{}, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := *out.Status
+	for at := time.Minute; at <= ran; at += time.Minute { // a leader ticks; nothing else happens
+		if out := e.Step(Tick{At: epoch.Add(at)}); out.Status != nil {
+			status = *out.Status
+		}
+	}
+	now = epoch.Add(ran + away + off)
+	e, _, err = Load(spec, status, record.Model{}, nil, &counterIDs{prefix: "b"}, Settings{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, now
+}
+
+// maxDuration counts the time for which leaders have run the study, whatever their clocks
+// say, and not the time without a leader.
+func TestMaxDurationIsOfTheLeaders(t *testing.T) {
+	for _, c := range []struct{ ran, away, off time.Duration }{
+		{20 * time.Minute, 0, 0}, {20 * time.Minute, 0, 10 * time.Hour}, {20 * time.Minute, 0, -10 * time.Hour}, {20 * time.Minute, 5 * time.Hour, 0},
+	} {
+		e, now := takeover(t, c.ran, c.away, c.off)
+		left := time.Hour - c.ran
+		e.Step(Tick{At: now})
+		e.Step(Tick{At: now.Add(left - time.Second)})
+		if got := e.Status(); got.State != study.Running {
+			t.Errorf("%+v: %s a second too early: %s", c, got.State, got.Reason)
+		}
+		e.Step(Tick{At: now.Add(left)})
+		if got := e.Status(); got.State == study.Running || got.Ran != time.Hour {
+			t.Errorf("%+v: %s after %v, want an end after an hour", c, got.State, got.Ran)
+		}
+	}
+}
+
+// In the records of earlier versions there are only times of clocks.
+func TestMaxDurationOfOldRecords(t *testing.T) {
+	spec := newSpec(0, 10, 1)
+	spec.Definition.Spec.Budget.MaxDuration = study.Duration(time.Hour)
+	status := record.Status{State: study.Running, Started: epoch, Idle: 10 * time.Minute}
+	for after, want := range map[time.Duration]study.State{69 * time.Minute: study.Running, 70 * time.Minute: study.Failed} {
+		e, _, err := Load(spec, status, record.Model{}, nil, &counterIDs{}, Settings{}, epoch.Add(after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Step(Tick{At: epoch.Add(after)}) // opens it
+		e.Step(Tick{At: epoch.Add(after)})
+		if got := e.Status().State; got != want {
+			t.Errorf("%v after its start, 10 of these minutes idle: %s, want %s", after, got, want)
+		}
+	}
+}
