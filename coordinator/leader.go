@@ -155,6 +155,7 @@ func (l *leader) start(ctx context.Context, cancel context.CancelCauseFunc) erro
 		return l.journal.letters.retry(ctx, l.send, func(key string) { l.journal.batch.DeleteAside(key) })
 	})
 	spawn("trim the streams", l.trimmer.run)
+	spawn("look at etcd's history", (&history{log: l.log, read: l.c.ledger.History}).run)
 	for _, d := range l.c.o.Duties {
 		l.workers.Go(func() { l.fulfil(ctx, d) })
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	Draining <-chan struct{}
 	// MaxBody bounds a request in bytes. Default DefaultMaxBody.
 	MaxBody int
+	// Limits bound what one caller may send.
+	Limits Limits
 	// Now is the clock for studies' elapsed times. Default time.Now.
 	Now func() time.Time
 	// Logger gets one line per request, at level warn if the server is at fault and
@@ -76,6 +78,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	if o.Leader != nil {
 		handler = newForward(handler, o)
 	}
+	handler = newLimiter(handler, o)
 	if o.Tokens != nil {
 		handler = newAuthorizer(handler, o)
 	}

@@ -1,0 +1,113 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+)
+
+// A caller that sends too many requests is refused until time has passed; others are not.
+func TestRate(t *testing.T) {
+	var seconds atomic.Int64
+	clock := func() time.Time { return servertest.Epoch.Add(time.Duration(seconds.Load()) * time.Second) }
+	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" read")
+	address := serve(t, servertest.NewMemory(), server.Options{Tokens: all, Now: clock, Limits: server.Limits{Rate: 2, Burst: 3}})
+	list := func(c client) error {
+		_, err := c.ListStudies(within(t), connect.NewRequest(&fantasiav1.ListStudiesRequest{}))
+		return err
+	}
+	for _, protocol := range []string{"connect", "grpc", "json-get"} {
+		one, two := bear(t, address, protocol, "one"), bear(t, address, protocol, "two")
+		for i := range 5 {
+			want := connect.Code(0)
+			if i >= 3 {
+				want = connect.CodeResourceExhausted
+			}
+			err := list(one)
+			check(t, err, want, "%s: request %d", protocol, i+1)
+			if want != 0 && !strings.Contains(err.Error(), "the token one sends more than 2 requests a second") {
+				t.Errorf("%s: %v, want who sends how many", protocol, err)
+			}
+		}
+		check(t, list(two), 0, "%s: another caller", protocol)
+		seconds.Add(1)
+		for i, want := range []connect.Code{0, 0, connect.CodeResourceExhausted} { // two a second
+			check(t, list(one), want, "%s: request %d a second later", protocol, i+1)
+		}
+		seconds.Add(60)
+	}
+}
+
+// Without tokens, machines are callers, and who speaks no RPC is told so by HTTP.
+func TestRateOfMachines(t *testing.T) {
+	address := serve(t, servertest.NewMemory(), server.Options{Now: func() time.Time { return servertest.Epoch }, Limits: server.Limits{Rate: 1, Burst: 1}})
+	for _, want := range []int{http.StatusUnsupportedMediaType, http.StatusTooManyRequests} {
+		req, err := http.NewRequestWithContext(within(t), http.MethodPost, "http://"+address+"/fantasia.v1.StudyService/ListStudies", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "text/plain")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want || want == http.StatusTooManyRequests && resp.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s, want %d", resp.Status, want)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// A caller has so many streams, all callers together as many as the server serves, and a
+// stream that ends makes room.
+func TestStreams(t *testing.T) {
+	all, _ := tokens(t, "one "+digest("one")+" write", "two "+digest("two")+" read")
+	backend := servertest.NewMemory()
+	create(t, backend, "digits")
+	address := serve(t, backend, server.Options{Tokens: all, Limits: server.Limits{Streams: 2, AllStreams: 3}})
+	watch := func(token string) (end func(), err error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		stream, err := bear(t, address, "grpc", token).WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: "studies/digits"}))
+		if err == nil && !stream.Receive() {
+			err = stream.Err()
+		}
+		return cancel, err
+	}
+	open := func(token string, want connect.Code, says string) func() {
+		t.Helper()
+		end, err := watch(token)
+		check(t, err, want, "a stream of %s", token)
+		if want != 0 && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%v, want …%s…", err, says)
+		}
+		return end
+	}
+	end := open("one", 0, "")
+	open("one", 0, "")
+	open("one", connect.CodeResourceExhausted, "the token one has 2 streams open")
+	open("two", 0, "")
+	open("two", connect.CodeResourceExhausted, "this server has 3 streams open")
+	end()
+	ctx := within(t)
+	for { // the server hears of the end a moment later
+		again, err := watch("one")
+		if err == nil {
+			break
+		}
+		again()
+		if connect.CodeOf(err) != connect.CodeResourceExhausted || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package coordinator
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+const (
+	// historyEvery is how often the leader looks at etcd's history.
+	historyEvery = 10 * time.Minute
+	// historyAge and historyLeast are for how long nobody may have compacted a history, and
+	// how many revisions it must have, before the leader warns. Periodic compaction with a
+	// retention of an hour leaves nothing older than two.
+	historyAge, historyLeast = 3 * time.Hour, 100_000
+	// historyAgain is how often it warns.
+	historyAgain = 24 * time.Hour
+)
+
+// history warns of an etcd whose history nobody compacts: it grows until etcd is full and
+// refuses every write.
+type history struct {
+	log *slog.Logger
+	// read returns the oldest revision that etcd has, and the latest one.
+	read func(ctx context.Context) (oldest, latest int64, err error)
+
+	oldest        int64
+	since, warned time.Time // of oldest, and of the last warning
+}
+
+// run looks at the history until ctx ends.
+func (h *history) run(ctx context.Context) error {
+	tick := time.NewTicker(historyEvery)
+	defer tick.Stop()
+	for {
+		reading, stop := context.WithTimeout(ctx, callTimeout)
+		oldest, latest, err := h.read(reading)
+		stop()
+		if err == nil {
+			h.look(time.Now(), oldest, latest)
+		} else if ctx.Err() == nil {
+			h.log.Debug("cannot look at etcd's history", telemetry.LogError, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// look notes what etcd has, and warns.
+func (h *history) look(now time.Time, oldest, latest int64) {
+	if oldest != h.oldest || h.since.IsZero() {
+		h.oldest, h.since = oldest, now
+	}
+	kept := latest - oldest + 1
+	if kept < historyLeast || now.Sub(h.since) < historyAge || !h.warned.IsZero() && now.Sub(h.warned) < historyAgain {
+		return
+	}
+	h.warned = now
+	h.log.Warn("nobody compacts etcd's history: it grows until etcd is full and refuses writes. "+
+		"Start etcd with --auto-compaction-mode=periodic --auto-compaction-retention=1h",
+		"revisions", kept, "oldest", oldest, "notCompactedFor", now.Sub(h.since).Round(time.Minute).String())
+}
