@@ -108,7 +108,7 @@ func (c *Coordinator) recommendStored(ctx context.Context, id string, model opti
 	if err != nil {
 		return nil, fmt.Errorf("load study %s: %w", id, err)
 	}
-	recommended, err := recommend(ctx, model, e.Problem(), e.Model().State)
+	recommended, err := recommend(ctx, model, e.FinalProblem(), e.Model().State)
 	if err != nil {
 		return nil, fmt.Errorf("recommend a point of study %s: %w", id, err)
 	}
@@ -155,7 +155,7 @@ func (m *recommender) next(ctx context.Context, now time.Time) {
 	id, position := r.spec.ID, r.status.Position
 	making := func(ctx context.Context) (*optimizer.Recommendation, error) { return m.stored(ctx, id, model) }
 	if r.engine != nil {
-		p, state := r.engine.Problem(), r.engine.Model().State
+		p, state := r.engine.FinalProblem(), r.engine.Model().State
 		making = func(ctx context.Context) (*optimizer.Recommendation, error) { return recommend(ctx, model, p, state) }
 	}
 	m.busy, r.recommending, r.recommendingAt = true, position, now

@@ -75,7 +75,19 @@ type Assignment struct {
 	// ParameterOrder lists the active parameters in the study file's order.
 	ParameterOrder []string `json:"parameterOrder"`
 	Checkpoint     string   `json:"checkpoint,omitempty"`
+	// Configuration is the number of the trial that began the trial's configuration, whose
+	// directory of checkpoints it uses; 0, as from earlier leaders, means Trial.
+	Configuration int `json:"configuration,omitempty"`
 	TraceContext
+}
+
+// First returns the number of the trial that began the trial's configuration: its own,
+// unless it was promoted.
+func (a *Assignment) First() int {
+	if a.Configuration > 0 {
+		return a.Configuration
+	}
+	return a.Trial
 }
 
 // Claim announces that a worker takes an attempt.

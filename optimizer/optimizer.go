@@ -75,6 +75,9 @@ type Problem struct {
 	// Pending are all points that are queued or handed out and have no observation, by
 	// trial number.
 	Pending []Pending
+	// Taken are further points of a finite space that must not be suggested: they were
+	// evaluated, but at another fidelity than the observations.
+	Taken []study.Point
 }
 
 // Best returns the completed observation with the best value, the first of equal ones,
@@ -107,6 +110,7 @@ const (
 	SourceFallback  Source = "fallback"  // the optimiser was too slow or failed
 	SourceRequested Source = "requested" // told by a person or a program
 	SourceAdded     Source = "added"     // evaluated elsewhere, added with its values
+	SourcePromoted  Source = "promoted"  // a trial at the level below was among the best
 )
 
 // Reasons explain why a point was suggested. Fields that do not apply are nil.

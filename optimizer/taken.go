@@ -30,6 +30,9 @@ func newTaken(p *Problem, encoding *Encoding) *taken {
 		for _, observed := range p.Observations {
 			t.base[place(encoding.Encode(observed.Point))] = true
 		}
+		for _, point := range p.Taken {
+			t.base[place(encoding.Encode(point))] = true
+		}
 	}
 	return t
 }

@@ -64,6 +64,13 @@ func (p Parameter) Accepts() string {
 		return "true or false"
 	case Fixed:
 		return Format(p.Value)
+	case Fidelity:
+		levels := p.Levels()
+		values := make([]any, len(levels))
+		for i, level := range levels {
+			values[i] = level
+		}
+		return List(values)
 	default:
 		return List(p.Values)
 	}

@@ -70,6 +70,11 @@ func (d *differ) parameters(old, new []Parameter) {
 		q, path := new[i], "spec.parameters."+p.Name
 		d.compare(path+".type", p.Type, q.Type)
 		d.compare(path+".step", p.Step, q.Step)
+		if p.Type == Fidelity { // its levels are what the trials have
+			d.compare(path+".min", p.Min, q.Min)
+			d.compare(path+".max", p.Max, q.Max)
+			d.compare(path+".reduction", p.Reduction, q.Reduction)
+		}
 		d.compare(path+".scale", p.Scale, q.Scale)
 		if !slices.EqualFunc(shared(p.Values, q.Values), shared(q.Values, p.Values), Equal) {
 			d.compare("the order of "+path+".values", exactList(p.Values), exactList(q.Values))

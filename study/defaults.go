@@ -5,7 +5,9 @@ import "time"
 // The defaults of a study file, except for its algorithm and the scales of its
 // parameters.
 const (
-	DefaultTake        = TakeLast
+	DefaultTake = TakeLast
+	// DefaultReduction is the default of a fidelity's Reduction.
+	DefaultReduction   = 3
 	DefaultPool        = "default"
 	DefaultParallelism = 1
 	// DefaultClientParallelism is the default of a study without a command, whose clients

@@ -168,6 +168,9 @@ const (
 	Ordinal     Type = "ordinal"
 	Bool        Type = "bool"
 	Fixed       Type = "fixed"
+	// Fidelity is how thoroughly a trial is evaluated, such as a number of epochs. It is not
+	// searched: trials start at its lowest level, and the best of each level are promoted.
+	Fidelity Type = "fidelity"
 )
 
 // Scale is the scale on which a numeric parameter is searched.
@@ -184,8 +187,8 @@ const (
 type Parameter struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// Min and Max bound a float or an int, both inclusive. Those of an int are whole
-	// numbers between -2^53 and 2^53.
+	// Min and Max bound a float, an int or a fidelity, both inclusive. Those of an int are
+	// whole numbers between -2^53 and 2^53, those of a fidelity between 1 and 2^53.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
 	// Step is the distance between neighbouring values, counted from Min.
@@ -193,6 +196,9 @@ type Parameter struct {
 	// Scale Log needs a range above 0, and Logit one inside (0,1). On the scale Logit,
 	// an int is searched by its position in its range.
 	Scale Scale `json:"scale,omitempty"`
+	// Reduction is the factor between the levels of a fidelity, 2 or more; nil means
+	// DefaultReduction. One trial in this many goes on to the next level.
+	Reduction *int `json:"reduction,omitempty"`
 	// Values are those of a categorical or an ordinal: strings, numbers or booleans.
 	// Those of an ordinal are in order.
 	Values []any `json:"values,omitempty"`
@@ -206,7 +212,7 @@ type Parameter struct {
 }
 
 // Point is an assignment of values to the active parameters of a space. A value is a
-// float64 (float), an int64 (int), a bool (bool), or a listed value (categorical,
+// float64 (float), an int64 (int, fidelity), a bool (bool), or a listed value (categorical,
 // ordinal, fixed: string, bool, int64 or float64). Points are shared: do not change one
 // once it is made. Read its values in the space's order, never the map's.
 type Point map[string]any

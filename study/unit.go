@@ -32,6 +32,8 @@ func (p Parameter) Cardinality() (n int, ok bool) {
 		return int(math.Floor(steps*(1+4e-15)+1e-9)) + 1, true
 	case Categorical, Ordinal:
 		return len(p.Values), true
+	case Fidelity:
+		return len(p.Levels()), true
 	case Bool:
 		return 2, true
 	default:
@@ -69,6 +71,8 @@ func (p Parameter) At(k int) any {
 		return k == 1
 	case Fixed:
 		return p.Value
+	case Fidelity:
+		return p.Levels()[k]
 	default:
 		return p.Values[k]
 	}
@@ -112,6 +116,8 @@ func (p Parameter) Index(value any) (k int, ok bool) {
 			k = 1
 		}
 	case Fixed:
+	case Fidelity:
+		k = max(slices.IndexFunc(p.Levels(), func(level int64) bool { return Equal(level, value) }), 0)
 	default:
 		k = max(slices.IndexFunc(p.Values, func(v any) bool { return Equal(v, value) }), 0)
 	}

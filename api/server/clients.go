@@ -155,7 +155,7 @@ func (s *service) AddMeasurement(ctx context.Context, req *connect.Request[fanta
 
 // CompleteTrial ends a trial with its values.
 func (s *service) CompleteTrial(ctx context.Context, req *connect.Request[fantasiav1.CompleteTrialRequest]) (*connect.Response[fantasiav1.CompleteTrialResponse], error) {
-	ending := Ending{Outcome: messaging.OutcomeCompleted, Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics()}
+	ending := Ending{Outcome: messaging.OutcomeCompleted, Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(), Checkpoint: req.Msg.GetCheckpoint()}
 	if req.Msg.GetPruned() {
 		ending.Outcome = messaging.OutcomePruned
 	}

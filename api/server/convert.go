@@ -108,6 +108,7 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 		TraceId:      t.TraceID,
 		Stopped:      toStopped(t.Stopped),
 		CancelReason: t.Cancelled,
+		Rung:         int32(t.Rung), Predecessor: int32(t.Predecessor),
 		Times: &fantasiav1.TrialTimes{
 			Asked: toTime(t.Times.Asked), Suggested: toTime(t.Times.Suggested), Created: toTime(t.Times.Created),
 			Claimed: toTime(t.Times.Claimed), Started: toTime(t.Times.Started),

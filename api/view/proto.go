@@ -48,6 +48,7 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		Value:      t.Value,
 		Source:     optimizer.Source(strings.ToLower(EnumName(t.GetSource()))),
 		Staleness:  int(t.GetStaleness()),
+		Rung:       int(t.GetRung()), Predecessor: int(t.GetPredecessor()),
 		Times: Times{
 			Suggested: fromTime(times.GetSuggested()),
 			Created:   fromTime(times.GetCreated()),

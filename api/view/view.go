@@ -65,10 +65,14 @@ type Trial struct {
 	// Stopped is the decision to stop the trial early; nil if there was none.
 	Stopped *Stopped `json:"stopped,omitempty"`
 	// Cancelled is why a user has cancelled the trial; "" if none has.
-	Cancelled string           `json:"cancelled,omitempty"`
-	Worker    string           `json:"worker"`
-	Source    optimizer.Source `json:"source"`
-	Staleness int              `json:"staleness"`
+	Cancelled string `json:"cancelled,omitempty"`
+	// Rung is the level of the study's fidelity, from 1, and Predecessor the trial at the
+	// level below that this one continues; 0 if there is none.
+	Rung        int              `json:"rung,omitempty"`
+	Predecessor int              `json:"predecessor,omitempty"`
+	Worker      string           `json:"worker"`
+	Source      optimizer.Source `json:"source"`
+	Staleness   int              `json:"staleness"`
 	// Failure is the last attempt's; nil where nothing went wrong.
 	Failure *messaging.Failure `json:"failure"`
 	// Logs is where the worker keeps the last attempt's log.
@@ -193,6 +197,7 @@ func OfTrial(t record.Trial) Trial {
 		Value:      First(t.Values),
 		Source:     t.Source,
 		Staleness:  t.Staleness,
+		Rung:       t.Rung, Predecessor: t.Predecessor,
 		Times: Times{
 			Suggested: t.Times.Suggested,
 			Created:   t.Times.Created,

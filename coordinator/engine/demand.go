@@ -93,6 +93,7 @@ func (e *Engine) refill() {
 	}
 	e.lookAround()
 	e.handOut()
+	e.promote()
 	e.want(e.wanted())
 	e.takeFresh()
 	e.request()
@@ -138,6 +139,11 @@ func (e *Engine) wanted() int {
 	if e.demand.exhausted {
 		return 0
 	}
+	return e.openings()
+}
+
+// openings returns how many trials can be made now.
+func (e *Engine) openings() int {
 	n := e.room()
 	if e.on(safetyParallel) {
 		n = min(n, e.parallelism()-e.active())
@@ -195,7 +201,7 @@ func duration(d *study.Duration) time.Duration {
 // fresh reports whether the ready suggestions use all observations.
 func (e *Engine) fresh() bool {
 	a := e.demand.answer
-	return a != nil && (e.settings.Blind || len(a.ask.Problem.Observations) == len(e.observations))
+	return a != nil && (e.settings.Blind || a.ask.observed == len(e.observations))
 }
 
 // takeFresh serves needs with fresh suggestions.
@@ -231,7 +237,7 @@ func (e *Engine) requestFallback(n int) {
 		return
 	}
 	p := e.Problem()
-	d.fallback = &Ask{Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, Fallback: true, At: e.now}
+	d.fallback = &Ask{Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, Fallback: true, At: e.now, observed: len(e.observations)}
 	e.out.Fallback = d.fallback
 }
 
@@ -254,7 +260,7 @@ func (e *Engine) request() {
 		return
 	}
 	p := e.Problem()
-	d.ask = &Ask{Problem: p, State: e.model.State, N: n, Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.now}
+	d.ask = &Ask{Problem: p, State: e.model.State, N: n, Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.now, observed: len(e.observations)}
 	e.out.Ask = d.ask
 }
 

@@ -23,6 +23,7 @@ import (
 //     outside has reached does not end the study.
 //   - The optimiser starts without a state. Answers that were made for an earlier space are
 //     dropped, and so are the suggestions that were ready.
+//   - Ended trials outside are in no rung, and are not promoted.
 //   - The rule for early stopping goes on comparing with all trials, since it compares
 //     curves, not points.
 //
@@ -130,7 +131,7 @@ func (e *Engine) forgetOutside() {
 
 // current reports whether a request was made for the study's space as it is now.
 func (e *Engine) current(ask *Ask) bool {
-	return ask.Problem.Space == e.space || !e.on(safetySpace)
+	return ask.Problem.Space == e.space.Searched() || !e.on(safetySpace)
 }
 
 // pendingPoints returns the points of the open trials, as far as they are in the space.
@@ -138,7 +139,7 @@ func (e *Engine) pendingPoints() []optimizer.Pending {
 	list := make([]optimizer.Pending, 0, len(e.open))
 	for _, t := range e.open {
 		if !t.outside || !e.on(safetyOutside) {
-			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: t.rec.Point})
+			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: e.space.Configuration(t.rec.Point)})
 		}
 	}
 	return slices.Clip(list)

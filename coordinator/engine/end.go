@@ -34,7 +34,7 @@ func (e *Engine) verdict() (study.State, string) {
 		return e.spent(fmt.Sprintf("all %d trials have ended (maxTrials)", spec.Budget.MaxTrials))
 	case e.expired():
 		return e.spent(fmt.Sprintf("the study has run for %s (maxDuration)", time.Duration(spec.Budget.MaxDuration)))
-	case e.demand.exhausted && len(e.open) == 0:
+	case e.demand.exhausted && len(e.open) == 0 && !e.promotes():
 		return e.spent("the search space is exhausted: every point has been evaluated")
 	default:
 		return study.Running, ""

@@ -55,6 +55,12 @@ type Engine struct {
 	cooling      []*trial  // ended recently: their curves are still in memory
 	evaluations  durations // of evaluations that gave an answer or were stopped early
 	pruner       pruner.Pruner
+	// rungs are the levels of the study's fidelity, lowest first, reduction the factor
+	// between them; nil if it has none. configurations are the configurations of all ended trials if
+	// the space is finite. Append-only.
+	rungs          []rung
+	reduction      int
+	configurations []study.Point
 
 	outbox  outbox
 	demand  demand
@@ -103,7 +109,8 @@ func (e *Engine) setSpec(spec record.Study) error {
 		return fmt.Errorf("study %s (%s): %w", spec.Definition.Metadata.Name, spec.ID, err)
 	}
 	e.spec, e.space = spec, space
-	_, e.finite = space.Size()
+	_, e.finite = space.Searched().Size()
+	e.newRungs()
 	return e.newPruner()
 }
 

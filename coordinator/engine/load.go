@@ -81,6 +81,10 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 		_, err := e.space.Normalize(r.Point)
 		return fmt.Errorf("trial %d: %w", number, err)
 	}
+	e.setRung(t)
+	if err := e.follow(t); err != nil {
+		return err
+	}
 	*counter++
 	if r.Source == optimizer.SourceAdded {
 		e.status.Counts.Added++

@@ -86,12 +86,13 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 			order = append(order, spec.Parameters[i].Name)
 		}
 	}
-	return &messaging.Assignment{
+	first := e.first(t)
+	assignment := &messaging.Assignment{
 		Version:        messaging.SchemaVersion,
 		AttemptID:      e.attemptID(t, a),
 		Pool:           spec.Pool,
 		StudyName:      e.spec.Definition.Metadata.Name,
-		Seed:           TrialSeed(spec.Algorithm.Seed, t.rec.Number),
+		Seed:           TrialSeed(spec.Algorithm.Seed, first),
 		Parameters:     t.rec.Point,
 		Objective:      spec.Objective,
 		Run:            spec.Trial,
@@ -99,6 +100,10 @@ func (e *Engine) assignment(t *trial, a *record.Attempt) *messaging.Assignment {
 		Checkpoint:     t.rec.Checkpoint,
 		TraceContext:   messaging.TraceContext{Traceparent: traceparent(t)},
 	}
+	if first != t.rec.Number {
+		assignment.Configuration = first
+	}
+	return assignment
 }
 
 // traceparent returns the W3C trace context of a trial's root span, marked as sampled.

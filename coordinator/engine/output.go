@@ -25,6 +25,8 @@ type Ask struct {
 	// Fallback says that the request is for fallbacks.
 	Fallback bool
 	At       time.Time
+	// observed is how many trials had been observed then.
+	observed int
 }
 
 // record returns what a trial's record says of the request, beside Request and From.

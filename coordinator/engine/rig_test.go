@@ -323,6 +323,9 @@ func gridFallback(p *optimizer.Problem, n int) ([]optimizer.Suggestion, error) {
 	for _, o := range p.Pending {
 		taken[o.Point[q.Name]] = true
 	}
+	for _, point := range p.Taken {
+		taken[point[q.Name]] = true
+	}
 	var list []optimizer.Suggestion
 	for i := 1; len(list) < n; i++ {
 		var v any = *q.Min + float64(i)/(1<<16)

@@ -21,6 +21,8 @@ const (
 	safetyRecall                       // a curve that is not in memory is not restarted
 	safetyOnce                         // a decision to stop a trial early never changes
 	safetyTold                         // a worker is told of it until the attempt ends
+	safetyPromoted                     // a trial is promoted once
+	safetyQuantile                     // only the best trials of a rung are promoted
 	safetyPruned                       // a trial that was told to stop gets no other attempt
 	safetySpace                        // an answer made for an earlier space is not used
 	safetyOutside                      // the optimiser is told no point outside of the space

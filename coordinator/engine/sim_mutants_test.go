@@ -19,13 +19,19 @@ func TestSimulatorNotices(t *testing.T) {
 		"duplicate": safetyDuplicate, "outbox": safetyOutbox, "repeat": safetyRepeat,
 		"spoiled": safetySpoiled, "early": safetyEarly,
 		"curve": safetyCurve, "recall": safetyRecall,
+		"promoted": safetyPromoted, "quantile": safetyQuantile,
 		"once": safetyOnce, "told": safetyTold, "pruned": safetyPruned,
 		"space": safetySpace, "outside": safetyOutside,
 	}
+	play := map[string]func(seed uint64, off safety) *world{"promoted": newFidelityWorld, "quantile": newFidelityWorld}
 	for name, off := range checks {
+		world := play[name]
+		if world == nil {
+			world = newWorld
+		}
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(1); seed <= 500; seed++ {
-				if err := newWorld(seed, off).run(); errors.Is(err, errViolation) {
+				if err := world(seed, off).run(); errors.Is(err, errViolation) {
 					t.Logf("noticed with seed %d: %.160v", seed, err)
 					return
 				}

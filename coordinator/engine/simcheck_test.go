@@ -83,6 +83,7 @@ func (c *checker) output(w *world, out *Output) {
 		c.stopped(w, t)
 		c.trials[t.Number] = *t
 	}
+	c.promotions(w, out)
 	if n := evaluated(c.trials); created && n+s.Counts.Open() > budget {
 		c.fail("%d trials evaluated and %d open, the budget is %d", n, s.Counts.Open(), budget)
 	}
@@ -266,7 +267,7 @@ func (c *checker) committed(w *world) {
 func within(e *Engine, t record.Trial) bool { return e.space.Check(t.Point) == nil }
 
 // told: the optimiser is told each ended trial in the space once, in ledger order, and
-// nothing else; a finite space's points are never tried twice. The best trial is in the space.
+// nothing else, or those of one level; a finite space's points are never tried twice. The best trial is in the space.
 func (c *checker) told(e *Engine) {
 	p := e.Problem()
 	var position int64
@@ -297,13 +298,13 @@ func (c *checker) told(e *Engine) {
 			open++
 		default:
 			ended++
-			better := best.Number == 0 || t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended
+			better := best.Number == 0 || t.Rung > best.Rung || t.Rung == best.Rung && (t.Values.First() < best.Values.First() || t.Values.First() == best.Values.First() && t.Ended < best.Ended)
 			if t.State == study.TrialCompleted && better {
 				best = t
 			}
 		}
 	}
-	if ended != len(p.Observations) {
+	if ended != len(p.Observations) && e.rungs == nil {
 		c.fail("%d trials in the space have ended, %d are told", ended, len(p.Observations))
 	}
 	if open != len(p.Pending) {
@@ -317,7 +318,7 @@ func (c *checker) told(e *Engine) {
 	}
 	seen := map[string]int{}
 	for number, t := range c.trials {
-		if byUser(&t) {
+		if byUser(&t) || t.Source == optimizer.SourcePromoted { // users repeat points, which are then promoted
 			continue
 		}
 		key := e.space.Key(t.Point)
@@ -338,7 +339,7 @@ func (c *checker) verdict(w *world) {
 	goal := ok && spec.Objective.Goal != nil && best.Values.First() <= *spec.Objective.Goal
 	budget := evaluated(c.trials) >= spec.Budget.MaxTrials
 	expired := spec.Budget.MaxDuration > 0 && !s.Ended.Before(s.Started.Add(time.Duration(spec.Budget.MaxDuration)))
-	points, finite := w.e.space.Size()
+	points, finite := w.e.space.Searched().Size()
 	exhausted := finite && c.points(w.e) == points
 	failures := spec.Budget.MaxFailedTrials > 0 && s.Counts.Failed >= spec.Budget.MaxFailedTrials || s.Counts.Failed >= firstFailures
 	spent := budget || expired || exhausted
@@ -359,7 +360,7 @@ func (c *checker) points(e *Engine) int {
 	keys := map[string]bool{}
 	for _, t := range c.trials {
 		if t.State.Terminal() && t.State != study.TrialCancelled && within(e, t) {
-			keys[e.space.Key(t.Point)] = true
+			keys[e.space.Searched().Key(e.space.Configuration(t.Point))] = true
 		}
 	}
 	return len(keys)
@@ -425,6 +426,7 @@ func fingerprint(e *Engine) []string {
 		Best         int
 		Evaluations  [2]int64
 		Taken        []string
+		Rungs        []string
 		Workers      []string
 	}
 	p := e.Problem()
@@ -460,6 +462,11 @@ func fingerprint(e *Engine) []string {
 		s.Taken = append(s.Taken, fmt.Sprint(key, " ", p.trials))
 	}
 	slices.Sort(s.Taken)
+	for k := range e.rungs {
+		for _, t := range e.rungs[k].ranked {
+			s.Rungs = append(s.Rungs, fmt.Sprint(k, " ", t.rec.Number, " ", t.promoted))
+		}
+	}
 	for name, h := range e.workers.workers {
 		if h.answered {
 			s.Workers = append(s.Workers, name)

@@ -304,6 +304,13 @@ func (w *world) wish() {
 	if q.Type == study.Int {
 		point = study.Point{q.Name: int64(1 + w.rng.IntN(int(*q.Max)))}
 	}
+	enqueued := w.e.atLowest(point)
+	if f, ok := w.e.space.Fidelity(); ok {
+		point = w.e.space.AtLevel(point, w.rng.IntN(len(f.Levels())))
+		if w.chance(2) {
+			enqueued = point
+		}
+	}
 	request := fmt.Sprint("request-", w.rng.IntN(4))
 	if w.chance(2) {
 		request = ""
@@ -312,6 +319,7 @@ func (w *world) wish() {
 	source := optimizer.SourceRequested
 	switch w.rng.IntN(3) {
 	case 0:
+		point = enqueued
 		ev = Enqueue{At: w.now, Point: point, RequestID: request}
 	case 1:
 		ev, source = Add{At: w.now, Point: point, Values: study.Values{w.rng.Float64()}, RequestID: request}, optimizer.SourceAdded

@@ -54,6 +54,7 @@ func (e *Engine) accept(ev Suggested) {
 	list := make([]ready, 0, len(ev.Suggestions))
 	refused := len(ev.Suggestions) == 0
 	for i, s := range ev.Suggestions[:min(len(ev.Suggestions), ev.Ask.N)] {
+		s.Point = e.space.AtLevel(s.Point, 0)
 		if err := e.space.Check(s.Point); err != nil {
 			e.warn("refused suggestion %d of the optimiser's answer to request %d: %v", i+1, ev.Ask.Request, err)
 			refused = true
@@ -190,6 +191,7 @@ func (e *Engine) fallBack(n int) int {
 		if made == n {
 			break
 		}
+		s.Point = e.space.AtLevel(s.Point, 0)
 		if bad := e.space.Check(s.Point); bad != nil {
 			err, unusable = bad, true
 			continue
@@ -223,10 +225,11 @@ func (e *Engine) create(s ready, ask *Ask, recorded *record.Ask, answered time.T
 		Number: e.status.Trials, Created: e.status.Position,
 		Point: s.Point, Source: s.Source, Reasons: FiniteReasons(s.Reasons),
 		Request: ask.Request, Place: s.place, From: ask.From, Ask: recorded,
-		Staleness: len(e.observations) - len(ask.Problem.Observations),
+		Staleness: len(e.observations) - ask.observed,
 		TraceID:   e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: ask.At, Suggested: answered, Created: e.now},
 	}}
+	e.setRung(t)
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
 	e.take(t)

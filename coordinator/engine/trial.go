@@ -25,6 +25,8 @@ type trial struct {
 	changed bool // in the engine's list of changes
 	// outside says that the trial's point is not in the study's space, which was edited.
 	outside bool
+	// promoted says that another trial continues this one at the next level.
+	promoted bool
 	curveOf
 }
 
@@ -214,6 +216,7 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	}
 	if s == study.TrialCancelled {
 		e.release(t)
+		e.demote(t)
 	}
 	t.at = e.now
 	e.cooling = append(e.cooling, t)
@@ -241,10 +244,11 @@ func (e *Engine) know(t *trial) {
 	if !told {
 		return
 	}
-	if o.Outcome == optimizer.OutcomeCompleted && (e.best == nil || e.direction().Better(o.Values.First(), e.best.rec.Values.First())) {
-		e.best, e.status.Best = t, t.rec.Number
+	if o.Outcome == optimizer.OutcomeCompleted && e.leads(t) {
+		e.lead(t)
 	}
 	e.observations = append(e.observations, o)
+	e.rank(t, o)
 }
 
 // Observation returns what the optimiser is told of a trial that has ended; false if it is

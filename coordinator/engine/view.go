@@ -108,15 +108,16 @@ func (e *Engine) Queued() []messaging.AttemptID {
 // is append-only, so its cost depends only on the number of open trials.
 func (e *Engine) Problem() *optimizer.Problem {
 	spec := &e.spec.Definition.Spec
-	n := len(e.observations)
+	told := e.modelled()
 	return &optimizer.Problem{
-		Space:        e.space,
+		Space:        e.space.Searched(),
 		Direction:    spec.Objective.Direction,
 		MaxTrials:    spec.Budget.MaxTrials,
 		Parallelism:  e.parallelism(),
 		Seed:         spec.Algorithm.Seed,
 		First:        e.status.Trials + 1,
-		Observations: e.observations[:n:n],
+		Observations: told[:len(told):len(told)],
+		Taken:        e.configurations[:len(e.configurations):len(e.configurations)],
 		Pending:      e.pendingPoints(),
 	}
 }

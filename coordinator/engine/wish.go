@@ -21,7 +21,7 @@ func (e *Engine) active() int { return len(e.open) - len(e.wishes) }
 
 // enqueue makes a trial of a point that a user wants to have evaluated.
 func (e *Engine) enqueue(ev Enqueue) {
-	point, known, err := e.wished(ev.Point, ev.RequestID)
+	point, known, err := e.wished(e.atLowest(ev.Point), ev.RequestID)
 	switch {
 	case err != nil:
 		e.reply(nil, err)
@@ -98,6 +98,7 @@ func (e *Engine) insert(point study.Point, source optimizer.Source, request stri
 		TraceID: e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: e.now, Suggested: e.now, Created: e.now},
 	}}
+	e.setRung(t)
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
 	e.take(t)

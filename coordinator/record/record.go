@@ -139,6 +139,10 @@ type Trial struct {
 	State  study.TrialState `json:"state"`
 	Point  study.Point      `json:"point"`
 	Source optimizer.Source `json:"source"`
+	// Rung is the level of the study's fidelity, from 1; 0 if it has none. Predecessor is
+	// the trial at the level below whose configuration this one continues; 0 for none.
+	Rung        int `json:"rung,omitempty"`
+	Predecessor int `json:"predecessor,omitempty"`
 	// Reasons say why the point was suggested.
 	Reasons optimizer.Reasons `json:"reasons"`
 	// Request is the seed number of the request for the suggestion, and Place the

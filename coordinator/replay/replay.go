@@ -135,6 +135,9 @@ func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player,
 	if p.space, err = space.Of(&spec.Definition); err != nil {
 		return nil, err
 	}
+	if f, ok := p.space.Fidelity(); ok {
+		return nil, fmt.Errorf("parameter %s is a fidelity: the optimiser was told one level at a time, which a replay does not know", f.Name)
+	}
 	for i := range trials {
 		t := trials[i]
 		point, err := p.space.Normalize(t.Point)

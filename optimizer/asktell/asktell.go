@@ -86,6 +86,9 @@ func newSession(s *study.Study) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f, ok := space.Fidelity(); ok {
+		return nil, fmt.Errorf("parameter %s is a fidelity: ask-tell serves an optimiser alone, and a coordinator promotes trials; use 'fantasia serve', or leave the parameter out", f.Name)
+	}
 	algorithm, err := registry.New(s.Spec.Algorithm.Name, s.Spec.Algorithm.Settings)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[study.Mode]():
 		return oneOf(study.ModeProcess, study.ModeStream)
 	case reflect.TypeFor[study.Type]():
-		return oneOf(study.Float, study.Int, study.Categorical, study.Ordinal, study.Bool, study.Fixed)
+		return oneOf(study.Float, study.Int, study.Categorical, study.Ordinal, study.Bool, study.Fixed, study.Fidelity)
 	case reflect.TypeFor[study.Scale]():
 		return oneOf(study.Linear, study.Log, study.Logit)
 	default:
@@ -107,6 +107,7 @@ func constrain(defs jsonschema.Definitions) {
 // constrainParameter adds which fields belong to which type.
 func constrainParameter(parameter *jsonschema.Schema, property func(of, name string) *jsonschema.Schema) {
 	property("Parameter", "name").Pattern = `^[A-Za-z][A-Za-z0-9_.-]{0,63}$`
+	bound(property("Parameter", "reduction"), 2, space.MaxReduction)
 	property("Parameter", "step").ExclusiveMinimum = "0"
 	property("Prior", "sd").ExclusiveMinimum = "0"
 	property("Prior", "weights").Items = &jsonschema.Schema{Type: "number", ExclusiveMinimum: "0"}
@@ -123,7 +124,7 @@ func constrainParameter(parameter *jsonschema.Schema, property func(of, name str
 		fields := jsonschema.NewProperties()
 		fields.Set("type", oneOf(types...))
 		then := &jsonschema.Schema{Required: required, Properties: jsonschema.NewProperties()}
-		for _, name := range []string{"min", "max", "step", "scale", "values", "value", "prior"} {
+		for _, name := range []string{"min", "max", "step", "scale", "values", "value", "prior", "reduction"} {
 			if !slices.Contains(allowed, name) {
 				then.Properties.Set(name, jsonschema.FalseSchema)
 			}
@@ -135,6 +136,7 @@ func constrainParameter(parameter *jsonschema.Schema, property func(of, name str
 		when([]string{"values"}, []string{"values", "prior"}, study.Categorical, study.Ordinal),
 		when([]string{"value"}, []string{"value"}, study.Fixed),
 		when(nil, []string{"prior"}, study.Bool),
+		when([]string{"min", "max"}, []string{"min", "max", "reduction"}, study.Fidelity),
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
+// ruleBesideFidelity is the rule that compares no trials, so that a fidelity does not matter.
+const ruleBesideFidelity = "threshold"
+
 // completeEarlyStopping checks how trials are stopped early, and sets the metric.
 func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 	const path = "spec.earlyStopping"
@@ -25,6 +28,11 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 		r.Add(path, "needs reports while a program runs, but spec.trial.metrics.file is read when it has ended: use a pattern, or reports")
 	} else if m != nil && m.Pattern != "" {
 		checkGroup(r, m.Pattern, e.Metric, "the metric of spec.earlyStopping")
+	}
+	if i := slices.IndexFunc(spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }); i >= 0 && e.Name != "" && e.Name != ruleBesideFidelity {
+		r.Add(path+".name", "%s compares trials of one length, but parameter %s is a fidelity, whose trials differ in theirs: leave earlyStopping out, since trials are promoted already, or use %s",
+			e.Name, spec.Parameters[i].Name, ruleBesideFidelity)
+		return
 	}
 	known := slices.Sorted(maps.Keys(o.stoppers))
 	if e.Name == "" {

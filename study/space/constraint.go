@@ -277,6 +277,9 @@ func (c *compiler) explain(source string, issues *cel.Issues) error {
 // undeclared explains what is wrong with a name that is not a variable. message is the
 // compiler's.
 func (c *compiler) undeclared(source, name, message string) string {
+	if kind := c.others[name]; kind == study.Fidelity {
+		return fmt.Sprintf("%s is a fidelity: whether a point is accepted does not depend on how thoroughly it is evaluated", name)
+	}
 	if kind, ok := c.others[name]; ok {
 		return fmt.Sprintf("%s is a %s parameter: a constraint can only use parameters whose values are all numbers, or all true or false", name, kind)
 	}

@@ -3,6 +3,7 @@ package space
 import (
 	"fmt"
 
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/internal/check"
 )
 
@@ -19,6 +20,11 @@ func (s *Space) compileInitial(r *check.Report, path string, initial []map[strin
 				r.AddKey(at+check.Key(name), "%s", message)
 			}
 		})
+		for name := range p {
+			if s.params[s.index[name]].Type == study.Fidelity {
+				r.Add(at+check.Key(name), "is a fidelity: every initial point starts at its lowest level; leave it out")
+			}
+		}
 		if r.Failed > before || r.IsBroken(at) {
 			continue
 		}
@@ -27,7 +33,7 @@ func (s *Space) compileInitial(r *check.Report, path string, initial []map[strin
 				r.Add(at, "the point does not meet the constraint %q", c.source)
 			}
 		}
-		if s.Check(p) == nil {
+		if s.Searched().Check(p) == nil {
 			if first, ok := keys[s.Key(p)]; ok {
 				r.Add(at, "the point is the same as initial[%d]: each is run once", first)
 			} else {
@@ -37,4 +43,5 @@ func (s *Space) compileInitial(r *check.Report, path string, initial []map[strin
 		initial[i] = p
 		s.initial = append(s.initial, p)
 	}
+	s.Searched().initial = s.initial
 }

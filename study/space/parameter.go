@@ -75,15 +75,15 @@ func checkParameter(r *check.Report, path string, p *study.Parameter) {
 		if p.Scale == "" {
 			p.Scale = study.Linear
 		}
-		rejectFields(r, path, p, "values", "value")
+		rejectFields(r, path, p, "values", "value", "reduction")
 		checkNumeric(r, path, p)
 	case study.Categorical, study.Ordinal:
-		rejectFields(r, path, p, "min", "max", "step", "scale", "value")
+		rejectFields(r, path, p, "min", "max", "step", "scale", "value", "reduction")
 		checkValues(r, path, p)
 	case study.Bool:
-		rejectFields(r, path, p, "min", "max", "step", "scale", "values", "value")
+		rejectFields(r, path, p, "min", "max", "step", "scale", "values", "value", "reduction")
 	case study.Fixed:
-		rejectFields(r, path, p, "min", "max", "step", "scale", "values")
+		rejectFields(r, path, p, "min", "max", "step", "scale", "values", "reduction")
 		if p.Value == nil {
 			r.Add(path+".value", "is missing: a fixed parameter has one, a string, a number or a boolean")
 		} else if value, ok := study.Scalar(p.Value); ok {
@@ -91,6 +91,9 @@ func checkParameter(r *check.Report, path string, p *study.Parameter) {
 		} else {
 			r.Add(path+".value", "%s is not a string, a finite number or a boolean", study.Quote(p.Value))
 		}
+	case study.Fidelity:
+		rejectFields(r, path, p, "step", "scale", "values", "value", "when")
+		checkFidelity(r, path, p)
 	case "":
 		r.Add(path+".type", "is missing: %s", typeNames)
 	default:
@@ -99,13 +102,13 @@ func checkParameter(r *check.Report, path string, p *study.Parameter) {
 	}
 }
 
-const typeNames = "float, int, categorical, ordinal, bool, fixed"
+const typeNames = "float, int, categorical, ordinal, bool, fixed, fidelity"
 
 // rejectFields reports the named fields that are set.
 func rejectFields(r *check.Report, path string, p *study.Parameter, names ...string) {
 	set := map[string]bool{
 		"min": p.Min != nil, "max": p.Max != nil, "step": p.Step != nil, "scale": p.Scale != "",
-		"values": p.Values != nil, "value": p.Value != nil,
+		"values": p.Values != nil, "value": p.Value != nil, "reduction": p.Reduction != nil, "when": len(p.When) > 0,
 	}
 	for _, name := range names {
 		if set[name] {

@@ -22,6 +22,10 @@ type Space struct {
 	initial []study.Point
 	size    int
 	finite  bool
+	// fidelity is the position of the fidelity in params, -1 if there is none; searched is
+	// the space without it, nil if there is none.
+	fidelity int
+	searched *Space
 }
 
 // condition is one entry of a parameter's When: the index of the parameter that it
@@ -70,13 +74,15 @@ func cloneParameters(params []study.Parameter) []study.Parameter {
 func Compile(r *check.Report, prefix string, spec *study.Spec) *Space {
 	before := r.Failed
 	sound := checkParameters(r, prefix+"parameters", spec.Parameters)
-	s := &Space{index: make(map[string]int)}
+	checkFidelities(r, prefix+"parameters", spec.Parameters)
+	s := &Space{index: make(map[string]int), fidelity: -1}
 	s.arrange(r, prefix+"parameters", spec.Parameters, sound)
 	s.compileConstraints(r, prefix+"constraints", spec.Constraints, spec.Parameters, sound)
 	if r.Failed > before {
 		return nil
 	}
 	s.size, s.finite = s.count()
+	s.deriveSearched()
 	s.compileInitial(r, prefix+"initial", spec.Initial)
 	if r.Failed == before {
 		s.checkSatisfiable(r, prefix)

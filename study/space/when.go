@@ -66,6 +66,9 @@ func checkWhen(r *check.Report, path string, p *study.Parameter, params []study.
 		case params[i].Type == study.Float:
 			r.AddKey(at, "%q is a float: a condition looks at an int, categorical, ordinal, bool or fixed parameter", name)
 			continue
+		case params[i].Type == study.Fidelity:
+			r.AddKey(at, "%q is a fidelity: what is searched does not depend on how thoroughly a trial is evaluated", name)
+			continue
 		case len(p.When[name]) == 0:
 			r.Add(at, "there is no value: list those of %s for which %s is active", name, p.Name)
 			continue

@@ -81,9 +81,10 @@ func (e *Evaluator) newPlace(a *messaging.Assignment, parameters string) (place,
 	return p, nil
 }
 
-// checkpoints returns the trial's checkpoint directory, the same in every attempt.
+// checkpoints returns the trial's checkpoint directory, the same in every attempt and for
+// all trials of a configuration that is promoted.
 func (e *Evaluator) checkpoints(a *messaging.Assignment) string {
-	return filepath.Join(e.options.Checkpoints, a.Study, strconv.Itoa(a.Trial))
+	return filepath.Join(e.options.Checkpoints, a.Study, strconv.Itoa(a.First()))
 }
 
 // parametersOf returns the point's variables, and the point as JSON.

@@ -69,13 +69,14 @@ func newAttempt(task evaluation.Task) (*attempt, error) {
 	}, nil
 }
 
-// checkpointDir returns the trial's directory below dir, the same in every attempt.
+// checkpointDir returns the trial's directory below dir, the same in every attempt and for
+// all trials of a configuration that is promoted.
 func (a *attempt) checkpointDir(dir string) string {
 	if dir == "" {
 		return ""
 	}
 	as := a.task.Assignment
-	return filepath.Join(dir, as.Study, strconv.Itoa(as.Trial))
+	return filepath.Join(dir, as.Study, strconv.Itoa(as.First()))
 }
 
 // take takes a client's report. The caller MUST hold the lock.

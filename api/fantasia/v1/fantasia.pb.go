@@ -318,6 +318,8 @@ const (
 	Source_SOURCE_REQUESTED Source = 6
 	// Evaluated elsewhere and added with its values.
 	Source_SOURCE_ADDED Source = 7
+	// A trial at the level below was among the best.
+	Source_SOURCE_PROMOTED Source = 8
 )
 
 // Enum value maps for Source.
@@ -331,6 +333,7 @@ var (
 		5: "SOURCE_FALLBACK",
 		6: "SOURCE_REQUESTED",
 		7: "SOURCE_ADDED",
+		8: "SOURCE_PROMOTED",
 	}
 	Source_value = map[string]int32{
 		"SOURCE_UNSPECIFIED": 0,
@@ -341,6 +344,7 @@ var (
 		"SOURCE_FALLBACK":    5,
 		"SOURCE_REQUESTED":   6,
 		"SOURCE_ADDED":       7,
+		"SOURCE_PROMOTED":    8,
 	}
 )
 
@@ -1063,7 +1067,12 @@ type Trial struct {
 	// The decision to stop the trial early. It stays if the trial completes nevertheless.
 	Stopped *Stopped `protobuf:"bytes,15,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	// Why a user has cancelled the trial, as CancelTrial said it; empty if none has.
-	CancelReason  string `protobuf:"bytes,16,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
+	CancelReason string `protobuf:"bytes,16,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
+	// The level of the study's fidelity, from 1; 0 if the study has none.
+	Rung int32 `protobuf:"varint,17,opt,name=rung,proto3" json:"rung,omitempty"`
+	// The trial at the level below whose configuration and checkpoint this one continues;
+	// 0 for none.
+	Predecessor   int32 `protobuf:"varint,18,opt,name=predecessor,proto3" json:"predecessor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1208,6 +1217,20 @@ func (x *Trial) GetCancelReason() string {
 		return x.CancelReason
 	}
 	return ""
+}
+
+func (x *Trial) GetRung() int32 {
+	if x != nil {
+		return x.Rung
+	}
+	return 0
+}
+
+func (x *Trial) GetPredecessor() int32 {
+	if x != nil {
+		return x.Predecessor
+	}
+	return 0
 }
 
 // Stopped is the decision to stop a trial early.
@@ -3649,7 +3672,10 @@ type CompleteTrialRequest struct {
 	// attempts in the answer of SuggestTrials. With it, a client whose attempt has ended, as
 	// when its lease was lost, cannot end or change the next attempt. 0 means the client's
 	// last attempt of the trial.
-	Attempt       int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Where a trial that is promoted from this one can continue; it becomes the trial's
+	// checkpoint.
+	Checkpoint    string `protobuf:"bytes,7,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3724,6 +3750,13 @@ func (x *CompleteTrialRequest) GetAttempt() int32 {
 		return x.Attempt
 	}
 	return 0
+}
+
+func (x *CompleteTrialRequest) GetCheckpoint() string {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return ""
 }
 
 // CompleteTrialResponse is the trial as recorded.
@@ -4684,7 +4717,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"parameters\x12\x18\n" +
-	"\acurrent\x18\x05 \x01(\bR\acurrent\"\xbb\x05\n" +
+	"\acurrent\x18\x05 \x01(\bR\acurrent\"\xf1\x05\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +
@@ -4706,7 +4739,9 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x05times\x18\r \x01(\v2\x17.fantasia.v1.TrialTimesR\x05times\x12\x16\n" +
 	"\x06values\x18\x0e \x03(\x01R\x06values\x12.\n" +
 	"\astopped\x18\x0f \x01(\v2\x14.fantasia.v1.StoppedR\astopped\x12#\n" +
-	"\rcancel_reason\x18\x10 \x01(\tR\fcancelReason\x1a:\n" +
+	"\rcancel_reason\x18\x10 \x01(\tR\fcancelReason\x12\x12\n" +
+	"\x04rung\x18\x11 \x01(\x05R\x04rung\x12 \n" +
+	"\vpredecessor\x18\x12 \x01(\x05R\vpredecessor\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\b\n" +
@@ -4909,7 +4944,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"b\n" +
 	"\x16AddMeasurementResponse\x120\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x18.fantasia.v1.TrialActionR\x06action\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc2\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xec\x05\n" +
 	"\x14CompleteTrialRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
 	"\n" +
@@ -4919,7 +4954,10 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x06values\x18\x03 \x03(\x01B\b\xbaH\x05\x92\x01\x02\x10\x10R\x06values\x12\\\n" +
 	"\ametrics\x18\x04 \x03(\v2..fantasia.v1.CompleteTrialRequest.MetricsEntryB\x12\xbaH\x0f\x9a\x01\f\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x12\x16\n" +
 	"\x06pruned\x18\x05 \x01(\bR\x06pruned\x12!\n" +
-	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x1a:\n" +
+	"\aattempt\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\x12(\n" +
+	"\n" +
+	"checkpoint\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\n" +
+	"checkpoint\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"A\n" +
@@ -5034,7 +5072,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\x12ATTEMPT_STATE_LOST\x10\x04\x12\x1d\n" +
 	"\x19ATTEMPT_STATE_HANDED_BACK\x10\x05\x12\x18\n" +
 	"\x14ATTEMPT_STATE_PRUNED\x10\x06\x12\x1b\n" +
-	"\x17ATTEMPT_STATE_CANCELLED\x10\a*\xa9\x01\n" +
+	"\x17ATTEMPT_STATE_CANCELLED\x10\a*\xbe\x01\n" +
 	"\x06Source\x12\x16\n" +
 	"\x12SOURCE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSOURCE_INITIAL\x10\x01\x12\x11\n" +
@@ -5043,7 +5081,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\fSOURCE_MODEL\x10\x04\x12\x13\n" +
 	"\x0fSOURCE_FALLBACK\x10\x05\x12\x14\n" +
 	"\x10SOURCE_REQUESTED\x10\x06\x12\x10\n" +
-	"\fSOURCE_ADDED\x10\a*x\n" +
+	"\fSOURCE_ADDED\x10\a\x12\x13\n" +
+	"\x0fSOURCE_PROMOTED\x10\b*x\n" +
 	"\vTrialAction\x12\x1c\n" +
 	"\x18TRIAL_ACTION_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15TRIAL_ACTION_CONTINUE\x10\x01\x12\x16\n" +

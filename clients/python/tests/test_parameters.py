@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fantasia_hpo import Bool, Categorical, Fixed, Float, Int, Normal, Ordinal, Parameter, SpaceError
+from fantasia_hpo import Bool, Categorical, Fidelity, Fixed, Float, Int, Normal, Ordinal, Parameter, SpaceError
 from fantasia_hpo.parameters import decode_point, encode_point, parameter_of
 
 SPACE: dict[str, Parameter] = {
@@ -24,6 +24,7 @@ SPACE: dict[str, Parameter] = {
     "precision": Ordinal([8, 16, 32]),
     "mixed": Categorical([1, True, 2.5]),
     "epochs": Fixed(10),
+    "steps": Fidelity(1, 81),
 }
 
 
@@ -59,6 +60,14 @@ def test_points_keep_pythons_types() -> None:
     assert type(decode_point(SPACE, {"mixed": 1})["mixed"]) is int
 
 
+def test_levels_of_a_fidelity() -> None:
+    assert Fidelity(1, 81).levels == (1, 3, 9, 27, 81)
+    assert Fidelity(2, 90, reduction=4).levels == (2, 8, 90)
+    assert encode_point({"epochs": Fidelity(1, 9)}, {"epochs": np.int64(3)}) == {"epochs": 3}
+    with pytest.raises(SpaceError, match="'epochs': expected one of 1, 3, 9, got 4"):
+        encode_point({"epochs": Fidelity(1, 9)}, {"epochs": 4})
+
+
 def test_points_accept_numpys_scalars() -> None:
     encoded = encode_point(SPACE, {"lr": np.float32(0.01), "width": np.int64(64), "nesterov": np.bool_(True)})
     assert json.loads(json.dumps(encoded)) == {"lr": pytest.approx(0.01), "width": 64, "nesterov": True}
@@ -68,6 +77,9 @@ def test_points_accept_numpys_scalars() -> None:
     ("make", "message"),
     [
         (lambda: Float(1, 0), r"high: expected a number above low, 1\.0, got 0\.0"),
+        (lambda: Fidelity(0, 9), "low: expected a whole number of at least 1, got 0"),
+        (lambda: Fidelity(1, 2), "high: expected a whole number of at least 3 times low, 3, got 2"),
+        (lambda: Fidelity(1, 9, 1), "reduction: expected a whole number of at least 2, got 1"),
         (lambda: Float(0, 1, scale="log"), r"low: expected a number above 0 for scale='log', got 0\.0"),
         (lambda: Float(0, 1, scale="Log"), r"scale: expected one of 'linear', 'log', 'logit', got 'Log'"),  # type: ignore[arg-type]
         (lambda: Float("0", 1), r"low: expected a finite number, got '0'"),  # type: ignore[arg-type]

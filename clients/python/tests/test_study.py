@@ -333,6 +333,24 @@ def test_enqueue_and_add(storage: Path) -> None:
         study.add_trial({"x": 2}, {"loss": 1.0})
 
 
+def test_fidelity_promotes_the_best(storage: Path) -> None:
+    space = {"x": Float(0, 10), "epochs": fantasia.Fidelity(1, 9)}
+    study = create(storage, parameters=space, algorithm="random", max_trials=13)
+    while len(study.trials) < 13:
+        trial = study.ask()
+        assert trial.checkpoint == (f"x = {trial.params['x']}" if trial.predecessor else "")
+        value = trial.params["x"] + 1 / trial.params["epochs"]
+        study.tell(trial, value, checkpoint=f"x = {trial.params['x']}")
+    trials = {t.number: t for t in study.trials}
+    promoted = [t for t in trials.values() if t.predecessor]
+    assert promoted and all(t.source == "promoted" for t in promoted)
+    for t in promoted:
+        before = trials[t.predecessor]
+        assert (t.params["x"], t.rung) == (before.params["x"], before.rung + 1)
+        assert t.params["epochs"] == 3 * before.params["epochs"]
+    assert study.best_trial.rung == max(t.rung for t in trials.values())
+
+
 def test_cancelled_trial_sees_it(storage: Path) -> None:
     study = create(storage)
     trial = study.ask()

@@ -121,6 +121,8 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 	if err != nil {
 		return nil, err
 	}
+	whole := space
+	space = whole.Searched()
 	o, err := registry.New(spec.Algorithm.Name, spec.Algorithm.Settings)
 	if err != nil {
 		return nil, fmt.Errorf("create the optimiser: %w", err)
@@ -132,7 +134,7 @@ func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, err
 	if err != nil || len(suggestions) == 0 {
 		return nil, fmt.Errorf("suggest a first trial: %w", err)
 	}
-	point := suggestions[0].Point
+	point := whole.AtLevel(suggestions[0].Point, 0)
 	var order []string
 	for i := range spec.Parameters {
 		if _, active := point[spec.Parameters[i].Name]; active {

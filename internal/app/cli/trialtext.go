@@ -20,20 +20,41 @@ func trialTable(w screen, trials []view.Trial) error {
 	rows := make([][]string, len(trials))
 	for i, t := range trials {
 		rows[i] = []string{
-			strconv.Itoa(t.Trial), string(t.State), trialValue(t), strconv.Itoa(t.Attempts), orDash(t.Worker),
+			strconv.Itoa(t.Trial), string(t.State), trialValue(t), rung(t), strconv.Itoa(t.Attempts), orDash(t.Worker),
 			between(t.Times.Started, t.Times.Ended), orDash(string(t.Source)), point(t.Parameters),
 		}
 	}
-	return w.table([]layout.Column{
+	columns := []layout.Column{
 		{Head: "TRIAL"},
 		{Head: "STATE"},
 		{Head: "VALUE"},
+		{Head: "RUNG"},
 		{Head: "ATTEMPTS", Rank: 4},
 		{Head: "WORKER", Rank: 3},
 		{Head: "TIME", Rank: 1},
 		{Head: "SOURCE", Rank: 2},
 		{Head: "PARAMETERS", Least: 20},
-	}, rows)
+	}
+	const rungColumn = 3
+	if !slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Rung > 0 }) { // the study has no fidelity
+		columns = slices.Delete(columns, rungColumn, rungColumn+1)
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], rungColumn, rungColumn+1)
+		}
+	}
+	return w.table(columns, rows)
+}
+
+// rung is a trial's level of the study's fidelity, and the trial that it continues.
+func rung(t view.Trial) string {
+	switch {
+	case t.Rung == 0:
+		return "-"
+	case t.Predecessor == 0:
+		return strconv.Itoa(t.Rung)
+	default:
+		return fmt.Sprintf("%d, after trial %d", t.Rung, t.Predecessor)
+	}
 }
 
 // trialValue formats a trial's value, or the reason why it has none.
@@ -70,6 +91,9 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 	}
 	if t.Value != nil {
 		fields = append(fields, field{Name: "Value", Value: number(*t.Value)})
+	}
+	if t.Rung > 0 {
+		fields = append(fields, field{Name: "Rung", Value: rung(t)})
 	}
 	if s := t.Stopped; s != nil {
 		fields = append(fields, field{Name: "Stopped", Value: s.Reason})

@@ -24,6 +24,7 @@ func why(t *record.Trial) []fact {
 		"initial": "An initial point of the study file.", "design": "A point of the optimiser's initial design.",
 		"random": "Drawn at random.", "model": "The optimiser's model chose it.",
 		"fallback": "A point of a Sobol sequence, because the optimiser had not answered in time.", "requested": "Somebody asked for it.",
+		"promoted": "A trial at the level below was among the best.",
 	}
 	list := []fact{{"Source", string(t.Source), origin[string(t.Source)]}}
 	r := &t.Reasons

@@ -21,7 +21,7 @@ func (n *node) result(ctx context.Context, id string) (*Result, error) {
 	}
 	o, err := inject.NewOptimizer(e.Spec().Definition.Spec.Algorithm)
 	if err == nil {
-		r.Recommended, err = optimizer.Recommend(ctx, o, e.Problem(), e.Model().State)
+		r.Recommended, err = optimizer.Recommend(ctx, o, e.FinalProblem(), e.Model().State)
 	}
 	if err != nil {
 		return r, fmt.Errorf("recommend a point: %w", err)

@@ -69,7 +69,7 @@ func newReader(t *testing.T, path string) *reader {
 	r.env = append(r.env, "PATH="+path,
 		"ETCD_LISTEN_CLIENT_URLS="+client, "ETCD_ADVERTISE_CLIENT_URLS="+client, "ETCD_LISTEN_PEER_URLS="+peer,
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS="+peer, "ETCD_INITIAL_CLUSTER=default="+peer)
-	for _, example := range []string{"sklearn", "sidecar"} {
+	for _, example := range []string{"sklearn", "sidecar", "promotion"} {
 		if err := os.CopyFS(filepath.Join(r.dir, "examples", example), os.DirFS(filepath.Join(root, "examples", example))); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ from .errors import (
     UnavailableError,
 )
 from .evaluator import Evaluator, WorkerTrial, evaluator
-from .parameters import Bool, Categorical, Fixed, Float, Int, Normal, Ordinal, Parameter
+from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Normal, Ordinal, Parameter
 from .study import Picture, Recommendation, Study
 from .trial import FrozenTrial, Trial, TrialState
 
@@ -38,6 +38,7 @@ __all__ = [
     "EarlyStopping",
     "Evaluator",
     "FantasiaError",
+    "Fidelity",
     "Fixed",
     "Float",
     "FrozenTrial",

@@ -82,7 +82,7 @@ def create_study(
         raise errors.SpaceError("parameters: expected at least one, got none")
     for key, parameter in parameters.items():
         if not hasattr(parameter, "document"):
-            kinds = "Float, Int, Categorical, Ordinal, Bool or Fixed"
+            kinds = "Float, Int, Categorical, Ordinal, Bool, Fixed or Fidelity"
             raise errors.SpaceError(f"parameters[{key!r}]: expected {kinds}, got {parameter!r}")
     objective: dict[str, Any] = {"metric": metric, "direction": direction, "take": take}
     if goal is not None:

@@ -21,7 +21,7 @@ from optuna.trial import TrialState as OptunaState
 
 from .create import Algorithm, create_study
 from .errors import FantasiaError, SpaceError, StudyEndedError
-from .parameters import Bool, Categorical, Fixed, Float, Int, Parameter
+from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter
 from .study import Study
 from .trial import FrozenTrial, Trial, TrialState
 
@@ -72,6 +72,8 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
         return IntDistribution(parameter.low, parameter.high, log=logarithmic, step=step)
     if isinstance(parameter, Categorical):
         return CategoricalDistribution(parameter.values)
+    if isinstance(parameter, Fidelity):
+        return CategoricalDistribution(parameter.levels)
     return CategoricalDistribution((False, True) if isinstance(parameter, Bool) else (parameter.value,))
 
 

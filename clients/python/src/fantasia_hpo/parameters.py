@@ -191,7 +191,66 @@ class Fixed:
         return _find([self.value], value)
 
 
-Parameter: TypeAlias = "Float | Int | Categorical | Ordinal | Bool | Fixed"
+@dataclass(frozen=True)
+class Fidelity:
+    """How thoroughly a trial is evaluated, such as a number of epochs.
+
+    Its levels are `low`, `low * reduction`, `low * reduction**2` and so on; the last is `high`. A
+    trial starts at the lowest. One in `reduction` goes on to the next level, in a new trial that
+    has the same other values and the checkpoint. A study has at most one.
+    """
+
+    low: int
+    high: int
+    reduction: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "reduction"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name)))
+        if self.low < 1:
+            raise SpaceError(f"low: expected a whole number of at least 1, got {self.low}")
+        if self.reduction < 2:
+            raise SpaceError(f"reduction: expected a whole number of at least 2, got {self.reduction}")
+        if self.high < self.low * self.reduction:
+            wanted = f"at least {self.reduction} times low, {self.low * self.reduction}"
+            raise SpaceError(f"high: expected a whole number of {wanted}, got {self.high}")
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The values, in their order."""
+        levels, level = [], self.low
+        while level * self.reduction <= self.high:
+            levels.append(level)
+            level *= self.reduction
+        return (*levels, self.high)
+
+    @property
+    def when(self) -> None:
+        """None: a fidelity is always active."""
+
+    def document(self, name: str) -> Document:
+        """Return the parameter as a study file has it."""
+        return {
+            "name": name,
+            "type": "fidelity",
+            "min": self.low,
+            "max": self.high,
+            "reduction": self.reduction,
+        }
+
+    def decode(self, value: Any) -> int:
+        """Return a value of the study's JSON as an int."""
+        return int(value)
+
+    def encode(self, value: Any) -> int:
+        """Return a value for the study's JSON; raise SpaceError if it is none of the levels."""
+        number = _whole("a value", value)
+        if number not in self.levels:
+            raise SpaceError(f"expected one of {', '.join(map(str, self.levels))}, got {value!r}")
+        return number
+
+
+Parameter: TypeAlias = "Float | Int | Categorical | Ordinal | Bool | Fixed | Fidelity"
 
 
 def parameter_of(document: Mapping[str, Any]) -> Parameter:
@@ -217,6 +276,8 @@ def parameter_of(document: Mapping[str, Any]) -> Parameter:
         return Bool(weights, when)
     if kind == "fixed":
         return Fixed(document["value"], when)
+    if kind == "fidelity":
+        return Fidelity(int(document["min"]), int(document["max"]), int(document.get("reduction", 3)))
     raise SpaceError(
         f"parameter {document.get('name')!r} has the type {kind!r}, which this version does not know"
     )

@@ -292,12 +292,14 @@ class Study:
         state: TrialState | str = TrialState.COMPLETED,
         reason: str = "",
         details: str = "",
+        checkpoint: str = "",
     ) -> FrozenTrial:
         """End a trial of `ask`, and return its record.
 
         `state` is COMPLETED, PRUNED, FAILED or INFEASIBLE. Without a value, a completed trial has
         the value that it reported last. `reason` says in a line why a trial failed, `details` more.
-        Telling the same again changes nothing.
+        `checkpoint` is where a trial that is promoted from this one can continue. Telling the same
+        again changes nothing.
         """
         state = TrialState(state)
         request = self._of(trial)
@@ -310,6 +312,8 @@ class Study:
                     f"trial {trial.number} has no value: return the metric {self.metric!r}, or report it"
                 )
             request["metrics"] = {name: _number(v) for name, v in metrics.items()}
+            if checkpoint:
+                request["checkpoint"] = checkpoint
             if state is TrialState.PRUNED:
                 request["pruned"] = True
             method = "CompleteTrial"

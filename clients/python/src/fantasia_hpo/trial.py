@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from . import errors
-from .parameters import Bool, Categorical, Fixed, Float, Int, Parameter, Scalar, decode_point
+from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, Scalar, decode_point
 
 if TYPE_CHECKING:
     from .study import Study
@@ -43,7 +43,9 @@ class FrozenTrial:
     reached; `metrics` holds the other metrics. `reason` says in a few words why a trial failed, is
     infeasible, was pruned or cancelled, and `details` more, such as the end of a log. `source` says
     where the point came from, such as `model` or `design`. `attempt` is the number of the last
-    attempt to evaluate it, 0 for none.
+    attempt to evaluate it, 0 for none. In a study with a Fidelity, `rung`
+    is the trial's level, from 1, and `predecessor` the trial at the level below that it continues,
+    or 0.
     """
 
     number: int
@@ -57,6 +59,8 @@ class FrozenTrial:
     worker: str = ""
     checkpoint: str = ""
     attempt: int = 0
+    rung: int = 0
+    predecessor: int = 0
     datetime_start: datetime | None = None
     datetime_complete: datetime | None = None
 
@@ -71,7 +75,8 @@ class FrozenTrial:
 class Trial:
     """One evaluation: an objective gets it, or `Study.ask` returns it.
 
-    `params` holds the value of each active parameter. A trial may be used from several threads.
+    `params` holds the value of each active parameter. `checkpoint` is what an earlier attempt
+    reported, or the trial `predecessor` that this one continues in a study with a Fidelity. A trial may be used from several threads.
     """
 
     def __init__(self, study: Study, record: FrozenTrial, client_id: str):
@@ -79,6 +84,7 @@ class Trial:
         self.number = record.number
         self.params: dict[str, Any] = dict(record.params)
         self.checkpoint = record.checkpoint
+        self.predecessor = record.predecessor
         self.client_id = client_id
         self.attempt = record.attempt
         self._lock = threading.Lock()
@@ -93,8 +99,8 @@ class Trial:
         return float(self._suggested(name, Float, Int))
 
     def suggest_int(self, name: str, *_: Any, **__: Any) -> int:
-        """Return the value of a declared Int. Further arguments, as Optuna has them, are ignored."""
-        return int(self._suggested(name, Int))
+        """Return the value of a declared Int or Fidelity. Further arguments, as Optuna has them, are ignored."""
+        return int(self._suggested(name, Int, Fidelity))
 
     def suggest_categorical(self, name: str, *_: Any, **__: Any) -> Any:
         """Return the value of a declared Categorical, Ordinal, Bool or Fixed parameter."""
@@ -168,6 +174,8 @@ def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any]) -> Froz
         worker=last.get("worker", ""),
         checkpoint=message.get("checkpoint", ""),
         attempt=int(last.get("number", 0)),
+        rung=int(message.get("rung", 0)),
+        predecessor=int(message.get("predecessor", 0)),
         datetime_start=timestamp(times.get("started") or last.get("startTime")),
         datetime_complete=timestamp(times.get("ended") or last.get("endTime")),
     )

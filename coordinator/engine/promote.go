@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// # Promotion
+//
+// If the study's space has a fidelity, each of its levels has a rung. This is algorithm 2 of
+// Li et al., "A System for Massively Parallel Hyperparameter Tuning" (2020): whenever a
+// trial is wanted, the highest rung is sought of which a trial is among the best
+// 1/reduction and is not promoted yet. The best such trial is promoted: a new trial has its
+// configuration, the fidelity's next level, and its checkpoint. If there is none, the
+// optimiser's next configuration starts at the lowest level. Nobody waits for a rung to
+// fill.
+//
+// All of it follows from the trials' records: a rung holds the trials of its level that
+// have ended with an answer and are in the space, and a trial is promoted if another one names it as its
+// predecessor and was not cancelled. So a failover changes no decision.
+
+// rung is one level of the study's fidelity.
+type rung struct {
+	// ranked are the trials that have ended with an answer, best first. Infeasible and
+	// pruned ones are the worst: they have no value that compares.
+	ranked []*trial
+	// told are the observations of the level, in ledger order. Append-only: snapshots
+	// share it.
+	told      []optimizer.Observation
+	completed int
+	// quiet says that no trial can be promoted until something changes.
+	quiet bool
+}
+
+// newRungs makes the empty rungs of a new space with a fidelity.
+func (e *Engine) newRungs() {
+	if f, ok := e.space.Fidelity(); ok {
+		e.rungs, e.reduction, e.configurations = make([]rung, len(f.Levels())), *f.Reduction, nil
+	}
+}
+
+// atLowest adds the fidelity's lowest level to a point that has none.
+func (e *Engine) atLowest(p study.Point) study.Point {
+	f, ok := e.space.Fidelity()
+	if _, given := p[f.Name]; !ok || given {
+		return p
+	}
+	return e.space.AtLevel(p, 0)
+}
+
+// setRung sets the rung of a trial, from its point.
+func (e *Engine) setRung(t *trial) {
+	if k, ok := e.space.Level(t.rec.Point); ok {
+		t.rec.Rung = k + 1
+	}
+}
+
+// rungOf returns the rung of a trial; nil if the study has no fidelity.
+func (e *Engine) rungOf(t *trial) *rung {
+	if t.rec.Rung < 1 || t.rec.Rung > len(e.rungs) {
+		return nil
+	}
+	return &e.rungs[t.rec.Rung-1]
+}
+
+// rank enters an ended trial and its observation into its rung.
+func (e *Engine) rank(t *trial, o optimizer.Observation) {
+	r := e.rungOf(t)
+	if r == nil {
+		return
+	}
+	o.Point = e.space.Configuration(o.Point)
+	if e.finite {
+		e.configurations = append(e.configurations, o.Point)
+	}
+	r.told, r.quiet = append(r.told, o), false
+	if o.Outcome == optimizer.OutcomeFailed {
+		return
+	}
+	if o.Outcome == optimizer.OutcomeCompleted {
+		r.completed++
+	}
+	i, _ := slices.BinarySearchFunc(r.ranked, t, e.compareRanks)
+	r.ranked = slices.Insert(r.ranked, i, t)
+}
+
+// compareRanks orders the trials of a rung: by value, and equal ones by when they ended.
+func (e *Engine) compareRanks(a, b *trial) int {
+	return cmp.Or(cmp.Compare(e.rankCost(a), e.rankCost(b)), cmp.Compare(a.rec.Ended, b.rec.Ended))
+}
+
+// rankCost is what a trial is ranked by, lower is better.
+func (e *Engine) rankCost(t *trial) float64 {
+	if t.rec.State != study.TrialCompleted {
+		return math.Inf(1)
+	}
+	return e.direction().Cost(t.rec.Values.First())
+}
+
+// promotable returns the trial to promote next and its place in its rung, from 0; nil if
+// there is none.
+func (e *Engine) promotable() (t *trial, place int) {
+	if e.status.Trials < len(e.space.Initial()) && !e.demand.exhausted {
+		return nil, 0 // trial k is the k-th initial point
+	}
+	for k := len(e.rungs) - 2; k >= 0; k-- {
+		r := &e.rungs[k]
+		if r.quiet {
+			continue
+		}
+		for i, t := range r.ranked[:e.top(r)] {
+			if t.rec.State != study.TrialCompleted {
+				break
+			}
+			if (!t.promoted || !e.on(safetyPromoted)) && e.space.Check(e.raised(t)) == nil {
+				return t, i
+			}
+		}
+		r.quiet = true
+	}
+	return nil, 0
+}
+
+// promotes reports whether there is a trial to promote.
+func (e *Engine) promotes() bool {
+	t, _ := e.promotable()
+	return t != nil
+}
+
+// top returns how many trials of a rung are promoted.
+func (e *Engine) top(r *rung) int {
+	if !e.on(safetyQuantile) {
+		return len(r.ranked)
+	}
+	return len(r.ranked) / e.reduction
+}
+
+// raised returns the point of a trial at the next level.
+func (e *Engine) raised(t *trial) study.Point {
+	return e.space.AtLevel(e.space.Configuration(t.rec.Point), t.rec.Rung)
+}
+
+// promote makes trials of those that can be promoted, as far as trials are wanted.
+func (e *Engine) promote() {
+	if e.rungs == nil {
+		return
+	}
+	for e.openings() > 0 {
+		from, place := e.promotable()
+		if from == nil {
+			return
+		}
+		from.promoted = true
+		t := e.insert(e.raised(from), optimizer.SourcePromoted, "")
+		t.rec.Predecessor, t.rec.Checkpoint = from.rec.Number, from.rec.Checkpoint
+		t.rec.Reasons.Note = e.promotion(from, place)
+		t.rec.Reasons.Pending = len(e.open) - 1
+		e.setState(t, study.TrialPending)
+		e.openAttempt(t)
+	}
+}
+
+// promotion tells people why a trial was promoted.
+func (e *Engine) promotion(from *trial, place int) string {
+	f, _ := e.space.Fidelity()
+	return fmt.Sprintf("promoted: trial %d is number %d of the %d trials at %s %s",
+		from.rec.Number, place+1, len(e.rungOf(from).ranked), f.Name, study.Format(from.rec.Point[f.Name]))
+}
+
+// demote lets the predecessor of a cancelled trial be promoted again.
+func (e *Engine) demote(t *trial) {
+	if n := t.rec.Predecessor; n > 0 {
+		from := e.trials[n-1]
+		from.promoted = false
+		e.rungOf(from).quiet = false
+	}
+}
+
+// follow marks the predecessor of a trial that was read from the ledger.
+func (e *Engine) follow(t *trial) error {
+	n := t.rec.Predecessor
+	if e.rungs != nil && e.rungOf(t) == nil {
+		return fmt.Errorf("trial %d has no level of the study's fidelity", t.rec.Number)
+	}
+	if n == 0 {
+		return nil
+	}
+	if n < 0 || n >= t.rec.Number || e.rungs == nil || e.trials[n-1].rec.Rung+1 != t.rec.Rung {
+		return fmt.Errorf("trial %d cannot be promoted from trial %d", t.rec.Number, n)
+	}
+	if t.rec.State != study.TrialCancelled {
+		e.trials[n-1].promoted = true
+	}
+	return nil
+}
+
+// first returns the number of the trial that began a trial's configuration: its own,
+// unless it was promoted. All of them share a seed and a directory of checkpoints.
+func (e *Engine) first(t *trial) int {
+	n := t.rec.Number
+	for e.trials[n-1].rec.Predecessor > 0 {
+		n = e.trials[n-1].rec.Predecessor
+	}
+	return n
+}
+
+// leads reports whether a completed trial is better than the best one so far: at a higher
+// level, or with a better value at the same one.
+func (e *Engine) leads(t *trial) bool {
+	switch {
+	case e.best == nil || t.rec.Rung > e.best.rec.Rung:
+		return true
+	case t.rec.Rung < e.best.rec.Rung:
+		return false
+	default:
+		return e.direction().Better(t.rec.Values.First(), e.best.rec.Values.First())
+	}
+}
+
+// lead makes a completed trial the best one. A recommendation at a lower level is void.
+func (e *Engine) lead(t *trial) {
+	if n := e.status.Recommended.Trial; n > 0 && n <= len(e.trials) && e.trials[n-1].rec.Rung < t.rec.Rung {
+		e.status.Recommended = record.Recommendation{}
+	}
+	e.best, e.status.Best = t, t.rec.Number
+}
+
+// modelled returns what the optimiser is told: of a study with a fidelity, the highest
+// level with at least three more completed trials than there are parameters, as in BOHB
+// (Falkner et al. 2018), or the lowest one.
+func (e *Engine) modelled() []optimizer.Observation {
+	if e.rungs == nil {
+		return e.observations
+	}
+	for k := len(e.rungs) - 1; k > 0; k-- {
+		if e.rungs[k].completed >= len(e.space.Searched().Parameters())+3 {
+			return e.rungs[k].told
+		}
+	}
+	return e.rungs[0].told
+}
+
+// FinalProblem is Problem for a recommendation: of a study with a fidelity, its
+// observations are those of the highest level that a trial has completed.
+func (e *Engine) FinalProblem() *optimizer.Problem {
+	p := e.Problem()
+	if e.rungs != nil && e.best != nil {
+		told := e.rungOf(e.best).told
+		p.Observations = told[:len(told):len(told)]
+	}
+	return p
+}
