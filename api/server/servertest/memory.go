@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -190,7 +191,16 @@ func (m *Memory) Update(ctx context.Context, name string, text []byte) (server.S
 	if name = found.Spec.Definition.Metadata.Name; parsed.Metadata.Name != name {
 		return server.Study{}, fmt.Errorf("%w: metadata.name is %q, the study's is %q", server.ErrPrecondition, parsed.Metadata.Name, name)
 	}
-	m.change(func() { m.studies[name].Spec.Definition = *parsed })
+	if differences := study.Compatible(&found.Spec.Definition, parsed); len(differences) > 0 {
+		return server.Study{}, fmt.Errorf("%w: %s", server.ErrPrecondition, strings.Join(differences, "\n  "))
+	}
+	m.change(func() {
+		spec := &m.studies[name].Spec
+		if study.NewSpace(&spec.Definition, parsed) {
+			spec.Space = spec.SpaceVersion() + 1
+		}
+		spec.Definition = *parsed
+	})
 	return m.Study(ctx, name)
 }
 
