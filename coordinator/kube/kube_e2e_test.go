@@ -144,7 +144,7 @@ func testRefused(t *testing.T, r *rig) {
 	for _, test := range []struct{ name, old, new, says string }{
 		{"bounds", "max: 1}", "max: -1}", "spec.parameters[0].max: Invalid value: max must be above min"},
 		{"log", "min: 0, max: 1}", "min: 0, max: 1, scale: log}", "spec.parameters[0].min: Invalid value: scale log needs a range above 0"},
-		{"no-max", ", max: 1}", "}", "needs min and max"},
+		{"no-max", ", max: 1}", "}", "a float, an int or a fidelity needs min and max"},
 		{"type", "type: float", "type: real", `spec.parameters[0].type: Unsupported value: "real": supported values: "float", "int"`},
 		{"int", "type: float, min: 0", "type: int, min: 0.5", "an int has whole bounds"},
 		{"step", "max: 1}", "max: 1, step: 3}", "a step is at most the whole range"},
