@@ -81,6 +81,10 @@ test-api: build ## Call the API with requests made of its OpenAPI document (minu
 wheel: ## Build the Python client's wheels and source distribution into dist/
 	VERSION='$(VERSION)' scripts/wheel
 
+.PHONY: examples-gains
+examples-gains: build ## Measure what the examples gain over defaults and random search (an hour; can be interrupted)
+	scripts/examples-gains $(ARGS)
+
 .PHONY: release
 release: ## Build what a release consists of, from the tag of HEAD, into dist/release
 	scripts/release
