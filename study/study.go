@@ -23,6 +23,8 @@ type Study struct {
 type Metadata struct {
 	// Name is a DNS label: lower-case letters, digits and dashes, at most 63.
 	Name string `json:"name"`
+	// Labels are for people and for filters of lists: see CheckLabels.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Spec is the body of a study file.
@@ -49,6 +51,8 @@ type Spec struct {
 	// Pool names the workers that evaluate the study.
 	Pool  string        `json:"pool,omitempty"`
 	Trial TrialTemplate `json:"trial,omitzero"`
+	// Note is what people have written about the study, at most MaxNote bytes.
+	Note string `json:"note,omitempty"`
 }
 
 // ByClients reports whether clients of the API evaluate the study's trials, rather than

@@ -312,11 +312,11 @@ func (b authorized) End(ctx context.Context, nameOrID, client string, e Ending) 
 }
 
 // Enqueue implements Clients.
-func (b authorized) Enqueue(ctx context.Context, nameOrID string, p study.Point, requestID string) (record.Trial, error) {
+func (b authorized) Enqueue(ctx context.Context, nameOrID string, p study.Point, requestID string, r Remarks) (record.Trial, error) {
 	if err := b.allowed(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
-	return b.Backend.Enqueue(ctx, nameOrID, p, requestID)
+	return b.Backend.Enqueue(ctx, nameOrID, p, requestID, r)
 }
 
 // Add implements Clients.
@@ -333,6 +333,14 @@ func (b authorized) CancelTrial(ctx context.Context, nameOrID string, number int
 		return record.Trial{}, err
 	}
 	return b.Backend.CancelTrial(ctx, nameOrID, number, reason)
+}
+
+// EditTrial implements Clients.
+func (b authorized) EditTrial(ctx context.Context, nameOrID string, e Edit) (record.Trial, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return record.Trial{}, err
+	}
+	return b.Backend.EditTrial(ctx, nameOrID, e)
 }
 
 // TailLogs implements Backend.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,11 +37,28 @@ type Clients interface {
 	// End ends the client's attempt of a trial.
 	End(ctx context.Context, study, client string, e Ending) (record.Trial, error)
 	// Enqueue has a point evaluated before the next suggestion.
-	Enqueue(ctx context.Context, study string, p study.Point, requestID string) (record.Trial, error)
+	Enqueue(ctx context.Context, study string, p study.Point, requestID string, r Remarks) (record.Trial, error)
 	// Add adds a trial that was evaluated elsewhere.
 	Add(ctx context.Context, study string, f Finished, requestID string) (record.Trial, error)
 	// CancelTrial ends a trial.
 	CancelTrial(ctx context.Context, study string, number int, reason string) (record.Trial, error)
+	// EditTrial changes what people say of a trial.
+	EditTrial(ctx context.Context, study string, e Edit) (record.Trial, error)
+}
+
+// Remarks are what people say of a trial.
+type Remarks struct {
+	Labels map[string]string
+	Note   string
+}
+
+// Edit changes the remarks of a trial: labels to set and keys to remove, and the note
+// unless it is nil.
+type Edit struct {
+	Trial  int
+	Labels map[string]string
+	Remove []string
+	Note   *string
 }
 
 // Suggestions are the trials that a client holds.
@@ -88,6 +106,7 @@ type Finished struct {
 	Point   study.Point
 	Values  study.Values
 	Metrics map[string]float64
+	Remarks
 }
 
 // SuggestTrials gives a client trials to evaluate.
@@ -213,8 +232,12 @@ func (s *service) end(ctx context.Context, req ofClient, e Ending) (*fantasiav1.
 
 // EnqueueTrial has a point evaluated before the next suggestion.
 func (s *service) EnqueueTrial(ctx context.Context, req *connect.Request[fantasiav1.EnqueueTrialRequest]) (*connect.Response[fantasiav1.EnqueueTrialResponse], error) {
+	remarks, err := remarksOf(req.Msg)
+	if err != nil {
+		return nil, err
+	}
 	name := studyOf(req.Msg.GetParent())
-	made, err := s.backend.Enqueue(ctx, name, req.Msg.GetParameters().AsMap(), req.Msg.GetRequestId())
+	made, err := s.backend.Enqueue(ctx, name, req.Msg.GetParameters().AsMap(), req.Msg.GetRequestId(), remarks)
 	if err != nil {
 		return nil, toConnect(err)
 	}
@@ -227,9 +250,13 @@ func (s *service) AddTrial(ctx context.Context, req *connect.Request[fantasiav1.
 	if err := checkMetrics(req.Msg.GetMetrics()); err != nil {
 		return nil, err
 	}
+	remarks, err := remarksOf(req.Msg)
+	if err != nil {
+		return nil, err
+	}
 	name := studyOf(req.Msg.GetParent())
 	made, err := s.backend.Add(ctx, name, Finished{
-		Point: req.Msg.GetParameters().AsMap(), Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(),
+		Point: req.Msg.GetParameters().AsMap(), Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(), Remarks: remarks,
 	}, req.Msg.GetRequestId())
 	if err != nil {
 		return nil, toConnect(err)
@@ -250,6 +277,37 @@ func (s *service) CancelTrial(ctx context.Context, req *connect.Request[fantasia
 	}
 	m, err := toTrial(name, ended)
 	return respond(&fantasiav1.CancelTrialResponse{Trial: m}, err)
+}
+
+// EditTrial changes the labels and the note of a trial.
+func (s *service) EditTrial(ctx context.Context, req *connect.Request[fantasiav1.EditTrialRequest]) (*connect.Response[fantasiav1.EditTrialResponse], error) {
+	name, number, err := view.ParseTrialName(req.Msg.GetName())
+	if err != nil {
+		return nil, badField("name", err)
+	}
+	if _, err := remarksOf(req.Msg); err != nil {
+		return nil, err
+	}
+	edited, err := s.backend.EditTrial(ctx, name, Edit{
+		Trial: number, Labels: req.Msg.GetLabels(), Remove: req.Msg.GetRemoveLabels(), Note: req.Msg.Note,
+	})
+	if err != nil {
+		return nil, toConnect(err)
+	}
+	m, err := toTrial(name, edited)
+	return respond(&fantasiav1.EditTrialResponse{Trial: m}, err)
+}
+
+// remarksOf returns the remarks of a request, or the error of the first field that is
+// wrong.
+func remarksOf(req interface {
+	GetLabels() map[string]string
+	GetNote() string
+}) (Remarks, error) {
+	for _, p := range append(study.CheckLabels("labels", req.GetLabels()), study.CheckNote("note", req.GetNote())...) {
+		return Remarks{}, badField(p.Path, errors.New(p.String()))
+	}
+	return Remarks{Labels: req.GetLabels(), Note: req.GetNote()}, nil
 }
 
 // checkMetrics returns an error if metrics would not fit into a trial's record.

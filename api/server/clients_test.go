@@ -34,7 +34,7 @@ func (consenting) End(context.Context, string, string, server.Ending) (record.Tr
 	return record.Trial{}, nil
 }
 
-func (consenting) Enqueue(context.Context, string, study.Point, string) (record.Trial, error) {
+func (consenting) Enqueue(context.Context, string, study.Point, string, server.Remarks) (record.Trial, error) {
 	return record.Trial{}, nil
 }
 
@@ -42,6 +42,9 @@ func (consenting) Add(context.Context, string, server.Finished, string) (record.
 	return record.Trial{}, nil
 }
 
+func (consenting) EditTrial(context.Context, string, server.Edit) (record.Trial, error) {
+	return record.Trial{}, nil
+}
 func (consenting) CancelTrial(context.Context, string, int, string) (record.Trial, error) {
 	return record.Trial{}, nil
 }
@@ -84,6 +87,10 @@ var clientCalls = map[string]calling{
 	},
 	"AddTrial": func(ctx context.Context, c client, study, _ string) error {
 		_, err := c.AddTrial(ctx, connect.NewRequest(&fantasiav1.AddTrialRequest{Parent: "studies/" + study, Parameters: &structpb.Struct{}, Values: []float64{1}}))
+		return err
+	},
+	"EditTrial": func(ctx context.Context, c client, study, _ string) error {
+		_, err := c.EditTrial(ctx, connect.NewRequest(&fantasiav1.EditTrialRequest{Name: "studies/" + study + "/trials/1"}))
 		return err
 	},
 	"CancelTrial": func(ctx context.Context, c client, study, _ string) error {

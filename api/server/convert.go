@@ -36,6 +36,8 @@ func toStudy(s Study, now time.Time, file bool) (*fantasiav1.Study, error) {
 		Algorithm:    spec.Algorithm.Name,
 		Trials:       toCounts(s.Status.Counts),
 		SpaceVersion: int32(s.Spec.SpaceVersion()),
+		Labels:       s.Spec.Definition.Metadata.Labels,
+		Note:         spec.Note,
 		CreateTime:   toTime(s.Spec.Created),
 		StartTime:    toTime(s.Status.Started),
 		EndTime:      toTime(s.Status.Ended),
@@ -107,6 +109,8 @@ func toTrial(study string, t record.Trial) (*fantasiav1.Trial, error) {
 		Checkpoint:   t.Checkpoint,
 		TraceId:      t.TraceID,
 		Stopped:      toStopped(t.Stopped),
+		Labels:       t.Labels,
+		Note:         t.Note,
 		CancelReason: t.Cancelled,
 		Rung:         int32(t.Rung), Predecessor: int32(t.Predecessor),
 		Times: &fantasiav1.TrialTimes{

@@ -87,6 +87,7 @@ func leaderOnly(procedure string) bool {
 		fantasiav1connect.StudyServiceEnqueueTrialProcedure,
 		fantasiav1connect.StudyServiceAddTrialProcedure,
 		fantasiav1connect.StudyServiceCancelTrialProcedure,
+		fantasiav1connect.StudyServiceEditTrialProcedure,
 		fantasiav1connect.StudyServiceListWorkersProcedure:
 		return true
 	default:

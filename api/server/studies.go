@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // The prefixes of resource names.
@@ -58,7 +59,7 @@ func (s *service) ListStudies(ctx context.Context, req *connect.Request[fantasia
 	}
 	size := pageSize(req.Msg.GetPageSize())
 	// One more than is asked for tells whether there is another page.
-	studies, err := s.backend.Studies(ctx, after, size+1)
+	studies, err := s.labelled(ctx, after, size+1, req.Msg.GetLabels())
 	if err != nil {
 		return nil, toConnect(err)
 	}
@@ -75,6 +76,32 @@ func (s *service) ListStudies(ctx context.Context, req *connect.Request[fantasia
 		page.Studies = append(page.Studies, m)
 	}
 	return respond(page, nil)
+}
+
+// labelled returns up to limit studies after a name, with all of the labels.
+func (s *service) labelled(ctx context.Context, after string, limit int, labels map[string]string) ([]Study, error) {
+	if len(labels) == 0 {
+		return s.backend.Studies(ctx, after, limit)
+	}
+	var kept []Study
+	for {
+		scanned, err := s.backend.Studies(ctx, after, scanSize)
+		if err != nil {
+			return nil, err
+		}
+		for _, found := range scanned {
+			if study.HasLabels(found.Spec.Definition.Metadata.Labels, labels) {
+				kept = append(kept, found)
+			}
+		}
+		if len(kept) >= limit {
+			return kept[:limit], nil
+		}
+		if len(scanned) < scanSize {
+			return kept, nil
+		}
+		after = scanned[len(scanned)-1].Spec.Definition.Metadata.Name
+	}
 }
 
 // WatchStudy sends a study whenever it changes, until it has ended.

@@ -11,6 +11,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // scanSize is how many trials are read at a time if a filter may drop some.
@@ -36,9 +37,9 @@ func (s *service) ListTrials(ctx context.Context, req *connect.Request[fantasiav
 	if err != nil {
 		return nil, err
 	}
-	study, size := studyOf(req.Msg.GetParent()), pageSize(req.Msg.GetPageSize())
+	name, size := studyOf(req.Msg.GetParent()), pageSize(req.Msg.GetPageSize())
 	// One more than is asked for tells whether there is another page.
-	trials, err := s.trials(ctx, study, after, size+1, req.Msg.GetStates())
+	trials, err := s.trials(ctx, name, after, size+1, req.Msg.GetStates(), req.Msg.GetLabels())
 	if err != nil {
 		return nil, toConnect(err)
 	}
@@ -48,7 +49,7 @@ func (s *service) ListTrials(ctx context.Context, req *connect.Request[fantasiav
 		page.NextPageToken = writeToken(strconv.Itoa(trials[size-1].Number))
 	}
 	for _, t := range trials {
-		m, err := toTrial(study, t)
+		m, err := toTrial(name, t)
 		if err != nil {
 			return nil, toConnect(err)
 		}
@@ -57,19 +58,20 @@ func (s *service) ListTrials(ctx context.Context, req *connect.Request[fantasiav
 	return respond(page, nil)
 }
 
-// trials returns up to limit trials after the number given, in one of the states.
-func (s *service) trials(ctx context.Context, study string, after, limit int, states []fantasiav1.TrialState) ([]record.Trial, error) {
-	if len(states) == 0 {
-		return s.backend.Trials(ctx, study, after, limit)
+// trials returns up to limit trials after the number given, in one of the states and with
+// all of the labels.
+func (s *service) trials(ctx context.Context, name string, after, limit int, states []fantasiav1.TrialState, labels map[string]string) ([]record.Trial, error) {
+	if len(states)+len(labels) == 0 {
+		return s.backend.Trials(ctx, name, after, limit)
 	}
 	var kept []record.Trial
 	for {
-		scanned, err := s.backend.Trials(ctx, study, after, scanSize)
+		scanned, err := s.backend.Trials(ctx, name, after, scanSize)
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range scanned {
-			if wanted(states, t) {
+			if wanted(states, t) && study.HasLabels(t.Labels, labels) {
 				kept = append(kept, t)
 			}
 		}

@@ -23,6 +23,8 @@ func FromStudy(s *fantasiav1.Study) Study {
 		State:   study.State(EnumName(s.GetState())),
 		Trials:  fromCounts(s.GetTrials()),
 		Seconds: Seconds(s.GetElapsed().AsDuration()),
+		Labels:  s.GetLabels(),
+		Note:    s.GetNote(),
 	}
 	if b := s.GetBest(); b != nil {
 		v.Best = &Best{Trial: int(b.GetTrial()), Value: b.GetValue(), Parameters: fromStruct(b.GetParameters())}
@@ -59,6 +61,8 @@ func FromTrial(t *fantasiav1.Trial) Trial {
 		},
 		TraceID:   t.GetTraceId(),
 		Cancelled: t.GetCancelReason(),
+		Labels:    t.GetLabels(),
+		Note:      t.GetNote(),
 	}
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}

@@ -26,6 +26,9 @@ type Study struct {
 	Recommended *Recommendation `json:"recommended"`
 	// Seconds is how long the study has run, rounded to milliseconds.
 	Seconds float64 `json:"seconds"`
+	// Labels and Note are what people say of it.
+	Labels map[string]string `json:"labels,omitempty"`
+	Note   string            `json:"note,omitempty"`
 	// Directory is the state directory that holds it; "" for a study of a server.
 	Directory string `json:"directory,omitempty"`
 }
@@ -68,11 +71,14 @@ type Trial struct {
 	Cancelled string `json:"cancelled,omitempty"`
 	// Rung is the level of the study's fidelity, from 1, and Predecessor the trial at the
 	// level below that this one continues; 0 if there is none.
-	Rung        int              `json:"rung,omitempty"`
-	Predecessor int              `json:"predecessor,omitempty"`
-	Worker      string           `json:"worker"`
-	Source      optimizer.Source `json:"source"`
-	Staleness   int              `json:"staleness"`
+	Rung        int `json:"rung,omitempty"`
+	Predecessor int `json:"predecessor,omitempty"`
+	// Labels and Note are what people say of the trial.
+	Labels    map[string]string `json:"labels,omitempty"`
+	Note      string            `json:"note,omitempty"`
+	Worker    string            `json:"worker"`
+	Source    optimizer.Source  `json:"source"`
+	Staleness int               `json:"staleness"`
 	// Failure is the last attempt's; nil where nothing went wrong.
 	Failure *messaging.Failure `json:"failure"`
 	// Logs is where the worker keeps the last attempt's log.
@@ -147,6 +153,8 @@ func OfStudy(spec record.Study, status record.Status, best *record.Trial, recomm
 		Best:        OfBest(best),
 		Recommended: ofRecommendation(recommended),
 		Seconds:     Seconds(Elapsed(status, now)),
+		Labels:      spec.Definition.Metadata.Labels,
+		Note:        spec.Definition.Spec.Note,
 	}
 }
 
@@ -208,6 +216,8 @@ func OfTrial(t record.Trial) Trial {
 		},
 		TraceID:   t.TraceID,
 		Cancelled: t.Cancelled,
+		Labels:    t.Labels,
+		Note:      t.Note,
 	}
 	if v.Metrics == nil {
 		v.Metrics = map[string]float64{}

@@ -173,6 +173,9 @@ func (e *Engine) Step(ev Event) Output {
 	case CancelTrial:
 		e.advance(ev.At)
 		e.cancelTrial(ev)
+	case Annotate:
+		e.advance(ev.At)
+		e.annotate(ev)
 	case Stop:
 		e.advance(ev.At)
 		e.stop(ev.Reason)

@@ -14,6 +14,13 @@ import (
 // clock.
 type Event interface{ event() }
 
+// Remarks are what people say of a trial. The caller MUST have checked them: see
+// study.CheckLabels and study.CheckNote.
+type Remarks struct {
+	Labels map[string]string
+	Note   string
+}
+
 // The events of a study.
 type (
 	// Tick lets time pass, which matters for republishing, patience and maxDuration.
@@ -131,6 +138,7 @@ type (
 		At        time.Time
 		Point     study.Point
 		RequestID string
+		Remarks
 	}
 	// Add adds a trial that was evaluated elsewhere. It does not count against the
 	// budget. The Output has an Answer.
@@ -140,6 +148,16 @@ type (
 		Values    study.Values
 		Metrics   map[string]float64
 		RequestID string
+		Remarks
+	}
+	// Annotate changes the labels and the note of a trial, which may have ended. Labels are
+	// set, those of Remove are removed; Note is nil if it stays. The Output has an Answer.
+	Annotate struct {
+		At     time.Time
+		Trial  int
+		Labels map[string]string
+		Remove []string
+		Note   *string
 	}
 	// CancelTrial ends a trial at a user's request. The Output has an Answer.
 	CancelTrial struct {
@@ -184,6 +202,7 @@ func (Told) event()        {}
 func (Enqueue) event()     {}
 func (Add) event()         {}
 func (CancelTrial) event() {}
+func (Annotate) event()    {}
 func (Stop) event()        {}
 func (Update) event()      {}
 func (HandBackAll) event() {}

@@ -97,7 +97,7 @@ type Output struct {
 	// Ask is a request to the optimiser, and Fallback one for points that need no
 	// model; at most one of each is in flight at a time.
 	Ask, Fallback *Ask
-	// Answer answers a Told, an Enqueue, an Add or a CancelTrial; nil for other events.
+	// Answer answers a Told, an Enqueue, an Add, a CancelTrial or an Annotate; nil for other events.
 	Answer *Answer
 	// Warnings are lines for the log, about problems that did not stop the study.
 	Warnings []string

@@ -157,7 +157,7 @@ func (e *Engine) promote() {
 			return
 		}
 		from.promoted = true
-		t := e.insert(e.raised(from), optimizer.SourcePromoted, "")
+		t := e.insert(e.raised(from), optimizer.SourcePromoted, "", Remarks{})
 		t.rec.Predecessor, t.rec.Checkpoint = from.rec.Number, from.rec.Checkpoint
 		t.rec.Reasons.Note = e.promotion(from, place)
 		t.rec.Reasons.Pending = len(e.open) - 1

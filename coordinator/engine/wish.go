@@ -35,7 +35,7 @@ func (e *Engine) enqueue(ev Enqueue) {
 		e.reply(nil, refusef("the study's budget has no room: %d trials of maxTrials %d have ended and %d are open; raise budget.maxTrials",
 			e.status.Counts.Ended(), e.spec.Definition.Spec.Budget.MaxTrials, len(e.open)))
 	default:
-		t := e.insert(point, optimizer.SourceRequested, ev.RequestID)
+		t := e.insert(point, optimizer.SourceRequested, ev.RequestID, ev.Remarks)
 		e.setState(t, study.TrialPending)
 		e.wishes = append(e.wishes, t)
 		e.reply(t, nil)
@@ -60,7 +60,7 @@ func (e *Engine) add(ev Add) {
 		}
 		e.reply(known, err)
 	default:
-		t := e.insert(point, optimizer.SourceAdded, ev.RequestID)
+		t := e.insert(point, optimizer.SourceAdded, ev.RequestID, ev.Remarks)
 		t.rec.Values, t.rec.Metrics = slices.Clone(ev.Values), finiteMetrics(ev.Metrics)
 		e.status.Counts.Added++
 		e.endTrial(t, study.TrialCompleted)
@@ -88,13 +88,13 @@ func (e *Engine) wished(raw study.Point, request string) (study.Point, *trial, e
 }
 
 // insert makes a trial that the optimiser did not suggest.
-func (e *Engine) insert(point study.Point, source optimizer.Source, request string) *trial {
+func (e *Engine) insert(point study.Point, source optimizer.Source, request string, remarks Remarks) *trial {
 	from := e.status.Position
 	e.status.Trials++
 	e.status.Position++
 	t := &trial{rec: record.Trial{
 		Number: e.status.Trials, Created: e.status.Position, From: from,
-		Point: point, Source: source, RequestID: request,
+		Point: point, Source: source, RequestID: request, Labels: maps.Clone(remarks.Labels), Note: remarks.Note,
 		TraceID: e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: e.now, Suggested: e.now, Created: e.now},
 	}}
@@ -138,4 +138,33 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 		e.demand.exhausted, e.demand.resumed = false, e.status.Position // its point is free again
 		e.reply(t, nil)
 	}
+}
+
+// annotate changes the labels and the note of a trial.
+func (e *Engine) annotate(ev Annotate) {
+	if ev.Trial < 1 || ev.Trial > len(e.trials) {
+		e.reply(nil, noTrial(ev.Trial))
+		return
+	}
+	t := e.trials[ev.Trial-1]
+	labels := maps.Clone(t.rec.Labels) // snapshots share them
+	for _, key := range ev.Remove {
+		delete(labels, key)
+	}
+	if labels == nil && len(ev.Labels) > 0 {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, ev.Labels)
+	if problems := study.CheckLabels("labels", labels); len(problems) > 0 {
+		e.reply(nil, invalidf("%s", problems[0]))
+		return
+	}
+	if t.rec.Labels = labels; len(labels) == 0 {
+		t.rec.Labels = nil
+	}
+	if ev.Note != nil {
+		t.rec.Note = *ev.Note
+	}
+	e.touch(t)
+	e.reply(t, nil)
 }

@@ -94,6 +94,11 @@ func (rules *Rules) Decide(r *Resource, known *ledger.Summary) Decision {
 	if differences := study.Compatible(&known.Study.Definition, s); len(differences) > 0 {
 		return show(ReasonIncompatible, withOld(known, strings.Join(differences, "\n")))
 	}
+	relabelled := known.Study.Definition
+	relabelled.Metadata.Labels = s.Metadata.Labels
+	if same(&relabelled, s) { // labels belong to no generation of the resource
+		return Decision{Action: Update, Study: s, Verdict: accepted}
+	}
 	// The spec is applied once per change of the resource: until then, a study that was
 	// changed through the API stays as it is.
 	if r.Status.ObservedGeneration == r.Generation && r.accepted() {

@@ -46,6 +46,7 @@ type Resource struct {
 	Deleting    bool
 	Finalizers  []string
 	Annotations map[string]string
+	Labels      map[string]string
 	Spec        any
 	Status      Status
 }
@@ -56,7 +57,8 @@ func Read(u *unstructured.Unstructured) (*Resource, error) {
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
 		Version: u.GetResourceVersion(), Generation: u.GetGeneration(), Created: u.GetCreationTimestamp().Time,
 		Deleting: u.GetDeletionTimestamp() != nil, Finalizers: u.GetFinalizers(), Annotations: u.GetAnnotations(),
-		Spec: u.Object["spec"],
+		Labels: u.GetLabels(),
+		Spec:   u.Object["spec"],
 	}
 	text, err := json.Marshal(u.Object["status"])
 	if err == nil {
@@ -84,7 +86,7 @@ func (r *Resource) StudyName() string { return r.Namespace + "." + r.Name }
 func (r *Resource) File() ([]byte, error) {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": study.APIVersion, "kind": study.Kind,
-		"metadata": map[string]any{"name": r.Name}, "spec": r.Spec,
+		"metadata": map[string]any{"name": r.Name, "labels": r.Labels}, "spec": r.Spec,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode study %s/%s as JSON: %w", r.Namespace, r.Name, err)

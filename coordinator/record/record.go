@@ -177,6 +177,9 @@ type Trial struct {
 	// TraceID and SpanID identify the trial's trace and its root span, in hex.
 	TraceID string `json:"traceId,omitempty"`
 	SpanID  string `json:"spanId,omitempty"`
+	// Labels and Note are what people say of the trial; they may change after its end.
+	Labels map[string]string `json:"labels,omitempty"`
+	Note   string            `json:"note,omitempty"`
 	// RequestID is the id of the user's request that made the trial, if it had one.
 	RequestID string `json:"requestId,omitempty"`
 	Times     Times  `json:"times"`

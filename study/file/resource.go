@@ -1,7 +1,6 @@
 package file
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -19,8 +18,8 @@ type document struct {
 	Spec       study.Spec `json:"spec"`
 }
 
-// metadata is that of a resource. Only the name is the study's: Kubernetes keeps the
-// rest, and nothing else reads it.
+// metadata is that of a resource. The name and the labels are the study's: Kubernetes keeps
+// the rest, and nothing else reads it.
 type metadata struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
@@ -30,7 +29,7 @@ type metadata struct {
 
 // study returns the study of the file.
 func (d *document) study() *study.Study {
-	return &study.Study{APIVersion: d.APIVersion, Kind: d.Kind, Metadata: study.Metadata{Name: d.Metadata.Name}, Spec: d.Spec}
+	return &study.Study{APIVersion: d.APIVersion, Kind: d.Kind, Metadata: study.Metadata{Name: d.Metadata.Name, Labels: d.Metadata.Labels}, Spec: d.Spec}
 }
 
 // check reports what Kubernetes would refuse for any resource.
@@ -56,16 +55,12 @@ func ofServer(in reflect.Type, field string) bool {
 
 // resourceFields adds the fields of a resource to the schema of metadata.
 func resourceFields(schema *jsonschema.Schema) {
-	texts := func(what string) *jsonschema.Schema {
-		return &jsonschema.Schema{
-			Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "string"},
-			Description: fmt.Sprintf("The %s of the resource in Kubernetes; ignored elsewhere.", what),
-		}
-	}
 	schema.Properties.Set("namespace", &jsonschema.Schema{
 		Type: "string", Pattern: `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`,
 		Description: "The namespace of the resource in Kubernetes; ignored elsewhere.",
 	})
-	schema.Properties.Set("labels", texts("labels"))
-	schema.Properties.Set("annotations", texts("annotations"))
+	schema.Properties.Set("annotations", &jsonschema.Schema{
+		Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "string"},
+		Description: "The annotations of the resource in Kubernetes; ignored elsewhere.",
+	})
 }

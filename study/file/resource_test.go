@@ -9,8 +9,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
-// A study file may be a resource as kubectl get -o yaml prints it; only its name is the
-// study's.
+// A study file may be a resource as kubectl get -o yaml prints it; only its name and its
+// labels are the study's.
 func TestResource(t *testing.T) {
 	const spec = `
 spec:
@@ -38,11 +38,11 @@ status: {state: RUNNING, done: 0}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := file.Parse([]byte("apiVersion: fantasia.dev/v1\nkind: Study\nmetadata: {name: digits}\n" + spec))
+	want, err := file.Parse([]byte("apiVersion: fantasia.dev/v1\nkind: Study\nmetadata: {name: digits, labels: {team: a}}\n" + spec))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" || got.Metadata != (study.Metadata{Name: "digits"}) {
+	if diff := cmp.Diff(want, got); diff != "" || !cmp.Equal(got.Metadata, study.Metadata{Name: "digits", Labels: map[string]string{"team": "a"}}) {
 		t.Errorf("as a resource the study is another one (-want +got):\n%s", diff)
 	}
 }

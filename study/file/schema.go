@@ -77,7 +77,9 @@ func constrain(defs jsonschema.Definitions) {
 	property("Study", "apiVersion").Const = study.APIVersion
 	property("Study", "kind").Const = study.Kind
 	property("Metadata", "name").Pattern = `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`
+	property("Metadata", "labels").MaxProperties = count(study.MaxLabels)
 	resourceFields(defs["Metadata"])
+	property("Spec", "note").MaxLength = count(study.MaxNote)
 	property("Objective", "metric").Pattern = `^[^\s\x00-\x1f\x7f]+$`
 	property("Objective", "take").Default = study.DefaultTake
 	property("Spec", "parameters").MinItems = count(1)

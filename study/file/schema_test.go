@@ -77,7 +77,7 @@ func TestSchemaFields(t *testing.T) {
 			}
 		}
 		if typ == reflect.TypeFor[study.Metadata]() { // those of a resource, which only Kubernetes reads
-			fields = append(fields, "annotations", "labels", "namespace")
+			fields = append(fields, "annotations", "namespace")
 		}
 		slices.Sort(fields)
 		if diff := cmp.Diff(fields, slices.Sorted(maps.Keys(def.Properties))); diff != "" {

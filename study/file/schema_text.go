@@ -8,6 +8,8 @@ func descriptions() map[string]string {
 		"Study.Metadata":          "What the study is called.",
 		"Study.Spec":              "The search space, the objective, the budget and the program.",
 		"Metadata.Name":           "The study's name, a DNS label: lower-case letters, digits and dashes.",
+		"Metadata.Labels":         "Labels of the study, for people and for filters of lists, in the form of Kubernetes' labels.",
+		"Spec.Note":               "What people should know about the study.",
 		"Spec.Objective":          "The metric to optimise.",
 		"Spec.Parameters":         "The parameters to tune.",
 		"Spec.Constraints":        "CEL expressions over numeric and boolean parameters that every suggestion meets, such as \"a * b <= 10\" or \"!flag || a < 3\". Every number is a double, a dash in a name is written as an underscore, and a constraint that names an inactive parameter holds.",

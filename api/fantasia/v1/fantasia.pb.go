@@ -532,7 +532,11 @@ type Study struct {
 	// The version of the search space: 1, and one more with each UpdateStudy that changes it.
 	// Trials whose point is not in this version are neither best nor recommended, and the
 	// optimiser does not learn from them.
-	SpaceVersion  int32 `protobuf:"varint,18,opt,name=space_version,json=spaceVersion,proto3" json:"space_version,omitempty"`
+	SpaceVersion int32 `protobuf:"varint,18,opt,name=space_version,json=spaceVersion,proto3" json:"space_version,omitempty"`
+	// Labels, as the study file's metadata.labels has them.
+	Labels map[string]string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What people have written about the study, as the study file's spec.note has it.
+	Note          string `protobuf:"bytes,20,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -691,6 +695,20 @@ func (x *Study) GetSpaceVersion() int32 {
 		return x.SpaceVersion
 	}
 	return 0
+}
+
+func (x *Study) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Study) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
 }
 
 // Objective is the metric that a study optimises.
@@ -1072,7 +1090,11 @@ type Trial struct {
 	Rung int32 `protobuf:"varint,17,opt,name=rung,proto3" json:"rung,omitempty"`
 	// The trial at the level below whose configuration and checkpoint this one continues;
 	// 0 for none.
-	Predecessor   int32 `protobuf:"varint,18,opt,name=predecessor,proto3" json:"predecessor,omitempty"`
+	Predecessor int32 `protobuf:"varint,18,opt,name=predecessor,proto3" json:"predecessor,omitempty"`
+	// Labels that people have given the trial.
+	Labels map[string]string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What people have written about the trial.
+	Note          string `protobuf:"bytes,20,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1231,6 +1253,20 @@ func (x *Trial) GetPredecessor() int32 {
 		return x.Predecessor
 	}
 	return 0
+}
+
+func (x *Trial) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Trial) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
 }
 
 // Stopped is the decision to stop a trial early.
@@ -2074,7 +2110,9 @@ type ListStudiesRequest struct {
 	// The most studies to return; 0 means 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the previous page; empty for the first page.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only studies with all of these labels; all studies if empty.
+	Labels        map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2121,6 +2159,13 @@ func (x *ListStudiesRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListStudiesRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
 }
 
 // ListStudiesResponse is a page of studies.
@@ -2574,7 +2619,9 @@ type ListTrialsRequest struct {
 	// The next_page_token of the previous page; empty for the first page.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only trials in one of these states; all trials if empty.
-	States        []TrialState `protobuf:"varint,4,rep,packed,name=states,proto3,enum=fantasia.v1.TrialState" json:"states,omitempty"`
+	States []TrialState `protobuf:"varint,4,rep,packed,name=states,proto3,enum=fantasia.v1.TrialState" json:"states,omitempty"`
+	// Only trials with all of these labels; all trials if empty.
+	Labels        map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2633,6 +2680,13 @@ func (x *ListTrialsRequest) GetPageToken() string {
 func (x *ListTrialsRequest) GetStates() []TrialState {
 	if x != nil {
 		return x.States
+	}
+	return nil
+}
+
+func (x *ListTrialsRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -4087,7 +4141,11 @@ type EnqueueTrialRequest struct {
 	Parameters *structpb.Struct `protobuf:"bytes,2,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// Makes the call safe to repeat: if the study has a trial with this request_id and
 	// the same point, that trial is returned and nothing is changed.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Labels of the trial, in the form of Kubernetes' labels, at most 4096 bytes together.
+	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// A note on the trial, for people.
+	Note          string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4139,6 +4197,20 @@ func (x *EnqueueTrialRequest) GetParameters() *structpb.Struct {
 func (x *EnqueueTrialRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *EnqueueTrialRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *EnqueueTrialRequest) GetNote() string {
+	if x != nil {
+		return x.Note
 	}
 	return ""
 }
@@ -4202,7 +4274,11 @@ type AddTrialRequest struct {
 	Metrics map[string]float64 `protobuf:"bytes,4,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Makes the call safe to repeat, as that of EnqueueTrialRequest; the values must be
 	// the same too.
-	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Labels of the trial, in the form of Kubernetes' labels, at most 4096 bytes together.
+	Labels map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// A note on the trial, for people.
+	Note          string `protobuf:"bytes,7,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4268,6 +4344,20 @@ func (x *AddTrialRequest) GetMetrics() map[string]float64 {
 func (x *AddTrialRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AddTrialRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *AddTrialRequest) GetNote() string {
+	if x != nil {
+		return x.Note
 	}
 	return ""
 }
@@ -4419,6 +4509,126 @@ func (x *CancelTrialResponse) GetTrial() *Trial {
 	return nil
 }
 
+// EditTrialRequest asks to change the labels and the note of a trial.
+type EditTrialRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}/trials/{number}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Labels to set, in the form of Kubernetes' labels. A trial has at most 64, with 4096 bytes
+	// together. Others that the trial has stay.
+	Labels map[string]string `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Keys of labels to remove. One that the trial does not have changes nothing.
+	RemoveLabels []string `protobuf:"bytes,3,rep,name=remove_labels,json=removeLabels,proto3" json:"remove_labels,omitempty"`
+	// The new note; empty removes the note, and unset leaves it as it is.
+	Note          *string `protobuf:"bytes,4,opt,name=note,proto3,oneof" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EditTrialRequest) Reset() {
+	*x = EditTrialRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EditTrialRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EditTrialRequest) ProtoMessage() {}
+
+func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
+func (*EditTrialRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *EditTrialRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EditTrialRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *EditTrialRequest) GetRemoveLabels() []string {
+	if x != nil {
+		return x.RemoveLabels
+	}
+	return nil
+}
+
+func (x *EditTrialRequest) GetNote() string {
+	if x != nil && x.Note != nil {
+		return *x.Note
+	}
+	return ""
+}
+
+// EditTrialResponse is the trial as recorded.
+type EditTrialResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trial.
+	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EditTrialResponse) Reset() {
+	*x = EditTrialResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EditTrialResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EditTrialResponse) ProtoMessage() {}
+
+func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
+func (*EditTrialResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *EditTrialResponse) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
 // TailTrialLogsRequest asks for the end of a trial's output.
 type TailTrialLogsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4438,7 +4648,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4450,7 +4660,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4463,7 +4673,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -4516,7 +4726,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4528,7 +4738,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4541,7 +4751,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -4576,7 +4786,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4798,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4811,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -4622,7 +4832,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4634,7 +4844,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4647,7 +4857,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -4661,7 +4871,7 @@ var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe0\x05\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x06\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -4685,7 +4895,12 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"start_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x123\n" +
 	"\aelapsed\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12#\n" +
-	"\rspace_version\x18\x12 \x01(\x05R\fspaceVersion\"{\n" +
+	"\rspace_version\x18\x12 \x01(\x05R\fspaceVersion\x126\n" +
+	"\x06labels\x18\x13 \x03(\v2\x1e.fantasia.v1.Study.LabelsEntryR\x06labels\x12\x12\n" +
+	"\x04note\x18\x14 \x01(\tR\x04note\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"{\n" +
 	"\tObjective\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x124\n" +
 	"\tdirection\x18\x02 \x01(\x0e2\x16.fantasia.v1.DirectionR\tdirection\x12\x17\n" +
@@ -4717,7 +4932,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"parameters\x12\x18\n" +
-	"\acurrent\x18\x05 \x01(\bR\acurrent\"\xf1\x05\n" +
+	"\acurrent\x18\x05 \x01(\bR\acurrent\"\xf8\x06\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x05R\x06number\x12-\n" +
@@ -4741,10 +4956,15 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\astopped\x18\x0f \x01(\v2\x14.fantasia.v1.StoppedR\astopped\x12#\n" +
 	"\rcancel_reason\x18\x10 \x01(\tR\fcancelReason\x12\x12\n" +
 	"\x04rung\x18\x11 \x01(\x05R\x04rung\x12 \n" +
-	"\vpredecessor\x18\x12 \x01(\x05R\vpredecessor\x1a:\n" +
+	"\vpredecessor\x18\x12 \x01(\x05R\vpredecessor\x126\n" +
+	"\x06labels\x18\x13 \x03(\v2\x1e.fantasia.v1.Trial.LabelsEntryR\x06labels\x12\x12\n" +
+	"\x04note\x18\x14 \x01(\tR\x04note\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\b\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
 	"\x06_value\"\x97\x01\n" +
 	"\aStopped\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
@@ -4817,12 +5037,16 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\"<\n" +
 	"\x10GetStudyResponse\x12(\n" +
-	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"f\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"\xff\x01\n" +
 	"\x12ListStudiesRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"k\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\x12\\\n" +
+	"\x06labels\x18\x03 \x03(\v2+.fantasia.v1.ListStudiesRequest.LabelsEntryB\x17\xbaH\x14\x9a\x01\x11\x10@\"\ar\x05\x10\x01(\xbd\x02*\x04r\x02(?R\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"k\n" +
 	"\x13ListStudiesResponse\x12,\n" +
 	"\astudies\x18\x01 \x03(\v2\x12.fantasia.v1.StudyR\astudies\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf0\x01\n" +
@@ -4852,7 +5076,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"\x15\n" +
-	"\x13DeleteStudyResponse\"\x8a\x03\n" +
+	"\x13DeleteStudyResponse\"\xa2\x04\n" +
 	"\x11ListTrialsRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
@@ -4861,7 +5085,11 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\x12B\n" +
-	"\x06states\x18\x04 \x03(\x0e2\x17.fantasia.v1.TrialStateB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\a\x82\x01\x04\x10\x01 \x00R\x06states\"h\n" +
+	"\x06states\x18\x04 \x03(\x0e2\x17.fantasia.v1.TrialStateB\x11\xbaH\x0e\x92\x01\v\x10\x10\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12[\n" +
+	"\x06labels\x18\x05 \x03(\v2*.fantasia.v1.ListTrialsRequest.LabelsEntryB\x17\xbaH\x14\x9a\x01\x11\x10@\"\ar\x05\x10\x01(\xbd\x02*\x04r\x02(?R\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"h\n" +
 	"\x12ListTrialsResponse\x12*\n" +
 	"\x06trials\x18\x01 \x03(\v2\x12.fantasia.v1.TrialR\x06trials\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x02\n" +
@@ -4989,7 +5217,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"checkpoint\x12!\n" +
 	"\aattempt\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\aattempt\"@\n" +
 	"\x14ReleaseTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xdf\x02\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x97\x04\n" +
 	"\x13EnqueueTrialRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
@@ -4998,9 +5226,14 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"parameters\x18\x02 \x01(\v2\x17.google.protobuf.StructB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"parameters\x12&\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\"@\n" +
+	"request_id\x18\x03 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\x12]\n" +
+	"\x06labels\x18\x04 \x03(\v2,.fantasia.v1.EnqueueTrialRequest.LabelsEntryB\x17\xbaH\x14\x9a\x01\x11\x10@\"\ar\x05\x10\x01(\xbd\x02*\x04r\x02(?R\x06labels\x12\x1c\n" +
+	"\x04note\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04note\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
 	"\x14EnqueueTrialResponse\x12(\n" +
-	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x94\x04\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xc8\x05\n" +
 	"\x0fAddTrialRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
@@ -5012,10 +5245,15 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\xbaH\a\x92\x01\x04\b\x01\x10\x10R\x06values\x12W\n" +
 	"\ametrics\x18\x04 \x03(\v2).fantasia.v1.AddTrialRequest.MetricsEntryB\x12\xbaH\x0f\x9a\x01\f\x10\xe8\a\"\ar\x05\x10\x01(\x80\x02R\ametrics\x12&\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\x1a:\n" +
+	"request_id\x18\x05 \x01(\tB\a\xbaH\x04r\x02(@R\trequestId\x12Y\n" +
+	"\x06labels\x18\x06 \x03(\v2(.fantasia.v1.AddTrialRequest.LabelsEntryB\x17\xbaH\x14\x9a\x01\x11\x10@\"\ar\x05\x10\x01(\xbd\x02*\x04r\x02(?R\x06labels\x12\x1c\n" +
+	"\x04note\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04note\x1a:\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"<\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"<\n" +
 	"\x10AddTrialResponse\x12(\n" +
 	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xb0\x02\n" +
 	"\x12CancelTrialRequest\x12\xf7\x01\n" +
@@ -5024,6 +5262,19 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12 \n" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x06reason\"?\n" +
 	"\x13CancelTrialResponse\x12(\n" +
+	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\x85\x04\n" +
+	"\x10EditTrialRequest\x12\xf7\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
+	"\n" +
+	"trial.name\x12<want studies/{study}/trials/{number} with a number from 1 on\x1a\x8d\x01this.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?/trials/[1-9][0-9]{0,8}$')R\x04name\x12Z\n" +
+	"\x06labels\x18\x02 \x03(\v2).fantasia.v1.EditTrialRequest.LabelsEntryB\x17\xbaH\x14\x9a\x01\x11\x10@\"\ar\x05\x10\x01(\xbd\x02*\x04r\x02(?R\x06labels\x124\n" +
+	"\rremove_labels\x18\x03 \x03(\tB\x0f\xbaH\f\x92\x01\t\x10@\"\x05r\x03(\xbd\x02R\fremoveLabels\x12!\n" +
+	"\x04note\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 H\x00R\x04note\x88\x01\x01\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
+	"\x05_note\"=\n" +
+	"\x11EditTrialResponse\x12(\n" +
 	"\x05trial\x18\x01 \x01(\v2\x12.fantasia.v1.TrialR\x05trial\"\xa8\x03\n" +
 	"\x14TailTrialLogsRequest\x12\xf7\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xe2\x01\xbaH\xde\x01\xba\x01\xda\x01\n" +
@@ -5091,7 +5342,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tLogStream\x12\x1a\n" +
 	"\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11LOG_STREAM_STDOUT\x10\x01\x12\x15\n" +
-	"\x11LOG_STREAM_STDERR\x10\x022\xfa\x0e\n" +
+	"\x11LOG_STREAM_STDERR\x10\x022\xcb\x0f\n" +
 	"\fStudyService\x12P\n" +
 	"\vCreateStudy\x12\x1f.fantasia.v1.CreateStudyRequest\x1a .fantasia.v1.CreateStudyResponse\x12L\n" +
 	"\bGetStudy\x12\x1c.fantasia.v1.GetStudyRequest\x1a\x1d.fantasia.v1.GetStudyResponse\"\x03\x90\x02\x01\x12U\n" +
@@ -5115,7 +5366,8 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\fReleaseTrial\x12 .fantasia.v1.ReleaseTrialRequest\x1a!.fantasia.v1.ReleaseTrialResponse\"\x03\x90\x02\x02\x12S\n" +
 	"\fEnqueueTrial\x12 .fantasia.v1.EnqueueTrialRequest\x1a!.fantasia.v1.EnqueueTrialResponse\x12G\n" +
 	"\bAddTrial\x12\x1c.fantasia.v1.AddTrialRequest\x1a\x1d.fantasia.v1.AddTrialResponse\x12U\n" +
-	"\vCancelTrial\x12\x1f.fantasia.v1.CancelTrialRequest\x1a .fantasia.v1.CancelTrialResponse\"\x03\x90\x02\x02\x12U\n" +
+	"\vCancelTrial\x12\x1f.fantasia.v1.CancelTrialRequest\x1a .fantasia.v1.CancelTrialResponse\"\x03\x90\x02\x02\x12O\n" +
+	"\tEditTrial\x12\x1d.fantasia.v1.EditTrialRequest\x1a\x1e.fantasia.v1.EditTrialResponse\"\x03\x90\x02\x02\x12U\n" +
 	"\vListWorkers\x12\x1f.fantasia.v1.ListWorkersRequest\x1a .fantasia.v1.ListWorkersResponse\"\x03\x90\x02\x01B=Z;github.com/fantasia-hpo/fantasia/api/fantasia/v1;fantasiav1b\x06proto3"
 
 var (
@@ -5131,7 +5383,7 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(StudyState)(0),                  // 0: fantasia.v1.StudyState
 	(Direction)(0),                   // 1: fantasia.v1.Direction
@@ -5196,141 +5448,160 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*AddTrialResponse)(nil),         // 60: fantasia.v1.AddTrialResponse
 	(*CancelTrialRequest)(nil),       // 61: fantasia.v1.CancelTrialRequest
 	(*CancelTrialResponse)(nil),      // 62: fantasia.v1.CancelTrialResponse
-	(*TailTrialLogsRequest)(nil),     // 63: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),    // 64: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),       // 65: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),      // 66: fantasia.v1.ListWorkersResponse
-	nil,                              // 67: fantasia.v1.Trial.MetricsEntry
-	nil,                              // 68: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                              // 69: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                              // 70: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                              // 71: fantasia.v1.AddTrialRequest.MetricsEntry
-	(*timestamppb.Timestamp)(nil),    // 72: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 73: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 74: google.protobuf.Struct
+	(*EditTrialRequest)(nil),         // 63: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),        // 64: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),     // 65: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),    // 66: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),       // 67: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),      // 68: fantasia.v1.ListWorkersResponse
+	nil,                              // 69: fantasia.v1.Study.LabelsEntry
+	nil,                              // 70: fantasia.v1.Trial.MetricsEntry
+	nil,                              // 71: fantasia.v1.Trial.LabelsEntry
+	nil,                              // 72: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                              // 73: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                              // 74: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                              // 75: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                              // 76: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                              // 77: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                              // 78: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                              // 79: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                              // 80: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),    // 81: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 82: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 83: google.protobuf.Struct
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
-	0,  // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
-	8,  // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
-	9,  // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
-	10, // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
-	11, // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	72, // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	72, // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	72, // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	73, // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	1,  // 9: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	74, // 10: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	74, // 11: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
-	2,  // 12: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	74, // 13: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	67, // 14: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
-	4,  // 15: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
-	15, // 16: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
-	16, // 17: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
-	14, // 18: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
-	13, // 19: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	72, // 20: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	72, // 21: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	72, // 22: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	72, // 23: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	72, // 24: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	72, // 25: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	72, // 26: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	72, // 27: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	68, // 28: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
-	3,  // 29: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	72, // 30: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	72, // 31: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	72, // 32: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	72, // 33: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	17, // 34: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
-	19, // 35: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	72, // 36: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
-	7,  // 37: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,  // 38: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	7,  // 39: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
-	7,  // 40: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
-	7,  // 41: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
-	7,  // 42: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	2,  // 43: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	12, // 44: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	12, // 45: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,  // 46: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	12, // 47: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	41, // 48: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	40, // 49: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	40, // 50: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	73, // 51: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	12, // 52: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,  // 53: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	73, // 54: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	48, // 55: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,  // 56: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	69, // 57: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	5,  // 58: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	70, // 59: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	12, // 60: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12, // 61: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12, // 62: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	74, // 63: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	12, // 64: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	74, // 65: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	71, // 66: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	12, // 67: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12, // 68: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,  // 69: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,  // 70: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	18, // 71: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	20, // 72: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	22, // 73: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	24, // 74: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	26, // 75: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	28, // 76: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	30, // 77: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	32, // 78: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	34, // 79: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	36, // 80: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	42, // 81: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	38, // 82: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	63, // 83: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	44, // 84: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	46, // 85: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	49, // 86: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	51, // 87: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	53, // 88: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	55, // 89: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	57, // 90: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	59, // 91: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	61, // 92: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	65, // 93: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	21, // 94: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	23, // 95: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	25, // 96: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	27, // 97: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	29, // 98: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	31, // 99: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	33, // 100: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	35, // 101: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	37, // 102: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	43, // 103: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	39, // 104: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	64, // 105: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	45, // 106: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	47, // 107: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	50, // 108: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	52, // 109: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	54, // 110: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	56, // 111: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	58, // 112: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	60, // 113: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	62, // 114: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	66, // 115: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	94, // [94:116] is the sub-list for method output_type
-	72, // [72:94] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
+	8,   // 1: fantasia.v1.Study.objective:type_name -> fantasia.v1.Objective
+	9,   // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
+	10,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
+	11,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
+	81,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	81,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	81,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	82,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	69,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	1,   // 10: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
+	83,  // 11: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	83,  // 12: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	2,   // 13: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
+	83,  // 14: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	70,  // 15: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	4,   // 16: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
+	15,  // 17: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
+	16,  // 18: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
+	14,  // 19: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
+	13,  // 20: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
+	71,  // 21: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	81,  // 22: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	81,  // 23: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	81,  // 24: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	81,  // 25: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	81,  // 26: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	81,  // 27: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	81,  // 28: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	81,  // 29: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	72,  // 30: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	3,   // 31: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
+	81,  // 32: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	81,  // 33: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	81,  // 34: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	81,  // 35: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	17,  // 36: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
+	19,  // 37: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
+	81,  // 38: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	7,   // 39: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 40: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
+	73,  // 41: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	7,   // 42: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
+	7,   // 43: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 44: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
+	7,   // 45: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
+	2,   // 46: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	74,  // 47: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	12,  // 48: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	12,  // 49: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 50: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	12,  // 51: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	41,  // 52: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	40,  // 53: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	40,  // 54: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	82,  // 55: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	12,  // 56: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 57: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	82,  // 58: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	48,  // 59: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 60: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	75,  // 61: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	5,   // 62: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	76,  // 63: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	12,  // 64: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 65: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 66: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	83,  // 67: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	77,  // 68: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	12,  // 69: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	83,  // 70: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	78,  // 71: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	79,  // 72: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	12,  // 73: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 74: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	80,  // 75: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	12,  // 76: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 77: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 78: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	18,  // 79: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	20,  // 80: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	22,  // 81: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	24,  // 82: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	26,  // 83: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	28,  // 84: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	30,  // 85: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	32,  // 86: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	34,  // 87: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	36,  // 88: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	42,  // 89: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	38,  // 90: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	65,  // 91: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	44,  // 92: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	46,  // 93: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	49,  // 94: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	51,  // 95: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	53,  // 96: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	55,  // 97: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	57,  // 98: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	59,  // 99: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	61,  // 100: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	63,  // 101: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	67,  // 102: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	21,  // 103: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	23,  // 104: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	25,  // 105: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	27,  // 106: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	29,  // 107: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	31,  // 108: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	33,  // 109: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	35,  // 110: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	37,  // 111: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	43,  // 112: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	39,  // 113: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	66,  // 114: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	45,  // 115: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	47,  // 116: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	50,  // 117: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	52,  // 118: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	54,  // 119: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	56,  // 120: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	58,  // 121: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	60,  // 122: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	62,  // 123: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	64,  // 124: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	68,  // 125: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	103, // [103:126] is the sub-list for method output_type
+	80,  // [80:103] is the sub-list for method input_type
+	80,  // [80:80] is the sub-list for extension type_name
+	80,  // [80:80] is the sub-list for extension extendee
+	0,   // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -5342,13 +5613,14 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[5].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[10].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[56].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   65,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

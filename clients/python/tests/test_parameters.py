@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fantasia_hpo import Bool, Categorical, Fidelity, Fixed, Float, Int, Normal, Ordinal, Parameter, SpaceError
+from fantasia_hpo import (
+    Bool,
+    Categorical,
+    Fidelity,
+    Fixed,
+    Float,
+    Int,
+    Normal,
+    Ordinal,
+    Parameter,
+    SpaceError,
+)
 from fantasia_hpo.parameters import decode_point, encode_point, parameter_of
 
 SPACE: dict[str, Parameter] = {

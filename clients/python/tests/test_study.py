@@ -242,8 +242,24 @@ def test_the_space_is_edited(storage: Path) -> None:
     assert len(study.trials) == 8
     with pytest.raises(fantasia.SpaceError, match="expected one of x, solver, got 'y'"):
         study.edit_space({"y": Float(0, 5)})
-    with pytest.raises(fantasia.PreconditionError, match=r"spec.parameters.x.scale was \"linear\" and is \"log\""):
+    with pytest.raises(
+        fantasia.PreconditionError, match=r"spec.parameters.x.scale was \"linear\" and is \"log\""
+    ):
         study.edit_space({"x": Float(1, 5, scale="log")})
+
+
+def test_labels_and_notes(storage: Path) -> None:
+    study = create(storage, labels={"team": "vision", "try": "1"}, note="first")
+    assert (study.labels, study.note) == ({"team": "vision", "try": "1"}, "first")
+    study.update(labels={"try": "2", "team": None}, note="second")
+    assert (study.labels, study.note) == ({"try": "2"}, "second")
+    added = study.add_trial({"x": 1.0}, 1.0, labels={"from": "paper"}, note="table 2")
+    assert (added.labels, added.note) == ({"from": "paper"}, "table 2")
+    edited = study.edit_trial(added, labels={"from": None, "checked": "yes"}, note="")
+    assert (edited.labels, edited.note) == ({"checked": "yes"}, "")
+    assert study.enqueue_trial({"x": 2.0}, labels={"by": "hand"}).labels == {"by": "hand"}
+    with pytest.raises(fantasia.FantasiaError, match='labels: "a b" is not a label'):
+        study.edit_trial(1, labels={"a b": "c"})
 
 
 def test_open_budget_grows(storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +359,8 @@ def test_fidelity_promotes_the_best(storage: Path) -> None:
         study.tell(trial, value, checkpoint=f"x = {trial.params['x']}")
     trials = {t.number: t for t in study.trials}
     promoted = [t for t in trials.values() if t.predecessor]
-    assert promoted and all(t.source == "promoted" for t in promoted)
+    assert promoted
+    assert all(t.source == "promoted" for t in promoted)
     for t in promoted:
         before = trials[t.predecessor]
         assert (t.params["x"], t.rung) == (before.params["x"], before.rung + 1)

@@ -72,16 +72,16 @@ func (b *Backend) End(ctx context.Context, nameOrID, client string, e server.End
 }
 
 // Enqueue implements server.Clients.
-func (b *Backend) Enqueue(ctx context.Context, nameOrID string, p study.Point, requestID string) (record.Trial, error) {
+func (b *Backend) Enqueue(ctx context.Context, nameOrID string, p study.Point, requestID string, m server.Remarks) (record.Trial, error) {
 	return b.tell(ctx, nameOrID, func(now time.Time) engine.Event {
-		return engine.Enqueue{At: now, Point: p, RequestID: requestID}
+		return engine.Enqueue{At: now, Point: p, RequestID: requestID, Remarks: engine.Remarks(m)}
 	})
 }
 
 // Add implements server.Clients.
 func (b *Backend) Add(ctx context.Context, nameOrID string, f server.Finished, requestID string) (record.Trial, error) {
 	return b.tell(ctx, nameOrID, func(now time.Time) engine.Event {
-		return engine.Add{At: now, Point: f.Point, Values: f.Values, Metrics: f.Metrics, RequestID: requestID}
+		return engine.Add{At: now, Point: f.Point, Values: f.Values, Metrics: f.Metrics, RequestID: requestID, Remarks: engine.Remarks(f.Remarks)}
 	})
 }
 
@@ -89,6 +89,13 @@ func (b *Backend) Add(ctx context.Context, nameOrID string, f server.Finished, r
 func (b *Backend) CancelTrial(ctx context.Context, nameOrID string, number int, reason string) (record.Trial, error) {
 	return b.tell(ctx, nameOrID, func(now time.Time) engine.Event {
 		return engine.CancelTrial{At: now, Trial: number, Reason: reason}
+	})
+}
+
+// EditTrial implements server.Clients.
+func (b *Backend) EditTrial(ctx context.Context, nameOrID string, e server.Edit) (record.Trial, error) {
+	return b.tell(ctx, nameOrID, func(now time.Time) engine.Event {
+		return engine.Annotate{At: now, Trial: e.Trial, Labels: e.Labels, Remove: e.Remove, Note: e.Note}
 	})
 }
 

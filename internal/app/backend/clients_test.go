@@ -228,6 +228,21 @@ func TestClientsOfTheAPI(t *testing.T) {
 		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
 
+	// Labels and notes, also of a trial that has ended.
+	note := "odd"
+	edited, err := c.EditTrial(r.ctx, connect.NewRequest(&fantasiav1.EditTrialRequest{
+		Name: first.GetName(), Labels: map[string]string{"checked": "yes"}, RemoveLabels: []string{"none"}, Note: &note,
+	}))
+	if err != nil || edited.Msg.GetTrial().GetNote() != note || edited.Msg.GetTrial().GetLabels()["checked"] != "yes" {
+		t.Errorf("edited %v, %v", edited, err)
+	}
+	listed, err := c.ListTrials(r.ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: parent, Labels: map[string]string{"checked": "yes"}}))
+	if err != nil || len(listed.Msg.GetTrials()) != 1 || listed.Msg.GetTrials()[0].GetNumber() != 1 {
+		t.Errorf("trials with the label: %v, %v, want trial 1", listed, err)
+	}
+	_, err = c.EditTrial(r.ctx, connect.NewRequest(&fantasiav1.EditTrialRequest{Name: first.GetName(), Labels: map[string]string{"a b": ""}}))
+	refused(err, connect.CodeInvalidArgument, "labels", `"a b" is not a label's key`)
+
 	// One client evaluates what is left. Trial 3 waits since it was handed back.
 	evaluated := map[int32]float64{}
 	for {

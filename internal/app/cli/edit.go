@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type changes struct {
 	maxTrials, parallelism int
 	goal                   float64
 	ranges, values         []string
+	remarks
 }
 
 func newStudyEditCommand(a *app, r *remote) *cobra.Command {
@@ -31,7 +33,7 @@ func newStudyEditCommand(a *app, r *remote) *cobra.Command {
 	e := &changes{}
 	c := &cobra.Command{
 		Use:   "edit STUDY",
-		Short: "Change the budget, the goal or the space of a study",
+		Short: "Change the budget, the goal, the space, the labels or the note of a study",
 		Long: `Changes what the flags name, and leaves the rest as it is. A larger budget continues a
 study that had completed.
 
@@ -41,7 +43,8 @@ them, and they are neither best nor recommended. Those that run are finished and
 Initial points that do not fit are left out.`,
 		Example: `  fantasia study edit digits --max-trials 128
   fantasia study edit digits --range learning_rate=1e-6:1e-2 --range hidden=:512
-  fantasia study edit digits --values solver=adam,sgd,rmsprop`,
+  fantasia study edit digits --values solver=adam,sgd,rmsprop
+  fantasia study edit digits --label team=vision --note "second try, more data"`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,6 +91,7 @@ Initial points that do not fit are left out.`,
 	f.Float64Var(&e.goal, "goal", 0, "the value that ends the study (spec.objective.goal)")
 	f.StringArrayVar(&e.ranges, "range", nil, "`NAME=MIN:MAX` of a float or an int; without MIN or MAX, that end stays. May be given several times")
 	f.StringArrayVar(&e.values, "values", nil, "`NAME=VALUE,VALUE,…` of a categorical or an ordinal: all its values. May be given several times")
+	e.flags(c)
 	addOutput(c, &output)
 	return c
 }
@@ -105,6 +109,11 @@ func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
 			given = true
 		}
 	}
+	if given = given || e.given(cmd); given {
+		if err := e.remark(cmd, s); err != nil {
+			return err
+		}
+	}
 	for _, text := range e.ranges {
 		if err := editRange(&s.Spec, text); err != nil {
 			return usagef(cmd, "--range %s: %v", text, err)
@@ -117,7 +126,28 @@ func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
 	}
 	s.Spec.Initial = slices.DeleteFunc(s.Spec.Initial, func(p map[string]any) bool { return outside(&s.Spec, p) })
 	if !given && len(e.ranges)+len(e.values) == 0 {
-		return usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range or --values")
+		return usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range, --values, --label or --note")
+	}
+	return nil
+}
+
+// remark changes the labels and the note.
+func (e *changes) remark(cmd *cobra.Command, s *study.Study) error {
+	set, remove, err := e.parse()
+	if err != nil {
+		return usagef(cmd, "%v", err)
+	}
+	labels := maps.Clone(s.Metadata.Labels)
+	for _, key := range remove {
+		delete(labels, key)
+	}
+	if labels == nil {
+		labels = set
+	}
+	maps.Copy(labels, set)
+	s.Metadata.Labels = labels
+	if cmd.Flags().Changed("note") {
+		s.Spec.Note = e.note
 	}
 	return nil
 }

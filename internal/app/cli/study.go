@@ -114,13 +114,18 @@ that had completed. For single changes, see fantasia study edit.`,
 
 func newStudyListCommand(a *app, r *remote) *cobra.Command {
 	var output format
+	var labels []string
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List studies",
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			studies, err := r.studies(cmd)
+			wanted, err := wantedLabels(cmd, labels)
+			if err != nil {
+				return err
+			}
+			studies, err := r.studies(cmd, wanted)
 			if err != nil {
 				return err
 			}
@@ -131,17 +136,18 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 			return output.write(a.Stdout, list, func(w screen) error { return studyTable(w, studies) })
 		},
 	}
+	labelFilter(c, &labels)
 	r.stateFlag(c)
 	addOutput(c, &output)
 	return c
 }
 
-// studies are those of the server, or those below --state.
-func (r *remote) studies(cmd *cobra.Command) (studies []found, err error) {
+// studies are those of the server, or those below --state, that have all of the labels.
+func (r *remote) studies(cmd *cobra.Command, labels map[string]string) (studies []found, err error) {
 	list := func() error {
 		return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 			return everyPage(func(token string) (next string, err error) {
-				page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token}))
+				page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token, Labels: labels}))
 				if err != nil {
 					return "", err
 				}

@@ -28,12 +28,12 @@ func newTrialCommand(a *app) *cobra.Command {
   fantasia trial watch digits --status completed -o json`,
 	}
 	r.flags(c)
-	return group(c, newTrialListCommand(a, r), newTrialGetCommand(a, r), newTrialLogsCommand(a, r), newTrialWatchCommand(a, r))
+	return group(c, newTrialListCommand(a, r), newTrialGetCommand(a, r), newTrialLogsCommand(a, r), newTrialEditCommand(a, r), newTrialWatchCommand(a, r))
 }
 
 func newTrialListCommand(a *app, r *remote) *cobra.Command {
 	var output format
-	var only []string
+	var only, labels []string
 	c := &cobra.Command{
 		Use:               "list STUDY",
 		Aliases:           []string{"ls"},
@@ -52,11 +52,15 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			wanted, err := wantedLabels(cmd, labels)
+			if err != nil {
+				return err
+			}
 			trials := []*fantasiav1.Trial{}
 			err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 				return everyPage(func(token string) (next string, err error) {
 					page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{
-						Parent: parent, States: states, PageSize: pageSize, PageToken: token,
+						Parent: parent, States: states, Labels: wanted, PageSize: pageSize, PageToken: token,
 					}))
 					if err != nil {
 						return "", err
@@ -77,6 +81,7 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 	}
 	r.stateFlag(c)
 	addStates(c, &only)
+	labelFilter(c, &labels)
 	addOutput(c, &output)
 	return c
 }

@@ -102,6 +102,8 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 		fields = append(fields, field{Name: "Cancelled", Value: t.Cancelled})
 	}
 	fields = append(fields,
+		field{Name: "Labels", Value: labelText(t.Labels)},
+		field{Name: "Note", Value: t.Note},
 		field{Name: "Metrics", Value: metrics(t.Metrics)},
 		field{Name: "Source", Value: source(t)},
 		field{Name: "Why", Value: reasons(m.GetReasons())},

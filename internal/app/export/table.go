@@ -50,6 +50,13 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	for i := range spec.Parameters {
 		t.columns = append(t.columns, column{"parameter:" + spec.Parameters[i].Name, kindOf(&spec.Parameters[i])})
 	}
+	labels, noted := labelNames(trials)
+	for _, key := range labels {
+		t.columns = append(t.columns, column{"label:" + key, text})
+	}
+	if noted {
+		t.columns = append(t.columns, column{"note", text})
+	}
 	for i := range trials {
 		row := describe(&trials[i])
 		for _, m := range metrics {
@@ -58,9 +65,28 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 		for k := range spec.Parameters {
 			row = append(row, typed(t.columns[len(row)].kind, cell(trials[i].Parameters, spec.Parameters[k].Name)))
 		}
+		for _, key := range labels {
+			row = append(row, cell(trials[i].Labels, key))
+		}
+		if noted {
+			row = append(row, filled(trials[i].Note))
+		}
 		t.rows = append(t.rows, row)
 	}
 	return t
+}
+
+// labelNames returns the keys of all labels in their order, and whether any trial has a
+// note.
+func labelNames(trials []view.Trial) (keys []string, noted bool) {
+	seen := map[string]bool{}
+	for i := range trials {
+		noted = noted || trials[i].Note != ""
+		for key := range trials[i].Labels {
+			seen[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen)), noted
 }
 
 // describe returns the cells of the fixed columns.

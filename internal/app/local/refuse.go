@@ -35,7 +35,7 @@ func (readOnly) End(context.Context, string, string, server.Ending) (record.Tria
 }
 
 // Enqueue implements server.Clients.
-func (readOnly) Enqueue(context.Context, string, study.Point, string) (record.Trial, error) {
+func (readOnly) Enqueue(context.Context, string, study.Point, string, server.Remarks) (record.Trial, error) {
 	return record.Trial{}, errReadOnly
 }
 
@@ -46,5 +46,10 @@ func (readOnly) Add(context.Context, string, server.Finished, string) (record.Tr
 
 // CancelTrial implements server.Clients.
 func (readOnly) CancelTrial(context.Context, string, int, string) (record.Trial, error) {
+	return record.Trial{}, errReadOnly
+}
+
+// EditTrial implements server.Clients.
+func (readOnly) EditTrial(context.Context, string, server.Edit) (record.Trial, error) {
 	return record.Trial{}, errReadOnly
 }

@@ -94,6 +94,8 @@ const (
 	// StudyServiceCancelTrialProcedure is the fully-qualified name of the StudyService's CancelTrial
 	// RPC.
 	StudyServiceCancelTrialProcedure = "/fantasia.v1.StudyService/CancelTrial"
+	// StudyServiceEditTrialProcedure is the fully-qualified name of the StudyService's EditTrial RPC.
+	StudyServiceEditTrialProcedure = "/fantasia.v1.StudyService/EditTrial"
 	// StudyServiceListWorkersProcedure is the fully-qualified name of the StudyService's ListWorkers
 	// RPC.
 	StudyServiceListWorkersProcedure = "/fantasia.v1.StudyService/ListWorkers"
@@ -188,6 +190,9 @@ type StudyServiceClient interface {
 	// Cancelling a cancelled trial changes nothing. Errors: FAILED_PRECONDITION if the
 	// trial has ended in another way.
 	CancelTrial(context.Context, *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error)
+	// EditTrial changes the labels and the note of a trial, which may have ended. Errors:
+	// INVALID_ARGUMENT if the labels are malformed or too many.
+	EditTrial(context.Context, *connect.Request[v1.EditTrialRequest]) (*connect.Response[v1.EditTrialResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
@@ -343,6 +348,13 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyIdempotent),
 			connect.WithClientOptions(opts...),
 		),
+		editTrial: connect.NewClient[v1.EditTrialRequest, v1.EditTrialResponse](
+			httpClient,
+			baseURL+StudyServiceEditTrialProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("EditTrial")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
 		listWorkers: connect.NewClient[v1.ListWorkersRequest, v1.ListWorkersResponse](
 			httpClient,
 			baseURL+StudyServiceListWorkersProcedure,
@@ -376,6 +388,7 @@ type studyServiceClient struct {
 	enqueueTrial     *connect.Client[v1.EnqueueTrialRequest, v1.EnqueueTrialResponse]
 	addTrial         *connect.Client[v1.AddTrialRequest, v1.AddTrialResponse]
 	cancelTrial      *connect.Client[v1.CancelTrialRequest, v1.CancelTrialResponse]
+	editTrial        *connect.Client[v1.EditTrialRequest, v1.EditTrialResponse]
 	listWorkers      *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 }
 
@@ -484,6 +497,11 @@ func (c *studyServiceClient) CancelTrial(ctx context.Context, req *connect.Reque
 	return c.cancelTrial.CallUnary(ctx, req)
 }
 
+// EditTrial calls fantasia.v1.StudyService.EditTrial.
+func (c *studyServiceClient) EditTrial(ctx context.Context, req *connect.Request[v1.EditTrialRequest]) (*connect.Response[v1.EditTrialResponse], error) {
+	return c.editTrial.CallUnary(ctx, req)
+}
+
 // ListWorkers calls fantasia.v1.StudyService.ListWorkers.
 func (c *studyServiceClient) ListWorkers(ctx context.Context, req *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {
 	return c.listWorkers.CallUnary(ctx, req)
@@ -578,6 +596,9 @@ type StudyServiceHandler interface {
 	// Cancelling a cancelled trial changes nothing. Errors: FAILED_PRECONDITION if the
 	// trial has ended in another way.
 	CancelTrial(context.Context, *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error)
+	// EditTrial changes the labels and the note of a trial, which may have ended. Errors:
+	// INVALID_ARGUMENT if the labels are malformed or too many.
+	EditTrial(context.Context, *connect.Request[v1.EditTrialRequest]) (*connect.Response[v1.EditTrialResponse], error)
 	// ListWorkers returns the workers that the leader knows, by name.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
@@ -729,6 +750,13 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyIdempotent),
 		connect.WithHandlerOptions(opts...),
 	)
+	studyServiceEditTrialHandler := connect.NewUnaryHandler(
+		StudyServiceEditTrialProcedure,
+		svc.EditTrial,
+		connect.WithSchema(studyServiceMethods.ByName("EditTrial")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
 	studyServiceListWorkersHandler := connect.NewUnaryHandler(
 		StudyServiceListWorkersProcedure,
 		svc.ListWorkers,
@@ -780,6 +808,8 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceAddTrialHandler.ServeHTTP(w, r)
 		case StudyServiceCancelTrialProcedure:
 			studyServiceCancelTrialHandler.ServeHTTP(w, r)
+		case StudyServiceEditTrialProcedure:
+			studyServiceEditTrialHandler.ServeHTTP(w, r)
 		case StudyServiceListWorkersProcedure:
 			studyServiceListWorkersHandler.ServeHTTP(w, r)
 		default:
@@ -873,6 +903,10 @@ func (UnimplementedStudyServiceHandler) AddTrial(context.Context, *connect.Reque
 
 func (UnimplementedStudyServiceHandler) CancelTrial(context.Context, *connect.Request[v1.CancelTrialRequest]) (*connect.Response[v1.CancelTrialResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.CancelTrial is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) EditTrial(context.Context, *connect.Request[v1.EditTrialRequest]) (*connect.Response[v1.EditTrialResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.EditTrial is not implemented"))
 }
 
 func (UnimplementedStudyServiceHandler) ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {

@@ -40,7 +40,9 @@ class AsyncStudy:
         checkpoint: str = "",
     ) -> FrozenTrial:
         """End a trial. See Study.tell."""
-        return await asyncio.to_thread(self.study.tell, trial, value, state=state, reason=reason, checkpoint=checkpoint)
+        return await asyncio.to_thread(
+            self.study.tell, trial, value, state=state, reason=reason, checkpoint=checkpoint
+        )
 
     async def report(self, trial: Trial, value: float | Mapping[str, float], step: int | None = None) -> None:
         """Report what an evaluation has reached. See Trial.report."""

@@ -58,6 +58,8 @@ def create_study(
     max_duration: timedelta | None = None,
     max_failed_trials: int | None = None,
     retries: Mapping[str, int] | None = None,
+    labels: Mapping[str, str] | None = None,
+    note: str = "",
     token: str | None = None,
     ca: str | None = None,
 ) -> Study:
@@ -68,9 +70,10 @@ def create_study(
     study with the same `name` is an error, unless `load_if_exists`. `metric` is the name of what
     is optimised, `constraints` are expressions such as `"width * depth <= 512"`, `initial` are
     points to evaluate first. `take` says whether the last or the best report of a trial is its
-    value. `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is
-    asked for. `token` and `ca` (a file) are for a server that needs them; by default
-    FANTASIA_TOKEN and FANTASIA_CA.
+    value. `labels` and `note` are for people; `labels` have the form of Kubernetes' labels.
+    `max_trials` bounds the study's trials; without it, `optimize` runs as many as it is asked for.
+    `token` and `ca` (a file) are for a server that needs them; by default FANTASIA_TOKEN and
+    FANTASIA_CA.
 
     Raises SpaceError or StudyFileError for an invalid study, and AlreadyExistsError.
     """
@@ -100,6 +103,8 @@ def create_study(
         "algorithm": chosen,
         "budget": budget,
     }
+    if note:
+        spec["note"] = note
     if stopping is not None:
         spec["earlyStopping"] = {"name": stopping.name, "settings": dict(stopping.settings)}
         if stopping.metric is not None:
@@ -113,7 +118,7 @@ def create_study(
     document = {
         "apiVersion": "fantasia.dev/v1",
         "kind": "Study",
-        "metadata": {"name": name or _new_name()},
+        "metadata": {"name": name or _new_name(), "labels": dict(labels or {})},
         "spec": spec,
     }
     transport = connect(storage, token, ca)

@@ -208,6 +208,16 @@ class Study:
         """Why the study is in its state."""
         return str(self._get().get("reason", ""))
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the study."""
+        return dict(self._get().get("labels", {}))
+
+    @property
+    def note(self) -> str:
+        """What people have written about the study."""
+        return str(self._get().get("note", ""))
+
     def trials_dataframe(self) -> pandas.DataFrame:
         """Return all trials as a table of pandas, which must be installed."""
         try:
@@ -339,16 +349,27 @@ class Study:
         self._write("ReleaseTrial", request)
         self._forget(trial)
 
-    def enqueue_trial(self, params: Mapping[str, Any]) -> FrozenTrial:
+    def enqueue_trial(
+        self, params: Mapping[str, Any], *, labels: Mapping[str, str] | None = None, note: str = ""
+    ) -> FrozenTrial:
         """Have a point evaluated before the optimiser's next suggestion; it needs all active parameters."""
         request = {
             "parent": self._id,
             "parameters": encode_point(self.parameters, params),
             "requestId": uuid.uuid4().hex,
+            "labels": dict(labels or {}),
+            "note": note,
         }
         return trial_of(self.parameters, self._write("EnqueueTrial", request)["trial"])
 
-    def add_trial(self, params: Mapping[str, Any], value: float | Mapping[str, float]) -> FrozenTrial:
+    def add_trial(
+        self,
+        params: Mapping[str, Any],
+        value: float | Mapping[str, float],
+        *,
+        labels: Mapping[str, str] | None = None,
+        note: str = "",
+    ) -> FrozenTrial:
         """Add a trial that was evaluated elsewhere, so that the optimiser learns from it."""
         metrics = self._metrics(value)
         if self.metric not in metrics:
@@ -359,6 +380,8 @@ class Study:
             "values": [_number(metrics.pop(self.metric))],
             "metrics": {name: _number(v) for name, v in metrics.items()},
             "requestId": uuid.uuid4().hex,
+            "labels": dict(labels or {}),
+            "note": note,
         }
         return trial_of(self.parameters, self._write("AddTrial", request)["trial"])
 
@@ -369,19 +392,55 @@ class Study:
             "CancelTrial", {"name": f"{self._id}/trials/{number}", "reason": _cut(reason, _REASON_BYTES)}
         )
 
+    def edit_trial(
+        self,
+        trial: FrozenTrial | Trial | int,
+        *,
+        labels: Mapping[str, str | None] | None = None,
+        note: str | None = None,
+    ) -> FrozenTrial:
+        """Change the labels and the note of a trial; a label that is None is removed."""
+        number = trial if isinstance(trial, int) else trial.number
+        labels = labels or {}
+        request: Message = {
+            "name": f"{self._id}/trials/{number}",
+            "labels": {key: value for key, value in labels.items() if value is not None},
+            "removeLabels": [key for key, value in labels.items() if value is None],
+        }
+        if note is not None:
+            request["note"] = note
+        return trial_of(self.parameters, self._write("EditTrial", request)["trial"])
+
     # The study itself.
 
     def end(self, reason: str = "") -> None:
         """End the study for everybody, and cancel its running trials."""
         self._write("StopStudy", {"name": self._id, "reason": reason})
 
-    def update(self, *, max_trials: int | None = None, goal: float | None = None) -> None:
-        """Change the budget or the goal. A larger budget resumes a study that has completed."""
+    def update(
+        self,
+        *,
+        max_trials: int | None = None,
+        goal: float | None = None,
+        labels: Mapping[str, str | None] | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Change the budget, the goal, labels or the note; a label that is None is removed.
+
+        A larger budget resumes a study that has completed.
+        """
         document = json.loads(self._get()["studyFile"])
         if max_trials is not None:
             document["spec"]["budget"]["maxTrials"] = max_trials
         if goal is not None:
             document["spec"]["objective"]["goal"] = goal
+        if labels is not None:
+            merged = {**document["metadata"].get("labels", {}), **labels}
+            document["metadata"]["labels"] = {
+                key: value for key, value in merged.items() if value is not None
+            }
+        if note is not None:
+            document["spec"]["note"] = note
         self._write("UpdateStudy", {"name": self._id, "studyFile": json.dumps(document)})
 
     def edit_space(self, parameters: Mapping[str, Parameter]) -> None:
@@ -389,8 +448,9 @@ class Study:
 
         The study goes on with a new version of its space. Trials whose point is not in it stay in
         `trials`, but the optimiser does not learn from them, and they are neither best nor
-        recommended. Initial points that do not fit are left out. Names, types, scales, steps, conditions, and the order of values that stay
-        cannot change: the server refuses that with PreconditionError, or StudyFileError.
+        recommended. Initial points that do not fit are left out. Names, types, scales, steps,
+        conditions, and the order of values that stay cannot change: the server refuses that with
+        PreconditionError, or StudyFileError.
         """
         document = json.loads(self._get()["studyFile"])
         listed = document["spec"]["parameters"]

@@ -43,9 +43,9 @@ class FrozenTrial:
     reached; `metrics` holds the other metrics. `reason` says in a few words why a trial failed, is
     infeasible, was pruned or cancelled, and `details` more, such as the end of a log. `source` says
     where the point came from, such as `model` or `design`. `attempt` is the number of the last
-    attempt to evaluate it, 0 for none. In a study with a Fidelity, `rung`
-    is the trial's level, from 1, and `predecessor` the trial at the level below that it continues,
-    or 0.
+    attempt to evaluate it, 0 for none. `labels` and `note` are what people say of it. In a study
+    with a Fidelity, `rung` is the trial's level, from 1, and `predecessor` the trial at the level
+    below that it continues, or 0.
     """
 
     number: int
@@ -61,6 +61,8 @@ class FrozenTrial:
     attempt: int = 0
     rung: int = 0
     predecessor: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
+    note: str = ""
     datetime_start: datetime | None = None
     datetime_complete: datetime | None = None
 
@@ -76,7 +78,8 @@ class Trial:
     """One evaluation: an objective gets it, or `Study.ask` returns it.
 
     `params` holds the value of each active parameter. `checkpoint` is what an earlier attempt
-    reported, or the trial `predecessor` that this one continues in a study with a Fidelity. A trial may be used from several threads.
+    reported, or the trial `predecessor` that this one continues in a study with a Fidelity. A trial
+    may be used from several threads.
     """
 
     def __init__(self, study: Study, record: FrozenTrial, client_id: str):
@@ -99,7 +102,7 @@ class Trial:
         return float(self._suggested(name, Float, Int))
 
     def suggest_int(self, name: str, *_: Any, **__: Any) -> int:
-        """Return the value of a declared Int or Fidelity. Further arguments, as Optuna has them, are ignored."""
+        """Return the value of a declared Int or Fidelity. Optuna's further arguments are ignored."""
         return int(self._suggested(name, Int, Fidelity))
 
     def suggest_categorical(self, name: str, *_: Any, **__: Any) -> Any:
@@ -176,6 +179,8 @@ def trial_of(space: Mapping[str, Parameter], message: Mapping[str, Any]) -> Froz
         attempt=int(last.get("number", 0)),
         rung=int(message.get("rung", 0)),
         predecessor=int(message.get("predecessor", 0)),
+        labels=dict(message.get("labels", {})),
+        note=message.get("note", ""),
         datetime_start=timestamp(times.get("started") or last.get("startTime")),
         datetime_complete=timestamp(times.get("ended") or last.get("endTime")),
     )
