@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bohb"
 	"github.com/fantasia-hpo/fantasia/optimizer/cmaes"
 	"github.com/fantasia-hpo/fantasia/optimizer/forest"
 	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
@@ -53,6 +54,12 @@ func Entries() []Entry {
 			Description: "Tree-structured Parzen estimator: densities of the good and of the bad points, as Optuna's TPESampler makes them.",
 			Settings:    tpe.Settings(),
 			create:      func(v setting.Values) optimizer.Optimizer { return tpe.New(tpe.FromSettings(v)) },
+		},
+		{
+			Name:        "bohb",
+			Description: "BOHB's model: kernel densities of the best points and of the others, and a third of the points at random; for studies that promote trials.",
+			Settings:    bohb.Settings(),
+			create:      func(v setting.Values) optimizer.Optimizer { return bohb.New(bohb.FromSettings(v)) },
 		},
 		{
 			Name:        "cmaes",
