@@ -41,7 +41,9 @@ func TestHistoryThatNobodyCompacts(t *testing.T) {
 				go func() { ended <- h.run(ctx) }()
 				<-time.After(30*time.Hour - time.Minute)
 				stop()
-				<-ended
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("it ended with %v", err)
+				}
 				if got := strings.Count(out.String(), "--auto-compaction-retention=1h"); got != c.want {
 					t.Errorf("%d warnings, want %d:\n%s", got, c.want, out.String())
 				}

@@ -175,7 +175,7 @@ def tables(runs, base="random+none"):
         by_tuner.setdefault(r["tuner"], []).append(r)
     data = sorted({r["data"] for r in runs})
     forms = {name.replace(":as-is", ""): mine for name, mine in by_tuner.items() if not name.endswith((":dropped", ":extrapolated"))}
-    ours = [name for name in ("random+asha-fast", "tpe+hyperband", "tpe+asha-fast", "hebo+asha-fast") if name in forms]
+    ours = [name for name in ("random+asha-fast", "random+promote-9", "tpe+promote-9", "bohb+promote-9", "tpe+hyperband") if name in forms]
     told = {name: mine for name, mine in by_tuner.items() if ":" in name and name.rpartition(":")[0] + ":dropped" in by_tuner}
     told |= {name: forms[name] for name in {base, *(name.split("+")[0] + "+none" for name in told)} if name in forms}
     least = min(len({r["seed"] for r in mine}) for mine in told.values())

@@ -141,9 +141,9 @@ func TestEditIsCutOff(t *testing.T) {
 			whole := r.e.Step(Update{At: r.now, Study: edit(r.e)})
 			part := Output{Study: whole.Study}
 			if trials { // the next step is in the same batch
-				for _, c := range r.e.Step(Suggested{At: r.now, Ask: whole.Ask, Suggestions: []optimizer.Suggestion{{Point: r.point(1), Source: optimizer.SourceModel}}}).Trials {
-					part.Trials = append(part.Trials, c)
-				}
+				suggestions := []optimizer.Suggestion{{Point: r.point(1), Source: optimizer.SourceModel}}
+				next := r.e.Step(Suggested{At: r.now, Ask: whole.Ask, Suggestions: suggestions})
+				part.Trials = append(part.Trials, next.Trials...)
 			}
 			r.ledger.commit(&part)
 			want := r.e.Status()

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// tuners returns the tuners by name: OPTIMISER+RULE:TOLD.
+// tuners returns the tuners by name: OPTIMISER+RULE:TOLD, or OPTIMISER+promote.
 func tuners() map[string]tuner {
 	// By default asha and median wait for three complete trials. A user who knows the
 	// number of steps can turn that off.
@@ -60,13 +60,19 @@ func tuners() map[string]tuner {
 			}
 		}
 	}
+	for _, algorithm := range []string{"random", "tpe", "bohb", "hebo"} {
+		for suffix, low := range map[string]int{"": 1, "-9": 9} {
+			name := algorithm + "+promote" + suffix
+			all[name] = tuner{name: name, algorithm: algorithm, promotes: low}
+		}
+	}
 	return all
 }
 
 func runAll(ctx context.Context) error {
 	known := tuners()
 	path := flag.String("table", "benchmarks/curves.gz", "the table of curves")
-	names := flag.String("tuners", "", "tuners, separated by commas: OPTIMISER+RULE:TOLD")
+	names := flag.String("tuners", "", "tuners, separated by commas: OPTIMISER+RULE:TOLD, or OPTIMISER+promote")
 	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
 	out := flag.String("out", "", "a file of results; runs that it has are not played again")
 	flag.Parse()

@@ -31,6 +31,9 @@ type tuner struct {
 	// only is the number of epochs after which only the best trial so far goes on; 0
 	// if all do.
 	only int
+	// promotes is the lowest level of a fidelity, in epochs; 0 if there is none. Trials are
+	// promoted then, and none is stopped.
+	promotes int
 	// told is what the optimiser learns of a stopped trial.
 	told partial
 }
@@ -83,12 +86,11 @@ type run struct {
 
 // play runs a tuner on a task until a trial reports the target.
 func play(ctx context.Context, u tuner, k *task, seed int) (*result, error) {
-	r := &run{tuner: u, task: k, best: math.Inf(1), result: result{Tuner: u.name, Data: k.Data[k.data], Seed: seed}}
-	spec := study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}}
-	for _, axis := range axes {
-		low, high := 0.0, float64(len(k.Grid[axis])-1)
-		spec.Parameters = append(spec.Parameters, study.Parameter{Name: axis, Type: study.Int, Min: &low, Max: &high, Scale: study.Linear})
+	if u.promotes > 0 {
+		return playPromoted(ctx, u, k, seed)
 	}
+	r := &run{tuner: u, task: k, best: math.Inf(1), result: result{Tuner: u.name, Data: k.Data[k.data], Seed: seed}}
+	spec := study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: k.parameters()}
 	points, err := space.Of(&study.Study{Spec: spec})
 	if err != nil {
 		return nil, fmt.Errorf("make the space: %w", err)

@@ -100,6 +100,31 @@ func TestPlay(t *testing.T) {
 	}
 }
 
+// Only the networks with the largest learning rate reach the target, at the end of their
+// fourth epoch. With promotion most others are trained for one, and none starts again: the
+// time of eight workers is that of the epochs, each of a second.
+func TestPlayPromoted(t *testing.T) {
+	k := tiny(t).task("breast", 0)
+	for _, name := range []string{"random+promote", "tpe+promote", "bohb+promote"} {
+		for seed := range 5 {
+			r, err := play(t.Context(), tuners()[name], k, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Reached || r.Seconds < 4 || r.Stopped == 0 || r.Epochs >= 2*r.Trials {
+				t.Errorf("%s, seed %d: %+v, want the target reached by a few long trials", name, seed, r)
+			}
+			if most := workers * int(r.Seconds); r.Epochs > most || r.Epochs <= most-workers {
+				t.Errorf("%s, seed %d: %d epochs in %g s, want all workers busy", name, seed, r.Epochs, r.Seconds)
+			}
+			again, err := play(t.Context(), tuners()[name], k, seed)
+			if err != nil || *again != *r {
+				t.Errorf("%s, seed %d: %+v, and played again %+v, %v", name, seed, r, again, err)
+			}
+		}
+	}
+}
+
 func TestGain(t *testing.T) {
 	r := &run{completed: [][]float64{least([]float64{5, 6, 3, 4}), least([]float64{4, 3, 2, 2})}}
 	if got := r.gain(2); got != (3-5+2-3)/2.0 {

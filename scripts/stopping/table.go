@@ -100,6 +100,16 @@ func (t *task) curve(network int) []float64 {
 	return losses
 }
 
+// parameters returns those of a network, each the index of a value of the grid.
+func (t *task) parameters() []study.Parameter {
+	var list []study.Parameter
+	for _, axis := range axes {
+		low, high := 0.0, float64(len(t.Grid[axis])-1)
+		list = append(list, study.Parameter{Name: axis, Type: study.Int, Min: &low, Max: &high, Scale: study.Linear})
+	}
+	return list
+}
+
 // network returns the number of the network of a point.
 func (t *task) network(p study.Point) int {
 	number := 0
