@@ -43,6 +43,7 @@ test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=0 $(GO) test -timeout 20m $(SEQUENTIAL)
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
+	cd tools/release && CGO_ENABLED=0 $(GO) test ./...
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG (minutes; see scripts/e2e)
