@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fantasia_hpo as fantasia
-from fantasia_hpo import EarlyStopping, Float, TrialState, aio
+from fantasia_hpo import Categorical, EarlyStopping, Float, TrialState, aio
 
 pytestmark = pytest.mark.slow
 
@@ -153,6 +153,19 @@ def test_trials_as_a_study_of_optuna(storage: Path) -> None:
     ):
         figure = getattr(optuna.visualization, f"plot_{plot}")(copy)
         assert figure.data, plot
+
+
+def test_trials_outside_an_edited_space_are_not_of_the_study_of_optuna(storage: Path) -> None:
+    from fantasia_hpo.optuna import to_optuna
+
+    solver = Categorical(["adam", "sgd", "lamb"])
+    made = study(storage, parameters={"x": Float(-10, 10), "solver": solver})
+    made.optimize(lambda trial: abs(float(trial.params["x"])), n_trials=12)
+    made.edit_space({"x": Float(0, 10), "solver": Categorical(["adam", "sgd"])})
+    found = [t.params for t in made.trials]
+    inside = [p for p in found if float(p["x"]) >= 0 and p["solver"] != "lamb"]
+    assert 0 < len(inside) < 12
+    assert [t.params for t in to_optuna(made).trials] == inside
 
 
 def table() -> tuple[Any, Any, Any, Any]:

@@ -21,7 +21,7 @@ from optuna.trial import TrialState as OptunaState
 
 from .create import Algorithm, create_study
 from .errors import FantasiaError, SpaceError, StudyEndedError
-from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter
+from .parameters import Bool, Categorical, Fidelity, Fixed, Float, Int, Parameter, fits
 from .study import Study
 from .trial import FrozenTrial, Trial, TrialState
 
@@ -29,14 +29,16 @@ log = logging.getLogger("fantasia_hpo")
 
 
 def to_optuna(study: Study) -> optuna.Study:
-    """Return an Optuna study in memory with all trials that ended, for its plots and importances.
+    """Return an Optuna study in memory with the trials that ended, for its plots and importances.
 
-    A Float with a logit scale becomes a linear one, since Optuna has none.
+    Trials whose point is not in the study's space as it is now are left out. A Float with a logit
+    scale becomes a linear one, since Optuna has none.
     """
     copy = optuna.create_study(study_name=study.name, direction=study.direction)
     distributions = {name: distribution_of(p) for name, p in study.parameters.items()}
     for trial in study.trials:
-        if trial.state.ended and trial.state is not TrialState.CANCELLED:
+        counts = trial.state.ended and trial.state is not TrialState.CANCELLED
+        if counts and fits(study.parameters, trial.params):
             copy.add_trial(_optuna_trial(study, trial, distributions))
     return copy
 

@@ -301,6 +301,17 @@ def encode_point(space: Mapping[str, Parameter], point: Mapping[str, Any]) -> di
     return encoded
 
 
+def fits(space: Mapping[str, Parameter], point: Mapping[str, Any]) -> bool:
+    """Return whether the values of a point, as far as the space has them, are in it."""
+    try:
+        for name, parameter in space.items():
+            if name in point:
+                parameter.encode(point[name])
+    except SpaceError:
+        return False
+    return True
+
+
 def _plain(value: Any) -> Any:
     """Return NumPy's scalars as Python's."""
     return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import errors
 from ._heartbeat import Heartbeat
-from .parameters import Parameter, Scalar, decode_point, encode_point, parameter_of
+from .parameters import Parameter, Scalar, decode_point, encode_point, fits, parameter_of
 from .transport import Message, Transport
 from .trial import FrozenTrial, Trial, TrialState, trial_of
 
@@ -85,9 +85,9 @@ class Study:
         self._id = f"studies/{message['id']}"
         self._open_budget = open_budget
         self._run: Run | None = None
-        self._document: dict[str, Any] = json.loads(message["studyFile"])
-        spec = self._document["spec"]
-        self.name: str = self._document["metadata"]["name"]
+        document = json.loads(message["studyFile"])
+        spec = document["spec"]
+        self.name: str = document["metadata"]["name"]
         self.metric: str = spec["objective"]["metric"]
         self.direction: Direction = spec["objective"]["direction"]
         self.parameters: dict[str, Parameter] = {p["name"]: parameter_of(p) for p in spec["parameters"]}
@@ -112,14 +112,11 @@ class Study:
 
     def get_trial(self, number: int) -> FrozenTrial:
         """Return one trial; raise NotFoundError if there is none."""
-        return trial_of(
-            self.parameters, self._read("GetTrial", {"name": f"{self._id}/trials/{number}"})["trial"]
-        )
+        return trial_of(self.parameters, self._read("GetTrial", {"name": self._name(number)})["trial"])
 
     def curve(self, trial: FrozenTrial | Trial | int, metric: str | None = None) -> dict[int, float]:
         """Return what a trial has reported, by step: of the study's metric, or of another one."""
-        number = trial if isinstance(trial, int) else trial.number
-        request = {"parent": f"{self._id}/trials/{number}", "metric": metric or self.metric}
+        request = {"parent": self._name(trial), "metric": metric or self.metric}
         points = self._pages("ListMeasurements", request, "measurements")
         return {int(p.get("step", 0)): float(p.get("value", 0)) for p in points}
 
@@ -387,10 +384,7 @@ class Study:
 
     def cancel_trial(self, trial: FrozenTrial | Trial | int, reason: str = "") -> None:
         """End one trial. It does not count, and whoever evaluates it is told to stop."""
-        number = trial if isinstance(trial, int) else trial.number
-        self._write(
-            "CancelTrial", {"name": f"{self._id}/trials/{number}", "reason": _cut(reason, _REASON_BYTES)}
-        )
+        self._write("CancelTrial", {"name": self._name(trial), "reason": _cut(reason, _REASON_BYTES)})
 
     def edit_trial(
         self,
@@ -400,10 +394,9 @@ class Study:
         note: str | None = None,
     ) -> FrozenTrial:
         """Change the labels and the note of a trial; a label that is None is removed."""
-        number = trial if isinstance(trial, int) else trial.number
         labels = labels or {}
         request: Message = {
-            "name": f"{self._id}/trials/{number}",
+            "name": self._name(trial),
             "labels": {key: value for key, value in labels.items() if value is not None},
             "removeLabels": [key for key, value in labels.items() if value is None],
         }
@@ -449,23 +442,21 @@ class Study:
         The study goes on with a new version of its space. Trials whose point is not in it stay in
         `trials`, but the optimiser does not learn from them, and they are neither best nor
         recommended. Initial points that do not fit are left out. Names, types, scales, steps,
-        conditions, and the order of values that stay cannot change: the server refuses that with
-        PreconditionError, or StudyFileError.
+        conditions, the levels of a Fidelity, and the order of values that stay cannot change: the
+        server refuses that with PreconditionError, or StudyFileError.
         """
         document = json.loads(self._get()["studyFile"])
         listed = document["spec"]["parameters"]
+        places = {p["name"]: i for i, p in enumerate(listed)}
         for name, parameter in parameters.items():
-            places = [i for i, p in enumerate(listed) if p["name"] == name]
-            if not places:
-                raise errors.SpaceError(
-                    f"parameter: expected one of {', '.join(p['name'] for p in listed)}, got {name!r}"
-                )
-            listed[places[0]] = parameter.document(name)
+            if name not in places:
+                raise errors.SpaceError(f"parameter: expected one of {', '.join(places)}, got {name!r}")
+            listed[places[name]] = parameter.document(name)
         initial = document["spec"].get("initial") or []
-        document["spec"]["initial"] = [p for p in initial if _fits(parameters, p)]
+        document["spec"]["initial"] = [p for p in initial if fits(parameters, p)]
         answer = self._write("UpdateStudy", {"name": self._id, "studyFile": json.dumps(document)})
-        self._document = json.loads(answer["study"]["studyFile"])
-        self.parameters = {p["name"]: parameter_of(p) for p in self._document["spec"]["parameters"]}
+        document = json.loads(answer["study"]["studyFile"])
+        self.parameters = {p["name"]: parameter_of(p) for p in document["spec"]["parameters"]}
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.direction} {self.metric!r})"
@@ -480,6 +471,9 @@ class Study:
     def _get(self) -> Message:
         study: Message = self._read("GetStudy", {"name": self._id})["study"]
         return study
+
+    def _name(self, trial: FrozenTrial | Trial | int) -> str:
+        return f"{self._id}/trials/{trial if isinstance(trial, int) else trial.number}"
 
     def _pages(self, method: str, request: Message, field: str) -> Iterator[Message]:
         token = ""
@@ -557,7 +551,7 @@ class Study:
         It names the attempt, so that it cannot be taken for one about a later attempt.
         """
         return {
-            "name": f"{self._id}/trials/{trial.number}",
+            "name": self._name(trial),
             "clientId": trial.client_id,
             "attempt": trial.attempt,
         }
@@ -584,17 +578,6 @@ class Study:
         if old is None or metric != self.metric or not self._takes_best or math.isnan(old):
             return new
         return min(old, new) if self.direction == "minimize" else max(old, new)
-
-
-def _fits(space: Mapping[str, Parameter], point: Mapping[str, Any]) -> bool:
-    """Return whether the values of a point, as far as the space has them, are in it."""
-    try:
-        for name, parameter in space.items():
-            if name in point:
-                parameter.encode(point[name])
-    except errors.SpaceError:
-        return False
-    return True
 
 
 def _number(value: float) -> float | str:
