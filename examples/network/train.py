@@ -54,5 +54,5 @@ for epoch in range(1, args.epochs + 1):
     with np.errstate(all="ignore"):
         p = softmax(np.maximum(x_val @ weights[0] + weights[1], 0) @ weights[2] + weights[3])
         loss = -np.log(np.maximum(p[np.arange(len(y_val)), y_val], 1e-15)).mean()
-    # A training that has diverged is as bad as one that has learnt nothing.
+    # A training that has diverged counts as a loss of 10.
     print(f"epoch {epoch}: val_loss={min(float(np.nan_to_num(loss, nan=10)), 10):.5f}", flush=True)
