@@ -224,18 +224,23 @@ func (t *trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cur
 
 // over returns those of a study's attempts that have ended. It returns false if the study
 // or the term is gone.
-func (t *trimmer) over(ctx context.Context, id string, attempts []messaging.AttemptID) (over []messaging.AttemptID, ok bool) {
-	t.ask(ctx, func(time.Time) {
+func (t *trimmer) over(ctx context.Context, id string, attempts []messaging.AttemptID) ([]messaging.AttemptID, bool) {
+	var over []messaging.AttemptID
+	known := false
+	asked := t.ask(ctx, func(time.Time) {
 		r := t.studies.runs[id]
 		if r == nil || r.broken != nil {
 			return
 		}
-		ok = true
+		known = true
 		for _, a := range attempts {
 			if r.engine == nil || r.engine.Over(a.Trial, a.Attempt) {
 				over = append(over, a)
 			}
 		}
 	})
-	return over, ok
+	if !asked || !known { // if the term is gone, the loop may still write both
+		return nil, false
+	}
+	return over, true
 }
