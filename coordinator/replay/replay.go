@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -46,8 +45,8 @@ type Report struct {
 	// Earlier is how many trials are of an earlier version of the space, which the records do
 	// not have any more.
 	Earlier int
-	// Until is the first trial from which on suggestions cannot be made again, and Why says
-	// why; 0 if all can.
+	// Until is the first trial from which on suggestions could not be made again, and Why says
+	// why; 0 if all could.
 	Until int
 	Why   string
 	// First is the first suggestion that differs; nil if none does.
@@ -125,6 +124,8 @@ type player struct {
 	report  Report
 	// played are the answers of the optimiser so far, oldest first.
 	played []*answer
+	// lost is the first answer of the optimiser that was cut: its state is not known.
+	lost *answer
 	// stateful says that the optimiser has returned a state.
 	stateful bool
 }
@@ -240,11 +241,11 @@ func (p *player) play(ctx context.Context, a *answer) error {
 		return fmt.Errorf("trial %d: its request was the one before trial %d, but %d trials had been made at its position %d",
 			a.trials[0].Number, a.number, problem.First-1, a.from)
 	}
-	state := p.before(a)
 	if a.ask.Cut {
 		p.cut(a)
 		return nil
 	}
+	state := p.before(a)
 	o := p.o.Suggest
 	if a.fallback {
 		o, state = p.o.Fallback, nil
@@ -253,14 +254,19 @@ func (p *player) play(ctx context.Context, a *answer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err != nil && !errors.Is(err, optimizer.ErrExhausted) {
-		p.differ(a, a.trials[0], old, &Difference{What: "the answer", Recorded: "a suggestion", Replayed: fmt.Sprintf("the error %q", err)})
-		return nil
-	}
 	if len(next) > optimizer.MaxStateSize {
 		next = state
 	}
 	p.stateful = p.stateful || len(next) > 0 && !a.fallback
+	if l := p.lost; l != nil && p.stateful && !a.fallback && a.from >= l.created() {
+		p.report.Until = a.trials[0].Number
+		p.report.Why = fmt.Sprintf("the optimiser's time was over when it suggested trial %d, so its answer and what it remembered depended on the machine", l.trials[0].Number)
+		return nil
+	}
+	if err != nil && !errors.Is(err, optimizer.ErrExhausted) {
+		p.differ(a, a.trials[0], old, &Difference{What: "the answer", Recorded: "a suggestion", Replayed: fmt.Sprintf("the error %q", err)})
+		return nil
+	}
 	for _, t := range a.trials {
 		if d := p.compare(t, list, a.fallback); d != nil {
 			p.differ(a, t, old, d)
@@ -312,15 +318,8 @@ func (p *player) cut(a *answer) {
 	for _, t := range a.trials {
 		p.report.Cut = append(p.report.Cut, t.Number)
 	}
-	if a.fallback || !p.stateful {
-		return
-	}
-	for _, later := range p.answers {
-		if !later.fallback && later.from >= a.created() {
-			p.report.Until = later.trials[0].Number
-			p.report.Why = fmt.Sprintf("the optimiser's time was over when it suggested trial %d, so its answer and what it remembered depended on the machine", a.trials[0].Number)
-			return
-		}
+	if !a.fallback && p.lost == nil {
+		p.lost = a
 	}
 }
 
@@ -337,15 +336,9 @@ func (p *player) compare(t *record.Trial, list []optimizer.Suggestion, fallback 
 	if fallback && s.Source != optimizer.SourceInitial {
 		s.Source = optimizer.SourceFallback
 	}
-	names := slices.Sorted(maps.Keys(t.Point))
-	for name := range s.Point {
-		if _, ok := t.Point[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		if !same(t.Point[name], s.Point[name]) {
-			return &Difference{What: "parameter " + name, Recorded: text(t.Point[name]), Replayed: text(s.Point[name])}
+	for _, parameter := range p.space.Parameters() {
+		if x, y := t.Point[parameter.Name], s.Point[parameter.Name]; !same(x, y) {
+			return &Difference{What: "parameter " + parameter.Name, Recorded: text(x), Replayed: text(y)}
 		}
 	}
 	if t.Source != s.Source {

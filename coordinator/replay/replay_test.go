@@ -368,6 +368,23 @@ func TestCutAnswers(t *testing.T) {
 	}
 }
 
+// If the first answer was cut, an optimiser's state is unknown from there on, although no
+// answer has shown by then that it has one.
+func TestTheFirstAnswerIsCut(t *testing.T) {
+	spec, trials := lead(t, "hebo", 16, 3, false)
+	trials, at := byNumber(trials, 1)
+	ask := *trials[at].Ask
+	ask.Cut = true
+	for i := range trials {
+		if trials[i].Ask != nil && trials[i].Request == trials[at].Request && trials[i].From == trials[at].From && !trials[i].Ask.Fallback {
+			trials[i].Ask = &ask
+		}
+	}
+	if report := run(t, spec, trials, "hebo"); report.First != nil || report.Until == 0 {
+		t.Errorf("%+v (%v), want no difference, and an end of the replay", report, report.First)
+	}
+}
+
 // The end of the context is an error.
 func TestCancelled(t *testing.T) {
 	spec, trials := lead(t, "random", 10, 1, false)
