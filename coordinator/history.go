@@ -11,9 +11,9 @@ import (
 const (
 	// historyEvery is how often the leader looks at etcd's history.
 	historyEvery = 10 * time.Minute
-	// historyAge and historyLeast are for how long nobody may have compacted a history, and
-	// how many revisions it must have, before the leader warns. Periodic compaction with a
-	// retention of an hour leaves nothing older than two.
+	// The leader warns if nobody has compacted the history for historyAge and it has at least
+	// historyLeast revisions. With periodic compaction and a retention of an hour, nothing is
+	// older than two hours.
 	historyAge, historyLeast = 3 * time.Hour, 100_000
 	// historyAgain is how often it warns.
 	historyAgain = 24 * time.Hour

@@ -191,10 +191,10 @@ func (e *Engine) heldBy(client string, number, attempt int) (*trial, *record.Att
 	if !e.byClients() {
 		return nil, nil, HasCommand(&e.spec.Definition.Spec)
 	}
-	if number < 1 || number > len(e.trials) {
+	t := e.numbered(number)
+	if t == nil {
 		return nil, nil, noTrial(number)
 	}
-	t := e.trials[number-1]
 	for i := len(t.rec.Attempts) - 1; i >= 0; i-- {
 		if a := &t.rec.Attempts[i]; a.Worker == client && (attempt == 0 || attempt == a.Number) {
 			return t, a, nil

@@ -82,7 +82,13 @@ type ready struct {
 
 // forget drops the needs and the ready suggestions, but not the requests in flight.
 func (d *demand) forget() {
-	d.needs, d.ready, d.answer, d.fallen = nil, nil, nil, nil
+	d.needs = nil
+	d.forgetAnswers()
+}
+
+// forgetAnswers drops the ready suggestions, and the pauses after failures.
+func (d *demand) forgetAnswers() {
+	d.ready, d.answer, d.fallen = nil, nil, nil
 	d.askAfter, d.fallbackAfter = time.Time{}, time.Time{}
 }
 
@@ -236,9 +242,18 @@ func (e *Engine) requestFallback(n int) {
 	if n == 0 || d.fallback != nil || !e.settings.Fallback || e.now.Before(d.fallbackAfter) {
 		return
 	}
-	p := e.Problem()
-	d.fallback = &Ask{Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, Fallback: true, At: e.now, observed: len(e.observations)}
+	d.fallback = e.newAsk(n)
+	d.fallback.Fallback = true
 	e.out.Fallback = d.fallback
+}
+
+// newAsk returns a request for n suggestions, at most maxAsk.
+func (e *Engine) newAsk(n int) *Ask {
+	p := e.Problem()
+	return &Ask{
+		Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.now,
+		observed: len(e.observations),
+	}
 }
 
 // waited returns how long a need has waited.
@@ -255,12 +270,12 @@ func (e *Engine) request() {
 	if !e.fresh() || len(d.ready) == 0 {
 		n += e.prefetch()
 	}
-	n = min(n, e.remaining(), maxAsk)
+	n = min(n, e.remaining())
 	if n <= 0 {
 		return
 	}
-	p := e.Problem()
-	d.ask = &Ask{Problem: p, State: e.model.State, N: n, Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.now, observed: len(e.observations)}
+	d.ask = e.newAsk(n)
+	d.ask.State = e.model.State
 	e.out.Ask = d.ask
 }
 

@@ -36,7 +36,7 @@ func takeover(t *testing.T, ran, away, off time.Duration) (e *Engine, now time.T
 // say, and not the time without a leader.
 func TestMaxDurationIsOfTheLeaders(t *testing.T) {
 	for _, c := range []struct{ ran, away, off time.Duration }{
-		{20 * time.Minute, 0, 0}, {20 * time.Minute, 0, 10 * time.Hour}, {20 * time.Minute, 0, -10 * time.Hour}, {20 * time.Minute, 5 * time.Hour, 0},
+		{20 * time.Minute, 0, 0}, {20 * time.Minute, 0, 10 * time.Hour}, {20 * time.Minute, 0, -10 * time.Hour}, {20 * time.Minute, 5 * time.Hour, 0}, {0, 5 * time.Hour, 0},
 	} {
 		e, now := takeover(t, c.ran, c.away, c.off)
 		left := time.Hour - c.ran
@@ -56,7 +56,7 @@ func TestMaxDurationIsOfTheLeaders(t *testing.T) {
 func TestMaxDurationOfOldRecords(t *testing.T) {
 	spec := newSpec(0, 10, 1)
 	spec.Definition.Spec.Budget.MaxDuration = study.Duration(time.Hour)
-	status := record.Status{State: study.Running, Started: epoch, Idle: 10 * time.Minute}
+	status := record.Status{State: study.Running, Started: epoch, Position: 1, Idle: 10 * time.Minute}
 	for after, want := range map[time.Duration]study.State{69 * time.Minute: study.Running, 70 * time.Minute: study.Failed} {
 		e, _, err := Load(spec, status, record.Model{}, nil, &counterIDs{}, Settings{}, epoch.Add(after))
 		if err != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -62,12 +61,10 @@ func (e *Engine) resume() bool {
 	if e.running() {
 		return false
 	}
-	idle := e.status.Idle
-	e.status.Idle += e.now.Sub(e.status.Ended)
 	if state, _ := e.verdict(); state.Terminal() {
-		e.status.Idle = idle
 		return false
 	}
+	e.status.Idle += e.now.Sub(e.status.Ended)
 	e.status.State, e.status.Reason, e.status.Ended = study.Running, "", time.Time{}
 	e.since = e.now
 	e.dirty.status = true
@@ -93,8 +90,9 @@ func (e *Engine) enterSpace() {
 	e.observations = make([]optimizer.Observation, 0, len(e.ended))
 	e.best, e.status.Best = nil, 0
 	clear(e.taken)
+	e.newRungs()
 	for _, t := range e.trials {
-		e.locate(t)
+		_ = e.locate(t) // one outside is no error
 		if t.rec.State != study.TrialCancelled {
 			e.take(t)
 		}
@@ -107,23 +105,22 @@ func (e *Engine) enterSpace() {
 		e.model = record.Model{}
 		e.dirty.model = true
 	}
-	d := &e.demand
-	d.ready, d.answer, d.fallen = nil, nil, nil
-	d.askAfter, d.fallbackAfter = time.Time{}, time.Time{}
+	e.demand.forgetAnswers()
 }
 
-// locate finds whether a trial's point is in the space. If it is, its numbers get the
-// types that they have there.
-func (e *Engine) locate(t *trial) {
+// locate finds whether a trial's point is in the space; the error says why it is not. If it
+// is, its numbers get the types that they have there.
+func (e *Engine) locate(t *trial) error {
 	point, err := e.space.Normalize(t.rec.Point)
 	if t.outside = err != nil; !t.outside {
 		t.rec.Point = point
 	}
+	return err
 }
 
 // forgetOutside drops a recommendation of a trial that is not in the space.
 func (e *Engine) forgetOutside() {
-	if n := e.status.Recommended.Trial; n > 0 && n <= len(e.trials) && e.trials[n-1].outside {
+	if t := e.numbered(e.status.Recommended.Trial); t != nil && t.outside {
 		e.status.Recommended = record.Recommendation{}
 		e.dirty.status = true
 	}
@@ -131,7 +128,7 @@ func (e *Engine) forgetOutside() {
 
 // current reports whether a request was made for the study's space as it is now.
 func (e *Engine) current(ask *Ask) bool {
-	return ask.Problem.Space == e.space.Searched() || !e.on(safetySpace)
+	return ask.Space == e.spec.Space || !e.on(safetySpace)
 }
 
 // pendingPoints returns the points of the open trials, as far as they are in the space.
@@ -142,5 +139,5 @@ func (e *Engine) pendingPoints() []optimizer.Pending {
 			list = append(list, optimizer.Pending{Trial: t.rec.Number, Point: e.space.Configuration(t.rec.Point)})
 		}
 	}
-	return slices.Clip(list)
+	return list
 }

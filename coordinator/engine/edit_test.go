@@ -166,6 +166,32 @@ func TestEditIsCutOff(t *testing.T) {
 	}
 }
 
+// TestEditBesideAFidelityIsCutOff: the leader that finishes an edit ranks each trial once.
+func TestEditBesideAFidelityIsCutOff(t *testing.T) {
+	r := newRig(t, withFidelity(9, 3, 20, 1), Settings{})
+	r.step(Capacity{At: r.now, Slots: 1, Free: 1})
+	for n, x := range []float64{0.5, 0.75, 0.125} {
+		r.suggest(x)
+		finish(r, n+1, x)
+	}
+	whole := r.e.Step(Update{At: r.now, Study: ranged(r.e, 0.25, 2)})
+	r.ledger.commit(&Output{Study: whole.Study})
+	e, _, err := r.ledger.load(&counterIDs{prefix: "b"}, r.set, r.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []int
+	for _, o := range e.Problem().Observations {
+		told = append(told, o.Trial)
+	}
+	if !slices.Equal(told, []int{1, 2}) {
+		t.Errorf("the optimiser is told of trials %v, want 1 and 2, each once", told)
+	}
+	if r := e.rungs[0]; len(r.ranked) != 2 || r.completed != 2 || len(r.waiting) != 2 {
+		t.Errorf("the lowest level has %d trials, %d of them completed and %d waiting, want two of each", len(r.ranked), r.completed, len(r.waiting))
+	}
+}
+
 // TestStoppedStaysStopped: a load resumes only what an update was to resume.
 func TestStoppedStaysStopped(t *testing.T) {
 	r := newRig(t, newSpec(0, 2, 1), Settings{})

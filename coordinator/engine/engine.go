@@ -94,13 +94,14 @@ func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*En
 	if err := e.setSpec(spec); err != nil {
 		return nil, err
 	}
+	e.newRungs()
 	return e, nil
 }
 
 // setSpec compiles and sets the specification, and the rule that stops trials early. It
-// keeps the compiled space if that is the same.
+// keeps the compiled space if its version is the same.
 func (e *Engine) setSpec(spec record.Study) error {
-	if e.space != nil && !study.NewSpace(&e.spec.Definition, &spec.Definition) {
+	if e.space != nil && spec.Space == e.spec.Space {
 		e.spec = spec
 		return e.newPruner()
 	}
@@ -110,7 +111,6 @@ func (e *Engine) setSpec(spec record.Study) error {
 	}
 	e.spec, e.space = spec, space
 	_, e.finite = space.Searched().Size()
-	e.newRungs()
 	return e.newPruner()
 }
 

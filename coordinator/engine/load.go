@@ -27,7 +27,9 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 		return nil, Output{}, err
 	}
 	e.held, e.status, e.model, e.since = true, status, model, at
-	if status.Ran == 0 { // of an earlier version: what the clock says is all there is
+	// A record of an earlier version: what the clock says is all there is. Without a trial,
+	// it may also be the first record of a study.
+	if status.Ran == 0 && status.Position > 0 {
 		until := at
 		if status.State.Terminal() {
 			until = status.Ended
@@ -77,8 +79,7 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	}
 	r.Attempts = slices.Clone(r.Attempts)
 	t := &trial{rec: r, claimed: e.now, curveOf: curveOf{forgotten: len(r.Attempts) > 0}}
-	if e.locate(t); t.outside && e.spec.SpaceVersion() == 1 {
-		_, err := e.space.Normalize(r.Point)
+	if err := e.locate(t); err != nil && e.spec.SpaceVersion() == 1 {
 		return fmt.Errorf("trial %d: %w", number, err)
 	}
 	e.setRung(t)

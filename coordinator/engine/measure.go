@@ -73,10 +73,7 @@ func (e *Engine) Forgotten(id messaging.AttemptID) bool {
 
 // recalled restores a curve from the ledger.
 func (e *Engine) recalled(number int, c *curve.Curve) {
-	if number < 1 || number > len(e.trials) {
-		return
-	}
-	if t := e.trials[number-1]; t.forgotten {
+	if t := e.numbered(number); t != nil && t.forgotten {
 		t.curve, t.forgotten, t.at = c, false, e.now
 		e.cooling = append(e.cooling, t)
 		e.recount(t)
@@ -100,10 +97,11 @@ func (e *Engine) cool() {
 // returns nil if nothing was reported, or if the curve is not in memory: see
 // Forgotten.
 func (e *Engine) Curve(number int) []curve.Series {
-	if number < 1 || number > len(e.trials) || e.trials[number-1].curve == nil {
+	t := e.numbered(number)
+	if t == nil || t.curve == nil {
 		return nil
 	}
-	return e.trials[number-1].curve.Series()
+	return t.curve.Series()
 }
 
 // curves returns the changes of curves in this step.

@@ -30,12 +30,12 @@ type rung struct {
 	// ranked are the trials that have ended with an answer, best first. Infeasible and
 	// pruned ones are the worst: they have no value that compares.
 	ranked []*trial
+	// waiting are those of ranked that have completed and are not promoted, best first.
+	waiting []*trial
 	// told are the observations of the level, in ledger order. Append-only: snapshots
 	// share it.
 	told      []optimizer.Observation
 	completed int
-	// quiet says that no trial can be promoted until something changes.
-	quiet bool
 }
 
 // newRungs makes the empty rungs of a new space with a fidelity.
@@ -79,15 +79,23 @@ func (e *Engine) rank(t *trial, o optimizer.Observation) {
 	if e.finite {
 		e.configurations = append(e.configurations, o.Point)
 	}
-	r.told, r.quiet = append(r.told, o), false
+	r.told = append(r.told, o)
 	if o.Outcome == optimizer.OutcomeFailed {
 		return
 	}
+	r.ranked = e.place(r.ranked, t)
 	if o.Outcome == optimizer.OutcomeCompleted {
 		r.completed++
+		if !t.promoted {
+			r.waiting = e.place(r.waiting, t)
+		}
 	}
-	i, _ := slices.BinarySearchFunc(r.ranked, t, e.compareRanks)
-	r.ranked = slices.Insert(r.ranked, i, t)
+}
+
+// place inserts a trial into a list in the order of compareRanks.
+func (e *Engine) place(list []*trial, t *trial) []*trial {
+	i, _ := slices.BinarySearchFunc(list, t, e.compareRanks)
+	return slices.Insert(list, i, t)
 }
 
 // compareRanks orders the trials of a rung: by value, and equal ones by when they ended.
@@ -107,22 +115,17 @@ func (e *Engine) rankCost(t *trial) float64 {
 // there is none.
 func (e *Engine) promotable() (t *trial, place int) {
 	if e.status.Trials < len(e.space.Initial()) && !e.demand.exhausted {
-		return nil, 0 // trial k is the k-th initial point
+		return nil, 0 // the first trials are the study's initial points, in their order
 	}
 	for k := len(e.rungs) - 2; k >= 0; k-- {
 		r := &e.rungs[k]
-		if r.quiet {
+		if len(r.waiting) == 0 {
 			continue
 		}
-		for i, t := range r.ranked[:e.top(r)] {
-			if t.rec.State != study.TrialCompleted {
-				break
-			}
-			if (!t.promoted || !e.on(safetyPromoted)) && e.space.Check(e.raised(t)) == nil {
-				return t, i
-			}
+		// Its higher level is in the space as well: nothing depends on the fidelity.
+		if i, _ := slices.BinarySearchFunc(r.ranked, r.waiting[0], e.compareRanks); i < e.top(r) {
+			return r.waiting[0], i
 		}
-		r.quiet = true
 	}
 	return nil, 0
 }
@@ -156,7 +159,10 @@ func (e *Engine) promote() {
 		if from == nil {
 			return
 		}
-		from.promoted = true
+		if from.promoted = true; e.on(safetyPromoted) {
+			r := e.rungOf(from)
+			r.waiting = r.waiting[1:]
+		}
 		t := e.insert(e.raised(from), optimizer.SourcePromoted, "", Remarks{})
 		t.rec.Predecessor, t.rec.Checkpoint = from.rec.Number, from.rec.Checkpoint
 		t.rec.Reasons.Note = e.promotion(from, place)
@@ -178,7 +184,10 @@ func (e *Engine) demote(t *trial) {
 	if n := t.rec.Predecessor; n > 0 {
 		from := e.trials[n-1]
 		from.promoted = false
-		e.rungOf(from).quiet = false
+		if !from.outside && e.on(safetyPromoted) {
+			r := e.rungOf(from)
+			r.waiting = e.place(r.waiting, from)
+		}
 	}
 }
 
@@ -225,7 +234,7 @@ func (e *Engine) leads(t *trial) bool {
 
 // lead makes a completed trial the best one. A recommendation at a lower level is void.
 func (e *Engine) lead(t *trial) {
-	if n := e.status.Recommended.Trial; n > 0 && n <= len(e.trials) && e.trials[n-1].rec.Rung < t.rec.Rung {
+	if r := e.numbered(e.status.Recommended.Trial); r != nil && r.rec.Rung < t.rec.Rung {
 		e.status.Recommended = record.Recommendation{}
 	}
 	e.best, e.status.Best = t, t.rec.Number

@@ -91,7 +91,8 @@ func (e *Engine) optimizerFailed(err error) {
 
 // recommended stores a recommendation if it is newer than the last one.
 func (e *Engine) recommended(r record.Recommendation) {
-	known := r.Trial > 0 && r.Trial <= len(e.trials) && e.trials[r.Trial-1].rec.State == study.TrialCompleted && !e.trials[r.Trial-1].outside
+	t := e.numbered(r.Trial)
+	known := t != nil && t.rec.State == study.TrialCompleted && !t.outside
 	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
 		return
 	}
@@ -155,7 +156,7 @@ func (e *Engine) takeReady() bool {
 		if tried, _ := e.tried(s.Suggestion, a.ask.From); tried { // a fallback was the same point
 			continue
 		}
-		e.create(s, a.ask, a.record, a.at)
+		e.create(s, a)
 		if !a.committed {
 			a.committed = true
 			e.model = record.Model{Request: a.ask.Request, State: a.state}
@@ -170,9 +171,9 @@ func (e *Engine) takeReady() bool {
 // it has met.
 func (e *Engine) fallBack(n int) int {
 	d := &e.demand
-	answer := d.fallen
+	fallen := d.fallen
 	d.fallen = nil
-	ask, list, err := answer.Ask, answer.Suggestions, answer.Err
+	ask, list, err := fallen.Ask, fallen.Suggestions, fallen.Err
 	if errors.Is(err, optimizer.ErrExhausted) {
 		if d.ask != nil { // wait for the optimiser's answer, which may repeat points
 			d.fallbackAfter = e.now.Add(askPause)
@@ -185,7 +186,7 @@ func (e *Engine) fallBack(n int) int {
 		return 0
 	}
 	list = list[:min(len(list), ask.N)]
-	recorded := ask.record(answer.Cut)
+	from := &answer{ask: ask, at: fallen.At, record: ask.record(fallen.Cut)}
 	made, unusable := 0, len(list) < ask.N
 	for i, s := range list {
 		if made == n {
@@ -203,7 +204,7 @@ func (e *Engine) fallBack(n int) int {
 		if s.Source != optimizer.SourceInitial {
 			s.Source = optimizer.SourceFallback
 		}
-		e.create(ready{s, i}, ask, recorded, answer.At)
+		e.create(ready{s, i}, from)
 		made++
 	}
 	if unusable && made < n {
@@ -216,18 +217,17 @@ func (e *Engine) fallBack(n int) int {
 	return made
 }
 
-// create makes a trial of a suggestion, which answered a request at a time, and opens its
-// first attempt.
-func (e *Engine) create(s ready, ask *Ask, recorded *record.Ask, answered time.Time) {
+// create makes a trial of a suggestion of an answer, and opens its first attempt.
+func (e *Engine) create(s ready, a *answer) {
 	e.status.Trials++
 	e.status.Position++
 	t := &trial{rec: record.Trial{
 		Number: e.status.Trials, Created: e.status.Position,
 		Point: s.Point, Source: s.Source, Reasons: FiniteReasons(s.Reasons),
-		Request: ask.Request, Place: s.place, From: ask.From, Ask: recorded,
-		Staleness: len(e.observations) - ask.observed,
+		Request: a.ask.Request, Place: s.place, From: a.ask.From, Ask: a.record,
+		Staleness: len(e.observations) - a.ask.observed,
 		TraceID:   e.ids.Trace(), SpanID: e.ids.Span(),
-		Times: record.Times{Asked: ask.At, Suggested: answered, Created: e.now},
+		Times: record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.now},
 	}}
 	e.setRung(t)
 	e.trials = append(e.trials, t)

@@ -104,14 +104,19 @@ func (e *Engine) count(s study.TrialState) *int {
 	}
 }
 
+// numbered returns the trial with a number, counted from 1; nil if there is none.
+func (e *Engine) numbered(n int) *trial {
+	if n < 1 || n > len(e.trials) {
+		return nil
+	}
+	return e.trials[n-1]
+}
+
 // find returns the attempt with an id; nil if the study, the trial, the attempt or its
 // nonce does not match.
 func (e *Engine) find(id messaging.AttemptID) (*trial, *record.Attempt) {
-	if id.Study != e.spec.ID || id.Trial < 1 || id.Trial > len(e.trials) {
-		return nil, nil
-	}
-	t := e.trials[id.Trial-1]
-	if id.Attempt < 1 || id.Attempt > len(t.rec.Attempts) {
+	t := e.numbered(id.Trial)
+	if t == nil || id.Study != e.spec.ID || id.Attempt < 1 || id.Attempt > len(t.rec.Attempts) {
 		return nil, nil
 	}
 	a := &t.rec.Attempts[id.Attempt-1]
@@ -240,10 +245,7 @@ func (e *Engine) know(t *trial) {
 	if t.outside && e.on(safetyOutside) {
 		return
 	}
-	o, told := Observation(&t.rec)
-	if !told {
-		return
-	}
+	o, _ := Observation(&t.rec) // all but cancelled ones are told
 	if o.Outcome == optimizer.OutcomeCompleted && e.leads(t) {
 		e.lead(t)
 	}

@@ -33,10 +33,11 @@ func (e *Engine) Model() record.Model { return e.model }
 
 // Trial returns the trial with a number, counted from 1; false if there is none.
 func (e *Engine) Trial(n int) (record.Trial, bool) {
-	if n < 1 || n > len(e.trials) {
+	t := e.numbered(n)
+	if t == nil {
 		return record.Trial{}, false
 	}
-	return snapshot(e.trials[n-1]), true
+	return snapshot(t), true
 }
 
 // Best returns the completed trial with the best value, the earliest of equal ones;
@@ -83,10 +84,11 @@ func (e *Engine) Open() []OpenAttempt {
 // Over reports whether an attempt, named by its numbers, has ended. An attempt that was
 // not opened yet has not.
 func (e *Engine) Over(trial, attempt int) bool {
-	if trial < 1 || trial > len(e.trials) {
+	t := e.numbered(trial)
+	if t == nil {
 		return false
 	}
-	rec := &e.trials[trial-1].rec
+	rec := &t.rec
 	if attempt < 1 || attempt > len(rec.Attempts) {
 		return rec.State.Terminal()
 	}

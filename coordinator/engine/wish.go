@@ -115,11 +115,11 @@ func (e *Engine) remember(t *trial) {
 
 // cancelTrial ends a trial at a user's request.
 func (e *Engine) cancelTrial(ev CancelTrial) {
-	if ev.Trial < 1 || ev.Trial > len(e.trials) {
+	t := e.numbered(ev.Trial)
+	if t == nil {
 		e.reply(nil, noTrial(ev.Trial))
 		return
 	}
-	t := e.trials[ev.Trial-1]
 	switch {
 	case t.rec.State == study.TrialCancelled:
 		e.reply(t, nil)
@@ -142,11 +142,11 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 
 // annotate changes the labels and the note of a trial.
 func (e *Engine) annotate(ev Annotate) {
-	if ev.Trial < 1 || ev.Trial > len(e.trials) {
+	t := e.numbered(ev.Trial)
+	if t == nil {
 		e.reply(nil, noTrial(ev.Trial))
 		return
 	}
-	t := e.trials[ev.Trial-1]
 	labels := maps.Clone(t.rec.Labels) // snapshots share them
 	for _, key := range ev.Remove {
 		delete(labels, key)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -258,7 +259,6 @@ func (b *Batch) all(shard string) ([]op, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	ops := make([]op, 0, b.Len())
 	place := func(o op) int {
 		switch {
 		case strings.HasSuffix(o.Key, "/"+specLeaf) && o.Value != nil:
@@ -269,13 +269,8 @@ func (b *Batch) all(shard string) ([]op, error) {
 			return 1
 		}
 	}
-	for at := range 3 {
-		for _, o := range b.ops {
-			if place(o) == at {
-				ops = append(ops, o)
-			}
-		}
-	}
+	ops := append(make([]op, 0, b.Len()), b.ops...)
+	slices.SortStableFunc(ops, func(x, y op) int { return cmp.Compare(place(x), place(y)) })
 	for _, dir := range slices.Sorted(maps.Keys(b.ends)) {
 		ops = append(ops, op{Key: b.ends[dir], End: prefixEnd(dir)})
 	}

@@ -20,9 +20,9 @@ type Study struct {
 	// Space is the version of the study's space: see SpaceVersion. It is absent from
 	// studies whose space was never edited.
 	Space int `json:"space,omitempty"`
-	// Resumes is the end of the study (Status.Ended) that its last update was to undo;
-	// zero if that update found the study running, or left it ended. If the status still
-	// says that it ended then, the commit of the update was cut off.
+	// Resumes is when the study had ended (Status.Ended) if its last update resumed it,
+	// zero otherwise. If Status.Ended still is that time, the commit of the update was cut
+	// off.
 	Resumes time.Time `json:"resumes,omitzero"`
 }
 
@@ -185,8 +185,8 @@ type Trial struct {
 	Times     Times  `json:"times"`
 }
 
-// Ask is what a request for suggestions said that cannot be told from the observations and
-// pending points at its position: package replay makes the request again.
+// Ask is what package replay needs to make a request again, beside the observations and the
+// pending points at its position.
 type Ask struct {
 	// N is how many suggestions were asked for.
 	N int `json:"n"`
@@ -195,7 +195,7 @@ type Ask struct {
 	Parallelism int `json:"parallelism"`
 	// Space is the version of the study's space, 0 for 1: see Study.Space.
 	Space int `json:"space,omitempty"`
-	// Fallback says that what makes fallbacks was asked.
+	// Fallback says that the request was for fallbacks, which another optimiser makes.
 	Fallback bool `json:"fallback,omitempty"`
 	// Cut says that the time for the answer was over, so that it depends on the machine.
 	Cut bool `json:"cut,omitempty"`

@@ -29,22 +29,19 @@ func completeEarlyStopping(spec *study.Spec, r *check.Report, o *options) {
 	} else if m != nil && m.Pattern != "" {
 		checkGroup(r, m.Pattern, e.Metric, "the metric of spec.earlyStopping")
 	}
-	if i := slices.IndexFunc(spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }); i >= 0 && e.Name != "" && e.Name != ruleBesideFidelity {
-		r.Add(path+".name", "%s compares trials of one length, but parameter %s is a fidelity, whose trials differ in theirs: leave earlyStopping out, since trials are promoted already, or use %s",
-			e.Name, spec.Parameters[i].Name, ruleBesideFidelity)
-		return
-	}
 	known := slices.Sorted(maps.Keys(o.stoppers))
 	if e.Name == "" {
 		r.Add(path+".name", "is missing: name a rule%s", listed(known))
 		return
 	}
-	if o.stoppers == nil {
+	settings, ok := o.stoppers[e.Name]
+	if !ok && o.stoppers != nil {
+		r.Add(path+".name", "%q is not a rule for early stopping%s%s", e.Name, check.DidYouMean(e.Name, known), listed(known))
 		return
 	}
-	settings, ok := o.stoppers[e.Name]
-	if !ok {
-		r.Add(path+".name", "%q is not a rule for early stopping%s%s", e.Name, check.DidYouMean(e.Name, known), listed(known))
+	if i := slices.IndexFunc(spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity }); i >= 0 && e.Name != ruleBesideFidelity {
+		r.Add(path+".name", "%s compares trials of one length, but parameter %s is a fidelity, whose trials differ in theirs: leave earlyStopping out, since trials are promoted already, or use %s",
+			e.Name, spec.Parameters[i].Name, ruleBesideFidelity)
 		return
 	}
 	if settings != nil {
