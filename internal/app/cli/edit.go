@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,6 +51,13 @@ Initial points that do not fit are left out.`,
 			if err != nil {
 				return err
 			}
+			if !slices.ContainsFunc([]string{"max-trials", "parallelism", "goal", "range", "values", "label", "note"}, cmd.Flags().Changed) {
+				return usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range, --values, --label or --note")
+			}
+			set, remove, err := e.parse()
+			if err != nil {
+				return usagef(cmd, "%v", err)
+			}
 			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
 				found, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
 				if err != nil {
@@ -64,6 +70,7 @@ Initial points that do not fit are left out.`,
 				if err := e.apply(cmd, s); err != nil {
 					return err
 				}
+				relabel(&s.Metadata, set, remove)
 				text, err := json.Marshal(s)
 				if err != nil {
 					return fmt.Errorf("write the file of %s: %w", name, err)
@@ -96,23 +103,20 @@ Initial points that do not fit are left out.`,
 	return c
 }
 
-// apply makes the changes whose flags are set.
+// apply makes the changes whose flags are set, but for the labels.
 func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
-	given := false
-	for name, set := range map[string]func(){
-		"max-trials":  func() { s.Spec.Budget.MaxTrials = e.maxTrials },
-		"parallelism": func() { s.Spec.Parallelism = e.parallelism },
-		"goal":        func() { s.Spec.Objective.Goal = &e.goal },
-	} {
-		if cmd.Flags().Changed(name) {
-			set()
-			given = true
-		}
+	changed := cmd.Flags().Changed
+	if changed("max-trials") {
+		s.Spec.Budget.MaxTrials = e.maxTrials
 	}
-	if given = given || e.given(cmd); given {
-		if err := e.remark(cmd, s); err != nil {
-			return err
-		}
+	if changed("parallelism") {
+		s.Spec.Parallelism = e.parallelism
+	}
+	if changed("goal") {
+		s.Spec.Objective.Goal = &e.goal
+	}
+	if changed("note") {
+		s.Spec.Note = e.note
 	}
 	for _, text := range e.ranges {
 		if err := editRange(&s.Spec, text); err != nil {
@@ -125,31 +129,19 @@ func (e *changes) apply(cmd *cobra.Command, s *study.Study) error {
 		}
 	}
 	s.Spec.Initial = slices.DeleteFunc(s.Spec.Initial, func(p map[string]any) bool { return outside(&s.Spec, p) })
-	if !given && len(e.ranges)+len(e.values) == 0 {
-		return usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range, --values, --label or --note")
-	}
 	return nil
 }
 
-// remark changes the labels and the note.
-func (e *changes) remark(cmd *cobra.Command, s *study.Study) error {
-	set, remove, err := e.parse()
-	if err != nil {
-		return usagef(cmd, "%v", err)
-	}
-	labels := maps.Clone(s.Metadata.Labels)
+// relabel removes and sets labels.
+func relabel(m *study.Metadata, set map[string]string, remove []string) {
 	for _, key := range remove {
-		delete(labels, key)
+		delete(m.Labels, key)
 	}
-	if labels == nil {
-		labels = set
+	if m.Labels == nil {
+		m.Labels = set
+		return
 	}
-	maps.Copy(labels, set)
-	s.Metadata.Labels = labels
-	if cmd.Flags().Changed("note") {
-		s.Spec.Note = e.note
-	}
-	return nil
+	maps.Copy(m.Labels, set)
 }
 
 // outside reports whether an initial point has a value that its parameter does not have.
@@ -229,13 +221,14 @@ func editValues(spec *study.Spec, text string) error {
 		if texts || json.Unmarshal([]byte(item), &v) != nil {
 			v = item
 		}
-		if x, ok := v.(float64); ok && x == float64(int64(x)) && !strings.ContainsAny(item, ".eE") {
-			v = int64(x)
+		if _, ok := v.(float64); ok { // not all whole numbers are a float64
+			v = json.Number(strings.TrimSpace(item))
 		}
-		if _, ok := study.Scalar(v); !ok {
-			return fmt.Errorf("%s is not a string, a number or a boolean", cmp.Or(item, "an empty value"))
+		value, ok := study.Scalar(v)
+		if !ok {
+			return fmt.Errorf("%s is not a string, a number or a boolean", item)
 		}
-		values = append(values, v)
+		values = append(values, value)
 	}
 	p.Values = values
 	return nil
