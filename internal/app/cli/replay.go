@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
@@ -35,7 +36,7 @@ other points.
 
 --workers N plays the study once more in virtual time, as it was run and with N workers.
 Each point gets the result and the duration of the nearest trial. The table shows the
-best value after the same number of trials, so what parallelism cost.`
+best value after the same number of trials: what it costs to run more at once.`
 
 // maxReplayWorkers bounds the workers of a replay.
 const maxReplayWorkers = 10_000
@@ -82,28 +83,38 @@ func newReplayCommand(a *app) *cobra.Command {
 }
 
 // read returns the records of a study.
-func (f *replayFlags) read(cmd *cobra.Command, name string) (_ *ledger.Records, err error) {
-	if f.backup == "" {
-		client, done, err := f.store.open(cmd, true)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, done()) }()
-		l := ledger.New(client, ledger.Options{})
-		id, err := l.ID(cmd.Context(), name)
-		if err != nil {
-			return nil, err
-		}
-		return l.LoadStudy(cmd.Context(), id)
+func (f *replayFlags) read(cmd *cobra.Command, name string) (*ledger.Records, error) {
+	if f.backup != "" {
+		return readBackup(f.backup, name)
 	}
-	file, err := os.Open(f.backup)
+	client, done, err := f.store.open(cmd, true)
+	if err != nil {
+		return nil, err
+	}
+	return readStore(cmd.Context(), client, done, name)
+}
+
+// readStore returns the records of a study in etcd, and calls done.
+func readStore(ctx context.Context, client *clientv3.Client, done func() error, name string) (_ *ledger.Records, err error) {
+	defer func() { err = errors.Join(err, done()) }()
+	l := ledger.New(client, ledger.Options{})
+	id, err := l.ID(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return l.LoadStudy(ctx, id)
+}
+
+// readBackup returns the records of a study in a backup.
+func readBackup(path, name string) (_ *ledger.Records, err error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, exitWith(ExitUsage, fmt.Errorf("read the backup: %w", err))
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	collector := ledger.NewCollector(name)
 	if _, err := backup.Read(file, collector.Put); err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.backup, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return collector.Records()
 }
@@ -228,9 +239,9 @@ func recorded(records *ledger.Records, s *space.Space) (*bench.Objective, int, e
 		if !told || err != nil || t.Source == optimizer.SourceAdded {
 			continue
 		}
-		one := bench.Record{Point: point, Outcome: o.Outcome, Seconds: max(0, t.Times.Ended.Sub(t.Times.Started).Seconds())}
-		if t.Times.Started.IsZero() {
-			one.Seconds = 0
+		one := bench.Record{Point: point, Outcome: o.Outcome}
+		if !t.Times.Started.IsZero() {
+			one.Seconds = max(0, t.Times.Ended.Sub(t.Times.Started).Seconds())
 		}
 		switch {
 		case len(o.Values) > 0: // a pruned trial's is what it had reached
