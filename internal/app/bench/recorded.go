@@ -98,7 +98,7 @@ func (r *recorded) close(context.Context) error { return nil }
 type Parallelism struct {
 	Workers int
 	// Best is the mean over the seeds of the best value after all trials, Error its
-	// standard error; NaN if a run completed nothing.
+	// standard error, 0 for one seed; both are NaN if a run completed nothing.
 	Best, Error float64
 	// Seconds is the mean over the seeds of the virtual time until all trials had ended.
 	Seconds float64
@@ -109,7 +109,7 @@ type Parallelism struct {
 func Parallelisms(ctx context.Context, newOptimizer func() (optimizer.Optimizer, error), objective *Objective, trials int, workers []int, seeds []uint64) ([]Parallelism, error) {
 	var all []Parallelism
 	for _, n := range workers {
-		p := Parallelism{Workers: n}
+		p := Parallelism{Workers: n, Best: math.NaN(), Error: math.NaN()}
 		var bests []float64
 		for _, seed := range seeds {
 			o, err := newOptimizer()
@@ -120,38 +120,16 @@ func Parallelisms(ctx context.Context, newOptimizer func() (optimizer.Optimizer,
 			if err != nil {
 				return nil, err
 			}
-			bests = append(bests, run.Result.best(objective.Direction, trials))
+			bests = append(bests, objective.measure(newTrace(&run.Result, objective).after(trials)))
 			p.Seconds += run.Result.Makespan / float64(len(seeds))
 		}
-		p.Best, p.Error = meanAndError(bests)
+		if e := estimate(bests); e != nil && e.N == len(seeds) {
+			p.Best, p.Error = e.Mean, 0
+			if e.SE != nil {
+				p.Error = *e.SE
+			}
+		}
 		all = append(all, p)
 	}
 	return all, nil
-}
-
-// best returns the best value of the first trials, NaN if none completed.
-func (r *Result) best(direction study.Direction, trials int) float64 {
-	best := math.NaN()
-	for _, e := range r.Evaluations {
-		if e.Trial <= trials && e.Outcome == optimizer.OutcomeCompleted && (math.IsNaN(best) || direction.Better(e.Value, best)) {
-			best = e.Value
-		}
-	}
-	return best
-}
-
-// meanAndError returns the mean of values and its standard error, which is 0 for one value.
-func meanAndError(values []float64) (mean, standardError float64) {
-	n := float64(len(values))
-	for _, v := range values {
-		mean += v / n
-	}
-	if len(values) < 2 {
-		return mean, 0
-	}
-	sum := 0.0
-	for _, v := range values {
-		sum += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(sum / (n - 1) / n)
 }

@@ -89,7 +89,7 @@ func TestParallelisms(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, w)
 		}
 	}
-	if mean, standardError := meanAndError([]float64{1, 3}); mean != 2 || math.Abs(standardError-1) > 1e-12 {
-		t.Errorf("mean %g ± %g, want 2 ± 1", mean, standardError) // √(2/1/2)
+	if e := estimate([]float64{1, 3}); e.Mean != 2 || math.Abs(*e.SE-1) > 1e-12 {
+		t.Errorf("mean %g ± %g, want 2 ± 1", e.Mean, *e.SE) // √(2/1/2)
 	}
 }
