@@ -16,7 +16,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // grantKey is the context key of the request's Grant.
@@ -27,12 +26,11 @@ type grantKey struct{}
 type authorizer struct {
 	next   http.Handler
 	tokens *Tokens
-	errors *connect.ErrorWriter
 	logger *slog.Logger
 }
 
 func newAuthorizer(next http.Handler, o Options) *authorizer {
-	return &authorizer{next: next, tokens: o.Tokens, errors: connect.NewErrorWriter(), logger: o.Logger}
+	return &authorizer{next: next, tokens: o.Tokens, logger: o.Logger}
 }
 
 // ServeHTTP implements http.Handler.
@@ -60,21 +58,12 @@ func bearerToken(h http.Header) (string, bool) {
 
 func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, text string) {
 	g.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", text)
-	err := connect.NewError(code, errors.New(text))
+	status := http.StatusForbidden
 	if code == connect.CodeUnauthenticated {
+		status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if !g.errors.IsSupported(r) {
-		status := http.StatusForbidden
-		if code == connect.CodeUnauthenticated {
-			status = http.StatusUnauthorized
-		}
-		http.Error(w, text, status)
-		return
-	}
-	if err := g.errors.Write(w, r, err); err != nil {
-		g.logger.DebugContext(r.Context(), "the caller is gone", slog.Any(telemetry.LogError, err))
-	}
+	refuse(w, r, g.logger, connect.NewError(code, errors.New(text)), status, text)
 }
 
 // readOnly reports whether a procedure changes nothing. Unknown procedures might.

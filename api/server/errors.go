@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // internalError is an error whose text is hidden from callers, since it may hold
@@ -94,6 +97,21 @@ func badField(field string, cause error) error {
 	return withDetail(connect.NewError(connect.CodeInvalidArgument, cause), &errdetails.BadRequest{
 		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: cause.Error()}},
 	})
+}
+
+// errorWriter writes errors in the protocols of RPCs.
+var errorWriter = connect.NewErrorWriter()
+
+// refuse answers a request with an error in the request's protocol, or, where it speaks
+// none, with a text and a status of HTTP.
+func refuse(w http.ResponseWriter, r *http.Request, logger *slog.Logger, err error, status int, text string) {
+	if !errorWriter.IsSupported(r) {
+		http.Error(w, text, status)
+		return
+	}
+	if err := errorWriter.Write(w, r, err); err != nil {
+		logger.DebugContext(r.Context(), "the caller is gone", slog.Any(telemetry.LogError, err))
+	}
 }
 
 // retryAfter is how long callers should wait before they retry a refused request.

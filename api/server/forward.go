@@ -35,7 +35,6 @@ type forward struct {
 	timeout time.Duration
 	maxBody int64
 	proxy   *httputil.ReverseProxy
-	errors  *connect.ErrorWriter
 	logger  *slog.Logger
 }
 
@@ -45,7 +44,7 @@ type targetKey struct{}
 func newForward(local http.Handler, o Options) *forward {
 	f := &forward{
 		local: local, leader: o.Leader, timeout: o.ForwardTimeout, maxBody: int64(o.MaxBody),
-		errors: connect.NewErrorWriter(), logger: o.Logger,
+		logger: o.Logger,
 	}
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -163,13 +162,7 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 // refuse answers with an error, in the request's protocol.
 func (f *forward) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	err = toConnect(err)
-	if !f.errors.IsSupported(r) {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	if writeErr := f.errors.Write(w, r, err); writeErr != nil {
-		f.logger.DebugContext(r.Context(), "the caller is gone", slog.Any(telemetry.LogError, writeErr))
-	}
+	refuse(w, r, f.logger, err, http.StatusServiceUnavailable, err.Error())
 }
 
 // leaderURL returns the URL of the address that a leader advertises.

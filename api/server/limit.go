@@ -12,11 +12,11 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // Limits bound what one caller may send: the bearer of a token, or without tokens a
-// machine. Requests beyond them are refused with connect.CodeResourceExhausted.
+// machine. Requests beyond them are refused with connect.CodeResourceExhausted. Without
+// tokens, all whose requests another replica forwards count as that replica.
 type Limits struct {
 	// Rate is how many requests a second a caller may send for long, and Burst how many at
 	// once. Default 2,000 and 4,000.
@@ -43,8 +43,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// maxCallers is how many callers are remembered before those are forgotten that have sent
-// nothing for long.
+// maxCallers is how many callers a limiter remembers before it forgets quiet ones.
 const maxCallers = 4096
 
 // limiter passes on only what the limits allow.
@@ -52,7 +51,6 @@ type limiter struct {
 	next   http.Handler
 	limits Limits
 	now    func() time.Time
-	errors *connect.ErrorWriter
 	logger *slog.Logger
 
 	mu      sync.Mutex
@@ -68,7 +66,7 @@ type caller struct {
 
 func newLimiter(next http.Handler, o Options) *limiter {
 	return &limiter{
-		next: next, limits: o.Limits.withDefaults(), now: o.Now, errors: connect.NewErrorWriter(), logger: o.Logger,
+		next: next, limits: o.Limits.withDefaults(), now: o.Now, logger: o.Logger,
 		callers: map[string]*caller{},
 	}
 }
@@ -145,8 +143,9 @@ func (l *limiter) enter(name string, stream bool) (leave func(), refused error) 
 	}, nil
 }
 
-// forget forgets the callers that have sent nothing for long, if there are too many. Those
-// that stay are as many as can send so much. The caller MUST hold the lock.
+// forget forgets callers that have their whole allowance again, if there are too many
+// callers. The others must stay, or they would get a new allowance. The caller MUST hold
+// the lock.
 func (l *limiter) forget(now time.Time) {
 	if len(l.callers) < maxCallers {
 		return
@@ -161,11 +160,5 @@ func (l *limiter) forget(now time.Time) {
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	l.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", why.Error())
 	w.Header().Set("Retry-After", "1")
-	if !l.errors.IsSupported(r) {
-		http.Error(w, why.Error(), http.StatusTooManyRequests)
-		return
-	}
-	if err := l.errors.Write(w, r, connect.NewError(connect.CodeResourceExhausted, why)); err != nil {
-		l.logger.DebugContext(r.Context(), "the caller is gone", slog.Any(telemetry.LogError, err))
-	}
+	refuse(w, r, l.logger, connect.NewError(connect.CodeResourceExhausted, why), http.StatusTooManyRequests, why.Error())
 }

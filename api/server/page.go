@@ -16,6 +16,33 @@ func pageSize(asked int32) int {
 	return int(asked)
 }
 
+// scanSize is how many studies or trials are read at a time if a filter may drop some.
+const scanSize = 500
+
+// scan returns up to limit of those that read returns after a key, without those that the
+// filter does not keep.
+func scan[T, K any](after K, limit int, read func(after K, limit int) ([]T, error), key func(T) K, keep func(T) bool) ([]T, error) {
+	var kept []T
+	for {
+		scanned, err := read(after, scanSize)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range scanned {
+			if keep(one) {
+				kept = append(kept, one)
+			}
+		}
+		if len(kept) >= limit {
+			return kept[:limit], nil
+		}
+		if len(scanned) < scanSize {
+			return kept, nil
+		}
+		after = key(scanned[len(scanned)-1])
+	}
+}
+
 // writeToken encodes the last key of a page as a page token. The token is opaque, so
 // that callers do not rely on its content.
 func writeToken(last string) string { return base64.RawURLEncoding.EncodeToString([]byte(last)) }

@@ -83,25 +83,10 @@ func (s *service) labelled(ctx context.Context, after string, limit int, labels 
 	if len(labels) == 0 {
 		return s.backend.Studies(ctx, after, limit)
 	}
-	var kept []Study
-	for {
-		scanned, err := s.backend.Studies(ctx, after, scanSize)
-		if err != nil {
-			return nil, err
-		}
-		for _, found := range scanned {
-			if study.HasLabels(found.Spec.Definition.Metadata.Labels, labels) {
-				kept = append(kept, found)
-			}
-		}
-		if len(kept) >= limit {
-			return kept[:limit], nil
-		}
-		if len(scanned) < scanSize {
-			return kept, nil
-		}
-		after = scanned[len(scanned)-1].Spec.Definition.Metadata.Name
-	}
+	return scan(after, limit,
+		func(after string, limit int) ([]Study, error) { return s.backend.Studies(ctx, after, limit) },
+		func(found Study) string { return found.Spec.Definition.Metadata.Name },
+		func(found Study) bool { return study.HasLabels(found.Spec.Definition.Metadata.Labels, labels) })
 }
 
 // WatchStudy sends a study whenever it changes, until it has ended.

@@ -14,9 +14,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// scanSize is how many trials are read at a time if a filter may drop some.
-const scanSize = 500
-
 // GetTrial returns one trial.
 func (s *service) GetTrial(ctx context.Context, req *connect.Request[fantasiav1.GetTrialRequest]) (*connect.Response[fantasiav1.GetTrialResponse], error) {
 	study, number, err := view.ParseTrialName(req.Msg.GetName())
@@ -64,25 +61,10 @@ func (s *service) trials(ctx context.Context, name string, after, limit int, sta
 	if len(states)+len(labels) == 0 {
 		return s.backend.Trials(ctx, name, after, limit)
 	}
-	var kept []record.Trial
-	for {
-		scanned, err := s.backend.Trials(ctx, name, after, scanSize)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range scanned {
-			if wanted(states, t) && study.HasLabels(t.Labels, labels) {
-				kept = append(kept, t)
-			}
-		}
-		if len(kept) >= limit {
-			return kept[:limit], nil
-		}
-		if len(scanned) < scanSize {
-			return kept, nil
-		}
-		after = scanned[len(scanned)-1].Number
-	}
+	return scan(after, limit,
+		func(after, limit int) ([]record.Trial, error) { return s.backend.Trials(ctx, name, after, limit) },
+		func(t record.Trial) int { return t.Number },
+		func(t record.Trial) bool { return wanted(states, t) && study.HasLabels(t.Labels, labels) })
 }
 
 // WatchTrials sends trials whenever they change, until the study has ended.
