@@ -2,8 +2,10 @@
 package usage
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,18 @@ import (
 
 // Columns is the width of help texts.
 const Columns = 100
+
+// Main runs a program's root command with the arguments until ctx ends, and returns the
+// program's exit code. An error goes to stderr after the program's name, which replaces the
+// prefix.
+func Main(ctx context.Context, root *cobra.Command, args []string, stderr io.Writer, prefix string) int {
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(stderr, root.Name()+":", strings.TrimPrefix(err.Error(), prefix))
+		return 1
+	}
+	return 0
+}
 
 // Setup wraps the help of flags at Columns, and makes an invalid value of a flag an error
 // that says what is accepted. It covers the subcommands of root too.
@@ -26,6 +40,7 @@ var accepted = map[string]string{
 	"float64":  "a number",
 	"duration": "a duration such as 90s, 10m or 1h30m",
 	"bool":     "true or false",
+	"size":     "a number of bytes with Ki, Mi, Gi or Ti, such as 10Gi",
 }
 
 // explain replaces the words of Go's parsers, such as strconv.ParseInt, by what is accepted.

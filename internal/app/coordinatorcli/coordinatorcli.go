@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
@@ -22,13 +21,7 @@ import (
 // Main runs the program with the arguments until ctx ends, and returns its exit code.
 // Logs and errors go to stderr.
 func Main(ctx context.Context, args []string, version string, stderr io.Writer) int {
-	cmd := New(version, stderr)
-	cmd.SetArgs(args)
-	if err := cmd.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, "coordinator:", strings.TrimPrefix(err.Error(), "coordinator: "))
-		return 1
-	}
-	return 0
+	return usage.Main(ctx, New(version, stderr), args, stderr, "coordinator: ")
 }
 
 // New returns the root command, also for documentation and completion.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,13 +36,7 @@ const (
 // Main runs the program with the arguments until ctx ends, and returns its exit code.
 // Logs and errors go to stderr.
 func Main(ctx context.Context, args []string, version string, stderr io.Writer) int {
-	cmd := New(version, stderr)
-	cmd.SetArgs(args)
-	if err := cmd.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, "kubeworker:", strings.TrimPrefix(err.Error(), "worker: "))
-		return 1
-	}
-	return 0
+	return usage.Main(ctx, New(version, stderr), args, stderr, "worker: ")
 }
 
 // New returns the root command, also for documentation and completion.

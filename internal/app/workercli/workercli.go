@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
@@ -18,13 +17,7 @@ import (
 // Main runs the program with the arguments until ctx ends, and returns its exit code.
 // Logs and errors go to stderr.
 func Main(ctx context.Context, args []string, version string, stderr io.Writer) int {
-	cmd := New(version, stderr)
-	cmd.SetArgs(args)
-	if err := cmd.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, "worker:", strings.TrimPrefix(err.Error(), "worker: "))
-		return 1
-	}
-	return 0
+	return usage.Main(ctx, New(version, stderr), args, stderr, "worker: ")
 }
 
 // New returns the root command, also for documentation and completion.

@@ -16,11 +16,11 @@ func TestWrongFlags(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"start it with --allow-study-commands, or with a command of its own after --": {"--nats", "nats://localhost:1"},
-		"--slots is 0; want 1 or more":                               {"--slots", "0", "--", "true"},
-		"--slots is -1; want 1 or more":                              {"sidecar", "--slots", "-1"},
-		`want a number of bytes with Ki, Mi, Gi or Ti, such as 10Gi`: {"--keep-trials", "10GB", "--", "true"},
-		"which is not a directory":                                   {"--state", file, "--", "true"},
-		"run kubeworker with the same flags":                         {"kubejob", "--template", "job.yaml"},
+		"--slots is 0; want 1 or more":  {"--slots", "0", "--", "true"},
+		"--slots is -1; want 1 or more": {"sidecar", "--slots", "-1"},
+		`--keep-trials is "10GB"; want a number of bytes with Ki, Mi, Gi or Ti, such as 10Gi`: {"--keep-trials", "10GB", "--", "true"},
+		"which is not a directory":           {"--state", file, "--", "true"},
+		"run kubeworker with the same flags": {"kubejob", "--template", "job.yaml"},
 	} {
 		cmd := New("dev", io.Discard)
 		cmd.SetArgs(args)

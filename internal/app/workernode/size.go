@@ -1,7 +1,7 @@
 package workernode
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -51,5 +51,5 @@ func (s *size) Set(text string) error {
 		*s = size(int64(n) * u.bytes)
 		return nil
 	}
-	return fmt.Errorf("%q; want a number of bytes with Ki, Mi, Gi or Ti, such as 10Gi", text)
+	return errors.New("want a number of bytes with Ki, Mi, Gi or Ti, such as 10Gi")
 }
