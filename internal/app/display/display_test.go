@@ -165,14 +165,14 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 		"set a stricter objective.goal, or none, in study.yaml": func(s *study.Spec, _ *record.Status) { s.Objective.Goal = new(2.5) },
 		"nothing is left to evaluate: widen the parameters":     func(*study.Spec, *record.Status) {},
 		"nothing is left to evaluate: widen the parameters under a": func(s *study.Spec, status *record.Status) {
-			s.Objective.Goal, s.Budget.MaxDuration, status.Idle = new(1.5), study.Duration(time.Minute), time.Minute
+			s.Objective.Goal, s.Budget.MaxDuration, status.Ran = new(1.5), study.Duration(time.Minute), 30*time.Second
 		},
 	} {
 		best := completed(1, 3, 2)
 		r := &local.Result{Trials: trials(), Best: &best}
 		spec := &r.Study.Definition.Spec
 		*spec = study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Budget: study.Budget{MaxTrials: 9}}
-		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Counts: record.Counts{Completed: 3, Failed: 1}}
+		r.Status = record.Status{State: study.Completed, Started: start, Ended: start.Add(90 * time.Second), Ran: 90 * time.Second, Counts: record.Counts{Completed: 3, Failed: 1}}
 		change(spec, &r.Status)
 		var out strings.Builder
 		if err := display.Summarize(&out, r, display.Place{File: "study.yaml", State: "elsewhere", Width: 80}); err != nil {

@@ -197,7 +197,7 @@ func onward(r *local.Result, file string) string {
 		change = "set a stricter objective.goal, or none,"
 	case status.Counts.Ended() >= spec.Budget.MaxTrials:
 		change = "raise budget.maxTrials"
-	case lasted > 0 && (status.Ran >= lasted || status.Ran == 0 && !status.Ended.Before(status.Started.Add(lasted+status.Idle))):
+	case lasted > 0 && status.Ran >= lasted:
 		change = "raise budget.maxDuration"
 	default:
 		return "nothing is left to evaluate: widen the parameters under another metadata.name"
