@@ -117,18 +117,16 @@ func (a *app) check(ctx context.Context, s *study.Study, try bool, output format
 // firstTrial returns the first trial that a study's optimiser suggests.
 func firstTrial(ctx context.Context, s *study.Study) (*messaging.Assignment, error) {
 	spec := &s.Spec
-	space, err := space.Of(s)
+	whole, err := space.Of(s)
 	if err != nil {
 		return nil, err
 	}
-	whole := space
-	space = whole.Searched()
 	o, err := registry.New(spec.Algorithm.Name, spec.Algorithm.Settings)
 	if err != nil {
 		return nil, fmt.Errorf("create the optimiser: %w", err)
 	}
 	suggestions, _, err := o.Suggest(ctx, &optimizer.Problem{
-		Space: space, Direction: spec.Objective.Direction, MaxTrials: spec.Budget.MaxTrials,
+		Space: whole.Searched(), Direction: spec.Objective.Direction, MaxTrials: spec.Budget.MaxTrials,
 		Parallelism: spec.Parallelism, Seed: spec.Algorithm.Seed, First: 1,
 	}, nil, 1, optimizer.NewRand(spec.Algorithm.Seed, 1))
 	if err != nil || len(suggestions) == 0 {

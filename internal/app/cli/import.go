@@ -27,9 +27,8 @@ func newImportKatibCommand(a *app) *cobra.Command {
 		Short: "Convert an Experiment of Katib",
 		Long: `Prints a study file with the same search space and objective. With --template it
 also writes the trial's template for kubeworker. With --job the study brings the
-trial's Job itself, as spec.trial.job, for a namespace that may bring Jobs.
-Whatever has no counterpart is listed on stderr and in comments. "-" reads
-standard input.`,
+trial's Job itself, as spec.trial.job; its namespace must allow that. Whatever has
+no counterpart is listed on stderr and in comments. "-" reads standard input.`,
 		Example: `  fantasia import katib experiment.yaml > study.yaml
   kubectl get experiment mnist -o yaml | fantasia import katib - --template job.yaml > study.yaml
   fantasia import katib experiment.yaml --job | kubectl apply --namespace team-a -f -`,

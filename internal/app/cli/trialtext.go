@@ -98,10 +98,8 @@ func trialBlock(w screen, m *fantasiav1.Trial, idle bool) error {
 	if s := t.Stopped; s != nil {
 		fields = append(fields, field{Name: "Stopped", Value: s.Reason})
 	}
-	if t.Cancelled != "" {
-		fields = append(fields, field{Name: "Cancelled", Value: t.Cancelled})
-	}
 	fields = append(fields,
+		field{Name: "Cancelled", Value: t.Cancelled},
 		field{Name: "Labels", Value: labelText(t.Labels)},
 		field{Name: "Note", Value: t.Note},
 		field{Name: "Metrics", Value: metrics(t.Metrics)},

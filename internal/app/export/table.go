@@ -34,7 +34,8 @@ type Table struct {
 	rows [][]any
 }
 
-// fixed are the columns that each study has. Those of its metrics and parameters follow.
+// fixed are the columns that each study has. Those of its metrics, parameters,
+// labels and notes follow.
 var fixed = []column{
 	{"trial", whole}, {"state", text}, {"value", number}, {"attempts", whole}, {"worker", text}, {"source", text}, {"staleness", whole},
 	{"seconds", number}, {"created", instant}, {"started", instant}, {"ended", instant}, {"failure", text}, {"message", text},
@@ -42,7 +43,9 @@ var fixed = []column{
 
 // Of makes the table of a study's trials.
 func Of(spec *study.Spec, trials []view.Trial) *Table {
-	metrics := metricNames(trials)
+	metrics := keys(trials, func(t *view.Trial) map[string]float64 { return t.Metrics })
+	labels := keys(trials, func(t *view.Trial) map[string]string { return t.Labels })
+	noted := slices.ContainsFunc(trials, func(t view.Trial) bool { return t.Note != "" })
 	t := &Table{columns: slices.Clone(fixed)}
 	for _, m := range metrics {
 		t.columns = append(t.columns, column{"metric:" + m, number})
@@ -50,7 +53,6 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	for i := range spec.Parameters {
 		t.columns = append(t.columns, column{"parameter:" + spec.Parameters[i].Name, kindOf(&spec.Parameters[i])})
 	}
-	labels, noted := labelNames(trials)
 	for _, key := range labels {
 		t.columns = append(t.columns, column{"label:" + key, text})
 	}
@@ -76,17 +78,15 @@ func Of(spec *study.Spec, trials []view.Trial) *Table {
 	return t
 }
 
-// labelNames returns the keys of all labels in their order, and whether any trial has a
-// note.
-func labelNames(trials []view.Trial) (keys []string, noted bool) {
+// keys returns the keys that a map of any trial has, in their order.
+func keys[V any](trials []view.Trial, of func(*view.Trial) map[string]V) []string {
 	seen := map[string]bool{}
 	for i := range trials {
-		noted = noted || trials[i].Note != ""
-		for key := range trials[i].Labels {
+		for key := range of(&trials[i]) {
 			seen[key] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(seen)), noted
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // describe returns the cells of the fixed columns.
@@ -195,14 +195,4 @@ func typed(k kind, v any) any {
 		return study.Format(v)
 	}
 	return v
-}
-
-func metricNames(trials []view.Trial) []string {
-	names := map[string]bool{}
-	for i := range trials {
-		for m := range trials[i].Metrics {
-			names[m] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }
