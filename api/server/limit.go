@@ -56,6 +56,9 @@ type limiter struct {
 	mu      sync.Mutex
 	callers map[string]*caller
 	streams int
+	// lines bounds the log's lines about refusals; unsaid counts those since the last line.
+	lines  *rate.Limiter
+	unsaid int
 }
 
 // caller is what a limiter knows of a caller.
@@ -67,7 +70,7 @@ type caller struct {
 func newLimiter(next http.Handler, o Options) *limiter {
 	return &limiter{
 		next: next, limits: o.Limits.withDefaults(), now: o.Now, logger: o.Logger,
-		callers: map[string]*caller{},
+		callers: map[string]*caller{}, lines: rate.NewLimiter(1, 1),
 	}
 }
 
@@ -157,8 +160,19 @@ func (l *limiter) forget(now time.Time) {
 	}
 }
 
+// refuse refuses a request. At most once a second the log says so, and how many requests
+// have been refused since it last did.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, why error) {
-	l.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", why.Error())
+	l.mu.Lock()
+	l.unsaid++
+	count, say := l.unsaid, l.lines.AllowN(l.now(), 1)
+	if say {
+		l.unsaid = 0
+	}
+	l.mu.Unlock()
+	if say {
+		l.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", why.Error(), "count", count)
+	}
 	w.Header().Set("Retry-After", "1")
 	refuse(w, r, l.logger, connect.NewError(connect.CodeResourceExhausted, why), http.StatusTooManyRequests, why.Error())
 }

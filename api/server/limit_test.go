@@ -1,8 +1,11 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,6 +69,35 @@ func TestRateOfMachines(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// A flood of refused requests writes a line a second, which counts them.
+func TestRefusalsAreCounted(t *testing.T) {
+	var seconds atomic.Int64
+	var lines bytes.Buffer
+	address := serve(t, servertest.NewMemory(), server.Options{
+		Now:    func() time.Time { return servertest.Epoch.Add(time.Duration(seconds.Load()) * time.Second) },
+		Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Limits: server.Limits{Rate: 1e-9, Burst: 1},
+	})
+	c := dial(t, address, "connect")
+	for i := range 6 { // the first is allowed, and the last is a second later
+		if i == 5 {
+			seconds.Add(1)
+		}
+		_, err := c.ListStudies(within(t), connect.NewRequest(&fantasiav1.ListStudiesRequest{}))
+		if i > 0 {
+			check(t, err, connect.CodeResourceExhausted, "request %d", i+1)
+		}
+	}
+	var counts []string
+	for line := range strings.Lines(lines.String()) {
+		_, count, _ := strings.Cut(line, " count=")
+		counts = append(counts, strings.TrimSpace(count))
+	}
+	if !slices.Equal(counts, []string{"1", "4"}) {
+		t.Errorf("counts %q, want 1 and 4:\n%s", counts, &lines)
+	}
 }
 
 // A caller has so many streams, all callers together as many as the server serves, and a

@@ -2,6 +2,7 @@ package usage_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -40,6 +41,23 @@ func TestHelpIsWrapped(t *testing.T) {
 	for _, word := range []string{"many words", "other words"} {
 		if n := strings.Count(out.String(), strings.Fields(word)[0]); n != 20 {
 			t.Errorf("%q occurs %d times, want 20:\n%s", word, n, &out)
+		}
+	}
+}
+
+// A program's exit code tells of an error, which follows the program's name once.
+func TestMainTellsOfErrors(t *testing.T) {
+	for text, want := range map[string]string{"": "", "root: no pool": "root: no pool\n", "other: no pool": "root: other: no pool\n"} {
+		root := &cobra.Command{Use: "root --flag", SilenceUsage: true, SilenceErrors: true, RunE: func(*cobra.Command, []string) error {
+			if text == "" {
+				return nil
+			}
+			return errors.New(text)
+		}}
+		var stderr bytes.Buffer
+		code := usage.Main(t.Context(), root, nil, &stderr, "root: ")
+		if stderr.String() != want || (code == 0) != (want == "") {
+			t.Errorf("%q: exit code %d, %q; want %q", text, code, &stderr, want)
 		}
 	}
 }
