@@ -38,12 +38,18 @@ func (f *files) load() {
 	}
 }
 
-// begin says that a slot begins an attempt.
-func (f *files) begin(a *messaging.Assignment, slot int) {
+// begin says that an attempt may begin: it is not claimed yet.
+func (f *files) begin(a *messaging.Assignment) {
+	if f != nil {
+		f.keeper.Begin(a.AttemptID)
+	}
+}
+
+// enter says that a slot evaluates a claimed attempt.
+func (f *files) enter(a *messaging.Assignment, slot int) {
 	if f == nil {
 		return
 	}
-	f.keeper.Begin(a.AttemptID)
 	stream := ""
 	if a.Run.Mode == study.ModeStream {
 		stream = a.Study
@@ -71,12 +77,11 @@ func (f *files) leave(slot int) {
 func (f *files) move(slot int, stream string) {
 	f.mu.Lock()
 	before := f.streams[slot]
-	if before == stream {
-		f.mu.Unlock()
-		return
-	}
 	f.streams[slot] = stream
 	f.mu.Unlock()
+	if before == stream {
+		return
+	}
 	if stream != "" {
 		f.keeper.BeginStream(stream, slot)
 	}

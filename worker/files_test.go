@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
@@ -101,5 +102,40 @@ func TestLongLivedProgramsKeepTheirLog(t *testing.T) {
 	leave()
 	if folder := logfile.StreamDir("study-id", 0); r.has(folder) {
 		t.Error("the log of a program that has ended stays beyond the bound")
+	}
+}
+
+// The program of another study still runs while a trial is only offered: if the claim is
+// refused, its log stays.
+func TestRefusedClaimsKeepTheLogOfAnIdleProgram(t *testing.T) {
+	r := newRig(t, nil, membus.Options{})
+	r.options.AllowStudyCommands = true
+	r.options.KeepTrials = 1
+	other, err := r.broker.Worker("other", testPool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	elsewhere := shell(1, study.ModeProcess, echo)
+	elsewhere.Study = "another-study"
+	claim := &messaging.Claim{
+		Version: messaging.SchemaVersion, AttemptID: elsewhere.AttemptID, Pool: testPool, Worker: "other", At: time.Now(),
+	}
+	if err := other.Claim(t.Context(), "id", claim); err != nil {
+		t.Fatal(err)
+	}
+	leave := r.start()
+	defer leave()
+	const program = `n=1; while read line; do echo "{\"fantasia\": {\"trial\": $n, \"metrics\": {\"error\": 1}, \"done\": true}}"; n=$((n+2)); done`
+	r.offer(shell(1, study.ModeStream, program))
+	r.untilTold(1)
+	r.offer(elsewhere)
+	r.offer(shell(3, study.ModeStream, program)) // the same program: it has counted
+	r.untilTold(3)
+	if told := r.told(3); told[messaging.OutcomeCompleted] != 1 {
+		t.Errorf("told %v of the trial after the refused one", told)
+	}
+	if folder := logfile.StreamDir("study-id", 0); !r.has(folder) {
+		t.Error("the log of an idle program was removed because of a trial that was claimed elsewhere")
 	}
 }

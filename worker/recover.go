@@ -68,7 +68,8 @@ func (r *run) resume(slot int, ev evaluation.Evaluator) {
 		next := r.recovered[0]
 		r.recovered = r.recovered[1:]
 		r.mu.Unlock()
-		r.files.begin(next.Assignment, slot)
+		r.files.begin(next.Assignment)
+		r.files.enter(next.Assignment, slot)
 		r.evaluate(next.ctx, slot, ev, next.Assignment, next.Started, next.Started)
 		next.end()
 		r.files.end(next.Assignment)

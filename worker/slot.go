@@ -145,7 +145,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	}
 	defer r.files.end(a)
 	defer end()
-	r.files.begin(a, slot)
+	r.files.begin(a)
 	claimed := time.Now()
 	claiming, span := r.claimSpan(work, slot, a, claimed)
 	defer span.End()
@@ -153,6 +153,7 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	switch {
 	case err == nil:
 		ack()
+		r.files.enter(a, slot)
 		started := time.Now() // one span ends where the next begins
 		span.End(trace.WithTimestamp(started))
 		r.evaluate(work, slot, ev, a, claimed, started)
