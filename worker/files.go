@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 
@@ -31,10 +32,10 @@ func newFiles(o Options, s *sender) *files {
 	}
 }
 
-// load finds what earlier processes have left.
-func (f *files) load() {
+// load finds what earlier processes have left, until ctx ends.
+func (f *files) load(ctx context.Context) {
 	if f != nil {
-		f.warn(f.keeper.Load())
+		f.warn(f.keeper.Load(ctx))
 	}
 }
 

@@ -110,7 +110,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	services.Go(func() { r.sender.run(serving) })
 	services.Go(func() { r.beat(serving) })
 	services.Go(func() { r.answerLogs(serving) })
-	services.Go(r.files.load)
+	services.Go(func() { r.files.load(serving) })
 	defer services.Wait()
 	defer stopServing()
 

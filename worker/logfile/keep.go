@@ -2,9 +2,11 @@ package logfile
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,9 @@ import (
 
 // blockSize is what every file and folder takes at least: file systems give space in blocks.
 const blockSize = 4 << 10
+
+// portion is how many folders Load removes before it lets others go on.
+const portion = 64
 
 // Keeper bounds what the attempts that have ended leave in a worker's folder. When their
 // folders, and the logs of long-lived programs that have ended, take more than the limit,
@@ -72,29 +77,59 @@ func NewKeeper(dir string, limit int64, unsent func() []messaging.AttemptID) *Ke
 }
 
 // Load finds what earlier processes have left. It takes the last change of a folder as its
-// end. Attempts may begin and end meanwhile.
-func (k *Keeper) Load() error {
-	var found []kept
+// end. Attempts may begin and end meanwhile. If ctx ends, so does Load, without an error;
+// the next process finds the rest.
+func (k *Keeper) Load(ctx context.Context) error {
 	var errs []error
-	// The names are the worker's own; anything else in these folders is not touched.
-	for _, study := range folders(filepath.Join(k.dir, "trials"), &errs) {
-		for _, trial := range numbers(filepath.Join(k.dir, "trials", study), 1, &errs) {
-			for _, attempt := range numbers(filepath.Join(k.dir, "trials", study, strconv.Itoa(trial)), 1, &errs) {
-				found = append(found, kept{folder: folder{study: study, trial: trial, attempt: attempt}})
-			}
-		}
-	}
-	for _, study := range folders(filepath.Join(k.dir, "streams"), &errs) {
-		for _, slot := range numbers(filepath.Join(k.dir, "streams", study), 0, &errs) {
-			found = append(found, kept{folder: folder{study: study, slot: slot}})
-		}
-	}
+	found := k.find(ctx, &errs)
 	for i := range found {
+		if ctx.Err() != nil {
+			return errors.Join(errs...)
+		}
 		var err error
 		if found[i].bytes, found[i].ended, err = usage(filepath.Join(k.dir, found[i].path())); err != nil {
 			errs = append(errs, err)
 		}
 	}
+	k.addAll(found)
+	// A portion tries again what an earlier one could not remove: the last error has all.
+	var left error
+	for removed := portion; removed == portion && ctx.Err() == nil; {
+		k.mu.Lock()
+		var err error
+		removed, err = k.trim(portion)
+		k.mu.Unlock()
+		left = cmp.Or(err, left)
+	}
+	return errors.Join(append(errs, left)...)
+}
+
+// find returns the folders that are there, neither measured nor in order.
+func (k *Keeper) find(ctx context.Context, errs *[]error) (found []kept) {
+	// The names are the worker's own; anything else in these folders is not touched.
+	for _, study := range folders(filepath.Join(k.dir, "trials"), errs) {
+		for _, trial := range numbers(filepath.Join(k.dir, "trials", study), 1, errs) {
+			if ctx.Err() != nil {
+				return nil
+			}
+			for _, attempt := range numbers(filepath.Join(k.dir, "trials", study, strconv.Itoa(trial)), 1, errs) {
+				found = append(found, kept{folder: folder{study: study, trial: trial, attempt: attempt}})
+			}
+		}
+	}
+	for _, study := range folders(filepath.Join(k.dir, "streams"), errs) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		for _, slot := range numbers(filepath.Join(k.dir, "streams", study), 0, errs) {
+			found = append(found, kept{folder: folder{study: study, slot: slot}})
+		}
+	}
+	return found
+}
+
+// addAll adds those that earlier processes have left, and orders all by their ends.
+func (k *Keeper) addAll(found []kept) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, e := range found {
@@ -106,7 +141,6 @@ func (k *Keeper) Load() error {
 	slices.SortStableFunc(k.kept, func(a, b kept) int {
 		return cmp.Or(a.ended.Compare(b.ended), cmp.Compare(a.trial, b.trial), cmp.Compare(a.attempt, b.attempt))
 	})
-	return errors.Join(append(errs, k.trim())...)
 }
 
 // Begin marks an attempt's folder as used.
@@ -157,7 +191,8 @@ func (k *Keeper) end(f folder) error {
 	if bytes > 0 {
 		k.add(kept{folder: f, bytes: bytes, ended: time.Now()})
 	}
-	return errors.Join(err, k.trim())
+	_, terr := k.trim(math.MaxInt)
+	return errors.Join(err, terr)
 }
 
 // add appends a folder. The caller MUST hold the lock.
@@ -167,11 +202,12 @@ func (k *Keeper) add(e kept) {
 	k.total += e.bytes
 }
 
-// trim removes the oldest folders until the rest fits. The caller MUST hold the lock, so
-// that no folder is begun while it or its parent is removed.
-func (k *Keeper) trim() error {
+// trim removes the oldest folders until the rest fits, but so many at most, and returns how
+// many it removed. The caller MUST hold the lock, so that no folder is begun while it or its
+// parent is removed.
+func (k *Keeper) trim(most int) (removed int, err error) {
 	if k.total <= k.limit {
-		return nil
+		return 0, nil
 	}
 	held := map[folder]bool{}
 	for _, id := range k.unsent() {
@@ -180,7 +216,7 @@ func (k *Keeper) trim() error {
 	var errs []error
 	var stay []kept
 	n := 0
-	for ; n < len(k.kept) && k.total > k.limit; n++ {
+	for ; n < len(k.kept) && k.total > k.limit && removed < most; n++ {
 		e := k.kept[n]
 		if held[e.folder] {
 			stay = append(stay, e)
@@ -193,15 +229,17 @@ func (k *Keeper) trim() error {
 		}
 		delete(k.known, e.folder)
 		k.total -= e.bytes
+		removed++
 	}
 	// Those that stay move to just before the ones that were not looked at.
 	copy(k.kept[n-len(stay):n], stay)
 	k.kept = k.kept[n-len(stay):]
-	return errors.Join(errs...)
+	return removed, errors.Join(errs...)
 }
 
-// removeFolder removes a folder, and those around it that this leaves empty, unless
-// something in them is in use and about to make its own.
+// removeFolder removes a folder, and then the folders of its trial and its study if they are
+// empty. It leaves those of attempts in use, which may be about to make their own folder
+// there.
 func (k *Keeper) removeFolder(f folder) error {
 	path := filepath.Join(k.dir, f.path())
 	if err := k.remove(path); err != nil {

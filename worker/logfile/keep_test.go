@@ -1,6 +1,7 @@
 package logfile
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -42,7 +43,7 @@ func (w *worker) write(folder string, size int) {
 	}
 }
 
-// run is an attempt from its begin to its end.
+// run plays an attempt from its start to its end.
 func (w *worker) run(trial, size int) {
 	w.t.Helper()
 	w.Begin(attempt(trial))
@@ -131,7 +132,7 @@ func TestLeftByAnEarlierProcess(t *testing.T) {
 		w.write(other, 100*one)
 	}
 	w.Begin(attempt(1))
-	if err := w.Load(); err != nil {
+	if err := w.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.want(true, true, true, false)
@@ -181,4 +182,110 @@ func TestCannotRemove(t *testing.T) {
 	w.remove = os.RemoveAll
 	w.run(3, 10)
 	w.want(false, false, true)
+}
+
+// leave makes the folders of the first trials, as an earlier process would have.
+func (w *worker) leave(trials int) {
+	w.t.Helper()
+	for trial := 1; trial <= trials; trial++ {
+		w.write(Dir(attempt(trial)), 10)
+	}
+}
+
+// left counts the folders of the first trials.
+func (w *worker) left(trials int) (n int) {
+	w.t.Helper()
+	for trial := 1; trial <= trials; trial++ {
+		if w.has(Dir(attempt(trial))) {
+			n++
+		}
+	}
+	return n
+}
+
+// Load ends with its context, after the portion that it is at. Another one removes the rest.
+func TestLoadIsInterrupted(t *testing.T) {
+	const trials = 3 * portion
+	w := newWorker(t, 0)
+	w.leave(trials)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.remove = func(path string) error {
+		cancel()
+		return os.RemoveAll(path)
+	}
+	if err := w.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.left(trials); n != trials-portion {
+		t.Errorf("%d folders are left of %d, want all but %d", n, trials, portion)
+	}
+	again := NewKeeper(w.dir, 0, w.unsent)
+	if err := again.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.left(trials); n != trials-portion {
+		t.Errorf("a context that has ended: %d folders are left, want %d", n, trials-portion)
+	}
+	if err := again.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.left(trials); n != 0 {
+		t.Errorf("%d folders are left, want none", n)
+	}
+}
+
+// An attempt can begin while Load removes what is too much.
+func TestBeginDuringLoad(t *testing.T) {
+	const trials = 5 * portion
+	w := newWorker(t, 0)
+	w.leave(trials)
+	begun, n := make(chan struct{}), 0
+	w.remove = func(path string) error {
+		if n++; n == 1 {
+			go func() {
+				defer close(begun)
+				w.Begin(attempt(trials))
+			}()
+		}
+		select {
+		case <-begun:
+		default:
+			time.Sleep(time.Millisecond) // whoever waits for the lock this long gets it next
+		}
+		return os.RemoveAll(path)
+	}
+	if err := w.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if n := w.left(trials); n != 1 || !w.has(Dir(attempt(trials))) {
+		t.Errorf("%d folders are left, want only that of the attempt which has begun", n)
+	}
+}
+
+// What Load cannot remove is named once, however many portions there are.
+func TestLoadCannotRemove(t *testing.T) {
+	const trials = 3 * portion
+	w := newWorker(t, one)
+	w.leave(trials)
+	first := time.Now().Add(-time.Hour)
+	for _, name := range []string{"", File(messaging.LogStdout)} {
+		if err := os.Chtimes(filepath.Join(w.dir, Dir(attempt(1)), name), first, first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := errors.New("broken")
+	w.remove = func(path string) error {
+		if path == filepath.Join(w.dir, Dir(attempt(1))) {
+			return broken
+		}
+		return os.RemoveAll(path)
+	}
+	err := w.Load(t.Context())
+	if !errors.Is(err, broken) || strings.Count(err.Error(), broken.Error()) != 1 {
+		t.Errorf("Load returned %v, want %v once", err, broken)
+	}
+	if n := w.left(trials); n != 1 || !w.has(Dir(attempt(1))) {
+		t.Errorf("%d folders are left, want only that which cannot be removed", n)
+	}
 }
