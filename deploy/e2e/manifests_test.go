@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
@@ -36,22 +33,6 @@ func (c *cluster) manifests() *manifests {
 		c.t.Fatal(err)
 	}
 	return &manifests{cluster: c, client: client, kinds: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.kube.Discovery()))}
-}
-
-// documents reads the objects of a YAML stream.
-func documents(text []byte) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	for d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var u unstructured.Unstructured
-		switch err := d.Decode(&u.Object); {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, err
-		case len(u.Object) > 0:
-			all = append(all, &u)
-		}
-	}
 }
 
 // resource returns the client of an object's resource; without a namespace it is

@@ -3,11 +3,8 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"os"
@@ -16,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,7 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 // nobodysPort is a port that no policy lets anybody reach.
@@ -90,26 +87,18 @@ func (c *cluster) enforce() {
 	if len(nodes.Items) != 1 || !isHere(nodes.Items[0].Status.Addresses) {
 		c.t.Fatalf("the cluster has %d nodes: policies are tested on a cluster whose only node is this machine", len(nodes.Items))
 	}
-	var log bytes.Buffer
 	program := filepath.Join(root, "bin/tools/kube-router")
-	cmd := exec.Command(program, "--kubeconfig", os.Getenv("KUBECONFIG"), "--hostname-override", nodes.Items[0].Name,
-		"--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--health-port=0", "--v=1")
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, 5*time.Second
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	router := testenv.Start(c.t, program, []string{
+		"--kubeconfig", os.Getenv("KUBECONFIG"), "--hostname-override", nodes.Items[0].Name,
+		"--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--health-port=0", "--v=1",
+	}, nil, nil)
 	c.t.Cleanup(func() {
-		stop := cmd.Process.Signal(syscall.SIGTERM)
-		err := <-ended
-		if stop != nil {
-			c.t.Errorf("kube-router has ended by itself: %v", err)
+		defer removeRules(c.t) // even if it does not end
+		if state := router.State(); state != "" {
+			c.t.Errorf("kube-router has ended by itself: %s", state)
+			return
 		}
-		if c.t.Failed() {
-			c.t.Logf("kube-router: %v\n%s", err, log.Bytes())
-		}
-		removeRules(c.t)
+		router.Stop()
 	})
 }
 
@@ -189,14 +178,11 @@ func (r *policyRig) render() {
 		"--set-json", `pools.default={"image":"train:1","command":["train"]}`, "--set", "telemetry.otlpEndpoint=http://collector:4318",
 		"--set-json", `networkPolicy.metricsFrom=[{"podSelector":{"matchLabels":{"app":"metrics"}}}]`)
 	r.components = map[string]map[string]string{}
-	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := documents.Decode(&u.Object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			r.t.Fatal(err)
-		}
+	all, err := documents([]byte(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, u := range all {
 		switch u.GetKind() {
 		case "NetworkPolicy":
 			p := &networkingv1.NetworkPolicy{}

@@ -80,23 +80,24 @@ func (c *cluster) allRun(within time.Duration) {
 	c.t.Helper()
 	c.await(within, func(ctx context.Context) error {
 		var problems []error
+		check := func(name string, ready, want int32) {
+			if ready != want {
+				problems = append(problems, fmt.Errorf("%s has %d of %d pods", name, ready, want))
+			}
+		}
 		sets, err := c.kube.AppsV1().StatefulSets(c.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		for _, s := range sets.Items {
-			if s.Status.ReadyReplicas != *s.Spec.Replicas {
-				problems = append(problems, fmt.Errorf("%s has %d of %d pods", s.Name, s.Status.ReadyReplicas, *s.Spec.Replicas))
-			}
+			check(s.Name, s.Status.ReadyReplicas, *s.Spec.Replicas)
 		}
 		deployments, err := c.kube.AppsV1().Deployments(c.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		for _, d := range deployments.Items {
-			if d.Status.ReadyReplicas != *d.Spec.Replicas {
-				problems = append(problems, fmt.Errorf("%s has %d of %d pods", d.Name, d.Status.ReadyReplicas, *d.Spec.Replicas))
-			}
+			check(d.Name, d.Status.ReadyReplicas, *d.Spec.Replicas)
 		}
 		if len(sets.Items) == 0 || len(deployments.Items) == 0 {
 			problems = append(problems, errors.New("the release has no pods"))

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -17,8 +19,8 @@ import (
 )
 
 const (
-	// reduction is the share of a level that goes on to the next one, and by how much more
-	// epochs that has.
+	// reduction: one trial in so many goes on to the next level, which has so many times the
+	// epochs.
 	reduction = 3
 	// mostPromoted bounds the trials of all levels: as many configurations as the other
 	// tuners may have, each of which is promoted 1/3 + 1/9 + … times.
@@ -144,20 +146,9 @@ func (r *promoted) seek(ctx context.Context, client string) {
 
 // epoch ends the epoch that ends first, and its trial if that was the last one of its level.
 func (r *promoted) epoch(ctx context.Context) {
-	clients := make([]string, 0, len(r.training))
-	for client := range r.training {
-		clients = append(clients, client)
-	}
-	slices.Sort(clients)
-	client := slices.MinFunc(clients, func(a, b string) int {
-		switch x, y := r.training[a].next, r.training[b].next; {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		default:
-			return r.training[a].trial - r.training[b].trial
-		}
+	client := slices.MinFunc(slices.Collect(maps.Keys(r.training)), func(a, b string) int {
+		x, y := r.training[a], r.training[b]
+		return cmp.Or(cmp.Compare(x.next, y.next), cmp.Compare(x.trial, y.trial))
 	})
 	t := r.training[client]
 	r.result.Seconds = t.next

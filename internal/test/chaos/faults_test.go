@@ -200,13 +200,6 @@ func (f *fleet) apiLinks() (all []*testenv.Proxy) {
 	return all
 }
 
-func (f *fleet) programs() (all []process) {
-	for _, s := range slices.Concat(f.coordinators, f.workers) {
-		all = append(all, s)
-	}
-	return all
-}
-
 func processes(sites []*site) (all []process) {
 	for _, s := range sites {
 		all = append(all, s)
@@ -271,7 +264,7 @@ var kinds = []kind{
 		return "workers", killed(processes(f.workers)...)
 	}},
 	{"coordinators and workers killed", brief, func(f *fleet, _ *rand.Rand) (string, func()) {
-		return "coordinators and workers", killed(f.programs()...)
+		return "coordinators and workers", killed(processes(slices.Concat(f.coordinators, f.workers))...)
 	}},
 }
 

@@ -50,20 +50,14 @@ func (o operation) String() string {
 
 // history is the calls about one study. Safe for concurrent use.
 type history struct {
-	mu    sync.Mutex
 	began time.Time
-	all   []operation
+
+	mu  sync.Mutex
+	all []operation
 }
 
 // now is the time of a call or an answer.
-func (h *history) now() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.began.IsZero() {
-		h.began = time.Now()
-	}
-	return int64(time.Since(h.began))
-}
+func (h *history) now() int64 { return int64(time.Since(h.began)) }
 
 func (h *history) add(o operation) {
 	h.mu.Lock()

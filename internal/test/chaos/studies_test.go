@@ -110,7 +110,8 @@ func (r *round) play(ctx context.Context, fam family, last <-chan struct{}) {
 	for n := 1; ; n++ {
 		g := &generation{
 			family: fam, study: fmt.Sprintf("%s-%d", fam.name, n), trials: r.trials,
-			log: filepath.Join(r.dir, fmt.Sprintf("%s-%d.log", fam.name, n)),
+			log:     filepath.Join(r.dir, fmt.Sprintf("%s-%d.log", fam.name, n)),
+			history: history{began: time.Now()},
 		}
 		if err := r.create(ctx, g); err != nil {
 			r.t.Errorf("create %s: %v", g.study, err)
@@ -149,10 +150,9 @@ func (r *round) play(ctx context.Context, fam family, last <-chan struct{}) {
 // create creates a study, by asking again until somebody says that it is there.
 func (r *round) create(ctx context.Context, g *generation) error {
 	for {
-		one, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := r.api().CreateStudy(one, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: g.file()}))
-		cancel()
-		r.report.answered("CreateStudy", err)
+		_, err := call(ctx, r, "CreateStudy", func(ctx context.Context) (*connect.Response[fantasiav1.CreateStudyResponse], error) {
+			return r.api().CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: g.file()}))
+		})
 		switch connect.CodeOf(err) {
 		case connect.CodeAlreadyExists:
 			return nil
@@ -185,7 +185,7 @@ func (r *round) await(ctx context.Context, g *generation) error {
 	}
 }
 
-// line is what a program logged of an attempt.
+// attempt names an attempt of a study's trial.
 type attempt struct{ trial, number int }
 
 // logged are the attempts that programs began, how often, and the values with which they

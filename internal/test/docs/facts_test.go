@@ -263,31 +263,3 @@ func TestFoldersExist(t *testing.T) {
 		}
 	}
 }
-
-// The tests that docs/reliability.md names exist.
-func TestReliability(t *testing.T) {
-	exists := map[string]bool{}
-	defined := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		for _, m := range defined.FindAllStringSubmatch(string(text), -1) {
-			exists[m[1]] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(read(t, "docs/reliability.md"), -1)
-	for _, m := range named {
-		if !exists[m[1]] {
-			t.Errorf("docs/reliability.md names %s, which is no test", m[1])
-		}
-	}
-	if len(named) < 20 {
-		t.Errorf("docs/reliability.md names %d tests", len(named))
-	}
-}

@@ -3,14 +3,13 @@
 package e2e
 
 import (
-	"bytes"
 	"cmp"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/internal/test/testcluster"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -63,23 +62,17 @@ func TestPythonClient(t *testing.T) {
 	if err := os.WriteFile(script, []byte(pythonScript), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	python := exec.CommandContext(t.Context(), interpreter(), script, "http://"+address, c.log)
-	python.Env = append(os.Environ(), "PYTHONPATH="+client, "PYTHONDONTWRITEBYTECODE=1")
-	var output bytes.Buffer
-	python.Stdout, python.Stderr = &output, &output
-	if err := python.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- python.Wait() }()
+	python := testenv.Start(t, interpreter(), []string{script, "http://" + address, c.log},
+		[]string{"PYTHONPATH=" + client, "PYTHONDONTWRITEBYTECODE=1"}, nil)
 	for i, n := range []int{25, 75} {
 		if _, over := c.Await("python", n); over {
-			t.Fatalf("the study ended before leader %d was killed\n%s", i+1, output.String())
+			t.Fatalf("the study ended before leader %d was killed", i+1)
 		}
 		c.KillLeader()
 	}
-	if err := <-ended; err != nil {
-		t.Fatalf("the script: %v\n%s", err, output.String())
+	<-python.Done()
+	if state := python.State(); state != "exit status 0" {
+		t.Fatalf("the script: %s", state)
 	}
 	s, _ := c.Await("python", trials)
 	if s.Status.State != study.Completed {
@@ -96,10 +89,10 @@ func TestPythonClient(t *testing.T) {
 		}
 	}
 	if n := len(evaluations(t, c.log)); n != 2*trials {
-		t.Errorf("%d lines of evaluations, want one for the begin and one for the end of each of %d", n, trials)
+		t.Errorf("%d lines of evaluations, want two for each of %d: its start and its end", n, trials)
 	}
 }
 
-// interpreter is the Python that runs the script; scripts/test-client sets it. The client
-// needs no other package.
+// interpreter is the Python that runs the script; make test-client sets it. The client needs
+// no other package.
 func interpreter() string { return cmp.Or(os.Getenv("PYTHON"), "python3") }
