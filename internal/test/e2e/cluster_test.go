@@ -39,7 +39,7 @@ func startCluster(t testing.TB, coordinators, workers, slots int, environment ..
 	for i := range workers {
 		c.workers = append(c.workers, testenv.Start(t, worker, []string{
 			"--nats", c.NATS, "--slots", fmt.Sprint(slots), "--heartbeat", "500ms", "--gpus", "none", "--pass-env", "E2E_*",
-			"--state", filepath.Join(dir, fmt.Sprintf("worker-%d", i)), "--", self,
+			"--state", filepath.Join(dir, fmt.Sprintf("worker-%d", i)), "--checkpoints", filepath.Join(dir, "checkpoints"), "--", self,
 		}, append([]string{programVariable + "=" + c.log, slowVariable + "=300ms"}, environment...), nil))
 	}
 	return c

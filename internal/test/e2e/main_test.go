@@ -29,7 +29,11 @@ const stepTime = 60 * time.Millisecond
 
 func TestMain(m *testing.M) {
 	if log := os.Getenv(programVariable); log != "" {
-		if err := evaluate(log); err != nil {
+		program := evaluate
+		if os.Getenv(epochVariable) != "" {
+			program = train
+		}
+		if err := program(log); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
