@@ -145,13 +145,14 @@ func TestMetricsAreListed(t *testing.T) {
 	}
 }
 
-// TestSettingsAreListed holds the page of the optimiser against its settings and the
-// registry of algorithms.
+// TestSettingsAreListed holds the pages of the algorithms against the registry and the settings.
 func TestSettingsAreListed(t *testing.T) {
-	text := read(t, "docs/optimiser.md")
+	text := read(t, "docs/algorithms.md")
 	for _, e := range registry.Entries() {
-		if !strings.Contains(text, "| `"+e.Name+"`") {
-			t.Errorf("docs/optimiser.md does not describe the algorithm %s", e.Name)
+		for _, row := range []string{"| [`" + e.Name + "`](", "| `" + e.Name + "` | "} {
+			if !strings.Contains(text, row) {
+				t.Errorf("docs/algorithms.md has no row that begins with %q", row)
+			}
 		}
 		if e.Name == "gp" || len(e.Settings) == 0 { // gp has those of hebo
 			continue

@@ -46,7 +46,7 @@ func programs(t *testing.T) string {
 var ports = regexp.MustCompile(`\b(4222|2379|8080|8081|7070|7071)\b`)
 
 // reader follows one document as a person would, in a directory of its own that
-// has the repository's examples.
+// has the repository's examples, and optuna.db, a storage of Optuna.
 type reader struct {
 	t     *testing.T
 	dir   string
@@ -69,6 +69,9 @@ func newReader(t *testing.T, path string) *reader {
 	r.env = append(r.env, "PATH="+path,
 		"ETCD_LISTEN_CLIENT_URLS="+client, "ETCD_ADVERTISE_CLIENT_URLS="+client, "ETCD_LISTEN_PEER_URLS="+peer,
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS="+peer, "ETCD_INITIAL_CLUSTER=default="+peer)
+	if err := os.WriteFile(filepath.Join(r.dir, "optuna.db"), []byte(read(t, "internal/app/migrate/testdata/optuna.db")), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, example := range []string{"sklearn", "sidecar", "promotion"} {
 		if err := os.CopyFS(filepath.Join(r.dir, "examples", example), os.DirFS(filepath.Join(root, "examples", example))); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,77 @@
+package registry
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// BenchmarkSuggest is the table of all algorithms in docs/benchmarks.md: a request for 8 points of 9
+// dimensions after n evaluations at random points and those of the requests before.
+func BenchmarkSuggest(b *testing.B) {
+	for _, e := range Entries() {
+		if e.Name == "pt" { // hands over to gp in so many dimensions; package transformer measures it
+			continue
+		}
+		o := e.create(optimizertest.Defaults(b, e.Settings))
+		for _, n := range []int{120, 1000} {
+			b.Run(fmt.Sprintf("%s/n=%d", e.Name, n), func(b *testing.B) {
+				made := newBowl(b, o, n)
+				var state optimizer.State
+				suggest := func() {
+					suggested, next, err := o.Suggest(b.Context(), made.problem, state, 8, optimizer.NewRand(1, made.problem.First))
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.StopTimer()
+					for _, s := range suggested {
+						made.observe(s.Point)
+					}
+					state = next
+					b.StartTimer()
+				}
+				for range 3 { // lgp begins a Markov chain for each of three scales
+					suggest()
+				}
+				for b.Loop() {
+					suggest()
+				}
+			})
+		}
+	}
+}
+
+// bowl is a study of 9 numbers whose objective is a wide valley.
+type bowl struct{ problem *optimizer.Problem }
+
+// newBowl returns a study after n evaluations at random points.
+func newBowl(b *testing.B, o optimizer.Optimizer, n int) bowl {
+	const dimensions = 9
+	s := bowl{&optimizertest.NewSession(b, o, optimizertest.Cube(b, dimensions, 0, 1), 1).Problem}
+	s.problem.MaxTrials = 2 * n
+	rng := optimizer.NewRand(1, 1)
+	for range n {
+		p := study.Point{}
+		for i := range dimensions {
+			p[fmt.Sprintf("x%d", i+1)] = rng.Float64()
+		}
+		s.observe(p)
+	}
+	return s
+}
+
+// observe adds the evaluation of a point.
+func (s bowl) observe(p study.Point) {
+	value := 0.0
+	for _, x := range p {
+		d := x.(float64) - 0.5
+		value += d * d
+	}
+	s.problem.First++
+	s.problem.Observations = append(s.problem.Observations, optimizer.Observation{
+		Trial: len(s.problem.Observations) + 1, Point: p, Outcome: optimizer.OutcomeCompleted, Values: study.Values{value},
+	})
+}
