@@ -28,6 +28,7 @@
 package messaging
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/study"
@@ -89,6 +90,11 @@ func (a *Assignment) First() int {
 	}
 	return a.Trial
 }
+
+// CheckpointKey returns where the trial's checkpoints belong below a directory or a bucket that
+// studies share, as STUDY-ID/NUMBER. It is the same in every attempt, and for all trials of
+// a configuration that is promoted.
+func (a *Assignment) CheckpointKey() string { return a.Study + "/" + strconv.Itoa(a.First()) }
 
 // Claim announces that a worker takes an attempt.
 type Claim struct {

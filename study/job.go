@@ -62,5 +62,6 @@ func Namespace(name string) (namespace string, ok bool) {
 func JobWords() []string {
 	return []string{
 		"FANTASIA_STUDY", "FANTASIA_RESOURCE", "FANTASIA_TRIAL", "FANTASIA_ATTEMPT", "FANTASIA_SLOT", "FANTASIA_SEED", "FANTASIA_CHECKPOINT",
+		"FANTASIA_CHECKPOINT_KEY",
 	}
 }

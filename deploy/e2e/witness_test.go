@@ -21,6 +21,7 @@ type evaluation struct {
 	Trial   int32     `json:"trial"`
 	Attempt int32     `json:"attempt"`
 	Ended   bool      `json:"ended"`
+	Epoch   int32     `json:"epoch"` // the sidecar's example: how many had been trained
 	Exit    int       `json:"exit"`
 	Value   *float64  `json:"value"`
 	Host    string    `json:"host"`

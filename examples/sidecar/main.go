@@ -108,10 +108,14 @@ func (l *loop) train(ctx context.Context, t *trial) error {
 	last, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(patience, cancel) })()
+	epochs := l.epochs
+	if n, ok := t.Parameters["epochs"]; ok { // the study has a fidelity, whose best trials go on with more
+		epochs = int(n)
+	}
 	m := newModel(t.Parameters["learning_rate"], t.Parameters["weight_decay"], t.Seed)
 	epoch := m.resume(t.Checkpoint)
 	l.log(t, event{Epoch: epoch})
-	for epoch < l.epochs {
+	for epoch < epochs {
 		m.epoch(l.data)
 		epoch++
 		wait(ctx, l.slow)
@@ -124,12 +128,16 @@ func (l *loop) train(ctx context.Context, t *trial) error {
 		if err != nil {
 			return err
 		}
-		if stop || ctx.Err() != nil {
+		if (stop || ctx.Err() != nil) && epoch < epochs { // after the last epoch there is a value
 			return l.handBack(last, t, m, epoch)
 		}
 	}
 	value := m.loss(l.data)
-	taken, err := l.client.complete(last, t, nil)
+	more := map[string]any{}
+	if err := save(t, m, epoch, more); err != nil {
+		return err
+	}
+	taken, err := l.client.complete(last, t, more)
 	if err == nil && taken {
 		l.log(t, event{Ended: true, Epoch: epoch, Value: &value})
 	}
@@ -140,15 +148,21 @@ func (l *loop) train(ctx context.Context, t *trial) error {
 // shared storage.
 func (l *loop) handBack(ctx context.Context, t *trial, m *model, epoch int) error {
 	more := map[string]any{"retry": "stopped in the middle"}
-	if t.CheckpointDir != "" {
-		path := filepath.Join(t.CheckpointDir, "model.json")
-		if err := m.save(path, epoch); err != nil {
-			return err
-		}
-		more["checkpoint"] = path
+	if err := save(t, m, epoch, more); err != nil {
+		return err
 	}
 	_, err := l.client.complete(ctx, t, more)
 	return err
+}
+
+// save saves the model where there is a place for it, and adds that to what the sidecar is told.
+func save(t *trial, m *model, epoch int, more map[string]any) error {
+	if t.CheckpointDir == "" {
+		return nil
+	}
+	path := filepath.Join(t.CheckpointDir, "model.json")
+	more["checkpoint"] = path
+	return m.save(path, epoch)
 }
 
 func wait(ctx context.Context, d time.Duration) {

@@ -40,29 +40,35 @@ def call(path, **body):
 def train(trial, data):
     x_train, x_test, y_train, y_test = data
     p = trial["parameters"]
+    epochs = p.get("epochs", EPOCHS)  # a study's fidelity, whose best trials go on with more
     start, model = 0, SGDClassifier(
         loss=p["loss"], alpha=p["alpha"], eta0=p["eta0"], learning_rate="constant", random_state=trial["seed"] % 2**32)
     if os.path.exists(trial.get("checkpoint", "")):
         with open(trial["checkpoint"], "rb") as file:
             start, model = pickle.load(file)
-    for epoch in range(start, EPOCHS):
+    for epoch in range(start, epochs):
         model.partial_fit(x_train, y_train, classes=range(10))
         error = 1 - model.score(x_test, y_test)
         answer = call("/v1/report", id=trial["id"], step=epoch, metrics={"error": error})
-        if answer["stop"] or stopping:
+        if (answer["stop"] or stopping) and epoch + 1 < epochs:  # after the last epoch there is a value
             return hand_back(trial, epoch + 1, model)
     print(f"trial {trial['trial']}: error {error:.4f}", flush=True)
-    return call("/v1/complete", id=trial["id"])
+    return call("/v1/complete", id=trial["id"], **save(trial, epochs, model))
 
 
 def hand_back(trial, epoch, model):
-    more = {"retry": "stopped in the middle"}
-    if "checkpointDir" in trial:
-        os.makedirs(trial["checkpointDir"], exist_ok=True)
-        more["checkpoint"] = os.path.join(trial["checkpointDir"], "model.pickle")
-        with open(more["checkpoint"], "wb") as file:
-            pickle.dump((epoch, model), file)
-    return call("/v1/complete", id=trial["id"], **more)
+    return call("/v1/complete", id=trial["id"], retry="stopped in the middle", **save(trial, epoch, model))
+
+
+def save(trial, epoch, model):
+    """Save the model where there is a place for it; return what the sidecar is to be told of it."""
+    if "checkpointDir" not in trial:
+        return {}
+    os.makedirs(trial["checkpointDir"], exist_ok=True)
+    path = os.path.join(trial["checkpointDir"], "model.pickle")
+    with open(path, "wb") as file:
+        pickle.dump((epoch, model), file)
+    return {"checkpoint": path}
 
 
 stopping = False

@@ -81,10 +81,9 @@ func (e *Evaluator) newPlace(a *messaging.Assignment, parameters string) (place,
 	return p, nil
 }
 
-// checkpoints returns the trial's checkpoint directory, the same in every attempt and for
-// all trials of a configuration that is promoted.
+// checkpoints returns the trial's checkpoint directory.
 func (e *Evaluator) checkpoints(a *messaging.Assignment) string {
-	return filepath.Join(e.options.Checkpoints, a.Study, strconv.Itoa(a.First()))
+	return filepath.Join(e.options.Checkpoints, filepath.FromSlash(a.CheckpointKey()))
 }
 
 // parametersOf returns the point's variables, and the point as JSON.

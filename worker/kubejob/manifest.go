@@ -125,6 +125,7 @@ func facts(task evaluation.Task) []variable {
 		{name: "FANTASIA_ATTEMPT", value: strconv.Itoa(a.Attempt)},
 		{name: "FANTASIA_SLOT", value: strconv.Itoa(task.Slot)},
 		{name: "FANTASIA_SEED", value: strconv.FormatUint(a.Seed, 10)},
+		{name: "FANTASIA_CHECKPOINT_KEY", value: a.CheckpointKey()},
 	}
 	if a.Checkpoint != "" {
 		v = append(v, variable{name: "FANTASIA_CHECKPOINT", value: a.Checkpoint})

@@ -34,7 +34,7 @@ spec:
 func assignment() *messaging.Assignment {
 	return &messaging.Assignment{
 		Version: messaging.SchemaVersion, AttemptID: messaging.AttemptID{Study: "01J", Trial: 7, Attempt: 2, Nonce: "n1"},
-		StudyName: "digits", Pool: "jobs", Seed: 5, Checkpoint: "s3://here",
+		StudyName: "digits", Pool: "jobs", Seed: 5, Configuration: 3, Checkpoint: "s3://here",
 		Parameters: study.Point{"lr": 0.01, "layers": int64(3), "kind": "a $(b) $$"}, ParameterOrder: []string{"lr", "layers", "kind"},
 		Objective: study.Objective{Metric: "error", Direction: study.Minimize},
 		Run: study.TrialTemplate{
@@ -115,7 +115,7 @@ func TestManifest(t *testing.T) {
 		"FANTASIA_PARAMETERS": `{"lr":0.01,"layers":3,"kind":"a $$(b) $$$$"}`, // as the cluster is to expand it
 		"FANTASIA_PARAM_LR":   "0.01", "FANTASIA_PARAM_LAYERS": "3", "FANTASIA_PARAM_KIND": "a $$(b) $$$$",
 		"FANTASIA_STUDY": "digits", "FANTASIA_TRIAL": "7", "FANTASIA_ATTEMPT": "2", "FANTASIA_SLOT": "4", "FANTASIA_SEED": "5",
-		"FANTASIA_CHECKPOINT": "s3://here", "TRACEPARENT": "00-1-2-01",
+		"FANTASIA_CHECKPOINT": "s3://here", "FANTASIA_CHECKPOINT_KEY": "01J/3", "TRACEPARENT": "00-1-2-01",
 	}
 	if diff := cmp.Diff(want, environment(main)); diff != "" {
 		t.Errorf("the environment differs (-want +got):\n%s", diff)

@@ -3,7 +3,6 @@ package sidecar
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -69,14 +68,12 @@ func newAttempt(task evaluation.Task) (*attempt, error) {
 	}, nil
 }
 
-// checkpointDir returns the trial's directory below dir, the same in every attempt and for
-// all trials of a configuration that is promoted.
+// checkpointDir returns the trial's directory of checkpoints below dir; "" if dir is.
 func (a *attempt) checkpointDir(dir string) string {
 	if dir == "" {
 		return ""
 	}
-	as := a.task.Assignment
-	return filepath.Join(dir, as.Study, strconv.Itoa(as.First()))
+	return filepath.Join(dir, filepath.FromSlash(a.task.Assignment.CheckpointKey()))
 }
 
 // take takes a client's report. The caller MUST hold the lock.

@@ -1,7 +1,8 @@
 // Command actor is a training program for end-to-end tests that follows its flags: it
 // reports the square of the parameter x at each step on stdout, into the file
 // FANTASIA_REPORT or over HTTP, fills memory, and ends as requested. On SIGTERM it
-// leaves a checkpoint and exits successfully.
+// leaves a checkpoint and exits successfully. With --epochs it trains so many epochs, from
+// the one on that is saved in FANTASIA_CHECKPOINT_DIR.
 package main
 
 import (
@@ -14,17 +15,22 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 )
 
-const page = 4096
+const (
+	page  = 4096
+	retry = 75 // EX_TEMPFAIL: run it again
+)
 
 // play holds what the flags ask for.
 type play struct {
 	report string
 	steps  int
+	epochs int
 	pause  time.Duration
 	memory int // MiB
 	exit   int
@@ -37,6 +43,7 @@ func main() {
 	p := play{client: &http.Client{Timeout: time.Minute}}
 	flag.StringVar(&p.report, "report", "stdout", "stdout, file, http or none")
 	flag.IntVar(&p.steps, "steps", 1, "reports")
+	flag.IntVar(&p.epochs, "epochs", 0, "epochs to reach, with a checkpoint after each")
 	flag.DurationVar(&p.pause, "pause", 0, "time before each report")
 	flag.IntVar(&p.memory, "memory", 0, "memory to fill first, in MiB")
 	flag.IntVar(&p.exit, "exit", 0, "exit code")
@@ -54,6 +61,9 @@ func (p *play) run() error {
 	var err error
 	if p.x, err = strconv.ParseFloat(os.Getenv("FANTASIA_PARAM_X"), 64); err != nil {
 		return fmt.Errorf("FANTASIA_PARAM_X: %w", err)
+	}
+	if p.epochs > 0 {
+		return p.train(stop)
 	}
 	ballast := make([]byte, p.memory<<20)
 	for i := 0; i < len(ballast); i += page {
@@ -79,6 +89,40 @@ func (p *play) run() error {
 	fmt.Println("played with", len(ballast)>>20, "MiB")
 	if p.report == "http" {
 		return p.post("complete", map[string]any{"id": p.id}, nil)
+	}
+	return nil
+}
+
+// train reports x² + 1/epoch after each epoch, and in which epoch it began. What it is asked
+// to stop in the middle of, it does not begin again.
+func (p *play) train(stop <-chan os.Signal) error {
+	state := filepath.Join(os.Getenv("FANTASIA_CHECKPOINT_DIR"), "epoch")
+	began := 0
+	if text, err := os.ReadFile(state); err == nil {
+		if began, err = strconv.Atoi(string(text)); err != nil {
+			return err
+		}
+	}
+	report := func(epoch int) {
+		fmt.Printf(`{"fantasia": {"step": %d, "metrics": {"error": %v, "began": %d}, "checkpoint": "epoch-%d"}}`+"\n", epoch, p.x*p.x+1/float64(epoch), began, epoch)
+	}
+	for epoch := began + 1; epoch <= p.epochs; epoch++ {
+		select {
+		case <-stop:
+			p.exit = retry
+			return nil
+		case <-time.After(p.pause):
+		}
+		if err := os.WriteFile(state+".new", []byte(strconv.Itoa(epoch)), 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(state+".new", state); err != nil {
+			return err
+		}
+		report(epoch)
+	}
+	if began == p.epochs { // it was stopped after its last epoch
+		report(began)
 	}
 	return nil
 }
