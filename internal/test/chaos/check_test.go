@@ -10,6 +10,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/test/testcluster"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -92,6 +93,11 @@ func (e evidence) against(g *generation, records *ledger.Records, over bool) (wr
 		}
 		if over && t.State != study.TrialCompleted {
 			note(&wrong.lost, "trial %d is %s: %+v", t.Number, t.State, t.Last())
+		}
+	}
+	if over && g.levels > 0 {
+		if err := testcluster.Promotions(records.Trials, g.levels, reduction); err != nil {
+			note(&wrong.toldTwice, "%w", err)
 		}
 	}
 	for number, value := range e.told {
@@ -203,12 +209,15 @@ func TestFindings(t *testing.T) {
 		"a trial that did not end":             {func(r *ledger.Records, _ evidence) { r.Trials[1].State = study.TrialRunning }, func(f findings) []error { return f.lost }},
 		"two trials at one position":           {func(r *ledger.Records, _ evidence) { r.Trials[1].Ended = 3 }, func(f findings) []error { return f.toldTwice }},
 		"a position that counts a trial twice": {func(r *ledger.Records, _ evidence) { r.Status.Position = 5 }, func(f findings) []error { return f.toldTwice }},
+		"a promotion that the rule does not want": {func(r *ledger.Records, _ evidence) {
+			g.levels, r.Trials[0].Rung, r.Trials[1].Rung, r.Trials[1].Predecessor = 3, 1, 2, 1
+		}, func(f findings) []error { return f.toldTwice }},
 		"two attempts that completed a trial": {func(r *ledger.Records, _ evidence) {
 			r.Trials[1].Attempts = append(r.Trials[1].Attempts, record.Attempt{Number: 2, Outcome: messaging.OutcomeCompleted})
 		}, func(f findings) []error { return f.toldTwice }},
 	} {
 		records, known := right()
-		g.trials = 2
+		g.trials, g.levels = 2, 0
 		c.spoil(records, known)
 		if wrong := known.against(g, records, true); len(c.of(wrong)) == 0 {
 			t.Errorf("%s is not found: %v", name, wrong.all())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,7 +32,13 @@ type family struct {
 	script string
 	// clients is how many clients there are.
 	clients int
+	// levels is how many levels the study's fidelity has, each of reduction times the
+	// one below; 0 if it has none.
+	levels int
 }
+
+// reduction is the default of a fidelity.
+const reduction = 3
 
 var families = []family{
 	{name: "quick", algorithm: "random", parallelism: 10, script: `sleep 0.03
@@ -40,6 +47,7 @@ var families = []family{
   echo '{"fantasia": {"step": '$step', "metrics": {"loss": '$step'}}}'
   sleep 0.06
 done`},
+	{name: "promoted", algorithm: "random", parallelism: 6, levels: 3, script: `sleep 0.05`},
 	{name: "asked", algorithm: "sobol", parallelism: 8, clients: 6},
 }
 
@@ -58,6 +66,10 @@ type generation struct {
 // file is the study's file. The program logs its beginning and its end, and reports its
 // parameter as its value.
 func (g *generation) file() string {
+	fidelity := ""
+	if g.levels > 0 {
+		fidelity = fmt.Sprintf(", {name: epochs, type: fidelity, min: 1, max: %g}", math.Pow(reduction, float64(g.levels-1)))
+	}
 	trial := "{retries: {lost: 100, failed: 10}}"
 	if g.script != "" {
 		script := fmt.Sprintf(`line="$FANTASIA_TRIAL $FANTASIA_ATTEMPT"
@@ -73,12 +85,12 @@ kind: Study
 metadata: {name: %s}
 spec:
   objective: {metric: loss, direction: minimize}
-  parameters: [{name: x, type: float, min: 0, max: 1}]
+  parameters: [{name: x, type: float, min: 0, max: 1}%s]
   algorithm: {name: %s, seed: 1}
   budget: {maxTrials: %d}
   parallelism: %d
   trial: %s
-`, g.study, g.algorithm, g.trials, g.parallelism, trial)
+`, g.study, fidelity, g.algorithm, g.trials, g.parallelism, trial)
 }
 
 // round is all studies of a run of faults.
