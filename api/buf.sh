@@ -16,7 +16,7 @@ buf() { go tool -modfile=tools/go.mod buf "$@"; }
 image() { buf build --path api/fantasia --exclude-source-info -o "$1"; }
 released=api/testdata/fantasia.v1.binpb
 case "${1-}" in
-generate) buf format -w --path api/fantasia && buf generate ;;
+generate) buf format -w --path api/fantasia && buf generate && buf generate --template buf.gen.katib.yaml ;;
 lint) buf format -d --exit-code --path api/fantasia && buf lint ;;
 breaking)
 	now=$(mktemp -d)

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/app/katib"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
 	"github.com/fantasia-hpo/fantasia/internal/usage"
 	"github.com/spf13/cobra"
@@ -62,6 +63,7 @@ and so on. The OTEL_* variables say where traces go.`,
 	o.API.Flags(f)
 	f.StringVar(&o.Listen, "listen", ":8080", "where to serve the API, /metrics, /healthz and /readyz")
 	f.StringVar(&o.Advertise, "advertise", "", "address at which other replicas reach this one (default: --listen)")
+	f.StringVar(&o.KatibListen, "katib-listen", "", "where to serve Katib's Suggestion service, such as "+katib.Address+" (default: nowhere)")
 	f.StringVar(&o.Name, "name", host, "name of this replica")
 	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, fmt.Sprintf("time until a dead leader is replaced, in whole seconds, at least %v", election.MinTTL))
 	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "time after which the trials of a silent worker are lost")
@@ -74,7 +76,7 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.StringVar(&o.Kubernetes.Lease, "kubernetes-lease", "", "`name` of the Lease that shows who leads, in POD_NAMESPACE (default: none)")
 	f.StringSliceVar(&o.Kubernetes.PodDeletionCost, "pod-deletion-cost", nil, "`pools` whose pods get a deletion cost; each worker has the name of its pod")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
-	cmd.AddCommand(releaseCommand(), natsConfigCommand(), natsReloadCommand())
+	cmd.AddCommand(releaseCommand(), natsConfigCommand(), natsReloadCommand(), katibCommand(version, stderr))
 	usage.Setup(cmd)
 	return cmd
 }

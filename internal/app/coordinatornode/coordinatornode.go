@@ -21,6 +21,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/app/backend"
 	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/app/katib"
 	"github.com/fantasia-hpo/fantasia/internal/httpserve"
 	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -46,9 +47,11 @@ type Options struct {
 	// Listen is the address of the API, Advertise the address at which other replicas
 	// reach it (default: Listen, if that names a host).
 	Listen, Advertise string
-	Name              string
-	LeaseTTL          time.Duration
-	WorkerLease       time.Duration
+	// KatibListen is the address of Katib's Suggestion service; empty if it is not served.
+	KatibListen string
+	Name        string
+	LeaseTTL    time.Duration
+	WorkerLease time.Duration
 	// Replicas is the number of NATS servers that store each stream: 1, or 3 in a
 	// cluster.
 	Replicas int
@@ -87,7 +90,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("listen for the API: %w", err)
 	}
-	return Serve(ctx, o, Parts{Etcd: etcd, Bus: bus, Listener: listener, Telemetry: tel}, &stack)
+	parts := Parts{Etcd: etcd, Bus: bus, Listener: listener, Telemetry: tel}
+	if o.KatibListen != "" {
+		if parts.Katib, err = net.Listen("tcp", o.KatibListen); err != nil {
+			return errors.Join(fmt.Errorf("listen for Katib: %w", err), listener.Close())
+		}
+	}
+	return Serve(ctx, o, parts, &stack)
 }
 
 // Parts are what a replica has opened before it serves.
@@ -98,7 +107,9 @@ type Parts struct {
 	Listener net.Listener
 	// Socket, if not nil, serves the same to this machine's user. No browser reaches it,
 	// so requests for every host are accepted.
-	Socket    net.Listener
+	Socket net.Listener
+	// Katib, if not nil, is where Katib's Suggestion service is served.
+	Katib     net.Listener
 	Telemetry *telemetry.Telemetry
 }
 
@@ -156,6 +167,10 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	if p.Socket != nil {
 		g.Go(func() error { return httpserve.Serve(running, p.Socket, mux, tel.Logger()) })
 	}
+	if p.Katib != nil {
+		tel.Logger().Info("serving Katib's Suggestion service", "address", p.Katib.Addr().String())
+		g.Go(func() error { return katib.Serve(running, p.Katib, tel.Logger()) })
+	}
 	g.Go(func() error { return c.Run(running) })
 	return g.Wait()
 }
@@ -163,8 +178,10 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 // close closes the listeners.
 func (p Parts) close() error {
 	err := p.Listener.Close()
-	if p.Socket != nil {
-		err = errors.Join(err, p.Socket.Close())
+	for _, l := range []net.Listener{p.Socket, p.Katib} {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
 	}
 	return err
 }

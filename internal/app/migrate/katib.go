@@ -2,12 +2,12 @@ package migrate
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/katib"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -43,7 +43,7 @@ type experimentSpec struct {
 	Max          *int               `yaml:"maxTrialCount"`
 	MaxFailed    *int               `yaml:"maxFailedTrialCount"`
 	ResumePolicy string             `yaml:"resumePolicy"`
-	Parameters   []katibParameter   `yaml:"parameters"`
+	Parameters   []katib.Parameter  `yaml:"parameters"`
 	NAS          *yaml.Node         `yaml:"nasConfig"`
 	Collector    *collectorSpec     `yaml:"metricsCollectorSpec"`
 	Template     katibTrialTemplate `yaml:"trialTemplate"`
@@ -73,12 +73,6 @@ type collectorSpec struct {
 		} `yaml:"fileSystemPath"`
 	} `yaml:"source"`
 }
-
-// The defaults of an Experiment: Katib has no limit on trials, and runs three at once.
-const (
-	katibMaxTrials = 100
-	katibParallel  = 3
-)
 
 // katibAlgorithms are Katib's algorithms with a counterpart; all others become the
 // default, which learns from results as they do.
@@ -219,11 +213,11 @@ func (e *experimentSpec) earlyStopping(r *Result, s *study.Spec) error {
 }
 
 func (e *experimentSpec) budget(r *Result, s *study.Spec) {
-	s.Budget.MaxTrials, s.Parallelism = katibMaxTrials, katibParallel
+	s.Budget.MaxTrials, s.Parallelism = katib.MaxTrials, katib.Parallelism
 	if e.Max != nil {
 		s.Budget.MaxTrials = *e.Max
 	} else {
-		r.note("maxTrialCount was not given: the study ends after %d trials", katibMaxTrials)
+		r.note("maxTrialCount was not given: the study ends after %d trials", katib.MaxTrials)
 	}
 	if e.Parallel != nil {
 		s.Parallelism = *e.Parallel
@@ -234,95 +228,16 @@ func (e *experimentSpec) budget(r *Result, s *study.Spec) {
 	}
 }
 
-// katibParameter is a parameter, whose numbers are strings.
-type katibParameter struct {
-	Name  string `yaml:"name"`
-	Type  string `yaml:"parameterType"`
-	Space struct {
-		Min          string   `yaml:"min"`
-		Max          string   `yaml:"max"`
-		Step         string   `yaml:"step"`
-		List         []string `yaml:"list"`
-		Distribution string   `yaml:"distribution"`
-	} `yaml:"feasibleSpace"`
-}
-
-func parameters(r *Result, from []katibParameter) ([]study.Parameter, error) {
+func parameters(r *Result, from []katib.Parameter) ([]study.Parameter, error) {
 	if len(from) == 0 {
 		return nil, fmt.Errorf("%w: spec.parameters is empty", ErrSource)
 	}
 	made := make([]study.Parameter, len(from))
 	for i := range from {
 		var err error
-		if made[i], err = from[i].convert(r); err != nil {
+		if made[i], err = from[i].Study(r.note); err != nil {
 			return nil, fmt.Errorf("%w: spec.parameters[%d] (%s): %w", ErrSource, i, from[i].Name, err)
 		}
 	}
 	return made, nil
-}
-
-func (p *katibParameter) convert(r *Result) (study.Parameter, error) {
-	made := study.Parameter{Name: p.Name}
-	switch p.Type {
-	case "categorical":
-		made.Type = study.Categorical
-		for _, v := range p.Space.List {
-			made.Values = append(made.Values, v)
-		}
-		return made, nil
-	case "discrete":
-		return made, p.discrete(&made)
-	case "int":
-		made.Type = study.Int
-	case "double":
-		made.Type = study.Float
-	default:
-		return made, fmt.Errorf("parameterType %q: want int, double, discrete or categorical", p.Type)
-	}
-	for _, bound := range []struct {
-		name, text string
-		into       **float64
-	}{{"min", p.Space.Min, &made.Min}, {"max", p.Space.Max, &made.Max}, {"step", p.Space.Step, &made.Step}} {
-		if bound.text == "" && bound.name == "step" {
-			continue
-		}
-		v, err := strconv.ParseFloat(bound.text, 64)
-		if err != nil {
-			return made, fmt.Errorf("feasibleSpace.%s %q: want a number", bound.name, bound.text)
-		}
-		*bound.into = number(v)
-	}
-	switch p.Space.Distribution {
-	case "", "uniform":
-	case "logUniform":
-		made.Scale = study.Log
-	case "logNormal":
-		made.Scale = study.Log
-		r.note("%s: logNormal became the log scale, without a preference for its middle", p.Name)
-	default:
-		r.note("%s: distribution %s became uniform", p.Name, p.Space.Distribution)
-	}
-	if made.Scale == study.Log && made.Step != nil {
-		made.Scale = ""
-		r.note("%s: a step goes with the linear scale, not with %s", p.Name, p.Space.Distribution)
-	}
-	return made, nil
-}
-
-// discrete converts a list of numbers to an ordinal parameter, in the same order.
-func (p *katibParameter) discrete(made *study.Parameter) error {
-	made.Type = study.Ordinal
-	values := make([]float64, len(p.Space.List))
-	for i, text := range p.Space.List {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return fmt.Errorf("feasibleSpace.list[%d] %q: want a number", i, text)
-		}
-		values[i] = v
-	}
-	slices.Sort(values)
-	for _, v := range slices.Compact(values) {
-		made.Values = append(made.Values, v)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/katib"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
 	"github.com/google/go-cmp/cmp"
@@ -107,9 +108,22 @@ func TestKatibPatternsReadWhatKatibReads(t *testing.T) {
 	}
 }
 
+// Katib accepts a parameter with one value, which a study calls fixed.
+func TestKatibOneValue(t *testing.T) {
+	text := strings.NewReplacer(`min: "0.001", max: "0.1"`, `min: "0.01", max: "0.01"`, `list: ["64", "16", "32"]`, `list: ["64"]`).Replace(source(t, "job.yaml"))
+	_, s := imported(t, text)
+	for name, want := range map[string]any{"lr": 0.01, "batch": 64.0} {
+		for _, p := range s.Spec.Parameters {
+			if p.Name == name && (p.Type != study.Fixed || p.Value != want) {
+				t.Errorf("%s became %+v, want %v", name, p, want)
+			}
+		}
+	}
+}
+
 func TestKatibOtherResources(t *testing.T) {
 	r, s := imported(t, source(t, "pytorch.yaml"))
-	if s.Spec.Objective.Take != study.TakeBest || s.Spec.Algorithm.Name != "random" || s.Spec.Budget.MaxTrials != katibMaxTrials {
+	if s.Spec.Objective.Take != study.TakeBest || s.Spec.Algorithm.Name != "random" || s.Spec.Budget.MaxTrials != katib.MaxTrials {
 		t.Errorf("%+v", s.Spec)
 	}
 	if !strings.Contains(string(r.Template), "kind: PyTorchJob") || !strings.Contains(string(r.Template), "--lr=${lr}") {
