@@ -84,6 +84,7 @@ var needed = map[string][]string{
 	"nats.streamReplicas":                  {`nats.bundled.replicas=3`},
 	"networkPolicy.natsTo":                 {`nats.urls=["nats://a:1"]`},
 	"networkPolicy.etcdTo":                 {`etcd.urls=["http://a:1"]`},
+	"networkPolicy.katibFrom":              {`coordinator.katib.enabled=true`},
 	"networkPolicy.otlp":                   {`telemetry.otlpEndpoint="http://a:1"`},
 	"networkPolicy.kubernetes":             {`studies.enabled=true`},
 	"telemetry.otlpProtocol":               {`telemetry.otlpEndpoint="http://a:1"`},
