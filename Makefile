@@ -157,7 +157,7 @@ paper-lgp: build ## Make the table of lgp in docs/benchmarks.md (half an hour; c
 	  --modes sequential --trials 100 --seeds $(or $(SEEDS),0-9) --out .fantasia/paper-lgp
 	$(GO) run ./scripts/papers -runs .fantasia/paper-lgp/runs.jsonl
 
-PAPER_UHE := uhe,map=uhe{method=map},mcmc=uhe{method=mcmc},shrink=uhe{method=shrink},portfolio=uhe{method=portfolio},alternate=uhe{method=alternate},bandit=uhe{method=bandit},random
+PAPER_UHE := uhe,map=uhe{method=map},mcmc=uhe{method=mcmc},shrink=uhe{method=shrink},adaptive=uhe{method=adaptive},portfolio=uhe{method=portfolio},alternate=uhe{method=alternate},bandit=uhe{method=bandit},random
 .PHONY: paper-uhe
 paper-uhe: build ## Make the table of uhe in docs/benchmarks.md (half an hour; can be interrupted)
 	bin/fantasia bench --optimizer '$(PAPER_UHE)' --function branin,hartmann3,deceptive-2,h1 \

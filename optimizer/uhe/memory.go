@@ -18,6 +18,7 @@ type memory struct {
 	loop.Design
 	Method Method `json:"method"`
 	Bandit bandit `json:"bandit"`
+	Growth growth `json:"growth,omitzero"`
 	// Fitted are the hyperparameters that the next fit, or the chain, starts from; nil
 	// before the first.
 	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
@@ -31,7 +32,7 @@ func readMemory(state optimizer.State, method Method, params int) *memory {
 	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Method != method || m.Cursor > math.MaxUint32 {
 		return fresh
 	}
-	if h := m.Fitted; h != nil && (len(h.Kernel) != params || !(h.Noise > 0)) || !m.Bandit.valid() {
+	if h := m.Fitted; h != nil && (len(h.Kernel) != params || !(h.Noise > 0)) || !m.Bandit.valid() || !m.Growth.valid() {
 		return fresh
 	}
 	return &m

@@ -13,7 +13,7 @@ package uhe
 import (
 	"context"
 	"fmt"
-	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -39,6 +39,10 @@ const (
 	// Shrink divides the lengthscales of MAP until the next point is uncertain enough
 	// (Wang and de Freitas 2014, in the variant of Berkenkamp et al. 2019).
 	Shrink Method = "shrink"
+	// Adaptive divides the lengthscales of MAP by a factor that never falls, and raises the
+	// upper confidence bound with it, until the model allows the next point the regret of a
+	// reference (A-GP-UCB, Berkenkamp et al. 2019, as Ha et al. set it).
+	Adaptive Method = "adaptive"
 	// Portfolio is MAP where a bandit chooses between a random point and the model's for
 	// each trial (after Hoffman et al. 2011).
 	Portfolio Method = "portfolio"
@@ -58,7 +62,7 @@ func (m Method) group() int {
 		return 2
 	case Portfolio:
 		return 1
-	case MAP, MCMC, Shrink:
+	case MAP, MCMC, Shrink, Adaptive:
 	}
 	return 0
 }
@@ -75,7 +79,7 @@ func Settings() setting.Set {
 	return setting.Set{
 		{
 			Name: "method", Default: string(UHE),
-			Choices: []string{string(UHE), string(MAP), string(MCMC), string(Shrink), string(Portfolio), string(Alternate), string(Bandit)},
+			Choices: []string{string(UHE), string(MAP), string(MCMC), string(Shrink), string(Adaptive), string(Portfolio), string(Alternate), string(Bandit)},
 			Doc:     "How hyperparameters are found: the paper's method, or one of its rivals.",
 		},
 		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
@@ -99,14 +103,6 @@ const maxPoints = 256
 const (
 	candidates = 1000
 	restarts   = 4
-)
-
-// The search of Shrink: the standard deviation that the next point must have, the step
-// between factors, and the largest number of steps.
-const (
-	leastSpread = 0.1
-	shrinkStep  = 1.25
-	shrinkSteps = 20
 )
 
 type proposer struct{ options Options }
@@ -140,8 +136,8 @@ func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimize
 		return batch, memory.state(), err
 	}
 	in := loop.Input{Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: bayes.UCB{Kappa: o.options.Kappa}, Batch: batch}
-	if o.options.Method == Shrink {
-		return o.shrink(ctx, in, memory), memory.state(), nil
+	if o.options.Method == Shrink || o.options.Method == Adaptive {
+		return o.narrow(ctx, in, memory), memory.state(), nil
 	}
 	l := loop.New(ctx, in, search())
 	strategies := l.Plain()
@@ -176,78 +172,51 @@ func (o proposer) random(l *loop.Loop, b *bandit, horizon int) loop.Strategy {
 	}
 }
 
+// hyperparameters returns what the method finds for the observations of the model, at
+// least one; several are samples. The last is where the next search begins.
+func (o proposer) hyperparameters(ctx context.Context, m *model, warm *gp.Hyperparameters, rng *rand.Rand) ([]gp.Hyperparameters, error) {
+	if o.options.Method == MCMC && warm != nil {
+		return m.sample(ctx, *warm, false, rng), nil
+	}
+	x, y := m.data.X, m.data.Y
+	if o.options.Method.pseudo() {
+		x, y = m.pseudo(rng)
+	}
+	h, err := m.fit(ctx, x, y, warm, rng)
+	if err != nil {
+		return nil, err
+	}
+	if o.options.Method == MCMC {
+		return m.sample(ctx, h, true, rng), nil
+	}
+	return []gp.Hyperparameters{h}, nil
+}
+
 // fit returns the models of the method, at least one. The error means that there is none.
 func (o proposer) fit(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory) ([]bayes.Surrogate, error) {
 	m := newModel(r.Encoding, d)
-	first := memory.Fitted == nil
-	var all []gp.Hyperparameters
-	if o.options.Method == MCMC && !first {
-		all = m.sample(ctx, *memory.Fitted, false, r.Rand)
-	} else {
-		x, y := d.X, d.Y
-		if o.options.Method.pseudo() {
-			x, y = m.pseudo(r.Rand)
-		}
-		h, err := m.fit(ctx, x, y, memory.Fitted, r.Rand)
-		if err != nil {
-			memory.Fitted = nil
-			return nil, err
-		}
-		all = []gp.Hyperparameters{h}
-		if o.options.Method == MCMC {
-			all = m.sample(ctx, h, true, r.Rand)
-		}
+	all, err := o.hyperparameters(ctx, m, memory.Fitted, r.Rand)
+	if err != nil {
+		memory.Fitted = nil
+		return nil, err
 	}
 	if ctx.Err() == nil { // the next fit must not start from one that was cut short
 		memory.Fitted = &all[len(all)-1]
 	}
 	var models []bayes.Surrogate
-	var failed error
 	for _, h := range all {
-		process, err := m.condition(h)
-		if err != nil {
-			failed = err
+		process, failed := m.condition(h)
+		if failed != nil {
+			err = failed
 			continue
 		}
 		models = append(models, bayes.Gaussian(process))
 	}
 	if len(models) == 0 {
 		memory.Fitted = nil
-		return nil, failed
+		return nil, err
 	}
 	return models, nil
-}
-
-// shrink completes the batch of the input by the method Shrink. The input's model is
-// that of MAP.
-func (o proposer) shrink(ctx context.Context, in loop.Input, memory *memory) []optimizer.Suggestion {
-	r, batch := in.Request, in.Batch
-	m, whole := newModel(r.Encoding, in.Data), in.Models
-	for len(batch) < r.N {
-		in.Batch, in.Models = batch, whole
-		factor := 1.0
-		for step := 0; ; step++ {
-			l := loop.New(ctx, in, search())
-			var t loop.Turn
-			l.Look(ctx, &t)
-			if l.Best(ctx, &t); !t.Found {
-				return batch // the guard draws the missing points
-			}
-			_, variance := l.Main.Fantasies.Posterior(loop.Rows([]loop.Place{t.Best.Place}))
-			var narrower *gp.Model
-			var err error
-			if memory.Fitted != nil && step < shrinkSteps && math.Sqrt(variance[0]) < leastSpread && ctx.Err() == nil {
-				factor *= shrinkStep
-				narrower, err = m.condition(m.shrunk(*memory.Fitted, factor))
-			}
-			if narrower == nil || err != nil {
-				batch = append(batch, l.Pick(t.Best))
-				break
-			}
-			in.Models = []bayes.Surrogate{bayes.Gaussian(narrower)}
-		}
-	}
-	return batch
 }
 
 // Recommend implements optimizer.Recommender: the completed evaluation with the lowest

@@ -19,7 +19,7 @@ func options(t testing.TB, change func(*Options)) Options {
 }
 
 func TestConformance(t *testing.T) {
-	for _, method := range []Method{UHE, MCMC, Shrink, Portfolio} {
+	for _, method := range []Method{UHE, MCMC, Shrink, Adaptive, Portfolio} {
 		o := options(t, func(o *Options) { o.Method = method })
 		t.Run(string(method), func(t *testing.T) { optimizertest.Run(t, func() optimizer.Optimizer { return New(o) }) })
 	}
@@ -38,7 +38,7 @@ func bowl(p study.Point) float64 {
 // Each method finds a smooth minimum, with four evaluations at once. Of 40 random points
 // the best is about 0.008.
 func TestFindsTheMinimum(t *testing.T) {
-	for _, method := range []Method{UHE, MAP, MCMC, Shrink, Portfolio, Alternate, Bandit} {
+	for _, method := range []Method{UHE, MAP, MCMC, Shrink, Adaptive, Portfolio, Alternate, Bandit} {
 		s := optimizertest.NewSession(t, New(options(t, func(o *Options) { o.Method = method })), optimizertest.Cube(t, 2, 0, 1), 2)
 		s.Run(40, 4, bowl)
 		if best := s.Best(); best > 1e-3 {
@@ -52,7 +52,7 @@ func TestFindsTheMinimum(t *testing.T) {
 func TestRandomTrials(t *testing.T) {
 	const initial, trials = 5, 45
 	for method, want := range map[Method][2]int{
-		UHE: {3, 17}, Bandit: {3, 17}, Portfolio: {6, 34}, Alternate: {20, 20}, MAP: {0, 0}, Shrink: {0, 0},
+		UHE: {3, 17}, Bandit: {3, 17}, Portfolio: {6, 34}, Alternate: {20, 20}, MAP: {0, 0}, Shrink: {0, 0}, Adaptive: {0, 0},
 	} {
 		o := options(t, func(o *Options) { o.Method, o.Initial = method, initial })
 		s := optimizertest.NewSession(t, New(o), optimizertest.Cube(t, 2, 0, 1), 4)
@@ -98,6 +98,7 @@ func TestMemory(t *testing.T) {
 	m := readMemory(nil, UHE, 3)
 	m.Cursor, m.Fitted = math.MaxUint32, &gp.Hyperparameters{Kernel: []float64{-1. / 3, 0.1, 2e-7}, Noise: 1. / 7}
 	m.Bandit = bandit{Horizon: 10_000, Groups: 5000, Log: -1. / 3}
+	m.Growth = growth{Points: 1_000_000, Factor: 100. / 3}
 	for i := range mostOpen {
 		m.Bandit.Open = append(m.Bandit.Open, group{First: 1_000_000_000 + i, Random: i%2 == 0, P: 0.12345678901234567})
 	}
@@ -112,6 +113,7 @@ func TestMemory(t *testing.T) {
 	for name, got := range map[string]*memory{
 		"other parameters": readMemory(state, UHE, 4),
 		"no probability":   readMemory(optimizer.State(`{"version":1,"method":"uhe","bandit":{"horizon":9,"groups":1,"open":[{"first":3,"p":0}]}}`), UHE, 3),
+		"a factor of 0.5":  readMemory(optimizer.State(`{"version":1,"method":"uhe","growth":{"factor":0.5}}`), UHE, 3),
 		"no horizon":       readMemory(optimizer.State(`{"version":1,"method":"uhe","bandit":{"open":[{"first":3,"p":1}]}}`), UHE, 3),
 	} {
 		if diff := cmp.Diff(fresh, got); diff != "" {
