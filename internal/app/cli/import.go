@@ -62,20 +62,23 @@ no counterpart is listed on stderr and in comments. "-" reads standard input.`,
 func newImportOptunaCommand(a *app) *cobra.Command {
 	var o migrate.OptunaOptions
 	c := &cobra.Command{
-		Use:   "optuna STORAGE.db",
-		Short: "Convert a study in Optuna's SQLite storage",
+		Use:   "optuna STORAGE",
+		Short: "Convert a study in a storage of Optuna",
 		Long: `Prints a study file with the search space that the trials used, and with the best
-trials as initial points. Optuna stores neither the program nor the conditions
+trials as initial points. STORAGE is a file of SQLite, or the URL that Optuna has:
+sqlite:///…, mysql://USER@HOST/DATABASE or postgresql://…. A password can be
+in PGPASSWORD or MYSQL_PWD instead. Optuna stores neither the program nor the conditions
 between parameters: what to add is listed on stderr and in comments.`,
-		Example: `  fantasia import optuna optuna.db --study mnist --initial 5 > study.yaml`,
-		Args:    arguments,
+		Example: `  fantasia import optuna optuna.db --study mnist --initial 5 > study.yaml
+  fantasia import optuna mysql://me@db.example.com/optuna --study mnist > study.yaml`,
+		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Initial < 0 {
 				return exitWith(ExitUsage, fmt.Errorf("--initial is %d; want 0 or more", o.Initial))
 			}
 			r, err := migrate.Optuna(cmd.Context(), args[0], o)
 			if err != nil {
-				return importError(args[0], err)
+				return importError(migrate.Redacted(args[0]), err)
 			}
 			return a.showImport(r)
 		},

@@ -36,7 +36,9 @@ FILE is one of these, by its ending or by --format:
   json    objects with parameters and value, in a list or one after another, as
           fantasia trial list -o json prints them (.json, .jsonl, .ndjson)
   parquet a table like that of csv
-  optuna  Optuna's SQLite storage (.db, .sqlite, .sqlite3)
+  optuna  a storage of Optuna: a file of SQLite (.db, .sqlite, .sqlite3), or the URL
+          that Optuna has: sqlite:///…, mysql://USER@HOST/DATABASE or
+          postgresql://…. A password can be in PGPASSWORD or MYSQL_PWD instead
 
 Trials that have not completed, or that are not in the study's space, are left out,
 and listed with the reason.`
@@ -71,12 +73,19 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 		Long:  importTrialsLong,
 		Example: `  fantasia study import-trials digits old/trials.csv
   fantasia study import-trials digits optuna.db --optuna-study mnist --dry-run
+  fantasia study import-trials digits postgresql://me@db.example.com/optuna --optuna-study mnist
   fantasia trial list old --status completed -o json | fantasia study import-trials digits - --format json`,
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, path := args[0], args[1]
-			if form == "" {
+			url, shown := migrate.IsStorageURL(path), migrate.Redacted(path)
+			switch {
+			case url && form != "" && form != "optuna":
+				return usagef(cmd, "--format is %q; %s is a storage of Optuna: want optuna", form, shown)
+			case url:
+				form = "optuna"
+			case form == "":
 				form = trialFormats[strings.ToLower(filepath.Ext(path))]
 			}
 			switch form {
@@ -92,7 +101,7 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 			}
 			trials, skipped, err := a.readTrials(cmd.Context(), form, path, optuna, spec)
 			if err != nil {
-				return importError(path, err)
+				return importError(shown, err)
 			}
 			result := importedTrials{Study: name, Skipped: []skippedImported{}}
 			for _, s := range skipped {
@@ -107,7 +116,7 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 			}
 			err = output.write(a.Stdout, result, func(w screen) error { return importedText(w, &result, dry) })
 			if err == nil && result.Added == 0 {
-				err = exitWith(ExitFailed, fmt.Errorf("%s: no trial could be imported", path))
+				err = exitWith(ExitFailed, fmt.Errorf("%s: no trial could be imported", shown))
 			}
 			return err
 		},

@@ -42,7 +42,10 @@ func TestImportTrials(t *testing.T) {
 	run := func(code int, args ...string) string {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
-		got := cli.Main(t.Context(), append([]string{"--server", at.URL}, args...), cli.Options{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr})
+		if args[0] != "import" { // which needs no server
+			args = append([]string{"--server", at.URL}, args...)
+		}
+		got := cli.Main(t.Context(), args, cli.Options{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr})
 		if got != code {
 			t.Fatalf("%q: exit code %d, want %d: %s%s", args, got, code, &stdout, &stderr)
 		}
@@ -108,6 +111,17 @@ spec:
 	} {
 		if got := run(cli.ExitUsage, append([]string{"study", "import-trials"}, args...)...); !strings.Contains(got, want) {
 			t.Errorf("%q: %s, want %q", args, got, want)
+		}
+	}
+	// A database that cannot be reached is no mistake of the command, and its password is not shown.
+	const database = "mysql://me:s3cret@127.0.0.1:1/optuna"
+	for _, got := range []string{
+		run(cli.ExitError, "study", "import-trials", "fresh", database),
+		run(cli.ExitError, "import", "optuna", database),
+		run(cli.ExitUsage, "study", "import-trials", "fresh", database, "--format", "csv"),
+	} {
+		if !strings.Contains(got, "mysql://me@127.0.0.1:1/optuna") || strings.Contains(got, "s3cret") {
+			t.Errorf("%s: %s", database, got)
 		}
 	}
 	if got := run(cli.ExitFailed, "study", "import-trials", "fresh", write("none.json", `{"value": 1}`)); !strings.Contains(got, "no trial could be imported") {

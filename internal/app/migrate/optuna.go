@@ -7,15 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-
-	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
@@ -32,11 +26,12 @@ type OptunaOptions struct {
 // optunaMetric is the name given to the objective, which has none in Optuna.
 const optunaMetric = "value"
 
-// Optuna converts a study in Optuna's SQLite storage, as written by Optuna 3 to 5: the
-// search space that the trials used, and the best points to start with. Its error wraps
-// ErrSource, and lists the existing studies if none or several match.
-func Optuna(ctx context.Context, path string, o OptunaOptions) (_ *Result, err error) {
-	db, err := openOptuna(path)
+// Optuna converts a study in a storage of Optuna 3 to 5: the search space that the trials
+// used, and the best points to start with. source is the path of a file of SQLite, or the URL of
+// a database, as Optuna has it. Its error wraps ErrSource unless a server cannot be reached, and
+// lists the existing studies if none or several match. It does not hold the URL's password.
+func Optuna(ctx context.Context, source string, o OptunaOptions) (_ *Result, err error) {
+	db, err := openStorage(ctx, source)
 	if err != nil {
 		return nil, err
 	}
@@ -67,50 +62,14 @@ func Optuna(ctx context.Context, path string, o OptunaOptions) (_ *Result, err e
 	return r, r.render(s)
 }
 
-// openOptuna opens an SQLite storage to read it.
-func openOptuna(path string) (*sql.DB, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", ErrSource, err) // SQLite would create the file
-	}
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("locate the storage: %w", err)
-	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro"}).String())
-	if err != nil {
-		return nil, fmt.Errorf("open the storage: %w", err)
-	}
-	return db, nil
-}
-
-// queried returns all rows of a query.
-func queried[T any](ctx context.Context, db *sql.DB, scan func(*sql.Rows, *T) error, query string, args ...any) (all []T, err error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: not an SQLite storage of Optuna: %w", ErrSource, err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var one T
-		if err := scan(rows, &one); err != nil {
-			return nil, fmt.Errorf("%w: read the storage: %w", ErrSource, err)
-		}
-		all = append(all, one)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("%w: read the storage: %w", ErrSource, err)
-	}
-	return all, nil
-}
-
 type optunaStudy struct {
 	id   int64
 	name string
 }
 
-func chooseStudy(ctx context.Context, db *sql.DB, want string) (int64, string, error) {
-	studies, err := queried(ctx, db, func(r *sql.Rows, s *optunaStudy) error { return r.Scan(&s.id, &s.name) },
-		"SELECT study_id, study_name FROM studies ORDER BY study_name")
+func chooseStudy(ctx context.Context, s *storage, want string) (int64, string, error) {
+	studies, err := queried(ctx, s, func(r *sql.Rows, o *optunaStudy) error { return r.Scan(&o.id, &o.name) },
+		"SELECT study_id, study_name FROM studies")
 	if err != nil {
 		return 0, "", err
 	}
@@ -124,14 +83,15 @@ func chooseStudy(ctx context.Context, db *sql.DB, want string) (int64, string, e
 	if len(names) == 0 {
 		return 0, "", fmt.Errorf("%w: the storage has no studies", ErrSource)
 	}
+	slices.Sort(names) // each database has an order of its own
 	if want == "" {
 		return 0, "", fmt.Errorf("%w: the storage has several studies: name one of %s", ErrSource, strings.Join(names, ", "))
 	}
 	return 0, "", fmt.Errorf("%w: the storage has no study %q: want one of %s", ErrSource, want, strings.Join(names, ", "))
 }
 
-func direction(ctx context.Context, db *sql.DB, id int64) (study.Direction, error) {
-	directions, err := queried(ctx, db, func(r *sql.Rows, d *string) error { return r.Scan(d) },
+func direction(ctx context.Context, s *storage, id int64) (study.Direction, error) {
+	directions, err := queried(ctx, s, func(r *sql.Rows, d *string) error { return r.Scan(d) },
 		"SELECT direction FROM study_directions WHERE study_id = ? ORDER BY objective", id)
 	if err != nil {
 		return "", err
@@ -174,8 +134,8 @@ type trialRow struct {
 	value  sql.NullFloat64
 }
 
-func readTrials(ctx context.Context, db *sql.DB, id int64) ([]*optunaTrial, error) {
-	rows, err := queried(ctx, db, func(r *sql.Rows, t *trialRow) error { return r.Scan(&t.id, &t.number, &t.value) },
+func readTrials(ctx context.Context, s *storage, id int64) ([]*optunaTrial, error) {
+	rows, err := queried(ctx, s, func(r *sql.Rows, t *trialRow) error { return r.Scan(&t.id, &t.number, &t.value) },
 		`SELECT t.trial_id, t.number, v.value FROM trials t
 		 LEFT JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0 AND t.state = 'COMPLETE'
 		 WHERE t.study_id = ? ORDER BY t.number`, id)
@@ -190,7 +150,7 @@ func readTrials(ctx context.Context, db *sql.DB, id int64) ([]*optunaTrial, erro
 		}
 		trials, at[row.id] = append(trials, t), t
 	}
-	parameters, err := queried(ctx, db, func(r *sql.Rows, p *optunaParameter) error {
+	parameters, err := queried(ctx, s, func(r *sql.Rows, p *optunaParameter) error {
 		return r.Scan(&p.trial, &p.name, &p.value, &p.distribution)
 	}, `SELECT p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p
 		JOIN trials t ON t.trial_id = p.trial_id WHERE t.study_id = ? ORDER BY p.param_id`, id)

@@ -52,7 +52,7 @@ func TestOptunaErrors(t *testing.T) {
 		{db, "", `several studies: name one of "My Study", "empty"`},
 		{db, "other", `no study "other": want one of "My Study", "empty"`},
 		{db, "empty", `no trial of study "empty" has parameters`},
-		{filepath.Join("testdata", "job.yaml"), "", "not an SQLite storage of Optuna"},
+		{filepath.Join("testdata", "job.yaml"), "", "not a storage of Optuna"},
 		{filepath.Join(t.TempDir(), "none.db"), "", "no such file"},
 	} {
 		if _, err := Optuna(t.Context(), tt.path, OptunaOptions{Study: tt.study}); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -110,10 +110,10 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 	}
 }
 
-// OptunaTrials reads the completed trials of a study in Optuna's SQLite storage. name may be
-// empty if there is only one study. The error wraps ErrSource.
-func OptunaTrials(ctx context.Context, path, name string, spec *study.Spec) (_ []Evaluated, _ []Skipped, err error) {
-	db, err := openOptuna(path)
+// OptunaTrials reads the completed trials of a study in a storage of Optuna, as Optuna does. name
+// may be empty if there is only one study.
+func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) (_ []Evaluated, _ []Skipped, err error) {
+	db, err := openStorage(ctx, source)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"testing"
@@ -62,7 +61,7 @@ func TestPythonClient(t *testing.T) {
 	if err := os.WriteFile(script, []byte(pythonScript), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	python := testenv.Start(t, interpreter(), []string{script, "http://" + address, c.log},
+	python := testenv.Start(t, testenv.Python(), []string{script, "http://" + address, c.log},
 		[]string{"PYTHONPATH=" + client, "PYTHONDONTWRITEBYTECODE=1"}, nil)
 	for i, n := range []int{25, 75} {
 		if _, over := c.Await("python", n); over {
@@ -92,7 +91,3 @@ func TestPythonClient(t *testing.T) {
 		t.Errorf("%d lines of evaluations, want two for each of %d: its start and its end", n, trials)
 	}
 }
-
-// interpreter is the Python that runs the script; make test-client sets it. The client needs
-// no other package.
-func interpreter() string { return cmp.Or(os.Getenv("PYTHON"), "python3") }

@@ -1,8 +1,10 @@
-"""Makes optuna.db with Optuna (5.0.0): python make_optuna.py"""
+"""Makes optuna.db with Optuna (5.0.0): python make_optuna.py. Or the same in another storage: make_optuna.py URL."""
+import sys
+
 import optuna
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-storage = "sqlite:///optuna.db"
+storage = sys.argv[1] if len(sys.argv) > 1 else "sqlite:///optuna.db"
 
 
 def objective(trial):

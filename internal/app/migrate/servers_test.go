@@ -1,0 +1,98 @@
+//go:build python
+
+package migrate
+
+import (
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/study/file"
+)
+
+// TestOptunaServers reads storages that Optuna itself makes in a real PostgreSQL and a real MariaDB.
+// They hold the same study as testdata/optuna.db, which the same script has made, so each must
+// be read like that file.
+func TestOptunaServers(t *testing.T) {
+	want, err := Optuna(t.Context(), filepath.Join("testdata", "optuna.db"), OptunaOptions{Study: "My Study", Initial: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := file.Parse(want.Study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.Spec.Parameters[5].When = map[string][]any{"solver": {"sgd"}}
+	trials, skipped, err := OptunaTrials(t.Context(), filepath.Join("testdata", "optuna.db"), "My Study", &parsed.Spec)
+	if err != nil || len(trials) != 11 || len(skipped) != 1 {
+		t.Fatalf("optuna.db: %d trials, %v left out, %v", len(trials), skipped, err)
+	}
+	for _, server := range []struct {
+		name  string
+		start func(testing.TB) *url.URL
+		// driver is that of Python.
+		driver string
+		// variable holds the password where the URL has none.
+		variable string
+		// refused is what is said of a wrong password.
+		refused string
+	}{
+		{"PostgreSQL", testenv.StartPostgres, "postgresql+psycopg", "PGPASSWORD", "password authentication failed"},
+		{"MariaDB", testenv.StartMariaDB, "mysql+pymysql", "MYSQL_PWD", "Access denied"},
+	} {
+		t.Run(server.name, func(t *testing.T) {
+			at := server.start(t)
+			python := *at
+			python.Scheme = server.driver
+			if output, err := exec.CommandContext(t.Context(), testenv.Python(), "testdata/make_optuna.py", python.String()).CombinedOutput(); err != nil {
+				t.Fatalf("make_optuna.py: %v\n%s", err, output)
+			}
+			bare := *at
+			bare.User = url.User(testenv.DatabaseUser)
+			t.Setenv(server.variable, testenv.DatabasePassword)
+			for _, source := range []string{at.String(), python.String(), bare.String()} {
+				got, err := Optuna(t.Context(), source, OptunaOptions{Study: "My Study", Initial: 3})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s is not read like optuna.db:\n%s", Redacted(source), diff)
+				}
+				gotTrials, gotSkipped, err := OptunaTrials(t.Context(), source, "My Study", &parsed.Spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(trials, gotTrials); diff != "" {
+					t.Error(diff)
+				}
+				if diff := cmp.Diff(skipped, gotSkipped); diff != "" {
+					t.Error(diff)
+				}
+			}
+
+			wrong, missing := *at, *at
+			wrong.User = url.UserPassword(testenv.DatabaseUser, "wr0ng")
+			missing.Path += "s"
+			for _, tt := range []struct{ source, study, want string }{
+				{at.String(), "other", `no study "other": want one of "My Study", "empty"`},
+				{wrong.String(), "", server.refused},
+				{missing.String(), "", "storages"},
+			} {
+				_, err := Optuna(t.Context(), tt.source, OptunaOptions{Study: tt.study})
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%s: error %v, want %q", tt.source, err, tt.want)
+				}
+				for _, secret := range []string{"wr0ng", testenv.DatabasePassword, url.QueryEscape(testenv.DatabasePassword), url.PathEscape(testenv.DatabasePassword)} {
+					if err != nil && strings.Contains(err.Error(), secret) {
+						t.Errorf("the error shows the password: %v", err)
+					}
+				}
+			}
+		})
+	}
+}
