@@ -57,14 +57,14 @@ func (c client) report(ctx context.Context, t *trial, step int, metrics map[stri
 }
 
 // complete ends the trial: with the values reported, or with more fields.
-func (c client) complete(ctx context.Context, t *trial, more map[string]any) (taken bool, err error) {
-	var answer struct{ Taken bool }
+func (c client) complete(ctx context.Context, t *trial, more map[string]any) error {
+	var answer struct{} // whether it counts is not of interest here
 	body := map[string]any{"id": t.ID}
 	for k, v := range more {
 		body[k] = v
 	}
-	_, err = c.post(ctx, "/v1/complete", body, &answer)
-	return answer.Taken, err
+	_, err := c.post(ctx, "/v1/complete", body, &answer)
+	return err
 }
 
 // post asks until there is an answer: every request may be repeated.

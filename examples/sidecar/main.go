@@ -121,8 +121,7 @@ func (l *loop) train(ctx context.Context, t *trial) error {
 		wait(ctx, l.slow)
 		value := m.loss(l.data)
 		if math.IsNaN(value) || math.IsInf(value, 0) { // JSON has no such numbers
-			_, err := l.client.complete(last, t, map[string]any{"infeasible": "the training diverged"})
-			return err
+			return l.client.complete(last, t, map[string]any{"infeasible": "the training diverged"})
 		}
 		stop, err := l.client.report(last, t, epoch, map[string]float64{"loss": value})
 		if err != nil {
@@ -137,11 +136,9 @@ func (l *loop) train(ctx context.Context, t *trial) error {
 	if err := save(t, m, epoch, more); err != nil {
 		return err
 	}
-	taken, err := l.client.complete(last, t, more)
-	if err == nil && taken {
-		l.log(t, event{Ended: true, Epoch: epoch, Value: &value})
-	}
-	return err
+	// Logged before the sidecar is told: once it is, the value counts, whoever is killed then.
+	l.log(t, event{Ended: true, Epoch: epoch, Value: &value})
+	return l.client.complete(last, t, more)
 }
 
 // handBack asks for the trial to be run elsewhere, from here on where there is
@@ -151,8 +148,7 @@ func (l *loop) handBack(ctx context.Context, t *trial, m *model, epoch int) erro
 	if err := save(t, m, epoch, more); err != nil {
 		return err
 	}
-	_, err := l.client.complete(ctx, t, more)
-	return err
+	return l.client.complete(ctx, t, more)
 }
 
 // save saves the model where there is a place for it, and adds that to what the sidecar is told.
