@@ -33,8 +33,9 @@ const Address = ":6789"
 
 // The limits of a request.
 const (
-	// MaxRequest is the largest request, in bytes.
-	MaxRequest = 8 << 20
+	// MaxRequest is the largest request, in bytes: what Katib's own services accept, gRPC's
+	// default.
+	MaxRequest = 4 << 20
 	// MaxSuggestions is the largest number of points that a request may ask for.
 	MaxSuggestions = 1000
 	// MaxRequestTrials is the largest number of trials that a request may have.
@@ -42,6 +43,8 @@ const (
 	// effort is how long an optimiser looks for the points of a request, if the caller
 	// waits longer.
 	effort = 30 * time.Second
+	// held is how many requests are in memory at once. Others wait until they are read.
+	held = 32
 	// rounds is how often an optimiser is asked again for points that are not trials yet.
 	rounds = 3
 )
@@ -56,14 +59,28 @@ func Serve(ctx context.Context, listener net.Listener, logger *slog.Logger) erro
 }
 
 // Handler serves the Suggestion service and grpc.health.v1, over gRPC and Connect. It is
-// safe for concurrent use; half of the processor's cores search at once, and other requests
-// wait. Once ctx ends, searches end early.
+// safe for concurrent use; as many requests as half of the processor's cores are worked on at once,
+// and others wait. Once ctx ends, searches end early.
 func Handler(ctx context.Context, logger *slog.Logger) http.Handler {
 	s := newService(ctx, max(1, runtime.GOMAXPROCS(0)/2), logger)
 	mux := http.NewServeMux()
-	mux.Handle(katibv1beta1connect.NewSuggestionHandler(s, connect.WithReadMaxBytes(MaxRequest), connect.WithRecover(s.recovered)))
+	path, suggestion := katibv1beta1connect.NewSuggestionHandler(s, connect.WithReadMaxBytes(MaxRequest), connect.WithRecover(s.recovered))
+	mux.Handle(path, admit(suggestion, held))
 	mux.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker(katibv1beta1connect.SuggestionName, healthName)))
 	return mux
+}
+
+// admit passes on at most n requests at once. A request that waits ends with its caller.
+func admit(next http.Handler, n int) http.Handler {
+	places := make(chan struct{}, n)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			next.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
 }
 
 type service struct {
@@ -92,6 +109,11 @@ func (s *service) recovered(ctx context.Context, spec connect.Spec, _ http.Heade
 // ValidateAlgorithmSettings refuses an Experiment for which GetSuggestions would fail: its
 // settings, its parameters, or more trials than there are points.
 func (s *service) ValidateAlgorithmSettings(ctx context.Context, r *connect.Request[katibv1beta1.ValidateAlgorithmSettingsRequest]) (*connect.Response[katibv1beta1.ValidateAlgorithmSettingsReply], error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	e, err := parse(r.Msg.GetExperiment())
 	if err == nil {
 		size, finite := e.space.Size()
@@ -111,6 +133,11 @@ func (s *service) ValidateAlgorithmSettings(ctx context.Context, r *connect.Requ
 // GetSuggestions answers with as many assignments as are asked for, all different from each
 // other and from those of the request's trials.
 func (s *service) GetSuggestions(ctx context.Context, r *connect.Request[katibv1beta1.GetSuggestionsRequest]) (*connect.Response[katibv1beta1.GetSuggestionsReply], error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	n := int(r.Msg.GetCurrentRequestNumber())
 	switch trials := len(r.Msg.GetTrials()); {
 	case n < 1 || n > MaxSuggestions:
@@ -138,14 +165,18 @@ func (s *service) GetSuggestions(ctx context.Context, r *connect.Request[katibv1
 	return connect.NewResponse(reply), nil
 }
 
-// suggest waits for its turn and searches n points.
-func (s *service) suggest(ctx context.Context, e *experiment, p *problem, n int, log *slog.Logger) ([]study.Point, error) {
+// enter waits for the request's turn, which ends with leave.
+func (s *service) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
+		return func() { <-s.slots }, nil
 	case <-ctx.Done():
 		return nil, failed(ctx.Err())
 	}
+}
+
+// suggest searches n points.
+func (s *service) suggest(ctx context.Context, e *experiment, p *problem, n int, log *slog.Logger) ([]study.Point, error) {
 	limit := effort
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline)/2)

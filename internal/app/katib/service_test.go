@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -525,13 +528,51 @@ func TestSearchEndsWithItsTime(t *testing.T) {
 // A request whose turn does not come in time is not answered late.
 func TestWaitingRequestEndsWithItsCaller(t *testing.T) {
 	s := newService(t.Context(), 1, slog.New(slog.DiscardHandler))
-	s.slots <- struct{}{}
-	e, p, _ := known(t)
+	leave, err := s.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
 	caller, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := s.suggest(caller, e, p, 1, slog.New(slog.DiscardHandler)); status.Code(err) == codes.OK || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v, want %v", err, context.DeadlineExceeded)
+	e := experimentOf("fantasia", nil, double("x", "0", "1"))
+	_, err = s.GetSuggestions(caller, connect.NewRequest(&katibv1beta1.GetSuggestionsRequest{Experiment: e, CurrentRequestNumber: 1}))
+	if connect.CodeOf(err) != connect.CodeDeadlineExceeded {
+		t.Errorf("GetSuggestions: %v, want DEADLINE_EXCEEDED", err)
 	}
+	_, err = s.ValidateAlgorithmSettings(caller, connect.NewRequest(&katibv1beta1.ValidateAlgorithmSettingsRequest{Experiment: e}))
+	if connect.CodeOf(err) != connect.CodeDeadlineExceeded {
+		t.Errorf("ValidateAlgorithmSettings: %v, want DEADLINE_EXCEEDED", err)
+	}
+}
+
+// Requests beyond those that are held wait for a place, or for their caller's end.
+func TestHeldRequestsAreBounded(t *testing.T) {
+	entered, leave := make(chan string), make(chan struct{})
+	h := admit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		entered <- r.URL.Path
+		<-leave
+	}), 1)
+	var wg sync.WaitGroup
+	call := func(ctx context.Context, path string) {
+		wg.Go(func() {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, path, nil))
+		})
+	}
+	call(t.Context(), "/first")
+	if got := <-entered; got != "/first" {
+		t.Fatalf("%s came in", got)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodPost, "/gone", nil))
+	call(t.Context(), "/second")
+	leave <- struct{}{}
+	if got := <-entered; got != "/second" {
+		t.Errorf("%s came in after the first, want /second", got)
+	}
+	leave <- struct{}{}
+	wg.Wait()
 }
 
 // The probes of Katib's Deployments ask for the service by this name.
