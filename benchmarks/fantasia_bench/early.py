@@ -174,7 +174,7 @@ def tables(runs, base="random+none"):
     for r in runs:
         by_tuner.setdefault(r["tuner"], []).append(r)
     data = sorted({r["data"] for r in runs})
-    forms = {name.replace(":as-is", ""): mine for name, mine in by_tuner.items() if not name.endswith((":dropped", ":extrapolated"))}
+    forms = {name.replace(":as-is", ""): mine for name, mine in by_tuner.items() if not name.endswith((":dropped", ":extrapolated", ":stopped", ":censored"))}
     ours = [name for name in ("random+asha-fast", "random+promote-9", "tpe+promote-9", "bohb+promote-9", "tpe+hyperband") if name in forms]
     told = {name: mine for name, mine in by_tuner.items() if ":" in name and name.rpartition(":")[0] + ":dropped" in by_tuner}
     told |= {name: forms[name] for name in {base, *(name.split("+")[0] + "+none" for name in told)} if name in forms}

@@ -51,7 +51,7 @@ func tuners() map[string]tuner {
 			{name: "only-9", only: 9},
 			{name: "only-27", only: 27},
 		} {
-			for _, told := range []partial{dropped, asIs, extrapolated} {
+			for _, told := range []partial{dropped, asIs, extrapolated, stopped, censored} {
 				t.algorithm, t.told = algorithm, told
 				name := t.name
 				t.name = fmt.Sprintf("%s+%s:%s", algorithm, name, told)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/gp"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
@@ -45,6 +46,8 @@ const (
 	dropped      partial = "dropped"      // nothing
 	asIs         partial = "as-is"        // its best value so far
 	extrapolated partial = "extrapolated" // that plus what completed trials gained after its last step, on average
+	stopped      partial = "stopped"      // that it was stopped, with its best value so far: what a study does
+	censored     partial = "censored"     // a value that a model of all trials predicts, below its best value so far
 )
 
 // result is a line of the results: how a run went until it reached the target.
@@ -79,8 +82,9 @@ type run struct {
 	algorithm optimizer.Optimizer
 	rule      pruner.Pruner
 	running   []*running
-	completed [][]float64 // the least loss up to each epoch
-	best      float64     // after `only` epochs
+	completed [][]float64         // the least loss up to each epoch
+	best      float64             // after `only` epochs
+	model     *gp.Hyperparameters // of censored values
 	result    result
 }
 
@@ -139,6 +143,11 @@ func (r *run) start(ctx context.Context) error {
 	rng := optimizer.NewRand(r.problem.Seed, r.problem.First)
 	problem := r.problem
 	problem.Pending = slices.Clone(r.problem.Pending)
+	if r.told == censored {
+		if err := r.impute(ctx, &problem); err != nil {
+			return fmt.Errorf("impute what was stopped: %w", err)
+		}
+	}
 	suggestions, state, err := r.algorithm.Suggest(ctx, &problem, r.state, 1, rng)
 	if errors.Is(err, optimizer.ErrExhausted) || err == nil && len(suggestions) == 0 {
 		return nil
@@ -180,7 +189,7 @@ func (r *run) epoch(t *running) bool {
 func (r *run) end(t *running, completed bool) {
 	r.running = slices.DeleteFunc(r.running, func(other *running) bool { return other == t })
 	r.problem.Pending = slices.DeleteFunc(r.problem.Pending, func(p optimizer.Pending) bool { return p.Trial == t.trial })
-	value := t.least
+	value, outcome := t.least, optimizer.OutcomeCompleted
 	if completed {
 		r.completed = append(r.completed, least(t.curve))
 	} else {
@@ -193,11 +202,14 @@ func (r *run) end(t *running, completed bool) {
 	case completed:
 	case r.told == dropped:
 		return
+	case r.told == asIs:
 	case r.told == extrapolated:
 		value += r.gain(t.step)
+	default:
+		outcome = optimizer.OutcomePruned
 	}
 	r.problem.Observations = append(r.problem.Observations, optimizer.Observation{
-		Trial: t.trial, Point: t.point, Outcome: optimizer.OutcomeCompleted, Values: study.Values{value},
+		Trial: t.trial, Point: t.point, Outcome: outcome, Values: study.Values{value},
 	})
 }
 

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // tiny is a table of 160 networks of four epochs, which take a second each. The loss of
@@ -129,5 +131,65 @@ func TestGain(t *testing.T) {
 	r := &run{completed: [][]float64{least([]float64{5, 6, 3, 4}), least([]float64{4, 3, 2, 2})}}
 	if got := r.gain(2); got != (3-5+2-3)/2.0 {
 		t.Errorf("completed trials gained %g after step 2, want -1.5", got)
+	}
+}
+
+// A normal variable of mean 1 and standard deviation 2 that is at most 1 has the mean
+// 1 - 2 √(2/π), since the half-normal distribution has the mean √(2/π). A bound far above
+// says nothing, and far below the mean comes close to the bound.
+func TestTruncated(t *testing.T) {
+	for _, c := range []struct{ bound, mean, sd, want, within float64 }{
+		{1, 1, 2, 1 - 2*math.Sqrt(2/math.Pi), 1e-12},
+		{100, 1, 2, 1, 1e-12},
+		{-100, 1, 0.1, -100, 1e-3},
+		{2, math.Inf(1), 1, 2, 0},
+		{2, 1, math.NaN(), 2, 0},
+	} {
+		got := truncated(c.bound, c.mean, c.sd)
+		if math.Abs(got-c.want) > c.within || got > c.bound {
+			t.Errorf("at most %g, of mean %g and sd %g: %g, want %g", c.bound, c.mean, c.sd, got, c.want)
+		}
+	}
+}
+
+// What the optimiser is told of a stopped trial is at most its bound, and lower where its
+// completed neighbours are. The problem itself keeps the bounds.
+func TestImpute(t *testing.T) {
+	k := tiny(t).task("breast", 0)
+	points, err := space.Of(&study.Study{Spec: study.Spec{
+		Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: k.parameters(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{problem: optimizer.Problem{Space: points, Direction: study.Minimize, Parallelism: workers, MaxTrials: most, First: 9}}
+	add := func(lr int64, outcome optimizer.Outcome, value float64) {
+		r.problem.Observations = append(r.problem.Observations, optimizer.Observation{
+			Trial: len(r.problem.Observations) + 1, Outcome: outcome, Values: study.Values{value},
+			Point: study.Point{"lr": lr, "alpha": int64(0), "width": int64(0), "layers": int64(0), "batch": int64(0)},
+		})
+	}
+	for lr := range int64(6) {
+		add(lr, optimizer.OutcomeCompleted, 0.6-0.05*float64(lr))
+	}
+	add(1, optimizer.OutcomePruned, 0.9) // its neighbours end between 0.5 and 0.6
+	add(7, optimizer.OutcomePruned, 0.9)
+	problem := r.problem
+	if err := r.impute(t.Context(), &problem); err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range problem.Observations {
+		bound := r.problem.Observations[i].Values.First()
+		switch value := o.Values.First(); {
+		case o.Outcome != optimizer.OutcomeCompleted:
+			t.Errorf("trial %d is %s", o.Trial, o.Outcome)
+		case i < 6 && value != bound || value > bound:
+			t.Errorf("trial %d has the value %g, and had %g", o.Trial, value, bound)
+		case o.Trial == 7 && (value < 0.5 || value > 0.6):
+			t.Errorf("trial %d has the value %g, want between its neighbours' 0.5 and 0.6", o.Trial, value)
+		}
+	}
+	if r.problem.Observations[6].Values.First() != 0.9 {
+		t.Error("the bound is gone")
 	}
 }
