@@ -164,6 +164,10 @@ paper-uhe: build ## Make the table of uhe in docs/benchmarks.md (half an hour; c
 	  --modes sequential --trials 100 --seeds $(or $(SEEDS),0-19) --out .fantasia/paper-uhe
 	$(GO) run ./scripts/papers -runs .fantasia/paper-uhe/runs.jsonl -by method -measure regret
 
+.PHONY: paper-uhe-estimates
+paper-uhe-estimates: ## Make the table of the estimates of uhe in docs/benchmarks.md (a quarter of an hour; ARGS="-seeds 3 -after 20" for one)
+	$(GO) run ./scripts/estimates $(ARGS)
+
 .PHONY: stopping
 stopping: ## Make the tables of early stopping in docs/benchmarks.md (hours; can be interrupted)
 	benchmarks/stopping
