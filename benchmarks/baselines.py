@@ -136,7 +136,7 @@ class Dycors:
         self.cube, self.history, self.rng, self.trials = cube, history, rng, trials
         self.d = len(cube.columns)
         self.failures_allowed = max(math.ceil(self.d / batch), math.ceil(4 / batch))
-        self.turn, self.waiting = 0, []
+        self.turn, self.designed = 0, False
         self.restart()
 
     def restart(self):
@@ -152,6 +152,7 @@ class Dycors:
 
     def ask(self, n):
         asked, self.waiting = self.waiting[:n], self.waiting[n:]
+        self.designed = bool(asked)
         known = len({tuple(x) for x in self.history.x[self.first :]})
         while len(asked) < n:
             asked.append(self.next(asked) if known > self.d + 1 else self.cube.round(self.rng.random(self.d)))
@@ -183,8 +184,8 @@ class Dycors:
         return candidates[merit.argmin()]
 
     def told(self, best):
-        """Learns that a batch ended, of which the best value was `best`."""
-        if self.waiting or len(self.history.y) - self.first <= 2 * (self.d + 1):
+        """Learns that the last batch ended, of which the best value was `best`. Points of a design do not count."""
+        if self.designed:
             return
         if math.isinf(self.record) or best < self.record - 1e-3 * abs(self.record):
             self.record, self.status, self.failed = best, max(1, self.status + 1), 0

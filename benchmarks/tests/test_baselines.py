@@ -1,13 +1,9 @@
 import math
-import sys
 import types
 import unittest
-from pathlib import Path
 
+import baselines
 import numpy
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import baselines  # noqa: E402
 
 
 def task(floats=None, grids=None, names=None):
@@ -31,7 +27,10 @@ class Interpolation(unittest.TestCase):
         x, y = rng.random((30, 3)), rng.random(30)
         numpy.testing.assert_allclose(baselines.Interpolant(x, y)(x), y, atol=1e-3)
         new = rng.random((10, 3))
-        plane = lambda at: 2 + at @ numpy.array([1.0, -3.0, 0.5])  # noqa: E731
+
+        def plane(at):
+            return 2 + at @ numpy.array([1.0, -3.0, 0.5])
+
         numpy.testing.assert_allclose(baselines.Interpolant(x, plane(x))(new), plane(new), atol=1e-6)
 
     def test_in_one_dimension_it_is_the_natural_cubic_spline(self):
@@ -69,8 +68,9 @@ class Steps(unittest.TestCase):
 
     def test_the_step_follows_batches(self):
         rbf = baselines.Dycors(baselines.Cube(task({"x": (0, 1)})), baselines.History(), numpy.random.default_rng(1), 128, 8)
-        rbf.waiting, rbf.history.y = [], [0.0] * 10
-        steps = []
+        rbf.ask(8)
+        rbf.told(1)  # of a design
+        rbf.designed, steps = False, []
         for best in (5, 5, 4.999, 4, 3, 2, 2):  # first a success, two failures, three successes, a failure
             rbf.told(best)
             steps.append(rbf.step)
