@@ -12,6 +12,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
 	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // TestDocuments runs what can be run without Python, and holds the flags and
@@ -122,7 +123,9 @@ func testVariables(t *testing.T, r *reader) {
 	for name := range r.flags() {
 		listed[envflag.Name(name)] = true
 	}
-	listed["FANTASIA_RESOURCE"] = true // a word of kubeworker's templates
+	for _, word := range study.JobWords() {
+		listed[word] = true
+	}
 	for _, source := range []string{"messaging/natsbus/streams.go", "clients/python/src/fantasia_hpo/_server.py"} {
 		for _, name := range regexp.MustCompile(`"(FANTASIA_[A-Z]+)"`).FindAllStringSubmatch(read(t, source), -1) {
 			listed[name[1]] = true
