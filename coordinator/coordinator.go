@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
@@ -55,6 +56,8 @@ type Options struct {
 	// ran in the same process, which was restarted.
 	HandBack bool
 	Engine   engine.Settings
+	// Archive keeps ended studies that have left the ledger; nil for none.
+	Archive *archive.Dir
 	// Duties run while this replica leads, each for the length of a term.
 	Duties []Duty
 
@@ -103,6 +106,7 @@ type Coordinator struct {
 	tails           chan struct{} // holds a token for each log that is being read
 	buryEvery       time.Duration // see deadLetters; tests shorten it
 	trim            trimRule      // tests change it
+	archives        sync.Mutex    // see archiving
 
 	// term is the current term; nil while this replica does not lead.
 	term       atomic.Pointer[leader]

@@ -44,6 +44,8 @@ type run struct {
 	avoided map[string]string
 	// heard is when clients were last heard about the attempts that they hold.
 	heard map[messaging.AttemptID]time.Time
+	// changes counts the changes of the study's records in this term.
+	changes int
 	// stepped says that the engine has had an event since clients were last answered.
 	stepped bool
 	// asking cancels the last request to the optimiser, fallingBack the last one for

@@ -237,6 +237,7 @@ func (s *studies) stepIn(id string, ev engine.Event) { s.step(s.runs[id], ev) }
 // If the ledger would refuse a record, take marks the study as broken: the study
 // stays as it was last committed, and the other studies continue.
 func (s *studies) take(r *run, out *engine.Output) {
+	r.changes++
 	records := recordsOf(r.spec.ID, out)
 	if err := records.Err(); err != nil {
 		s.breaks(r, err)

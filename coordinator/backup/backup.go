@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const (
@@ -47,6 +48,18 @@ type Header struct {
 	Created  time.Time `json:"created"`
 	Revision int64     `json:"revision"`
 	Program  string    `json:"program"`
+	// Study is set in the archive of one study.
+	Study *Study `json:"study,omitempty"`
+}
+
+// Study is what the header of an archived study tells about it.
+type Study struct {
+	ID      string      `json:"id"`
+	Name    string      `json:"name"`
+	State   study.State `json:"state"`
+	Trials  int         `json:"trials"`
+	Started time.Time   `json:"started"`
+	Ended   time.Time   `json:"ended"`
 }
 
 // line is a record, or the trailer if SHA256 is set.
@@ -61,7 +74,21 @@ type line struct {
 // Fantasia. It can be called again with another writer if its error wraps
 // ledger.ErrCompacted.
 func Write(ctx context.Context, l *ledger.Ledger, w io.Writer, program string) (Header, ledger.Contents, error) {
-	h := Header{Format: format, Version: version, Created: time.Now().UTC(), Program: program}
+	return writeFile(w, Header{Program: program}, func(begin func(int64) error, visit func(string, []byte) error) (ledger.Contents, error) {
+		return l.Export(ctx, begin, visit)
+	})
+}
+
+// WriteStudy is Write for the records of one study.
+func WriteStudy(ctx context.Context, l *ledger.Ledger, w io.Writer, program string, s Study) (Header, ledger.Contents, error) {
+	return writeFile(w, Header{Program: program, Study: &s}, func(begin func(int64) error, visit func(string, []byte) error) (ledger.Contents, error) {
+		return l.ExportStudy(ctx, s.ID, s.Name, begin, visit)
+	})
+}
+
+// writeFile completes the header and writes what export visits.
+func writeFile(w io.Writer, h Header, export func(begin func(revision int64) error, visit func(key string, value []byte) error) (ledger.Contents, error)) (Header, ledger.Contents, error) {
+	h.Format, h.Version, h.Created = format, version, time.Now().UTC()
 	zipped, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
 		return h, ledger.Contents{}, fmt.Errorf("write a backup: %w", err)
@@ -69,7 +96,7 @@ func Write(ctx context.Context, l *ledger.Ledger, w io.Writer, program string) (
 	sum := sha256.New()
 	buffered := bufio.NewWriter(io.MultiWriter(zipped, sum))
 	lines := json.NewEncoder(buffered)
-	contents, err := l.Export(ctx, func(revision int64) error {
+	contents, err := export(func(revision int64) error {
 		h.Revision = revision
 		return lines.Encode(h)
 	}, func(key string, value []byte) error {
@@ -92,22 +119,9 @@ func Write(ctx context.Context, l *ledger.Ledger, w io.Writer, program string) (
 // ErrFormat or ErrDamaged if the backup cannot be used; that shows only at its end, so
 // read it once without effects first.
 func Read(r io.Reader, visit func(key string, value []byte) error) (Header, error) {
-	var h Header
-	zipped, err := gzip.NewReader(r)
-	if err != nil {
-		return h, fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	in := &reader{lines: bufio.NewScanner(zipped), sum: sha256.New()}
-	in.lines.Buffer(make([]byte, 64<<10), maxLine)
-	first, err := in.next()
+	h, in, err := open(r)
 	if err != nil {
 		return h, err
-	}
-	if err := json.Unmarshal(first, &h); err != nil || h.Format != format {
-		return h, fmt.Errorf("%w: its first line is not the header of a backup", ErrFormat)
-	}
-	if h.Version != version {
-		return h, fmt.Errorf("%w: it has version %d of the format, written by Fantasia %s; want %d", ErrFormat, h.Version, h.Program, version)
 	}
 	for keys := 0; ; keys++ {
 		want := in.digest()
@@ -134,6 +148,33 @@ func Read(r io.Reader, visit func(key string, value []byte) error) (Header, erro
 			return h, in.end()
 		}
 	}
+}
+
+// ReadHeader reads a backup's first line. The error wraps ErrFormat or ErrDamaged.
+func ReadHeader(r io.Reader) (Header, error) {
+	h, _, err := open(r)
+	return h, err
+}
+
+// open reads the header.
+func open(r io.Reader) (h Header, in *reader, err error) {
+	zipped, err := gzip.NewReader(r)
+	if err != nil {
+		return h, nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	in = &reader{lines: bufio.NewScanner(zipped), sum: sha256.New()}
+	in.lines.Buffer(make([]byte, 64<<10), maxLine)
+	first, err := in.next()
+	if err != nil {
+		return h, nil, err
+	}
+	if err := json.Unmarshal(first, &h); err != nil || h.Format != format {
+		return h, nil, fmt.Errorf("%w: its first line is not the header of a backup", ErrFormat)
+	}
+	if h.Version != version {
+		return h, nil, fmt.Errorf("%w: it has version %d of the format, written by Fantasia %s; want %d", ErrFormat, h.Version, h.Program, version)
+	}
+	return h, in, nil
 }
 
 // reader reads the lines of a backup and adds them up.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,13 +20,32 @@ var ErrCompacted = errors.New("etcd compacted its history while the ledger was r
 // mean nothing in another etcd. begin is called first, with the revision. The error wraps
 // ErrUnfinished if the ledger is not whole, and ErrCompacted if reading took too long.
 func (l *Ledger) Export(ctx context.Context, begin func(revision int64) error, visit func(key string, value []byte) error) (Contents, error) {
-	var c Contents
 	var r restoredRecord
 	if found, err := l.get(ctx, l.restoredKey(), &r); err != nil {
-		return c, err
+		return Contents{}, err
 	} else if found && !r.Done {
-		return c, ErrUnfinished
+		return Contents{}, ErrUnfinished
 	}
+	return l.export(ctx, []string{""}, begin, visit)
+}
+
+// ExportStudy is Export for the records of one study, given its id and its name.
+func (l *Ledger) ExportStudy(ctx context.Context, id, name string, begin func(revision int64) error, visit func(key string, value []byte) error) (Contents, error) {
+	c, err := l.export(ctx, []string{studyDir(id), curvesOf(id)}, begin, visit)
+	if err != nil {
+		return c, err
+	}
+	record, err := json.Marshal(nameRecord{ID: id})
+	if err != nil {
+		return c, fmt.Errorf("encode the name's record: %w", err)
+	}
+	c.count(nameKey(name))
+	return c, visit(nameKey(name), record)
+}
+
+// export visits the records below some prefixes, which are relative to the ledger's.
+func (l *Ledger) export(ctx context.Context, prefixes []string, begin func(revision int64) error, visit func(key string, value []byte) error) (Contents, error) {
+	var c Contents
 	revision, err := l.Revision(ctx)
 	if err != nil {
 		return c, err
@@ -33,19 +53,21 @@ func (l *Ledger) Export(ctx context.Context, begin func(revision int64) error, v
 	if err := begin(revision); err != nil {
 		return c, err
 	}
-	err = l.scan(ctx, l.o.Prefix, revision, func(kv *mvccpb.KeyValue) error {
-		key := strings.TrimPrefix(string(kv.Key), l.o.Prefix)
-		if strings.HasPrefix(key, leaderDir) || strings.HasPrefix(key, restoredDir) {
-			return nil
+	for _, prefix := range prefixes {
+		err := l.scan(ctx, l.o.Prefix+prefix, revision, func(kv *mvccpb.KeyValue) error {
+			key := strings.TrimPrefix(string(kv.Key), l.o.Prefix)
+			if strings.HasPrefix(key, leaderDir) || strings.HasPrefix(key, restoredDir) {
+				return nil
+			}
+			c.count(key)
+			return visit(key, kv.Value)
+		})
+		if errors.Is(err, rpctypes.ErrCompacted) {
+			err = fmt.Errorf("%w: %w", ErrCompacted, err)
 		}
-		c.count(key)
-		return visit(key, kv.Value)
-	})
-	if errors.Is(err, rpctypes.ErrCompacted) {
-		err = fmt.Errorf("%w: %w", ErrCompacted, err)
-	}
-	if err != nil {
-		return c, fmt.Errorf("read the ledger at revision %d: %w", revision, err)
+		if err != nil {
+			return c, fmt.Errorf("read the ledger at revision %d: %w", revision, err)
+		}
 	}
 	return c, nil
 }

@@ -1,0 +1,208 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
+	"github.com/fantasia-hpo/fantasia/coordinator/backup"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/telemetry"
+)
+
+var (
+	// ErrNoArchive says that this replica has no archive.
+	ErrNoArchive = errors.New("there is no archive: start the coordinators with --archive DIRECTORY")
+	// ErrNotArchivable says that a study is not archived, and why.
+	ErrNotArchivable = errors.New("the study cannot be archived")
+	// ErrArchiving says that another study is being archived or restored.
+	ErrArchiving = errors.New("another study is being archived or restored: try again")
+)
+
+// Archived returns the studies in the archive, by name. Files that cannot be read are
+// logged. The error is ErrNoArchive if this replica has none.
+func (c *Coordinator) Archived(ctx context.Context) ([]archive.Entry, error) {
+	if c.o.Archive == nil {
+		return nil, ErrNoArchive
+	}
+	all, unreadable, err := c.o.Archive.List(ctx)
+	if unreadable != nil {
+		c.o.Logger.WarnContext(ctx, "files of the archive cannot be read", telemetry.LogError, unreadable)
+	}
+	return all, err
+}
+
+// Archive moves an ended study, its trials and their measurements from the ledger to a
+// file of the archive. It is in the file before it leaves the ledger, so a failure leaves it
+// in one of them, or in both. The error wraps ledger.ErrNotFound, ErrNoArchive, ErrArchiving,
+// ErrNotLeader, or ErrNotArchivable if the study runs, cannot be read, changed meanwhile, or
+// is a resource of Kubernetes.
+func (c *Coordinator) Archive(ctx context.Context, nameOrID string) (archive.Entry, error) {
+	done, err := c.archiving()
+	if err != nil {
+		return archive.Entry{}, err
+	}
+	defer done()
+	for i := 1; ; i++ {
+		entry, err := c.archive(ctx, nameOrID)
+		if i == archiveTries || !errors.Is(err, errChanged) {
+			return entry, err
+		}
+	}
+}
+
+// archiveTries is how often a study is archived that changes meanwhile. Its last change, the
+// final recommendation, comes soon after its end.
+const archiveTries = 3
+
+// errChanged says that a study changed while it was archived.
+var errChanged = fmt.Errorf("%w: it was changed meanwhile; try again", ErrNotArchivable)
+
+// archive is a try of Archive.
+func (c *Coordinator) archive(ctx context.Context, nameOrID string) (archive.Entry, error) {
+	var about backup.Study
+	var term *leader
+	var changes int
+	err := c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
+		r, err := l.studies.find(nameOrID)
+		if err != nil {
+			return err
+		}
+		if err := archivable(r); err != nil {
+			return err
+		}
+		term, changes = l, r.changes
+		about = backup.Study{
+			ID: r.spec.ID, Name: r.name(), State: r.status.State, Trials: r.status.Trials, Started: r.status.Started, Ended: r.status.Ended,
+		}
+		return nil
+	})
+	if err != nil {
+		return archive.Entry{}, err
+	}
+	entry, err := c.o.Archive.Write(about.ID, func(w io.Writer, program string) error {
+		_, _, err := backup.WriteStudy(ctx, c.ledger, w, program, about)
+		return err
+	})
+	if err != nil {
+		return entry, err
+	}
+	return entry, c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
+		r, err := l.studies.find(about.ID)
+		if err != nil {
+			return err
+		}
+		if l != term || r.changes != changes {
+			return errChanged
+		}
+		l.studies.remove(r)
+		return nil
+	})
+}
+
+// archivable returns why a study cannot be archived now.
+func archivable(r *run) error {
+	switch {
+	case r.broken != nil:
+		return fmt.Errorf("%w: %w", ErrNotArchivable, r.broken)
+	case !r.status.State.Terminal():
+		return fmt.Errorf("%w: it is running; stop it first", ErrNotArchivable)
+	}
+	if _, ok := study.Namespace(r.name()); ok {
+		return fmt.Errorf("%w: it is a Study resource of Kubernetes; delete the resource instead", ErrNotArchivable)
+	}
+	return nil
+}
+
+// Unarchive moves a study from the archive back to the ledger, as it was. The error wraps
+// archive.ErrNotFound, ledger.ErrNameTaken, ErrNoArchive, ErrArchiving or ErrNotLeader.
+func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.Study, error) {
+	done, err := c.archiving()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	entry, err := c.o.Archive.Find(ctx, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	var writer *ledger.Writer
+	err = c.command(ctx, func(_ context.Context, l *leader, _ time.Time) error {
+		writer = l.journal.writer
+		return l.studies.vacant(&entry)
+	})
+	if err != nil {
+		return nil, err
+	}
+	in := writer.ImportStudy(entry.ID)
+	restored, err := c.bringBack(ctx, in, &entry)
+	if err != nil {
+		return nil, err
+	}
+	return restored, c.o.Archive.Remove(entry.ID)
+}
+
+// bringBack stores the records of an archived study, all but those by which it is found, and
+// then has the leader take it in. It deletes them again if the leader refuses.
+func (c *Coordinator) bringBack(ctx context.Context, in *ledger.StudyImport, entry *archive.Entry) (*record.Study, error) {
+	var found ledger.Summary
+	err := c.o.Archive.Read(entry.ID, func(key string, value []byte) error { return in.Put(ctx, key, value) })
+	if err == nil {
+		found, err = in.Finish(ctx)
+	}
+	if err == nil {
+		err = c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
+			if err := l.studies.vacant(entry); err != nil {
+				return err
+			}
+			return l.studies.takeIn(ctx, &found, now)
+		})
+	}
+	switch {
+	case err == nil:
+		return &found.Study, nil
+	case errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ErrNotLeader) || ctx.Err() != nil:
+		return nil, err // the study may be there; what may be left of it is replaced by the next try
+	}
+	return nil, errors.Join(err, in.Discard(ctx))
+}
+
+// archiving makes sure that one study at a time is archived or restored: the records of a
+// study that comes back are stored before the leader knows it.
+func (c *Coordinator) archiving() (done func(), err error) {
+	if c.o.Archive == nil {
+		return nil, ErrNoArchive
+	}
+	if !c.archives.TryLock() {
+		return nil, ErrArchiving
+	}
+	return c.archives.Unlock, nil
+}
+
+// vacant returns why a study cannot come back.
+func (s *studies) vacant(e *archive.Entry) error {
+	for _, taken := range []string{e.Name, e.ID} {
+		if r, err := s.find(taken); err == nil {
+			return fmt.Errorf("restore study %s (%s): %w: it is %s", e.Name, e.ID, ledger.ErrNameTaken, r.spec.ID)
+		}
+	}
+	return nil
+}
+
+// takeIn stores the name, the specification and the status of a study whose other records
+// are in the ledger, and adds it to the shard's.
+func (s *studies) takeIn(ctx context.Context, found *ledger.Summary, now time.Time) error {
+	var batch ledger.Batch
+	batch.PutStatus(found.Study.ID, &found.Status)
+	if err := s.journal.writer.Create(ctx, &found.Study, &batch); err != nil {
+		return fmt.Errorf("restore study %s: %w", found.Study.Definition.Metadata.Name, err)
+	}
+	r := s.adopt(&ledger.Records{Study: found.Study, Status: found.Status}, now)
+	s.log.Info("study restored from the archive", telemetry.LogStudy, r.name(), "id", found.Study.ID)
+	return nil
+}
