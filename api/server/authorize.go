@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,6 +72,7 @@ func readOnly(procedure string) bool {
 	switch procedure {
 	case fantasiav1connect.StudyServiceGetStudyProcedure,
 		fantasiav1connect.StudyServiceListStudiesProcedure,
+		fantasiav1connect.StudyServiceListArchivedStudiesProcedure,
 		fantasiav1connect.StudyServiceWatchStudyProcedure,
 		fantasiav1connect.StudyServiceGetTrialProcedure,
 		fantasiav1connect.StudyServiceListTrialsProcedure,
@@ -226,6 +228,34 @@ func (b authorized) Delete(ctx context.Context, nameOrID string, force bool) err
 		return err
 	}
 	return b.Backend.Delete(ctx, nameOrID, force)
+}
+
+// Archive implements Backend.
+func (b authorized) Archive(ctx context.Context, nameOrID string) (Archived, error) {
+	if err := b.allowed(ctx, nameOrID); err != nil {
+		return Archived{}, err
+	}
+	return b.Backend.Archive(ctx, nameOrID)
+}
+
+// Unarchive implements Backend.
+func (b authorized) Unarchive(ctx context.Context, nameOrID string) (Study, error) {
+	if g := granted(ctx); len(g.Prefixes) > 0 {
+		all, err := b.Archived(ctx)
+		if err != nil {
+			return Study{}, err
+		}
+		if !slices.ContainsFunc(all, func(a Archived) bool { return a.ID == nameOrID || a.Name == nameOrID }) {
+			return Study{}, fmt.Errorf("%w: study %q is not in the archive", ErrNotFound, nameOrID)
+		}
+	}
+	return b.Backend.Unarchive(ctx, nameOrID)
+}
+
+// Archived implements Backend.
+func (b authorized) Archived(ctx context.Context) ([]Archived, error) {
+	all, err := b.Backend.Archived(ctx)
+	return slices.DeleteFunc(all, func(a Archived) bool { return !granted(ctx).Covers(a.Name) }), err
 }
 
 // Trials implements Backend.

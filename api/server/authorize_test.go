@@ -117,6 +117,14 @@ var calls = []struct {
 		_, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/" + study}))
 		return err
 	}},
+	{"ArchiveStudy", true, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.ArchiveStudy(ctx, connect.NewRequest(&fantasiav1.ArchiveStudyRequest{Name: "studies/" + study}))
+		return err
+	}},
+	{"UnarchiveStudy", true, func(ctx context.Context, c client, study, name string) error {
+		_, err := c.UnarchiveStudy(ctx, connect.NewRequest(&fantasiav1.UnarchiveStudyRequest{Name: "studies/" + study}))
+		return err
+	}},
 	{"CreateStudy", true, func(ctx context.Context, c client, study, name string) error {
 		_, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: named(name)}))
 		return err
@@ -223,6 +231,52 @@ func TestTokensLimitLists(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An archive holds the studies that the token covers, page by page, and nobody brings back
+// another one.
+func TestTokensLimitTheArchive(t *testing.T) {
+	backend := servertest.NewMemory()
+	for _, name := range []string{"a", "team-1", "team-2", "z"} {
+		create(t, backend, name)
+		if _, err := backend.Stop(within(t), name, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := backend.Archive(within(t), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _ := tokens(t, "team "+digest("team")+" write team-", "reader "+digest("reader")+" read")
+	address := serve(t, backend, server.Options{Tokens: all})
+	for token, want := range map[string][]string{
+		"team":   {"studies/team-1", "studies/team-2"},
+		"reader": {"studies/a", "studies/team-1", "studies/team-2", "studies/z"},
+	} {
+		c := bear(t, address, "connect", token)
+		for _, size := range []int32{1, 2, 100} {
+			var got []string
+			for next := ""; ; {
+				page, err := c.ListArchivedStudies(within(t), connect.NewRequest(&fantasiav1.ListArchivedStudiesRequest{PageSize: size, PageToken: next}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range page.Msg.GetStudies() {
+					got = append(got, s.GetName())
+				}
+				if next = page.Msg.GetNextPageToken(); next == "" {
+					break
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, pages of %d: %q, want %q", token, size, got, want)
+			}
+		}
+	}
+	c := bear(t, address, "connect", "team")
+	_, err := c.UnarchiveStudy(within(t), connect.NewRequest(&fantasiav1.UnarchiveStudyRequest{Name: "studies/z"}))
+	check(t, err, connect.CodeNotFound, "bring back another team's study")
+	_, err = c.UnarchiveStudy(within(t), connect.NewRequest(&fantasiav1.UnarchiveStudyRequest{Name: "studies/team-2"}))
+	check(t, err, 0, "bring back the own study")
 }
 
 // A list of workers has what they run of the studies that the token covers.

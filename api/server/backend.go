@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // The errors that a Backend returns, wrapped with what the caller needs to know. A
@@ -45,6 +46,17 @@ type Study struct {
 	// Recommended is the evaluated point whose posterior mean is best; nil if it is
 	// not known.
 	Recommended *optimizer.Recommendation
+}
+
+// Archived is a study in the archive.
+type Archived struct {
+	ID, Name string
+	State    study.State
+	Trials   int
+	// Created and Ended are when the study was, Since when it was archived.
+	Created, Ended, Since time.Time
+	// Bytes is the size of its file.
+	Bytes int64
 }
 
 // Worker is a worker as the leader knows it.
@@ -103,6 +115,16 @@ type Backend interface {
 	// Delete deletes the study. Errors: ErrPrecondition if it is running and force is
 	// not set.
 	Delete(ctx context.Context, study string, force bool) error
+
+	// Archive moves an ended study to the archive. Errors: ErrPrecondition if it cannot be
+	// archived, or there is no archive; ErrBusy.
+	Archive(ctx context.Context, study string) (Archived, error)
+	// Unarchive moves a study back from the archive. Errors: ErrNotFound, ErrExists if its
+	// name was given to another study; ErrPrecondition; ErrBusy.
+	Unarchive(ctx context.Context, study string) (Study, error)
+	// Archived returns the studies in the archive, in any order. Errors: ErrPrecondition if
+	// there is no archive.
+	Archived(ctx context.Context) ([]Archived, error)
 
 	// Trials returns up to limit trials by number, starting after the number given.
 	Trials(ctx context.Context, study string, after, limit int) ([]record.Trial, error)

@@ -131,7 +131,7 @@ func TestTokensOfClients(t *testing.T) {
 // The tests of tokens call every procedure of the API. ListStudies and ListWorkers, which
 // are about no single study, have tests of their own.
 func TestTokensCoverEveryProcedure(t *testing.T) {
-	tested := map[string]bool{"ListStudies": true, "ListWorkers": true}
+	tested := map[string]bool{"ListStudies": true, "ListArchivedStudies": true, "ListWorkers": true}
 	for _, call := range calls {
 		tested[call.name] = true
 	}

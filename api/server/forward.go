@@ -77,6 +77,8 @@ func leaderOnly(procedure string) bool {
 		fantasiav1connect.StudyServiceUpdateStudyProcedure,
 		fantasiav1connect.StudyServiceStopStudyProcedure,
 		fantasiav1connect.StudyServiceDeleteStudyProcedure,
+		fantasiav1connect.StudyServiceArchiveStudyProcedure,
+		fantasiav1connect.StudyServiceUnarchiveStudyProcedure,
 		fantasiav1connect.StudyServiceSuggestTrialsProcedure,
 		fantasiav1connect.StudyServiceHeartbeatTrialsProcedure,
 		fantasiav1connect.StudyServiceAddMeasurementProcedure,

@@ -2609,6 +2609,408 @@ func (*DeleteStudyResponse) Descriptor() ([]byte, []int) {
 	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{26}
 }
 
+// ArchivedStudy is a study in the archive.
+type ArchivedStudy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}" with the study's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The study's id.
+	Uid string `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
+	// How it ended.
+	State StudyState `protobuf:"varint,3,opt,name=state,proto3,enum=fantasia.v1.StudyState" json:"state,omitempty"`
+	// How many trials it has.
+	Trials int32 `protobuf:"varint,4,opt,name=trials,proto3" json:"trials,omitempty"`
+	// When it was created, when it ended, and when it was archived.
+	CreateTime  *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	EndTime     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	ArchiveTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
+	// The size of its file, in bytes.
+	Bytes         int64 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchivedStudy) Reset() {
+	*x = ArchivedStudy{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchivedStudy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchivedStudy) ProtoMessage() {}
+
+func (x *ArchivedStudy) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchivedStudy.ProtoReflect.Descriptor instead.
+func (*ArchivedStudy) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ArchivedStudy) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ArchivedStudy) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *ArchivedStudy) GetState() StudyState {
+	if x != nil {
+		return x.State
+	}
+	return StudyState_STUDY_STATE_UNSPECIFIED
+}
+
+func (x *ArchivedStudy) GetTrials() int32 {
+	if x != nil {
+		return x.Trials
+	}
+	return 0
+}
+
+func (x *ArchivedStudy) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *ArchivedStudy) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *ArchivedStudy) GetArchiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ArchiveTime
+	}
+	return nil
+}
+
+func (x *ArchivedStudy) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+// ArchiveStudyRequest asks to archive a study.
+type ArchiveStudyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}", by name or id.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveStudyRequest) Reset() {
+	*x = ArchiveStudyRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveStudyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveStudyRequest) ProtoMessage() {}
+
+func (x *ArchiveStudyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveStudyRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveStudyRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ArchiveStudyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ArchiveStudyResponse says that the study has moved.
+type ArchiveStudyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The archived study.
+	Study         *ArchivedStudy `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveStudyResponse) Reset() {
+	*x = ArchiveStudyResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveStudyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveStudyResponse) ProtoMessage() {}
+
+func (x *ArchiveStudyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveStudyResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveStudyResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ArchiveStudyResponse) GetStudy() *ArchivedStudy {
+	if x != nil {
+		return x.Study
+	}
+	return nil
+}
+
+// UnarchiveStudyRequest asks for a study from the archive.
+type UnarchiveStudyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "studies/{study}", by name or id: of several with a name, the one that was archived
+	// last.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnarchiveStudyRequest) Reset() {
+	*x = UnarchiveStudyRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnarchiveStudyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnarchiveStudyRequest) ProtoMessage() {}
+
+func (x *UnarchiveStudyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnarchiveStudyRequest.ProtoReflect.Descriptor instead.
+func (*UnarchiveStudyRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *UnarchiveStudyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// UnarchiveStudyResponse says that the study is back.
+type UnarchiveStudyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The study.
+	Study         *Study `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnarchiveStudyResponse) Reset() {
+	*x = UnarchiveStudyResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnarchiveStudyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnarchiveStudyResponse) ProtoMessage() {}
+
+func (x *UnarchiveStudyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnarchiveStudyResponse.ProtoReflect.Descriptor instead.
+func (*UnarchiveStudyResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *UnarchiveStudyResponse) GetStudy() *Study {
+	if x != nil {
+		return x.Study
+	}
+	return nil
+}
+
+// ListArchivedStudiesRequest asks for a page of archived studies.
+type ListArchivedStudiesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The most studies to return; 0 means 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the previous page; empty for the first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListArchivedStudiesRequest) Reset() {
+	*x = ListArchivedStudiesRequest{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListArchivedStudiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListArchivedStudiesRequest) ProtoMessage() {}
+
+func (x *ListArchivedStudiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListArchivedStudiesRequest.ProtoReflect.Descriptor instead.
+func (*ListArchivedStudiesRequest) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListArchivedStudiesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListArchivedStudiesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListArchivedStudiesResponse is a page of archived studies.
+type ListArchivedStudiesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The studies, by name and then by id.
+	Studies []*ArchivedStudy `protobuf:"bytes,1,rep,name=studies,proto3" json:"studies,omitempty"`
+	// The page_token of the next page; empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListArchivedStudiesResponse) Reset() {
+	*x = ListArchivedStudiesResponse{}
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListArchivedStudiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListArchivedStudiesResponse) ProtoMessage() {}
+
+func (x *ListArchivedStudiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListArchivedStudiesResponse.ProtoReflect.Descriptor instead.
+func (*ListArchivedStudiesResponse) Descriptor() ([]byte, []int) {
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListArchivedStudiesResponse) GetStudies() []*ArchivedStudy {
+	if x != nil {
+		return x.Studies
+	}
+	return nil
+}
+
+func (x *ListArchivedStudiesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // ListTrialsRequest asks for a page of a study's trials.
 type ListTrialsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2628,7 +3030,7 @@ type ListTrialsRequest struct {
 
 func (x *ListTrialsRequest) Reset() {
 	*x = ListTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2640,7 +3042,7 @@ func (x *ListTrialsRequest) String() string {
 func (*ListTrialsRequest) ProtoMessage() {}
 
 func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[27]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2653,7 +3055,7 @@ func (x *ListTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{27}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListTrialsRequest) GetParent() string {
@@ -2704,7 +3106,7 @@ type ListTrialsResponse struct {
 
 func (x *ListTrialsResponse) Reset() {
 	*x = ListTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +3118,7 @@ func (x *ListTrialsResponse) String() string {
 func (*ListTrialsResponse) ProtoMessage() {}
 
 func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[28]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +3131,7 @@ func (x *ListTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrialsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{28}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListTrialsResponse) GetTrials() []*Trial {
@@ -2757,7 +3159,7 @@ type GetTrialRequest struct {
 
 func (x *GetTrialRequest) Reset() {
 	*x = GetTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2769,7 +3171,7 @@ func (x *GetTrialRequest) String() string {
 func (*GetTrialRequest) ProtoMessage() {}
 
 func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[29]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2782,7 +3184,7 @@ func (x *GetTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialRequest.ProtoReflect.Descriptor instead.
 func (*GetTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{29}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetTrialRequest) GetName() string {
@@ -2803,7 +3205,7 @@ type GetTrialResponse struct {
 
 func (x *GetTrialResponse) Reset() {
 	*x = GetTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +3217,7 @@ func (x *GetTrialResponse) String() string {
 func (*GetTrialResponse) ProtoMessage() {}
 
 func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[30]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +3230,7 @@ func (x *GetTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrialResponse.ProtoReflect.Descriptor instead.
 func (*GetTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{30}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetTrialResponse) GetTrial() *Trial {
@@ -2856,7 +3258,7 @@ type WatchTrialsRequest struct {
 
 func (x *WatchTrialsRequest) Reset() {
 	*x = WatchTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +3270,7 @@ func (x *WatchTrialsRequest) String() string {
 func (*WatchTrialsRequest) ProtoMessage() {}
 
 func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[31]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +3283,7 @@ func (x *WatchTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsRequest.ProtoReflect.Descriptor instead.
 func (*WatchTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{31}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchTrialsRequest) GetParent() string {
@@ -2925,7 +3327,7 @@ type WatchTrialsResponse struct {
 
 func (x *WatchTrialsResponse) Reset() {
 	*x = WatchTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2937,7 +3339,7 @@ func (x *WatchTrialsResponse) String() string {
 func (*WatchTrialsResponse) ProtoMessage() {}
 
 func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[32]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2950,7 +3352,7 @@ func (x *WatchTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTrialsResponse.ProtoReflect.Descriptor instead.
 func (*WatchTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{32}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchTrialsResponse) GetTrial() *Trial {
@@ -2982,7 +3384,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3396,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[33]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3409,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{33}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Measurement) GetMetric() string {
@@ -3047,7 +3449,7 @@ type TrialMeasurements struct {
 
 func (x *TrialMeasurements) Reset() {
 	*x = TrialMeasurements{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3059,7 +3461,7 @@ func (x *TrialMeasurements) String() string {
 func (*TrialMeasurements) ProtoMessage() {}
 
 func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[34]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3072,7 +3474,7 @@ func (x *TrialMeasurements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialMeasurements.ProtoReflect.Descriptor instead.
 func (*TrialMeasurements) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{34}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TrialMeasurements) GetTrial() string {
@@ -3113,7 +3515,7 @@ type ListMeasurementsRequest struct {
 
 func (x *ListMeasurementsRequest) Reset() {
 	*x = ListMeasurementsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3125,7 +3527,7 @@ func (x *ListMeasurementsRequest) String() string {
 func (*ListMeasurementsRequest) ProtoMessage() {}
 
 func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[35]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3138,7 +3540,7 @@ func (x *ListMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{35}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListMeasurementsRequest) GetParent() string {
@@ -3184,7 +3586,7 @@ type ListMeasurementsResponse struct {
 
 func (x *ListMeasurementsResponse) Reset() {
 	*x = ListMeasurementsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +3598,7 @@ func (x *ListMeasurementsResponse) String() string {
 func (*ListMeasurementsResponse) ProtoMessage() {}
 
 func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[36]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +3611,7 @@ func (x *ListMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ListMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{36}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListMeasurementsResponse) GetMeasurements() []*Measurement {
@@ -3251,7 +3653,7 @@ type SuggestTrialsRequest struct {
 
 func (x *SuggestTrialsRequest) Reset() {
 	*x = SuggestTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3665,7 @@ func (x *SuggestTrialsRequest) String() string {
 func (*SuggestTrialsRequest) ProtoMessage() {}
 
 func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[37]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3678,7 @@ func (x *SuggestTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsRequest.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{37}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SuggestTrialsRequest) GetParent() string {
@@ -3325,7 +3727,7 @@ type SuggestTrialsResponse struct {
 
 func (x *SuggestTrialsResponse) Reset() {
 	*x = SuggestTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3739,7 @@ func (x *SuggestTrialsResponse) String() string {
 func (*SuggestTrialsResponse) ProtoMessage() {}
 
 func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[38]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3752,7 @@ func (x *SuggestTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTrialsResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{38}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SuggestTrialsResponse) GetTrials() []*Trial {
@@ -3400,7 +3802,7 @@ type HeartbeatTrialsRequest struct {
 
 func (x *HeartbeatTrialsRequest) Reset() {
 	*x = HeartbeatTrialsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3814,7 @@ func (x *HeartbeatTrialsRequest) String() string {
 func (*HeartbeatTrialsRequest) ProtoMessage() {}
 
 func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[39]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3425,7 +3827,7 @@ func (x *HeartbeatTrialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{39}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *HeartbeatTrialsRequest) GetParent() string {
@@ -3467,7 +3869,7 @@ type HeartbeatTrialsResponse struct {
 
 func (x *HeartbeatTrialsResponse) Reset() {
 	*x = HeartbeatTrialsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3479,7 +3881,7 @@ func (x *HeartbeatTrialsResponse) String() string {
 func (*HeartbeatTrialsResponse) ProtoMessage() {}
 
 func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[40]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3492,7 +3894,7 @@ func (x *HeartbeatTrialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatTrialsResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatTrialsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{40}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *HeartbeatTrialsResponse) GetInstructions() []*TrialInstruction {
@@ -3517,7 +3919,7 @@ type TrialInstruction struct {
 
 func (x *TrialInstruction) Reset() {
 	*x = TrialInstruction{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3529,7 +3931,7 @@ func (x *TrialInstruction) String() string {
 func (*TrialInstruction) ProtoMessage() {}
 
 func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[41]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3542,7 +3944,7 @@ func (x *TrialInstruction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialInstruction.ProtoReflect.Descriptor instead.
 func (*TrialInstruction) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{41}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TrialInstruction) GetTrial() int32 {
@@ -3588,7 +3990,7 @@ type AddMeasurementRequest struct {
 
 func (x *AddMeasurementRequest) Reset() {
 	*x = AddMeasurementRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3600,7 +4002,7 @@ func (x *AddMeasurementRequest) String() string {
 func (*AddMeasurementRequest) ProtoMessage() {}
 
 func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[42]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3613,7 +4015,7 @@ func (x *AddMeasurementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementRequest.ProtoReflect.Descriptor instead.
 func (*AddMeasurementRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{42}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AddMeasurementRequest) GetName() string {
@@ -3664,7 +4066,7 @@ type AddMeasurementResponse struct {
 
 func (x *AddMeasurementResponse) Reset() {
 	*x = AddMeasurementResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +4078,7 @@ func (x *AddMeasurementResponse) String() string {
 func (*AddMeasurementResponse) ProtoMessage() {}
 
 func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[43]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +4091,7 @@ func (x *AddMeasurementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMeasurementResponse.ProtoReflect.Descriptor instead.
 func (*AddMeasurementResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{43}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AddMeasurementResponse) GetAction() TrialAction {
@@ -3736,7 +4138,7 @@ type CompleteTrialRequest struct {
 
 func (x *CompleteTrialRequest) Reset() {
 	*x = CompleteTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +4150,7 @@ func (x *CompleteTrialRequest) String() string {
 func (*CompleteTrialRequest) ProtoMessage() {}
 
 func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[44]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +4163,7 @@ func (x *CompleteTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{44}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CompleteTrialRequest) GetName() string {
@@ -3824,7 +4226,7 @@ type CompleteTrialResponse struct {
 
 func (x *CompleteTrialResponse) Reset() {
 	*x = CompleteTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3836,7 +4238,7 @@ func (x *CompleteTrialResponse) String() string {
 func (*CompleteTrialResponse) ProtoMessage() {}
 
 func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[45]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3849,7 +4251,7 @@ func (x *CompleteTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTrialResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{45}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CompleteTrialResponse) GetTrial() *Trial {
@@ -3885,7 +4287,7 @@ type FailTrialRequest struct {
 
 func (x *FailTrialRequest) Reset() {
 	*x = FailTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3897,7 +4299,7 @@ func (x *FailTrialRequest) String() string {
 func (*FailTrialRequest) ProtoMessage() {}
 
 func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[46]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3910,7 +4312,7 @@ func (x *FailTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialRequest.ProtoReflect.Descriptor instead.
 func (*FailTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{46}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FailTrialRequest) GetName() string {
@@ -3966,7 +4368,7 @@ type FailTrialResponse struct {
 
 func (x *FailTrialResponse) Reset() {
 	*x = FailTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3978,7 +4380,7 @@ func (x *FailTrialResponse) String() string {
 func (*FailTrialResponse) ProtoMessage() {}
 
 func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[47]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3991,7 +4393,7 @@ func (x *FailTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailTrialResponse.ProtoReflect.Descriptor instead.
 func (*FailTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{47}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FailTrialResponse) GetTrial() *Trial {
@@ -4023,7 +4425,7 @@ type ReleaseTrialRequest struct {
 
 func (x *ReleaseTrialRequest) Reset() {
 	*x = ReleaseTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4035,7 +4437,7 @@ func (x *ReleaseTrialRequest) String() string {
 func (*ReleaseTrialRequest) ProtoMessage() {}
 
 func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[48]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4048,7 +4450,7 @@ func (x *ReleaseTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{48}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReleaseTrialRequest) GetName() string {
@@ -4097,7 +4499,7 @@ type ReleaseTrialResponse struct {
 
 func (x *ReleaseTrialResponse) Reset() {
 	*x = ReleaseTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4109,7 +4511,7 @@ func (x *ReleaseTrialResponse) String() string {
 func (*ReleaseTrialResponse) ProtoMessage() {}
 
 func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[49]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4122,7 +4524,7 @@ func (x *ReleaseTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseTrialResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{49}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReleaseTrialResponse) GetTrial() *Trial {
@@ -4152,7 +4554,7 @@ type EnqueueTrialRequest struct {
 
 func (x *EnqueueTrialRequest) Reset() {
 	*x = EnqueueTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4164,7 +4566,7 @@ func (x *EnqueueTrialRequest) String() string {
 func (*EnqueueTrialRequest) ProtoMessage() {}
 
 func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[50]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4177,7 +4579,7 @@ func (x *EnqueueTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialRequest.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{50}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *EnqueueTrialRequest) GetParent() string {
@@ -4226,7 +4628,7 @@ type EnqueueTrialResponse struct {
 
 func (x *EnqueueTrialResponse) Reset() {
 	*x = EnqueueTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4640,7 @@ func (x *EnqueueTrialResponse) String() string {
 func (*EnqueueTrialResponse) ProtoMessage() {}
 
 func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[51]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4653,7 @@ func (x *EnqueueTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueTrialResponse.ProtoReflect.Descriptor instead.
 func (*EnqueueTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{51}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EnqueueTrialResponse) GetTrial() *Trial {
@@ -4285,7 +4687,7 @@ type AddTrialRequest struct {
 
 func (x *AddTrialRequest) Reset() {
 	*x = AddTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4297,7 +4699,7 @@ func (x *AddTrialRequest) String() string {
 func (*AddTrialRequest) ProtoMessage() {}
 
 func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[52]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4310,7 +4712,7 @@ func (x *AddTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialRequest.ProtoReflect.Descriptor instead.
 func (*AddTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{52}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AddTrialRequest) GetParent() string {
@@ -4373,7 +4775,7 @@ type AddTrialResponse struct {
 
 func (x *AddTrialResponse) Reset() {
 	*x = AddTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4385,7 +4787,7 @@ func (x *AddTrialResponse) String() string {
 func (*AddTrialResponse) ProtoMessage() {}
 
 func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[53]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4398,7 +4800,7 @@ func (x *AddTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddTrialResponse.ProtoReflect.Descriptor instead.
 func (*AddTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{53}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AddTrialResponse) GetTrial() *Trial {
@@ -4421,7 +4823,7 @@ type CancelTrialRequest struct {
 
 func (x *CancelTrialRequest) Reset() {
 	*x = CancelTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4433,7 +4835,7 @@ func (x *CancelTrialRequest) String() string {
 func (*CancelTrialRequest) ProtoMessage() {}
 
 func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[54]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4446,7 +4848,7 @@ func (x *CancelTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialRequest.ProtoReflect.Descriptor instead.
 func (*CancelTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{54}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CancelTrialRequest) GetName() string {
@@ -4474,7 +4876,7 @@ type CancelTrialResponse struct {
 
 func (x *CancelTrialResponse) Reset() {
 	*x = CancelTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4888,7 @@ func (x *CancelTrialResponse) String() string {
 func (*CancelTrialResponse) ProtoMessage() {}
 
 func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[55]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4901,7 @@ func (x *CancelTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTrialResponse.ProtoReflect.Descriptor instead.
 func (*CancelTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{55}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CancelTrialResponse) GetTrial() *Trial {
@@ -4527,7 +4929,7 @@ type EditTrialRequest struct {
 
 func (x *EditTrialRequest) Reset() {
 	*x = EditTrialRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4539,7 +4941,7 @@ func (x *EditTrialRequest) String() string {
 func (*EditTrialRequest) ProtoMessage() {}
 
 func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[56]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4552,7 +4954,7 @@ func (x *EditTrialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialRequest.ProtoReflect.Descriptor instead.
 func (*EditTrialRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{56}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EditTrialRequest) GetName() string {
@@ -4594,7 +4996,7 @@ type EditTrialResponse struct {
 
 func (x *EditTrialResponse) Reset() {
 	*x = EditTrialResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4606,7 +5008,7 @@ func (x *EditTrialResponse) String() string {
 func (*EditTrialResponse) ProtoMessage() {}
 
 func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[57]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4619,7 +5021,7 @@ func (x *EditTrialResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditTrialResponse.ProtoReflect.Descriptor instead.
 func (*EditTrialResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{57}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *EditTrialResponse) GetTrial() *Trial {
@@ -4648,7 +5050,7 @@ type TailTrialLogsRequest struct {
 
 func (x *TailTrialLogsRequest) Reset() {
 	*x = TailTrialLogsRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4660,7 +5062,7 @@ func (x *TailTrialLogsRequest) String() string {
 func (*TailTrialLogsRequest) ProtoMessage() {}
 
 func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[58]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4673,7 +5075,7 @@ func (x *TailTrialLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsRequest.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{58}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *TailTrialLogsRequest) GetName() string {
@@ -4726,7 +5128,7 @@ type TailTrialLogsResponse struct {
 
 func (x *TailTrialLogsResponse) Reset() {
 	*x = TailTrialLogsResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4738,7 +5140,7 @@ func (x *TailTrialLogsResponse) String() string {
 func (*TailTrialLogsResponse) ProtoMessage() {}
 
 func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[59]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4751,7 +5153,7 @@ func (x *TailTrialLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailTrialLogsResponse.ProtoReflect.Descriptor instead.
 func (*TailTrialLogsResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{59}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *TailTrialLogsResponse) GetAttempt() int32 {
@@ -4786,7 +5188,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4798,7 +5200,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[60]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4811,7 +5213,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{60}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -4832,7 +5234,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4844,7 +5246,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fantasia_v1_fantasia_proto_msgTypes[61]
+	mi := &file_fantasia_v1_fantasia_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4857,7 +5259,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{61}
+	return file_fantasia_v1_fantasia_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -5076,7 +5478,37 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
 	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"\x15\n" +
-	"\x13DeleteStudyResponse\"\xa2\x04\n" +
+	"\x13DeleteStudyResponse\"\xc5\x02\n" +
+	"\rArchivedStudy\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\x12-\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x17.fantasia.v1.StudyStateR\x05state\x12\x16\n" +
+	"\x06trials\x18\x04 \x01(\x05R\x06trials\x12;\n" +
+	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x125\n" +
+	"\bend_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12=\n" +
+	"\farchive_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\x12\x14\n" +
+	"\x05bytes\x18\b \x01(\x03R\x05bytes\"\xf2\x01\n" +
+	"\x13ArchiveStudyRequest\x12\xda\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
+	"\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\"H\n" +
+	"\x14ArchiveStudyResponse\x120\n" +
+	"\x05study\x18\x01 \x01(\v2\x1a.fantasia.v1.ArchivedStudyR\x05study\"\xf4\x01\n" +
+	"\x15UnarchiveStudyRequest\x12\xda\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
+	"\n" +
+	"study.name\x127want studies/{study} with the name or the id of a study\x1avthis.matches('^studies/[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)?$')R\x04name\"B\n" +
+	"\x16UnarchiveStudyResponse\x12(\n" +
+	"\x05study\x18\x01 \x01(\v2\x12.fantasia.v1.StudyR\x05study\"n\n" +
+	"\x1aListArchivedStudiesRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"{\n" +
+	"\x1bListArchivedStudiesResponse\x124\n" +
+	"\astudies\x18\x01 \x03(\v2\x1a.fantasia.v1.ArchivedStudyR\astudies\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa2\x04\n" +
 	"\x11ListTrialsRequest\x12\xde\x01\n" +
 	"\x06parent\x18\x01 \x01(\tB\xc5\x01\xbaH\xc1\x01\xba\x01\xbd\x01\n" +
 	"\n" +
@@ -5342,7 +5774,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tLogStream\x12\x1a\n" +
 	"\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11LOG_STREAM_STDOUT\x10\x01\x12\x15\n" +
-	"\x11LOG_STREAM_STDERR\x10\x022\xcb\x0f\n" +
+	"\x11LOG_STREAM_STDERR\x10\x022\xea\x11\n" +
 	"\fStudyService\x12P\n" +
 	"\vCreateStudy\x12\x1f.fantasia.v1.CreateStudyRequest\x1a .fantasia.v1.CreateStudyResponse\x12L\n" +
 	"\bGetStudy\x12\x1c.fantasia.v1.GetStudyRequest\x1a\x1d.fantasia.v1.GetStudyResponse\"\x03\x90\x02\x01\x12U\n" +
@@ -5351,7 +5783,10 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"WatchStudy\x12\x1e.fantasia.v1.WatchStudyRequest\x1a\x1f.fantasia.v1.WatchStudyResponse0\x01\x12U\n" +
 	"\vUpdateStudy\x12\x1f.fantasia.v1.UpdateStudyRequest\x1a .fantasia.v1.UpdateStudyResponse\"\x03\x90\x02\x02\x12O\n" +
 	"\tStopStudy\x12\x1d.fantasia.v1.StopStudyRequest\x1a\x1e.fantasia.v1.StopStudyResponse\"\x03\x90\x02\x02\x12P\n" +
-	"\vDeleteStudy\x12\x1f.fantasia.v1.DeleteStudyRequest\x1a .fantasia.v1.DeleteStudyResponse\x12R\n" +
+	"\vDeleteStudy\x12\x1f.fantasia.v1.DeleteStudyRequest\x1a .fantasia.v1.DeleteStudyResponse\x12S\n" +
+	"\fArchiveStudy\x12 .fantasia.v1.ArchiveStudyRequest\x1a!.fantasia.v1.ArchiveStudyResponse\x12Y\n" +
+	"\x0eUnarchiveStudy\x12\".fantasia.v1.UnarchiveStudyRequest\x1a#.fantasia.v1.UnarchiveStudyResponse\x12m\n" +
+	"\x13ListArchivedStudies\x12'.fantasia.v1.ListArchivedStudiesRequest\x1a(.fantasia.v1.ListArchivedStudiesResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\n" +
 	"ListTrials\x12\x1e.fantasia.v1.ListTrialsRequest\x1a\x1f.fantasia.v1.ListTrialsResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\bGetTrial\x12\x1c.fantasia.v1.GetTrialRequest\x1a\x1d.fantasia.v1.GetTrialResponse\"\x03\x90\x02\x01\x12d\n" +
@@ -5383,92 +5818,99 @@ func file_fantasia_v1_fantasia_proto_rawDescGZIP() []byte {
 }
 
 var file_fantasia_v1_fantasia_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_fantasia_v1_fantasia_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_fantasia_v1_fantasia_proto_goTypes = []any{
-	(StudyState)(0),                  // 0: fantasia.v1.StudyState
-	(Direction)(0),                   // 1: fantasia.v1.Direction
-	(TrialState)(0),                  // 2: fantasia.v1.TrialState
-	(AttemptState)(0),                // 3: fantasia.v1.AttemptState
-	(Source)(0),                      // 4: fantasia.v1.Source
-	(TrialAction)(0),                 // 5: fantasia.v1.TrialAction
-	(LogStream)(0),                   // 6: fantasia.v1.LogStream
-	(*Study)(nil),                    // 7: fantasia.v1.Study
-	(*Objective)(nil),                // 8: fantasia.v1.Objective
-	(*TrialCounts)(nil),              // 9: fantasia.v1.TrialCounts
-	(*BestTrial)(nil),                // 10: fantasia.v1.BestTrial
-	(*Recommendation)(nil),           // 11: fantasia.v1.Recommendation
-	(*Trial)(nil),                    // 12: fantasia.v1.Trial
-	(*Stopped)(nil),                  // 13: fantasia.v1.Stopped
-	(*TrialTimes)(nil),               // 14: fantasia.v1.TrialTimes
-	(*Reasons)(nil),                  // 15: fantasia.v1.Reasons
-	(*Attempt)(nil),                  // 16: fantasia.v1.Attempt
-	(*Failure)(nil),                  // 17: fantasia.v1.Failure
-	(*Worker)(nil),                   // 18: fantasia.v1.Worker
-	(*RunningAttempt)(nil),           // 19: fantasia.v1.RunningAttempt
-	(*CreateStudyRequest)(nil),       // 20: fantasia.v1.CreateStudyRequest
-	(*CreateStudyResponse)(nil),      // 21: fantasia.v1.CreateStudyResponse
-	(*GetStudyRequest)(nil),          // 22: fantasia.v1.GetStudyRequest
-	(*GetStudyResponse)(nil),         // 23: fantasia.v1.GetStudyResponse
-	(*ListStudiesRequest)(nil),       // 24: fantasia.v1.ListStudiesRequest
-	(*ListStudiesResponse)(nil),      // 25: fantasia.v1.ListStudiesResponse
-	(*WatchStudyRequest)(nil),        // 26: fantasia.v1.WatchStudyRequest
-	(*WatchStudyResponse)(nil),       // 27: fantasia.v1.WatchStudyResponse
-	(*UpdateStudyRequest)(nil),       // 28: fantasia.v1.UpdateStudyRequest
-	(*UpdateStudyResponse)(nil),      // 29: fantasia.v1.UpdateStudyResponse
-	(*StopStudyRequest)(nil),         // 30: fantasia.v1.StopStudyRequest
-	(*StopStudyResponse)(nil),        // 31: fantasia.v1.StopStudyResponse
-	(*DeleteStudyRequest)(nil),       // 32: fantasia.v1.DeleteStudyRequest
-	(*DeleteStudyResponse)(nil),      // 33: fantasia.v1.DeleteStudyResponse
-	(*ListTrialsRequest)(nil),        // 34: fantasia.v1.ListTrialsRequest
-	(*ListTrialsResponse)(nil),       // 35: fantasia.v1.ListTrialsResponse
-	(*GetTrialRequest)(nil),          // 36: fantasia.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),         // 37: fantasia.v1.GetTrialResponse
-	(*WatchTrialsRequest)(nil),       // 38: fantasia.v1.WatchTrialsRequest
-	(*WatchTrialsResponse)(nil),      // 39: fantasia.v1.WatchTrialsResponse
-	(*Measurement)(nil),              // 40: fantasia.v1.Measurement
-	(*TrialMeasurements)(nil),        // 41: fantasia.v1.TrialMeasurements
-	(*ListMeasurementsRequest)(nil),  // 42: fantasia.v1.ListMeasurementsRequest
-	(*ListMeasurementsResponse)(nil), // 43: fantasia.v1.ListMeasurementsResponse
-	(*SuggestTrialsRequest)(nil),     // 44: fantasia.v1.SuggestTrialsRequest
-	(*SuggestTrialsResponse)(nil),    // 45: fantasia.v1.SuggestTrialsResponse
-	(*HeartbeatTrialsRequest)(nil),   // 46: fantasia.v1.HeartbeatTrialsRequest
-	(*HeartbeatTrialsResponse)(nil),  // 47: fantasia.v1.HeartbeatTrialsResponse
-	(*TrialInstruction)(nil),         // 48: fantasia.v1.TrialInstruction
-	(*AddMeasurementRequest)(nil),    // 49: fantasia.v1.AddMeasurementRequest
-	(*AddMeasurementResponse)(nil),   // 50: fantasia.v1.AddMeasurementResponse
-	(*CompleteTrialRequest)(nil),     // 51: fantasia.v1.CompleteTrialRequest
-	(*CompleteTrialResponse)(nil),    // 52: fantasia.v1.CompleteTrialResponse
-	(*FailTrialRequest)(nil),         // 53: fantasia.v1.FailTrialRequest
-	(*FailTrialResponse)(nil),        // 54: fantasia.v1.FailTrialResponse
-	(*ReleaseTrialRequest)(nil),      // 55: fantasia.v1.ReleaseTrialRequest
-	(*ReleaseTrialResponse)(nil),     // 56: fantasia.v1.ReleaseTrialResponse
-	(*EnqueueTrialRequest)(nil),      // 57: fantasia.v1.EnqueueTrialRequest
-	(*EnqueueTrialResponse)(nil),     // 58: fantasia.v1.EnqueueTrialResponse
-	(*AddTrialRequest)(nil),          // 59: fantasia.v1.AddTrialRequest
-	(*AddTrialResponse)(nil),         // 60: fantasia.v1.AddTrialResponse
-	(*CancelTrialRequest)(nil),       // 61: fantasia.v1.CancelTrialRequest
-	(*CancelTrialResponse)(nil),      // 62: fantasia.v1.CancelTrialResponse
-	(*EditTrialRequest)(nil),         // 63: fantasia.v1.EditTrialRequest
-	(*EditTrialResponse)(nil),        // 64: fantasia.v1.EditTrialResponse
-	(*TailTrialLogsRequest)(nil),     // 65: fantasia.v1.TailTrialLogsRequest
-	(*TailTrialLogsResponse)(nil),    // 66: fantasia.v1.TailTrialLogsResponse
-	(*ListWorkersRequest)(nil),       // 67: fantasia.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),      // 68: fantasia.v1.ListWorkersResponse
-	nil,                              // 69: fantasia.v1.Study.LabelsEntry
-	nil,                              // 70: fantasia.v1.Trial.MetricsEntry
-	nil,                              // 71: fantasia.v1.Trial.LabelsEntry
-	nil,                              // 72: fantasia.v1.Reasons.AcquisitionEntry
-	nil,                              // 73: fantasia.v1.ListStudiesRequest.LabelsEntry
-	nil,                              // 74: fantasia.v1.ListTrialsRequest.LabelsEntry
-	nil,                              // 75: fantasia.v1.AddMeasurementRequest.MetricsEntry
-	nil,                              // 76: fantasia.v1.CompleteTrialRequest.MetricsEntry
-	nil,                              // 77: fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	nil,                              // 78: fantasia.v1.AddTrialRequest.MetricsEntry
-	nil,                              // 79: fantasia.v1.AddTrialRequest.LabelsEntry
-	nil,                              // 80: fantasia.v1.EditTrialRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),    // 81: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 82: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 83: google.protobuf.Struct
+	(StudyState)(0),                     // 0: fantasia.v1.StudyState
+	(Direction)(0),                      // 1: fantasia.v1.Direction
+	(TrialState)(0),                     // 2: fantasia.v1.TrialState
+	(AttemptState)(0),                   // 3: fantasia.v1.AttemptState
+	(Source)(0),                         // 4: fantasia.v1.Source
+	(TrialAction)(0),                    // 5: fantasia.v1.TrialAction
+	(LogStream)(0),                      // 6: fantasia.v1.LogStream
+	(*Study)(nil),                       // 7: fantasia.v1.Study
+	(*Objective)(nil),                   // 8: fantasia.v1.Objective
+	(*TrialCounts)(nil),                 // 9: fantasia.v1.TrialCounts
+	(*BestTrial)(nil),                   // 10: fantasia.v1.BestTrial
+	(*Recommendation)(nil),              // 11: fantasia.v1.Recommendation
+	(*Trial)(nil),                       // 12: fantasia.v1.Trial
+	(*Stopped)(nil),                     // 13: fantasia.v1.Stopped
+	(*TrialTimes)(nil),                  // 14: fantasia.v1.TrialTimes
+	(*Reasons)(nil),                     // 15: fantasia.v1.Reasons
+	(*Attempt)(nil),                     // 16: fantasia.v1.Attempt
+	(*Failure)(nil),                     // 17: fantasia.v1.Failure
+	(*Worker)(nil),                      // 18: fantasia.v1.Worker
+	(*RunningAttempt)(nil),              // 19: fantasia.v1.RunningAttempt
+	(*CreateStudyRequest)(nil),          // 20: fantasia.v1.CreateStudyRequest
+	(*CreateStudyResponse)(nil),         // 21: fantasia.v1.CreateStudyResponse
+	(*GetStudyRequest)(nil),             // 22: fantasia.v1.GetStudyRequest
+	(*GetStudyResponse)(nil),            // 23: fantasia.v1.GetStudyResponse
+	(*ListStudiesRequest)(nil),          // 24: fantasia.v1.ListStudiesRequest
+	(*ListStudiesResponse)(nil),         // 25: fantasia.v1.ListStudiesResponse
+	(*WatchStudyRequest)(nil),           // 26: fantasia.v1.WatchStudyRequest
+	(*WatchStudyResponse)(nil),          // 27: fantasia.v1.WatchStudyResponse
+	(*UpdateStudyRequest)(nil),          // 28: fantasia.v1.UpdateStudyRequest
+	(*UpdateStudyResponse)(nil),         // 29: fantasia.v1.UpdateStudyResponse
+	(*StopStudyRequest)(nil),            // 30: fantasia.v1.StopStudyRequest
+	(*StopStudyResponse)(nil),           // 31: fantasia.v1.StopStudyResponse
+	(*DeleteStudyRequest)(nil),          // 32: fantasia.v1.DeleteStudyRequest
+	(*DeleteStudyResponse)(nil),         // 33: fantasia.v1.DeleteStudyResponse
+	(*ArchivedStudy)(nil),               // 34: fantasia.v1.ArchivedStudy
+	(*ArchiveStudyRequest)(nil),         // 35: fantasia.v1.ArchiveStudyRequest
+	(*ArchiveStudyResponse)(nil),        // 36: fantasia.v1.ArchiveStudyResponse
+	(*UnarchiveStudyRequest)(nil),       // 37: fantasia.v1.UnarchiveStudyRequest
+	(*UnarchiveStudyResponse)(nil),      // 38: fantasia.v1.UnarchiveStudyResponse
+	(*ListArchivedStudiesRequest)(nil),  // 39: fantasia.v1.ListArchivedStudiesRequest
+	(*ListArchivedStudiesResponse)(nil), // 40: fantasia.v1.ListArchivedStudiesResponse
+	(*ListTrialsRequest)(nil),           // 41: fantasia.v1.ListTrialsRequest
+	(*ListTrialsResponse)(nil),          // 42: fantasia.v1.ListTrialsResponse
+	(*GetTrialRequest)(nil),             // 43: fantasia.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),            // 44: fantasia.v1.GetTrialResponse
+	(*WatchTrialsRequest)(nil),          // 45: fantasia.v1.WatchTrialsRequest
+	(*WatchTrialsResponse)(nil),         // 46: fantasia.v1.WatchTrialsResponse
+	(*Measurement)(nil),                 // 47: fantasia.v1.Measurement
+	(*TrialMeasurements)(nil),           // 48: fantasia.v1.TrialMeasurements
+	(*ListMeasurementsRequest)(nil),     // 49: fantasia.v1.ListMeasurementsRequest
+	(*ListMeasurementsResponse)(nil),    // 50: fantasia.v1.ListMeasurementsResponse
+	(*SuggestTrialsRequest)(nil),        // 51: fantasia.v1.SuggestTrialsRequest
+	(*SuggestTrialsResponse)(nil),       // 52: fantasia.v1.SuggestTrialsResponse
+	(*HeartbeatTrialsRequest)(nil),      // 53: fantasia.v1.HeartbeatTrialsRequest
+	(*HeartbeatTrialsResponse)(nil),     // 54: fantasia.v1.HeartbeatTrialsResponse
+	(*TrialInstruction)(nil),            // 55: fantasia.v1.TrialInstruction
+	(*AddMeasurementRequest)(nil),       // 56: fantasia.v1.AddMeasurementRequest
+	(*AddMeasurementResponse)(nil),      // 57: fantasia.v1.AddMeasurementResponse
+	(*CompleteTrialRequest)(nil),        // 58: fantasia.v1.CompleteTrialRequest
+	(*CompleteTrialResponse)(nil),       // 59: fantasia.v1.CompleteTrialResponse
+	(*FailTrialRequest)(nil),            // 60: fantasia.v1.FailTrialRequest
+	(*FailTrialResponse)(nil),           // 61: fantasia.v1.FailTrialResponse
+	(*ReleaseTrialRequest)(nil),         // 62: fantasia.v1.ReleaseTrialRequest
+	(*ReleaseTrialResponse)(nil),        // 63: fantasia.v1.ReleaseTrialResponse
+	(*EnqueueTrialRequest)(nil),         // 64: fantasia.v1.EnqueueTrialRequest
+	(*EnqueueTrialResponse)(nil),        // 65: fantasia.v1.EnqueueTrialResponse
+	(*AddTrialRequest)(nil),             // 66: fantasia.v1.AddTrialRequest
+	(*AddTrialResponse)(nil),            // 67: fantasia.v1.AddTrialResponse
+	(*CancelTrialRequest)(nil),          // 68: fantasia.v1.CancelTrialRequest
+	(*CancelTrialResponse)(nil),         // 69: fantasia.v1.CancelTrialResponse
+	(*EditTrialRequest)(nil),            // 70: fantasia.v1.EditTrialRequest
+	(*EditTrialResponse)(nil),           // 71: fantasia.v1.EditTrialResponse
+	(*TailTrialLogsRequest)(nil),        // 72: fantasia.v1.TailTrialLogsRequest
+	(*TailTrialLogsResponse)(nil),       // 73: fantasia.v1.TailTrialLogsResponse
+	(*ListWorkersRequest)(nil),          // 74: fantasia.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),         // 75: fantasia.v1.ListWorkersResponse
+	nil,                                 // 76: fantasia.v1.Study.LabelsEntry
+	nil,                                 // 77: fantasia.v1.Trial.MetricsEntry
+	nil,                                 // 78: fantasia.v1.Trial.LabelsEntry
+	nil,                                 // 79: fantasia.v1.Reasons.AcquisitionEntry
+	nil,                                 // 80: fantasia.v1.ListStudiesRequest.LabelsEntry
+	nil,                                 // 81: fantasia.v1.ListTrialsRequest.LabelsEntry
+	nil,                                 // 82: fantasia.v1.AddMeasurementRequest.MetricsEntry
+	nil,                                 // 83: fantasia.v1.CompleteTrialRequest.MetricsEntry
+	nil,                                 // 84: fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	nil,                                 // 85: fantasia.v1.AddTrialRequest.MetricsEntry
+	nil,                                 // 86: fantasia.v1.AddTrialRequest.LabelsEntry
+	nil,                                 // 87: fantasia.v1.EditTrialRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),       // 88: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),         // 89: google.protobuf.Duration
+	(*structpb.Struct)(nil),             // 90: google.protobuf.Struct
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -5476,132 +5918,145 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	9,   // 2: fantasia.v1.Study.trials:type_name -> fantasia.v1.TrialCounts
 	10,  // 3: fantasia.v1.Study.best:type_name -> fantasia.v1.BestTrial
 	11,  // 4: fantasia.v1.Study.recommended:type_name -> fantasia.v1.Recommendation
-	81,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	81,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
-	81,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
-	82,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
-	69,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
+	88,  // 5: fantasia.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	88,  // 6: fantasia.v1.Study.start_time:type_name -> google.protobuf.Timestamp
+	88,  // 7: fantasia.v1.Study.end_time:type_name -> google.protobuf.Timestamp
+	89,  // 8: fantasia.v1.Study.elapsed:type_name -> google.protobuf.Duration
+	76,  // 9: fantasia.v1.Study.labels:type_name -> fantasia.v1.Study.LabelsEntry
 	1,   // 10: fantasia.v1.Objective.direction:type_name -> fantasia.v1.Direction
-	83,  // 11: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
-	83,  // 12: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
+	90,  // 11: fantasia.v1.BestTrial.parameters:type_name -> google.protobuf.Struct
+	90,  // 12: fantasia.v1.Recommendation.parameters:type_name -> google.protobuf.Struct
 	2,   // 13: fantasia.v1.Trial.state:type_name -> fantasia.v1.TrialState
-	83,  // 14: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
-	70,  // 15: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
+	90,  // 14: fantasia.v1.Trial.parameters:type_name -> google.protobuf.Struct
+	77,  // 15: fantasia.v1.Trial.metrics:type_name -> fantasia.v1.Trial.MetricsEntry
 	4,   // 16: fantasia.v1.Trial.source:type_name -> fantasia.v1.Source
 	15,  // 17: fantasia.v1.Trial.reasons:type_name -> fantasia.v1.Reasons
 	16,  // 18: fantasia.v1.Trial.attempts:type_name -> fantasia.v1.Attempt
 	14,  // 19: fantasia.v1.Trial.times:type_name -> fantasia.v1.TrialTimes
 	13,  // 20: fantasia.v1.Trial.stopped:type_name -> fantasia.v1.Stopped
-	71,  // 21: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
-	81,  // 22: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
-	81,  // 23: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
-	81,  // 24: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
-	81,  // 25: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
-	81,  // 26: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
-	81,  // 27: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
-	81,  // 28: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
-	81,  // 29: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
-	72,  // 30: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
+	78,  // 21: fantasia.v1.Trial.labels:type_name -> fantasia.v1.Trial.LabelsEntry
+	88,  // 22: fantasia.v1.Stopped.time:type_name -> google.protobuf.Timestamp
+	88,  // 23: fantasia.v1.TrialTimes.asked:type_name -> google.protobuf.Timestamp
+	88,  // 24: fantasia.v1.TrialTimes.suggested:type_name -> google.protobuf.Timestamp
+	88,  // 25: fantasia.v1.TrialTimes.created:type_name -> google.protobuf.Timestamp
+	88,  // 26: fantasia.v1.TrialTimes.claimed:type_name -> google.protobuf.Timestamp
+	88,  // 27: fantasia.v1.TrialTimes.started:type_name -> google.protobuf.Timestamp
+	88,  // 28: fantasia.v1.TrialTimes.ended:type_name -> google.protobuf.Timestamp
+	88,  // 29: fantasia.v1.TrialTimes.folded:type_name -> google.protobuf.Timestamp
+	79,  // 30: fantasia.v1.Reasons.acquisition:type_name -> fantasia.v1.Reasons.AcquisitionEntry
 	3,   // 31: fantasia.v1.Attempt.state:type_name -> fantasia.v1.AttemptState
-	81,  // 32: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
-	81,  // 33: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
-	81,  // 34: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	81,  // 35: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	88,  // 32: fantasia.v1.Attempt.open_time:type_name -> google.protobuf.Timestamp
+	88,  // 33: fantasia.v1.Attempt.claim_time:type_name -> google.protobuf.Timestamp
+	88,  // 34: fantasia.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	88,  // 35: fantasia.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
 	17,  // 36: fantasia.v1.Attempt.failure:type_name -> fantasia.v1.Failure
 	19,  // 37: fantasia.v1.Worker.running:type_name -> fantasia.v1.RunningAttempt
-	81,  // 38: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
+	88,  // 38: fantasia.v1.Worker.heartbeat_time:type_name -> google.protobuf.Timestamp
 	7,   // 39: fantasia.v1.CreateStudyResponse.study:type_name -> fantasia.v1.Study
 	7,   // 40: fantasia.v1.GetStudyResponse.study:type_name -> fantasia.v1.Study
-	73,  // 41: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
+	80,  // 41: fantasia.v1.ListStudiesRequest.labels:type_name -> fantasia.v1.ListStudiesRequest.LabelsEntry
 	7,   // 42: fantasia.v1.ListStudiesResponse.studies:type_name -> fantasia.v1.Study
 	7,   // 43: fantasia.v1.WatchStudyResponse.study:type_name -> fantasia.v1.Study
 	7,   // 44: fantasia.v1.UpdateStudyResponse.study:type_name -> fantasia.v1.Study
 	7,   // 45: fantasia.v1.StopStudyResponse.study:type_name -> fantasia.v1.Study
-	2,   // 46: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	74,  // 47: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
-	12,  // 48: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	12,  // 49: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
-	2,   // 50: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
-	12,  // 51: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
-	41,  // 52: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
-	40,  // 53: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
-	40,  // 54: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
-	82,  // 55: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
-	12,  // 56: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
-	0,   // 57: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
-	82,  // 58: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
-	48,  // 59: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
-	5,   // 60: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
-	75,  // 61: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
-	5,   // 62: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
-	76,  // 63: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
-	12,  // 64: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12,  // 65: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12,  // 66: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
-	83,  // 67: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
-	77,  // 68: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
-	12,  // 69: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
-	83,  // 70: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
-	78,  // 71: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
-	79,  // 72: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
-	12,  // 73: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
-	12,  // 74: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
-	80,  // 75: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
-	12,  // 76: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
-	6,   // 77: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
-	6,   // 78: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
-	18,  // 79: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	20,  // 80: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	22,  // 81: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	24,  // 82: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	26,  // 83: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	28,  // 84: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	30,  // 85: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	32,  // 86: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	34,  // 87: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	36,  // 88: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	42,  // 89: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	38,  // 90: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	65,  // 91: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	44,  // 92: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	46,  // 93: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	49,  // 94: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	51,  // 95: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	53,  // 96: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	55,  // 97: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	57,  // 98: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	59,  // 99: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	61,  // 100: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	63,  // 101: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	67,  // 102: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	21,  // 103: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	23,  // 104: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	25,  // 105: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	27,  // 106: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	29,  // 107: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	31,  // 108: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	33,  // 109: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	35,  // 110: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	37,  // 111: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	43,  // 112: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	39,  // 113: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	66,  // 114: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	45,  // 115: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	47,  // 116: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	50,  // 117: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	52,  // 118: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	54,  // 119: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	56,  // 120: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	58,  // 121: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	60,  // 122: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	62,  // 123: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	64,  // 124: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	68,  // 125: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	103, // [103:126] is the sub-list for method output_type
-	80,  // [80:103] is the sub-list for method input_type
-	80,  // [80:80] is the sub-list for extension type_name
-	80,  // [80:80] is the sub-list for extension extendee
-	0,   // [0:80] is the sub-list for field type_name
+	0,   // 46: fantasia.v1.ArchivedStudy.state:type_name -> fantasia.v1.StudyState
+	88,  // 47: fantasia.v1.ArchivedStudy.create_time:type_name -> google.protobuf.Timestamp
+	88,  // 48: fantasia.v1.ArchivedStudy.end_time:type_name -> google.protobuf.Timestamp
+	88,  // 49: fantasia.v1.ArchivedStudy.archive_time:type_name -> google.protobuf.Timestamp
+	34,  // 50: fantasia.v1.ArchiveStudyResponse.study:type_name -> fantasia.v1.ArchivedStudy
+	7,   // 51: fantasia.v1.UnarchiveStudyResponse.study:type_name -> fantasia.v1.Study
+	34,  // 52: fantasia.v1.ListArchivedStudiesResponse.studies:type_name -> fantasia.v1.ArchivedStudy
+	2,   // 53: fantasia.v1.ListTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	81,  // 54: fantasia.v1.ListTrialsRequest.labels:type_name -> fantasia.v1.ListTrialsRequest.LabelsEntry
+	12,  // 55: fantasia.v1.ListTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	12,  // 56: fantasia.v1.GetTrialResponse.trial:type_name -> fantasia.v1.Trial
+	2,   // 57: fantasia.v1.WatchTrialsRequest.states:type_name -> fantasia.v1.TrialState
+	12,  // 58: fantasia.v1.WatchTrialsResponse.trial:type_name -> fantasia.v1.Trial
+	48,  // 59: fantasia.v1.WatchTrialsResponse.measurements:type_name -> fantasia.v1.TrialMeasurements
+	47,  // 60: fantasia.v1.TrialMeasurements.measurements:type_name -> fantasia.v1.Measurement
+	47,  // 61: fantasia.v1.ListMeasurementsResponse.measurements:type_name -> fantasia.v1.Measurement
+	89,  // 62: fantasia.v1.SuggestTrialsRequest.wait:type_name -> google.protobuf.Duration
+	12,  // 63: fantasia.v1.SuggestTrialsResponse.trials:type_name -> fantasia.v1.Trial
+	0,   // 64: fantasia.v1.SuggestTrialsResponse.study_state:type_name -> fantasia.v1.StudyState
+	89,  // 65: fantasia.v1.SuggestTrialsResponse.lease:type_name -> google.protobuf.Duration
+	55,  // 66: fantasia.v1.HeartbeatTrialsResponse.instructions:type_name -> fantasia.v1.TrialInstruction
+	5,   // 67: fantasia.v1.TrialInstruction.action:type_name -> fantasia.v1.TrialAction
+	82,  // 68: fantasia.v1.AddMeasurementRequest.metrics:type_name -> fantasia.v1.AddMeasurementRequest.MetricsEntry
+	5,   // 69: fantasia.v1.AddMeasurementResponse.action:type_name -> fantasia.v1.TrialAction
+	83,  // 70: fantasia.v1.CompleteTrialRequest.metrics:type_name -> fantasia.v1.CompleteTrialRequest.MetricsEntry
+	12,  // 71: fantasia.v1.CompleteTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 72: fantasia.v1.FailTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 73: fantasia.v1.ReleaseTrialResponse.trial:type_name -> fantasia.v1.Trial
+	90,  // 74: fantasia.v1.EnqueueTrialRequest.parameters:type_name -> google.protobuf.Struct
+	84,  // 75: fantasia.v1.EnqueueTrialRequest.labels:type_name -> fantasia.v1.EnqueueTrialRequest.LabelsEntry
+	12,  // 76: fantasia.v1.EnqueueTrialResponse.trial:type_name -> fantasia.v1.Trial
+	90,  // 77: fantasia.v1.AddTrialRequest.parameters:type_name -> google.protobuf.Struct
+	85,  // 78: fantasia.v1.AddTrialRequest.metrics:type_name -> fantasia.v1.AddTrialRequest.MetricsEntry
+	86,  // 79: fantasia.v1.AddTrialRequest.labels:type_name -> fantasia.v1.AddTrialRequest.LabelsEntry
+	12,  // 80: fantasia.v1.AddTrialResponse.trial:type_name -> fantasia.v1.Trial
+	12,  // 81: fantasia.v1.CancelTrialResponse.trial:type_name -> fantasia.v1.Trial
+	87,  // 82: fantasia.v1.EditTrialRequest.labels:type_name -> fantasia.v1.EditTrialRequest.LabelsEntry
+	12,  // 83: fantasia.v1.EditTrialResponse.trial:type_name -> fantasia.v1.Trial
+	6,   // 84: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
+	6,   // 85: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
+	18,  // 86: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
+	20,  // 87: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	22,  // 88: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	24,  // 89: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	26,  // 90: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	28,  // 91: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	30,  // 92: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	32,  // 93: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	35,  // 94: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	37,  // 95: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	39,  // 96: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	41,  // 97: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	43,  // 98: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	49,  // 99: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	45,  // 100: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	72,  // 101: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	51,  // 102: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	53,  // 103: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	56,  // 104: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	58,  // 105: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	60,  // 106: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	62,  // 107: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	64,  // 108: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	66,  // 109: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	68,  // 110: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	70,  // 111: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	74,  // 112: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	21,  // 113: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	23,  // 114: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	25,  // 115: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	27,  // 116: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	29,  // 117: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	31,  // 118: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	33,  // 119: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	36,  // 120: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	38,  // 121: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	40,  // 122: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	42,  // 123: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	44,  // 124: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	50,  // 125: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	46,  // 126: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	73,  // 127: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	52,  // 128: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	54,  // 129: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	57,  // 130: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	59,  // 131: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	61,  // 132: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	63,  // 133: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	65,  // 134: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	67,  // 135: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	69,  // 136: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	71,  // 137: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	75,  // 138: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	113, // [113:139] is the sub-list for method output_type
+	87,  // [87:113] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_fantasia_v1_fantasia_proto_init() }
@@ -5613,14 +6068,14 @@ func file_fantasia_v1_fantasia_proto_init() {
 	file_fantasia_v1_fantasia_proto_msgTypes[5].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[8].OneofWrappers = []any{}
 	file_fantasia_v1_fantasia_proto_msgTypes[10].OneofWrappers = []any{}
-	file_fantasia_v1_fantasia_proto_msgTypes[56].OneofWrappers = []any{}
+	file_fantasia_v1_fantasia_proto_msgTypes[63].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   74,
+			NumMessages:   81,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -37,16 +37,33 @@ type Memory struct {
 	curves  map[string][]server.Measurements
 	changed chan struct{} // closed and replaced at each change
 	workers []server.Worker
-	logs    map[string][]server.LogPart // by study and trial
-	made    int
+	// archived are the archived studies with their trials and curves, by id.
+	archived map[string]archived
+	logs     map[string][]server.LogPart // by study and trial
+	made     int
 }
 
 var _ server.Backend = (*Memory)(nil)
 
+// archived is a study in the archive.
+type archived struct {
+	study  *server.Study
+	trials []record.Trial
+	curves []server.Measurements
+}
+
+func (a archived) entry() server.Archived {
+	s := a.study
+	return server.Archived{
+		ID: s.Spec.ID, Name: s.Spec.Definition.Metadata.Name, State: s.Status.State, Trials: s.Status.Trials,
+		Created: s.Spec.Created, Ended: s.Status.Ended, Since: Epoch.Add(time.Hour), Bytes: 1000,
+	}
+}
+
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]server.Measurements{},
-		logs: map[string][]server.LogPart{}, changed: make(chan struct{})}
+		archived: map[string]archived{}, logs: map[string][]server.LogPart{}, changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
@@ -235,6 +252,63 @@ func (m *Memory) Delete(ctx context.Context, name string, force bool) error {
 		delete(m.curves, name)
 	})
 	return nil
+}
+
+// Archive implements server.Backend.
+func (m *Memory) Archive(ctx context.Context, name string) (server.Archived, error) {
+	found, err := m.Study(ctx, name)
+	if err != nil {
+		return server.Archived{}, err
+	}
+	if !found.Status.State.Terminal() {
+		return server.Archived{}, fmt.Errorf("study %q is running: %w", name, server.ErrPrecondition)
+	}
+	name = found.Spec.Definition.Metadata.Name
+	a := archived{study: &found}
+	m.change(func() {
+		a.trials, a.curves = m.trials[name], m.curves[name]
+		m.archived[found.Spec.ID] = a
+		delete(m.studies, name)
+		delete(m.trials, name)
+		delete(m.curves, name)
+	})
+	return a.entry(), nil
+}
+
+// Unarchive implements server.Backend.
+func (m *Memory) Unarchive(ctx context.Context, nameOrID string) (server.Study, error) {
+	var err error
+	var name string
+	m.change(func() {
+		for id, a := range m.archived {
+			name = a.study.Spec.Definition.Metadata.Name
+			if nameOrID != id && nameOrID != name {
+				continue
+			}
+			if m.studies[name] != nil {
+				err = fmt.Errorf("study %q %w", name, server.ErrExists)
+				return
+			}
+			m.studies[name], m.trials[name], m.curves[name] = a.study, a.trials, a.curves
+			delete(m.archived, id)
+			return
+		}
+		err = fmt.Errorf("%w: study %q is not in the archive", server.ErrNotFound, nameOrID)
+	})
+	if err != nil {
+		return server.Study{}, err
+	}
+	return m.Study(ctx, name)
+}
+
+// Archived implements server.Backend.
+func (m *Memory) Archived(context.Context) (all []server.Archived, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.archived {
+		all = append(all, a.entry())
+	}
+	return all, nil
 }
 
 // Trials implements server.Backend.

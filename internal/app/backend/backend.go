@@ -12,6 +12,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
@@ -50,6 +51,10 @@ func translate(err error) error {
 		{coordinator.ErrRunning, server.ErrPrecondition},
 		{coordinator.ErrBroken, server.ErrPrecondition},
 		{coordinator.ErrBusy, server.ErrBusy},
+		{coordinator.ErrNoArchive, server.ErrPrecondition},
+		{coordinator.ErrNotArchivable, server.ErrPrecondition},
+		{coordinator.ErrArchiving, server.ErrBusy},
+		{archive.ErrNotFound, server.ErrNotFound},
 		{engine.ErrNoTrial, server.ErrNotFound},
 		{engine.ErrRefused, server.ErrPrecondition},
 		{engine.ErrInvalid, server.ErrInvalid},
@@ -149,6 +154,45 @@ func (b *Backend) Stop(ctx context.Context, nameOrID, reason string) (server.Stu
 // Delete implements server.Backend.
 func (b *Backend) Delete(ctx context.Context, nameOrID string, force bool) error {
 	return b.l.write(ctx, func(ctx context.Context) error { return b.c.Delete(ctx, nameOrID, force) })
+}
+
+// Archive implements server.Backend.
+func (b *Backend) Archive(ctx context.Context, nameOrID string) (archived server.Archived, err error) {
+	err = b.l.write(ctx, func(ctx context.Context) error {
+		e, err := b.c.Archive(ctx, nameOrID)
+		archived = toArchived(e)
+		return err
+	})
+	return archived, err
+}
+
+// Unarchive implements server.Backend.
+func (b *Backend) Unarchive(ctx context.Context, nameOrID string) (server.Study, error) {
+	var restored *record.Study
+	err := b.l.write(ctx, func(ctx context.Context) (err error) {
+		restored, err = b.c.Unarchive(ctx, nameOrID)
+		return err
+	})
+	if err != nil {
+		return server.Study{}, err
+	}
+	return b.Study(ctx, restored.ID)
+}
+
+// Archived implements server.Backend.
+func (b *Backend) Archived(ctx context.Context) ([]server.Archived, error) {
+	all, err := b.c.Archived(ctx)
+	out := make([]server.Archived, len(all))
+	for i, e := range all {
+		out[i] = toArchived(e)
+	}
+	return out, translate(err)
+}
+
+func toArchived(e archive.Entry) server.Archived {
+	return server.Archived{
+		ID: e.ID, Name: e.Name, State: e.State, Trials: e.Trials, Created: e.Started, Ended: e.Ended, Since: e.Archived, Bytes: e.Bytes,
+	}
 }
 
 // Trials implements server.Backend.

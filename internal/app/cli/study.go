@@ -36,7 +36,8 @@ func newStudyCommand(a *app) *cobra.Command {
 	return group(c,
 		newStudyCreateCommand(a, r), newStudyUpdateCommand(a, r), newStudyEditCommand(a, r), newStudyListCommand(a, r), newStudyGetCommand(a, r),
 		newStudyWatchCommand(a, r), newStudyDiagnoseCommand(a, r), newStudyCompareCommand(a, r), newStudyExportCommand(a, r), newStudyImportTrialsCommand(a, r),
-		newStudyStopCommand(a, r), newStudyDeleteCommand(a, r))
+		newStudyStopCommand(a, r), newStudyDeleteCommand(a, r),
+		newStudyArchiveCommand(a, r), newStudyUnarchiveCommand(a, r))
 }
 
 func newStudyCreateCommand(a *app, r *remote) *cobra.Command {
@@ -115,6 +116,7 @@ that had completed. For single changes, see fantasia study edit.`,
 func newStudyListCommand(a *app, r *remote) *cobra.Command {
 	var output format
 	var labels []string
+	var archived bool
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -124,6 +126,12 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 			wanted, err := wantedLabels(cmd, labels)
 			if err != nil {
 				return err
+			}
+			switch {
+			case archived && (len(labels) > 0 || r.state != ""):
+				return usagef(cmd, "--archived lists all of a server's archive: want neither --label nor --state")
+			case archived:
+				return a.listArchived(cmd, r, output)
 			}
 			studies, err := r.studies(cmd, wanted)
 			if err != nil {
@@ -138,6 +146,7 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 	}
 	labelFilter(c, &labels)
 	r.stateFlag(c)
+	c.Flags().BoolVar(&archived, "archived", false, "list the studies in the server's archive instead")
 	addOutput(c, &output)
 	return c
 }

@@ -68,6 +68,7 @@ and so on. The OTEL_* variables say where traces go.`,
 	f.DurationVar(&o.LeaseTTL, "lease-ttl", defaults.LeaseTTL, fmt.Sprintf("time until a dead leader is replaced, in whole seconds, at least %v", election.MinTTL))
 	f.DurationVar(&o.WorkerLease, "worker-lease", defaults.WorkerLease, "time after which the trials of a silent worker are lost")
 	f.IntVar(&o.Replicas, "replicas", 1, "number of NATS servers that store each stream: 1, or 3 in a cluster")
+	f.StringVar(&o.Archive, "archive", "", "`directory` of archived studies, which all replicas share (default: none)")
 	f.BoolVar(&o.Kubernetes.Studies, "studies", false, "run Study resources of Kubernetes, in the cluster of KUBECONFIG or of this pod")
 	namespaceFlag(f, &o.Kubernetes.StudyNamespaces)
 	f.StringVar(&o.Kubernetes.StudyPools, "study-pools", "", "YAML `file` of the pools that each namespace's studies may use (default: none)")

@@ -16,6 +16,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/openapi"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/app/backend"
@@ -55,6 +56,8 @@ type Options struct {
 	// Replicas is the number of NATS servers that store each stream: 1, or 3 in a
 	// cluster.
 	Replicas int
+	// Archive is the directory of archived studies; empty for none.
+	Archive string
 	// Kubernetes is what the leader does in a Kubernetes cluster.
 	Kubernetes Kubernetes
 	Version    string
@@ -130,6 +133,11 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 	options.LeaseTTL, options.WorkerLease = o.LeaseTTL, o.WorkerLease
 	options.Logger, options.Tracer, options.Meter = tel.Logger().With("replica", o.Name), tel.Tracer(), tel.Meter()
 	options.Exports = tel.Exports()
+	if o.Archive != "" {
+		if options.Archive, err = archive.Open(o.Archive, o.Version); err != nil {
+			return err
+		}
+	}
 	if options.Duties, err = o.Kubernetes.duties(o.Name, p.Etcd, options.Logger); err != nil {
 		return err
 	}

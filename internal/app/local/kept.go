@@ -173,6 +173,19 @@ func (k *kept) Stop(context.Context, string, string) (server.Study, error) {
 // Delete implements server.Backend.
 func (k *kept) Delete(context.Context, string, bool) error { return errReadOnly }
 
+// Archive implements server.Backend.
+func (k *kept) Archive(context.Context, string) (server.Archived, error) {
+	return server.Archived{}, errReadOnly
+}
+
+// Unarchive implements server.Backend.
+func (k *kept) Unarchive(context.Context, string) (server.Study, error) {
+	return server.Study{}, errReadOnly
+}
+
+// Archived implements server.Backend. A state directory of fantasia run has no archive.
+func (k *kept) Archived(context.Context) ([]server.Archived, error) { return nil, nil }
+
 // Workers implements server.Backend.
 func (k *kept) Workers(context.Context) ([]server.Worker, error) { return nil, nil }
 

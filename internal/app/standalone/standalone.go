@@ -111,6 +111,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	options := coordinatornode.Options{
 		Name: name, Listen: o.Listen, API: o.API,
 		LeaseTTL: defaults.LeaseTTL, WorkerLease: defaults.WorkerLease,
+		Archive: filepath.Join(o.State, "archive"), Version: o.Version,
 	}
 	var unwritten error
 	serving, stop := context.WithCancelCause(ctx)

@@ -114,6 +114,34 @@ func (s *server) tell(t testing.TB, trial *fantasiav1.Trial, client string, valu
 	call(t, s.CompleteTrial, &fantasiav1.CompleteTrialRequest{Name: trial.GetName(), ClientId: client, Values: []float64{value}})
 }
 
+// A server's archive is in its state directory: a study that one server archived comes back
+// to the next one with its trials.
+func TestArchiveOutlivesTheServer(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	s := serve(t, state)
+	s.create(t, "done")
+	s.tell(t, s.ask(t, "done", "me"), "me", 0.5)
+	call(t, s.StopStudy, &fantasiav1.StopStudyRequest{Name: "studies/done"})
+	if got := call(t, s.ArchiveStudy, &fantasiav1.ArchiveStudyRequest{Name: "studies/done"}).GetStudy(); got.GetName() != "studies/done" || got.GetTrials() == 0 {
+		t.Errorf("archived %v", got)
+	}
+	s.stop()
+	s = serve(t, state)
+	if list := call(t, s.ListStudies, &fantasiav1.ListStudiesRequest{}).GetStudies(); len(list) != 0 {
+		t.Errorf("the server still has %v", list)
+	}
+	if list := call(t, s.ListArchivedStudies, &fantasiav1.ListArchivedStudiesRequest{}).GetStudies(); len(list) != 1 || list[0].GetName() != "studies/done" {
+		t.Errorf("the archive has %v", list)
+	}
+	if got := call(t, s.UnarchiveStudy, &fantasiav1.UnarchiveStudyRequest{Name: "studies/done"}).GetStudy(); got.GetState() != fantasiav1.StudyState_STUDY_STATE_STOPPED {
+		t.Errorf("the study is %v", got.GetState())
+	}
+	trial := call(t, s.GetTrial, &fantasiav1.GetTrialRequest{Name: "studies/done/trials/1"}).GetTrial()
+	if v := trial.GetValues(); len(v) != 1 || v[0] != 0.5 {
+		t.Errorf("trial 1 has the values %v", v)
+	}
+}
+
 // A server continues what the last one in its directory knew, and a client goes on with
 // the trial that it holds.
 func TestServerGoesOn(t *testing.T) {

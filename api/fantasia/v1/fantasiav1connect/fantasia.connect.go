@@ -56,6 +56,15 @@ const (
 	// StudyServiceDeleteStudyProcedure is the fully-qualified name of the StudyService's DeleteStudy
 	// RPC.
 	StudyServiceDeleteStudyProcedure = "/fantasia.v1.StudyService/DeleteStudy"
+	// StudyServiceArchiveStudyProcedure is the fully-qualified name of the StudyService's ArchiveStudy
+	// RPC.
+	StudyServiceArchiveStudyProcedure = "/fantasia.v1.StudyService/ArchiveStudy"
+	// StudyServiceUnarchiveStudyProcedure is the fully-qualified name of the StudyService's
+	// UnarchiveStudy RPC.
+	StudyServiceUnarchiveStudyProcedure = "/fantasia.v1.StudyService/UnarchiveStudy"
+	// StudyServiceListArchivedStudiesProcedure is the fully-qualified name of the StudyService's
+	// ListArchivedStudies RPC.
+	StudyServiceListArchivedStudiesProcedure = "/fantasia.v1.StudyService/ListArchivedStudies"
 	// StudyServiceListTrialsProcedure is the fully-qualified name of the StudyService's ListTrials RPC.
 	StudyServiceListTrialsProcedure = "/fantasia.v1.StudyService/ListTrials"
 	// StudyServiceGetTrialProcedure is the fully-qualified name of the StudyService's GetTrial RPC.
@@ -122,6 +131,13 @@ type StudyServiceClient interface {
 	// DeleteStudy deletes a study and its trials. It refuses a running study unless
 	// force is set; then it stops the study first.
 	DeleteStudy(context.Context, *connect.Request[v1.DeleteStudyRequest]) (*connect.Response[v1.DeleteStudyResponse], error)
+	// ArchiveStudy moves an ended study, its trials and their measurements to a file of
+	// the coordinators' archive. Then it costs them nothing any more, and is not listed.
+	ArchiveStudy(context.Context, *connect.Request[v1.ArchiveStudyRequest]) (*connect.Response[v1.ArchiveStudyResponse], error)
+	// UnarchiveStudy moves a study back from the archive, as it was.
+	UnarchiveStudy(context.Context, *connect.Request[v1.UnarchiveStudyRequest]) (*connect.Response[v1.UnarchiveStudyResponse], error)
+	// ListArchivedStudies returns the archived studies by name, a page at a time.
+	ListArchivedStudies(context.Context, *connect.Request[v1.ListArchivedStudiesRequest]) (*connect.Response[v1.ListArchivedStudiesResponse], error)
 	// ListTrials returns the trials of a study by number, a page at a time.
 	ListTrials(context.Context, *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error)
 	// GetTrial returns one trial with all of its attempts.
@@ -254,6 +270,25 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(studyServiceMethods.ByName("DeleteStudy")),
 			connect.WithClientOptions(opts...),
 		),
+		archiveStudy: connect.NewClient[v1.ArchiveStudyRequest, v1.ArchiveStudyResponse](
+			httpClient,
+			baseURL+StudyServiceArchiveStudyProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("ArchiveStudy")),
+			connect.WithClientOptions(opts...),
+		),
+		unarchiveStudy: connect.NewClient[v1.UnarchiveStudyRequest, v1.UnarchiveStudyResponse](
+			httpClient,
+			baseURL+StudyServiceUnarchiveStudyProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("UnarchiveStudy")),
+			connect.WithClientOptions(opts...),
+		),
+		listArchivedStudies: connect.NewClient[v1.ListArchivedStudiesRequest, v1.ListArchivedStudiesResponse](
+			httpClient,
+			baseURL+StudyServiceListArchivedStudiesProcedure,
+			connect.WithSchema(studyServiceMethods.ByName("ListArchivedStudies")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listTrials: connect.NewClient[v1.ListTrialsRequest, v1.ListTrialsResponse](
 			httpClient,
 			baseURL+StudyServiceListTrialsProcedure,
@@ -367,29 +402,32 @@ func NewStudyServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 
 // studyServiceClient implements StudyServiceClient.
 type studyServiceClient struct {
-	createStudy      *connect.Client[v1.CreateStudyRequest, v1.CreateStudyResponse]
-	getStudy         *connect.Client[v1.GetStudyRequest, v1.GetStudyResponse]
-	listStudies      *connect.Client[v1.ListStudiesRequest, v1.ListStudiesResponse]
-	watchStudy       *connect.Client[v1.WatchStudyRequest, v1.WatchStudyResponse]
-	updateStudy      *connect.Client[v1.UpdateStudyRequest, v1.UpdateStudyResponse]
-	stopStudy        *connect.Client[v1.StopStudyRequest, v1.StopStudyResponse]
-	deleteStudy      *connect.Client[v1.DeleteStudyRequest, v1.DeleteStudyResponse]
-	listTrials       *connect.Client[v1.ListTrialsRequest, v1.ListTrialsResponse]
-	getTrial         *connect.Client[v1.GetTrialRequest, v1.GetTrialResponse]
-	listMeasurements *connect.Client[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse]
-	watchTrials      *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
-	tailTrialLogs    *connect.Client[v1.TailTrialLogsRequest, v1.TailTrialLogsResponse]
-	suggestTrials    *connect.Client[v1.SuggestTrialsRequest, v1.SuggestTrialsResponse]
-	heartbeatTrials  *connect.Client[v1.HeartbeatTrialsRequest, v1.HeartbeatTrialsResponse]
-	addMeasurement   *connect.Client[v1.AddMeasurementRequest, v1.AddMeasurementResponse]
-	completeTrial    *connect.Client[v1.CompleteTrialRequest, v1.CompleteTrialResponse]
-	failTrial        *connect.Client[v1.FailTrialRequest, v1.FailTrialResponse]
-	releaseTrial     *connect.Client[v1.ReleaseTrialRequest, v1.ReleaseTrialResponse]
-	enqueueTrial     *connect.Client[v1.EnqueueTrialRequest, v1.EnqueueTrialResponse]
-	addTrial         *connect.Client[v1.AddTrialRequest, v1.AddTrialResponse]
-	cancelTrial      *connect.Client[v1.CancelTrialRequest, v1.CancelTrialResponse]
-	editTrial        *connect.Client[v1.EditTrialRequest, v1.EditTrialResponse]
-	listWorkers      *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
+	createStudy         *connect.Client[v1.CreateStudyRequest, v1.CreateStudyResponse]
+	getStudy            *connect.Client[v1.GetStudyRequest, v1.GetStudyResponse]
+	listStudies         *connect.Client[v1.ListStudiesRequest, v1.ListStudiesResponse]
+	watchStudy          *connect.Client[v1.WatchStudyRequest, v1.WatchStudyResponse]
+	updateStudy         *connect.Client[v1.UpdateStudyRequest, v1.UpdateStudyResponse]
+	stopStudy           *connect.Client[v1.StopStudyRequest, v1.StopStudyResponse]
+	deleteStudy         *connect.Client[v1.DeleteStudyRequest, v1.DeleteStudyResponse]
+	archiveStudy        *connect.Client[v1.ArchiveStudyRequest, v1.ArchiveStudyResponse]
+	unarchiveStudy      *connect.Client[v1.UnarchiveStudyRequest, v1.UnarchiveStudyResponse]
+	listArchivedStudies *connect.Client[v1.ListArchivedStudiesRequest, v1.ListArchivedStudiesResponse]
+	listTrials          *connect.Client[v1.ListTrialsRequest, v1.ListTrialsResponse]
+	getTrial            *connect.Client[v1.GetTrialRequest, v1.GetTrialResponse]
+	listMeasurements    *connect.Client[v1.ListMeasurementsRequest, v1.ListMeasurementsResponse]
+	watchTrials         *connect.Client[v1.WatchTrialsRequest, v1.WatchTrialsResponse]
+	tailTrialLogs       *connect.Client[v1.TailTrialLogsRequest, v1.TailTrialLogsResponse]
+	suggestTrials       *connect.Client[v1.SuggestTrialsRequest, v1.SuggestTrialsResponse]
+	heartbeatTrials     *connect.Client[v1.HeartbeatTrialsRequest, v1.HeartbeatTrialsResponse]
+	addMeasurement      *connect.Client[v1.AddMeasurementRequest, v1.AddMeasurementResponse]
+	completeTrial       *connect.Client[v1.CompleteTrialRequest, v1.CompleteTrialResponse]
+	failTrial           *connect.Client[v1.FailTrialRequest, v1.FailTrialResponse]
+	releaseTrial        *connect.Client[v1.ReleaseTrialRequest, v1.ReleaseTrialResponse]
+	enqueueTrial        *connect.Client[v1.EnqueueTrialRequest, v1.EnqueueTrialResponse]
+	addTrial            *connect.Client[v1.AddTrialRequest, v1.AddTrialResponse]
+	cancelTrial         *connect.Client[v1.CancelTrialRequest, v1.CancelTrialResponse]
+	editTrial           *connect.Client[v1.EditTrialRequest, v1.EditTrialResponse]
+	listWorkers         *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 }
 
 // CreateStudy calls fantasia.v1.StudyService.CreateStudy.
@@ -425,6 +463,21 @@ func (c *studyServiceClient) StopStudy(ctx context.Context, req *connect.Request
 // DeleteStudy calls fantasia.v1.StudyService.DeleteStudy.
 func (c *studyServiceClient) DeleteStudy(ctx context.Context, req *connect.Request[v1.DeleteStudyRequest]) (*connect.Response[v1.DeleteStudyResponse], error) {
 	return c.deleteStudy.CallUnary(ctx, req)
+}
+
+// ArchiveStudy calls fantasia.v1.StudyService.ArchiveStudy.
+func (c *studyServiceClient) ArchiveStudy(ctx context.Context, req *connect.Request[v1.ArchiveStudyRequest]) (*connect.Response[v1.ArchiveStudyResponse], error) {
+	return c.archiveStudy.CallUnary(ctx, req)
+}
+
+// UnarchiveStudy calls fantasia.v1.StudyService.UnarchiveStudy.
+func (c *studyServiceClient) UnarchiveStudy(ctx context.Context, req *connect.Request[v1.UnarchiveStudyRequest]) (*connect.Response[v1.UnarchiveStudyResponse], error) {
+	return c.unarchiveStudy.CallUnary(ctx, req)
+}
+
+// ListArchivedStudies calls fantasia.v1.StudyService.ListArchivedStudies.
+func (c *studyServiceClient) ListArchivedStudies(ctx context.Context, req *connect.Request[v1.ListArchivedStudiesRequest]) (*connect.Response[v1.ListArchivedStudiesResponse], error) {
+	return c.listArchivedStudies.CallUnary(ctx, req)
 }
 
 // ListTrials calls fantasia.v1.StudyService.ListTrials.
@@ -528,6 +581,13 @@ type StudyServiceHandler interface {
 	// DeleteStudy deletes a study and its trials. It refuses a running study unless
 	// force is set; then it stops the study first.
 	DeleteStudy(context.Context, *connect.Request[v1.DeleteStudyRequest]) (*connect.Response[v1.DeleteStudyResponse], error)
+	// ArchiveStudy moves an ended study, its trials and their measurements to a file of
+	// the coordinators' archive. Then it costs them nothing any more, and is not listed.
+	ArchiveStudy(context.Context, *connect.Request[v1.ArchiveStudyRequest]) (*connect.Response[v1.ArchiveStudyResponse], error)
+	// UnarchiveStudy moves a study back from the archive, as it was.
+	UnarchiveStudy(context.Context, *connect.Request[v1.UnarchiveStudyRequest]) (*connect.Response[v1.UnarchiveStudyResponse], error)
+	// ListArchivedStudies returns the archived studies by name, a page at a time.
+	ListArchivedStudies(context.Context, *connect.Request[v1.ListArchivedStudiesRequest]) (*connect.Response[v1.ListArchivedStudiesResponse], error)
 	// ListTrials returns the trials of a study by number, a page at a time.
 	ListTrials(context.Context, *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error)
 	// GetTrial returns one trial with all of its attempts.
@@ -656,6 +716,25 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(studyServiceMethods.ByName("DeleteStudy")),
 		connect.WithHandlerOptions(opts...),
 	)
+	studyServiceArchiveStudyHandler := connect.NewUnaryHandler(
+		StudyServiceArchiveStudyProcedure,
+		svc.ArchiveStudy,
+		connect.WithSchema(studyServiceMethods.ByName("ArchiveStudy")),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceUnarchiveStudyHandler := connect.NewUnaryHandler(
+		StudyServiceUnarchiveStudyProcedure,
+		svc.UnarchiveStudy,
+		connect.WithSchema(studyServiceMethods.ByName("UnarchiveStudy")),
+		connect.WithHandlerOptions(opts...),
+	)
+	studyServiceListArchivedStudiesHandler := connect.NewUnaryHandler(
+		StudyServiceListArchivedStudiesProcedure,
+		svc.ListArchivedStudies,
+		connect.WithSchema(studyServiceMethods.ByName("ListArchivedStudies")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	studyServiceListTrialsHandler := connect.NewUnaryHandler(
 		StudyServiceListTrialsProcedure,
 		svc.ListTrials,
@@ -780,6 +859,12 @@ func NewStudyServiceHandler(svc StudyServiceHandler, opts ...connect.HandlerOpti
 			studyServiceStopStudyHandler.ServeHTTP(w, r)
 		case StudyServiceDeleteStudyProcedure:
 			studyServiceDeleteStudyHandler.ServeHTTP(w, r)
+		case StudyServiceArchiveStudyProcedure:
+			studyServiceArchiveStudyHandler.ServeHTTP(w, r)
+		case StudyServiceUnarchiveStudyProcedure:
+			studyServiceUnarchiveStudyHandler.ServeHTTP(w, r)
+		case StudyServiceListArchivedStudiesProcedure:
+			studyServiceListArchivedStudiesHandler.ServeHTTP(w, r)
 		case StudyServiceListTrialsProcedure:
 			studyServiceListTrialsHandler.ServeHTTP(w, r)
 		case StudyServiceGetTrialProcedure:
@@ -847,6 +932,18 @@ func (UnimplementedStudyServiceHandler) StopStudy(context.Context, *connect.Requ
 
 func (UnimplementedStudyServiceHandler) DeleteStudy(context.Context, *connect.Request[v1.DeleteStudyRequest]) (*connect.Response[v1.DeleteStudyResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.DeleteStudy is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) ArchiveStudy(context.Context, *connect.Request[v1.ArchiveStudyRequest]) (*connect.Response[v1.ArchiveStudyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ArchiveStudy is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) UnarchiveStudy(context.Context, *connect.Request[v1.UnarchiveStudyRequest]) (*connect.Response[v1.UnarchiveStudyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.UnarchiveStudy is not implemented"))
+}
+
+func (UnimplementedStudyServiceHandler) ListArchivedStudies(context.Context, *connect.Request[v1.ListArchivedStudiesRequest]) (*connect.Response[v1.ListArchivedStudiesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fantasia.v1.StudyService.ListArchivedStudies is not implemented"))
 }
 
 func (UnimplementedStudyServiceHandler) ListTrials(context.Context, *connect.Request[v1.ListTrialsRequest]) (*connect.Response[v1.ListTrialsResponse], error) {

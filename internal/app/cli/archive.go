@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/layout"
+)
+
+const archiveLong = `Moves a study that has ended, its trials and their measurements to a file of the
+server's archive. It then costs the coordinators nothing, and no other command knows
+it until fantasia study unarchive brings it back as it was.
+
+The coordinators need --archive; fantasia serve keeps its archive in its state directory.`
+
+// archivedStudy is a study in the archive, as commands print it.
+type archivedStudy struct {
+	Study    string    `json:"study"`
+	ID       string    `json:"id"`
+	State    string    `json:"state"`
+	Trials   int       `json:"trials"`
+	Created  time.Time `json:"created"`
+	Ended    time.Time `json:"ended"`
+	Archived time.Time `json:"archived"`
+	Bytes    int64     `json:"bytes"`
+}
+
+func viewArchived(m *fantasiav1.ArchivedStudy) archivedStudy {
+	return archivedStudy{
+		Study: strings.TrimPrefix(m.GetName(), "studies/"), ID: m.GetUid(), State: view.EnumName(m.GetState()), Trials: int(m.GetTrials()),
+		Created: m.GetCreateTime().AsTime(), Ended: m.GetEndTime().AsTime(), Archived: m.GetArchiveTime().AsTime(), Bytes: m.GetBytes(),
+	}
+}
+
+func newStudyArchiveCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:               "archive STUDY",
+		Short:             "Move an ended study to the server's archive",
+		Long:              archiveLong,
+		Args:              arguments,
+		ValidArgsFunction: r.completeStudy,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := studyName(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				resp, err := c.ArchiveStudy(ctx, connect.NewRequest(&fantasiav1.ArchiveStudyRequest{Name: name}))
+				if err != nil {
+					return err
+				}
+				s := viewArchived(resp.Msg.GetStudy())
+				return output.write(a.Stdout, s, func(w screen) error {
+					return say(w, "study %s archived with its %d trials", s.Study, s.Trials)
+				})
+			})
+		},
+	}
+	addOutput(c, &output)
+	return c
+}
+
+func newStudyUnarchiveCommand(a *app, r *remote) *cobra.Command {
+	var output format
+	c := &cobra.Command{
+		Use:   "unarchive STUDY",
+		Short: "Bring a study back from the server's archive",
+		Long: `Brings a study back from the server's archive, as it was: see fantasia study archive.
+Of several archived studies of a name, it is the one that was archived last; name
+another one by its id. No study may have its name meanwhile.`,
+		Args: arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := studyName(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+				resp, err := c.UnarchiveStudy(ctx, connect.NewRequest(&fantasiav1.UnarchiveStudyRequest{Name: name}))
+				if err != nil {
+					return err
+				}
+				s := view.FromStudy(resp.Msg.GetStudy())
+				return output.write(a.Stdout, s, func(w screen) error { return say(w, "study %s is back: %s", s.Study, s.State) })
+			})
+		},
+	}
+	addOutput(c, &output)
+	return c
+}
+
+// listArchived lists the server's archive.
+func (a *app) listArchived(cmd *cobra.Command, r *remote, output format) error {
+	list := []archivedStudy{}
+	err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+		return everyPage(func(token string) (next string, err error) {
+			page, err := c.ListArchivedStudies(ctx, connect.NewRequest(&fantasiav1.ListArchivedStudiesRequest{PageSize: pageSize, PageToken: token}))
+			if err != nil {
+				return "", err
+			}
+			for _, s := range page.Msg.GetStudies() {
+				list = append(list, viewArchived(s))
+			}
+			return page.Msg.GetNextPageToken(), nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return output.write(a.Stdout, list, func(w screen) error { return archivedTable(w, list) })
+}
+
+// archivedTable prints archived studies, a line each.
+func archivedTable(w screen, list []archivedStudy) error {
+	columns := []layout.Column{
+		{Head: "STUDY", Least: 8}, {Head: "STATE"}, {Head: "TRIALS"}, {Head: "ENDED", Rank: 1}, {Head: "ARCHIVED", Rank: 2}, {Head: "ID", Rank: 3},
+	}
+	rows := make([][]string, len(list))
+	for i, s := range list {
+		rows[i] = []string{s.Study, s.State, strconv.Itoa(s.Trials), s.Ended.Format(time.DateOnly), s.Archived.Format(time.DateOnly), s.ID}
+	}
+	return w.table(columns, rows)
+}
