@@ -74,6 +74,10 @@ test-client: build ## Test the Python client with Optuna, scikit-learn, XGBoost 
 	scripts/test-client $(ARGS)
 	PYTHON=$$(clients/python/setup test)/bin/python CGO_ENABLED=0 $(GO) test -tags python -count 1 -run '^TestPythonClient$$' ./internal/test/e2e
 
+.PHONY: test-torch
+test-torch: build ## Test its callbacks for Lightning and transformers with PyTorch (minutes; installs 6 GB)
+	cd clients/python && "$$(./setup torch)/bin/pytest" -p no:cacheprovider -m torch $(ARGS)
+
 .PHONY: test-api
 test-api: build ## Call the API with requests made of its OpenAPI document (minutes)
 	FANTASIA_API_EXAMPLES=200 scripts/test-client tests/test_openapi.py $(ARGS)
