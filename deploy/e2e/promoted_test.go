@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,8 @@ const promotedJob = `
 
 // TestPromotion promotes trials of Jobs and of loops beside a sidecar, whose pods share a
 // volume: each promoted trial begins with the epoch after the last one of the trial that it
-// continues, in whichever pod, also after a pod was evicted in the middle.
+// continues, in whichever pod, also after a pod was evicted in the middle. And a pod whose trial
+// is stopped early evaluates its next one.
 func TestPromotion(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
@@ -90,6 +92,7 @@ pools:
 %s`, c.tag, strings.TrimPrefix(fmt.Sprintf(promotedJob, repository, c.tag), "\n")))
 	t.Run("jobs", func(t *testing.T) { c.in(t).testPromotedJobs() })
 	t.Run("sidecar", func(t *testing.T) { c.in(t).testPromotedLoops() })
+	t.Run("stopped", func(t *testing.T) { c.in(t).testStoppedLoops() })
 }
 
 func (c *cluster) testPromotedJobs() {
@@ -183,6 +186,74 @@ func (c *cluster) testPromotedLoops() {
 		c.t.Error("no promoted trial was run by another pod than the one that it continues")
 	}
 	c.t.Logf("%d promoted trials went on in another pod", moved)
+}
+
+// stoppedStudy is a study of which half of the trials are stopped after a few epochs.
+const stoppedStudy = `
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: %s}
+spec:
+  objective: {metric: loss, direction: minimize}
+  parameters:
+    - {name: learning_rate, type: float, min: 1e-3, max: 1, scale: log}
+    - {name: weight_decay, type: float, min: 1e-7, max: 1e-1, scale: log}
+  algorithm: {name: random, seed: 1}
+  earlyStopping: {name: asha, settings: {minSteps: 2, reduction: 2}}
+  budget: {maxTrials: 20}
+  parallelism: 4
+  pool: loops
+  trial: {command: [unused], timeout: 5m, grace: 20s}
+`
+
+// testStoppedLoops stops trials of loops early. The loop goes on in its pod: nothing restarts,
+// and the pod evaluates its next trial after the stopped one.
+func (c *cluster) testStoppedLoops() {
+	const name = "stopped"
+	l := &loops{cluster: c}
+	d := c.sample("sidecar.yaml")
+	d.Spec.Template.Spec.Containers[0].Args = []string{"-slow", "250ms"}
+	c.apply(d)
+	defer l.remove()
+	c.create(fmt.Sprintf(stoppedStudy, name))
+	c.completed(5*time.Minute, name)
+	pods, err := l.pods(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, p := range pods {
+		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+			if s.RestartCount != 0 {
+				c.t.Errorf("container %s of %s was restarted %d times", s.Name, p.Name, s.RestartCount)
+			}
+		}
+	}
+	trials, stopped := c.trials(name), 0
+	begins := map[string]time.Time{} // the last trial of each pod
+	for _, t := range trials {
+		for _, a := range t.GetAttempts() {
+			if begun := a.GetStartTime().AsTime(); begun.After(begins[a.GetWorker()]) {
+				begins[a.GetWorker()] = begun
+			}
+		}
+	}
+	for _, t := range trials {
+		if t.GetState() != fantasiav1.TrialState_TRIAL_STATE_PRUNED {
+			continue
+		}
+		stopped++
+		last := t.GetAttempts()[len(t.GetAttempts())-1]
+		if t.Value == nil {
+			c.t.Errorf("trial %d was stopped and has no value", t.GetNumber())
+		}
+		if int(t.GetNumber()) <= len(trials)/2 && !begins[last.GetWorker()].After(last.GetEndTime().AsTime()) {
+			c.t.Errorf("pod %s evaluated nothing after trial %d, which was stopped", last.GetWorker(), t.GetNumber())
+		}
+	}
+	if stopped < 4 || len(begins) != len(pods) {
+		c.t.Errorf("%d of %d trials were stopped, in %d of %d pods; want 4 at least, and all pods", stopped, len(trials), len(begins), len(pods))
+	}
+	c.t.Logf("%d of %d trials were stopped in %d pods", stopped, len(trials), len(pods))
 }
 
 // epochsOf is the level of a trial of promotedStudy.
