@@ -4,6 +4,7 @@
     benchmarks/methods.py play --tuner fantasia:tpe --fantasia bin/fantasia --out runs.jsonl
     benchmarks/methods.py play --tuner optuna-tpe --out runs.jsonl
     benchmarks/methods.py report runs.jsonl fantasia:tpe optuna-tpe
+    benchmarks/methods.py rank runs.jsonl            # all tuners side by side, also on the tasks of conditional.py
 
 Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the functions, CatCMAwM for the tables, which
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
@@ -31,6 +32,8 @@ import random
 import statistics
 import subprocess
 import tempfile
+
+import conditional
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -127,7 +130,8 @@ class Table:
 
 class Fantasia:
     def __init__(self, task, seed, name, binary, settings):
-        parameters = [{"name": k, "type": "float", "min": a, "max": b} for k, (a, b) in task.floats.items()]
+        parameters = list(getattr(task, "parameters", ()))
+        parameters += [{"name": k, "type": "float", "min": a, "max": b} for k, (a, b) in task.floats.items()]
         for k, v in getattr(task, "space", {}).items():
             parameters.append({"name": k, "type": "ordinal" if k in task.grids else "categorical", "values": v})
         study = {
@@ -402,10 +406,28 @@ def play_all(a):
             for seed in range(a.seeds):
                 if (task, label, seed) in done:
                     continue
-                of = (Function if task in FUNCTIONS else Table)(task, seed)
+                of = conditional.TASKS[task](seed) if task in conditional.TASKS else (Function if task in FUNCTIONS else Table)(task, seed)
                 tuner = make(of, seed, name, a.fantasia, a.settings)
                 print(json.dumps({"task": task, "tuner": label, "seed": seed, "regret": play(tuner, of)}), file=out, flush=True)
                 tuner.close()
+
+
+def rank(a):
+    regrets, tuners, tasks = {}, [], []
+    for path in a.files:
+        with open(path) as f:
+            for r in map(json.loads, f):
+                regrets[r["tuner"], r["task"], r["seed"]] = r["regret"]
+                tuners, tasks = list(dict.fromkeys([*tuners, r["tuner"]])), list(dict.fromkeys([*tasks, r["task"]]))
+    groups = {"functions": list(FUNCTIONS), "tables": TABLES} | {task: [task] for task in tasks if task in conditional.TASKS}
+    print("| | evaluations | runs | " + " | ".join(tuners) + " |\n| --- | ---: | ---: |" + " ---: |" * len(tuners))
+    for what, members in groups.items():
+        for n in CHECKPOINTS:
+            runs = {(task, seed) for _, task, seed in regrets if task in members}
+            runs = [r for r in sorted(runs) if all((t, *r) in regrets for t in tuners)]
+            if runs:
+                means = [statistics.fmean(regrets[t, *r][n] for r in runs) for t in tuners]
+                print(f"| {what} | {n} | {len(runs)} | " + " | ".join(f"{m:.3f}" for m in means) + " |")
 
 
 def interval(values):
@@ -443,13 +465,14 @@ def main():
     p.add_argument("--seeds", type=int, default=10)
     p.add_argument("--tasks", help="names with commas; all by default")
     p.add_argument("--out", required=True)
+    verbs.add_parser("rank").add_argument("files", nargs="+")
     r = verbs.add_parser("report")
     r.add_argument("files", nargs="+")
     r.add_argument("first")
     r.add_argument("other")
     r.add_argument("--by-task", action="store_true")
     a = parser.parse_args()
-    play_all(a) if a.verb == "play" else report(a)
+    {"play": play_all, "rank": rank, "report": report}[a.verb](a)
 
 
 if __name__ == "__main__":
