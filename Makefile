@@ -76,7 +76,7 @@ test-client: build ## Test the Python client with Optuna, scikit-learn, XGBoost 
 
 .PHONY: test-torch
 test-torch: build ## Test its callbacks for Lightning and transformers with PyTorch (minutes; installs 6 GB)
-	cd clients/python && "$$(./setup torch)/bin/pytest" -p no:cacheprovider -m torch $(ARGS)
+	cd clients/python && "$$(./setup torch)/bin/pytest" -p no:cacheprovider -m torch tests/test_torch.py $(ARGS)
 
 .PHONY: test-api
 test-api: build ## Call the API with requests made of its OpenAPI document (minutes)
