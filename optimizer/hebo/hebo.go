@@ -176,7 +176,10 @@ func Settings() setting.Set {
 			Doc: "Whether repeated evaluations of one point differ; auto finds out.",
 		},
 		{Name: "replicate", Default: true, Doc: "When evaluations are noisy, re-evaluate promising points (at most 30%)."},
-	}
+	}.Experimental(
+		"warp", "kernel", "lengthscales", "fantasy", "draws", "acquisition", "kappa", "candidates", "restarts",
+		"robust", "population", "generations", "trustRegion", "escape",
+	)
 }
 
 // PlainSettings returns the settings with the defaults of a plain Gaussian process,

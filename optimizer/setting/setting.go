@@ -23,6 +23,9 @@ type Setting struct {
 	Min, Max float64
 	// Choices are the accepted values of a string.
 	Choices []string
+	// Experimental marks a setting of which no change was measured to gain anything. It is
+	// kept so that the measurements can be repeated.
+	Experimental bool
 }
 
 // Accepted describes the accepted values, for errors and help.
@@ -61,6 +64,14 @@ func (e *Error) Error() string {
 
 // Set lists the settings of an optimiser or of a rule.
 type Set []Setting
+
+// Experimental returns the set with some of its settings marked as experimental.
+func (s Set) Experimental(names ...string) Set {
+	for i := range s {
+		s[i].Experimental = s[i].Experimental || slices.Contains(names, s[i].Name)
+	}
+	return s
+}
 
 // Values are checked settings with defaults filled in. The zero value is not usable.
 type Values struct{ of map[string]any }

@@ -22,6 +22,8 @@ type settingInfo struct {
 	Default  any    `json:"default"`
 	Accepted string `json:"accepted"`
 	Meaning  string `json:"meaning"`
+	// Experimental marks settings of which no change was measured to gain anything.
+	Experimental bool `json:"experimental,omitempty"`
 }
 
 func newAlgorithmsCommand(a *app) *cobra.Command {
@@ -30,7 +32,8 @@ func newAlgorithmsCommand(a *app) *cobra.Command {
 		Use:   "algorithms",
 		Short: "List the algorithms that a study can name",
 		Long: `Lists the algorithms that spec.algorithm.name accepts, with a line on each; the
-first is the default. Their settings are in the JSON and YAML output.`,
+first is the default. Their settings are in the JSON and YAML output. Those that are
+experimental gained nothing on average when they were changed.`,
 		Example: `  fantasia algorithms
   fantasia algorithms -o yaml    # with all settings`,
 		Args: arguments,
@@ -59,7 +62,7 @@ func algorithms() []algorithmInfo {
 	for _, e := range registry.Entries() {
 		one := algorithmInfo{Name: e.Name, Description: e.Description, Default: e.Name == registry.Default}
 		for _, s := range e.Settings {
-			one.Settings = append(one.Settings, settingInfo{Name: s.Name, Default: s.Default, Accepted: s.Accepted(), Meaning: s.Doc})
+			one.Settings = append(one.Settings, settingInfo{Name: s.Name, Default: s.Default, Accepted: s.Accepted(), Meaning: s.Doc, Experimental: s.Experimental})
 		}
 		all = append(all, one)
 	}
