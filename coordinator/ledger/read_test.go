@@ -177,6 +177,49 @@ func BenchmarkLoad10000Trials(b *testing.B) {
 	}
 }
 
+// BenchmarkLoadBesideEnded loads a running study of 1,000 trials, as a takeover does, beside
+// 1,000 studies that have ended with 0, 100 and 1,000 trials each.
+func BenchmarkLoadBesideEnded(b *testing.B) {
+	for _, trials := range []int{0, 100, 1000} {
+		b.Run(fmt.Sprintf("trials=%d", 1000*trials), func(b *testing.B) {
+			l, w, _ := newLedger(b, Options{})
+			fill := func(id string, state study.State, trials int) {
+				var batch Batch
+				commit := func() {
+					if err := w.Commit(b.Context(), &batch); err != nil {
+						b.Fatal(err)
+					}
+					batch = Batch{}
+				}
+				for n := 1; n <= trials; n++ {
+					if batch.PutTrial(id, newTrial(n)); batch.Len() == MaxOps-1 {
+						commit()
+					}
+				}
+				batch.PutStatus(id, &record.Status{State: state, Trials: trials})
+				commit()
+			}
+			if err := w.Create(b.Context(), newStudy("running", "running"), &Batch{}); err != nil {
+				b.Fatal(err)
+			}
+			fill("running", study.Running, 1000)
+			for i := range 1000 {
+				id := fmt.Sprintf("ended-%d", i)
+				if err := w.Create(b.Context(), newStudy(id, id), &Batch{}); err != nil {
+					b.Fatal(err)
+				}
+				fill(id, study.Completed, trials)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := l.Load(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // A leader that takes over reads no trials of ended studies, and all trials of the others.
 func TestLoadSkipsTheTrialsOfEndedStudies(t *testing.T) {
 	e, c := startEtcd(t, 0)
