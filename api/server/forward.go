@@ -53,9 +53,10 @@ func newForward(local http.Handler, o Options) *forward {
 			r.SetXForwarded()
 			r.Out.Header.Set(ForwardedHeader, "1")
 		},
-		Transport:    forwardTransport(o.ForwardTLS),
-		ErrorHandler: f.failed,
-		ErrorLog:     slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
+		Transport:      forwardTransport(o.ForwardTLS),
+		ModifyResponse: uncancelled,
+		ErrorHandler:   f.failed,
+		ErrorLog:       slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
 	}
 	return f
 }
@@ -134,6 +135,20 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.proxy.ServeHTTP(w, r)
 }
 
+// errGaveUp is the error of a forwarded request that the leader has given up.
+var errGaveUp = errors.New("the leader cancelled the request")
+
+// uncancelled refuses the answer of a leader that says that the request was cancelled. It is
+// the caller who cancels, and the proxy passes on no answer after that: a leader of an earlier
+// version says so as it ends. The protocols of gRPC say it only after the body.
+func uncancelled(resp *http.Response) error {
+	const status = 499 // of connect.CodeCanceled
+	if resp.StatusCode == status {
+		return errGaveUp
+	}
+	return nil
+}
+
 // failed answers a request that could not be forwarded.
 func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -146,7 +161,7 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 		f.refuse(w, r, fmt.Errorf("the leader did not answer in time: %w", context.DeadlineExceeded))
 		return
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		f.refuse(w, r, context.Canceled)
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 // pair is two replicas over one ledger. lead says who leads: 0 is nobody.
@@ -229,5 +230,89 @@ func TestForwardPlain(t *testing.T) {
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusServiceUnavailable || json.Valid(body) {
 		t.Errorf("%s, %q, %v; want 503 and a line of text", resp.Status, body, err)
+	}
+}
+
+// stopping is a backend that stops studies as it likes.
+type stopping struct {
+	*servertest.Memory
+	stop func(ctx context.Context) error
+}
+
+func (s stopping) Stop(ctx context.Context, _, _ string) (server.Study, error) {
+	return server.Study{}, s.stop(ctx)
+}
+
+// TestNobodyCancelled checks that a caller who still waits is not told that the request was
+// cancelled: it is unavailable, and nobody knows whether it took effect.
+func TestNobodyCancelled(t *testing.T) {
+	ended := func(context.Context) error { return context.Canceled } // as when a leader's time ends
+	leader := serve(t, stopping{servertest.NewMemory(), ended}, server.Options{})
+	older := listen(t) // a leader of an earlier version
+	serveUntilCleanup(t, &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := connect.NewErrorWriter().Write(w, r, connect.NewError(connect.CodeCanceled, context.Canceled)); err != nil {
+			t.Error(err)
+		}
+	}), Protocols: clear()}, older)
+	// Its connections are reset once it works on the request.
+	asked := make(chan struct{})
+	hanging := serve(t, stopping{servertest.NewMemory(), func(ctx context.Context) error {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}}, server.Options{})
+	proxy := testenv.StartProxy(t, hanging)
+	t.Cleanup(func() { close(asked) })
+	go func() {
+		for range asked {
+			proxy.Reset()
+		}
+	}()
+	for who, address := range map[string]string{
+		"the leader": leader, "a replica": replica(t, leader), "a replica of an older leader": replica(t, older.Addr().String()),
+		"a replica that loses its leader": replica(t, proxy.Addr),
+	} {
+		for _, protocol := range []string{"connect", "json", "grpc", "grpc-web"} {
+			if who == "a replica of an older leader" && strings.HasPrefix(protocol, "grpc") {
+				continue // has its errors after the body
+			}
+			_, err := dial(t, address, protocol).StopStudy(within(t), connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"}))
+			if connect.CodeOf(err) != connect.CodeUnavailable || retryInfo(t, err) {
+				t.Errorf("%s, %s: %v; want unavailable, without a wish to try again", who, protocol, err)
+			}
+		}
+	}
+}
+
+// replica serves one that forwards to a leader.
+func replica(t *testing.T, leader string) string {
+	t.Helper()
+	return serve(t, servertest.NewMemory(), server.Options{
+		ForwardTimeout: 5 * time.Second,
+		Leader:         func(context.Context) (string, bool, error) { return leader, false, nil },
+	})
+}
+
+// TestCallerCancelled checks that the handler of a caller who has gone away is cancelled, also
+// behind a replica.
+func TestCallerCancelled(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan error, 1)
+	leader := serve(t, stopping{servertest.NewMemory(), func(ctx context.Context) error {
+		close(asked)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}}, server.Options{})
+	ctx, cancel := context.WithCancel(within(t))
+	go func() {
+		<-asked
+		cancel()
+	}()
+	_, err := dial(t, replica(t, leader), "grpc").StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: "studies/digits"}))
+	if connect.CodeOf(err) != connect.CodeCanceled {
+		t.Errorf("%v; want canceled", err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the leader's handler ended with %v; want it cancelled", err)
 	}
 }

@@ -63,6 +63,41 @@ func (l *requestLog) log(ctx context.Context, procedure, protocol string, took t
 	l.logger.LogAttrs(ctx, level, "request", attrs...)
 }
 
+// waited tells callers that still wait that the server is unavailable, in place of that
+// their request was cancelled: something here has ended, such as the time of a leader.
+type waited struct{}
+
+var _ connect.Interceptor = waited{}
+
+// WrapUnary replaces the error of a request.
+func (waited) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		resp, err := next(ctx, req)
+		return resp, stillWaiting(ctx, err)
+	}
+}
+
+// WrapStreamingClient returns clients unchanged.
+func (waited) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+// WrapStreamingHandler replaces the error of a stream.
+func (waited) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		return stillWaiting(ctx, next(ctx, conn))
+	}
+}
+
+func stillWaiting(ctx context.Context, err error) error {
+	if connect.CodeOf(err) != connect.CodeCanceled || ctx.Err() != nil {
+		return err
+	}
+	return connect.NewError(connect.CodeUnavailable, &plainError{
+		"the coordinator gave up the request: check whether it took effect before you try again", err,
+	})
+}
+
 // cause returns the error that an internal error hides from the caller.
 func cause(err error) error {
 	if hidden, ok := errors.AsType[*internalError](err); ok {

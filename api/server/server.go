@@ -70,7 +70,7 @@ func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	}
 	path, handler = fantasiav1connect.NewStudyServiceHandler(
 		&service{backend: b, now: o.Now, draining: o.Draining},
-		connect.WithInterceptors(traced, &requestLog{logger: o.Logger}, validate.NewInterceptor()),
+		connect.WithInterceptors(traced, &requestLog{logger: o.Logger}, waited{}, validate.NewInterceptor()),
 		connect.WithRecover(recovered(o.Logger)),
 		connect.WithReadMaxBytes(o.MaxBody),
 	)

@@ -105,6 +105,14 @@ def test_untouched_request_is_repeated(server: Server) -> None:
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize("canceled", [answer(499, {"code": "canceled", "message": "reset"}), answer(499, "reset")])
+def test_canceled_request_is_repeated_like_one_of_an_unavailable_server(server: Server, canceled: Answer) -> None:
+    assert call(server, canceled, OK, idempotent=True) == {"fine": True}
+    with pytest.raises(UnavailableError, match="reset") as e:
+        call(server, canceled, OK)
+    assert e.value.code == "canceled"
+
+
 def test_request_that_may_have_had_an_effect_is_not_repeated(server: Server) -> None:
     with pytest.raises(UnavailableError, match="etcd does not answer"):
         call(server, UNAVAILABLE, OK)

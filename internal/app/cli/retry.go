@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
+	"strings"
+	"syscall"
 	"time"
 
 	"connectrpc.com/connect"
@@ -15,13 +18,15 @@ import (
 const retryEvery = 500 * time.Millisecond
 
 // retry repeats requests, until their context ends, while the coordinators elect a
-// leader. It repeats only requests that the server has not begun and those that are
-// safe to repeat. It calls waiting before the first wait of each request.
+// leader, and after a connection was lost. It repeats only requests that the server has not
+// begun and those that are safe to repeat. It calls waiting before the first wait of each
+// request.
 func retry(waiting func()) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			for tries := 0; ; tries++ {
 				resp, err := next(ctx, req)
+				err = uncancelled(ctx, err)
 				delay, ok := retryable(req.Spec(), err)
 				if !ok {
 					return resp, err
@@ -42,8 +47,11 @@ func retry(waiting func()) connect.UnaryInterceptorFunc {
 // retryable reports whether a failed request can be repeated, and after what time.
 func retryable(spec connect.Spec, err error) (after time.Duration, ok bool) {
 	connected, is := errors.AsType[*connect.Error](err)
-	if !is || connected.Code() != connect.CodeUnavailable || !connect.IsWireError(err) {
+	if !is || connected.Code() != connect.CodeUnavailable {
 		return 0, false
+	}
+	if !connect.IsWireError(err) { // without a connection, the address may be wrong
+		return retryEvery, cut(err) && spec.IdempotencyLevel != connect.IdempotencyUnknown
 	}
 	for _, detail := range connected.Details() {
 		value, err := detail.Value()
@@ -60,4 +68,38 @@ func retryable(spec connect.Spec, err error) (after time.Duration, ok bool) {
 		}
 	}
 	return retryEvery, spec.IdempotencyLevel != connect.IdempotencyUnknown
+}
+
+// uncancelled returns the error of a request. If it says that the request was cancelled
+// although its caller still waits, it becomes connect.CodeUnavailable: connect says so of a
+// connection that was reset, and so does a server that gave up the request as it ended.
+func uncancelled(ctx context.Context, err error) error {
+	connected, ok := errors.AsType[*connect.Error](err)
+	if !ok || connected.Code() != connect.CodeCanceled || ctx.Err() != nil {
+		return err
+	}
+	if connect.IsWireError(err) {
+		return connect.NewWireError(connect.CodeUnavailable, connected.Unwrap())
+	}
+	return connect.NewError(connect.CodeUnavailable, &resetError{connected.Unwrap()})
+}
+
+// resetError is that of a connection that was reset in the middle of a request.
+type resetError struct{ cause error }
+
+// Error says what happened to the connection.
+func (e *resetError) Error() string { return "the connection was reset: " + e.cause.Error() }
+
+// Unwrap returns the error of the connection.
+func (e *resetError) Unwrap() error { return e.cause }
+
+// cut reports whether an error is of a connection that was made and then lost. HTTP/2 has
+// only a text for a connection that a server ends.
+func cut(err error) bool {
+	if _, ok := errors.AsType[*resetError](err); ok {
+		return true
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		strings.Contains(err.Error(), "http2: server sent GOAWAY")
 }

@@ -103,6 +103,7 @@ func watch[M any](cmd *cobra.Command, r *remote,
 				return show(m)
 			})
 		}
+		err = uncancelled(ctx, err)
 		if err == nil || connect.CodeOf(err) != connect.CodeUnavailable || !reached || time.Since(heard) > watchPatience {
 			return r.explain(err)
 		}

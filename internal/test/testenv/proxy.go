@@ -114,6 +114,19 @@ func (p *Proxy) Drop() {
 	}
 }
 
+// Reset is Drop with a reset of TCP in place of an end, as of a machine that has lost its
+// connections.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = c.Close()
+	}
+}
+
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()

@@ -25,6 +25,8 @@ _ERRORS: Mapping[str, type[errors.ServerError]] = {
     "failed_precondition": errors.PreconditionError,
     "unavailable": errors.UnavailableError,
     "deadline_exceeded": errors.UnavailableError,
+    # This client cancels nothing, so whoever answered has lost the connection to the leader.
+    "canceled": errors.UnavailableError,
 }
 # Codes of HTTP that a proxy sends in place of an answer of Connect's, as its protocol maps them.
 _HTTP_CODES = {
@@ -33,6 +35,7 @@ _HTTP_CODES = {
     403: "permission_denied",
     404: "unimplemented",
     429: "unavailable",
+    499: "canceled",
     502: "unavailable",
     503: "unavailable",
     504: "unavailable",
