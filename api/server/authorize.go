@@ -26,28 +26,38 @@ type grantKey struct{}
 // request carries its token, which the leader checks again.
 type authorizer struct {
 	next   http.Handler
-	tokens *Tokens
+	tokens Bearers
+	now    func() time.Time
 	logger *slog.Logger
 }
 
 func newAuthorizer(next http.Handler, o Options) *authorizer {
-	return &authorizer{next: next, tokens: o.Tokens, logger: o.Logger}
+	return &authorizer{next: next, tokens: o.Tokens, now: o.Now, logger: o.Logger}
 }
 
 // ServeHTTP implements http.Handler.
 func (g *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, bearer := bearerToken(r.Header)
-	grant, ok := g.tokens.Grant(token)
-	switch {
-	case !bearer:
-		g.refuse(w, r, connect.CodeUnauthenticated, "a token is required (Authorization: Bearer …)")
-	case !ok:
-		g.refuse(w, r, connect.CodeUnauthenticated, "unknown token")
-	case !grant.Write && !readOnly(r.URL.Path):
-		g.refuse(w, r, connect.CodePermissionDenied, fmt.Sprintf("the token %s may only read", grant.Name))
-	default:
-		g.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), grantKey{}, grant)))
+	if !bearer {
+		g.refuse(w, r, connect.NewError(connect.CodeUnauthenticated, errors.New("a token is required (Authorization: Bearer …)")))
+		return
 	}
+	grant, err := g.tokens.Grant(r.Context(), token)
+	if err != nil {
+		g.refuse(w, r, err)
+		return
+	}
+	if !grant.Write && !readOnly(r.URL.Path) {
+		g.refuse(w, r, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("the token %s may only read", grant.Name)))
+		return
+	}
+	ctx := WithGrant(r.Context(), grant)
+	if !grant.Expires.IsZero() && streams(r.URL.Path) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, grant.Expires.Sub(g.now()), errExpired)
+		defer cancel()
+	}
+	g.next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // bearerToken returns the token of an Authorization header (RFC 6750, section 2.1).
@@ -57,14 +67,21 @@ func bearerToken(h http.Header) (string, bool) {
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, code connect.Code, text string) {
+func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	text := err.Error()
+	if e, ok := errors.AsType[*connect.Error](err); ok {
+		text = e.Message()
+	}
 	g.logger.WarnContext(r.Context(), "refused a request", "procedure", r.URL.Path, "from", r.RemoteAddr, "why", text)
 	status := http.StatusForbidden
-	if code == connect.CodeUnauthenticated {
+	switch connect.CodeOf(err) {
+	case connect.CodeUnauthenticated:
 		status = http.StatusUnauthorized
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	case connect.CodeUnavailable:
+		status = http.StatusServiceUnavailable
 	}
-	refuse(w, r, g.logger, connect.NewError(code, errors.New(text)), status, text)
+	refuse(w, r, g.logger, err, status, text)
 }
 
 // readOnly reports whether a procedure changes nothing. Unknown procedures might.
@@ -118,6 +135,32 @@ func (b authorized) allowed(ctx context.Context, nameOrID string) error {
 	}
 	_, err := b.find(ctx, nameOrID)
 	return err
+}
+
+// changeable is allowed's error, or that the grant does not allow to change the study.
+func (b authorized) changeable(ctx context.Context, nameOrID string) error {
+	g := granted(ctx)
+	if g.Write && len(g.Prefixes) == 0 && len(g.WritePrefixes) == 0 {
+		return nil
+	}
+	s, err := b.find(ctx, nameOrID)
+	if err != nil {
+		return err
+	}
+	return g.change(s.Spec.Definition.Metadata.Name)
+}
+
+// change returns an error if the grant does not allow to change the study with a name.
+func (g Grant) change(study string) error {
+	if g.Changes(study) {
+		return nil
+	}
+	prefixes := g.Prefixes
+	if len(g.WritePrefixes) > 0 {
+		prefixes = g.WritePrefixes
+	}
+	return connect.NewError(connect.CodePermissionDenied,
+		fmt.Errorf("study %q: the token %s only allows to change studies whose names begin with %s", study, g.Name, strings.Join(prefixes, " or ")))
 }
 
 // Workers implements Backend. It leaves out what workers run of other studies.
@@ -193,14 +236,13 @@ func (b authorized) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[S
 
 // Create implements Backend.
 func (b authorized) Create(ctx context.Context, text []byte) (Study, error) {
-	if g := granted(ctx); len(g.Prefixes) > 0 {
+	if g := granted(ctx); len(g.Prefixes) > 0 || len(g.WritePrefixes) > 0 {
 		s, err := file.Parse(text)
 		if err != nil {
 			return Study{}, err
 		}
-		if name := s.Metadata.Name; !g.Covers(name) {
-			return Study{}, connect.NewError(connect.CodePermissionDenied,
-				fmt.Errorf("study %q: the token %s only allows studies whose names begin with %s", name, g.Name, strings.Join(g.Prefixes, " or ")))
+		if err := g.change(s.Metadata.Name); err != nil {
+			return Study{}, err
 		}
 	}
 	return b.Backend.Create(ctx, text)
@@ -208,7 +250,7 @@ func (b authorized) Create(ctx context.Context, text []byte) (Study, error) {
 
 // Update implements Backend. A study's name cannot be changed.
 func (b authorized) Update(ctx context.Context, nameOrID string, file []byte) (Study, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return Study{}, err
 	}
 	return b.Backend.Update(ctx, nameOrID, file)
@@ -216,7 +258,7 @@ func (b authorized) Update(ctx context.Context, nameOrID string, file []byte) (S
 
 // Stop implements Backend.
 func (b authorized) Stop(ctx context.Context, nameOrID, reason string) (Study, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return Study{}, err
 	}
 	return b.Backend.Stop(ctx, nameOrID, reason)
@@ -224,7 +266,7 @@ func (b authorized) Stop(ctx context.Context, nameOrID, reason string) (Study, e
 
 // Delete implements Backend.
 func (b authorized) Delete(ctx context.Context, nameOrID string, force bool) error {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return err
 	}
 	return b.Backend.Delete(ctx, nameOrID, force)
@@ -232,7 +274,7 @@ func (b authorized) Delete(ctx context.Context, nameOrID string, force bool) err
 
 // Archive implements Backend.
 func (b authorized) Archive(ctx context.Context, nameOrID string) (Archived, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return Archived{}, err
 	}
 	return b.Backend.Archive(ctx, nameOrID)
@@ -240,13 +282,17 @@ func (b authorized) Archive(ctx context.Context, nameOrID string) (Archived, err
 
 // Unarchive implements Backend.
 func (b authorized) Unarchive(ctx context.Context, nameOrID string) (Study, error) {
-	if g := granted(ctx); len(g.Prefixes) > 0 {
+	if g := granted(ctx); len(g.Prefixes) > 0 || len(g.WritePrefixes) > 0 {
 		all, err := b.Archived(ctx)
 		if err != nil {
 			return Study{}, err
 		}
-		if !slices.ContainsFunc(all, func(a Archived) bool { return a.ID == nameOrID || a.Name == nameOrID }) {
+		at := slices.IndexFunc(all, func(a Archived) bool { return a.ID == nameOrID || a.Name == nameOrID })
+		if at < 0 {
 			return Study{}, fmt.Errorf("%w: study %q is not in the archive", ErrNotFound, nameOrID)
+		}
+		if err := g.change(all[at].Name); err != nil {
+			return Study{}, err
 		}
 	}
 	return b.Backend.Unarchive(ctx, nameOrID)
@@ -300,7 +346,7 @@ func (b authorized) WatchMeasurements(ctx context.Context, nameOrID string, exis
 
 // Suggest implements Clients.
 func (b authorized) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (Suggestions, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return Suggestions{}, err
 	}
 	return b.Backend.Suggest(ctx, nameOrID, client, count, wait)
@@ -308,7 +354,7 @@ func (b authorized) Suggest(ctx context.Context, nameOrID, client string, count 
 
 // Heartbeat implements Clients.
 func (b authorized) Heartbeat(ctx context.Context, nameOrID, client string, held []Held) ([]Instruction, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return nil, err
 	}
 	return b.Backend.Heartbeat(ctx, nameOrID, client, held)
@@ -316,7 +362,7 @@ func (b authorized) Heartbeat(ctx context.Context, nameOrID, client string, held
 
 // AddMeasurement implements Clients.
 func (b authorized) AddMeasurement(ctx context.Context, nameOrID, client string, m Reached) (Instruction, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return Instruction{}, err
 	}
 	return b.Backend.AddMeasurement(ctx, nameOrID, client, m)
@@ -324,7 +370,7 @@ func (b authorized) AddMeasurement(ctx context.Context, nameOrID, client string,
 
 // End implements Clients.
 func (b authorized) End(ctx context.Context, nameOrID, client string, e Ending) (record.Trial, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
 	return b.Backend.End(ctx, nameOrID, client, e)
@@ -332,7 +378,7 @@ func (b authorized) End(ctx context.Context, nameOrID, client string, e Ending) 
 
 // Enqueue implements Clients.
 func (b authorized) Enqueue(ctx context.Context, nameOrID string, p study.Point, requestID string, r Remarks) (record.Trial, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
 	return b.Backend.Enqueue(ctx, nameOrID, p, requestID, r)
@@ -340,7 +386,7 @@ func (b authorized) Enqueue(ctx context.Context, nameOrID string, p study.Point,
 
 // Add implements Clients.
 func (b authorized) Add(ctx context.Context, nameOrID string, f Finished, requestID string) (record.Trial, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
 	return b.Backend.Add(ctx, nameOrID, f, requestID)
@@ -348,7 +394,7 @@ func (b authorized) Add(ctx context.Context, nameOrID string, f Finished, reques
 
 // CancelTrial implements Clients.
 func (b authorized) CancelTrial(ctx context.Context, nameOrID string, number int, reason string) (record.Trial, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
 	return b.Backend.CancelTrial(ctx, nameOrID, number, reason)
@@ -356,7 +402,7 @@ func (b authorized) CancelTrial(ctx context.Context, nameOrID string, number int
 
 // EditTrial implements Clients.
 func (b authorized) EditTrial(ctx context.Context, nameOrID string, e Edit) (record.Trial, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+	if err := b.changeable(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
 	return b.Backend.EditTrial(ctx, nameOrID, e)

@@ -25,8 +25,8 @@ type Options struct {
 	// Leader finds the leader for writes. Leave it nil if this process is the only
 	// replica.
 	Leader Leader
-	// Tokens holds the tokens and their grants. Nil allows everybody everything.
-	Tokens *Tokens
+	// Tokens knows what the bearers of tokens may do. Nil allows everybody everything.
+	Tokens Bearers
 	// ForwardTLS configures connections to a leader that advertises an https://
 	// address. Nil trusts the system's certificate authorities.
 	ForwardTLS *tls.Config

@@ -1,20 +1,19 @@
 package server
 
 import (
-	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"connectrpc.com/connect"
+
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // Grant says what the bearer of a token may do.
@@ -26,11 +25,34 @@ type Grant struct {
 	// Prefixes limit the grant to studies whose names begin with one of them. An empty
 	// list means no limit.
 	Prefixes []string
+	// WritePrefixes limit Write further, to studies whose names begin with one of them. An
+	// empty list means all that the grant covers.
+	WritePrefixes []string
+	// Expires is when the grant ends, and with it the streams of its bearer. The zero time
+	// is never.
+	Expires time.Time
+}
+
+// Bearers knows what the bearers of tokens may do. It is safe for concurrent use.
+type Bearers interface {
+	// Grant returns the grant of a token, or the *connect.Error with which to refuse its
+	// bearer: connect.CodeUnauthenticated, CodePermissionDenied or CodeUnavailable, and
+	// CodeCanceled if ctx has ended.
+	Grant(ctx context.Context, token string) (Grant, error)
 }
 
 // Covers reports whether the grant covers the study with a name.
-func (g Grant) Covers(study string) bool {
-	return len(g.Prefixes) == 0 || slices.ContainsFunc(g.Prefixes, func(p string) bool { return strings.HasPrefix(study, p) })
+func (g Grant) Covers(study string) bool { return begins(study, g.Prefixes) }
+
+// Changes reports whether the grant allows to create, change, stop and delete the study
+// with a name.
+func (g Grant) Changes(study string) bool {
+	return g.Write && g.Covers(study) && begins(study, g.WritePrefixes)
+}
+
+// begins reports whether a name begins with one of the prefixes, or there are none.
+func begins(name string, prefixes []string) bool {
+	return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // hash is the SHA-256 hash of a token.
@@ -43,83 +65,41 @@ type hash [sha256.Size]byte
 // HASH is the token's SHA-256 hash in hexadecimal digits. PREFIX limits the token to
 // studies whose names begin with it. Empty lines and lines that begin with # are
 // ignored. Safe for concurrent use.
-type Tokens struct {
-	file string
-	log  *slog.Logger
+type Tokens struct{ file *watched[map[hash]Grant] }
 
-	mu     sync.Mutex
-	grants map[hash]Grant
-	time   time.Time // of the file that was read
-	size   int64
-}
+var _ Bearers = (*Tokens)(nil)
 
 // ReadTokens reads a file of tokens; its error names the line.
 func ReadTokens(file string, log *slog.Logger) (*Tokens, error) {
-	t := &Tokens{file: file, log: log}
-	if _, err := t.refresh(); err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
-// Grant returns the grant of a token; false if the token is unknown.
-func (t *Tokens) Grant(token string) (Grant, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if changed, err := t.refresh(); err != nil {
-		if changed {
-			t.log.Error("could not read the changed token file; the previous tokens stay in force", telemetry.LogError, err)
-		}
-	}
-	g, ok := t.grants[sha256.Sum256([]byte(token))]
-	return g, ok
-}
-
-// refresh reads the file if it has changed since it was last read.
-func (t *Tokens) refresh() (changed bool, err error) {
-	info, err := os.Stat(t.file)
-	if err != nil {
-		return false, err
-	}
-	if info.ModTime().Equal(t.time) && info.Size() == t.size {
-		return false, nil
-	}
-	t.time, t.size = info.ModTime(), info.Size()
-	grants, err := parseTokens(t.file)
-	if err == nil {
-		t.grants = grants
-	}
-	return true, err
-}
-
-func parseTokens(file string) (grants map[hash]Grant, err error) {
-	f, err := os.Open(file)
+	w, err := watch(file, "the previous tokens stay in force", parseTokens, log)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	grants = map[hash]Grant{}
-	lines := bufio.NewScanner(f)
-	for number := 1; lines.Scan(); number++ {
-		fields := strings.Fields(lines.Text())
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
-			continue
-		}
-		h, g, err := parseToken(fields)
-		if err == nil {
-			if other, ok := grants[h]; ok {
-				err = fmt.Errorf("%s has the same token as %s", g.Name, other.Name)
-			}
-		}
+	return &Tokens{w}, nil
+}
+
+// Grant implements Bearers. An unknown token is connect.CodeUnauthenticated.
+func (t *Tokens) Grant(_ context.Context, token string) (Grant, error) {
+	g, ok := t.file.get()[sha256.Sum256([]byte(token))]
+	if !ok {
+		return Grant{}, connect.NewError(connect.CodeUnauthenticated, errors.New("unknown token"))
+	}
+	return g, nil
+}
+
+func parseTokens(file string) (map[hash]Grant, error) {
+	grants := map[hash]Grant{}
+	return grants, eachLine(file, func(line string) error {
+		h, g, err := parseToken(strings.Fields(line))
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", file, number, err)
+			return err
+		}
+		if other, ok := grants[h]; ok {
+			return fmt.Errorf("%s has the same token as %s", g.Name, other.Name)
 		}
 		grants[h] = g
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	return grants, nil
+		return nil
+	})
 }
 
 func parseToken(fields []string) (h hash, g Grant, err error) {
@@ -133,18 +113,23 @@ func parseToken(fields []string) (h hash, g Grant, err error) {
 	if n, err := hex.Decode(h[:], []byte(fields[1][:min(len(fields[1]), 2*len(h))])); err != nil || n != len(h) || len(fields[1]) != 2*len(h) {
 		return h, g, fmt.Errorf("hash of %s: must be %d hexadecimal digits, of the token's SHA-256", g.Name, 2*len(h))
 	}
-	switch fields[2] {
+	return h, g, g.setRole(g.Name, fields[2:])
+}
+
+// setRole sets what the last fields of somebody's line grant: read|write [PREFIX,PREFIX…].
+func (g *Grant) setRole(whose string, fields []string) error {
+	switch fields[0] {
 	case "read":
 	case "write":
 		g.Write = true
 	default:
-		return h, g, fmt.Errorf("role %q of %s: must be read or write", fields[2], g.Name)
+		return fmt.Errorf("role %q of %s: must be read or write", fields[0], whose)
 	}
-	if len(fields) == 4 {
-		g.Prefixes = strings.Split(fields[3], ",")
+	if len(fields) == 2 {
+		g.Prefixes = strings.Split(fields[1], ",")
 		if slices.Contains(g.Prefixes, "") {
-			return h, g, fmt.Errorf("prefixes %q of %s: one is empty", fields[3], g.Name)
+			return fmt.Errorf("prefixes %q of %s: one is empty", fields[1], whose)
 		}
 	}
-	return h, g, nil
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"connectrpc.com/connect"
 )
 
 // errDraining is why a watch ends when its server shuts down.
@@ -28,6 +30,9 @@ func (s *service) watch(ctx context.Context) (_ context.Context, end func()) {
 func watchError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
+		if errors.Is(cause, errExpired) {
+			err = connect.NewError(connect.CodeUnauthenticated, cause)
+		}
 	} else if errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/pflag"
 
+	"github.com/fantasia-hpo/fantasia/api/oidc"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/httpserve"
@@ -25,9 +26,51 @@ type APIAccess struct {
 	TLS access.Files
 	// Tokens is the file of tokens and their permissions (see server.Tokens).
 	Tokens string
+	// OIDC says whose tokens of OpenID Connect are accepted too.
+	OIDC OIDC
 	// AllowedHosts are names by which the API may be called, besides localhost, IP
 	// addresses and the coordinator's own names, as httpserve.NewHosts takes them.
 	AllowedHosts []string
+}
+
+// OIDC is an issuer of OpenID Connect whose tokens the API accepts. The zero value is none.
+type OIDC struct {
+	// Issuer and Audience are those that tokens must name (see oidc.Options).
+	Issuer, Audience string
+	// Grants is the file of what tokens' claims grant (see server.ClaimGrants).
+	Grants string
+	// CA is the file of the authorities that sign the issuer's certificate; empty for the
+	// system's.
+	CA string
+}
+
+// verifier returns what accepts the issuer's tokens, and those that next knows.
+func (i *OIDC) verifier(next server.Bearers, log *slog.Logger) (server.Bearers, error) {
+	if *i == (OIDC{}) {
+		return next, nil
+	}
+	for _, f := range []struct{ flag, value string }{
+		{"--oidc-issuer", i.Issuer}, {"--oidc-audience", i.Audience}, {"--oidc-grants", i.Grants},
+	} {
+		if f.value == "" {
+			return nil, fmt.Errorf("%s is not set; want --oidc-issuer, --oidc-audience and --oidc-grants together", f.flag)
+		}
+	}
+	o := oidc.Options{Issuer: i.Issuer, Audience: i.Audience, Next: next, Logger: log}
+	var err error
+	if o.Grants, err = server.ReadClaimGrants(i.Grants, log); err != nil {
+		return nil, fmt.Errorf("--oidc-grants: %w", err)
+	}
+	if i.CA != "" {
+		if o.Roots, err = (&access.Files{CA: i.CA, Flag: "oidc"}).Roots(); err != nil {
+			return nil, err
+		}
+	}
+	v, err := oidc.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("--oidc-issuer: %w", err)
+	}
+	return v, nil
 }
 
 // Flags adds the flags.
@@ -37,6 +80,10 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.TLS.CA, "tls-ca", "", "PEM file of the CA certificates for the other replicas (default: the system's)")
 	f.StringSliceVar(&a.AllowedHosts, "allowed-hosts", nil, "`names` by which the API is called, besides localhost, IP addresses and this machine's name; .name for all below it, * for any")
 	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] (default: no token is required)")
+	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens are accepted too; needs --oidc-audience and --oidc-grants")
+	f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`name` that the issuer's tokens for this API have in their audience")
+	f.StringVar(&a.OIDC.Grants, "oidc-grants", "", "file of what the issuer's tokens grant, one a line: CLAIM=VALUE read|write [PREFIX,…]")
+	f.StringVar(&a.OIDC.CA, "oidc-ca", "", "PEM file of the CA certificates for the issuer (default: the system's)")
 }
 
 // Guard returns a handler that refuses requests for hosts that are neither allowed nor
@@ -82,15 +129,20 @@ func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
 		}
 		o.ForwardTLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	}
-	if a.Tokens == "" {
-		return nil
+	var tokens server.Bearers
+	if a.Tokens != "" {
+		known, err := server.ReadTokens(a.Tokens, log)
+		if err != nil {
+			return fmt.Errorf("--tokens: %w", err)
+		}
+		tokens = known
 	}
-	if !a.Secure() {
-		log.Warn("tokens are sent unencrypted unless a proxy adds TLS", "flag", "--tls-cert")
-	}
-	tokens, err := server.ReadTokens(a.Tokens, log)
+	tokens, err := a.OIDC.verifier(tokens, log)
 	if err != nil {
-		return fmt.Errorf("--tokens: %w", err)
+		return err
+	}
+	if tokens != nil && !a.Secure() {
+		log.Warn("tokens are sent unencrypted unless a proxy adds TLS", "flag", "--tls-cert")
 	}
 	o.Tokens = tokens
 	return nil

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/api/oidc/oidctest"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
@@ -34,7 +36,7 @@ spec:
   trial: {command: [python, train.py, "${args}"]}
 `
 
-// The API over TLS, with tokens: by gRPC and Connect, through a replica that sends
+// The API over TLS, with tokens from a file and from an issuer: by gRPC and Connect, through a replica that sends
 // the request on to its leader over TLS too, and after the certificate was replaced.
 func TestAPI(t *testing.T) {
 	silent := slog.New(slog.DiscardHandler)
@@ -43,7 +45,11 @@ func TestAPI(t *testing.T) {
 	ca.Issue("server", cert, key)
 	digest := sha256.Sum256([]byte("right"))
 	must(t, os.WriteFile(tokens, []byte("me "+hex.EncodeToString(digest[:])+" write\n"), 0o600))
-	a := coordinatornode.APIAccess{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Tokens: tokens}
+	issuer, signs := oidctest.New(t), oidctest.NewKey(t, "one")
+	issuer.SetKeys(signs.Public())
+	a := coordinatornode.APIAccess{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Tokens: tokens, OIDC: coordinatornode.OIDC{
+		Issuer: issuer.URL, Audience: "fantasia", Grants: written(t, "groups=ml write"), CA: issuer.CA,
+	}}
 	backend := servertest.NewMemory()
 	var listeners []net.Listener
 	for range 2 {
@@ -83,6 +89,13 @@ func TestAPI(t *testing.T) {
 	right := access.Caller{Token: "right", CA: ca.File}
 	must(t, create(right, "connect"))
 	must(t, create(right, "grpc", connect.WithGRPC()))
+	for audience, want := range map[string]connect.Code{"fantasia": 0, "other": connect.CodeUnauthenticated} {
+		token := signs.Sign(t, map[string]any{"iss": issuer.URL, "sub": "alice", "groups": []string{"ml"}, "aud": audience, "exp": time.Now().Add(time.Hour).Unix()}, nil)
+		err := create(access.Caller{Token: token, CA: ca.File}, "issued")
+		if err == nil != (want == 0) || err != nil && connect.CodeOf(err) != want {
+			t.Errorf("create with an issuer's token for %s: %v, want code %d", audience, err, want)
+		}
+	}
 	if err := create(access.Caller{Token: "wrong", CA: ca.File}, "x"); connect.CodeOf(err) != connect.CodeUnauthenticated {
 		t.Errorf("create with another token: %v", err)
 	}
@@ -110,6 +123,13 @@ func TestAPIErrors(t *testing.T) {
 		{coordinatornode.APIAccess{TLS: access.Files{CA: missing}}, "--tls-ca"},
 		{coordinatornode.APIAccess{Tokens: missing}, "--tokens: "},
 		{coordinatornode.APIAccess{Tokens: written(t, "x")}, ":1: got 1 words"},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a"}}, "--oidc-grants is not set"},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Grants: missing}}, "--oidc-audience is not set"},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{CA: missing}}, "--oidc-issuer is not set"},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: missing}}, "--oidc-grants: "},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, "x")}}, ":1: "},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "https://a", Audience: "a", Grants: written(t, ""), CA: missing}}, "--oidc-ca"},
+		{coordinatornode.APIAccess{OIDC: coordinatornode.OIDC{Issuer: "http://a", Audience: "a", Grants: written(t, "")}}, "--oidc-issuer: "},
 	} {
 		if err := test.api.Options(&server.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want an error with %q", test.api, err, test.want)

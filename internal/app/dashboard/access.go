@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
 // cookieName is the cookie that holds the token of who has logged in. Scripts cannot read
@@ -60,8 +61,8 @@ func (d *Dashboard) find(r *http.Request) (session, bool) {
 	if err != nil {
 		return session{}, false
 	}
-	g, ok := d.o.Tokens.Grant(c.Value)
-	return session{token: c.Value, grant: g}, ok
+	g, err := d.o.Tokens.Grant(r.Context(), c.Value)
+	return session{token: c.Value, grant: g}, err == nil
 }
 
 // authorized passes on the requests of those who have logged in. Others are sent to the
@@ -80,6 +81,11 @@ func (d *Dashboard) authorized(next func(http.ResponseWriter, *http.Request) err
 		ctx := context.WithValue(r.Context(), sessionKey{}, s)
 		if !s.open {
 			ctx = server.WithGrant(ctx, s.grant)
+		}
+		if end := s.grant.Expires; !end.IsZero() { // also of the stream of an open page
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, end.Sub(d.o.Now()))
+			defer cancel()
 		}
 		r = r.WithContext(ctx)
 		if err := next(w, r); err != nil {
@@ -115,8 +121,8 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	if _, ok := d.o.Tokens.Grant(token); !ok {
-		d.o.Logger.WarnContext(r.Context(), "refused a login to the dashboard: unknown token", "from", r.RemoteAddr)
+	if _, err := d.o.Tokens.Grant(r.Context(), token); err != nil {
+		d.o.Logger.WarnContext(r.Context(), "refused a login to the dashboard", "from", r.RemoteAddr, telemetry.LogError, err)
 		d.show(w, r, http.StatusUnauthorized, "login", &loginData{page: page{Title: "Log in"}, Next: next, Problem: "This token is not known here."})
 		return
 	}

@@ -29,9 +29,9 @@ type Options struct {
 	// API is the handler of the API that serves the same backend. The dashboard asks it
 	// for what only the leader knows.
 	API http.Handler
-	// Tokens holds the tokens with which people log in. Nil shows everything to
+	// Tokens knows the tokens with which people log in. Nil shows everything to
 	// everybody.
-	Tokens *server.Tokens
+	Tokens server.Bearers
 	// Draining is closed when the server begins to shut down; the streams of open pages
 	// then end. A nil channel never closes.
 	Draining <-chan struct{}

@@ -37,7 +37,9 @@ func (d *Dashboard) authorizedPicture(w http.ResponseWriter, r *http.Request) {
 	s, ok := d.find(r)
 	if scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") && d.o.Tokens != nil {
 		s.token = strings.TrimSpace(token)
-		s.grant, ok = d.o.Tokens.Grant(s.token)
+		var err error
+		s.grant, err = d.o.Tokens.Grant(r.Context(), s.token)
+		ok = err == nil
 	}
 	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")

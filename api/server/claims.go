@@ -1,0 +1,126 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ClaimGrants holds what the claims of a token grant, from a file that is read again when it
+// changes. A line is
+//
+//	CLAIM=VALUE read|write [PREFIX,PREFIX…]
+//
+// It grants a role to tokens whose claim is VALUE, or a list that has VALUE. A VALUE with
+// spaces is written in double quotes, as in Go. PREFIX limits the line to studies whose
+// names begin with it. The lines that match a token add up. Empty lines and lines that
+// begin with # are ignored. Safe for concurrent use.
+type ClaimGrants struct{ file *watched[[]claimLine] }
+
+// claimLine is a line of the file.
+type claimLine struct {
+	claim, value string
+	grant        Grant
+}
+
+// ReadClaimGrants reads a file of grants; its error names the line.
+func ReadClaimGrants(file string, log *slog.Logger) (*ClaimGrants, error) {
+	w, err := watch(file, "the previous grants stay in force", parseClaimLines, log)
+	if err != nil {
+		return nil, err
+	}
+	return &ClaimGrants{w}, nil
+}
+
+// Grant returns what a token's claims grant together: all that one of their lines grants
+// and nothing else. It is false if no line matches; looked then has the names of the claims
+// that the lines ask for.
+func (c *ClaimGrants) Grant(claims map[string]json.RawMessage) (g Grant, looked []string, ok bool) {
+	var limited, limitedWrites bool // by prefixes
+	limited, limitedWrites = true, true
+	for _, l := range c.file.get() {
+		if !slices.Contains(looked, l.claim) {
+			looked = append(looked, l.claim)
+		}
+		if !l.matches(claims) {
+			continue
+		}
+		ok = true
+		limited = limited && len(l.grant.Prefixes) > 0
+		g.Prefixes = append(g.Prefixes, l.grant.Prefixes...)
+		if l.grant.Write {
+			g.Write = true
+			limitedWrites = limitedWrites && len(l.grant.Prefixes) > 0
+			g.WritePrefixes = append(g.WritePrefixes, l.grant.Prefixes...)
+		}
+	}
+	if !limited {
+		g.Prefixes = nil
+	}
+	if !limitedWrites {
+		g.WritePrefixes = nil
+	}
+	return g, looked, ok
+}
+
+// matches reports whether a token has the claim's value. An address of mail counts only if
+// the issuer says that it was verified; with some issuers people can enter any address.
+func (l claimLine) matches(claims map[string]json.RawMessage) bool {
+	if l.claim == "email" && !slices.Contains([]string{"true", `"true"`}, string(claims["email_verified"])) {
+		return false
+	}
+	var one any
+	if json.Unmarshal(claims[l.claim], &one) != nil {
+		return false
+	}
+	if many, ok := one.([]any); ok {
+		return slices.Contains(many, any(l.value))
+	}
+	return one == any(l.value)
+}
+
+func parseClaimLines(file string) (lines []claimLine, err error) {
+	err = eachLine(file, func(line string) error {
+		l, err := parseClaimLine(line)
+		lines = append(lines, l)
+		return err
+	})
+	return lines, err
+}
+
+func parseClaimLine(line string) (l claimLine, err error) {
+	const want = "want CLAIM=VALUE read|write [PREFIX,PREFIX…]"
+	claim, rest, ok := strings.Cut(line, "=")
+	if !ok || claim == "" || len(strings.Fields(claim)) != 1 || strings.TrimSpace(claim) != claim {
+		return l, fmt.Errorf("%q does not begin with the name of a claim and =; %s", line, want)
+	}
+	l.claim = claim
+	if strings.HasPrefix(rest, `"`) {
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return l, fmt.Errorf("value of %s: its quotes do not end; %s", claim, want)
+		}
+		rest = rest[len(quoted):]
+		if l.value, err = strconv.Unquote(quoted); err != nil || rest != "" && strings.TrimLeft(rest, " \t") == rest {
+			return l, fmt.Errorf("value %s of %s: a space must follow the quotes; %s", quoted, claim, want)
+		}
+	} else {
+		end := strings.IndexAny(rest+" ", " \t")
+		l.value, rest = rest[:end], rest[end:]
+	}
+	if l.value == "" {
+		return l, fmt.Errorf("value of %s is empty; %s", claim, want)
+	}
+	fields := strings.Fields(rest)
+	if len(fields) < 1 || len(fields) > 2 {
+		return l, fmt.Errorf("got %d words after %s=%s; %s", len(fields), claim, l.value, want)
+	}
+	return l, l.grant.setRole(claim+"="+l.value, fields)
+}
+
+// errExpired is why a stream ends with its bearer's token.
+var errExpired = errors.New("the token has expired; watch again with a new one")
