@@ -9,6 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 // # Promotion
@@ -165,18 +166,19 @@ func (e *Engine) promote() {
 		}
 		t := e.insert(e.raised(from), optimizer.SourcePromoted, "", Remarks{})
 		t.rec.Predecessor, t.rec.Checkpoint = from.rec.Number, from.rec.Checkpoint
-		t.rec.Reasons.Note = e.promotion(from, place)
+		t.rec.Reasons.Note = PromotionNote(e.space, &from.rec, place, len(e.rungOf(from).ranked))
 		t.rec.Reasons.Pending = len(e.open) - 1
 		e.setState(t, study.TrialPending)
 		e.openAttempt(t)
 	}
 }
 
-// promotion tells people why a trial was promoted.
-func (e *Engine) promotion(from *trial, place int) string {
-	f, _ := e.space.Fidelity()
+// PromotionNote tells people why a trial of a space with a fidelity was promoted: its place,
+// from 0, among the trials of its level that have an answer.
+func PromotionNote(s *space.Space, from *record.Trial, place, answered int) string {
+	f, _ := s.Fidelity()
 	return fmt.Sprintf("promoted: trial %d is number %d of the %d trials at %s %s",
-		from.rec.Number, place+1, len(e.rungOf(from).ranked), f.Name, study.Format(from.rec.Point[f.Name]))
+		from.Number, place+1, answered, f.Name, study.Format(from.Point[f.Name]))
 }
 
 // demote lets the predecessor of a cancelled trial be promoted again.

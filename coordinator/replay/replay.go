@@ -6,6 +6,9 @@
 // has the positions at which it was created and ended. So the records give every request's
 // problem back. The states follow from the answers: a request gets the state of the last
 // answer of which a trial had been made.
+//
+// Of a study with a fidelity, it also decides again which trials were promoted: that follows
+// from the positions and the results of the trials alone.
 package replay
 
 import (
@@ -36,6 +39,9 @@ type Report struct {
 	// Same is how many suggestions are the recorded ones, bit for bit: the points, where
 	// they come from, and the reasons. Fallbacks of them are fallbacks.
 	Same, Fallbacks int
+	// Promoted is how many promotions of trials are those that the rule makes again: of the
+	// same trials, for the same reasons, with the same points.
+	Promoted int
 	// Others is how many trials no optimiser suggested: people asked for them or added them.
 	Others int
 	// Cut are trials whose optimiser ran out of time, so that its answer depended on the
@@ -49,15 +55,15 @@ type Report struct {
 	// why; 0 if all could.
 	Until int
 	Why   string
-	// First is the first suggestion that differs; nil if none does.
+	// First is the first suggestion or promotion that differs; nil if none does.
 	First *Difference
 }
 
-// Difference is a suggestion that differs from the recorded one.
+// Difference is a suggestion, or a promotion, that differs from the recorded one.
 type Difference struct {
 	Trial int
-	// What differs: "parameter x", "the source", "the reasons", or "the answer" if there is
-	// none.
+	// What differs: "parameter x", "the source", "the reasons", "the promotion" of another
+	// trial or of none, or "the answer" if there is none.
 	What string
 	// Recorded and Replayed are the two, as JSON or in words.
 	Recorded, Replayed string
@@ -77,6 +83,9 @@ func Run(ctx context.Context, spec record.Study, trials []record.Trial, o Optimi
 		return nil, err
 	}
 	for _, a := range p.answers {
+		if p.unruly(a.trials[0]) {
+			break
+		}
 		if err := p.play(ctx, a); err != nil {
 			return nil, err
 		}
@@ -87,6 +96,7 @@ func Run(ctx context.Context, spec record.Study, trials []record.Trial, o Optimi
 			break
 		}
 	}
+	p.countPromotions()
 	return &p.report, nil
 }
 
@@ -117,8 +127,8 @@ type player struct {
 	version int             // of the space
 	trials  []*record.Trial // by number
 	outside map[int]bool    // the numbers of those whose points are outside of the space
-	told    []optimizer.Observation
-	toldAt  []int64 // the positions of told
+	told    told
+	ladder  ladder
 	answers []*answer
 	o       Optimizers
 	report  Report
@@ -136,9 +146,7 @@ func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player,
 	if p.space, err = space.Of(&spec.Definition); err != nil {
 		return nil, err
 	}
-	if f, ok := p.space.Fidelity(); ok {
-		return nil, fmt.Errorf("parameter %s is a fidelity: the optimiser was told one level at a time, which a replay does not know", f.Name)
-	}
+	p.told = newTold(p.space)
 	for i := range trials {
 		t := trials[i]
 		point, err := p.space.Normalize(t.Point)
@@ -165,10 +173,11 @@ func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player,
 	slices.SortFunc(ended, func(a, b *record.Trial) int { return cmp.Compare(a.Ended, b.Ended) })
 	for _, t := range ended {
 		if observation, told := engine.Observation(t); told {
-			p.told, p.toldAt = append(p.told, observation), append(p.toldAt, t.Ended)
+			p.told.add(observation, t.Ended)
 		}
 	}
 	p.group()
+	p.rule()
 	return p, nil
 }
 
@@ -176,9 +185,12 @@ func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player,
 func (p *player) group() {
 	known := map[request]*answer{}
 	for _, t := range p.trials {
-		if t.Source == optimizer.SourceRequested || t.Source == optimizer.SourceAdded {
+		switch t.Source {
+		case optimizer.SourceRequested, optimizer.SourceAdded:
 			p.report.Others++
 			continue
+		case optimizer.SourcePromoted:
+			continue // see rule
 		}
 		if p.version > 1 && (t.Ask == nil || max(1, t.Ask.Space) != p.version) {
 			p.report.Earlier++
@@ -201,19 +213,18 @@ func (p *player) group() {
 // problem returns what the optimiser knew at a request.
 func (p *player) problem(a *answer) *optimizer.Problem {
 	problem := &optimizer.Problem{
-		Space: p.space, Direction: p.spec.Objective.Direction, Seed: p.spec.Algorithm.Seed,
+		Space: p.space.Searched(), Direction: p.spec.Objective.Direction, Seed: p.spec.Algorithm.Seed,
 		MaxTrials: a.ask.MaxTrials, Parallelism: a.ask.Parallelism,
 		Pending: []optimizer.Pending{},
 	}
-	n, _ := slices.BinarySearch(p.toldAt, a.from+1)
-	problem.Observations = p.told[:n:n]
+	problem.Observations, problem.Taken = p.told.until(a.from)
 	for _, t := range p.trials {
 		if t.Created > a.from {
 			break // positions grow with numbers
 		}
 		problem.First = t.Number
 		if (t.Ended == 0 || t.Ended > a.from) && !p.outside[t.Number] {
-			problem.Pending = append(problem.Pending, optimizer.Pending{Trial: t.Number, Point: t.Point})
+			problem.Pending = append(problem.Pending, optimizer.Pending{Trial: t.Number, Point: p.space.Configuration(t.Point)})
 		}
 	}
 	problem.First++
@@ -268,6 +279,9 @@ func (p *player) play(ctx context.Context, a *answer) error {
 		return nil
 	}
 	for _, t := range a.trials {
+		if p.unruly(t) {
+			return nil
+		}
 		if d := p.compare(t, list, a.fallback); d != nil {
 			p.differ(a, t, old, d)
 			return nil
@@ -329,6 +343,7 @@ func (p *player) compare(t *record.Trial, list []optimizer.Suggestion, fallback 
 		return &Difference{What: "the answer", Recorded: fmt.Sprintf("suggestion %d", t.Place+1), Replayed: fmt.Sprintf("only %d long", len(list))}
 	}
 	s := list[t.Place]
+	s.Point = p.space.AtLevel(s.Point, 0)
 	// The record's numbers have their parameters' types; so must these.
 	if point, err := p.space.Normalize(s.Point); err == nil {
 		s.Point = point
@@ -336,16 +351,29 @@ func (p *player) compare(t *record.Trial, list []optimizer.Suggestion, fallback 
 	if fallback && s.Source != optimizer.SourceInitial {
 		s.Source = optimizer.SourceFallback
 	}
-	for _, parameter := range p.space.Parameters() {
-		if x, y := t.Point[parameter.Name], s.Point[parameter.Name]; !same(x, y) {
-			return &Difference{What: "parameter " + parameter.Name, Recorded: text(x), Replayed: text(y)}
-		}
+	if d := p.comparePoints(t.Point, s.Point); d != nil {
+		return d
 	}
 	if t.Source != s.Source {
 		return &Difference{What: "the source", Recorded: string(t.Source), Replayed: string(s.Source)}
 	}
-	if recorded, replayed := text(t.Reasons), text(engine.FiniteReasons(s.Reasons)); recorded != replayed {
-		return &Difference{What: "the reasons", Recorded: recorded, Replayed: replayed}
+	return compareReasons(t.Reasons, engine.FiniteReasons(s.Reasons))
+}
+
+// comparePoints compares the recorded point of a trial with another one.
+func (p *player) comparePoints(recorded, replayed study.Point) *Difference {
+	for _, parameter := range p.space.Parameters() {
+		if x, y := recorded[parameter.Name], replayed[parameter.Name]; !same(x, y) {
+			return &Difference{What: "parameter " + parameter.Name, Recorded: text(x), Replayed: text(y)}
+		}
+	}
+	return nil
+}
+
+// compareReasons compares the recorded reasons of a trial with others.
+func compareReasons(recorded, replayed optimizer.Reasons) *Difference {
+	if x, y := text(recorded), text(replayed); x != y {
+		return &Difference{What: "the reasons", Recorded: x, Replayed: y}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -76,8 +77,15 @@ func optimizers(t *testing.T, algorithm string) replay.Optimizers {
 // lead plays a study to its end and returns its records as the ledger gives them back.
 func lead(t *testing.T, algorithm string, trials int, seed uint64, edits bool) (record.Study, []record.Trial) {
 	t.Helper()
+	return play(t, definition(algorithm, trials), seed, edits)
+}
+
+// play is lead of a study.
+func play(t *testing.T, spec record.Study, seed uint64, edits bool) (record.Study, []record.Trial) {
+	t.Helper()
+	algorithm, trials := spec.Definition.Spec.Algorithm.Name, spec.Definition.Spec.Budget.MaxTrials
 	l := &leader{
-		t: t, rng: rand.New(rand.NewPCG(seed, 0)), spec: definition(algorithm, trials), own: optimizers(t, algorithm),
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), spec: spec, own: optimizers(t, algorithm),
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), trials: map[int]record.Trial{}, edits: edits,
 	}
 	_, blind := l.own.Suggest.(optimizer.Blind)
@@ -189,9 +197,15 @@ func (l *leader) tell() {
 	p := l.trials[a.Attempt.Trial].Point
 	x, _ := p["x"].(float64)
 	y, _ := p["y"].(float64)
+	if n, ok := p["x"].(int64); ok {
+		x = float64(n) / 4
+	}
 	told.Values = study.Values{(x-0.3)*(x-0.3) + y}
 	if p["kind"] == "b" {
 		told.Values[0] += 0.1
+	}
+	if epochs, ok := p["epochs"].(int64); ok {
+		told.Values[0] = math.Round(20*(told.Values[0]+(1-x)/float64(epochs))) / 20 // often equal
 	}
 	switch l.rng.IntN(10) {
 	case 0:
@@ -205,6 +219,12 @@ func (l *leader) tell() {
 // people do something that no optimiser knows of.
 func (l *leader) people() {
 	p := study.Point{"x": l.rng.Float64(), "y": l.rng.Float64(), "kind": "a"}
+	if l.spec.Definition.Spec.Parameters[0].Type == study.Int {
+		p["x"], p["y"] = int64(l.rng.IntN(5)), int64(l.rng.IntN(5))
+	}
+	if len(l.spec.Definition.Spec.Parameters) > 3 {
+		p["epochs"] = []int64{1, 3, 9}[l.rng.IntN(3)]
+	}
 	switch l.rng.IntN(6) {
 	case 0:
 		l.step(engine.Enqueue{At: l.now, Point: p})
@@ -223,6 +243,9 @@ func (l *leader) change() {
 		spec := l.spec
 		if l.edits && l.rng.IntN(3) == 0 { // another space
 			max := 0.7 + 0.3*l.rng.Float64()
+			if spec.Definition.Spec.Parameters[0].Type == study.Int {
+				max = float64(2 + l.rng.IntN(3))
+			}
 			spec.Definition.Spec.Parameters = slices.Clone(spec.Definition.Spec.Parameters)
 			spec.Definition.Spec.Parameters[0].Max = &max
 		}

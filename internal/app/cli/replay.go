@@ -21,13 +21,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/layout"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )
 
 const replayLong = `Asks the optimiser for every suggestion of a study again, with what it knew then, and
 compares the answers with the trials, bit for bit: the points, where they come from and
 the reasons. It ends with the first trial that differs, and says how; the exit code is
-then 1.
+then 1. Of a study with a fidelity, it also decides again which trials are promoted.
 
 Nothing is evaluated and nothing is changed. The records are read from etcd, as a
 coordinator reads them, with --state from the state directory of fantasia run or serve,
@@ -122,6 +123,10 @@ func readBackup(path, name string) (_ *ledger.Records, err error) {
 // replay replays a study and shows the result.
 func (a *app) replay(ctx context.Context, records *ledger.Records, f *replayFlags) error {
 	definition := &records.Study.Definition
+	if i := slices.IndexFunc(definition.Spec.Parameters, isFidelity); i >= 0 && f.workers > 0 {
+		return exitWith(ExitUsage, fmt.Errorf("--workers: parameter %s of study %s is a fidelity, and the results of two levels do not compare; want a study without one",
+			definition.Spec.Parameters[i].Name, definition.Metadata.Name))
+	}
 	newOptimizer := func() (optimizer.Optimizer, error) { return inject.NewOptimizer(definition.Spec.Algorithm) }
 	o, err := newOptimizer()
 	if err != nil {
@@ -146,6 +151,8 @@ func (a *app) replay(ctx context.Context, records *ledger.Records, f *replayFlag
 	return a.replayWorkers(ctx, records, newOptimizer, f)
 }
 
+func isFidelity(p study.Parameter) bool { return p.Type == study.Fidelity }
+
 // replayLines tell people what a replay has found.
 func replayLines(name string, r *replay.Report) []string {
 	var lines []string
@@ -159,6 +166,9 @@ func replayLines(name string, r *replay.Report) []string {
 	}
 	if r.Fallbacks > 0 {
 		lines = append(lines, fmt.Sprintf("%d of them are fallbacks, because the optimiser was too slow", r.Fallbacks))
+	}
+	if r.Promoted > 0 {
+		lines = append(lines, count(r.Promoted, "promotion")+" decided again, with the same trials")
 	}
 	if r.Others > 0 {
 		lines = append(lines, count(r.Others, "trial")+" that people asked for or added: not compared")
