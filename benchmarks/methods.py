@@ -4,7 +4,7 @@
     benchmarks/methods.py play --tuner fantasia:tpe --fantasia bin/fantasia --out runs.jsonl
     benchmarks/methods.py play --tuner optuna-tpe --out runs.jsonl
     benchmarks/methods.py report runs.jsonl fantasia:tpe optuna-tpe
-    benchmarks/methods.py rank runs.jsonl            # all tuners side by side, also on the tasks of conditional.py
+    benchmarks/methods.py rank runs.jsonl            # all tuners side by side, also on the tasks of spaces.py
 
 Tuners: fantasia:NAME for any of its algorithms, optuna-tpe, cmaes (CMA for the functions, CatCMAwM for the tables, which
 have integers and categories; both with a population of 8, which the batches fill), smac (its random forest, a batch being
@@ -33,42 +33,14 @@ import statistics
 import subprocess
 import tempfile
 
-import conditional
+import spaces
+from functions import ackley, branin, hartmann6, levy, rastrigin, rosenbrock
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 TRIALS, BATCH, CHECKPOINTS = 128, 8, ("24", "48", "128")
 TABLES = ["HPOBench:car", "HPOBench:vehicle", "HPOBench:kc1", "HPOBench:credit_g", "HPOLib:naval_propulsion", "HPOLib:protein_structure", "NASBench201:cifar10", "NASBench201:imagenet"]
-
-
-def branin(x):
-    return (x[1] - 5.1 / (4 * math.pi**2) * x[0] ** 2 + 5 / math.pi * x[0] - 6) ** 2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x[0]) + 10
-
-
-def hartmann6(x):
-    a = [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]]
-    p = [[1312, 1696, 5569, 124, 8283, 5886], [2329, 4135, 8307, 3736, 1004, 9991], [2348, 1451, 3522, 2883, 3047, 6650], [4047, 8828, 8732, 5743, 1091, 381]]
-    return -sum(c * math.exp(-sum(a[i][j] * (x[j] - p[i][j] / 1e4) ** 2 for j in range(6))) for i, c in enumerate((1, 1.2, 3, 3.2)))
-
-
-def ackley(x):
-    n = len(x)
-    return -20 * math.exp(-0.2 * math.sqrt(sum(v * v for v in x) / n)) - math.exp(sum(math.cos(2 * math.pi * v) for v in x) / n) + 20 + math.e
-
-
-def rosenbrock(x):
-    return sum(100 * (b - a * a) ** 2 + (a - 1) ** 2 for a, b in zip(x, x[1:]))
-
-
-def rastrigin(x):
-    return sum(10 + v * v - 10 * math.cos(2 * math.pi * v) for v in x)
-
-
-def levy(x):
-    w = [1 + (v - 1) / 4 for v in x]
-    inner = sum((v - 1) ** 2 * (1 + 10 * math.sin(math.pi * v + 1) ** 2) for v in w[:-1])
-    return math.sin(math.pi * w[0]) ** 2 + inner + (w[-1] - 1) ** 2 * (1 + math.sin(2 * math.pi * w[-1]) ** 2)
 
 
 # The functions with their domains and minima, as `fantasia bench` has them.
@@ -138,10 +110,12 @@ class Fantasia:
             "apiVersion": "fantasia.dev/v1", "kind": "Study", "metadata": {"name": "bench"},
             "spec": {
                 "objective": {"metric": "loss", "direction": "minimize"}, "parameters": parameters,
-                "algorithm": {"name": name, "seed": seed, "settings": settings},
+                "algorithm": {"name": name, "seed": seed, "settings": {k: v for k, v in settings.items() if k != "middle"}},
                 "budget": {"maxTrials": TRIALS}, "parallelism": BATCH, "trial": {"command": ["true"]},
             },
         }
+        if settings.get("middle"):
+            study["spec"]["initial"] = [{p["name"]: (p["min"] + p["max"]) / 2 for p in parameters if p["type"] == "float"}]
         self.file = tempfile.NamedTemporaryFile("w", suffix=".yaml")
         json.dump(study, self.file)
         self.file.flush()
@@ -406,7 +380,7 @@ def play_all(a):
             for seed in range(a.seeds):
                 if (task, label, seed) in done:
                     continue
-                of = conditional.TASKS[task](seed) if task in conditional.TASKS else (Function if task in FUNCTIONS else Table)(task, seed)
+                of = spaces.TASKS[task](seed) if task in spaces.TASKS else (Function if task in FUNCTIONS else Table)(task, seed)
                 tuner = make(of, seed, name, a.fantasia, a.settings)
                 print(json.dumps({"task": task, "tuner": label, "seed": seed, "regret": play(tuner, of)}), file=out, flush=True)
                 tuner.close()
@@ -419,7 +393,7 @@ def rank(a):
             for r in map(json.loads, f):
                 regrets[r["tuner"], r["task"], r["seed"]] = r["regret"]
                 tuners, tasks = list(dict.fromkeys([*tuners, r["tuner"]])), list(dict.fromkeys([*tasks, r["task"]]))
-    groups = {"functions": list(FUNCTIONS), "tables": TABLES} | {task: [task] for task in tasks if task in conditional.TASKS}
+    groups = {"functions": list(FUNCTIONS), "tables": TABLES} | {task: [task] for task in tasks if task in spaces.TASKS}
     print("| | evaluations | runs | " + " | ".join(tuners) + " |\n| --- | ---: | ---: |" + " ---: |" * len(tuners))
     for what, members in groups.items():
         for n in CHECKPOINTS:
@@ -460,7 +434,7 @@ def main():
     p = verbs.add_parser("play")
     p.add_argument("--tuner", required=True)
     p.add_argument("--label", help="another name for the tuner, with these settings")
-    p.add_argument("--settings", type=json.loads, default={}, help="Fantasia's settings of the algorithm, JSON")
+    p.add_argument("--settings", type=json.loads, default={}, help="Fantasia's settings of the algorithm, JSON; and {\"middle\": true} to begin in the middle of the space")
     p.add_argument("--fantasia", default="bin/fantasia")
     p.add_argument("--seeds", type=int, default=10)
     p.add_argument("--tasks", help="names with commas; all by default")

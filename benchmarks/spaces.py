@@ -1,15 +1,20 @@
-"""Made-up tuning tasks whose spaces have conditions: for methods.py, which plays Fantasia's algorithms on them.
+"""Made-up tuning tasks in spaces with conditions, and in wide ones: for methods.py, which plays Fantasia's algorithms on them.
 
     cash        four models with one to four parameters of their own each, as in the choice of a model and its settings
     flags       a compiler: a level and 20 flags, some of which depend on each other; four flags have an integer of their own
     flags-noisy the same with noise
     pipeline    a network: a solver with parameters of its own, two of which have further ones, and four common parameters; noisy
+    hartmann6-300, bowl-300, ackley-200, levy-100
+                functions of so many parameters (Hartmann's depends on the first six), moved by up to an eighth of the
+                range (but Hartmann's); their regrets are no logarithms
 
 Which point is best, and how much each flag is worth, differs from seed to seed. A regret is the distance to the best value
 (for flags, to the lowest of 60 descents), without noise.
 """
 import math
 import random
+
+import functions
 
 
 class Task:
@@ -108,4 +113,35 @@ class Pipeline(Task):
         return v + 0.06 * abs(math.log2(p["width"]) - self.width) + 0.2 * (p["dropout"] - self.dropout) ** 2 + 0.05 * abs(p["layers"] - 2)
 
 
-TASKS = {"cash": Cash, "flags": Flags, "flags-noisy": NoisyFlags, "pipeline": Pipeline}
+class Wide(Task):
+    """A function over [-bound, bound], with its minimum moved from `at`, the same in each parameter."""
+
+    bound, of, count = 1.0, staticmethod(lambda x: sum(v * v for v in x)), 300
+
+    def build(self):
+        self.parameters = [number(f"x{i}", -self.bound, self.bound) for i in range(self.count)]
+        self.move = [self.rng.uniform(-0.25, 0.25) * self.bound for _ in range(self.count)]
+
+    def value(self, p):
+        return self.of([p[f"x{i}"] - m for i, m in enumerate(self.move)])
+
+
+class WideHartmann(Task):
+    best = -3.3223680114155147
+
+    def build(self):
+        self.parameters = [number(f"x{i}", 0, 1) for i in range(300)]
+
+    def value(self, p):
+        return functions.hartmann6([p[f"x{i}"] for i in range(6)])
+
+
+class WideAckley(Wide):
+    bound, of, count = 32, staticmethod(functions.ackley), 200
+
+
+class WideLevy(Wide):
+    bound, of, count = 10, staticmethod(functions.levy), 100
+
+
+TASKS = {"hartmann6-300": WideHartmann, "bowl-300": Wide, "ackley-200": WideAckley, "levy-100": WideLevy, "cash": Cash, "flags": Flags, "flags-noisy": NoisyFlags, "pipeline": Pipeline}

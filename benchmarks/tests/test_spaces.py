@@ -1,10 +1,10 @@
 import itertools
 import unittest
 
-import conditional
+import spaces
 
 
-class SmallFlags(conditional.Flags):
+class SmallFlags(spaces.Flags):
     count = 6
 
 
@@ -22,9 +22,9 @@ class Best(unittest.TestCase):
 
     def test_the_best_points_of_the_others_have_no_regret(self):
         for seed in range(5):
-            task = conditional.Cash(seed)
+            task = spaces.Cash(seed)
             self.assertEqual(task.regret({"model": "b", **{f"b{i}": o for i, o in enumerate(task.optima["b"])}}), 0)
-            task = conditional.Pipeline(seed)
+            task = spaces.Pipeline(seed)
             common = {"layers": 2, "width": 2**task.width, "dropout": task.dropout, "activation": "relu"}
             self.assertAlmostEqual(task.regret({"solver": "adam", "lr": 10**task.rate, "beta2": 0.9, **common}), 0)
             sgd = {"solver": "sgd", "lr": 10 ** (task.rate + 1), "momentum": task.momentum, "nesterov": "yes"}
@@ -33,6 +33,6 @@ class Best(unittest.TestCase):
 
     def test_a_seed_draws_the_same_task_and_noise(self):
         point = {"level": "O3", **{f"f{i}": "off" for i in range(20)}}
-        looks = [conditional.NoisyFlags(3).look(point) for _ in range(2)]
+        looks = [spaces.NoisyFlags(3).look(point) for _ in range(2)]
         self.assertEqual(*looks)
-        self.assertNotEqual(looks[0], conditional.NoisyFlags(4).look(point))
+        self.assertNotEqual(looks[0], spaces.NoisyFlags(4).look(point))
