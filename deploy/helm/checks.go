@@ -22,6 +22,7 @@ func programChecks() map[string]map[string]any {
 		"poolDefaults.kubejob.startTimeout":    {"pattern": positiveDuration},
 		"poolDefaults.state.keepTrials":        {"pattern": workernode.SizePattern},
 		"poolDefaults.autoscaling.maxReplicas": {"minimum": 1},
+		"coordinator.oidc.issuer":              {"pattern": `^$|^https://[^/\s?#@]+(/[^\s?#]*)?$`},
 		// Exporters silently ignore an address without a scheme.
 		"telemetry.otlpEndpoint": {"pattern": `^$|^https?://[^/\s]+`},
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/api/oidc"
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/scale"
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
@@ -31,6 +32,10 @@ func TestSchemaKnowsTheProgramsChecks(t *testing.T) {
 		"poolDefaults.state.keepTrials": {func(text string) bool { var n int64; return workernode.Size(&n).Set(text) == nil },
 			[]string{"0", "1Gi", "512MiB", "7", "2TiB", "1G", "-1Gi", "1.5Gi", "Gi", "1B", ""}},
 		"poolDefaults.kubejob.startTimeout": {positive, []string{"0s", "10m", "1h", "x"}},
+		"coordinator.oidc.issuer": {func(text string) bool {
+			_, err := oidc.New(oidc.Options{Issuer: text, Audience: "fantasia"})
+			return text == "" || err == nil
+		}, []string{"", "https://a", "https://a.example/tenant/v2", "https://a:8443", "http://a", "a", "https://", "https://a?b=c", "https://a#b", "https://a:b@c", "ftp://a"}},
 		// https://opentelemetry.io/docs/specs/otel/protocol/exporter: a URL with a scheme.
 		"telemetry.otlpEndpoint": {func(text string) bool {
 			u, err := url.Parse(text)

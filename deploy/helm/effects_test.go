@@ -57,6 +57,9 @@ var differing = map[string]string{
 	"telemetry.otlpProtocol":                          `"grpc"`,
 	"networkPolicy.kubernetesPorts":                   `[8443]`,
 	"networkPolicy.dnsPorts":                          `[5353]`,
+	"networkPolicy.oidcPorts":                         `[8443]`,
+	"coordinator.oidc.issuer":                         `"https://issuer.example.com"`,
+	"coordinator.oidc.grants":                         `["groups=ml write ml-"]`,
 }
 
 // needed holds what must be set for a value to have an effect, by the longest prefix.
@@ -85,6 +88,9 @@ var needed = map[string][]string{
 	"networkPolicy.natsTo":                 {`nats.urls=["nats://a:1"]`},
 	"networkPolicy.etcdTo":                 {`etcd.urls=["http://a:1"]`},
 	"networkPolicy.katibFrom":              {`coordinator.katib.enabled=true`},
+	"coordinator.oidc.":                    {`coordinator.oidc.issuer="https://a"`},
+	"coordinator.oidc.issuer":              nil,
+	"networkPolicy.oidc":                   {`coordinator.oidc.issuer="https://a"`},
 	"networkPolicy.otlp":                   {`telemetry.otlpEndpoint="http://a:1"`},
 	"networkPolicy.kubernetes":             {`studies.enabled=true`},
 	"telemetry.otlpProtocol":               {`telemetry.otlpEndpoint="http://a:1"`},

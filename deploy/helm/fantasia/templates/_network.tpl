@@ -64,6 +64,16 @@
 {{- end }}
 {{- end -}}
 
+{{- define "fantasia.egressOIDC" -}}
+{{- if .Values.coordinator.oidc.issuer }}
+- ports:
+    {{- range .Values.networkPolicy.oidcPorts }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+  {{- include "fantasia.peers" (list "to" .Values.networkPolicy.oidcTo) | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- define "fantasia.egressKubernetes" -}}
 - ports:
     {{- range .Values.networkPolicy.kubernetesPorts }}
