@@ -2620,9 +2620,11 @@ type ArchivedStudy struct {
 	State StudyState `protobuf:"varint,3,opt,name=state,proto3,enum=fantasia.v1.StudyState" json:"state,omitempty"`
 	// How many trials it has.
 	Trials int32 `protobuf:"varint,4,opt,name=trials,proto3" json:"trials,omitempty"`
-	// When it was created, when it ended, and when it was archived.
-	CreateTime  *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	EndTime     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// When it was created.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When it ended.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// When it was archived.
 	ArchiveTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
 	// The size of its file, in bytes.
 	Bytes         int64 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
