@@ -143,6 +143,9 @@ func (v *Verifier) grant(ctx context.Context, token string) (g server.Grant, err
 		return g, refused("the token's claims cannot be read: %v", err)
 	}
 	g, looked, ok := v.o.Grants.Grant(claims)
+	if len(looked) == 0 {
+		return g, connect.NewError(connect.CodePermissionDenied, errors.New("no token of the issuer may do anything: the file of grants has no lines"))
+	}
 	if !ok {
 		return g, connect.NewError(connect.CodePermissionDenied,
 			fmt.Errorf("no line of the grants matches the token; they ask for the claims: %s", strings.Join(looked, ", ")))

@@ -248,6 +248,9 @@ func TestTokensWithoutAGrant(t *testing.T) {
 			t.Errorf("%v names %q", err, value)
 		}
 	}
+	f = newFixture(t, "# nobody yet")
+	_, err = f.verifier().Grant(t.Context(), f.token(nil))
+	wantCode(t, err, connect.CodePermissionDenied, "no lines", "an empty file")
 }
 
 // Each line of the grants counts as soon as the file has it.

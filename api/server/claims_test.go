@@ -153,8 +153,9 @@ func FuzzClaimGrants(f *testing.F) {
 	for _, text := range []string{"groups=ml write a-,b-\nsub=x read", `groups="a b" read`, "# x\n\n=", `a="\x00" write`, "a==b read", `a="`} {
 		f.Add(text)
 	}
+	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		g, file, err := claimGrants(t.TempDir(), text)
+		g, file, err := claimGrants(dir, text)
 		if err != nil {
 			if !strings.Contains(err.Error(), file) {
 				t.Errorf("%v does not name the file", err)

@@ -2,9 +2,13 @@ package dashboard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"connectrpc.com/connect"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -13,6 +17,10 @@ import (
 // cookieName is the cookie that holds the token of who has logged in. Scripts cannot read
 // it, and other sites cannot make a browser send it.
 const cookieName = "fantasia_token"
+
+// maxCookie bounds a token in bytes. Browsers do not keep cookies that, with their name and
+// attributes, have more than 4096 (RFC 6265, section 6.1).
+const maxCookie = 3900
 
 // maxForm bounds the body of a form, in bytes.
 const maxForm = 8 << 10
@@ -123,7 +131,19 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, err := d.o.Tokens.Grant(r.Context(), token); err != nil {
 		d.o.Logger.WarnContext(r.Context(), "refused a login to the dashboard", "from", r.RemoteAddr, telemetry.LogError, err)
-		d.show(w, r, http.StatusUnauthorized, "login", &loginData{page: page{Title: "Log in"}, Next: next, Problem: "This token is not known here."})
+		status, problem := http.StatusUnauthorized, "This token is not known here."
+		if e, ok := errors.AsType[*connect.Error](err); ok && strings.Count(token, ".") == 2 { // of an identity provider
+			problem = "This token is not accepted: " + e.Message() + "."
+			if e.Code() == connect.CodeUnavailable {
+				status = http.StatusServiceUnavailable
+			}
+		}
+		d.show(w, r, status, "login", &loginData{page: page{Title: "Log in"}, Next: next, Problem: problem})
+		return
+	}
+	if len(token) > maxCookie {
+		d.show(w, r, http.StatusBadRequest, "login", &loginData{page: page{Title: "Log in"}, Next: next,
+			Problem: fmt.Sprintf("This token has %d characters. Browsers keep at most %d; ask for one with fewer claims.", len(token), maxCookie)})
 		return
 	}
 	http.SetCookie(w, d.cookie(r, token, 0))

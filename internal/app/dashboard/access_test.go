@@ -1,15 +1,21 @@
 package dashboard_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"connectrpc.com/connect"
+
+	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
 )
 
@@ -74,6 +80,67 @@ func TestLogin(t *testing.T) {
 	out, _ := s.ask(t, http.MethodPost, "/ui/logout", func(r *http.Request) { r.AddCookie(c) })
 	if c := out.Cookies; len(c) != 1 || c[0].MaxAge >= 0 || c[0].Value != "" {
 		t.Errorf("logout: %s %v", out.Status, c)
+	}
+}
+
+// issued knows tokens as an identity provider makes them.
+type issued map[string]func() (server.Grant, error)
+
+func (i issued) Grant(_ context.Context, token string) (server.Grant, error) {
+	if f, ok := i[token]; ok {
+		return f()
+	}
+	return server.Grant{}, connect.NewError(connect.CodeUnauthenticated, errors.New("unknown token"))
+}
+
+// A token of an identity provider logs in if a cookie can hold it, the page says why it is
+// refused, and its pages' streams end with it.
+func TestIssuedTokens(t *testing.T) {
+	now := after(190)
+	refuses := func(code connect.Code, text string) func() (server.Grant, error) {
+		return func() (server.Grant, error) { return server.Grant{}, connect.NewError(code, errors.New(text)) }
+	}
+	ends := func() (server.Grant, error) {
+		return server.Grant{Name: "of ann", Expires: now.Add(200 * time.Millisecond)}, nil
+	}
+	long := strings.Repeat("a", 4000) + ".b.c"
+	s := serveTo(t, now, issued{
+		"good.b.c": ends, long: ends, "late.b.c": refuses(connect.CodeUnauthenticated, "the token expired"),
+		"denied.b.c": refuses(connect.CodePermissionDenied, "no line matches"), "away.b.c": refuses(connect.CodeUnavailable, "cannot be checked now"),
+	})
+	create(t, s.Memory, "digits", 20, 1)
+	for token, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"late.b.c": {http.StatusUnauthorized, "the token expired"}, "denied.b.c": {http.StatusUnauthorized, "no line matches"},
+		"away.b.c": {http.StatusServiceUnavailable, "cannot be checked now"}, long: {http.StatusBadRequest, "fewer claims"}, "x.b.c": {http.StatusUnauthorized, "unknown token"},
+	} {
+		if resp, body := s.login(t, token, "/ui/", nil); resp.StatusCode != want.status || len(resp.Cookies) > 0 || !strings.Contains(body, want.text) {
+			t.Errorf("%.10s: %s, cookies %v, want %d with %q", token, resp.Status, resp.Cookies, want.status, want.text)
+		}
+	}
+	resp, _ := s.login(t, "good.b.c", "/ui/studies/digits", nil)
+	if resp.StatusCode != http.StatusSeeOther || len(resp.Cookies) != 1 {
+		t.Fatalf("login: %s, cookies %v", resp.Status, resp.Cookies)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/ui/studies/digits/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.AddCookie(resp.Cookies[0])
+	stream, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(stream.Body) // until the token ends
+	if stream.StatusCode != http.StatusOK || err != nil {
+		t.Errorf("the stream: %s, %q, %v", stream.Status, text, err)
+	}
+	if err := stream.Body.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

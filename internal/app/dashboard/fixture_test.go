@@ -179,18 +179,25 @@ type site struct {
 // serve serves a dashboard over a backend in memory, whose clock stands still.
 func serve(t testing.TB, now time.Time, tokens string) *site {
 	t.Helper()
-	m := servertest.NewMemory()
-	var o server.Options
-	if tokens != "" {
-		file := filepath.Join(t.TempDir(), "tokens")
-		if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if o.Tokens, err = server.ReadTokens(file, nil); err != nil {
-			t.Fatal(err)
-		}
+	if tokens == "" {
+		return serveTo(t, now, nil)
 	}
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte(tokens), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read, err := server.ReadTokens(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveTo(t, now, read)
+}
+
+// serveTo serves a dashboard to the bearers of tokens; nil is everybody.
+func serveTo(t testing.TB, now time.Time, tokens server.Bearers) *site {
+	t.Helper()
+	m := servertest.NewMemory()
+	o := server.Options{Tokens: tokens}
 	_, api, err := server.New(m, o)
 	if err != nil {
 		t.Fatal(err)
