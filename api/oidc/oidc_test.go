@@ -457,13 +457,26 @@ func TestAnswersOfTheIssuer(t *testing.T) {
 				_, _ = fmt.Fprintf(w, `{"issuer": "https://issuer.example.com", "jwks_uri": "%s/keys"}`, f.URL)
 			})
 		},
-		"no end of spaces": func(f *fixture) {
-			f.Instead(func(w http.ResponseWriter, _ *http.Request) {
-				for range 64 {
-					_, _ = w.Write([]byte(strings.Repeat(" ", 1<<16)))
+		"a long document": func(f *fixture) {
+			f.Instead(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/keys" {
+					_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{f.key.Public()}})
+					return
 				}
+				_, _ = fmt.Fprintf(w, `%s{"issuer": %q, "jwks_uri": "%s/keys"}`, strings.Repeat(" ", 2<<20), f.URL, f.URL)
 			})
 		},
+		"long keys": func(f *fixture) {
+			f.Instead(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/keys" {
+					_, _ = w.Write([]byte(strings.Repeat(" ", 2<<20)))
+					_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{f.key.Public()}})
+					return
+				}
+				_, _ = fmt.Fprintf(w, `{"issuer": %q, "jwks_uri": "%s/keys"}`, f.URL, f.URL)
+			})
+		},
+		"only a private key": func(f *fixture) { f.SetKeys(jose.JSONWebKey{Key: f.key.Private, KeyID: "one"}) },
 		"no JSON": func(f *fixture) {
 			f.Instead(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
 		},
