@@ -401,6 +401,43 @@ func TestEndedFetchRequestsNothing(t *testing.T) {
 	}
 }
 
+// A server that starts again does not know the requests that it held. So a worker asks it
+// again as soon as it is connected, and not only once it has missed two heartbeats, 10 s later.
+func TestFetchAsksARestartedServerAgain(t *testing.T) {
+	t.Parallel()
+	ctx := patient(t)
+	b := startBroker(t)
+	l := lead(ctx, t, b, 1)
+	w := b.worker("w", pool)
+	listener, asked := b.connect("listener"), make(chan *nats.Msg, 100)
+	_, err := listener.ChanSubscribe("$JS.API.CONSUMER.MSG.NEXT.>", asked)
+	must(t, err)
+	must(t, listener.FlushWithContext(ctx))
+	type fetched struct {
+		messaging.Delivery
+		err error
+	}
+	got := make(chan fetched, 1)
+	go func() {
+		d, err := w.Fetch(ctx)
+		got <- fetched{d, err}
+	}()
+	<-asked // the worker's request waits at the server
+	b.stop()
+	b.start()
+	for err := errors.New("not yet"); err != nil; {
+		must(t, ctx.Err())
+		err = l.Assign(ctx, []*messaging.Assignment{assignment(1)})
+	}
+	began := time.Now()
+	f := <-got
+	must(t, f.err)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the assignment came after %v, want at once", took)
+	}
+	must(t, f.Ack(ctx))
+}
+
 // A pull does not allocate a queue for tens of thousands of messages, which takes 512 KiB.
 func TestPullAllocatesLittle(t *testing.T) { // not parallel: it looks at the whole process
 	ctx := patient(t)

@@ -20,6 +20,7 @@ const fetchExpiry = 30 * time.Second
 var (
 	errDisconnected = errors.New("not connected")
 	errSilent       = errors.New("the server has been silent for too long")
+	errReconnected  = errors.New("connected again")
 )
 
 // Fetch implements messaging.Worker. It requests one assignment at a time, so that none
@@ -58,15 +59,17 @@ func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 // It speaks the protocol of a pull itself (NATS ADR-13): the client library asks
 // for the consumer's state first, which a server answers twice where a worker's
 // account imports the question, once with "not enabled for account".
-func (w *Worker) fetch(ctx context.Context) (*delivery, error) {
+func (w *Worker) fetch(whole context.Context) (*delivery, error) {
 	if !w.nc.IsConnected() {
 		if w.nc.IsClosed() {
 			return nil, nats.ErrConnectionClosed
 		}
 		return nil, errDisconnected
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchExpiry)
+	expiry, cancel := context.WithTimeout(whole, fetchExpiry)
 	defer cancel()
+	ctx, release := w.untilReconnected(expiry)
+	defer release()
 	sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
 	if err != nil {
 		return nil, err
@@ -86,6 +89,8 @@ func (w *Worker) fetch(ctx context.Context) (*delivery, error) {
 	for {
 		m, err := next(ctx, sub, silence)
 		switch {
+		case err != nil && errors.Is(context.Cause(ctx), errReconnected):
+			return w.leftOver(whole, sub), nil
 		case ctx.Err() != nil && err != nil:
 			return nil, nil
 		case err != nil:
@@ -101,6 +106,47 @@ func (w *Worker) fetch(ctx context.Context) (*delivery, error) {
 			return nil, fmt.Errorf("the pool has no consumer: %w", nats.ErrNoResponders)
 		default:
 			return nil, fmt.Errorf("status %s: %s", status, reason)
+		}
+	}
+}
+
+// untilReconnected derives a context that also ends, with the cause errReconnected, when the
+// connection was lost and made again. The server that is connected now may not hold the
+// requests of before, and says nothing of them.
+func (w *Worker) untilReconnected(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	connected, watched := w.nc.StatusChanged(nats.CONNECTED), make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-connected:
+			cancel(errReconnected)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(context.Canceled)
+		<-watched
+		w.nc.RemoveStatusListener(connected)
+	}
+}
+
+// leftOver returns the assignment that the server sent as soon as it was connected again, to
+// a request that it still held; nil if there is none. Otherwise it would be hidden from all
+// workers until its acknowledgement is overdue.
+func (w *Worker) leftOver(ctx context.Context, sub *nats.Subscription) *delivery {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := w.nc.FlushWithContext(ctx); err != nil { // what comes before its answer is here then
+		w.log.Debug("no answer after a reconnection", "error", err)
+	}
+	for {
+		m, err := sub.NextMsg(time.Millisecond)
+		if err != nil {
+			return nil
+		}
+		if status, _ := statusOf(m); status == "" {
+			return w.delivery(m)
 		}
 	}
 }
