@@ -105,8 +105,10 @@ def test_untouched_request_is_repeated(server: Server) -> None:
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("canceled", [answer(499, {"code": "canceled", "message": "reset"}), answer(499, "reset")])
-def test_canceled_request_is_repeated_like_one_of_an_unavailable_server(server: Server, canceled: Answer) -> None:
+@pytest.mark.parametrize(
+    "canceled", [answer(499, {"code": "canceled", "message": "reset"}), answer(499, "reset")]
+)
+def test_canceled_counts_as_unavailable(server: Server, canceled: Answer) -> None:
     assert call(server, canceled, OK, idempotent=True) == {"fine": True}
     with pytest.raises(UnavailableError, match="reset") as e:
         call(server, canceled, OK)
