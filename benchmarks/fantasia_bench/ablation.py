@@ -38,12 +38,13 @@ _DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
 def defaults(path=_DOCUMENT):
     """{setting: default, as text} of hebo, from the documentation, which a test of the Go code holds to the program."""
     with open(path) as file:
-        lines = file.read().partition("<!-- settings of hebo")[2].split("\n")[3:]
+        page = file.read()
     rows = []
-    for line in lines:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip(" `") for cell in line.strip("| ").split(" | ")])
+    for table in ("<!-- settings of hebo", "<!-- experimental settings of hebo"):
+        for line in page.partition(table)[2].split("\n")[3:]:
+            if not line.startswith("|"):
+                break
+            rows.append([cell.strip(" `") for cell in line.strip("| ").split(" | ")])
     return {name: default for name, default, *_ in rows}
 
 
