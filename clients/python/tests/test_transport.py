@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +99,23 @@ def test_call_is_connects_json(server: Server) -> None:
     assert headers["Authorization"] == "Bearer secret"
     assert headers["Connect-Protocol-Version"] == "1"
     assert 0 < int(headers["Connect-Timeout-Ms"]) <= 10_000
+
+
+def test_token_of_a_file_is_read_for_each_request(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    transport = Transport(lambda _: server.url, token_file=str(file))
+    for text in ("first\n", "renewed"):
+        file.write_text(text)
+        server.answers = [OK]
+        transport.call("StudyService/GetStudy", {})
+    assert [headers["Authorization"] for _, headers, _ in server.requests] == [
+        "Bearer first",
+        "Bearer renewed",
+    ]
+    file.write_text("two words")
+    with pytest.raises(ValueError, match="expected a token alone, got 2 words"):
+        transport.call("StudyService/GetStudy", {})
+    transport.close()
 
 
 def test_untouched_request_is_repeated(server: Server) -> None:

@@ -2,14 +2,19 @@ package access
 
 import (
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
 
 // Caller is a program's identity to the API, and the authorities it trusts.
 type Caller struct {
-	// Token is sent with each request; empty for none.
-	Token string
+	// Token is sent with each request; empty for none. If TokenFile is set, it is the token
+	// in that file instead, which is read again for each request.
+	Token, TokenFile string
 	// CA is the file of the certificate authorities that sign the API's certificate;
 	// empty for the system's.
 	CA string
@@ -18,7 +23,42 @@ type Caller struct {
 // Flags adds the flags.
 func (c *Caller) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.Token, "token", "", "token for the server; prefer FANTASIA_TOKEN, which other users of this machine cannot see")
+	f.StringVar(&c.TokenFile, "token-file", "", "`file` of the token for the server, which is read again for each request: for tokens that are renewed")
 	f.StringVar(&c.CA, "ca", "", "PEM `file` of the CA certificates for the server (default: the system's)")
+}
+
+// Check returns what is wrong with the token.
+func (c *Caller) Check() error {
+	if c.TokenFile == "" {
+		return nil
+	}
+	if c.Token != "" {
+		return errors.New("--token and --token-file: set only one")
+	}
+	_, err := c.read()
+	return err
+}
+
+// Bearer returns the token for a request now; empty for none. A file that cannot be read
+// has none.
+func (c *Caller) Bearer() string {
+	if c.TokenFile == "" {
+		return c.Token
+	}
+	token, _ := c.read() // Check has said why not; the server says that a token is required
+	return token
+}
+
+func (c *Caller) read() (string, error) {
+	text, err := os.ReadFile(c.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if len(strings.Fields(token)) != 1 {
+		return "", fmt.Errorf("--token-file: %s has %d words; want a token alone", c.TokenFile, len(strings.Fields(token)))
+	}
+	return token, nil
 }
 
 // TLS returns the configuration for a server whose address starts with https://.

@@ -75,9 +75,12 @@ func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServi
 	if transport.TLSClientConfig, err = r.caller.TLS(); err != nil {
 		return nil, nil, usagef(cmd, "%v", err)
 	}
+	if err := r.caller.Check(); err != nil {
+		return nil, nil, usagef(cmd, "%v", err)
+	}
 	waiting := func() { fmt.Fprintln(cmd.ErrOrStderr(), "waiting for a leader…") }
 	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, strings.TrimSuffix(server, "/"),
-		connect.WithInterceptors(retry(waiting), bearer(r.caller.Token))), transport.CloseIdleConnections, nil
+		connect.WithInterceptors(retry(waiting), bearer(r.caller.Bearer))), transport.CloseIdleConnections, nil
 }
 
 // explain adds the server's address to an error if nothing answered there.
@@ -89,7 +92,7 @@ func (r *remote) explain(err error) error {
 		}
 		return fmt.Errorf("%s: %w (is a coordinator running there? set another with --server or FANTASIA_SERVER; for studies of fantasia run, give --state .fantasia)", r.server, err)
 	case connect.CodeUnauthenticated:
-		return fmt.Errorf("%w (set a token with --token or FANTASIA_TOKEN)", err)
+		return fmt.Errorf("%w (set a token with FANTASIA_TOKEN, or --token-file)", err)
 	case connect.CodeDeadlineExceeded:
 		return fmt.Errorf("%s did not answer within %v: %w", r.server, r.timeout, err)
 	default:
@@ -98,9 +101,9 @@ func (r *remote) explain(err error) error {
 }
 
 // bearer adds a token to each request unless it is empty.
-type bearer string
+type bearer func() string
 
-var _ connect.Interceptor = bearer("")
+var _ connect.Interceptor = bearer(nil)
 
 // WrapUnary implements connect.Interceptor.
 func (b bearer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
@@ -125,8 +128,8 @@ func (b bearer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.
 }
 
 func (b bearer) show(h http.Header) {
-	if b != "" {
-		h.Set("Authorization", "Bearer "+string(b))
+	if token := b(); token != "" {
+		h.Set("Authorization", "Bearer "+token)
 	}
 }
 

@@ -32,7 +32,9 @@ def connect(storage: str | os.PathLike[str] | None, token: str | None, ca: str |
     token = token or os.environ.get("FANTASIA_TOKEN")
     ca = ca or os.environ.get("FANTASIA_CA")
     if where.startswith(("http://", "https://")):
-        return Transport(lambda _: where, token=token, ca=ca)
+        return Transport(
+            lambda _: where, token=token, token_file=os.environ.get("FANTASIA_TOKEN_FILE"), ca=ca
+        )
     if "://" in where:
         raise errors.SpaceError(f"storage: expected a directory, http://… or https://…, got {where!r}")
     return Transport(_server_of(Path(where)).locate)

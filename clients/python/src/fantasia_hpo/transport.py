@@ -12,6 +12,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlencode, urlsplit
 
@@ -75,11 +76,13 @@ class Transport:
         locate: Callable[[bool], str],
         *,
         token: str | None = None,
+        token_file: str | None = None,
         ca: str | None = None,
         timeout: float = 60,
     ):
         self._locate = locate
         self._token = token
+        self._token_file = token_file
         self._ca = ca
         self.timeout = timeout
         self._lock = threading.Lock()
@@ -143,6 +146,15 @@ class Transport:
         for _, _, connection in idle:
             connection.close()
 
+    def _bearer(self) -> str | None:
+        """Return the token. One in a file is read each time, as it may have been renewed."""
+        if self._token or not self._token_file:
+            return self._token
+        token = Path(self._token_file).read_text(encoding="utf-8").strip()
+        if len(token.split()) != 1:
+            raise ValueError(f"{self._token_file}: expected a token alone, got {len(token.split())} words")
+        return token
+
     def _attempt(
         self, verb: str, path: str, data: bytes | None, headers: dict[str, str], deadline: float, lost: bool
     ) -> bytes:
@@ -152,8 +164,8 @@ class Transport:
         headers = {"User-Agent": "fantasia-hpo", **headers}
         if data is not None:
             headers["Connect-Timeout-Ms"] = str(int(left * 1000))
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        if token := self._bearer():
+            headers["Authorization"] = f"Bearer {token}"
         try:
             parts = urlsplit(url)
             base = "" if parts.scheme == "unix" else parts.path.rstrip("/")
