@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -257,17 +258,30 @@ func TestNobodyCancelled(t *testing.T) {
 	// Its connections are reset once it works on the request.
 	asked := make(chan struct{})
 	hanging := serve(t, stopping{servertest.NewMemory(), func(ctx context.Context) error {
-		asked <- struct{}{}
+		select {
+		case asked <- struct{}{}:
+		case <-ctx.Done():
+		}
 		<-ctx.Done()
 		return ctx.Err()
 	}}, server.Options{})
 	proxy := testenv.StartProxy(t, hanging)
-	t.Cleanup(func() { close(asked) })
-	go func() {
-		for range asked {
-			proxy.Reset()
+	over := make(chan struct{})
+	var resetting sync.WaitGroup
+	t.Cleanup(func() {
+		close(over)
+		resetting.Wait()
+	})
+	resetting.Go(func() {
+		for {
+			select {
+			case <-asked:
+				proxy.Reset()
+			case <-over:
+				return
+			}
 		}
-	}()
+	})
 	for who, address := range map[string]string{
 		"the leader": leader, "a replica": replica(t, leader), "a replica of an older leader": replica(t, older.Addr().String()),
 		"a replica that loses its leader": replica(t, proxy.Addr),
