@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -67,5 +68,32 @@ func TestMaxDurationOfOldRecords(t *testing.T) {
 		if got := e.Status().State; got != want {
 			t.Errorf("%v after its start, 10 of these minutes idle: %s, want %s", after, got, want)
 		}
+	}
+}
+
+// A study whose first trial is created at the instant of its start has run for no time. A
+// leader that takes over later does not take its record for one of an earlier version, and
+// changes nothing.
+func TestFirstTrialOfNoTime(t *testing.T) {
+	spec := newSpec(0, 10, 1)
+	e, first, err := New(spec, &counterIDs{}, Settings{}, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Step(Capacity{At: epoch, Slots: 1, Free: 1})
+	ask := e.demand.ask
+	if ask == nil {
+		t.Fatal("no suggestion was asked for")
+	}
+	out := e.Step(Suggested{At: epoch, Ask: ask, Suggestions: []optimizer.Suggestion{{Point: study.Point{"x": 0.5}, Source: optimizer.SourceModel}}})
+	if first.Status.Ran == 0 || out.Status == nil || out.Status.Ran == 0 || out.Status.Position == 0 {
+		t.Fatalf("the statuses are %+v and %+v, want times and a trial", first.Status, out.Status)
+	}
+	loaded, mended, err := Load(spec, *out.Status, record.Model{}, out.Trials, &counterIDs{prefix: "b"}, Settings{}, epoch.Add(4*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mended.Status != nil || loaded.Status().Ran != 0 {
+		t.Errorf("the load changes the status to %+v, and counts %v", mended.Status, loaded.Status().Ran)
 	}
 }

@@ -26,10 +26,12 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	if err != nil {
 		return nil, Output{}, err
 	}
+	old := status.Ran == 0
+	if status.Ran == noTime {
+		status.Ran = 0
+	}
 	e.held, e.status, e.model, e.since = true, status, model, at
-	// A record of an earlier version: what the clock says is all there is. Without a trial,
-	// it may also be the first record of a study.
-	if status.Ran == 0 && status.Position > 0 {
+	if old { // a record of an earlier version: what the clock says is all there is
 		until := at
 		if status.State.Terminal() {
 			until = status.Ended

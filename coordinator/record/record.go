@@ -54,7 +54,8 @@ type Status struct {
 	// Idle is the total time between the study's ends and the updates that resumed it.
 	Idle time.Duration `json:"idle,omitempty"`
 	// Ran is for how long leaders had run the study when this was written, each by its own
-	// clock; the budget's duration bounds it. 0 in the records of earlier versions.
+	// clock; the budget's duration bounds it. At least 1 ns, but 0 in the records of earlier
+	// versions.
 	Ran    time.Duration `json:"ran,omitempty"`
 	Counts Counts        `json:"counts"`
 	// Occupied holds, by attempt number, the highest trial whose attempt of that
