@@ -85,7 +85,7 @@ func (c *Coordinator) archive(ctx context.Context, nameOrID string) (archive.Ent
 	if err != nil {
 		return archive.Entry{}, err
 	}
-	entry, err := c.o.Archive.Write(about.ID, func(w io.Writer, program string) error {
+	entry, err := c.o.Archive.Write(ctx, about.ID, func(w io.Writer, program string) error {
 		_, _, err := backup.WriteStudy(ctx, c.ledger, w, program, about)
 		return err
 	})
@@ -151,7 +151,7 @@ func (c *Coordinator) Unarchive(ctx context.Context, nameOrID string) (*record.S
 // then has the leader take it in. It deletes them again if the leader refuses.
 func (c *Coordinator) bringBack(ctx context.Context, in *ledger.StudyImport, entry *archive.Entry) (*record.Study, error) {
 	var found ledger.Summary
-	err := c.o.Archive.Read(entry.ID, func(key string, value []byte) error { return in.Put(ctx, key, value) })
+	err := c.o.Archive.Read(ctx, entry.ID, func(key string, value []byte) error { return in.Put(ctx, key, value) })
 	if err == nil {
 		found, err = in.Finish(ctx)
 	}

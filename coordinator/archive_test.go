@@ -17,15 +17,16 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// archived returns the option of an archive in a new directory, and the directory.
-func (r *rig) archived() (option func(*Options), path string) {
+// archived returns an archive in a new directory, the option that coordinators use it, and the
+// directory.
+func (r *rig) archived() (dir *archive.Dir, option func(*Options), path string) {
 	r.t.Helper()
 	path = r.t.TempDir()
 	dir, err := archive.Open(path, "test")
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return func(o *Options) { o.Archive = dir }, path
+	return dir, func(o *Options) { o.Archive = dir }, path
 }
 
 // records returns the ledger's records that name a study or belong to it.
@@ -49,7 +50,7 @@ func (r *rig) records(id, name string) map[string]string {
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
-	option, path := r.archived()
+	dir, option, _ := r.archived()
 	first := r.leader(option)
 	r.hand("w", 2, nil)
 	s := r.create(first, "kept", 300, 2) // more records than a page
@@ -81,11 +82,7 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := map[string]string{}
-	dir, err := archive.Open(path, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.Read(s.ID, func(key string, value []byte) error {
+	if err := dir.Read(r.ctx(), s.ID, func(key string, value []byte) error {
 		stored[ledger.DefaultPrefix+key] = string(value)
 		return nil
 	}); err != nil {
@@ -115,7 +112,7 @@ func TestArchive(t *testing.T) {
 func TestArchiveRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
-	option, _ := r.archived()
+	_, option, _ := r.archived()
 	c := r.leader(option)
 	if _, err := c.Archive(r.ctx(), "none"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("archive an unknown study: %v", err)
@@ -157,7 +154,7 @@ func TestArchiveRefuses(t *testing.T) {
 func TestRestoreFromTheArchiveIsCutOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
-	option, path := r.archived()
+	dir, option, _ := r.archived()
 	first := r.leader(option)
 	r.hand("w", 2, nil)
 	s := r.create(first, "cut", 150, 2)
@@ -166,12 +163,8 @@ func TestRestoreFromTheArchiveIsCutOff(t *testing.T) {
 	if _, err := first.Archive(r.ctx(), "cut"); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := archive.Open(path, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
 	in := first.term.Load().journal.writer.ImportStudy(s.ID)
-	if err := dir.Read(s.ID, func(key string, value []byte) error { return in.Put(r.ctx(), key, value) }); err != nil {
+	if err := dir.Read(r.ctx(), s.ID, func(key string, value []byte) error { return in.Put(r.ctx(), key, value) }); err != nil {
 		t.Fatal(err)
 	}
 	if left := len(r.records(s.ID, "cut")); left == 0 || left >= len(whole) {
@@ -195,7 +188,7 @@ func TestRestoreFromTheArchiveIsCutOff(t *testing.T) {
 func TestDamagedArchive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, membus.Options{})
-	option, path := r.archived()
+	_, option, path := r.archived()
 	c := r.leader(option)
 	r.hand("w", 2, nil)
 	s := r.create(c, "damaged", 20, 2)

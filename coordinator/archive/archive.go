@@ -58,7 +58,7 @@ func (d *Dir) file(id string) string { return filepath.Join(d.path, id+suffix) }
 
 // Write stores a study, which write writes as a backup. It replaces an earlier file of the
 // study. When it returns, the file is on the disk, and has been read back and checked.
-func (d *Dir) Write(id string, write func(w io.Writer, program string) error) (Entry, error) {
+func (d *Dir) Write(ctx context.Context, id string, write func(w io.Writer, program string) error) (Entry, error) {
 	if !isID.MatchString(id) {
 		return Entry{}, fmt.Errorf("archive study %q: its id cannot name a file", id)
 	}
@@ -73,7 +73,7 @@ func (d *Dir) Write(id string, write func(w io.Writer, program string) error) (E
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return Entry{}, fmt.Errorf("read the archived study %s: %w", id, err)
 	}
-	if _, err := backup.Read(f, func(string, []byte) error { return nil }); err != nil {
+	if _, err := backup.Check(ctx, f); err != nil {
 		return Entry{}, fmt.Errorf("read the archived study %s: %w", id, err)
 	}
 	if err := f.CloseAtomicallyReplace(); err != nil {
@@ -162,17 +162,14 @@ func (d *Dir) Find(ctx context.Context, nameOrID string) (Entry, error) {
 }
 
 // Read checks a study's file, and then calls visit for each of its records.
-func (d *Dir) Read(id string, visit func(key string, value []byte) error) error {
+func (d *Dir) Read(ctx context.Context, id string, visit func(key string, value []byte) error) error {
 	f, err := os.Open(d.file(id))
 	if err != nil {
 		return fmt.Errorf("read the archived study %s: %w", id, err)
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
-	if _, err := backup.Read(f, func(string, []byte) error { return nil }); err != nil {
+	if _, err := backup.Check(ctx, f); err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), err)
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("read the archived study %s again: %w", id, err)
 	}
 	_, err = backup.Read(f, visit)
 	return err

@@ -117,7 +117,7 @@ func writeFile(w io.Writer, h Header, export func(begin func(revision int64) err
 
 // Read reads a backup to its end and calls visit for each record. The error wraps
 // ErrFormat or ErrDamaged if the backup cannot be used; that shows only at its end, so
-// read it once without effects first.
+// call Check first.
 func Read(r io.Reader, visit func(key string, value []byte) error) (Header, error) {
 	h, in, err := open(r)
 	if err != nil {
@@ -148,6 +148,19 @@ func Read(r io.Reader, visit func(key string, value []byte) error) (Header, erro
 			return h, in.end()
 		}
 	}
+}
+
+// Check reads a backup to its end without any effect, and goes back to its beginning. The error
+// is Read's.
+func Check(ctx context.Context, r io.ReadSeeker) (Header, error) {
+	h, err := Read(r, func(string, []byte) error { return ctx.Err() })
+	if err != nil {
+		return h, err
+	}
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return h, fmt.Errorf("read the backup again: %w", err)
+	}
+	return h, nil
 }
 
 // ReadHeader reads a backup's first line. The error wraps ErrFormat or ErrDamaged.

@@ -30,11 +30,8 @@ const campaignTime = 15 * time.Second
 // It reads the backup twice: first to check it. If the second pass fails or is
 // interrupted, no coordinator can lead (ledger.ErrUnfinished) until a restore succeeds.
 func Restore(ctx context.Context, client *clientv3.Client, l *ledger.Ledger, r io.ReadSeeker, force bool) (h Header, c ledger.Contents, err error) {
-	if h, err = Read(r, func(string, []byte) error { return ctx.Err() }); err != nil {
+	if h, err = Check(ctx, r); err != nil {
 		return h, c, err
-	}
-	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return h, c, fmt.Errorf("read the backup again: %w", err)
 	}
 	if err := refuse(ctx, client, l, force); err != nil {
 		return h, c, err

@@ -112,17 +112,23 @@ func (b *Batch) cut(dir, from string) {
 }
 
 // DeleteStudy deletes all of a study's records and frees its name. It drops the study's
-// records in the batch, and those put afterwards: an id is never used again.
+// records in the batch, and those put afterwards: a study comes back from the archive only
+// once the batch is stored.
 func (b *Batch) DeleteStudy(id, name string) {
-	dir, curves := studyDir(id), curvesOf(id)
 	b.Forget(id)
 	if b.deleted == nil {
 		b.deleted = map[string]bool{}
 	}
 	b.deleted[id] = true
-	b.set(op{Key: dir, End: prefixEnd(dir)})
-	b.set(op{Key: curves, End: prefixEnd(curves)})
+	b.deleteRecords(id)
 	b.set(op{Key: nameKey(name)})
+}
+
+// deleteRecords deletes all of a study's records but its name.
+func (b *Batch) deleteRecords(id string) {
+	for _, dir := range []string{studyDir(id), curvesOf(id)} {
+		b.set(op{Key: dir, End: prefixEnd(dir)})
+	}
 }
 
 // Forget drops what the batch holds of a study.

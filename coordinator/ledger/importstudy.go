@@ -66,10 +66,8 @@ func (i *StudyImport) Finish(ctx context.Context) (Summary, error) {
 
 // Discard deletes what was stored, if the study is not to be created after all.
 func (i *StudyImport) Discard(ctx context.Context) error {
-	dir, curves := studyDir(i.id), curvesOf(i.id)
 	i.batch = Batch{}
-	i.batch.set(op{Key: dir, End: prefixEnd(dir)})
-	i.batch.set(op{Key: curves, End: prefixEnd(curves)})
+	i.batch.deleteRecords(i.id)
 	return i.flush(ctx)
 }
 
