@@ -54,11 +54,11 @@ func (c *Caller) read() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("--token-file: %w", err)
 	}
-	token := strings.TrimSpace(string(text))
-	if len(strings.Fields(token)) != 1 {
-		return "", fmt.Errorf("--token-file: %s has %d words; want a token alone", c.TokenFile, len(strings.Fields(token)))
+	words := strings.Fields(string(text))
+	if len(words) != 1 {
+		return "", fmt.Errorf("--token-file: %s has %d words; want a token alone", c.TokenFile, len(words))
 	}
-	return token, nil
+	return words[0], nil
 }
 
 // TLS returns the configuration for a server whose address starts with https://.

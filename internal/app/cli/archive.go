@@ -49,11 +49,7 @@ func newStudyArchiveCommand(a *app, r *remote) *cobra.Command {
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := studyName(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {
 				resp, err := c.ArchiveStudy(ctx, connect.NewRequest(&fantasiav1.ArchiveStudyRequest{Name: name}))
 				if err != nil {
 					return err
@@ -79,11 +75,7 @@ Of several archived studies of a name, it is the one that was archived last; nam
 another one by its id. No study may have its name meanwhile.`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := studyName(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {
 				resp, err := c.UnarchiveStudy(ctx, connect.NewRequest(&fantasiav1.UnarchiveStudyRequest{Name: name}))
 				if err != nil {
 					return err

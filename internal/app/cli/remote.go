@@ -223,6 +223,15 @@ func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]s
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// callOf is call for the study that an argument names; name is its resource's.
+func (r *remote) callOf(cmd *cobra.Command, study string, f func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error) error {
+	name, err := studyName(cmd, study)
+	if err != nil {
+		return err
+	}
+	return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error { return f(ctx, c, name) })
+}
+
 // everyPage fetches all pages of a list; each page gives the token of the next.
 func everyPage(fetch func(token string) (next string, err error)) error {
 	for token := ""; ; {

@@ -226,11 +226,7 @@ func newStudyStopCommand(a *app, r *remote) *cobra.Command {
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := studyName(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {
 				resp, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: name, Reason: reason}))
 				if err != nil {
 					return err
@@ -261,11 +257,7 @@ func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := studyName(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {
 				_, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: force}))
 				if ignore && connect.CodeOf(err) == connect.CodeNotFound {
 					return output.write(a.Stdout, deleted{Study: args[0]}, func(w screen) error { return say(w, "study %s does not exist", args[0]) })
