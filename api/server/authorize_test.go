@@ -199,6 +199,35 @@ func check(t *testing.T, err error, want connect.Code, doing string, args ...any
 	}
 }
 
+// page is the names on a page of a list, and the token of the next page.
+type page struct {
+	names []string
+	next  string
+}
+
+func pageOf[M interface{ GetName() string }](list []M, next string) page {
+	p := page{next: next}
+	for _, m := range list {
+		p.names = append(p.names, m.GetName())
+	}
+	return p
+}
+
+// pages returns the names on all pages.
+func pages(t *testing.T, get func(token string) (page, error)) (names []string) {
+	t.Helper()
+	for token := ""; ; {
+		p, err := get(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names = append(names, p.names...); p.next == "" {
+			return names
+		}
+		token = p.next
+	}
+}
+
 // A list holds the studies that the token covers, page by page.
 func TestTokensLimitLists(t *testing.T) {
 	backend := servertest.NewMemory()
@@ -213,19 +242,13 @@ func TestTokensLimitLists(t *testing.T) {
 	} {
 		c := bear(t, address, "connect", token)
 		for _, size := range []int32{1, 2, 100} {
-			var got []string
-			for next := ""; ; {
-				page, err := c.ListStudies(within(t), connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: size, PageToken: next}))
+			got := pages(t, func(token string) (page, error) {
+				list, err := c.ListStudies(within(t), connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: size, PageToken: token}))
 				if err != nil {
-					t.Fatal(err)
+					return page{}, err
 				}
-				for _, s := range page.Msg.GetStudies() {
-					got = append(got, s.GetName())
-				}
-				if next = page.Msg.GetNextPageToken(); next == "" {
-					break
-				}
-			}
+				return pageOf(list.Msg.GetStudies(), list.Msg.GetNextPageToken()), nil
+			})
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, pages of %d: %q, want %q", token, size, got, want)
 			}
@@ -254,19 +277,13 @@ func TestTokensLimitTheArchive(t *testing.T) {
 	} {
 		c := bear(t, address, "connect", token)
 		for _, size := range []int32{1, 2, 100} {
-			var got []string
-			for next := ""; ; {
-				page, err := c.ListArchivedStudies(within(t), connect.NewRequest(&fantasiav1.ListArchivedStudiesRequest{PageSize: size, PageToken: next}))
+			got := pages(t, func(token string) (page, error) {
+				list, err := c.ListArchivedStudies(within(t), connect.NewRequest(&fantasiav1.ListArchivedStudiesRequest{PageSize: size, PageToken: token}))
 				if err != nil {
-					t.Fatal(err)
+					return page{}, err
 				}
-				for _, s := range page.Msg.GetStudies() {
-					got = append(got, s.GetName())
-				}
-				if next = page.Msg.GetNextPageToken(); next == "" {
-					break
-				}
-			}
+				return pageOf(list.Msg.GetStudies(), list.Msg.GetNextPageToken()), nil
+			})
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, pages of %d: %q, want %q", token, size, got, want)
 			}
