@@ -115,6 +115,9 @@ def test_token_of_a_file_is_read_for_each_request(server: Server, tmp_path: Path
     file.write_text("two words")
     with pytest.raises(ValueError, match="expected a token alone, got 2 words"):
         transport.call("StudyService/GetStudy", {})
+    file.unlink()
+    with pytest.raises(ValueError, match=r"token: expected a token, got .*No such file"):
+        transport.call("StudyService/GetStudy", {}, idempotent=True)
     transport.close()
 
 

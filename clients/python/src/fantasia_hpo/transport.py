@@ -150,21 +150,25 @@ class Transport:
         """Return the token. One in a file is read each time, as it may have been renewed."""
         if self._token or not self._token_file:
             return self._token
-        token = Path(self._token_file).read_text(encoding="utf-8").strip()
-        if len(token.split()) != 1:
-            raise ValueError(f"{self._token_file}: expected a token alone, got {len(token.split())} words")
-        return token
+        try:
+            words = Path(self._token_file).read_text(encoding="utf-8").split()
+        except OSError as e:
+            raise ValueError(f"{self._token_file}: expected a token, got {e}") from e
+        if len(words) != 1:
+            raise ValueError(f"{self._token_file}: expected a token alone, got {len(words)} words")
+        return words[0]
 
     def _attempt(
         self, verb: str, path: str, data: bytes | None, headers: dict[str, str], deadline: float, lost: bool
     ) -> bytes:
+        token = self._bearer()  # before there is a connection to be closed
         url = self._locate(lost)
         left = max(0.1, deadline - time.monotonic())
         connection = self._connection(url, left)
         headers = {"User-Agent": "fantasia-hpo", **headers}
         if data is not None:
             headers["Connect-Timeout-Ms"] = str(int(left * 1000))
-        if token := self._bearer():
+        if token:
             headers["Authorization"] = f"Bearer {token}"
         try:
             parts = urlsplit(url)
