@@ -104,8 +104,9 @@ var needed = map[string][]string{
 	"autoscaling.":                         {`poolDefaults.autoscaling.method="keda"`},
 }
 
-// TestEveryValueHasAnEffect changes one value at a time.
-func TestEveryValueHasAnEffect(t *testing.T) {
+// chartValues returns the chart's values.
+func chartValues(t *testing.T) *Value {
+	t.Helper()
 	file, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +115,12 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+// TestEveryValueHasAnEffect changes one value at a time.
+func TestEveryValueHasAnEffect(t *testing.T) {
+	all := chartValues(t)
 	var rendered sync.Map
 	once := func(key string, f func() string) string {
 		v, _ := rendered.LoadOrStore(key, sync.OnceValue(f))

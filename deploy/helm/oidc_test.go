@@ -80,14 +80,7 @@ func TestOIDC(t *testing.T) {
 
 // The chart accepts the lines of grants that the coordinator reads, and no others.
 func TestSchemaKnowsGrants(t *testing.T) {
-	file, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := ParseValues(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := chartValues(t)
 	var pattern *regexp.Regexp
 	for _, v := range all.Leaves() {
 		if v.Name() == "coordinator.oidc.grants" {

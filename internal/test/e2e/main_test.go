@@ -57,33 +57,50 @@ type evaluation struct {
 
 func square(p map[string]float64) float64 { return p["x"]*p["x"] + p["y"]*p["y"] }
 
+// task is what a program was given to evaluate.
+type task struct {
+	parameters     map[string]float64
+	trial, attempt int
+}
+
+// readTask reads it from the program's environment.
+func readTask() (t task, err error) {
+	if err := json.Unmarshal([]byte(os.Getenv("FANTASIA_PARAMETERS")), &t.parameters); err != nil {
+		return t, err
+	}
+	var errTrial, errAttempt error
+	t.trial, errTrial = strconv.Atoi(os.Getenv("FANTASIA_TRIAL"))
+	t.attempt, errAttempt = strconv.Atoi(os.Getenv("FANTASIA_ATTEMPT"))
+	return t, errors.Join(errTrial, errAttempt)
+}
+
+// openLog opens a log to which programs append.
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+}
+
 // evaluate is the program: it logs its start, takes a random while, logs its end
 // and reports the value. Appends of a line are atomic.
 func evaluate(path string) (err error) {
-	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	log, err := openLog(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	var p map[string]float64
-	if err := json.Unmarshal([]byte(os.Getenv("FANTASIA_PARAMETERS")), &p); err != nil {
-		return err
-	}
-	trial, errTrial := strconv.Atoi(os.Getenv("FANTASIA_TRIAL"))
-	attempt, errAttempt := strconv.Atoi(os.Getenv("FANTASIA_ATTEMPT"))
-	if err := errors.Join(errTrial, errAttempt); err != nil {
+	t, err := readTask()
+	if err != nil {
 		return err
 	}
 	slowest, err := time.ParseDuration(os.Getenv(slowVariable))
 	if err != nil {
 		return err
 	}
-	e := evaluation{Trial: trial, Attempt: attempt, Process: os.Getpid()}
+	e := evaluation{Trial: t.trial, Attempt: t.attempt, Process: os.Getpid()}
 	if err := json.NewEncoder(log).Encode(e); err != nil {
 		return err
 	}
 	time.Sleep(slowest/10 + rand.N(slowest))
-	e.Ended, e.Value = true, square(p)
+	e.Ended, e.Value = true, square(t.parameters)
 	steps, _ := strconv.Atoi(os.Getenv(stepsVariable)) // none where it is not set
 	for step := 1; step <= steps; step++ {
 		loss := -float64(step)

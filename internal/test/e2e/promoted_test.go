@@ -69,24 +69,19 @@ func reached(p map[string]float64, epoch int) float64 {
 // train is the program: it goes on from the epoch that is saved in its directory of checkpoints, and
 // saves and reports each further one. An epoch is logged once it is saved.
 func train(path string) (err error) {
-	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	log, err := openLog(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	var p map[string]float64
-	if err := json.Unmarshal([]byte(os.Getenv("FANTASIA_PARAMETERS")), &p); err != nil {
-		return err
-	}
-	trial, errTrial := strconv.Atoi(os.Getenv("FANTASIA_TRIAL"))
-	attempt, errAttempt := strconv.Atoi(os.Getenv("FANTASIA_ATTEMPT"))
+	t, errTask := readTask()
 	takes, errTakes := time.ParseDuration(os.Getenv(epochVariable))
-	if err := errors.Join(errTrial, errAttempt, errTakes); err != nil {
+	if err := errors.Join(errTask, errTakes); err != nil {
 		return err
 	}
 	state := filepath.Join(os.Getenv("FANTASIA_CHECKPOINT_DIR"), "state")
 	line := trained{
-		Kind: begun, Trial: trial, Attempt: attempt, Epochs: int(p["epochs"]), Dir: os.Getenv("FANTASIA_TRIAL_DIR"),
+		Kind: begun, Trial: t.trial, Attempt: t.attempt, Epochs: int(t.parameters["epochs"]), Dir: os.Getenv("FANTASIA_TRIAL_DIR"),
 		Checkpoint: os.Getenv("FANTASIA_CHECKPOINT"), Seed: os.Getenv("FANTASIA_SEED"),
 	}
 	if text, err := os.ReadFile(state); err == nil {
@@ -114,11 +109,11 @@ func train(path string) (err error) {
 			return err
 		}
 		fmt.Printf(`{"fantasia": {"step": %d, "metrics": {"loss": %s}, "checkpoint": %q}}`+"\n",
-			line.Epoch, strconv.FormatFloat(reached(p, line.Epoch), 'g', -1, 64), reference(line.Epoch))
+			line.Epoch, strconv.FormatFloat(reached(t.parameters, line.Epoch), 'g', -1, 64), reference(line.Epoch))
 	}
 	// An attempt whose predecessor died after its last epoch has reported nothing yet.
 	fmt.Printf(`{"fantasia": {"metrics": {"loss": %s}, "checkpoint": %q}}`+"\n",
-		strconv.FormatFloat(reached(p, line.Epoch), 'g', -1, 64), reference(line.Epoch))
+		strconv.FormatFloat(reached(t.parameters, line.Epoch), 'g', -1, 64), reference(line.Epoch))
 	return write(ended)
 }
 
