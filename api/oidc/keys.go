@@ -46,7 +46,6 @@ type keyProblem struct {
 // keys are the keys of an issuer. It implements oidc.KeySet. Whoever needs a key that is
 // not known fetches them, one at a time; the others wait.
 type keys struct {
-	issuer string
 	client *http.Client
 	o      Options
 
@@ -76,17 +75,21 @@ func newKeys(o Options) *keys {
 		}
 		return nil
 	}
-	k := &keys{issuer: o.Issuer, client: &client, o: o, fetching: make(chan struct{}, 1)}
+	k := &keys{client: &client, o: o, fetching: make(chan struct{}, 1)}
 	k.fetching <- struct{}{}
 	return k
 }
 
+// permitted are the algorithms for the library that verifies signatures.
+var permitted = func() (all []jose.SignatureAlgorithm) {
+	for _, a := range algorithms {
+		all = append(all, jose.SignatureAlgorithm(a))
+	}
+	return all
+}()
+
 // VerifySignature implements oidc.KeySet. The caller has checked the algorithm.
 func (k *keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
-	permitted := make([]jose.SignatureAlgorithm, len(algorithms))
-	for i, a := range algorithms {
-		permitted[i] = jose.SignatureAlgorithm(a)
-	}
 	jws, err := jose.ParseSignedCompact(token, permitted)
 	if err != nil {
 		return nil, err
@@ -178,14 +181,14 @@ func (k *keys) fetch(ctx context.Context) {
 	}
 	k.mu.Unlock()
 	if err != nil {
-		k.o.Logger.WarnContext(ctx, "could not read the keys of the issuer of tokens; the last ones stay in force", "issuer", k.issuer, telemetry.LogError, err)
+		k.o.Logger.WarnContext(ctx, "could not read the keys of the issuer of tokens; the last ones stay in force", "issuer", k.o.Issuer, telemetry.LogError, err)
 	}
 }
 
 // get asks the issuer for its keys.
 func (k *keys) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 	ctx = oidc.ClientContext(ctx, k.client)
-	provider, err := oidc.NewProvider(ctx, k.issuer)
+	provider, err := oidc.NewProvider(ctx, k.o.Issuer)
 	if err != nil {
 		return nil, fmt.Errorf("read the discovery document: %w", err)
 	}

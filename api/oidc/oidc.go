@@ -100,24 +100,16 @@ func checkIssuer(issuer string) error {
 }
 
 // Grant implements server.Bearers.
-func (v *Verifier) Grant(ctx context.Context, token string) (server.Grant, error) {
+func (v *Verifier) Grant(ctx context.Context, token string) (g server.Grant, err error) {
 	if v.o.Next != nil {
-		if g, err := v.o.Next.Grant(ctx, token); err == nil || strings.Count(token, ".") != 2 {
+		if g, err := v.o.Next.Grant(ctx, token); err == nil || !server.Issued(token) {
 			return g, err
 		}
 	}
-	g, err := v.grant(ctx, token)
-	if err != nil {
-		return server.Grant{}, err
-	}
-	return g, nil
-}
-
-func (v *Verifier) grant(ctx context.Context, token string) (g server.Grant, err error) {
 	switch {
 	case len(token) > maxToken:
 		return g, refused("the token has %d bytes; want at most %d", len(token), maxToken)
-	case strings.Count(token, ".") != 2:
+	case !server.Issued(token):
 		return g, refused("unknown token")
 	}
 	var problem keyProblem

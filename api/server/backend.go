@@ -53,7 +53,7 @@ type Archived struct {
 	ID, Name string
 	State    study.State
 	Trials   int
-	// Created and Ended are when the study was, Since when it was archived.
+	// Created, Ended and Since are when the study was created, ended and archived.
 	Created, Ended, Since time.Time
 	// Bytes is the size of its file.
 	Bytes int64

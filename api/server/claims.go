@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -36,12 +35,10 @@ func ReadClaimGrants(file string, log *slog.Logger) (*ClaimGrants, error) {
 	return &ClaimGrants{w}, nil
 }
 
-// Grant returns what a token's claims grant together: all that one of their lines grants
-// and nothing else. It is false if no line matches; looked then has the names of the claims
-// that the lines ask for.
+// Grant returns what at least one matching line grants; ok is false if no line matches.
+// looked has the names of the claims that the lines ask for.
 func (c *ClaimGrants) Grant(claims map[string]json.RawMessage) (g Grant, looked []string, ok bool) {
-	var limited, limitedWrites bool // by prefixes
-	limited, limitedWrites = true, true
+	limited, limitedWrites := true, true // by prefixes
 	for _, l := range c.file.get() {
 		if !slices.Contains(looked, l.claim) {
 			looked = append(looked, l.claim)
@@ -121,6 +118,3 @@ func parseClaimLine(line string) (l claimLine, err error) {
 	}
 	return l, l.grant.setRole(claim+"="+l.value, fields)
 }
-
-// errExpired is why a stream ends with its bearer's token.
-var errExpired = errors.New("the token has expired; watch again with a new one")

@@ -138,9 +138,9 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // errGaveUp is the error of a forwarded request that the leader has given up.
 var errGaveUp = errors.New("the leader cancelled the request")
 
-// uncancelled refuses the answer of a leader that says that the request was cancelled. It is
-// the caller who cancels, and the proxy passes on no answer after that: a leader of an earlier
-// version says so as it ends. The protocols of gRPC say it only after the body.
+// uncancelled refuses a leader's answer that the request was cancelled. A caller who cancels
+// gets no answer, so it is the leader that gave up, as those of earlier versions do when they
+// end. Answers of gRPC cannot be told here: they have their code after the body.
 func uncancelled(resp *http.Response) error {
 	const status = 499 // of connect.CodeCanceled
 	if resp.StatusCode == status {

@@ -63,8 +63,8 @@ func (l *requestLog) log(ctx context.Context, procedure, protocol string, took t
 	l.logger.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// waited tells callers that still wait that the server is unavailable, in place of that
-// their request was cancelled: something here has ended, such as the time of a leader.
+// waited replaces the error canceled by unavailable for callers that still wait. They have
+// cancelled nothing: something in the server has ended, such as the time of a leader.
 type waited struct{}
 
 var _ connect.Interceptor = waited{}

@@ -33,6 +33,9 @@ type Grant struct {
 	Expires time.Time
 }
 
+// Issued reports whether a token has the form of those that issuers sign (JWS, RFC 7515).
+func Issued(token string) bool { return strings.Count(token, ".") == 2 }
+
 // Bearers knows what the bearers of tokens may do. It is safe for concurrent use.
 type Bearers interface {
 	// Grant returns the grant of a token, or the *connect.Error with which to refuse its

@@ -11,6 +11,9 @@ import (
 // errDraining is why a watch ends when its server shuts down.
 var errDraining = fmt.Errorf("%w: the server is shutting down; watch again", ErrUnavailable)
 
+// errExpired is why a stream ends with its bearer's token.
+var errExpired = errors.New("the token has expired; watch again with a new one")
+
 // watch returns the context of a watch. It ends with the request or when the server
 // begins to shut down. The caller MUST call end.
 func (s *service) watch(ctx context.Context) (_ context.Context, end func()) {

@@ -23,8 +23,8 @@ type Setting struct {
 	Min, Max float64
 	// Choices are the accepted values of a string.
 	Choices []string
-	// Experimental marks a setting of which no change was measured to gain anything. It is
-	// kept so that the measurements can be repeated.
+	// Experimental marks a setting for which no other value was measured to be better than the
+	// default. It is kept so that the measurements can be repeated.
 	Experimental bool
 }
 

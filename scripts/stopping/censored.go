@@ -17,8 +17,8 @@ import (
 const (
 	// rounds is how often the model is fitted again to the values that it has imputed.
 	rounds = 3
-	// fewest is of how many completed trials the first model is. Where there are fewer, it takes
-	// the bounds of the stopped ones as their values.
+	// fewest is how many completed trials the first model needs. With fewer, it is fitted to all
+	// trials, and takes the bounds of the stopped ones for their values.
 	fewest = 3
 )
 

@@ -202,8 +202,8 @@ func (k *Keeper) add(e kept) {
 	k.total += e.bytes
 }
 
-// trim removes the oldest folders until the rest fits, but so many at most, and returns how
-// many it removed. The caller MUST hold the lock, so that no folder is begun while it or its
+// trim removes the oldest folders until the rest fits, at most so many, and returns how many
+// it removed. The caller MUST hold the lock, so that no folder is begun while it or its
 // parent is removed.
 func (k *Keeper) trim(most int) (removed int, err error) {
 	if k.total <= k.limit {

@@ -68,7 +68,7 @@ func newAttempt(task evaluation.Task) (*attempt, error) {
 	}, nil
 }
 
-// checkpointDir returns the trial's directory of checkpoints below dir; "" if dir is.
+// checkpointDir returns the trial's directory of checkpoints below dir; "" if dir is "".
 func (a *attempt) checkpointDir(dir string) string {
 	if dir == "" {
 		return ""

@@ -22,7 +22,8 @@ type settingInfo struct {
 	Default  any    `json:"default"`
 	Accepted string `json:"accepted"`
 	Meaning  string `json:"meaning"`
-	// Experimental marks settings of which no change was measured to gain anything.
+	// Experimental marks settings for which no other value was measured to be better than the
+	// default.
 	Experimental bool `json:"experimental,omitempty"`
 }
 
@@ -32,8 +33,8 @@ func newAlgorithmsCommand(a *app) *cobra.Command {
 		Use:   "algorithms",
 		Short: "List the algorithms that a study can name",
 		Long: `Lists the algorithms that spec.algorithm.name accepts, with a line on each; the
-first is the default. Their settings are in the JSON and YAML output. Those that are
-experimental gained nothing on average when they were changed.`,
+first is the default. Their settings are in the JSON and YAML output. Of those
+marked experimental, no other value was better than the default on average.`,
 		Example: `  fantasia algorithms
   fantasia algorithms -o yaml    # with all settings`,
 		Args: arguments,

@@ -16,8 +16,8 @@ import (
 )
 
 const archiveLong = `Moves a study that has ended, its trials and their measurements to a file of the
-server's archive. It then costs the coordinators nothing, and no other command knows
-it until fantasia study unarchive brings it back as it was.
+server's archive. It then costs the coordinators nothing. Other commands do not find it
+until fantasia study unarchive brings it back as it was.
 
 The coordinators need --archive; fantasia serve keeps its archive in its state directory.`
 
@@ -71,8 +71,8 @@ func newStudyUnarchiveCommand(a *app, r *remote) *cobra.Command {
 		Use:   "unarchive STUDY",
 		Short: "Bring a study back from the server's archive",
 		Long: `Brings a study back from the server's archive, as it was: see fantasia study archive.
-Of several archived studies of a name, it is the one that was archived last; name
-another one by its id. No study may have its name meanwhile.`,
+If the archive has several studies of that name, the one that was archived last comes
+back; give the id of another one. It fails if there is a study of that name already.`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {

@@ -42,7 +42,6 @@ Deployment for each Experiment whose algorithm its configuration maps to this im
 			if err != nil {
 				return fmt.Errorf("listen for Katib: %w", err)
 			}
-			tel.Logger().Info("serving Katib's Suggestion service", "address", listener.Addr().String())
 			return katib.Serve(cmd.Context(), listener, tel.Logger())
 		},
 	}

@@ -61,10 +61,8 @@ func (i *OIDC) verifier(next server.Bearers, log *slog.Logger) (server.Bearers, 
 	if o.Grants, err = server.ReadClaimGrants(i.Grants, log); err != nil {
 		return nil, fmt.Errorf("--oidc-grants: %w", err)
 	}
-	if i.CA != "" {
-		if o.Roots, err = (&access.Files{CA: i.CA, Flag: "oidc"}).Roots(); err != nil {
-			return nil, err
-		}
+	if o.Roots, err = (&access.Files{CA: i.CA, Flag: "oidc"}).Roots(); err != nil {
+		return nil, err
 	}
 	v, err := oidc.New(o)
 	if err != nil {

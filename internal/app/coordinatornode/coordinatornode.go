@@ -176,7 +176,6 @@ func Serve(ctx context.Context, o Options, p Parts, stack *lifecycle.Stack) (err
 		g.Go(func() error { return httpserve.Serve(running, p.Socket, mux, tel.Logger()) })
 	}
 	if p.Katib != nil {
-		tel.Logger().Info("serving Katib's Suggestion service", "address", p.Katib.Addr().String())
 		g.Go(func() error { return katib.Serve(running, p.Katib, tel.Logger()) })
 	}
 	g.Go(func() error { return c.Run(running) })

@@ -132,7 +132,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	if _, err := d.o.Tokens.Grant(r.Context(), token); err != nil {
 		d.o.Logger.WarnContext(r.Context(), "refused a login to the dashboard", "from", r.RemoteAddr, telemetry.LogError, err)
 		status, problem := http.StatusUnauthorized, "This token is not known here."
-		if e, ok := errors.AsType[*connect.Error](err); ok && strings.Count(token, ".") == 2 { // of an identity provider
+		if e, ok := errors.AsType[*connect.Error](err); ok && server.Issued(token) {
 			problem = "This token is not accepted: " + e.Message() + "."
 			if e.Code() == connect.CodeUnavailable {
 				status = http.StatusServiceUnavailable

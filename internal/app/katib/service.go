@@ -40,10 +40,11 @@ const (
 	MaxSuggestions = 1000
 	// MaxRequestTrials is the largest number of trials that a request may have.
 	MaxRequestTrials = 10_000
-	// effort is how long an optimiser looks for the points of a request, if the caller
-	// waits longer.
+	// effort is the longest that an optimiser searches for the points of a request. It is half
+	// of the time that the caller still waits, if that is less.
 	effort = 30 * time.Second
-	// held is how many requests are in memory at once. Others wait until they are read.
+	// held is how many requests are in memory at once. Others wait, and are not read before
+	// their turn.
 	held = 32
 	// rounds is how often an optimiser is asked again for points that are not trials yet.
 	rounds = 3
@@ -55,6 +56,7 @@ const healthName = "manager.v1beta1.Suggestion"
 // Serve serves the Suggestion service and grpc.health.v1 on the listener until ctx ends.
 // Then searches end early and are answered. It closes the listener.
 func Serve(ctx context.Context, listener net.Listener, logger *slog.Logger) error {
+	logger.InfoContext(ctx, "serving Katib's Suggestion service", "address", listener.Addr().String())
 	return httpserve.Serve(ctx, listener, Handler(ctx, logger), logger)
 }
 
