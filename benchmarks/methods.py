@@ -386,19 +386,23 @@ def play_all(a):
                 tuner.close()
 
 
-def rank(a):
-    regrets, tuners, tasks = {}, [], []
-    for path in a.files:
+def read(files):
+    rows = {}
+    for path in files:
         with open(path) as f:
-            for r in map(json.loads, f):
-                regrets[r["tuner"], r["task"], r["seed"]] = r["regret"]
-                tuners, tasks = list(dict.fromkeys([*tuners, r["tuner"]])), list(dict.fromkeys([*tasks, r["task"]]))
+            rows |= {(r["tuner"], r["task"], r["seed"]): r["regret"] for r in map(json.loads, f)}
+    return rows
+
+
+def rank(a):
+    regrets = read(a.files)
+    tuners, tasks = (list(dict.fromkeys(key[i] for key in regrets)) for i in (0, 1))
     groups = {"functions": list(FUNCTIONS), "tables": TABLES} | {task: [task] for task in tasks if task in spaces.TASKS}
     print("| | evaluations | runs | " + " | ".join(tuners) + " |\n| --- | ---: | ---: |" + " ---: |" * len(tuners))
     for what, members in groups.items():
+        runs = {(task, seed) for _, task, seed in regrets if task in members}
+        runs = [r for r in sorted(runs) if all((t, *r) in regrets for t in tuners)]
         for n in CHECKPOINTS:
-            runs = {(task, seed) for _, task, seed in regrets if task in members}
-            runs = [r for r in sorted(runs) if all((t, *r) in regrets for t in tuners)]
             if runs:
                 means = [statistics.fmean(regrets[t, *r][n] for r in runs) for t in tuners]
                 print(f"| {what} | {n} | {len(runs)} | " + " | ".join(f"{m:.3f}" for m in means) + " |")
@@ -411,10 +415,7 @@ def interval(values):
 
 
 def report(a):
-    rows = {}
-    for path in a.files:
-        with open(path) as f:
-            rows |= {(r["tuner"], r["task"], r["seed"]): r["regret"] for r in map(json.loads, f)}
+    rows = read(a.files)
     print("| | evaluations | pairs | " + " | ".join((a.first, a.other)) + " | difference |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     groups = {"functions": list(FUNCTIONS), "tables": TABLES}
     if a.by_task:

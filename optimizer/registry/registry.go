@@ -2,6 +2,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -142,7 +143,7 @@ func (e *UnknownError) Error() string {
 // means Default. The error is an *UnknownError, or joins a *setting.Error for each
 // wrong setting.
 func New(name string, settings map[string]any) (optimizer.Optimizer, error) {
-	e, err := find(name)
+	e, err := Find(cmp.Or(name, Default))
 	if err != nil {
 		return nil, err
 	}
@@ -159,10 +160,8 @@ func Check(name string, settings map[string]any) error {
 	return err
 }
 
-func find(name string) (Entry, error) {
-	if name == "" {
-		name = Default
-	}
+// Find returns the entry of a name. The error is an *UnknownError.
+func Find(name string) (Entry, error) {
 	for _, e := range Entries() {
 		if e.Name == name {
 			return e, nil

@@ -107,7 +107,7 @@ func parseVariant(text string) (Variant, error) {
 	if v.Label == "" || v.Optimizer == "" {
 		return v, fmt.Errorf("%q names no optimiser; want one of %s", text, strings.Join(registry.Names(), ", "))
 	}
-	entry, err := entryOf(v.Optimizer)
+	entry, err := registry.Find(v.Optimizer)
 	if err != nil || !has {
 		return v, err
 	}
@@ -134,15 +134,6 @@ func parseSetting(text string) (key, value string, err error) {
 	return key, value, nil
 }
 
-func entryOf(name string) (registry.Entry, error) {
-	entries := registry.Entries()
-	i := slices.IndexFunc(entries, func(e registry.Entry) bool { return e.Name == name })
-	if i < 0 {
-		return registry.Entry{}, &registry.UnknownError{Name: name}
-	}
-	return entries[i], nil
-}
-
 // share adds a setting to the variants that accept it.
 func share(variants []Variant, text string) error {
 	key, value, err := parseSetting(text)
@@ -151,7 +142,7 @@ func share(variants []Variant, text string) error {
 	}
 	known := false
 	for i := range variants {
-		entry, err := entryOf(variants[i].Optimizer)
+		entry, err := registry.Find(variants[i].Optimizer)
 		if err != nil {
 			return err
 		}

@@ -70,10 +70,8 @@ func find(name string, given map[string]string) (registry.Entry, error) {
 			delete(given, settingAlgorithm)
 		}
 	}
-	entries := registry.Entries()
-	i := slices.IndexFunc(entries, func(e registry.Entry) bool { return e.Name == wanted })
-	if i >= 0 {
-		return entries[i], nil
+	if entry, err := registry.Find(wanted); err == nil {
+		return entry, nil
 	}
 	want := strings.Join(registry.Names(), ", ")
 	if field == "algorithmName" {

@@ -66,25 +66,27 @@ type storage struct {
 // password. It wraps ErrSource unless a server cannot be reached or refuses the login.
 func openStorage(ctx context.Context, source string) (*storage, error) {
 	s, isolation := &storage{}, sql.LevelDefault
+	dialect, path := "sqlite", source
+	var u *url.URL
 	var err error
-	if !IsStorageURL(source) {
-		s.db, err = openSQLite(source)
-	} else if u, parseErr := url.Parse(source); parseErr != nil {
-		return nil, fmt.Errorf("%w: the URL cannot be read; want %s, where special characters of a password are escaped, such as %%40 for @", ErrSource, acceptedStorages)
-	} else {
-		dialect, _, _ := strings.Cut(u.Scheme, "+") // what follows is a driver of Python
-		switch dialect {
-		case "sqlite":
-			s.db, err = openSQLite(strings.TrimPrefix(u.Path, "/"))
-		case "mysql", "mariadb":
-			isolation = sql.LevelRepeatableRead
-			s.db, err = openMySQL(u)
-		case "postgresql", "postgres":
-			isolation, s.numbered = sql.LevelRepeatableRead, true
-			s.db, err = openPostgres(u)
-		default:
-			return nil, fmt.Errorf("%w: the storage is of kind %q; want %s", ErrSource, u.Scheme, acceptedStorages)
+	if IsStorageURL(source) {
+		if u, err = url.Parse(source); err != nil { // the error shows the URL
+			return nil, fmt.Errorf("%w: the URL cannot be read; want %s, where special characters of a password are escaped, such as %%40 for @", ErrSource, acceptedStorages)
 		}
+		dialect, _, _ = strings.Cut(u.Scheme, "+") // what follows is a driver of Python
+		path = strings.TrimPrefix(u.Path, "/")
+	}
+	switch dialect {
+	case "sqlite":
+		s.db, err = openSQLite(path)
+	case "mysql", "mariadb":
+		isolation = sql.LevelRepeatableRead
+		s.db, err = openMySQL(u)
+	case "postgresql", "postgres":
+		isolation, s.numbered = sql.LevelRepeatableRead, true
+		s.db, err = openPostgres(u)
+	default:
+		return nil, fmt.Errorf("%w: the storage is of kind %q; want %s", ErrSource, u.Scheme, acceptedStorages)
 	}
 	if err != nil {
 		return nil, err

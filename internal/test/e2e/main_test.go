@@ -117,20 +117,28 @@ func evaluate(path string) (err error) {
 	return nil
 }
 
-// evaluations reads the program's log. A line that a kill has cut is left out.
+// evaluations reads the log of evaluate.
 func evaluations(t testing.TB, path string) []evaluation {
 	t.Helper()
-	f, err := os.Open(path)
+	all, err := logged[evaluation](path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+// logged reads the lines of a program's log. One that a kill has cut is left out.
+func logged[T any](path string) (all []T, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
 	defer f.Close()
-	var all []evaluation
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var e evaluation
-		if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
-			all = append(all, e)
+		var l T
+		if json.Unmarshal(lines.Bytes(), &l) == nil {
+			all = append(all, l)
 		}
 	}
-	return all
+	return all, nil
 }

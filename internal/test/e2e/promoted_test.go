@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,29 +119,13 @@ func train(path string) (err error) {
 // reference is what the program reports as its checkpoint.
 func reference(epoch int) string { return fmt.Sprintf("epoch %d", epoch) }
 
-// trainings reads the program's log.
-func trainings(path string) (all []trained, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var l trained
-		if err := json.Unmarshal(lines.Bytes(), &l); err == nil { // a kill cuts the last line of all
-			all = append(all, l)
-		}
-	}
-	return all, nil
-}
-
 // killTrainer kills the worker of a promoted trial that has saved an epoch of its own and has
 // another one before it, and starts it again.
 func (c *cluster) killTrainer() {
 	c.t.Helper()
 	var found trained
 	testenv.Eventually(c.t, time.Minute, func(context.Context) error {
-		all, err := trainings(c.log)
+		all, err := logged[trained](c.log)
 		if err != nil {
 			return err
 		}
@@ -203,7 +186,7 @@ func TestPromotionSurvivesKills(t *testing.T) {
 	if err := testcluster.Promotions(stored.Trials, levels, reduction); err != nil {
 		t.Error(err)
 	}
-	lines, err := trainings(c.log)
+	lines, err := logged[trained](c.log)
 	if err != nil {
 		t.Fatal(err)
 	}
