@@ -242,19 +242,23 @@ func (e *Engine) lead(t *trial) {
 	e.best, e.status.Best = t, t.rec.Number
 }
 
-// modelled returns what the optimiser is told: of a study with a fidelity, the highest
-// level with at least three more completed trials than there are parameters, as in BOHB
-// (Falkner et al. 2018), or the lowest one.
+// modelled returns what the optimiser is told: of a study with a fidelity, one level.
 func (e *Engine) modelled() []optimizer.Observation {
 	if e.rungs == nil {
 		return e.observations
 	}
-	for k := len(e.rungs) - 1; k > 0; k-- {
-		if e.rungs[k].completed >= len(e.space.Searched().Parameters())+3 {
-			return e.rungs[k].told
-		}
+	return e.rungs[Modelled(e.space, len(e.rungs), func(level int) int { return e.rungs[level].completed })].told
+}
+
+// Modelled returns which level of a study with a fidelity the optimiser is told of, from 0: the
+// highest one with at least three more completed trials than there are other parameters, as in
+// BOHB (Falkner et al. 2018), or the lowest one.
+func Modelled(s *space.Space, levels int, completed func(level int) int) int {
+	k := levels - 1
+	for k > 0 && completed(k) < len(s.Searched().Parameters())+3 {
+		k--
 	}
-	return e.rungs[0].told
+	return k
 }
 
 // FinalProblem is Problem for a recommendation: of a study with a fidelity, its

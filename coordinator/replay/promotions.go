@@ -54,13 +54,10 @@ func (t *told) add(o optimizer.Observation, at int64) {
 	}
 }
 
-// until returns the observations at a position, and the points that are taken. The level is
-// the highest one with three completed trials more than there are parameters, or the lowest.
+// until returns what the optimiser had been told by a position, and the points that were
+// taken.
 func (t *told) until(position int64) (list []optimizer.Observation, taken []study.Point) {
-	k := len(t.levels) - 1
-	for k > 0 && upTo(t.levels[k].completed, position) < len(t.space.Searched().Parameters())+3 {
-		k--
-	}
+	k := engine.Modelled(t.space, len(t.levels), func(level int) int { return upTo(t.levels[level].completed, position) })
 	n, m := upTo(t.levels[k].at, position), upTo(t.takenAt, position)
 	return t.levels[k].list[:n:n], t.taken[:m:m]
 }
@@ -78,8 +75,9 @@ type ladder struct {
 	// promoted says, by number, which trials another one continues that was not cancelled.
 	promoted []bool
 	open     int // trials
-	// last is the last trial that was created, if nothing happened since; due is what was due
-	// before the first trial of its step that an optimiser suggested.
+	// last is the newest trial if an optimiser suggested it and no trial has ended since, or
+	// else nil. due is the trial that should have been promoted before the first suggestion of
+	// last's step; nil if there was none.
 	last *record.Trial
 	due  *record.Trial
 	// made are the promoted trials that follow from the rule, and first is the first
@@ -234,8 +232,10 @@ func (p *player) promotion(t *record.Trial) *Difference {
 
 func promotionOf(trial int) string { return fmt.Sprintf("of trial %d", trial) }
 
-// edited returns the position of the last edit of the space, 0 if there was none. An edit takes a
-// position that is no trial's. Trials that were not suggested do not record their space.
+// edited returns the position of the last edit of the space, 0 if there was none. The records do
+// not say when it was. But an edit takes a position of its own, so each gap between the trials'
+// positions may be one. Only suggested trials record the version of their space: the edit to the
+// last version came before the first of them.
 func (p *player) edited(moments []moment) int64 {
 	if p.version == 1 || len(moments) == 0 {
 		return 0
