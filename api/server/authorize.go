@@ -140,7 +140,7 @@ func (b authorized) allowed(ctx context.Context, nameOrID string) error {
 // changeable is allowed's error, or that the grant does not allow to change the study.
 func (b authorized) changeable(ctx context.Context, nameOrID string) error {
 	g := granted(ctx)
-	if g.Write && len(g.Prefixes) == 0 && len(g.WritePrefixes) == 0 {
+	if g.changesAll() {
 		return nil
 	}
 	s, err := b.find(ctx, nameOrID)
@@ -148,6 +148,11 @@ func (b authorized) changeable(ctx context.Context, nameOrID string) error {
 		return err
 	}
 	return g.change(s.Spec.Definition.Metadata.Name)
+}
+
+// changesAll reports whether the grant allows to change every study.
+func (g Grant) changesAll() bool {
+	return g.Write && len(g.Prefixes) == 0 && len(g.WritePrefixes) == 0
 }
 
 // change returns an error if the grant does not allow to change the study with a name.
@@ -236,7 +241,7 @@ func (b authorized) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[S
 
 // Create implements Backend.
 func (b authorized) Create(ctx context.Context, text []byte) (Study, error) {
-	if g := granted(ctx); len(g.Prefixes) > 0 || len(g.WritePrefixes) > 0 {
+	if g := granted(ctx); !g.changesAll() {
 		s, err := file.Parse(text)
 		if err != nil {
 			return Study{}, err
@@ -282,7 +287,7 @@ func (b authorized) Archive(ctx context.Context, nameOrID string) (Archived, err
 
 // Unarchive implements Backend.
 func (b authorized) Unarchive(ctx context.Context, nameOrID string) (Study, error) {
-	if g := granted(ctx); len(g.Prefixes) > 0 || len(g.WritePrefixes) > 0 {
+	if g := granted(ctx); !g.changesAll() {
 		all, err := b.Archived(ctx)
 		if err != nil {
 			return Study{}, err

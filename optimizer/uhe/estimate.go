@@ -15,8 +15,8 @@ import (
 )
 
 // Estimate is what a method takes the objective to be after some evaluations: a Gaussian
-// process with a Matérn-5/2 kernel. Of several samples of the hyperparameters it has the
-// geometric means. It is safe for concurrent use.
+// process with a Matérn-5/2 kernel. If the method samples hyperparameters, the fields are the
+// samples' geometric means. It is safe for concurrent use.
 type Estimate struct {
 	// Lengthscales are those of the encoding's columns, which have the width 1.
 	Lengthscales []float64
@@ -29,8 +29,8 @@ type Estimate struct {
 	encoding *optimizer.Encoding
 }
 
-// NewEstimate returns the estimate of the method by the evaluations of p. state is that of
-// the method's last suggestion, or nil, and as in a suggestion the search begins with it.
+// NewEstimate returns the estimate of the method by the evaluations of p. state is the
+// one that the method returned last, or nil; the search starts from it, as a suggestion's does.
 // The lengthscales of Adaptive are those after the division. The error means that there are
 // too few evaluations, that no model fits, or that ctx ended.
 func NewEstimate(ctx context.Context, o Options, p *optimizer.Problem, state optimizer.State) (*Estimate, error) {

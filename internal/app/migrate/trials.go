@@ -110,8 +110,9 @@ func JSON(r io.Reader, spec *study.Spec) ([]Evaluated, []Skipped, error) {
 	}
 }
 
-// OptunaTrials reads the completed trials of a study in a storage of Optuna, as Optuna does. name
-// may be empty if there is only one study.
+// OptunaTrials reads the completed trials of a study in a storage of Optuna, which source names
+// as for the function Optuna. name may be empty if there is only one study. The error wraps
+// ErrSource unless a server cannot be reached.
 func OptunaTrials(ctx context.Context, source, name string, spec *study.Spec) (_ []Evaluated, _ []Skipped, err error) {
 	db, err := openStorage(ctx, source)
 	if err != nil {
