@@ -42,6 +42,7 @@ test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer ./optimizer/turbo
 	CGO_ENABLED=0 $(GO) test -timeout 20m $(SEQUENTIAL)
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
+	CGO_ENABLED=0 $(GO) test -tags failpoints ./internal/failpoint
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
 	cd tools/release && CGO_ENABLED=0 $(GO) test ./...
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -133,9 +134,15 @@ func (c *carrier) run(ctx context.Context) error {
 // carry carries out errands and adds those to retry to failed.
 func (c *carrier) carry(ctx context.Context, e, failed *errands) error {
 	for _, control := range e.controls.take() {
+		if control.Kind == messaging.ControlReceipt {
+			failpoint.Reach(failpoint.LeaderBeforeReceipt)
+		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		err := c.bus.Control(call, &control)
 		cancel()
+		if control.Kind == messaging.ControlReceipt {
+			failpoint.Reach(failpoint.LeaderAfterReceipt)
+		}
 		if err != nil {
 			c.log.Debug("could not send a control message", telemetry.LogWorker, control.Worker, telemetry.LogError, err)
 		}
@@ -168,9 +175,11 @@ func (c *carrier) publish(ctx context.Context, as []outgoing, failed *errands) e
 	for i := range as {
 		assignments[i] = as[i].Assignment
 	}
+	failpoint.Reach(failpoint.LeaderBeforePublish)
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	err := c.bus.Assign(call, assignments)
 	cancel()
+	failpoint.Reach(failpoint.LeaderAfterPublish)
 	acknowledged := time.Now()
 	switch {
 	case err == nil:

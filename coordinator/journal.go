@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -149,9 +150,17 @@ func (j *journal) store(ctx context.Context) error {
 	}
 	for {
 		start := time.Now()
+		failpoint.Reach(failpoint.LeaderBeforeCommit)
+		if len(j.replies) > 0 {
+			failpoint.Reach(failpoint.CallBeforeCommit)
+		}
 		err := j.writer.Commit(ctx, j.batch)
 		j.metrics.commit.Record(ctx, time.Since(start).Seconds())
 		if err == nil {
+			failpoint.Reach(failpoint.LeaderAfterCommit)
+			if len(j.replies) > 0 {
+				failpoint.Reach(failpoint.CallAfterCommit)
+			}
 			j.stored()
 			return nil
 		}

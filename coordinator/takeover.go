@@ -9,6 +9,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -21,14 +22,17 @@ var streams = [...]messaging.Stream{messaging.StreamClaim, messaging.StreamResul
 // takeOver makes this replica the shard's only leader: it fences older leaders, loads
 // the ledger, and applies everything that was published before the fence.
 func (l *leader) takeOver(ctx context.Context, handBack bool) error {
+	failpoint.Reach(failpoint.TakeoverElected)
 	if err := l.fence(ctx); err != nil {
 		return err
 	}
+	failpoint.Reach(failpoint.TakeoverFenced)
 	l.traces.epoch = l.journal.writer.Epoch()
 	snapshot, err := l.c.ledger.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("load the ledger: %w", err)
 	}
+	failpoint.Reach(failpoint.TakeoverLoaded)
 	for _, s := range streams {
 		l.journal.committed[s] = snapshot.Cursors[s]
 	}
@@ -52,6 +56,7 @@ func (l *leader) takeOver(ctx context.Context, handBack bool) error {
 			return err
 		}
 	}
+	failpoint.Reach(failpoint.TakeoverDrained)
 	if _, err := l.intake.open(ctx, messaging.StreamMetric, snapshot.Cursors[messaging.StreamMetric]); err != nil {
 		return err
 	}
@@ -73,6 +78,7 @@ func (l *leader) fence(ctx context.Context) (err error) {
 	if l.journal.writer, err = l.c.ledger.Lead(ctx, ledger.Fence{Key: l.term.Key, Revision: l.term.Epoch}); err != nil {
 		return fmt.Errorf("fence the ledger: %w", err)
 	}
+	failpoint.Reach(failpoint.TakeoverLedgerFenced)
 	ctx, cancel := context.WithTimeout(ctx, 3*callTimeout)
 	defer cancel()
 	// The default pool exists even before any study names it, so that workers can wait.

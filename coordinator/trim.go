@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -137,6 +138,7 @@ func (t *trimmer) trim(ctx context.Context) error {
 		if err := t.bus.Trim(ctx, messaging.StreamResult, "", c, c.Sequence); err != nil {
 			return err
 		}
+		failpoint.Reach(failpoint.TrimResults)
 	}
 	c := old.cursors[messaging.StreamClaim]
 	for i := range list {
@@ -214,6 +216,7 @@ func (t *trimmer) claims(ctx context.Context, s *trimOf, committed messaging.Cur
 	if err := t.bus.Trim(ctx, messaging.StreamClaim, s.id, committed, below); err != nil {
 		return err
 	}
+	failpoint.Reach(failpoint.TrimClaims)
 	t.trimmed[s.id] = committed.Sequence
 	if s.ended {
 		delete(t.trimmed, s.id)

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/spool"
@@ -69,10 +70,12 @@ func newSender(o Options, s *spool.Spool) *sender {
 
 // add spools a result and queues it for sending.
 func (d *sender) add(r *messaging.Result, span trace.Span) {
+	failpoint.Reach(failpoint.WorkerBeforeSpool)
 	if err := d.spool.Put(r); err != nil {
 		// It is sent from memory anyway.
 		d.log.Error("cannot write a result to disk: it is lost if this worker is killed before sending it", telemetry.LogError, err)
 	}
+	failpoint.Reach(failpoint.WorkerAfterSpool)
 	d.enqueue(r, span)
 }
 
@@ -95,7 +98,10 @@ func (d *sender) receipt(id messaging.AttemptID) (bool, error) {
 	}
 	d.change.Broadcast()
 	d.mu.Unlock()
-	return d.spool.Remove(id)
+	failpoint.Reach(failpoint.WorkerBeforeRemove)
+	known, err := d.spool.Remove(id)
+	failpoint.Reach(failpoint.WorkerAfterRemove)
+	return known, err
 }
 
 // matching finds the entries of a receipt. A receipt without a nonce applies to every
@@ -152,9 +158,11 @@ func (d *sender) publishAll(ctx context.Context) {
 		if e == nil {
 			return
 		}
+		failpoint.Reach(failpoint.WorkerBeforePublish)
 		try, cancel := context.WithTimeout(ctx, publishTimeout)
 		err := d.bus.PublishResult(try, e.result)
 		cancel()
+		failpoint.Reach(failpoint.WorkerAfterPublish)
 		d.published(e, err)
 	}
 }

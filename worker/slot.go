@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
@@ -152,7 +153,9 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 	err := r.claim(claiming, slot, a, claimed)
 	switch {
 	case err == nil:
+		failpoint.Reach(failpoint.WorkerBeforeAck)
 		ack()
+		failpoint.Reach(failpoint.WorkerAfterAck)
 		r.files.enter(a, slot)
 		started := time.Now() // one span ends where the next begins
 		span.End(trace.WithTimestamp(started))
@@ -204,6 +207,7 @@ func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at t
 		if time.Now().After(deadline) {
 			return errors.New("claim: the assignment was fetched too long ago")
 		}
+		failpoint.Reach(failpoint.WorkerBeforeClaim)
 		// A cancellation does not interrupt a try, which would leave its result
 		// unknown.
 		try, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
@@ -211,6 +215,7 @@ func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at t
 		cancel()
 		switch {
 		case err == nil:
+			failpoint.Reach(failpoint.WorkerAfterClaim)
 			if err := r.journal.Add(a.AttemptID); err != nil {
 				r.options.Logger.Error("cannot write a claim to disk", telemetry.LogError, err)
 			}

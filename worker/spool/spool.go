@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -113,15 +114,35 @@ func (s *Spool) Put(r *messaging.Result) error {
 	if err != nil {
 		return fmt.Errorf("spool a result: %w", err)
 	}
-	if err := renameio.WriteFile(filepath.Join(s.dir, name), data, 0o600, renameio.WithTempDir(s.dir)); err != nil {
+	if err := s.write(name, data); err != nil {
 		return fmt.Errorf("spool a result: %w", err)
 	}
 	return nil
 }
 
+// write writes a file, which has its name only when it is complete and on disk.
+func (s *Spool) write(name string, data []byte) error {
+	if err := failpoint.Fail(failpoint.SpoolWrite); err != nil {
+		return err
+	}
+	f, err := renameio.NewPendingFile(filepath.Join(s.dir, name), renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }() // it does nothing once the file has its name
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	failpoint.Reach(failpoint.WorkerSpooling)
+	return f.CloseAtomicallyReplace()
+}
+
 // Check returns why results cannot be written now, such as a full disk; nil if they can.
 func (s *Spool) Check() error {
 	probe := filepath.Join(s.dir, "probe")
+	if err := failpoint.Fail(failpoint.SpoolWrite); err != nil {
+		return fmt.Errorf("write to the spool: %w", err)
+	}
 	err := os.WriteFile(probe, make([]byte, probeBytes), 0o600)
 	_ = os.Remove(probe) // it does not exist, or another slot has removed it
 	if err != nil {

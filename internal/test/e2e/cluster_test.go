@@ -28,10 +28,19 @@ type cluster struct {
 
 func startCluster(t testing.TB, coordinators, workers, slots int, environment ...string) *cluster {
 	t.Helper()
+	return startBuiltCluster(t, nil, coordinators, workers, slots, environment...)
+}
+
+// startBuiltCluster is startCluster with programs that are built with more flags. The
+// coordinators get the environment, too.
+func startBuiltCluster(t testing.TB, build []string, coordinators, workers, slots int, environment ...string) *cluster {
+	t.Helper()
 	dir := t.TempDir()
 	c := &cluster{t: t, dir: dir, log: filepath.Join(dir, "evaluations")}
-	c.Cluster = testcluster.Start(t, testcluster.Options{Coordinators: coordinators, Args: []string{"--worker-lease", "3s"}})
-	worker := testenv.Build(t, module+"cmd/worker")
+	c.Cluster = testcluster.Start(t, testcluster.Options{
+		Coordinators: coordinators, Args: []string{"--worker-lease", "3s"}, Env: environment, Build: build,
+	})
+	worker := testenv.Build(t, module+"cmd/worker", build...)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ type Options struct {
 	// Coordinators is how many of them there are.
 	Coordinators int
 	// Args follow those that all coordinators have; Env is added to the
-	// environment, as name=value.
-	Args, Env []string
+	// environment, as name=value. Build are flags of go build.
+	Args, Env, Build []string
 }
 
 // Cluster is NATS, etcd and coordinators. Its methods fail the test where what
@@ -64,7 +64,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	nats, etcd := testenv.StartNATS(t, testenv.NATSConfig{}), testenv.StartEtcd(t)
 	c := &Cluster{
-		NATS: nats.URL, EtcdServer: etcd, NATSServer: nats, Etcd: testenv.EtcdClient(t, etcd.URL), Program: testenv.Build(t, "github.com/fantasia-hpo/fantasia/cmd/coordinator"),
+		NATS: nats.URL, EtcdServer: etcd, NATSServer: nats, Etcd: testenv.EtcdClient(t, etcd.URL), Program: testenv.Build(t, "github.com/fantasia-hpo/fantasia/cmd/coordinator", o.Build...),
 		Coordinators: map[string]*testenv.Process{}, HTTP: &http.Client{Timeout: 10 * time.Second}, t: t,
 	}
 	t.Cleanup(c.HTTP.CloseIdleConnections)

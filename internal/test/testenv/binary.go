@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +29,8 @@ const (
 // Build returns the path of a program from a module pinned in go.mod, or from a package
 // of this module. Programs of other modules are built once and kept in the user's cache
 // directory by version; those of this module are built into the test's temporary
-// directory.
-func Build(t testing.TB, pkg string) string {
+// directory, with the flags of go build that are given.
+func Build(t testing.TB, pkg string, flags ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
@@ -43,7 +44,7 @@ func Build(t testing.TB, pkg string) string {
 	}
 	if version == "" {
 		out := filepath.Join(t.TempDir(), path.Base(pkg))
-		if _, err := goCommand(ctx, root, "build", "-o", out, pkg); err != nil {
+		if _, err := goCommand(ctx, root, slices.Concat([]string{"build", "-o", out}, flags, []string{pkg})...); err != nil {
 			t.Fatal(err)
 		}
 		return out

@@ -1,0 +1,10 @@
+//go:build !failpoints
+
+package failpoint
+
+// Reach marks a place where a process can die or wait.
+func Reach(Point) {}
+
+// Fail marks a place that can also fail: it returns the error that the caller must treat as
+// its own, or nil.
+func Fail(Point) error { return nil }
