@@ -124,6 +124,12 @@ chaos: ## Play faults of every kind for MINUTES (10) while studies run, drawn by
 	CGO_ENABLED=0 $(GO) test ./internal/test/chaos -count 1 -timeout 24h -v -run '^TestChaos$$' \
 	  -chaos.minutes=$(or $(MINUTES),10) -chaos.seed=$(or $(SEED),1) -chaos.report='$(abspath $(or $(REPORT),bin/chaos.md))'
 
+.PHONY: load
+load: ## Put a coordinator under the load of WORKERS (1000) workers, and measure it into bin/load.md (minutes)
+	rm -f '$(abspath $(or $(REPORT),bin/load.md))' && mkdir -p bin
+	CGO_ENABLED=0 $(GO) test ./internal/test/load -count 1 -timeout 6h -v \
+	  -load.workers=$(or $(WORKERS),1000) -load.report='$(abspath $(or $(REPORT),bin/load.md))' $(ARGS)
+
 .PHONY: linalg
 linalg: ## Compare the linear algebra with gonum and OpenBLAS (minutes)
 	CGO_ENABLED=0 scripts/linalg
