@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
@@ -309,4 +310,75 @@ func (p *plant) heap() int {
 		p.t.Fatalf("the heap's profile has no HeapAlloc: %v", err)
 	}
 	return n
+}
+
+// keepProfile writes a profile of the coordinator into the directory of profiles.
+func (p *plant) keepProfile(name, query string) {
+	p.t.Helper()
+	data, err := p.profile(p.t.Context(), query)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*profiles, name), data, 0o644)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// reportsStored is how many measurements the stream has got so far.
+func (p *plant) reportsStored() uint64 {
+	p.t.Helper()
+	js, err := jetstream.New(p.nats.Connect())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var last uint64
+	testenv.Eventually(p.t, time.Minute, func(ctx context.Context) error {
+		s, err := js.Stream(ctx, "FANTASIA_METRIC")
+		if err == nil {
+			last = s.CachedInfo().State.LastSeq
+		}
+		return err
+	})
+	return last
+}
+
+// timed is how long a call takes that must succeed.
+func timed(t testing.TB, call func(ctx context.Context) error) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	began := time.Now()
+	if err := call(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// measureAPI adds how long it takes to get a study, and the first and the last page of its
+// trials.
+func (p *plant) measureAPI(r *table, s planned, when string) {
+	p.t.Helper()
+	parent := "studies/" + s.name
+	var get, first, later []time.Duration
+	for range 20 {
+		get = append(get, timed(p.t, func(ctx context.Context) error {
+			_, err := p.api.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: parent}))
+			return err
+		}))
+		var token string
+		first = append(first, timed(p.t, func(ctx context.Context) error {
+			page, err := p.api.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: parent}))
+			if err == nil {
+				token = page.Msg.GetNextPageToken()
+			}
+			return err
+		}))
+		later = append(later, timed(p.t, func(ctx context.Context) error {
+			_, err := p.api.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: parent, PageToken: token}))
+			return err
+		}))
+	}
+	r.times("get the study "+when, get)
+	r.times("a page of 100 trials "+when, first)
+	r.times("the next page "+when, later)
 }

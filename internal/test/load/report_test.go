@@ -32,9 +32,9 @@ func (r *table) safe(wrong findings) {
 }
 
 // cpu adds how many cores each kind of process has used, in a time.
-func (r *table) cpu(used cpu, lasted time.Duration) {
+func (r *table) cpu(what string, used cpu, lasted time.Duration) {
 	cores := func(d time.Duration) float64 { return d.Seconds() / lasted.Seconds() }
-	r.add("cores used by the coordinator / nats-server / etcd / workers", "%.2f / %.2f / %.2f / %.2f",
+	r.add(what+"coordinator / nats-server / etcd / workers", "%.2f / %.2f / %.2f / %.2f",
 		cores(used.coordinator), cores(used.nats), cores(used.etcd), cores(used.workers))
 }
 
@@ -144,6 +144,15 @@ func (p *plant) evenly(events []event) window {
 
 // rate is how many trials were completed a second, in a window.
 func (p *plant) rate(w window) float64 {
+	sum := 0.0
+	for i := range p.studies {
+		sum += p.rateOf(i, w)
+	}
+	return sum
+}
+
+// rateOf is rate for one study.
+func (p *plant) rateOf(study int, w window) float64 {
 	var first, last *sample
 	for i := range p.samples {
 		if s := &p.samples[i]; w.has(s.at.UnixNano()) {
@@ -156,7 +165,31 @@ func (p *plant) rate(w window) float64 {
 	if first == nil || first == last {
 		return 0
 	}
-	return float64(total(last.completed)-total(first.completed)) / last.at.Sub(first.at).Seconds()
+	return float64(last.completed[study]-first.completed[study]) / last.at.Sub(first.at).Seconds()
+}
+
+// between is while the first study had so many completed trials.
+func (p *plant) between(from, to int) (w window) {
+	for i := range p.samples {
+		s := &p.samples[i]
+		if s.completed[0] < from {
+			w.from = s.at
+		}
+		if w.to = s.at; s.completed[0] >= to {
+			break
+		}
+	}
+	return w
+}
+
+// until is how long after a time a sample first meets a condition.
+func (p *plant) until(since time.Time, meets func(*sample) bool) string {
+	for i := range p.samples {
+		if s := &p.samples[i]; s.at.After(since) && meets(s) {
+			return fmt.Sprintf("%.1f s", s.at.Sub(since).Seconds())
+		}
+	}
+	return "not within the run"
 }
 
 // reportSteady reports a run in which workers were the limit.
@@ -183,7 +216,7 @@ func reportSteady(t testing.TB, s size, p *plant, events []event, wrong findings
 	r.times("of that, until it has an assignment", fetches)
 	r.times("of that, the claim", claims)
 	r.times("fsync of 4 KiB on that disk meanwhile", syncs)
-	r.cpu(used, lasted)
+	r.cpu("cores used by ", used, lasted)
 	r.safe(wrong)
 	r.publish(t)
 }
