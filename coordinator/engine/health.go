@@ -1,13 +1,17 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// health counts failures and answers of the study's evaluations, by worker.
+// health counts failures and answers of the study's evaluations, by worker. Its decisions
+// are in the study's status: a new leader must not decide them again, since workers remember
+// what the last one told them.
 type health struct {
 	workers  map[string]*workerHealth
-	answered int      // workers that have answered at least once
+	good     int      // workers in good standing
 	suspects []string // at least avoidAfter failures in a row, not yet avoided
-	avoided  []string
 }
 
 // workerHealth is the health of one worker.
@@ -17,58 +21,66 @@ type workerHealth struct {
 	avoided  bool
 }
 
+// inGoodStanding reports whether the worker shows that the study's evaluations can succeed,
+// and goes on taking its trials.
+func (w *workerHealth) inGoodStanding() bool {
+	return w.answered && !w.avoided && w.row < avoidAfter
+}
+
 func newHealth() health { return health{workers: map[string]*workerHealth{}} }
 
-// of returns a worker's health.
-func (h *health) of(worker string) *workerHealth {
+// update changes a worker's health.
+func (h *health) update(worker string, change func(*workerHealth)) {
 	w := h.workers[worker]
 	if w == nil {
 		w = &workerHealth{}
 		h.workers[worker] = w
 	}
-	return w
+	if w.inGoodStanding() {
+		h.good--
+	}
+	change(w)
+	if w.inGoodStanding() {
+		h.good++
+	}
 }
 
 // succeeded records an answer: a value, or infeasible.
 func (h *health) succeeded(worker string) {
-	w := h.of(worker)
-	w.row = 0
-	if !w.answered {
-		w.answered = true
-		h.answered++
-	}
+	h.update(worker, func(w *workerHealth) { w.row, w.answered = 0, true })
 }
 
 // failed records a failure or a timeout.
 func (h *health) failed(worker string) {
-	w := h.of(worker)
-	w.row++
-	if w.row == avoidAfter && !w.avoided {
-		h.suspects = append(h.suspects, worker)
-	}
+	h.update(worker, func(w *workerHealth) {
+		w.row++
+		if w.row == avoidAfter && !w.avoided {
+			h.suspects = append(h.suspects, worker)
+		}
+	})
 }
 
-// judge returns the suspects to avoid from now on, each once: those that still fail
-// while another worker has answered.
+// exclude records that a worker is avoided.
+func (h *health) exclude(worker string) {
+	h.update(worker, func(w *workerHealth) { w.avoided = true })
+}
+
+// judge returns the suspects to avoid from now on, each once: those that still fail while
+// another worker is in good standing. So the last worker that has answered is never
+// avoided, however often it fails.
 func (h *health) judge() []string {
 	var avoid, still []string
 	for _, name := range h.suspects {
-		w := h.workers[name]
-		others := h.answered
-		if w.answered {
-			others--
-		}
-		switch {
+		switch w := h.workers[name]; {
 		case w.row < avoidAfter: // it has answered since
-		case others > 0:
-			w.avoided = true
+		case h.good > 0:
+			h.exclude(name)
 			avoid = append(avoid, name)
 		default:
 			still = append(still, name)
 		}
 	}
 	h.suspects = still
-	h.avoided = append(h.avoided, avoid...)
 	return avoid
 }
 
@@ -78,7 +90,14 @@ func (e *Engine) avoidFailing() {
 	if len(e.workers.suspects) == 0 {
 		return
 	}
-	for _, name := range e.workers.judge() {
+	names := e.workers.judge()
+	if len(names) == 0 {
+		return
+	}
+	all := slices.Concat(e.status.Avoided, names) // snapshots share the old one
+	e.status.Avoided = all[max(0, len(all)-maxAvoided):]
+	e.dirty.status = true
+	for _, name := range names {
 		e.avoid(name)
 	}
 }

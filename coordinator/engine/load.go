@@ -111,7 +111,8 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 }
 
 // loadHistory rebuilds what the engine derives from ended trials, in the order in
-// which they ended: observations, the best trial, durations, and workers' health.
+// which they ended: observations, the best trial, durations, and workers' health. It
+// decides nothing: the next result does.
 func (e *Engine) loadHistory() {
 	all := make([]*trial, 0, len(e.trials))
 	type ending struct {
@@ -139,6 +140,9 @@ func (e *Engine) loadHistory() {
 	slices.SortFunc(endings, func(a, b ending) int {
 		return cmp.Or(a.attempt.Ended.Compare(b.attempt.Ended), cmp.Compare(a.trial, b.trial))
 	})
+	for _, worker := range e.status.Avoided {
+		e.workers.exclude(worker)
+	}
 	for _, x := range endings {
 		if x.attempt.State == study.AttemptFailed {
 			e.workers.failed(x.attempt.Worker)
@@ -147,7 +151,6 @@ func (e *Engine) loadHistory() {
 		e.workers.succeeded(x.attempt.Worker)
 		e.evaluations.add(x.attempt, x.folded)
 	}
-	e.workers.judge()
 }
 
 // reopen opens a loaded study at its first Tick: it publishes queued attempts again,
@@ -162,7 +165,7 @@ func (e *Engine) reopen() {
 			e.publish(t)
 		}
 	}
-	for _, worker := range e.workers.avoided {
+	for _, worker := range e.status.Avoided {
 		e.avoid(worker)
 	}
 }

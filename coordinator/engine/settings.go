@@ -56,6 +56,9 @@ const (
 	askPause = time.Second
 	// avoidAfter is how many failures in a row exclude a worker from a study.
 	avoidAfter = 3
+	// maxAvoided bounds the workers in record.Status.Avoided, which is written with each
+	// commit. Beyond it the study forgets those that it has avoided for longest.
+	maxAvoided = 64
 	// firstFailures is how many failed trials at the start end a study.
 	firstFailures = 3
 )

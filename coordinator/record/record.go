@@ -62,6 +62,9 @@ type Status struct {
 	// number cannot be claimed, because another message had taken the place of its
 	// claim before the attempt was opened. The map MUST NOT be changed in place.
 	Occupied map[int]int `json:"occupied,omitempty"`
+	// Avoided holds the workers that get no more trials of the study, since their
+	// evaluations failed while those of others succeeded. It MUST NOT be changed in place.
+	Avoided []string `json:"avoided,omitempty"`
 }
 
 // Recommendation is the completed trial whose posterior mean was best at a ledger
