@@ -203,6 +203,27 @@ func TestFullSpoolTakesNoMore(t *testing.T) {
 	})
 }
 
+// An assignment that is delivered to a second slot while the first one still claims it in
+// vain is not lost: it is delivered again.
+func TestSecondDeliveryWhileAClaimFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c calls
+		const healed = claimTimeout + time.Second
+		begun := time.Now()
+		r := newRig(t, c.square, membus.Options{Fault: func(e membus.Event) membus.Fault {
+			return membus.Fault{Lost: e.Op == membus.OpClaim && time.Since(begun) < healed}
+		}})
+		r.options.Slots = 2
+		r.start()
+		r.offer(assigned(1))
+		time.Sleep(healed)
+		r.untilTold(1)
+		if c.of(1) != 1 {
+			t.Errorf("evaluated %d times", c.of(1))
+		}
+	})
+}
+
 func TestAvoidedStudyIsLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c calls
