@@ -64,7 +64,7 @@ type Fault struct {
 
 // Options configure a Broker.
 type Options struct {
-	// AckWait is how long a fetched assignment is hidden; 30 s by default.
+	// AckWait is how long a fetched assignment is hidden; 10 s by default.
 	AckWait time.Duration
 	// MaxDeliver is the largest number of deliveries of an assignment; 20 by default.
 	MaxDeliver int
@@ -105,7 +105,7 @@ type Broker struct {
 // New returns an empty broker.
 func New(o Options) *Broker {
 	if o.AckWait == 0 {
-		o.AckWait = 30 * time.Second
+		o.AckWait = 10 * time.Second
 	}
 	if o.MaxDeliver == 0 {
 		o.MaxDeliver = 20

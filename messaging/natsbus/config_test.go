@@ -73,7 +73,7 @@ func TestStreamConfiguration(t *testing.T) {
 		c, err := js.Consumer(ctx, "FANTASIA_ASSIGN", "pool_0_"+name)
 		must(t, err)
 		got := c.CachedInfo().Config
-		if got.AckPolicy != jetstream.AckExplicitPolicy || got.AckWait != 30*time.Second || got.MaxDeliver != 20 ||
+		if got.AckPolicy != jetstream.AckExplicitPolicy || got.AckWait != 10*time.Second || got.MaxDeliver != 20 ||
 			got.MaxWaiting != 16384 || got.InactiveThreshold != 0 || got.FilterSubject != "fantasia.assign.0."+name+".>" {
 			t.Errorf("consumer of %s: %+v", name, got)
 		}

@@ -27,8 +27,9 @@ type LeaderOptions struct {
 	// MaxQueueBytes limits the queue of assignments; 256 MiB by default. A full queue
 	// refuses assignments, which are published again later.
 	MaxQueueBytes int64
-	// AckWait is the time for which a fetched assignment is hidden from other workers;
-	// 30 s by default.
+	// AckWait is the time for which a fetched assignment is hidden from other workers. One
+	// that is lost on its way holds up its study for so long; if a claim takes longer, a
+	// second worker tries, and is refused. 10 s by default.
 	AckWait time.Duration
 	// MaxAckPending limits, for each pool, the assignments that are fetched and not yet
 	// acknowledged. It should be at least twice the pool's slots; 20,000 by default.
@@ -66,7 +67,7 @@ func NewLeader(nc *nats.Conn, o LeaderOptions) (*Leader, error) {
 	}
 	setDefault(&o.Replicas, 1)
 	setDefault(&o.MaxQueueBytes, 256<<20)
-	setDefault(&o.AckWait, 30*time.Second)
+	setDefault(&o.AckWait, 10*time.Second)
 	setDefault(&o.MaxAckPending, 20_000)
 	setDefault(&o.CheckInterval, 10*time.Second)
 	c, err := newClient(nc, o.Shard, o.Timeout, o.Logger)
