@@ -119,6 +119,10 @@ mutations: ## Switch each safety check of the engine off: the simulator must not
 failover: ## Kill the leader ROUNDS times, and ask it to end as often: how long nothing is committed (200: 35 minutes)
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime $(or $(ROUNDS),200)x -timeout 6h ./internal/test/e2e
 
+.PHONY: test-upgrade
+test-upgrade: ## Test upgrades from and rollbacks to an earlier commit, EARLIER, with both versions running at once
+	scripts/upgrade $(EARLIER)
+
 .PHONY: chaos
 chaos: ## Play faults of every kind for MINUTES (10) while studies run, drawn by SEED (1): nothing may be lost
 	CGO_ENABLED=0 $(GO) test ./internal/test/chaos -count 1 -timeout 24h -v -run '^TestChaos$$' \

@@ -69,14 +69,20 @@ func Start(t testing.TB, o Options) *Cluster {
 	}
 	t.Cleanup(c.HTTP.CloseIdleConnections)
 	c.Ledger = ledger.New(c.Etcd, ledger.Options{})
-	for i := range o.Coordinators {
-		address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
-		args := []string{
-			"--etcd", etcd.URL, "--nats", nats.URL, "--listen", address, "--name", fmt.Sprintf("c%d", i), "--lease-ttl", LeaseTTL.String(),
-		}
-		c.Coordinators[address] = testenv.Start(t, c.Program, slices.Concat(args, o.Args), o.Env, c.Answering(address, "/readyz"))
+	for range o.Coordinators {
+		c.Add(o.Args, o.Env)
 	}
 	return c
+}
+
+// Add starts one more coordinator, with arguments and additional environment variables.
+func (c *Cluster) Add(args, env []string) {
+	c.t.Helper()
+	address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(c.t))
+	all := slices.Concat([]string{
+		"--etcd", c.EtcdServer.URL, "--nats", c.NATS, "--listen", address, "--name", fmt.Sprintf("c%d", len(c.Coordinators)), "--lease-ttl", LeaseTTL.String(),
+	}, args)
+	c.Coordinators[address] = testenv.Start(c.t, c.Program, all, env, c.Answering(address, "/readyz"))
 }
 
 // Answering is a check, for testenv.Start or testenv.Eventually, that a program

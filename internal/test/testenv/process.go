@@ -227,6 +227,19 @@ func (p *Process) Relaunch() {
 	p.start()
 }
 
+// Path returns the path of the program.
+func (p *Process) Path() string { return p.path }
+
+// Replace asks the process to end with SIGTERM, and starts another program in its place, such
+// as another version, with the same arguments and data.
+func (p *Process) Replace(path string) {
+	p.t.Helper()
+	p.Stop()
+	p.path = path
+	p.start()
+	p.AwaitReady()
+}
+
 // tail keeps the end of the text written to it. It is safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
