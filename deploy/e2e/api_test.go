@@ -5,28 +5,12 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
-	"k8s.io/client-go/rest"
 )
-
-// api returns a client of the release's Service through the Kubernetes API's proxy:
-// each request reaches some ready replica.
-func (c *cluster) api() fantasiav1connect.StudyServiceClient {
-	c.t.Helper()
-	client, err := rest.HTTPClientFor(c.config)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: client.Transport, Timeout: 20 * time.Second},
-		strings.TrimSuffix(c.config.Host, "/")+"/api/v1/namespaces/"+c.namespace+"/services/http:"+release+":8080/proxy")
-}
 
 // create starts a study once there is a leader.
 func (c *cluster) create(file string) {

@@ -201,8 +201,12 @@ func (c *cluster) testDrain() {
 }
 
 // testUpgrade rolls the whole release, including NATS and etcd, to another version and
-// back while a study runs.
+// back while a study runs. The API's token stays the same.
 func (c *cluster) testUpgrade() {
+	token, err := c.token(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	c.create(studyFile("upgraded", "default", 60, 4, 6))
 	c.ended(2*time.Minute, "upgraded", 1)
 	rolled := func(tag string) {
@@ -214,6 +218,9 @@ func (c *cluster) testUpgrade() {
 	c.chart("upgrade", c.installValues(2, c.next, ""))
 	rolled(c.next)
 	c.t.Logf("upgraded after %.1fs", time.Since(began).Seconds())
+	if after, err := c.token(c.t.Context()); err != nil || after != token {
+		c.t.Errorf("the upgrade has changed the token (%v)", err)
+	}
 	began = time.Now()
 	c.helm("rollback", release)
 	rolled(c.tag)

@@ -113,6 +113,7 @@ func (c *cluster) testInstall() {
 		return err
 	})
 	c.timed("the API answers")
+	c.refusesStrangers()
 	c.create(studyFile("first", "default", 4, 4, 0))
 	c.timed("a study is created")
 	c.await(2*time.Minute, func(ctx context.Context) error {

@@ -254,10 +254,16 @@ func (c *cluster) plugin(name string, number int) {
 	if err := os.Symlink(program, plugin); err != nil {
 		c.t.Fatal(err)
 	}
+	token, err := c.token(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	for want, args := range map[string][]string{
 		"COMPLETED": {"trials", name, "--namespace", c.namespace}, "error": {"logs", name, strconv.Itoa(number), "--namespace", c.namespace},
 	} {
-		out, err := exec.CommandContext(c.t.Context(), plugin, args...).CombinedOutput()
+		cmd := exec.CommandContext(c.t.Context(), plugin, args...)
+		cmd.Env = append(os.Environ(), "FANTASIA_TOKEN="+token)
+		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {
 			c.t.Errorf("kubectl fantasia %q: %v, want %q in\n%s", args, err, want, out)
 		}

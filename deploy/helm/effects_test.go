@@ -60,6 +60,7 @@ var differing = map[string]string{
 	"networkPolicy.oidcPorts":                         `[8443]`,
 	"coordinator.oidc.issuer":                         `"https://issuer.example.com"`,
 	"coordinator.oidc.grants":                         `["groups=ml write ml-"]`,
+	"coordinator.requireToken":                        `true`,
 }
 
 // needed holds what must be set for a value to have an effect, by the longest prefix.
@@ -88,9 +89,10 @@ var needed = map[string][]string{
 	"networkPolicy.natsTo":                 {`nats.urls=["nats://a:1"]`},
 	"networkPolicy.etcdTo":                 {`etcd.urls=["http://a:1"]`},
 	"networkPolicy.katibFrom":              {`coordinator.katib.enabled=true`},
-	"coordinator.oidc.":                    {`coordinator.oidc.issuer="https://a"`},
-	"coordinator.oidc.issuer":              nil,
-	"networkPolicy.oidc":                   {`coordinator.oidc.issuer="https://a"`},
+	"coordinator.tokensSecret":             {"coordinator.requireToken=true", `coordinator.tokensSecret="a"`},
+	"coordinator.oidc.":                    {"coordinator.requireToken=true", `coordinator.oidc.issuer="https://a"`},
+	"coordinator.oidc.issuer":              {"coordinator.requireToken=true", `coordinator.tokensSecret="a"`},
+	"networkPolicy.oidc":                   {"coordinator.requireToken=true", `coordinator.oidc.issuer="https://a"`},
 	"networkPolicy.otlp":                   {`telemetry.otlpEndpoint="http://a:1"`},
 	"networkPolicy.kubernetes":             {`studies.enabled=true`},
 	"telemetry.otlpProtocol":               {`telemetry.otlpEndpoint="http://a:1"`},

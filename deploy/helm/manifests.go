@@ -3,6 +3,7 @@ package helm
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,15 +15,16 @@ import (
 var (
 	kindLine     = regexp.MustCompile(`(?m)^kind: (\w+)$`)
 	sourceLine   = regexp.MustCompile(`(?m)^# Source: .*\n`)
-	userLine     = regexp.MustCompile(`(?m)^  user: "([^"]+)"\n  password: "([^"]+)"$`)
+	drawnLine    = regexp.MustCompile(`(?m)^  (?:user|name): "([^"]+)"\n  (?:password|token): "([^"]+)"$`)
 	trailing     = regexp.MustCompile(`(?m)[ \t]+$`)
 	blankLines   = regexp.MustCompile(`\n{2,}`)
 	manifestHead = "# Generated from the chart, with the values in values.yaml, by `make manifests`.\n"
 )
 
 // Manifests renders the chart in a repository's root as plain manifests for the
-// namespace fantasia: the files of deploy/k8s by their names. The passwords, which the
-// chart draws, stay @USER@ in secrets.template.yaml.
+// namespace fantasia: the files of deploy/k8s by their names. The passwords and tokens,
+// which the chart draws, stay @NAME@ in secrets.template.yaml, and their hashes
+// @sha256-NAME@.
 func Manifests(ctx context.Context, root string) (map[string][]byte, error) {
 	k8s := filepath.Join("deploy", "k8s")
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile=tools/kube/go.mod", "helm", "template", "fantasia", filepath.Join("deploy", "helm", "fantasia"),
@@ -39,8 +41,9 @@ func Manifests(ctx context.Context, root string) (map[string][]byte, error) {
 // splitManifests sorts rendered documents into files.
 func splitManifests(text string) map[string][]byte {
 	text = strings.ReplaceAll(text, "app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kustomize")
-	for _, m := range userLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range drawnLine.FindAllStringSubmatch(text, -1) {
 		text = strings.ReplaceAll(text, m[2], "@"+m[1]+"@")
+		text = strings.ReplaceAll(text, fmt.Sprintf("%x", sha256.Sum256([]byte(m[2]))), "@sha256-"+m[1]+"@")
 	}
 	files := map[string]*strings.Builder{}
 	for document := range strings.SplitSeq("\n"+text, "\n---") {

@@ -82,6 +82,14 @@ func TestKustomization(t *testing.T) {
 			t.Errorf("the accounts do not have the password of %s", user)
 		}
 	}
+	hashes := find(t, all, "Secret", "fantasia-token-hashes").text("stringData", "tokens")
+	token := find(t, all, "Secret", "fantasia-token").text("stringData", "token")
+	if g := grant(t, hashes, token); len(token) < 40 || !g.Write || g.Name != "admin" {
+		t.Errorf("the token %q grants %+v", token, g)
+	}
+	if g := grant(t, hashes, find(t, all, "Secret", "fantasia-token-helm-test").text("stringData", "token")); !slices.Equal(g.Prefixes, []string{"helm-test"}) {
+		t.Errorf("the token of helm test grants %+v", g)
+	}
 	if len(passwords) != 3 || passwords["coordinator"] == passwords["pool-default"] {
 		t.Errorf("want a password for each of 3 users, have those of %d", len(passwords))
 	}

@@ -25,7 +25,7 @@ func TestOIDC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := objects(t, render(t, values(`coordinator.oidc.issuer="https://kubernetes.default.svc.cluster.local"`, "coordinator.oidc.grants="+string(text),
+	all := objects(t, render(t, values("coordinator.requireToken=true", `coordinator.oidc.issuer="https://kubernetes.default.svc.cluster.local"`, "coordinator.oidc.grants="+string(text),
 		`coordinator.oidc.caConfigMap="kube-root-ca.crt"`, `networkPolicy.oidcPorts=[7443]`)...))
 	pod := pods(all)["Deployment/f-fantasia-coordinator"]
 	coordinator := container(t, pod, "coordinator")

@@ -150,6 +150,41 @@ http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Valu
 {{- end }}
 {{- end -}}
 
+{{/* A password or token: that of the Secret, if it is in the cluster, or a new one: (list $ Secret key). */}}
+{{- define "fantasia.drawn" -}}
+{{- $secret := lookup "v1" "Secret" (index . 0).Release.Namespace (index . 1) | default dict -}}
+{{- with get ($secret.data | default dict) (index . 2) -}}
+{{- b64dec . | trim -}}
+{{- else -}}
+{{- randAlphaNum 40 -}}
+{{- end -}}
+{{- end -}}
+
+{{/* "true" where the chart draws the tokens of the API: $. */}}
+{{- define "fantasia.drawsTokens" -}}
+{{- if and .Values.coordinator.requireToken (not .Values.coordinator.tokensSecret) (not .Values.coordinator.oidc.issuer) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the file of tokens; empty for none: $. */}}
+{{- define "fantasia.tokensSecret" -}}
+{{- if include "fantasia.drawsTokens" . -}}
+{{ include "fantasia.fullname" . }}-token-hashes
+{{- else -}}
+{{- .Values.coordinator.tokensSecret -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the token of helm test; empty for none: $. */}}
+{{- define "fantasia.testTokenSecret" -}}
+{{- if .Values.test.tokenSecret -}}
+{{- .Values.test.tokenSecret -}}
+{{- else if include "fantasia.drawsTokens" . -}}
+{{ include "fantasia.fullname" . }}-token-helm-test
+{{- end -}}
+{{- end -}}
+
 {{/* A container of the command line, for helm test: (dict "root" $ "name" n "args" list). */}}
 {{- define "fantasia.testCommand" -}}
 - name: {{ .name }}
@@ -160,7 +195,7 @@ http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Valu
     {{- range .args }}
     - {{ . }}
     {{- end }}
-  {{- with .root.Values.test.tokenSecret }}
+  {{- with include "fantasia.testTokenSecret" .root }}
   env:
     - name: FANTASIA_TOKEN
       valueFrom: {secretKeyRef: {name: {{ . }}, key: token}}

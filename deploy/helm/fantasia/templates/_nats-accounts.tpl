@@ -47,13 +47,3 @@ accounts {
   }
 }
 {{ end -}}
-
-{{/* A password: that of the Secret, if it is in the cluster, or a new one: (list $ Secret). */}}
-{{- define "fantasia.natsPassword" -}}
-{{- $secret := lookup "v1" "Secret" (index . 0).Release.Namespace (index . 1) | default dict -}}
-{{- with get ($secret.data | default dict) "password" -}}
-{{- b64dec . -}}
-{{- else -}}
-{{- randAlphaNum 40 -}}
-{{- end -}}
-{{- end -}}
