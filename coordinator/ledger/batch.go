@@ -186,8 +186,8 @@ func (b *Batch) Len() int {
 func (b *Batch) Bytes() int { return b.bytes }
 
 // Full reports whether the batch fills a transaction and should be committed. A batch
-// may grow further, but is then written twice.
-func (b *Batch) Full() bool { return b.Len() >= MaxOps/2 || b.bytes >= MaxBytes/2 }
+// may grow further, but is written twice once it is larger than MaxCommit or MaxBytes.
+func (b *Batch) Full() bool { return b.Len() >= MaxCommit/2 || b.bytes >= MaxBytes/2 }
 
 // put encodes a record of a study.
 func (b *Batch) put(id, leaf string, v any) {
@@ -209,12 +209,21 @@ func (b *Batch) accepts(id string) bool {
 }
 
 func (b *Batch) encode(key string, v any) {
-	raw, err := json.Marshal(v)
+	raw, err := marshal(v)
 	if err != nil {
 		b.err = errors.Join(b.err, fmt.Errorf("encode %s: %w", key, err))
 		return
 	}
 	b.raw(key, raw)
+}
+
+// marshal encodes a record. json.Marshal would check and copy what a record's own
+// MarshalJSON returns, although that has made it with json.Marshal.
+func marshal(v any) ([]byte, error) {
+	if m, ok := v.(json.Marshaler); ok {
+		return m.MarshalJSON()
+	}
+	return json.Marshal(v)
 }
 
 // raw puts a record that is encoded.

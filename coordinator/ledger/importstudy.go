@@ -19,6 +19,10 @@ type StudyImport struct {
 	heads map[string]json.RawMessage
 }
 
+// importOps is after how many records an import commits. The leader's own commits wait
+// meanwhile, so it is few.
+const importOps = MaxOps / 2
+
 // ImportStudy begins to store the records of the study with an id. There MUST be no such
 // study in the ledger, and no other import of it.
 func (w *Writer) ImportStudy(id string) *StudyImport {
@@ -42,7 +46,7 @@ func (i *StudyImport) Put(ctx context.Context, key string, value []byte) error {
 	default:
 		return fmt.Errorf("%w: %q is no record of study %s", ErrCorrupt, key, i.id)
 	}
-	if i.batch.Full() {
+	if i.batch.Len() >= importOps || i.batch.Full() {
 		return i.flush(ctx)
 	}
 	return nil

@@ -37,9 +37,12 @@ import (
 const (
 	// DefaultPrefix is the default prefix of every key.
 	DefaultPrefix = "/fantasia/v1/"
-	// MaxOps is the largest number of operations in a transaction; etcd's own limit is
-	// 128.
+	// MaxOps is the largest number of operations side by side in a transaction; etcd's
+	// own limit is 128.
 	MaxOps = 100
+	// MaxCommit is the largest number of operations in a commit of one transaction, which
+	// then contains further ones: see nested.
+	MaxCommit = nestedOps * 16
 	// MaxBytes is the largest size of a transaction; etcd's own limit is 1.5 MiB.
 	MaxBytes = 1 << 20
 )

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,9 +15,34 @@ import (
 func large(id string) *Batch {
 	b := at(id, 250)
 	for i := 1; i <= 250; i++ {
-		b.PutTrial(id, newTrial(i))
+		t := newTrial(i)
+		t.Note = strings.Repeat("x", MaxBytes/250)
+		b.PutTrial(id, t)
 	}
 	return b
+}
+
+// As many records as a commit may have are stored at one revision of etcd, so by one
+// transaction: a reader sees all of them or none.
+func TestManyRecordsAreOneTransaction(t *testing.T) {
+	_, w, c := newLedger(t, Options{})
+	create(t, w, "id1", "digits", 0)
+	b := at("id1", 1)
+	for i := 1; b.Len() < MaxCommit; i++ {
+		b.PutTrial("id1", newTrial(i))
+	}
+	if err := w.Commit(testContext(t), b); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Get(testContext(t), DefaultPrefix+studyDir("id1")+trialsDir, clientv3.WithPrefix())
+	if err != nil || len(resp.Kvs) != MaxCommit-1 {
+		t.Fatalf("%d trials, %v; want %d", len(resp.Kvs), err, MaxCommit-1)
+	}
+	for _, kv := range resp.Kvs {
+		if kv.ModRevision != resp.Header.Revision {
+			t.Fatalf("%s is of revision %d, the last commit is of %d", kv.Key, kv.ModRevision, resp.Header.Revision)
+		}
+	}
 }
 
 func redoLeft(t *testing.T, l *Ledger, c *clientv3.Client) int64 {

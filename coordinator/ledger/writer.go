@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -141,7 +142,7 @@ func (w *Writer) store(ctx context.Context, ops []op, c *condition) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if parts := chunks(ops, MaxOps-1); len(parts) > 1 {
+	if parts := chunks(ops, MaxCommit); len(parts) > 1 {
 		return w.commitLarge(ctx, ops, c)
 	}
 	return w.transact(ctx, ops, c, 0)
@@ -160,11 +161,7 @@ func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int)
 	if err != nil {
 		return fmt.Errorf("encode the commit's record: %w", err)
 	}
-	then := make([]clientv3.Op, 0, len(ops)+1)
-	for _, o := range ops {
-		then = append(then, o.etcd(w.l.o.Prefix))
-	}
-	then = append(then, clientv3.OpPut(w.l.commitKey(), string(raw)))
+	then := append(nested(ops, w.l.o.Prefix), clientv3.OpPut(w.l.commitKey(), string(raw)))
 	orElse := []clientv3.Op{clientv3.OpGet(w.fence.Key), clientv3.OpGet(w.l.commitKey())}
 	if c != nil {
 		orElse = append(orElse, clientv3.OpGet(c.key))
@@ -183,6 +180,29 @@ func (w *Writer) transact(ctx context.Context, ops []op, c *condition, redo int)
 	default:
 		return err
 	}
+}
+
+// nestedOps is how many operations each transaction inside another one has. etcd's limit
+// of 128 is for those side by side, less as many as there are around them.
+const nestedOps = 64
+
+// nested returns the operations for a transaction. If there are many, they are inside
+// further transactions, which have no condition of their own: all of them are stored at
+// once or none is. A commit takes as long as a sync of etcd's disk, so it should hold all
+// that there is to store.
+func nested(ops []op, prefix string) []clientv3.Op {
+	all := make([]clientv3.Op, 0, len(ops)+1)
+	for _, o := range ops {
+		all = append(all, o.etcd(prefix))
+	}
+	if len(all) < MaxOps {
+		return all
+	}
+	var groups []clientv3.Op
+	for group := range slices.Chunk(all, nestedOps) {
+		groups = append(groups, clientv3.OpTxn(nil, group, nil))
+	}
+	return groups
 }
 
 // readBack resolves a transaction that was answered with ErrNoSpace: etcd gives this

@@ -178,15 +178,16 @@ func (p *plant) observe() {
 	})
 }
 
-// await waits until a number of a study's trials have completed.
-func (p *plant) await(s planned, completed int) {
+// await waits until a number of a study's trials have completed, and returns how many have
+// by then.
+func (p *plant) await(s planned, completed int) int {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
 	for {
 		found, err := p.ledger.Study(ctx, s.name)
 		if err == nil && found.Status.Counts.Completed >= completed {
-			return
+			return found.Status.Counts.Completed
 		}
 		if err == nil && found.Status.State != study.Running {
 			p.t.Fatalf("%s is %s (%s) with %+v, want %d completed trials", s.name, found.Status.State, found.Status.Reason, found.Status.Counts, completed)

@@ -31,11 +31,11 @@ func (r *table) safe(wrong findings) {
 	r.add("results lost / told twice / attempts run twice", "%d / %d / %d", len(wrong.lost), len(wrong.toldTwice), len(wrong.runTwice))
 }
 
-// cpu adds how many cores each kind of process has used, in a time.
-func (r *table) cpu(what string, used cpu, lasted time.Duration) {
-	cores := func(d time.Duration) float64 { return d.Seconds() / lasted.Seconds() }
-	r.add(what+"coordinator / nats-server / etcd / workers", "%.2f / %.2f / %.2f / %.2f",
-		cores(used.coordinator), cores(used.nats), cores(used.etcd), cores(used.workers))
+// cpu adds how much processor time each kind of process has used for a result.
+func (r *table) cpu(what string, used cpu, results int) {
+	each := func(d time.Duration) float64 { return d.Seconds() * 1e3 / float64(max(1, results)) }
+	r.add(what+": coordinator / nats-server / etcd / workers", "%.2f / %.2f / %.2f / %.2f ms",
+		each(used.coordinator), each(used.nats), each(used.etcd), each(used.workers))
 }
 
 // publish logs the table, and appends it to the report.
@@ -193,7 +193,7 @@ func (p *plant) until(since time.Time, meets func(*sample) bool) string {
 }
 
 // reportSteady reports a run in which workers were the limit.
-func reportSteady(t testing.TB, s size, p *plant, events []event, wrong findings, syncs []time.Duration, used cpu, lasted time.Duration) {
+func reportSteady(t testing.TB, s size, p *plant, events []event, wrong findings, syncs []time.Duration, used cpu) {
 	t.Helper()
 	w := p.evenly(events)
 	var claims, waits, fetches []time.Duration
@@ -216,7 +216,7 @@ func reportSteady(t testing.TB, s size, p *plant, events []event, wrong findings
 	r.times("of that, until it has an assignment", fetches)
 	r.times("of that, the claim", claims)
 	r.times("fsync of 4 KiB on that disk meanwhile", syncs)
-	r.cpu("cores used by ", used, lasted)
+	r.cpu("processor time for a result", used, total(p.samples[len(p.samples)-1].completed))
 	r.safe(wrong)
 	r.publish(t)
 }
