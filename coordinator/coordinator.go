@@ -137,7 +137,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c := &Coordinator{
 		o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease),
-		recommendations: newRecommendations(), tails: make(chan struct{}, maxTails), buryEvery: buryEvery, trim: trimRule{trimEvery, trimAfter, trimLeast}, leading: make(chan struct{}),
+		recommendations: newRecommendations(), tails: make(chan struct{}, maxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
 	}
 	var err error
 	if c.metrics, err = newMetrics(o.Meter, c); err != nil {

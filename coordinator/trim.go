@@ -31,6 +31,13 @@ type trimRule struct {
 	least        uint64
 }
 
+func newTrimRule() trimRule {
+	return trimRule{
+		every: failpoint.Duration(failpoint.TrimEvery, trimEvery), after: failpoint.Duration(failpoint.TrimAfter, trimAfter),
+		least: trimLeast,
+	}
+}
+
 // trimBus is the part of the bus that a trimmer needs.
 type trimBus interface {
 	Trim(ctx context.Context, s messaging.Stream, study string, committed messaging.Cursor, below uint64) error

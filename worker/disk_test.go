@@ -24,18 +24,34 @@ func TestNothingIsClaimedWithoutRoomForResults(t *testing.T) {
 		if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
 			t.Fatal(err)
 		}
-		// The slot already waits for the next assignment, and takes that one.
+		// The slot already waits for the next assignment, and gives it back.
 		r.offer(assigned(2))
-		r.untilTold(2)
 		r.offer(assigned(3))
 		time.Sleep(10 * time.Minute)
-		if claims := r.seen().claims; len(claims) != 2 {
-			t.Errorf("%d claims, want 2 while results cannot be written", len(claims))
+		if claims := r.seen().claims; len(claims) != 1 {
+			t.Errorf("%d claims, want 1 while results cannot be written", len(claims))
 		}
 		if err := os.MkdirAll(spoolDir(r.options.StateDir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		r.untilTold(3)
+	})
+}
+
+// A worker with a full disk still leaves when it is asked to.
+func TestLeavingWithoutRoomForResults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		r := newRig(t, c.square, membus.Options{})
+		leave := r.start()
+		r.offer(assigned(1))
+		r.untilTold(1)
+		if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
+			t.Fatal(err)
+		}
+		r.offer(assigned(2)) // wakes the slot
+		time.Sleep(time.Minute)
+		leave()
 	})
 }
 

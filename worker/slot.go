@@ -48,7 +48,8 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 	r.resume(n, ev)
 	pause := minPause
 	for r.sender.room(ctx) == nil {
-		if !r.writable(ctx) {
+		if ctx.Err() == nil && !r.writable() {
+			sleep(ctx, maxPause)
 			continue
 		}
 		d, err := r.fetch(ctx, ev)
@@ -71,11 +72,11 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 	return nil
 }
 
-// writable reports whether results can be written to disk. If they cannot, it waits before
-// it returns false: an evaluation whose result could be lost must not begin.
-func (r *run) writable(ctx context.Context) bool {
+// writable reports whether results can be written to disk: otherwise no evaluation begins,
+// since its result could be lost.
+func (r *run) writable() bool {
 	err := r.sender.spool.Check()
-	if err == nil || ctx.Err() != nil {
+	if err == nil {
 		return true
 	}
 	r.mu.Lock()
@@ -87,7 +88,6 @@ func (r *run) writable(ctx context.Context) bool {
 	if !again {
 		r.options.Logger.Error("taking no trials until results can be written to disk", telemetry.LogError, err)
 	}
-	sleep(ctx, maxPause)
 	return false
 }
 
@@ -130,6 +130,9 @@ func (r *run) handle(ctx context.Context, slot int, ev evaluation.Evaluator, d m
 		nak(refuseDelay)
 		return
 	case ctx.Err() != nil:
+		nak(0)
+		return
+	case !r.writable(): // the disk may have filled up while the slot waited
 		nak(0)
 		return
 	}

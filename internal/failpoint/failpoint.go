@@ -7,6 +7,7 @@
 //	leader-after-commit=kill@3   the process kills itself when it gets there the third time
 //	spool-write=enospc           each time, the caller is told that the disk is full
 //	spool-write=sleep(2s)@1      the first time, the process waits there
+//	trim-every=set(1s)           a time that is shorter than usual
 //	@/path/of/a/file             a file with more rules, read again at each mark
 //
 // Rules of a file count from when the process first saw them. If one with a number is due,
@@ -33,9 +34,12 @@ const (
 	// of the API waits: after the second it has no answer yet.
 	CallBeforeCommit Point = "call-before-commit"
 	CallAfterCommit  Point = "call-after-commit"
-	// TrimResults and TrimClaims follow the deletion of messages that nobody needs.
+	// TrimResults and TrimClaims follow the deletion of messages that nobody needs. TrimEvery
+	// and TrimAfter are the times of a trimmer.
 	TrimResults Point = "trim-results"
 	TrimClaims  Point = "trim-claims"
+	TrimEvery   Point = "trim-every"
+	TrimAfter   Point = "trim-after"
 )
 
 // The points of a takeover, in their order: the lease is held, the ledger is fenced, NATS is
@@ -61,17 +65,21 @@ const (
 	WorkerAfterPublish  Point = "worker-after-publish"
 	WorkerBeforeRemove  Point = "worker-before-remove" // it has the receipt
 	WorkerAfterRemove   Point = "worker-after-remove"
-	// SpoolWrite is reached by all that a worker writes to its spool, and can fail.
+	// SpoolWrite is reached before a result is written to disk, and SpoolProbe when a worker
+	// tries whether its disk has room. Both can fail.
 	SpoolWrite Point = "spool-write"
+	SpoolProbe Point = "spool-probe"
+	// TrialFiles is reached before the files of an attempt are made, and can fail.
+	TrialFiles Point = "trial-files"
 )
 
 // All returns all points.
 func All() []Point {
 	return []Point{
 		LeaderBeforeCommit, LeaderAfterCommit, LeaderBeforePublish, LeaderAfterPublish, LeaderBeforeReceipt, LeaderAfterReceipt,
-		CallBeforeCommit, CallAfterCommit, TrimResults, TrimClaims,
+		CallBeforeCommit, CallAfterCommit, TrimResults, TrimClaims, TrimEvery, TrimAfter,
 		TakeoverElected, TakeoverLedgerFenced, TakeoverFenced, TakeoverLoaded, TakeoverDrained,
 		WorkerBeforeClaim, WorkerAfterClaim, WorkerBeforeAck, WorkerAfterAck, WorkerBeforeSpool, WorkerSpooling, WorkerAfterSpool,
-		WorkerBeforePublish, WorkerAfterPublish, WorkerBeforeRemove, WorkerAfterRemove, SpoolWrite,
+		WorkerBeforePublish, WorkerAfterPublish, WorkerBeforeRemove, WorkerAfterRemove, SpoolWrite, SpoolProbe, TrialFiles,
 	}
 }

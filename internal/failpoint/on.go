@@ -29,6 +29,14 @@ func Reach(p Point) {
 // its own, or nil.
 func Fail(p Point) error { return current.reach(p) }
 
+// Duration returns a time, unless a rule sets another one.
+func Duration(p Point, usual time.Duration) time.Duration {
+	if r, ok := current.due(p); ok {
+		return r.set
+	}
+	return usual
+}
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -39,6 +47,7 @@ func must[T any](v T, err error) T {
 // rule is what happens at a point.
 type rule struct {
 	act func() error
+	set time.Duration
 	at  int // at which time; 0 for each
 }
 
@@ -131,7 +140,7 @@ func parse(text string) (*list, error) {
 				return nil, fmt.Errorf("failpoint %q: the number after @ is %q, want 1 or more", part, count)
 			}
 		}
-		if r.act, err = parseAction(action); err != nil {
+		if err = r.parse(action); err != nil {
 			return nil, fmt.Errorf("failpoint %q: %w", part, err)
 		}
 		l.rules[Point(name)] = r
@@ -139,19 +148,24 @@ func parse(text string) (*list, error) {
 	return l, nil
 }
 
-func parseAction(text string) (func() error, error) {
-	name, rest, _ := strings.Cut(text, "(")
-	switch {
-	case text == "kill":
-		return kill, nil
-	case text == "enospc":
-		return func() error { return syscall.ENOSPC }, nil
-	case name == "sleep":
-		d, err := time.ParseDuration(strings.TrimSuffix(rest, ")"))
-		return func() error { time.Sleep(d); return nil }, err
+func (r *rule) parse(action string) (err error) {
+	name, argument, _ := strings.Cut(strings.TrimSuffix(action, ")"), "(")
+	r.act = func() error { return nil }
+	switch name {
+	case "kill":
+		r.act = kill
+	case "enospc":
+		r.act = func() error { return syscall.ENOSPC }
+	case "sleep":
+		var d time.Duration
+		d, err = time.ParseDuration(argument)
+		r.act = func() error { time.Sleep(d); return nil }
+	case "set":
+		r.set, err = time.ParseDuration(argument)
 	default:
-		return nil, fmt.Errorf("the action is %q, want kill, enospc or sleep(2s)", text)
+		err = fmt.Errorf("the action is %q, want kill, enospc, sleep(2s) or set(2s)", action)
 	}
+	return err
 }
 
 // kill ends the process as SIGKILL does: nothing runs any more.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -24,6 +25,8 @@ const (
 	// defaultLogLimit is the largest size of the log of one output of one child, in
 	// bytes.
 	defaultLogLimit = 64 << 20
+	// fullPause is how long an attempt is kept that found a full disk.
+	fullPause = 5 * time.Second
 )
 
 // ErrNotAllowed means that this worker does not run commands of studies.
@@ -140,11 +143,32 @@ func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 		e.options.Logger.Warn("close an idle program", telemetry.LogError, err)
 	}
 	ending, err := run(ctx, s)
-	if err != nil {
+	switch {
+	case err != nil && full(err):
+		// The trial is not to blame. The pause keeps it from coming back again and again.
+		e.options.Logger.Error("handing back a trial: there is no room on the disk for its files", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
+		wait(ctx, fullPause)
+		ending = evaluation.StopEnding(evaluation.ErrLeaving)
+		ending.Failure.Message = evaluation.Bounded("the worker's disk is full: "+err.Error(), messaging.MaxMessage)
+		ending.Checkpoint = a.Checkpoint
+	case err != nil:
 		ending = evaluation.Failed(messaging.ReasonCommand, evaluation.Bounded(err.Error(), messaging.MaxMessage))
 		ending.Checkpoint = a.Checkpoint
 	}
 	return ending
+}
+
+// full reports whether there was no room on a disk for a file.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// wait waits, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // newCommand prepares a program; the caller sets its environment and outputs.

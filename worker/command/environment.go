@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/worker/logfile"
@@ -67,6 +68,9 @@ func (e *Evaluator) newPlace(a *messaging.Assignment, parameters string) (place,
 	}
 	p.report = filepath.Join(p.dir, "reports.jsonl")
 	p.parameters = filepath.Join(p.dir, "parameters.json")
+	if err := failpoint.Fail(failpoint.TrialFiles); err != nil {
+		return place{}, fmt.Errorf("make the trial's folder: %w", err)
+	}
 	for _, dir := range []string{p.dir, p.checkpoints} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return place{}, fmt.Errorf("make the trial's folder: %w", err)

@@ -28,7 +28,7 @@ type Journal struct {
 	keep int
 
 	mu     sync.Mutex
-	file   *os.File
+	file   *os.File // nil if the file must be written anew before anything is added
 	order  []string
 	claims map[string]struct{}
 }
@@ -76,7 +76,7 @@ func (j *Journal) rewrite() error {
 		}
 		j.order = append([]string(nil), j.order[n:]...)
 	}
-	if err := j.Close(); err != nil {
+	if err := j.Close(); err != nil { // then file is nil until all of this has succeeded
 		return err
 	}
 	text := strings.Join(j.order, "\n")
@@ -94,7 +94,8 @@ func (j *Journal) rewrite() error {
 	return nil
 }
 
-// Add records a claim.
+// Add records a claim. If it fails, the claim is recorded in memory, and on disk with the next
+// one for which there is room.
 func (j *Journal) Add(id messaging.AttemptID) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -102,11 +103,12 @@ func (j *Journal) Add(id messaging.AttemptID) error {
 	if !j.remember(line) {
 		return nil
 	}
-	if len(j.order) >= 2*j.keep {
+	if len(j.order) >= 2*j.keep || j.file == nil {
 		return j.rewrite()
 	}
 	if _, err := j.file.WriteString(line + "\n"); err != nil {
-		return fmt.Errorf("write the journal of claims: %w", err)
+		// A full disk may have taken a part of the line, to which the next one must not be added.
+		return errors.Join(fmt.Errorf("write the journal of claims: %w", err), j.Close())
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (s *Spool) write(name string, data []byte) error {
 // Check returns why results cannot be written now, such as a full disk; nil if they can.
 func (s *Spool) Check() error {
 	probe := filepath.Join(s.dir, "probe")
-	if err := failpoint.Fail(failpoint.SpoolWrite); err != nil {
+	if err := failpoint.Fail(failpoint.SpoolProbe); err != nil {
 		return fmt.Errorf("write to the spool: %w", err)
 	}
 	err := os.WriteFile(probe, make([]byte, probeBytes), 0o600)

@@ -176,3 +176,56 @@ func BenchmarkPutRemove(b *testing.B) {
 		}
 	}
 }
+
+// A journal that could not be written holds all claims once it can be written again.
+func TestJournalOutlivesAFullDisk(t *testing.T) {
+	for name, broken := range map[string]func(j *Journal) error{
+		"while it appends":  func(j *Journal) error { return j.file.Close() },
+		"while it rewrites": func(j *Journal) error { return os.RemoveAll(filepath.Dir(j.path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const keep = 3 // the sixth claim makes it rewrite the file
+			path := filepath.Join(t.TempDir(), "state", "claims")
+			if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			j, err := openJournal(path, keep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := 1; n < 2*keep; n++ {
+				if err := j.Add(attempt(n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := broken(j); err != nil {
+				t.Fatal(err)
+			}
+			if name == "while it appends" {
+				j.keep = 100
+			}
+			if err := j.Add(attempt(2 * keep)); err == nil {
+				t.Fatal("a claim was written to a disk that takes none")
+			}
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Add(attempt(2*keep + 1)); err != nil {
+				t.Errorf("there is room again: %v", err)
+			}
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+			again, err := openJournal(path, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			for n := 2*keep - 1; n <= 2*keep+1; n++ {
+				if !again.Has(attempt(n)) {
+					t.Errorf("claim %d is lost", n)
+				}
+			}
+		})
+	}
+}
