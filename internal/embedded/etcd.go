@@ -87,7 +87,7 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	}
 	e := &Etcd{release: release}
 	e.close = sync.OnceValue(e.shutdown)
-	e.log = zapLogger(o.Logger, &e.serving)
+	e.log = zapLogger(o.Logger, &e.serving, o.Dir)
 	if err := e.start(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("start etcd in %s: %w", o.Dir, err), e.Close())
 	}

@@ -22,6 +22,8 @@ const (
 	// maxPayload is the largest size of a message in bytes; the streams' own limit is
 	// lower.
 	maxPayload = 1 << 20
+	// maxStore is more than the bounds of all streams together, which are what limits them.
+	maxStore = 1 << 40
 	// natsReady limits how long the server may take to accept connections.
 	natsReady = 30 * time.Second
 )
@@ -72,8 +74,11 @@ func StartNATS(o NATSOptions) (*NATS, error) {
 		SyncInterval: o.SyncInterval,
 		SyncAlways:   o.SyncAlways,
 		MaxPayload:   maxPayload,
-		NoSigs:       true,
-		NoLog:        true,
+		// Otherwise JetStream would want three quarters more free space than the streams may
+		// ever take, and refuse to make them on a smaller disk.
+		JetStreamMaxStore: maxStore,
+		NoSigs:            true,
+		NoLog:             true,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start NATS in %s: %w", o.Dir, err), release())

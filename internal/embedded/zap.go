@@ -2,8 +2,13 @@ package embedded
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"sync/atomic"
+	"syscall"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -17,8 +22,32 @@ type slogCore struct {
 	serving *atomic.Bool
 }
 
-func zapLogger(l *slog.Logger, serving *atomic.Bool) *zap.Logger {
-	return zap.New(&slogCore{handler: l.With("component", "etcd").Handler(), serving: serving})
+func zapLogger(l *slog.Logger, serving *atomic.Bool, dir string) *zap.Logger {
+	return zap.New(&slogCore{handler: l.With("component", "etcd").Handler(), serving: serving},
+		zap.WithFatalHook(lastWords(dir)), zap.ErrorOutput(zapcore.AddSync(io.Discard))) // a log on a full disk: lastWords says it
+}
+
+// lastWords says on stderr why etcd ends the process, which it does when it cannot write. The
+// log may be on the same disk. Its value is the data's directory.
+type lastWords string
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (dir lastWords) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	fmt.Fprintln(os.Stderr, dir.text(e.Message, fields))
+	os.Exit(1)
+}
+
+func (dir lastWords) text(message string, fields []zapcore.Field) string {
+	text := fmt.Sprintf("fantasia: etcd cannot go on in %s: %s", string(dir), message)
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok {
+			text += ": " + err.Error()
+			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+				text += "\nFree some space on that disk, and run the same command again: it goes on where it was."
+			}
+		}
+	}
+	return text
 }
 
 // newborn reports whether a message is one that a member with an empty database logs

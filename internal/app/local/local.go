@@ -39,7 +39,9 @@ const (
 	closeTimeout = 20 * time.Second
 	// startTimeout limits the start of etcd, NATS and the coordinator.
 	startTimeout = 60 * time.Second
-	workerName   = "local"
+	// obstacleTimeout limits the question why a start has failed.
+	obstacleTimeout = 2 * time.Second
+	workerName      = "local"
 	// etcdDir is the subdirectory of the state directory that keeps the study.
 	etcdDir = "etcd"
 )

@@ -144,7 +144,9 @@ func (n *node) study(ctx context.Context, c *coordinator.Coordinator, old *ledge
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := c.Leading(ctx); err != nil {
-		return "", fmt.Errorf("wait for the coordinator to lead: %w", err)
+		why, cancel := context.WithTimeout(context.WithoutCancel(ctx), obstacleTimeout)
+		defer cancel()
+		return "", fmt.Errorf("wait for the coordinator to lead: %w", errors.Join(err, c.Obstacle(why)))
 	}
 	if old != nil {
 		if err := c.Update(ctx, old.Study.ID, n.o.Study); err != nil {
