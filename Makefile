@@ -115,6 +115,10 @@ simulate: ## Play SCHEDULES schedules of crashes and losses against the engine, 
 mutations: ## Switch each safety check of the engine off: the simulator must notice
 	CGO_ENABLED=0 $(GO) test -tags mutants -count 1 -v -run '^TestSimulatorNotices$$' ./coordinator/engine
 
+.PHONY: failpoints
+failpoints: ## Kill a process at each of its steps, also at the first HITS times that it gets there (10)
+	CGO_ENABLED=0 $(GO) test ./internal/test/e2e -count 1 -timeout 6h -v -run '^TestNo(thing|Call)IsLostAtAnyStep$$' -failpoints.hits=$(or $(HITS),10)
+
 .PHONY: failover
 failover: ## Kill the leader ROUNDS times, and ask it to end as often: how long nothing is committed (200: 35 minutes)
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime $(or $(ROUNDS),200)x -timeout 6h ./internal/test/e2e

@@ -28,19 +28,25 @@ type cluster struct {
 
 func startCluster(t testing.TB, coordinators, workers, slots int, environment ...string) *cluster {
 	t.Helper()
-	return startBuiltCluster(t, nil, coordinators, workers, slots, environment...)
+	return startBuiltCluster(t, built{lease: "3s"}, coordinators, workers, slots, environment...)
 }
 
-// startBuiltCluster is startCluster with programs that are built with more flags. The
-// coordinators get the environment, too.
-func startBuiltCluster(t testing.TB, build []string, coordinators, workers, slots int, environment ...string) *cluster {
+// built says how a cluster's programs are built, and which lease workers have.
+type built struct {
+	flags []string
+	lease string
+}
+
+// startBuiltCluster is startCluster with other programs. The coordinators get the environment,
+// too.
+func startBuiltCluster(t testing.TB, o built, coordinators, workers, slots int, environment ...string) *cluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := &cluster{t: t, dir: dir, log: filepath.Join(dir, "evaluations")}
 	c.Cluster = testcluster.Start(t, testcluster.Options{
-		Coordinators: coordinators, Args: []string{"--worker-lease", "3s"}, Env: environment, Build: build,
+		Coordinators: coordinators, Args: []string{"--worker-lease", o.lease}, Env: environment, Build: o.flags,
 	})
-	worker := testenv.Build(t, module+"cmd/worker", build...)
+	worker := testenv.Build(t, module+"cmd/worker", o.flags...)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +20,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
+
+var moreHits = flag.Int("failpoints.hits", 0, "kill at each step also at the first so many times")
 
 // endless is a budget that a study does not reach before it is lowered.
 const endless = 1_000_000
@@ -28,10 +33,17 @@ type faulty struct {
 	armed int
 }
 
-func startFaulty(t testing.TB, coordinators, workers, slots int) *faulty {
+// startFaulty starts one. fixed are rules that always hold.
+func startFaulty(t testing.TB, coordinators, workers, slots int, fixed ...string) *faulty {
+	t.Helper()
+	return startFaultyWith(t, "3s", coordinators, workers, slots, fixed...)
+}
+
+func startFaultyWith(t testing.TB, lease string, coordinators, workers, slots int, fixed ...string) *faulty {
 	t.Helper()
 	f := &faulty{rules: filepath.Join(t.TempDir(), "rules")}
-	f.cluster = startBuiltCluster(t, []string{"-tags", "failpoints"}, coordinators, workers, slots, "FANTASIA_FAILPOINTS=@"+f.rules)
+	f.cluster = startBuiltCluster(t, built{[]string{"-tags", "failpoints"}, lease}, coordinators, workers, slots,
+		slowVariable+"=1s", "FANTASIA_FAILPOINTS="+strings.Join(append(fixed, "@"+f.rules), ";"))
 	return f
 }
 
@@ -46,70 +58,125 @@ func (f *faulty) arm(rules string) {
 }
 
 // killed lets the process that first reaches a point so many times kill itself there, and
-// returns it when it is dead. If it led, another can lead at once.
-func (f *faulty) killed(p failpoint.Point, hit int, provoke func()) *testenv.Process {
+// returns it when it is dead. If it led, another can lead at once. If old is not nil, it led
+// and is dead already: the fault is that of a process that takes over.
+func (f *faulty) killed(p failpoint.Point, hit int, old *testenv.Process) *testenv.Process {
 	f.t.Helper()
 	f.arm(fmt.Sprintf("%s=kill@%d", p, hit))
-	if provoke != nil {
-		provoke()
-	}
+	f.free(old)
 	testenv.Eventually(f.t, time.Minute, func(context.Context) error {
 		if _, err := os.Stat(f.rules); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("no process has reached %s %d times: %w", p, hit, err)
+			return fmt.Errorf("no process has reached %s %d times", p, hit)
 		}
 		return nil
 	})
+	all := slices.Concat(slices.Collect(maps.Values(f.Coordinators)), f.workers)
 	var dead *testenv.Process
-	var address string
 	testenv.Eventually(f.t, time.Minute, func(context.Context) error {
-		for a, c := range f.Coordinators {
-			if c.State() != "" {
-				dead, address = c, a
-			}
-		}
-		for _, w := range f.workers {
-			if w.State() != "" {
-				dead, address = w, ""
-			}
-		}
-		if dead == nil {
+		i := slices.IndexFunc(all, func(c *testenv.Process) bool { return c != old && c.State() != "" })
+		if i < 0 {
 			return fmt.Errorf("no process has died at %s", p)
 		}
+		dead = all[i]
 		return nil
 	})
 	if state := dead.State(); state != "signal: killed" {
 		f.t.Errorf("at %s the process ended with %s, want signal: killed", p, state)
 	}
-	if address != "" {
-		f.free(address)
-	}
+	f.free(dead)
 	return dead
 }
 
-// free spares the others the wait for the lease of a leader that is dead.
-func (f *faulty) free(address string) {
+// free spares the others the wait for the lease of a leader that is dead. It does nothing for
+// another process.
+func (f *faulty) free(dead *testenv.Process) {
 	f.t.Helper()
 	testenv.Eventually(f.t, time.Minute, func(ctx context.Context) error {
 		leader, _, err := election.Leader(ctx, f.Etcd, f.Ledger.LeaderKey())
-		if errors.Is(err, election.ErrNoLeader) || err == nil && leader != address {
+		if errors.Is(err, election.ErrNoLeader) || err == nil && f.Coordinators[leader] != dead {
 			return nil
 		}
 		return errors.Join(err, election.Clear(ctx, f.Etcd, f.Ledger.LeaderKey()))
 	})
 }
 
-// TestNothingIsLostAtAnyStep kills the leader at each of its steps.
+// steps are the points at which a process is killed, by what plays them.
+var steps = map[string][]failpoint.Point{
+	"leader": {
+		failpoint.LeaderBeforeCommit, failpoint.LeaderAfterCommit, failpoint.LeaderBeforePublish, failpoint.LeaderAfterPublish,
+		failpoint.LeaderBeforeReceipt, failpoint.LeaderAfterReceipt, failpoint.TrimResults, failpoint.TrimClaims,
+	},
+	"takeover": {
+		failpoint.TakeoverElected, failpoint.TakeoverLedgerFenced, failpoint.TakeoverFenced, failpoint.TakeoverLoaded,
+		failpoint.TakeoverDrained, failpoint.LeaderBeforeCommit, failpoint.LeaderAfterCommit,
+	},
+	"worker": {
+		failpoint.WorkerBeforeClaim, failpoint.WorkerAfterClaim, failpoint.WorkerBeforeAck, failpoint.WorkerAfterAck,
+		failpoint.WorkerBeforeSpool, failpoint.WorkerSpooling, failpoint.WorkerAfterSpool, failpoint.WorkerBeforePublish,
+		failpoint.WorkerAfterPublish, failpoint.WorkerBeforeRemove, failpoint.WorkerAfterRemove,
+	},
+	"call": {failpoint.CallBeforeCommit, failpoint.CallAfterCommit},
+	"disk": {failpoint.SpoolWrite, failpoint.SpoolProbe, failpoint.TrialFiles},
+	"time": {failpoint.TrimEvery, failpoint.TrimAfter},
+}
+
+// TestNothingIsLostAtAnyStep kills the leader, a replica that takes over and a worker at each
+// of their steps, the first time that they get there and a later time. -failpoints.hits plays
+// more times.
 func TestNothingIsLostAtAnyStep(t *testing.T) {
-	const parallelism = 8
-	f := startFaulty(t, 3, 2, 4)
-	f.create("random", endless, parallelism)
-	f.Await("cluster", 1)
-	for _, p := range []failpoint.Point{failpoint.LeaderAfterCommit} {
-		for _, hit := range []int{1, 3} {
-			f.killed(p, hit, nil).Relaunch()
+	for _, p := range failpoint.All() {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(steps)), func(list []failpoint.Point) bool { return slices.Contains(list, p) }) {
+			t.Errorf("no test plays %s", p)
 		}
 	}
-	f.finish(parallelism)
+	for name, kill := range map[string]func(f *faulty, p failpoint.Point, hit int){
+		"leader": func(f *faulty, p failpoint.Point, hit int) {
+			if p == failpoint.TrimClaims { // of the study that has ended; once a term
+				hit = 1
+			}
+			f.killed(p, hit, nil).Relaunch()
+		},
+		"takeover": func(f *faulty, p failpoint.Point, _ int) {
+			first, _, _ := f.Leader(0)
+			first.Kill()
+			f.killed(p, 1, first).Relaunch()
+			first.Relaunch()
+		},
+		"worker": func(f *faulty, p failpoint.Point, hit int) { f.killed(p, hit, nil).Relaunch() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const parallelism, first = 8, 8
+			f := startFaulty(t, 3, 2, 4, "trim-every=set(500ms)", "trim-after=set(2s)")
+			f.Create(strings.Replace(fmt.Sprintf(clusterStudy, "random", first, parallelism), "cluster", "first", 1))
+			f.Await("first", first)
+			if err := os.Remove(f.log); err != nil { // its trials have the same numbers
+				t.Fatal(err)
+			}
+			f.create("random", endless, parallelism)
+			f.Await("cluster", 1)
+			for _, p := range steps[name] {
+				for _, hit := range hits(name) {
+					kill(f, p, hit)
+				}
+			}
+			f.finish(parallelism)
+		})
+	}
+}
+
+// hits are the times at which a step kills. A takeover has each once.
+func hits(name string) []int {
+	list := []int{1, 3}
+	if name == "takeover" {
+		list = list[:1]
+	}
+	for n := 1; n <= *moreHits; n++ {
+		if !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // TestReleasesHaveNoFailpoints looks for failpoints in programs as they are released: there
