@@ -31,8 +31,8 @@ func (c *cluster) api() fantasiav1connect.StudyServiceClient {
 
 // caller returns a client that calls through b.
 func (c *cluster) caller(b *bearer) fantasiav1connect.StudyServiceClient {
-	b.next = &http.Transport{DialContext: c.dial, DisableKeepAlives: true}
-	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: b, Timeout: 20 * time.Second}, "http://"+release+":8080")
+	b.next = c.transport()
+	return fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: b, Timeout: 20 * time.Second}, c.address())
 }
 
 // token returns the token of the API that the chart has drawn.
@@ -89,7 +89,11 @@ func (c *cluster) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if len(pods) == 0 {
 		return nil, errors.New("no coordinator is ready")
 	}
-	pod := pods[rand.IntN(len(pods))].Name
+	return c.dialPort(pods[rand.IntN(len(pods))].Name, "8080")
+}
+
+// dialPort connects to a port of a pod.
+func (c *cluster) dialPort(pod, port string) (net.Conn, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(c.config)
 	if err != nil {
 		return nil, err
@@ -100,7 +104,7 @@ func (c *cluster) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, fmt.Errorf("forward to %s: %w", pod, err)
 	}
 	headers := http.Header{}
-	headers.Set(corev1.PortHeader, "8080")
+	headers.Set(corev1.PortHeader, port)
 	headers.Set(corev1.PortForwardRequestIDHeader, "0")
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
 	if _, err := connection.CreateStream(headers); err != nil {

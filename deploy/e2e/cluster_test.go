@@ -38,6 +38,7 @@ type cluster struct {
 	namespace string
 	tag, next string   // of the images: two versions
 	values    string   // a file
+	trust     string   // the file of the authority of the API's certificate; empty without TLS
 	before    []string // what the namespace contains without the release
 	began     time.Time
 }

@@ -262,7 +262,7 @@ func (c *cluster) plugin(name string, number int) {
 		"COMPLETED": {"trials", name, "--namespace", c.namespace}, "error": {"logs", name, strconv.Itoa(number), "--namespace", c.namespace},
 	} {
 		cmd := exec.CommandContext(c.t.Context(), plugin, args...)
-		cmd.Env = append(os.Environ(), "FANTASIA_TOKEN="+token)
+		cmd.Env = append(os.Environ(), "FANTASIA_TOKEN="+token, "FANTASIA_CA="+c.trust)
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {
 			c.t.Errorf("kubectl fantasia %q: %v, want %q in\n%s", args, err, want, out)

@@ -13,7 +13,7 @@ import (
 // may lack, and those that need resources that a dry run does not create.
 var elsewhere = map[string]bool{
 	"ScaledObject": true, "ServiceMonitor": true, "PodMonitor": true, "PrometheusRule": true,
-	"CustomResourceDefinition": true, "Pod": true,
+	"Certificate": true, "CustomResourceDefinition": true, "Pod": true,
 }
 
 const namespace = "fantasia-chart"

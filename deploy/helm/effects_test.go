@@ -95,6 +95,7 @@ var needed = map[string][]string{
 	"networkPolicy.oidc":                   {"coordinator.requireToken=true", `coordinator.oidc.issuer="https://a"`},
 	"networkPolicy.otlp":                   {`telemetry.otlpEndpoint="http://a:1"`},
 	"networkPolicy.kubernetes":             {`studies.enabled=true`},
+	"tls.issuer.":                          {"tls.enabled=true", `tls.issuer.name="a"`},
 	"telemetry.otlpProtocol":               {`telemetry.otlpEndpoint="http://a:1"`},
 	"studies.":                             {`studies.enabled=true`},
 	"studies.enabled":                      nil,

@@ -236,11 +236,16 @@ func TestClusters(t *testing.T) {
 // TestNatsAcceptsItsConfiguration shows what is rendered to nats-server itself.
 func TestNatsAcceptsItsConfiguration(t *testing.T) {
 	nats := testenv.Build(t, "github.com/nats-io/nats-server/v2")
-	for _, replicas := range []string{"1", "3"} {
-		all := objects(t, render(t, values("nats.bundled.accounts=true", "nats.bundled.replicas="+replicas)...))
+	ca := testenv.NewCA(t)
+	for _, set := range [][]string{{"nats.bundled.replicas=1"}, {"nats.bundled.replicas=3"}, {"nats.bundled.replicas=1", "tls.enabled=true"}, {"nats.bundled.replicas=3", "tls.enabled=true"}} {
+		all := objects(t, render(t, values(append(set, "nats.bundled.accounts=true")...)...))
 		dir := t.TempDir()
+		ca.Issue("nats", filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+		if err := os.Link(ca.File, filepath.Join(dir, "ca.crt")); err != nil {
+			t.Fatal(err)
+		}
 		for path, text := range map[string]string{
-			"nats/nats.conf":              find(t, all, "ConfigMap", "nats").text("data", "nats.conf"),
+			"nats/nats.conf":              strings.ReplaceAll(find(t, all, "ConfigMap", "nats").text("data", "nats.conf"), "/etc/nats-tls/", dir+"/"),
 			"nats-accounts/accounts.conf": find(t, all, "Secret", "nats-accounts").text("stringData", "accounts.conf"),
 		} {
 			path = filepath.Join(dir, path)
@@ -251,7 +256,7 @@ func TestNatsAcceptsItsConfiguration(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), nats, "-t", "--config", filepath.Join(dir, "nats", "nats.conf"))
 		cmd.Env = append(os.Environ(), "POD_NAME=f-fantasia-nats-0")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s servers: %v\n%s", replicas, err, out)
+			t.Errorf("%q: %v\n%s", set, err, out)
 		}
 	}
 }

@@ -14,11 +14,12 @@ import (
 // Where the definitions of others' resources come from: modules that ship them.
 var resourceDefinitions = []struct{ module, version, folder string }{
 	{"github.com/kedacore/keda/v2", "v2.21.0", "config/crd/bases"},
+	{"github.com/cert-manager/cert-manager", "v1.19.1", "deploy/crds"},
 	{"github.com/prometheus-operator/prometheus-operator", "v0.85.0", "example/prometheus-operator-crd"},
 }
 
-// WriteSchemas writes a JSON Schema for each kind of Kubernetes, of KEDA, of the
-// Prometheus operator and of the chart itself to a folder, as kubeconform finds
+// WriteSchemas writes a JSON Schema for each kind of Kubernetes, of KEDA, of
+// cert-manager, of the Prometheus operator and of the chart itself to a folder, as kubeconform finds
 // them there with -schema-location dir/{{.ResourceKind}}{{.KindSuffix}}.json.
 // Properties that are not known are refused. Nothing is asked of a cluster.
 func WriteSchemas(ctx context.Context, chart, dir string) error {

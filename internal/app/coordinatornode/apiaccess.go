@@ -24,6 +24,9 @@ type APIAccess struct {
 	// TLS has the coordinator's certificate, and the authorities that sign the other
 	// replicas' certificates.
 	TLS access.Files
+	// ServerName is the name that the other replicas' certificates must have; empty for the
+	// host that each advertises.
+	ServerName string
 	// Tokens is the file of tokens and their permissions (see server.Tokens).
 	Tokens string
 	// OIDC says whose tokens of OpenID Connect are accepted too.
@@ -76,6 +79,7 @@ func (a *APIAccess) Flags(f *pflag.FlagSet) {
 	f.StringVar(&a.TLS.Cert, "tls-cert", "", "PEM file of the API's certificate; enables TLS")
 	f.StringVar(&a.TLS.Key, "tls-key", "", "PEM file of the certificate's key")
 	f.StringVar(&a.TLS.CA, "tls-ca", "", "PEM file of the CA certificates for the other replicas (default: the system's)")
+	f.StringVar(&a.ServerName, "tls-server-name", "", "`name` in the other replicas' certificates (default: the host in their --advertise)")
 	f.StringSliceVar(&a.AllowedHosts, "allowed-hosts", nil, "`names` by which the API is called, besides localhost, IP addresses and this machine's name; .name for all below it, * for any")
 	f.StringVar(&a.Tokens, "tokens", "", "file of accepted tokens, one a line: NAME SHA256 read|write [PREFIX,…] (default: no token is required)")
 	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of an issuer of OpenID Connect whose tokens are accepted too; needs --oidc-audience and --oidc-grants")
@@ -120,12 +124,12 @@ func (a *APIAccess) Options(o *server.Options, log *slog.Logger) error {
 	if err := a.TLS.Check(); err != nil {
 		return err
 	}
-	if a.TLS.CA != "" {
+	if a.TLS.CA != "" || a.ServerName != "" {
 		roots, err := a.TLS.Roots()
 		if err != nil {
 			return err
 		}
-		o.ForwardTLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+		o.ForwardTLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: a.ServerName}
 	}
 	var tokens server.Bearers
 	if a.Tokens != "" {

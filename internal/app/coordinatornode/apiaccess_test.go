@@ -3,6 +3,7 @@ package coordinatornode_test
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"log/slog"
 	"net"
@@ -39,7 +40,6 @@ spec:
 // The API over TLS, with tokens from a file and from an issuer: by gRPC and Connect, through a replica that sends
 // the request on to its leader over TLS too, and after the certificate was replaced.
 func TestAPI(t *testing.T) {
-	silent := slog.New(slog.DiscardHandler)
 	ca, dir := testenv.NewCA(t), t.TempDir()
 	cert, key, tokens := filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "tokens")
 	ca.Issue("server", cert, key)
@@ -50,41 +50,11 @@ func TestAPI(t *testing.T) {
 	a := coordinatornode.APIAccess{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, Tokens: tokens, OIDC: coordinatornode.OIDC{
 		Issuer: issuer.URL, Audience: "fantasia", Grants: written(t, "groups=ml write"), CA: issuer.CA,
 	}}
-	backend := servertest.NewMemory()
-	var listeners []net.Listener
-	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		listeners = append(listeners, l)
-	}
-	leader := "https://" + listeners[0].Addr().String()
-	for i, l := range listeners {
-		o := server.Options{Logger: silent, Leader: func(context.Context) (string, bool, error) { return leader, i == 0, nil }}
-		must(t, a.Options(&o, silent))
-		path, handler, err := server.New(backend, o)
-		must(t, err)
-		mux := http.NewServeMux()
-		mux.Handle(path, handler)
-		ctx, stop := context.WithCancel(context.Background())
-		served := make(chan error, 1)
-		go func() {
-			served <- httpserve.Serve(ctx, a.Listener(l), mux, silent)
-		}()
-		t.Cleanup(func() {
-			stop()
-			must(t, <-served)
-		})
-	}
+	follower := serveReplicas(t, a)
 	create := func(caller access.Caller, name string, o ...connect.ClientOption) error {
 		secure, err := caller.TLS()
 		must(t, err)
-		transport := &http.Transport{TLSClientConfig: secure, ForceAttemptHTTP2: true}
-		defer transport.CloseIdleConnections()
-		client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, "https://"+listeners[1].Addr().String(), o...)
-		request := connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: strings.Replace(file, "NAME", name, 1)})
-		request.Header().Set("Authorization", "Bearer "+caller.Token)
-		_, err = client.CreateStudy(t.Context(), request)
-		return err
+		return createStudy(t, follower, secure, caller.Token, name, o...)
 	}
 	right := access.Caller{Token: "right", CA: ca.File}
 	must(t, create(right, "connect"))
@@ -110,6 +80,68 @@ func TestAPI(t *testing.T) {
 	}
 	ca.Issue("server", cert, key)
 	must(t, create(right, "again"))
+}
+
+// A replica calls a leader that advertises an address which is not in its certificate, as
+// pods do, by the name that all replicas' certificates have.
+func TestForwardByName(t *testing.T) {
+	ca, dir := testenv.NewCA(t), t.TempDir()
+	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	ca.IssueFor(cert, key, "replica.example")
+	for name, works := range map[string]bool{"replica.example": true, "other.example": false, "": false} {
+		a := coordinatornode.APIAccess{TLS: access.Files{CA: ca.File, Cert: cert, Key: key}, ServerName: name}
+		secure, err := (&access.Caller{CA: ca.File}).TLS()
+		must(t, err)
+		secure.ServerName = "replica.example"
+		if err := createStudy(t, serveReplicas(t, a), secure, "", "named"); (err == nil) != works {
+			t.Errorf("a request that is forwarded by the name %q: %v, want it to work: %t", name, err, works)
+		}
+	}
+}
+
+// serveReplicas serves the API of two replicas with one backend and returns the address of
+// the one that does not lead.
+func serveReplicas(t *testing.T, a coordinatornode.APIAccess) (follower string) {
+	t.Helper()
+	silent := slog.New(slog.DiscardHandler)
+	backend := servertest.NewMemory()
+	var listeners []net.Listener
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		listeners = append(listeners, l)
+	}
+	leader := "https://" + listeners[0].Addr().String()
+	for i, l := range listeners {
+		o := server.Options{Logger: silent, Leader: func(context.Context) (string, bool, error) { return leader, i == 0, nil }}
+		must(t, a.Options(&o, silent))
+		path, handler, err := server.New(backend, o)
+		must(t, err)
+		mux := http.NewServeMux()
+		mux.Handle(path, handler)
+		ctx, stop := context.WithCancel(context.Background())
+		served := make(chan error, 1)
+		go func() {
+			served <- httpserve.Serve(ctx, a.Listener(l), mux, silent)
+		}()
+		t.Cleanup(func() {
+			stop()
+			must(t, <-served)
+		})
+	}
+	return listeners[1].Addr().String()
+}
+
+// createStudy creates a study at the API of an address.
+func createStudy(t *testing.T, address string, secure *tls.Config, token, name string, o ...connect.ClientOption) error {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: secure, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	client := fantasiav1connect.NewStudyServiceClient(&http.Client{Transport: transport}, "https://"+address, o...)
+	request := connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: strings.Replace(file, "NAME", name, 1)})
+	request.Header().Set("Authorization", "Bearer "+token)
+	_, err := client.CreateStudy(t.Context(), request)
+	return err
 }
 
 func TestAPIErrors(t *testing.T) {

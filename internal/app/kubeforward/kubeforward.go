@@ -97,11 +97,11 @@ func (c *Cluster) Connect(ctx context.Context, study string) (url string, err er
 	if err != nil {
 		return "", err
 	}
-	pod, number, err := ready(ctx, client, home)
+	pod, err := ready(ctx, client, home)
 	if err != nil {
 		return "", err
 	}
-	url, c.close, err = forward(ctx, config, home, pod, number)
+	url, c.close, err = forward(ctx, config, home, pod)
 	return url, err
 }
 
@@ -126,17 +126,33 @@ func homeOf(ctx context.Context, client dynamic.Interface, study string) (string
 	return home, nil
 }
 
-// ready returns a coordinator's pod that is ready, and the number of its API's port.
-func ready(ctx context.Context, client dynamic.Interface, namespace string) (name string, number int32, err error) {
+// target is a coordinator's pod and the port of its API.
+type target struct {
+	name   string
+	number int32
+	secure bool // the API speaks TLS
+}
+
+// url returns the address of the API at a local port. A certificate has the name
+// localhost, as the chart asks for.
+func (t target) url(local uint16) string {
+	if t.secure {
+		return fmt.Sprintf("https://localhost:%d", local)
+	}
+	return fmt.Sprintf("http://127.0.0.1:%d", local)
+}
+
+// ready returns a coordinator's pod that is ready.
+func ready(ctx context.Context, client dynamic.Interface, namespace string) (found target, err error) {
 	list, err := client.Resource(pods).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return "", 0, advise(fmt.Errorf("find the coordinators in namespace %s: %w", namespace, err))
+		return target{}, advise(fmt.Errorf("find the coordinators in namespace %s: %w", namespace, err))
 	}
 	releases := map[string]bool{}
 	for i := range list.Items {
 		var p corev1.Pod
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &p); err != nil {
-			return "", 0, fmt.Errorf("read pod %s: %w", list.Items[i].GetName(), err)
+			return target{}, fmt.Errorf("read pod %s: %w", list.Items[i].GetName(), err)
 		}
 		releases[p.Labels["app.kubernetes.io/instance"]] = true
 		at := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
@@ -146,18 +162,23 @@ func ready(ctx context.Context, client dynamic.Interface, namespace string) (nam
 		for _, c := range p.Spec.Containers {
 			for _, open := range c.Ports {
 				if open.Name == port {
-					name, number = p.Name, open.ContainerPort
+					found = target{name: p.Name, number: open.ContainerPort, secure: probedByTLS(c)}
 				}
 			}
 		}
 	}
 	switch {
 	case len(releases) > 1:
-		return "", 0, fmt.Errorf("namespace %s has coordinators of several releases: give the address of the right ones with --server", namespace)
-	case name == "":
-		return "", 0, fmt.Errorf("namespace %s has no coordinator that is ready", namespace)
+		return target{}, fmt.Errorf("namespace %s has coordinators of several releases: give the address of the right ones with --server", namespace)
+	case found.name == "":
+		return target{}, fmt.Errorf("namespace %s has no coordinator that is ready", namespace)
 	}
-	return name, number, nil
+	return found, nil
+}
+
+// probedByTLS reports whether Kubernetes asks by HTTPS whether a container is ready.
+func probedByTLS(c corev1.Container) bool {
+	return c.ReadinessProbe != nil && c.ReadinessProbe.HTTPGet != nil && c.ReadinessProbe.HTTPGet.Scheme == corev1.URISchemeHTTPS
 }
 
 // advise adds how to do without a right that is missing.
@@ -169,7 +190,7 @@ func advise(err error) error {
 }
 
 // forward forwards a local port to a pod's until done is called.
-func forward(ctx context.Context, config *rest.Config, namespace, pod string, number int32) (url string, done func(), err error) {
+func forward(ctx context.Context, config *rest.Config, namespace string, pod target) (url string, done func(), err error) {
 	transport, upgrader, err := spdy.RoundTripperFor(config)
 	if err != nil {
 		return "", nil, fmt.Errorf("reach the cluster: %w", err)
@@ -178,14 +199,14 @@ func forward(ctx context.Context, config *rest.Config, namespace, pod string, nu
 	if err != nil {
 		return "", nil, fmt.Errorf("reach the cluster: %w", err)
 	}
-	target := base.JoinPath("api", "v1", "namespaces", namespace, "pods", pod, "portforward")
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	address := base.JoinPath("api", "v1", "namespaces", namespace, "pods", pod.name, "portforward")
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
 	ctx, cancel := context.WithCancel(ctx)
 	opened := make(chan struct{})
-	f, err := portforward.NewOnAddressesWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", number)}, opened, io.Discard, io.Discard)
+	f, err := portforward.NewOnAddressesWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", pod.number)}, opened, io.Discard, io.Discard)
 	if err != nil {
 		cancel()
-		return "", nil, fmt.Errorf("forward to pod %s: %w", pod, err)
+		return "", nil, fmt.Errorf("forward to pod %s: %w", pod.name, err)
 	}
 	var failed error
 	ended := make(chan struct{})
@@ -200,13 +221,13 @@ func forward(ctx context.Context, config *rest.Config, namespace, pod string, nu
 	select {
 	case <-ended:
 		cancel()
-		return "", nil, advise(fmt.Errorf("forward to pod %s of namespace %s: %w", pod, namespace, errors.Join(failed, ctx.Err())))
+		return "", nil, advise(fmt.Errorf("forward to pod %s of namespace %s: %w", pod.name, namespace, errors.Join(failed, ctx.Err())))
 	case <-opened:
 	}
 	ports, err := f.GetPorts()
 	if err != nil {
 		done()
-		return "", nil, fmt.Errorf("forward to pod %s: %w", pod, err)
+		return "", nil, fmt.Errorf("forward to pod %s: %w", pod.name, err)
 	}
-	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), done, nil
+	return pod.url(ports[0].Local), done, nil
 }

@@ -44,9 +44,22 @@ func NewCA(t testing.TB) *CA {
 // them. The certificate is valid for a server on this machine and for a client.
 func (ca *CA) Issue(name, certFile, keyFile string) {
 	ca.t.Helper()
-	key := newKey(ca.t)
 	template := certificate(name)
 	template.DNSNames, template.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
+	ca.issue(template, certFile, keyFile)
+}
+
+// IssueFor does the same for a server that has the given DNS names and no others.
+func (ca *CA) IssueFor(certFile, keyFile string, names ...string) {
+	ca.t.Helper()
+	template := certificate("a server")
+	template.DNSNames = names
+	ca.issue(template, certFile, keyFile)
+}
+
+func (ca *CA) issue(template *x509.Certificate, certFile, keyFile string) {
+	ca.t.Helper()
+	key := newKey(ca.t)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	writePEM(ca.t, certFile, "CERTIFICATE", ca.sign(template, key))

@@ -89,7 +89,7 @@ podAntiAffinity:
 {{- if .Values.nats.urls -}}
 {{- join "," .Values.nats.urls -}}
 {{- else -}}
-nats://{{ include "fantasia.fullname" . }}-nats-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:4222
+{{ include "fantasia.scheme" (list . "tls" "nats") }}://{{ include "fantasia.fullname" . }}-nats-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:4222
 {{- end -}}
 {{- end -}}
 
@@ -101,10 +101,10 @@ nats://{{ include "fantasia.fullname" . }}-nats-client.{{ .Release.Namespace }}.
 {{- $root := . -}}
 {{- $hosts := list -}}
 {{- if eq (int .Values.etcd.bundled.replicas) 1 -}}
-http://{{ include "fantasia.fullname" . }}-etcd-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:2379
+{{ include "fantasia.scheme" (list . "https" "http") }}://{{ include "fantasia.fullname" . }}-etcd-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:2379
 {{- else -}}
 {{- range $i := until (int .Values.etcd.bundled.replicas) -}}
-{{- $hosts = append $hosts (printf "http://%s-etcd-%d.%s-etcd.%s.svc.%s:2379" (include "fantasia.fullname" $root) $i (include "fantasia.fullname" $root) $root.Release.Namespace $root.Values.clusterDomain) -}}
+{{- $hosts = append $hosts (printf "%s://%s-etcd-%d.%s-etcd.%s.svc.%s:2379" (include "fantasia.scheme" (list $root "https" "http")) (include "fantasia.fullname" $root) $i (include "fantasia.fullname" $root) $root.Release.Namespace $root.Values.clusterDomain) -}}
 {{- end -}}
 {{- join "," $hosts -}}
 {{- end -}}
@@ -120,7 +120,7 @@ http://{{ include "fantasia.fullname" . }}-etcd-client.{{ .Release.Namespace }}.
 
 {{/* Address of the API inside the cluster. */}}
 {{- define "fantasia.apiURL" -}}
-http://{{ include "fantasia.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:{{ .Values.coordinator.service.port }}
+{{ include "fantasia.scheme" (list . "https" "http") }}://{{ include "fantasia.apiName" . }}:{{ .Values.coordinator.service.port }}
 {{- end -}}
 
 {{/* Where telemetry goes and what it says of the pod: (list $ component). */}}
@@ -192,6 +192,9 @@ true
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}
   args:
     - --server={{ include "fantasia.apiURL" .root }}
+    {{- if .root.Values.tls.enabled }}
+    - --ca=/etc/fantasia/api-ca/ca.crt
+    {{- end }}
     {{- range .args }}
     - {{ . }}
     {{- end }}
@@ -207,6 +210,9 @@ true
     {{- include "fantasia.containerSecurity" .root | nindent 4 }}
   volumeMounts:
     - {name: study, mountPath: /study, readOnly: true}
+    {{- if .root.Values.tls.enabled }}
+    - {name: api-ca, mountPath: /etc/fantasia/api-ca, readOnly: true}
+    {{- end }}
 {{- end -}}
 
 {{/* A number and its noun: (list number noun). */}}

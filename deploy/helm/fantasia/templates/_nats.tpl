@@ -14,10 +14,23 @@ jetstream {
   sync_interval: always
   {{- end }}
 }
+{{- if .Values.tls.enabled }}
+tls {
+  cert_file: /etc/nats-tls/tls.crt
+  key_file: /etc/nats-tls/tls.key
+}
+{{- end }}
 {{- if gt (int $n.replicas) 1 }}
 cluster {
   name: {{ $name }}
   listen: 0.0.0.0:6222
+  {{- if .Values.tls.enabled }}
+  tls {
+    cert_file: /etc/nats-tls/tls.crt
+    key_file: /etc/nats-tls/tls.key
+    ca_file: /etc/nats-tls/ca.crt
+  }
+  {{- end }}
   routes: [
     {{- range $i := until (int $n.replicas) }}
     nats://{{ $name }}-{{ $i }}.{{ $name }}.{{ $.Release.Namespace }}.svc.{{ $.Values.clusterDomain }}:6222

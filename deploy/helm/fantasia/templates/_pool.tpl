@@ -62,7 +62,7 @@ nodeAffinity:
 {{- $root := .root -}}
 {{- $p := .pool -}}
 {{- $auth := include "fantasia.poolAuth" (list $root .name $p) | fromYaml -}}
-{{- $client := list "nats" $auth $root.Values.nats.tls.caSecret $root.Values.nats.tls.workerSecret -}}
+{{- $client := list "nats" $auth (include "fantasia.natsCA" $root) $root.Values.nats.tls.workerSecret -}}
 metadata:
   labels:
     {{- include "fantasia.poolLabels" (list $root .name) | nindent 4 }}
