@@ -231,7 +231,7 @@ func TestStudies(t *testing.T) {
 			t.Errorf("study %s has the finalizers %q", r.Name, r.Finalizers)
 		}
 	}
-	c.plugin("short", 1)
+	c.plugin(c, "short", 1)
 	c.priced()
 	c.helm("uninstall", release, "--wait", "--timeout", "2m")
 	list, err := studies.List(t.Context(), metav1.ListOptions{})
@@ -246,15 +246,15 @@ func TestStudies(t *testing.T) {
 }
 
 // plugin shows the trials of an ended study, and the log of the one with a number, as
-// kubectl fantasia does: through the API server.
-func (c *cluster) plugin(name string, number int) {
+// kubectl fantasia does: through the API server, with the token of the release of home.
+func (c *cluster) plugin(home *cluster, name string, number int) {
 	c.t.Helper()
 	program := testenv.Build(c.t, "github.com/fantasia-hpo/fantasia/cmd/fantasia")
 	plugin := filepath.Join(c.t.TempDir(), "kubectl-fantasia")
 	if err := os.Symlink(program, plugin); err != nil {
 		c.t.Fatal(err)
 	}
-	token, err := c.token(c.t.Context())
+	token, err := home.token(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func (c *cluster) plugin(name string, number int) {
 		"COMPLETED": {"trials", name, "--namespace", c.namespace}, "error": {"logs", name, strconv.Itoa(number), "--namespace", c.namespace},
 	} {
 		cmd := exec.CommandContext(c.t.Context(), plugin, args...)
-		cmd.Env = append(os.Environ(), "FANTASIA_TOKEN="+token, "FANTASIA_CA="+c.trust)
+		cmd.Env = append(os.Environ(), "FANTASIA_TOKEN="+token, "FANTASIA_CA="+home.trust)
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {
 			c.t.Errorf("kubectl fantasia %q: %v, want %q in\n%s", args, err, want, out)

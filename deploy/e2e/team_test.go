@@ -217,7 +217,7 @@ studies:
 	home.delete("fantasia-worker-jobs-0", true) // its replacement takes the Jobs over
 	g.settle(4*time.Minute, "runs", func(s *kube.Status) bool { return s.State == study.Completed && s.Done == 9 })
 	g.owned("runs", 9)
-	g.plugin("runs", 9)
+	g.plugin(g.home, "runs", 9)
 	g.timed("nine trials ran as Jobs of the team, while the worker's pod was killed")
 
 	g.apply("pruned", 4, "--steps=6", "--steps=20", "budget:", "earlyStopping: {name: threshold, settings: {upper: 0.25}}\n  budget:")

@@ -117,7 +117,7 @@ pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, resource
 	c.helm("test", release, "--timeout", "5m")
 	c.applyStudy("short", 4)
 	c.completed(4*time.Minute, c.namespace+".short")
-	c.plugin("short", 1)
+	c.plugin(c, "short", 1)
 	c.refusesStrangers()
 	t.Run("no plain text", func(t *testing.T) { c.in(t).refusesPlainText() })
 	t.Run("renewed certificates", func(t *testing.T) { c.in(t).renews(ca, names) })
