@@ -45,6 +45,8 @@ type Event struct {
 	Op Op
 	// Actor is the worker's name, or messaging.LeaderName.
 	Actor string
+	// Replica is the name of the leader that was attached by Broker.Replica.
+	Replica string
 	// Subject is the message's subject; for OpAssign, that of the first message.
 	Subject string
 }

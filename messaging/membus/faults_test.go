@@ -249,3 +249,29 @@ func TestNames(t *testing.T) {
 		t.Error("a subject without a stream was taken")
 	}
 }
+
+// TestCut: the calls of a party that is cut off wait, and it misses what is sent meanwhile.
+func TestCut(t *testing.T) {
+	bubble(t, membus.OpLog, nil, func(t *testing.T, _ *membus.Broker, l *membus.Leader, w *membus.Worker) {
+		beats, err := l.Heartbeats(t.Context())
+		must(t, err)
+		beat := func(instance string) {
+			must(t, w.Heartbeat(t.Context(), &messaging.Heartbeat{Version: messaging.SchemaVersion, Worker: "w", Pool: pool, Instance: instance, Slots: 1, At: time.Now()}))
+		}
+		l.Cut(true)
+		beat("missed")
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		want(t, l.Healthy(ctx), context.DeadlineExceeded)
+		time.AfterFunc(time.Minute, func() { l.Cut(false) })
+		must(t, l.Healthy(t.Context()))
+		if d := time.Since(begun); d != time.Minute+time.Second {
+			t.Errorf("it was answered after %v", d)
+		}
+		beat("heard")
+		if h := <-beats; h.Instance != "heard" {
+			t.Errorf("it has heard %q", h.Instance)
+		}
+	})
+}

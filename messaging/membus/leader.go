@@ -26,8 +26,12 @@ type Leader struct {
 }
 
 // Leader attaches another leader.
-func (b *Broker) Leader() *Leader {
+func (b *Broker) Leader() *Leader { return b.Replica("") }
+
+// Replica attaches another leader, whose events have a name.
+func (b *Broker) Replica(name string) *Leader {
 	l := &Leader{party: newParty(b, messaging.LeaderName), turn: make(chan struct{}, 1)}
+	l.replica = name
 	l.turn <- struct{}{}
 	return l
 }

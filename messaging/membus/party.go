@@ -14,8 +14,10 @@ const subscribed = 1024
 
 // party is the common part of a leader and a worker: the broker, a name, a lifetime.
 type party struct {
-	b    *Broker
-	name string
+	b       *Broker
+	name    string
+	replica string // of a leader
+	cut     bool   // b.mu guards it
 
 	life context.Context // ends, with the cause ErrClosed, when the bus is closed
 	end  context.CancelCauseFunc
@@ -43,12 +45,34 @@ func (p *party) Close() error {
 	return nil
 }
 
-// alive returns the error that stops a call, if any.
+// Cut splits the party from the broker, or ends the split. Its calls wait meanwhile, and
+// its subscriptions miss what is sent.
+func (p *party) Cut(cut bool) {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	p.cut = cut
+	p.b.wake()
+}
+
+// alive returns the error that stops a call, if any. It waits while the party is cut off.
 func (p *party) alive(ctx context.Context) error {
-	if p.life.Err() != nil {
-		return messaging.ErrClosed
+	for {
+		if p.life.Err() != nil {
+			return messaging.ErrClosed
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.b.mu.Lock()
+		cut, changed := p.cut, p.b.changed
+		p.b.mu.Unlock()
+		if !cut {
+			return nil
+		}
+		if err := p.wait(ctx, changed, noTime); err != nil {
+			return err
+		}
 	}
-	return ctx.Err()
 }
 
 // act performs an operation with the fault that the broker's owner chose for it. It
@@ -57,8 +81,11 @@ func (p *party) act(ctx context.Context, op Op, subject string, f func() error) 
 	if err := p.alive(ctx); err != nil {
 		return err
 	}
-	fault := p.b.fault(Event{Op: op, Actor: p.name, Subject: subject})
+	fault := p.b.fault(Event{Op: op, Actor: p.name, Replica: p.replica, Subject: subject})
 	if err := p.sleep(ctx, fault.Delay); err != nil {
+		return err
+	}
+	if err := p.alive(ctx); err != nil {
 		return err
 	}
 	if fault.Lost {
@@ -128,11 +155,18 @@ func (p *party) wait(ctx context.Context, changed <-chan struct{}, until time.Ti
 }
 
 // subscription is a channel that the broker sends on while it is locked.
-type subscription[T any] struct{ out chan T }
+type subscription[T any] struct {
+	of  *party
+	out chan T
+}
 
-// offer sends v, and drops the oldest message if the channel is full. The caller MUST
-// hold the broker's mu, which makes it the channel's only sender.
+// offer sends v, and drops the oldest message if the channel is full. Nothing reaches a
+// party that is cut off. The caller MUST hold the broker's mu, which makes it the channel's
+// only sender.
 func (s *subscription[T]) offer(v T) {
+	if s.of.cut {
+		return
+	}
 	for {
 		select {
 		case s.out <- v:
@@ -152,7 +186,7 @@ func subscribe[T any](ctx context.Context, p *party, add, remove func(*subscript
 	if err := p.alive(ctx); err != nil {
 		return nil, err
 	}
-	s := &subscription[T]{out: make(chan T, subscribed)}
+	s := &subscription[T]{of: p, out: make(chan T, subscribed)}
 	p.b.mu.Lock()
 	add(s)
 	p.b.mu.Unlock()
