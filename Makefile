@@ -111,9 +111,14 @@ go-bench: ## Run the Go benchmarks (minutes)
 simulate: ## Play SCHEDULES schedules of crashes and losses against the engine, 20000 unless given
 	CGO_ENABLED=0 $(GO) test ./coordinator/engine -count 1 -timeout 6h -v -run '^TestSimulator(OfClients)?$$' -sim.schedules=$(or $(SCHEDULES),20000)
 
+.PHONY: simulate-shell
+simulate-shell: ## Play SCHEDULES schedules (2000) of faults against coordinators and workers in virtual time, from SEED (1) on
+	CGO_ENABLED=0 $(GO) test ./internal/test/simulation -count 1 -timeout 6h -run '^TestShell$$' -sim.schedules=$(or $(SCHEDULES),2000) -sim.first=$(or $(SEED),1)
+
 .PHONY: mutations
-mutations: ## Switch each safety check of the engine off: the simulator must notice
+mutations: ## Switch each safety check of the engine, and each guard of the shell, off: the simulators must notice
 	CGO_ENABLED=0 $(GO) test -tags mutants -count 1 -v -run '^TestSimulatorNotices$$' ./coordinator/engine
+	CGO_ENABLED=0 $(GO) test -tags mutants -count 1 -v -timeout 1h -run '^TestShellNotices$$' ./internal/test/simulation
 
 .PHONY: failpoints
 failpoints: ## Kill a process at each of its steps, also at the first HITS times that it gets there (10)

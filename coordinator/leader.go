@@ -10,6 +10,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"go.opentelemetry.io/otel/trace"
@@ -229,6 +230,10 @@ func (l *leader) gather(ctx context.Context) error {
 
 // commit makes the changes durable, and only then releases their effects.
 func (l *leader) commit(ctx context.Context) error {
+	if !mutant.On(mutant.CommitFirst) {
+		early := l.journal.held
+		l.carrier.add(&early)
+	}
 	released, err := l.journal.commit(ctx)
 	if err != nil {
 		return err

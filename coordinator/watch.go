@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
+	"github.com/fantasia-hpo/fantasia/internal/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -73,6 +74,9 @@ func (w *watch) expire(r *run, now time.Time) {
 		find = func(open []engine.OpenAttempt, now time.Time) []engine.Lost {
 			return r.silent(open, w.fleet.since, w.fleet.lease, now)
 		}
+	}
+	if !mutant.On(mutant.WorkerLease) {
+		return
 	}
 	for _, lost := range find(r.engine.Open(), now) {
 		w.log.Warn("lost an attempt", telemetry.LogStudy, r.name(), telemetry.LogTrial, lost.Attempt.Trial,

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/internal/failpoint"
+	"github.com/fantasia-hpo/fantasia/internal/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/spool"
@@ -225,7 +226,7 @@ func (d *sender) requeue(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.entries {
-		if !e.queued && now.After(e.next) {
+		if !e.queued && now.After(e.next) && (!e.sent || mutant.On(mutant.Resend)) {
 			e.queued = true
 			d.ready = append(d.ready, e)
 			d.work.Signal()

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fantasia-hpo/fantasia/internal/failpoint"
+	"github.com/fantasia-hpo/fantasia/internal/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
@@ -219,7 +220,7 @@ func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at t
 		err := r.options.Bus.Claim(try, id, c)
 		cancel()
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, messaging.ErrClaimed) && !mutant.On(mutant.Claim):
 			failpoint.Reach(failpoint.WorkerAfterClaim)
 			if err := r.journal.Add(a.AttemptID); err != nil {
 				r.options.Logger.Error("cannot write a claim to disk", telemetry.LogError, err)

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/mutant"
 )
 
 // Fence is a leader's permission to write: its key and its epoch, the key's
@@ -236,10 +237,10 @@ func (w *Writer) breakDown(cause error) error {
 
 func (w *Writer) fences(c *condition) []clientv3.Cmp {
 	var cmps []clientv3.Cmp
-	if !w.unfenced {
+	if !w.unfenced && mutant.On(mutant.LedgerEpoch) {
 		cmps = append(cmps, clientv3.Compare(clientv3.CreateRevision(w.fence.Key), "=", w.fence.Revision))
 	}
-	if !w.unordered {
+	if !w.unordered && mutant.On(mutant.LedgerOrder) {
 		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(w.l.commitKey()), "=", w.head))
 	}
 	if c != nil {

@@ -143,6 +143,13 @@ func (s *Server) Revision() (last, compacted int64) {
 	return s.store.revision, s.store.compacted
 }
 
+// Value returns what a key holds now, whatever the faults; nil for none.
+func (s *Server) Value(key string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store.last(key).GetValue()
+}
+
 // Client is a client of a Server. Close it when nothing uses it any more.
 type Client struct {
 	*clientv3.Client
