@@ -214,11 +214,14 @@ func TestUnimplemented(t *testing.T) {
 				_, err := a.Get(ctx, "k", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
 				return err
 			},
-			"the value before":     func() error { _, err := a.Put(ctx, "k", "v", clientv3.WithPrevKV()); return err },
-			"the values before":    func() error { _, err := a.Delete(ctx, "k", clientv3.WithPrevKV()); return err },
-			"the rest of a lease":  func() error { _, err := a.TimeToLive(ctx, 1); return err },
-			"all leases":           func() error { _, err := a.Leases(ctx); return err },
-			"a nested transaction": func() error { _, err := a.Txn(ctx).Then(clientv3.OpTxn(nil, nil, nil)).Commit(); return err },
+			"the value before":    func() error { _, err := a.Put(ctx, "k", "v", clientv3.WithPrevKV()); return err },
+			"the values before":   func() error { _, err := a.Delete(ctx, "k", clientv3.WithPrevKV()); return err },
+			"the rest of a lease": func() error { _, err := a.TimeToLive(ctx, 1); return err },
+			"all leases":          func() error { _, err := a.Leases(ctx); return err },
+			"a nested condition": func() error {
+				_, err := a.Txn(ctx).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{clientv3.OpGet("k")})).Commit()
+				return err
+			},
 			"a comparison of values": func() error {
 				_, err := a.Txn(ctx).If(clientv3.Compare(clientv3.Value("k"), "=", "v")).Commit()
 				return err

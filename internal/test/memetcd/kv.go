@@ -104,11 +104,15 @@ func writes(ops []*etcdserverpb.RequestOp) (n int) {
 
 // txn executes a transaction. The caller MUST hold mu.
 func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
-	if max(len(r.Compare), len(r.Success), len(r.Failure)) > maxTxnOps {
+	widest := max(len(r.Compare), len(r.Success), len(r.Failure))
+	if widest > maxTxnOps {
 		return nil, rpctypes.ErrGRPCTooManyOps
 	}
 	for _, ops := range [][]*etcdserverpb.RequestOp{r.Success, r.Failure} {
-		if err := checkOps(ops); err != nil {
+		if err := checkOps(ops, maxTxnOps-widest); err != nil {
+			return nil, err
+		}
+		if err := checkOverlap(flat(ops)); err != nil {
 			return nil, err
 		}
 	}
@@ -129,10 +133,10 @@ func (s *Server) txn(r *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, err
 			out.Succeeded, ops = false, r.Failure
 		}
 	}
-	if s.full && puts(ops) > 0 {
+	if s.full && puts(flat(ops)) > 0 {
 		return nil, rpctypes.ErrGRPCNoSpace
 	}
-	if err := s.possible(ops); err != nil { // nothing is executed of a transaction that fails
+	if err := s.possible(flat(ops)); err != nil { // nothing is executed of a transaction that fails
 		return nil, err
 	}
 	w := &writing{s: s.store}
@@ -157,8 +161,21 @@ func puts(ops []*etcdserverpb.RequestOp) (n int) {
 	return n
 }
 
-// checkOps refuses operations that etcd refuses, whatever it stores.
-func checkOps(ops []*etcdserverpb.RequestOp) error {
+// flat returns operations, with those of a transaction among them in its place.
+func flat(ops []*etcdserverpb.RequestOp) (all []*etcdserverpb.RequestOp) {
+	for _, op := range ops {
+		if t := op.GetRequestTxn(); t != nil {
+			all = append(all, flat(t.Success)...)
+		} else {
+			all = append(all, op)
+		}
+	}
+	return all
+}
+
+// checkOps refuses operations that etcd refuses, whatever it stores. At most room
+// operations may be in a transaction among them.
+func checkOps(ops []*etcdserverpb.RequestOp, room int) error {
 	for _, op := range ops {
 		var err error
 		switch v := op.Request.(type) {
@@ -168,14 +185,27 @@ func checkOps(ops []*etcdserverpb.RequestOp) error {
 			err = checkPut(v.RequestPut)
 		case *etcdserverpb.RequestOp_RequestDeleteRange:
 			err = checkDelete(v.RequestDeleteRange)
+		case *etcdserverpb.RequestOp_RequestTxn:
+			err = checkInner(v.RequestTxn, room)
 		default:
-			err = unimplemented("a transaction in a transaction")
+			err = rpctypes.ErrGRPCKeyNotFound
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return checkOverlap(ops)
+	return nil
+}
+
+// checkInner refuses a transaction in a transaction.
+func checkInner(r *etcdserverpb.TxnRequest, room int) error {
+	switch {
+	case len(r.Compare)+len(r.Failure) > 0:
+		return unimplemented("a transaction in a transaction with a condition of its own")
+	case len(r.Success) > room:
+		return rpctypes.ErrGRPCTooManyOps
+	}
+	return checkOps(r.Success, room-len(r.Success))
 }
 
 // possible refuses operations that what is stored makes impossible.
@@ -209,6 +239,18 @@ func (s *Server) execute(w *writing, op *etcdserverpb.RequestOp) (*etcdserverpb.
 		}
 		out := &etcdserverpb.PutResponse{Header: &etcdserverpb.ResponseHeader{Revision: w.revision()}}
 		return &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponsePut{ResponsePut: out}}, nil
+	}
+	if t := op.GetRequestTxn(); t != nil {
+		out := &etcdserverpb.TxnResponse{Succeeded: true}
+		for _, inner := range t.Success {
+			answer, err := s.execute(w, inner)
+			if err != nil {
+				return nil, err
+			}
+			out.Responses = append(out.Responses, answer)
+		}
+		out.Header = &etcdserverpb.ResponseHeader{Revision: w.present()}
+		return &etcdserverpb.ResponseOp{Response: &etcdserverpb.ResponseOp_ResponseTxn{ResponseTxn: out}}, nil
 	}
 	d := op.GetRequestDeleteRange()
 	out := &etcdserverpb.DeleteRangeResponse{Deleted: w.remove(within(d.Key, d.RangeEnd))}

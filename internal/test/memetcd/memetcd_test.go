@@ -238,8 +238,14 @@ func testTransactions(t *testing.T, c *clientv3.Client, dir string) {
 	equal(t, "a read of the past", text(past.Responses[0].GetResponseRange().Kvs, b), "b=1(1,1,1)")
 	equal(t, "a count", past.Responses[1].GetResponseRange().Count, 1)
 	equal(t, "what is left", text(must[*clientv3.GetResponse](t)(c.Get(ctx, dir, clientv3.WithPrefix())).Kvs, b), "a=4(1,2,2)")
+	outer := txn(c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(dir+"a"), "=", b+2)).Then(
+		clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(dir+"n", "5"), clientv3.OpDelete(dir + "a")}, nil),
+		clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(dir+"o", "5")}, nil), clientv3.OpPut(dir+"p", "5")).Commit())
+	equal(t, "a transaction in a transaction", outer.Responses[0].GetResponseTxn().Succeeded, true)
+	equal(t, "deleted in it", outer.Responses[0].GetResponseTxn().Responses[1].GetResponseDeleteRange().Deleted, 1)
+	equal(t, "one revision for all of them", text(must[*clientv3.GetResponse](t)(c.Get(ctx, dir, clientv3.WithPrefix())).Kvs, b), "n=5(3,3,1) o=5(3,3,1) p=5(3,3,1)")
 	always := txn(c.Txn(ctx).Then(clientv3.OpDelete(dir + "none")).Commit())
-	equal(t, "a transaction that changes nothing", always.Header.Revision-b, 2)
+	equal(t, "a transaction that changes nothing", always.Header.Revision-b, 3)
 }
 
 func testRefusals(t *testing.T, c *clientv3.Client, dir string) {
@@ -261,6 +267,8 @@ func testRefusals(t *testing.T, c *clientv3.Client, dir string) {
 		{"a key that is put and deleted in a range", []clientv3.Op{clientv3.OpPut(dir+"a", "2"), clientv3.OpDelete(dir, clientv3.WithPrefix())}, rpctypes.ErrDuplicateKey},
 		{"an empty key", []clientv3.Op{clientv3.OpPut("", "2")}, rpctypes.ErrEmptyKey},
 		{"too many operations", many, rpctypes.ErrTooManyOps},
+		{"too many operations in a transaction inside", []clientv3.Op{clientv3.OpTxn(nil, most, nil)}, rpctypes.ErrTooManyOps},
+		{"a key that is put twice, once inside", []clientv3.Op{clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpPut(dir+"a", "1")}, nil), clientv3.OpPut(dir+"a", "2")}, rpctypes.ErrDuplicateKey},
 		{"too many bytes", []clientv3.Op{clientv3.OpPut(dir+"a", large), clientv3.OpPut(dir+"b", large)}, rpctypes.ErrRequestTooLarge},
 		{"no such lease", []clientv3.Op{clientv3.OpPut(dir+"b", "1"), clientv3.OpPut(dir+"a", "2", clientv3.WithLease(4711))}, rpctypes.ErrLeaseNotFound},
 		{"a revision that is not yet", []clientv3.Op{clientv3.OpPut(dir+"a", "2"), clientv3.OpGet(dir+"a", clientv3.WithRev(b+1000))}, rpctypes.ErrFutureRev},
