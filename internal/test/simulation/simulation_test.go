@@ -13,7 +13,7 @@ import (
 var (
 	simSeed      = flag.Uint64("sim.seed", 0, "play only this schedule")
 	simFirst     = flag.Uint64("sim.first", 1, "the first schedule")
-	simSchedules = flag.Int("sim.schedules", 60, "how many schedules to play")
+	simSchedules = flag.Int("sim.schedules", 30, "how many schedules to play")
 )
 
 // TestShell plays schedules; see world_test.go. The seed gives the studies, the processes
