@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -54,9 +55,15 @@ func BenchmarkFirstClaim(b *testing.B) {
 }
 
 // BenchmarkMemory reports the memory of a process that runs everything, near the end of
-// a study of 10,000 trials.
+// a study.
 func BenchmarkMemory(b *testing.B) {
-	const trials, workers = 10_000, 8
+	for _, trials := range []int{10_000, 50_000} {
+		b.Run(fmt.Sprintf("trials=%d", trials), func(b *testing.B) { benchmarkMemory(b, trials) })
+	}
+}
+
+func benchmarkMemory(b *testing.B, trials int) {
+	const workers = 8
 	for b.Loop() {
 		s := parse(b, streamStudy, "random", trials, 2*workers, self(b))
 		var heap, system uint64

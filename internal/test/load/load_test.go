@@ -52,7 +52,7 @@ func sizeOf() size {
 	if *workers == 0 {
 		return size{workers: 20, takes: 50 * time.Millisecond, lasts: time.Second}
 	}
-	return size{workers: *workers, takes: time.Second, lasts: 60 * time.Second}
+	return size{workers: *workers, takes: time.Second, lasts: 30 * time.Second}
 }
 
 // TestSteady keeps all workers at work in four studies.

@@ -143,10 +143,15 @@ func (p *plant) hire(c crew) {
 		p.t.Fatal(err)
 	}
 	p.crews = append(p.crews, c)
-	p.processes = append(p.processes, testenv.Start(p.t, self, nil, []string{workersRole + "=" + string(text)}, func(context.Context) error {
+	w := testenv.Start(p.t, self, nil, []string{workersRole + "=" + string(text)}, nil)
+	p.processes = append(p.processes, w)
+	testenv.Eventually(p.t, patience, func(context.Context) error { // a thousand connections take a while
+		if state := w.State(); state != "" {
+			p.t.Fatalf("workers end with %s:\n%s", state, w.Output())
+		}
 		_, err := os.Stat(c.begunFile())
 		return err
-	}))
+	})
 }
 
 // observe samples the ledger until the plant is closed.

@@ -122,7 +122,7 @@ type claimTimes struct{ fetched, claimed int64 }
 // run runs the workers until ctx ends, and writes down what they did.
 func (c *crew) run(ctx context.Context) error {
 	d := &diary{times: map[messaging.AttemptID]claimTimes{}}
-	var workers errgroup.Group
+	var all []*worker.Worker
 	for i := range c.Workers {
 		name := messaging.WorkerName(c.Pool, fmt.Sprintf("%s-%d", c.Name, i))
 		conn, err := nats.Connect(c.NATS, append(natsbus.WorkerConnectOptions(c.Pool, name), nats.RetryOnFailedConnect(true))...)
@@ -147,6 +147,10 @@ func (c *crew) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		all = append(all, w)
+	}
+	var workers errgroup.Group
+	for _, w := range all {
 		workers.Go(func() error { return w.Run(ctx) })
 	}
 	if err := os.WriteFile(c.begunFile(), nil, 0o600); err != nil {
