@@ -68,8 +68,11 @@ func (c *tellers) tell(ctx context.Context, id string, trial int32, value float6
 		switch {
 		case err == nil:
 			c.mu.Lock()
+			defer c.mu.Unlock()
+			if before, again := c.told[trial]; again {
+				return fmt.Errorf("trial %d was handed out again after %v was acknowledged", trial, before)
+			}
 			c.told[trial] = value
-			c.mu.Unlock()
 			return nil
 		case connect.CodeOf(err) == connect.CodeFailedPrecondition || ctx.Err() != nil: // its lease has ended
 			return ctx.Err()
