@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -17,7 +18,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 )
@@ -115,13 +115,19 @@ func (c *cluster) dialPort(pod, port string) (net.Conn, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("forward to %s: %w", pod, err), connection.Close())
 	}
-	return &forwarded{Stream: data, connection: connection}, nil
+	return &forwarded{stream: data, connection: connection}, nil
 }
 
 // forwarded is a connection to a port of a pod. It has no deadlines of its own.
 type forwarded struct {
-	httpstream.Stream
-	connection httpstream.Connection
+	stream
+	connection io.Closer
+}
+
+// stream is a stream of a connection to the Kubernetes API.
+type stream interface {
+	io.ReadWriteCloser
+	Reset() error
 }
 
 var _ net.Conn = (*forwarded)(nil)

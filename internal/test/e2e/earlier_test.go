@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,18 +41,6 @@ var earlierStudies = map[string]string{
 	"clients": `
   algorithm: {name: hebo, seed: 1}
   parameters: [{name: x, type: float, min: -1, max: 1}, {name: kind, type: categorical, values: [a, b]}]`,
-}
-
-func earlierStudy(name string, trials int) string {
-	return fmt.Sprintf(`
-apiVersion: fantasia.dev/v1
-kind: Study
-metadata: {name: %s}
-spec:
-  objective: {metric: loss, direction: minimize}
-  budget: {maxTrials: %d}
-  parallelism: 3%s
-`, name, trials, earlierStudies[name])
 }
 
 // TestRecordsOfEarlierVersions restores the ledgers that earlier versions wrote while

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +20,19 @@ import (
 )
 
 var recordAs = flag.String("earlier.record", "", "write the records of this version into testdata/earlier/NAME.backup")
+
+// earlierStudy returns the file of a study.
+func earlierStudy(name string, trials int) string {
+	return fmt.Sprintf(`
+apiVersion: fantasia.dev/v1
+kind: Study
+metadata: {name: %s}
+spec:
+  objective: {metric: loss, direction: minimize}
+  budget: {maxTrials: %d}
+  parallelism: 3%s
+`, name, trials, earlierStudies[name])
+}
 
 // TestRecordsOfThisVersion plays the studies of TestRecordsOfEarlierVersions in part, and
 // writes their records for later versions to read. Without the flag they are thrown away.
