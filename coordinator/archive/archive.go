@@ -18,6 +18,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
+	"github.com/fantasia-hpo/fantasia/internal/durable"
 )
 
 // ErrNotFound means that the archive does not hold the study.
@@ -76,7 +77,7 @@ func (d *Dir) Write(ctx context.Context, id string, write func(w io.Writer, prog
 	if _, err := backup.Check(ctx, f); err != nil {
 		return Entry{}, fmt.Errorf("read the archived study %s: %w", id, err)
 	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
+	if err := durable.Replace(f, d.file(id)); err != nil {
 		return Entry{}, fmt.Errorf("archive study %s: %w", id, err)
 	}
 	return d.entry(id)

@@ -18,12 +18,16 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/fantasia-hpo/fantasia/internal/durable"
 	"github.com/fantasia-hpo/fantasia/internal/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
 const (
 	suffix = ".json"
+	// unfinished begins the names of files that renameio has not renamed yet: a process
+	// that was killed leaves one.
+	unfinished = "."
 	// probeBytes is what Check writes: more than most results take.
 	probeBytes = 16 << 10
 	// unreadable is the directory for files that are not results.
@@ -60,6 +64,10 @@ func Open(dir string) (*Spool, []string, error) {
 	s := &Spool{dir: dir, results: map[string]*messaging.Result{}}
 	var bad []string
 	for _, e := range entries {
+		if !e.IsDir() && strings.HasPrefix(e.Name(), unfinished) {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // it only takes up room
+			continue
+		}
 		if e.IsDir() || !strings.HasSuffix(e.Name(), suffix) {
 			continue
 		}
@@ -125,7 +133,8 @@ func (s *Spool) write(name string, data []byte) error {
 	if err := failpoint.Fail(failpoint.SpoolWrite); err != nil {
 		return err
 	}
-	f, err := renameio.NewPendingFile(filepath.Join(s.dir, name), renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
+	path := filepath.Join(s.dir, name)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
 	if err != nil {
 		return err
 	}
@@ -134,7 +143,7 @@ func (s *Spool) write(name string, data []byte) error {
 		return err
 	}
 	failpoint.Reach(failpoint.WorkerSpooling)
-	return f.CloseAtomicallyReplace()
+	return durable.Replace(f, path)
 }
 
 // Check returns why results cannot be written now, such as a full disk; nil if they can.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/renameio/v2"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -68,6 +69,25 @@ func TestRemoveNeedsTheNonceUnlessItIsUnknown(t *testing.T) {
 	other.Nonce = ""
 	if found, err := s.Remove(other); !found || err != nil {
 		t.Errorf("Remove without a nonce: %v, %v", found, err)
+	}
+}
+
+// A process that is killed while it writes a result leaves a file without its name. The next
+// one removes it.
+func TestUnfinishedFilesAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	f, err := renameio.NewPendingFile(filepath.Join(dir, "s1.1.1.n1.json"), renameio.WithTempDir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, bad, err := Open(dir); err != nil || len(bad) != 0 || s.Len() != 0 {
+		t.Fatalf("Open: %d results, unreadable %v, %v", s.Len(), bad, err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("left: %v, %v", files, err)
 	}
 }
 

@@ -31,14 +31,14 @@ var rules = []rule{
 	{from: []string{"optimizer"}, not: []string{"messaging", "coordinator", "worker", "api", "internal"}, why: "an optimiser is a pure function"},
 	{from: []string{"messaging"}, not: []string{"optimizer", "coordinator", "worker", "api", "internal"}, why: "the wire contract knows neither side"},
 	{from: []string{"worker"}, not: []string{"coordinator", "optimizer", "api", "internal", "study/space", "study/file", "messaging/natsbus", "messaging/membus"},
-		but: []string{"internal/httpserve", "internal/failpoint", "internal/mutant"}, why: "a worker knows neither the coordinator nor the broker"},
+		but: []string{"internal/httpserve", "internal/durable", "internal/failpoint", "internal/mutant"}, why: "a worker knows neither the coordinator nor the broker"},
 	{from: []string{"coordinator"}, not: []string{"worker", "api", "internal", "messaging/natsbus", "messaging/membus"},
-		but: []string{"internal/failpoint", "internal/mutant"}, why: "a coordinator knows neither workers nor the broker"},
+		but: []string{"internal/durable", "internal/failpoint", "internal/mutant"}, why: "a coordinator knows neither workers nor the broker"},
 	{from: []string{"coordinator/pruner"}, not: []string{""}, but: []string{"study", "optimizer/setting"}, why: "a pruner knows curves and settings only"},
 	{from: []string{"coordinator/engine", "coordinator/record", "coordinator/curve"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry", "internal"},
 		why: "the engine does no I/O"},
 	{from: []string{"api"}, not: []string{"worker", "internal", "messaging/natsbus", "messaging/membus"}, why: "the API serves what a backend gives it"},
-	{from: []string{"internal/httpserve", "internal/dirlock", "internal/envflag", "internal/failpoint", "internal/layout", "internal/lifecycle", "internal/mutant", "internal/natsreload", "internal/picture", "internal/usage"}, not: []string{""}, why: "these tools know nothing of the project"},
+	{from: []string{"internal/httpserve", "internal/dirlock", "internal/envflag", "internal/durable", "internal/failpoint", "internal/layout", "internal/lifecycle", "internal/mutant", "internal/natsreload", "internal/picture", "internal/usage"}, not: []string{""}, why: "these tools know nothing of the project"},
 	{from: []string{"cmd/worker", "internal/app/workercli", "internal/app/workernode"}, not: []string{"api", "coordinator", "optimizer"}, why: "a worker is small: it is copied into training pods"},
 }
 
