@@ -154,7 +154,7 @@ func (j *journal) store(ctx context.Context) error {
 		if len(j.replies) > 0 {
 			failpoint.Reach(failpoint.CallBeforeCommit)
 		}
-		err := j.writer.Commit(ctx, j.batch)
+		err := j.write(ctx)
 		j.metrics.commit.Record(ctx, time.Since(start).Seconds())
 		if err == nil {
 			failpoint.Reach(failpoint.LeaderAfterCommit)
@@ -174,6 +174,26 @@ func (j *journal) store(ctx context.Context) error {
 		case <-time.After(tickEvery):
 		}
 	}
+}
+
+// write commits the batch. If the leader is told to stop meanwhile, the commit may still end:
+// one that is cut off has an unknown outcome, and then the last measurements cannot be stored.
+func (j *journal) write(ctx context.Context) error {
+	if ctx.Err() != nil { // nothing more begins
+		return j.writer.Commit(ctx, j.batch)
+	}
+	rest, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if !errors.Is(cause, context.Canceled) { // the lease is lost, or the term has failed
+			cancel(cause)
+			return
+		}
+		time.AfterFunc(flushTime, func() { cancel(cause) })
+	})
+	defer stop()
+	return j.writer.Commit(rest, j.batch)
 }
 
 // stored notes what the batch has made durable, and begins another.
