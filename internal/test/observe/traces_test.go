@@ -74,7 +74,8 @@ func TestNoSpanIsSentAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent = snapshot.Traced
-		if found = slices.ContainsFunc(snapshot.Studies[0].Trials, known); time.Since(began) > 30*time.Second {
+		trials := in.await("digits", 3).Trials // a snapshot leaves out those of a study that has ended
+		if found = slices.ContainsFunc(trials, known); !found && time.Since(began) > 30*time.Second {
 			t.Fatal("the ledger never knows that spans were exported")
 		}
 	}
