@@ -41,7 +41,7 @@ test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./deploy/helm $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
 	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer ./optimizer/turbo
 	CGO_ENABLED=0 $(GO) test -timeout 20m $(SEQUENTIAL)
-	CGO_ENABLED=0 $(GO) test -tags mutants -run '^TestSimulatorNotices$$' ./coordinator/engine
+	CGO_ENABLED=0 $(GO) test -tags mutants -run '^Test(Simulator|Shell)Notices$$' ./coordinator/engine ./internal/test/simulation
 	CGO_ENABLED=0 $(GO) test -tags failpoints ./internal/failpoint
 	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
 	cd tools/release && CGO_ENABLED=0 $(GO) test ./...
