@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,38 +20,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
 )
 
-// real is the etcd that shows what is right, and runs how often it did.
-var (
-	real *embedded.Etcd
-	runs atomic.Int64
-)
-
-func TestMain(m *testing.M) {
-	code, err := runTests(m)
-	if err == nil {
-		err = goleak.Find()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-func runTests(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "memetcd-test-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if real, err = embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: dir, History: time.Hour}); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, real.Close()) }()
-	return m.Run(), nil
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // suite is what an etcd does that Fantasia relies on. The keys of a case begin with dir, and
 // nobody else writes.
@@ -71,7 +39,18 @@ var suite = map[string]func(t *testing.T, c *clientv3.Client, dir string){
 
 // TestConformance holds the etcd in memory to what a real one does.
 func TestConformance(t *testing.T) {
-	for _, name := range slices.Sorted(keysOf(suite)) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	real, err := embedded.StartEtcd(ctx, embedded.EtcdOptions{Dir: t.TempDir(), History: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := real.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, name := range slices.Sorted(maps.Keys(suite)) {
 		test := suite[name]
 		t.Run("real/"+name, func(t *testing.T) {
 			c, err := real.Client()
@@ -79,7 +58,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			test(t, c, fmt.Sprint(t.Name(), "/", runs.Add(1), "/"))
+			test(t, c, t.Name()+"/")
 		})
 		t.Run("memory/"+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -88,16 +67,6 @@ func TestConformance(t *testing.T) {
 				test(t, c.Client, t.Name()+"/")
 			})
 		})
-	}
-}
-
-func keysOf[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
 	}
 }
 
