@@ -1,5 +1,5 @@
-// Package durable gives files their names so that they are still there after a power
-// failure.
+// Package durable writes files that must outlive a failure: it gives them their names so that
+// they are still there after a power failure, and recognises a disk without room.
 package durable
 
 import (
@@ -28,3 +28,6 @@ func Replace(f *renameio.PendingFile, path string) error {
 	}
 	return errors.Join(err, dir.Close())
 }
+
+// NoRoom reports whether an error says that a disk is full, or a user's share of it.
+func NoRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

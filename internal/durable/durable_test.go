@@ -3,6 +3,7 @@ package durable
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/google/renameio/v2"
@@ -36,5 +37,16 @@ func TestReplaceWithoutItsDirectory(t *testing.T) {
 	}
 	if err := Replace(f, filepath.Join(dir, "elsewhere", "file")); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestNoRoom(t *testing.T) {
+	for err, want := range map[error]bool{syscall.ENOSPC: true, syscall.EDQUOT: true, syscall.EACCES: false, nil: false} {
+		if err != nil {
+			err = &os.PathError{Op: "write", Path: "file", Err: err}
+		}
+		if got := NoRoom(err); got != want {
+			t.Errorf("NoRoom(%v) is %v", err, got)
+		}
 	}
 }

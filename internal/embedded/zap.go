@@ -2,16 +2,16 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"sync/atomic"
-	"syscall"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/fantasia-hpo/fantasia/internal/durable"
 )
 
 // slogCore forwards etcd's log to slog. etcd logs a lot: its information becomes debug
@@ -42,7 +42,7 @@ func (dir lastWords) text(message string, fields []zapcore.Field) string {
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok {
 			text += ": " + err.Error()
-			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			if durable.NoRoom(err) {
 				text += "\nFree some space on that disk, and run the same command again: it goes on where it was."
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/durable"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -144,10 +144,13 @@ func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 	}
 	ending, err := run(ctx, s)
 	switch {
-	case err != nil && full(err):
+	case durable.NoRoom(err):
 		// The trial is not to blame. The pause keeps it from coming back again and again.
 		e.options.Logger.Error("handing back a trial: there is no room on the disk for its files", telemetry.LogTrial, a.Trial, telemetry.LogError, err)
-		wait(ctx, fullPause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(fullPause):
+		}
 		ending = evaluation.StopEnding(evaluation.ErrLeaving)
 		ending.Failure.Message = evaluation.Bounded("the worker's disk is full: "+err.Error(), messaging.MaxMessage)
 		ending.Checkpoint = a.Checkpoint
@@ -156,19 +159,6 @@ func (e *Evaluator) Evaluate(ctx context.Context, task evaluation.Task) evaluati
 		ending.Checkpoint = a.Checkpoint
 	}
 	return ending
-}
-
-// full reports whether there was no room on a disk for a file.
-func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
-
-// wait waits, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // newCommand prepares a program; the caller sets its environment and outputs.
