@@ -44,6 +44,7 @@ func (e *Engine) spoiled(id messaging.AttemptID) {
 		return
 	}
 	t := e.trials[id.Trial-1]
+	e.restore(t)
 	switch last := t.rec.Last(); {
 	case t.rec.State.Terminal():
 	case id.Attempt > len(t.rec.Attempts):

@@ -186,7 +186,7 @@ func HasCommand(spec *study.Spec) error {
 }
 
 // heldBy returns the last attempt of a trial that a client was given, or the one that it
-// names if attempt is not 0.
+// names if attempt is not 0. The trial has its record at hand.
 func (e *Engine) heldBy(client string, number, attempt int) (*trial, *record.Attempt, error) {
 	if !e.byClients() {
 		return nil, nil, HasCommand(&e.spec.Definition.Spec)
@@ -195,6 +195,7 @@ func (e *Engine) heldBy(client string, number, attempt int) (*trial, *record.Att
 	if t == nil {
 		return nil, nil, noTrial(number)
 	}
+	e.restore(t)
 	for i := len(t.rec.Attempts) - 1; i >= 0; i-- {
 		if a := &t.rec.Attempts[i]; a.Worker == client && (attempt == 0 || attempt == a.Number) {
 			return t, a, nil

@@ -93,7 +93,7 @@ func (e *Engine) enterSpace() {
 	e.newRungs()
 	for _, t := range e.trials {
 		_ = e.locate(t) // one outside is no error
-		if t.rec.State != study.TrialCancelled {
+		if t.state() != study.TrialCancelled {
 			e.take(t)
 		}
 	}
@@ -111,9 +111,9 @@ func (e *Engine) enterSpace() {
 // locate finds whether a trial's point is in the space; the error says why it is not. If it
 // is, its numbers get the types that they have there.
 func (e *Engine) locate(t *trial) error {
-	point, err := e.space.Normalize(t.rec.Point)
+	point, err := e.space.Normalize(t.point())
 	if t.outside = err != nil; !t.outside {
-		t.rec.Point = point
+		t.setPoint(point)
 	}
 	return err
 }

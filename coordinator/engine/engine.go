@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/compact"
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -39,9 +40,11 @@ type Engine struct {
 
 	status record.Status
 	model  record.Model
+	begun  time.Time // when the engine was made
 	now    time.Time // the latest At: time never goes back
 	since  time.Time // until when status.Ran counts
 
+	codec        *compact.Codec          // of the records of ended trials
 	trials       []*trial                // by number, from 1 at index 0
 	open         []*trial                // not in a terminal state, by number
 	pending      []*trial                // waiting for their next attempt, longest first; stale ones are skipped
@@ -52,7 +55,7 @@ type Engine struct {
 	observations []optimizer.Observation // of those in the space; append-only: snapshots share it
 	taken        map[string]taken        // the observed and pending points, by key
 	best         *trial
-	cooling      []*trial  // ended recently: their curves are still in memory
+	cooling      []cooling // ended recently: their curves are still in memory
 	evaluations  durations // of evaluations that gave an answer or were stopped early
 	pruner       pruner.Pruner
 	// rungs are the levels of the study's fidelity, lowest first, reduction the factor
@@ -88,7 +91,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 // construct returns an engine without trials.
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
-		ids: ids, settings: settings.withDefaults(), now: at,
+		ids: ids, settings: settings.withDefaults(), begun: at, now: at, codec: compact.New(spec.Created),
 		taken: map[string]taken{}, requests: map[string]int{}, workers: newHealth(),
 	}
 	if err := e.setSpec(spec); err != nil {

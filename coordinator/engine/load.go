@@ -80,7 +80,8 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 		}
 	}
 	r.Attempts = slices.Clone(r.Attempts)
-	t := &trial{rec: r, claimed: e.now, curveOf: curveOf{forgotten: len(r.Attempts) > 0}}
+	t := &trial{work: &work{rec: r, claimed: e.now}}
+	t.forgotten = len(r.Attempts) > 0
 	if err := e.locate(t); err != nil && e.spec.SpaceVersion() == 1 {
 		return fmt.Errorf("trial %d: %w", number, err)
 	}
@@ -98,7 +99,9 @@ func (e *Engine) loadTrial(number int, r record.Trial) error {
 	if r.State != study.TrialCancelled {
 		e.take(t)
 	}
-	if !r.State.Terminal() {
+	if r.State.Terminal() {
+		e.dirty.whole = append(e.dirty.whole, t)
+	} else {
 		e.open = append(e.open, t)
 	}
 	switch {

@@ -12,16 +12,16 @@ import (
 // the program's last reports may be read after its result.
 const curveRest = time.Minute
 
-// curveOf holds a trial's curve in memory.
-type curveOf struct {
-	// curve is the curve of the attempt that counts; nil if nothing was reported, or
-	// if it is forgotten.
-	curve *curve.Curve
-	// forgotten says that the ledger may hold a curve that is not in memory.
-	forgotten bool
-	// at is when the curve last changed.
-	at      time.Time
-	changed bool // in the engine's list of changes
+// recent is the curve of the attempt that counts, in memory.
+type recent struct {
+	*curve.Curve
+	used time.Duration // when it last changed or its trial ended, since the engine began
+}
+
+// cooling is a trial that ended, or whose curve was read, and when, since the engine began.
+type cooling struct {
+	trial *trial
+	since time.Duration
 }
 
 // measured adds a report of a program to its trial's curve.
@@ -31,14 +31,13 @@ func (e *Engine) measured(m *messaging.Measurement) {
 		return
 	}
 	if t.curve == nil || t.curve.Attempt < m.Attempt {
-		t.curve = curve.New(m.Attempt)
+		t.curve = &recent{Curve: curve.New(m.Attempt)}
 	}
 	if !t.curve.Add(m.Step, finiteMetrics(m.Metrics)) {
 		return
 	}
-	t.at = e.now
-	if !t.curveOf.changed {
-		t.curveOf.changed = true
+	if t.curve.used = e.age(); !t.reported {
+		t.reported = true
 		e.dirty.curves = append(e.dirty.curves, t)
 	}
 	e.judge(t, m)
@@ -74,17 +73,33 @@ func (e *Engine) Forgotten(id messaging.AttemptID) bool {
 // recalled restores a curve from the ledger.
 func (e *Engine) recalled(number int, c *curve.Curve) {
 	if t := e.numbered(number); t != nil && t.forgotten {
-		t.curve, t.forgotten, t.at = c, false, e.now
-		e.cooling = append(e.cooling, t)
+		if t.forgotten = false; c != nil {
+			t.curve = &recent{Curve: c}
+		}
+		e.rest(t)
 		e.recount(t)
 	}
 }
 
+// rest keeps a trial's curve for a while after its end.
+func (e *Engine) rest(t *trial) {
+	if t.curve != nil {
+		t.curve.used = e.age()
+	}
+	e.cooling = append(e.cooling, cooling{t, e.age()})
+}
+
+// age returns for how long there has been this engine.
+func (e *Engine) age() time.Duration { return e.now.Sub(e.begun) }
+
 // cool drops the curves of trials that ended a while ago.
 func (e *Engine) cool() {
 	for len(e.cooling) > 0 {
-		t := e.cooling[0]
-		if ended := t.rec.State.Terminal(); ended && e.now.Sub(t.at) < curveRest {
+		t, since := e.cooling[0].trial, e.cooling[0].since
+		if t.curve != nil {
+			since = max(since, t.curve.used)
+		}
+		if ended := t.state().Terminal(); ended && e.age()-since < curveRest {
 			return
 		} else if ended {
 			t.curve, t.forgotten = nil, true
@@ -108,8 +123,8 @@ func (e *Engine) Curve(number int) []curve.Series {
 func (e *Engine) curves() []curve.Change {
 	var changes []curve.Change
 	for _, t := range e.dirty.curves {
-		t.curveOf.changed = false
-		if change, ok := t.curve.Changes(t.rec.Number); ok {
+		t.reported = false
+		if change, ok := t.curve.Changes(t.number()); ok {
 			changes = append(changes, change)
 		}
 	}

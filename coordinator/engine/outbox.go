@@ -24,7 +24,7 @@ type reminder struct {
 // current reports whether the attempt still waits for a claim and this is its
 // latest reminder.
 func (r reminder) current() bool {
-	return r.trial.rec.State == study.TrialQueued && len(r.trial.rec.Attempts) == r.attempt && r.trial.due.Equal(r.due)
+	return r.trial.state() == study.TrialQueued && len(r.trial.rec.Attempts) == r.attempt && r.trial.due.Equal(r.due)
 }
 
 // remind sets the time at which a queued trial's attempt is published again.
@@ -62,7 +62,7 @@ func (e *Engine) republish() {
 // a commit.
 func (e *Engine) published(ev Published) {
 	t, a := e.find(ev.Attempt)
-	if t != nil && a.Published.IsZero() && t.sent.attempt != a.Number {
+	if t != nil && !t.rec.State.Terminal() && a.Published.IsZero() && t.sent.attempt != a.Number {
 		t.sent = sent{attempt: a.Number, committed: ev.Committed, published: ev.At}
 	}
 	if t == nil || t.rec.State != study.TrialQueued || a != t.rec.Last() {

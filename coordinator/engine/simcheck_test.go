@@ -404,6 +404,11 @@ func (c *checker) reload(w *world) {
 	if len(out.Trials) > 0 || out.Status != nil {
 		c.fail("a load of whole commits mends %v, %v", out.Trials, out.Status)
 	}
+	for number, stored := range w.led.trials {
+		if t, _ := w.e.Trial(number); !bytes.Equal(encode(t), stored) { // ended ones are packed
+			c.fail("trial %d is %s in memory and %s in the ledger", number, encode(t), stored)
+		}
+	}
 	if live, loaded := fingerprint(w.e), fingerprint(e); !slices.Equal(live, loaded) {
 		c.fail("a restart gives another engine (-live +loaded):\n%s", cmp.Diff(live, loaded))
 	}
@@ -449,8 +454,8 @@ func fingerprint(e *Engine) []string {
 		s.Best = best.Number
 	}
 	for _, t := range e.pending {
-		if t.rec.State == study.TrialPending {
-			s.Pending = append(s.Pending, t.rec.Number)
+		if t.state() == study.TrialPending {
+			s.Pending = append(s.Pending, t.number())
 		}
 	}
 	slices.Sort(s.Pending)
@@ -464,7 +469,7 @@ func fingerprint(e *Engine) []string {
 	slices.Sort(s.Taken)
 	for k := range e.rungs {
 		for _, t := range e.rungs[k].ranked {
-			s.Rungs = append(s.Rungs, fmt.Sprint(k, " ", t.rec.Number, " ", t.promoted))
+			s.Rungs = append(s.Rungs, fmt.Sprint(k, " ", t.number(), " ", t.promoted))
 		}
 	}
 	for name, h := range e.workers.workers {

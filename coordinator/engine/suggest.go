@@ -92,7 +92,7 @@ func (e *Engine) optimizerFailed(err error) {
 // recommended stores a recommendation if it is newer than the last one.
 func (e *Engine) recommended(r record.Recommendation) {
 	t := e.numbered(r.Trial)
-	known := t != nil && t.rec.State == study.TrialCompleted && !t.outside
+	known := t != nil && t.state() == study.TrialCompleted && !t.outside
 	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
 		return
 	}
@@ -125,12 +125,12 @@ func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 // before is not overtaken: the optimiser repeats it on purpose.
 func (e *Engine) overtaken(s optimizer.Suggestion, from int64) bool {
 	last := len(e.trials) - 1
-	if last < 0 || e.trials[last].rec.Created <= from || !e.on(safetyRepeat) {
+	if last < 0 || e.trials[last].created() <= from || !e.on(safetyRepeat) {
 		return false
 	}
 	key := e.space.Key(s.Point)
-	for i := last; i >= 0 && e.trials[i].rec.Created > from; i-- {
-		if e.space.Key(e.trials[i].rec.Point) == key {
+	for i := last; i >= 0 && e.trials[i].created() > from; i-- {
+		if e.space.Key(e.trials[i].point()) == key {
 			return true
 		}
 	}
@@ -221,14 +221,14 @@ func (e *Engine) fallBack(n int) int {
 func (e *Engine) create(s ready, a *answer) {
 	e.status.Trials++
 	e.status.Position++
-	t := &trial{rec: record.Trial{
+	t := &trial{work: &work{rec: record.Trial{
 		Number: e.status.Trials, Created: e.status.Position,
 		Point: s.Point, Source: s.Source, Reasons: FiniteReasons(s.Reasons),
 		Request: a.ask.Request, Place: s.place, From: a.ask.From, Ask: a.record,
 		Staleness: len(e.observations) - a.ask.observed,
 		TraceID:   e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.now},
-	}}
+	}}}
 	e.setRung(t)
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
@@ -259,16 +259,16 @@ type taken struct {
 
 // take remembers a trial's point if repeats of it are refused.
 func (e *Engine) take(t *trial) {
-	if e.finite || t.rec.Source == optimizer.SourceInitial {
-		key := e.space.Key(t.rec.Point)
-		e.taken[key] = taken{t.rec.Created, e.taken[key].trials + 1}
+	if e.finite || t.initial() {
+		key := e.space.Key(t.point())
+		e.taken[key] = taken{t.created(), e.taken[key].trials + 1}
 	}
 }
 
 // release forgets the point of a cancelled trial, unless another trial has it too.
 func (e *Engine) release(t *trial) {
-	if e.finite || t.rec.Source == optimizer.SourceInitial {
-		key := e.space.Key(t.rec.Point)
+	if e.finite || t.initial() {
+		key := e.space.Key(t.point())
 		if p := e.taken[key]; p.trials > 1 {
 			p.trials--
 			e.taken[key] = p

@@ -13,8 +13,15 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// trial is a trial's record and what the engine keeps about it in memory only.
+// trial is what the engine keeps of a trial.
 type trial struct {
+	*work // nil while the record is packed
+	digest
+	curve *recent // nil if nothing was reported, or if it is forgotten
+}
+
+// work is a trial's record, and what the engine keeps about an open trial in memory only.
+type work struct {
 	rec record.Trial
 	// due is when the last attempt is published again if nobody has claimed it.
 	due time.Time
@@ -22,12 +29,7 @@ type trial struct {
 	claimed time.Time
 	// sent holds times that the next change of the record will store.
 	sent    sent
-	changed bool // in the engine's list of changes
-	// outside says that the trial's point is not in the study's space, which was edited.
-	outside bool
-	// promoted says that another trial continues this one at the next level.
-	promoted bool
-	curveOf
+	touched bool // in the engine's list of changes
 }
 
 const (
@@ -50,6 +52,7 @@ type sent struct {
 // changes are the records to commit at the end of a step.
 type changes struct {
 	trials        []*trial
+	whole         []*trial // whose records are at hand although they have ended
 	status, model bool
 	spec          bool
 	curves        []*trial
@@ -62,8 +65,8 @@ func (e *Engine) touch(t *trial) {
 			a.Committed, a.Published = t.sent.committed, t.sent.published
 		}
 	}
-	if !t.changed {
-		t.changed = true
+	if !t.touched {
+		t.touched = true
 		e.dirty.trials = append(e.dirty.trials, t)
 	}
 }
@@ -113,10 +116,14 @@ func (e *Engine) numbered(n int) *trial {
 }
 
 // find returns the attempt with an id; nil if the study, the trial, the attempt or its
-// nonce does not match.
+// nonce does not match. The trial has its record at hand.
 func (e *Engine) find(id messaging.AttemptID) (*trial, *record.Attempt) {
 	t := e.numbered(id.Trial)
-	if t == nil || id.Study != e.spec.ID || id.Attempt < 1 || id.Attempt > len(t.rec.Attempts) {
+	if t == nil || id.Study != e.spec.ID {
+		return nil, nil
+	}
+	e.restore(t)
+	if id.Attempt < 1 || id.Attempt > len(t.rec.Attempts) {
 		return nil, nil
 	}
 	a := &t.rec.Attempts[id.Attempt-1]
@@ -223,8 +230,8 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 		e.release(t)
 		e.demote(t)
 	}
-	t.at = e.now
-	e.cooling = append(e.cooling, t)
+	e.dirty.whole = append(e.dirty.whole, t)
+	e.rest(t)
 	e.observe(t)
 	e.out.Ended = append(e.out.Ended, snapshot(t))
 }
@@ -233,7 +240,7 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 // nothing about its point.
 func (e *Engine) observe(t *trial) {
 	e.conclude(t)
-	if t.rec.State != study.TrialCancelled {
+	if t.state() != study.TrialCancelled {
 		e.ended = append(e.ended, t)
 		e.know(t)
 	}
@@ -245,7 +252,7 @@ func (e *Engine) know(t *trial) {
 	if t.outside && e.on(safetyOutside) {
 		return
 	}
-	o, _ := Observation(&t.rec) // all but cancelled ones are told
+	o, _ := Observation(e.look(t)) // all but cancelled ones are told
 	if o.Outcome == optimizer.OutcomeCompleted && e.leads(t) {
 		e.lead(t)
 	}
@@ -278,7 +285,7 @@ func (e *Engine) direction() study.Direction { return e.spec.Definition.Spec.Obj
 // byNumber orders trials for a binary search.
 func byNumber(t *trial, number int) int { return t.rec.Number - number }
 
-// snapshot returns a copy of a trial's record that later steps do not change.
+// snapshot returns a copy of a record at hand that later steps do not change.
 func snapshot(t *trial) record.Trial {
 	r := t.rec
 	r.Attempts = slices.Clone(r.Attempts)

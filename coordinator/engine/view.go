@@ -37,7 +37,7 @@ func (e *Engine) Trial(n int) (record.Trial, bool) {
 	if t == nil {
 		return record.Trial{}, false
 	}
-	return snapshot(t), true
+	return e.copyOf(t), true
 }
 
 // Best returns the completed trial with the best value, the earliest of equal ones;
@@ -46,13 +46,13 @@ func (e *Engine) Best() (record.Trial, bool) {
 	if e.best == nil {
 		return record.Trial{}, false
 	}
-	return snapshot(e.best), true
+	return e.copyOf(e.best), true
 }
 
 // LastFailed returns the failed trial that ended last; false if none has failed.
 func (e *Engine) LastFailed() (record.Trial, bool) {
 	if t := e.lastFailed(); t != nil {
-		return snapshot(t), true
+		return e.copyOf(t), true
 	}
 	return record.Trial{}, false
 }
@@ -63,7 +63,7 @@ func (e *Engine) lastFailed() *trial {
 		return nil
 	}
 	for _, t := range slices.Backward(e.ended) {
-		if t.rec.State == study.TrialFailed {
+		if t.state() == study.TrialFailed {
 			return t
 		}
 	}
@@ -88,7 +88,7 @@ func (e *Engine) Over(trial, attempt int) bool {
 	if t == nil {
 		return false
 	}
-	rec := &t.rec
+	rec := e.look(t)
 	if attempt < 1 || attempt > len(rec.Attempts) {
 		return rec.State.Terminal()
 	}
@@ -128,7 +128,7 @@ func (e *Engine) Problem() *optimizer.Problem {
 func (e *Engine) flush() Output {
 	slices.SortFunc(e.dirty.trials, func(a, b *trial) int { return cmp.Compare(a.rec.Number, b.rec.Number) })
 	for _, t := range e.dirty.trials {
-		t.changed = false
+		t.touched = false
 		e.out.Trials = append(e.out.Trials, snapshot(t))
 	}
 	if e.dirty.status {
@@ -153,6 +153,7 @@ func (e *Engine) flush() Output {
 		e.out.Publish, e.out.Withdraw, e.out.Cancels, e.out.Avoids, e.out.Receipts = nil, nil, nil, nil, nil
 	}
 	e.out.Curves = e.curves()
+	e.pack()
 	e.out.Wake = e.wake()
 	out := e.out
 	e.out, e.dirty = Output{}, changes{}

@@ -12,7 +12,7 @@ import (
 // waiting reports whether a trial waits to be handed out.
 func (e *Engine) waiting() bool {
 	return len(e.wishes) > 0 && e.active() < e.parallelism() ||
-		slices.ContainsFunc(e.pending, func(t *trial) bool { return t.rec.State == study.TrialPending })
+		slices.ContainsFunc(e.pending, func(t *trial) bool { return t.state() == study.TrialPending })
 }
 
 // active returns how many open trials have been handed out at least once. Those that
@@ -69,7 +69,7 @@ func (e *Engine) add(ev Add) {
 }
 
 // wished checks a user's point, and returns the trial that the request has made already;
-// nil if there is none.
+// nil if there is none. That trial has its record at hand.
 func (e *Engine) wished(raw study.Point, request string) (study.Point, *trial, error) {
 	point, err := e.space.Normalize(raw)
 	if err == nil {
@@ -79,7 +79,9 @@ func (e *Engine) wished(raw study.Point, request string) (study.Point, *trial, e
 		return nil, nil, invalidf("parameters: %v", err)
 	}
 	if n := e.requests[request]; request != "" && n > 0 {
-		return point, e.trials[n-1], nil
+		t := e.trials[n-1]
+		e.restore(t)
+		return point, t, nil
 	}
 	if !e.running() {
 		return nil, nil, refusef("the study has ended: %s", e.status.State)
@@ -92,12 +94,12 @@ func (e *Engine) insert(point study.Point, source optimizer.Source, request stri
 	from := e.status.Position
 	e.status.Trials++
 	e.status.Position++
-	t := &trial{rec: record.Trial{
+	t := &trial{work: &work{rec: record.Trial{
 		Number: e.status.Trials, Created: e.status.Position, From: from,
 		Point: point, Source: source, RequestID: request, Labels: maps.Clone(remarks.Labels), Note: remarks.Note,
 		TraceID: e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: e.now, Suggested: e.now, Created: e.now},
-	}}
+	}}}
 	e.setRung(t)
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
@@ -120,6 +122,7 @@ func (e *Engine) cancelTrial(ev CancelTrial) {
 		e.reply(nil, noTrial(ev.Trial))
 		return
 	}
+	e.restore(t)
 	switch {
 	case t.rec.State == study.TrialCancelled:
 		e.reply(t, nil)
@@ -147,6 +150,7 @@ func (e *Engine) annotate(ev Annotate) {
 		e.reply(nil, noTrial(ev.Trial))
 		return
 	}
+	e.restore(t)
 	labels := maps.Clone(t.rec.Labels) // snapshots share them
 	for _, key := range ev.Remove {
 		delete(labels, key)
