@@ -45,7 +45,7 @@ type Options struct {
 	// NewOptimizer makes the optimiser of a study.
 	NewOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
 	// NewFallback makes what suggests a study's points when its optimiser is too slow.
-	// It must need no model. Nil means that slots wait for the optimiser.
+	// It must be an optimizer.Blind. Nil means that slots wait for the optimiser.
 	NewFallback func() optimizer.Optimizer
 
 	// LeaseTTL is the time to live of the leader's lease. WorkerLease is how long a

@@ -44,7 +44,7 @@ func (x *traces) refit(ctx context.Context, r *run, ask *engine.Ask) (context.Co
 	span.SetAttributes(telemetry.AttrStudyID.String(r.spec.ID), telemetry.AttrStudyName.String(r.name()),
 		telemetry.AttrAlgorithm.String(r.spec.Definition.Spec.Algorithm.Name), telemetry.AttrRequest.Int(ask.Request),
 		telemetry.AttrSuggestions.Int(ask.N), telemetry.AttrPending.Int(len(ask.Problem.Pending)),
-		telemetry.AttrObservations.Int(len(ask.Problem.Observations)), telemetry.AttrFolded.Int(folded),
+		telemetry.AttrObservations.Int(ask.Observed()), telemetry.AttrFolded.Int(folded),
 		telemetry.AttrEpoch.Int64(x.epoch))
 	return ctx, span
 }

@@ -70,7 +70,8 @@ type Problem struct {
 	// First is the number of the first trial of this request: the count of all trials
 	// so far, plus 1.
 	First int
-	// Observations are all ended trials in ledger order.
+	// Observations are all ended trials in ledger order. Of a Blind they may be the latest
+	// ones only: see BlindObservations.
 	Observations []Observation
 	// Pending are all points that are queued or handed out and have no observation, by
 	// trial number.
@@ -177,12 +178,19 @@ func Recommend(ctx context.Context, o Optimizer, p *Problem, state State) (*Reco
 }
 
 // Blind is an Optimizer whose suggestions do not depend on what was observed: results
-// that arrive after a request do not make its answer any worse.
+// that arrive after a request do not make its answer any worse. Points that were observed
+// matter in a finite space, where none is suggested twice. In any other space they only help
+// to find points that meet the constraints, so a Blind gives the same answer if its problem has
+// just the latest BlindObservations observations.
 type Blind interface {
 	Optimizer
 	// Blind does nothing: it marks the type.
 	Blind()
 }
+
+// BlindObservations is how many observations, the latest ones, a Blind needs of a space that is
+// not finite.
+const BlindObservations = repairSeeds
 
 // Recommendation is the evaluated point whose posterior mean is best. Mean and SD
 // are in the objective's units.

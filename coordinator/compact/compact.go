@@ -56,7 +56,7 @@ func New(origin time.Time) *Codec {
 	return c
 }
 
-// Pack packs a record without its number and its point, which the caller keeps.
+// Pack packs a record without its number, which the caller keeps.
 func (c *Codec) Pack(t *record.Trial) Packed {
 	w := coder{Codec: c, data: c.buffer[:0], last: c.origin}
 	w.trial(t)
@@ -64,7 +64,7 @@ func (c *Codec) Pack(t *record.Trial) Packed {
 	return Packed(w.data)
 }
 
-// Unpack restores a record. The caller MUST have set its Number, and sets its Point.
+// Unpack restores a record. The caller MUST have set its Number.
 func (c *Codec) Unpack(p Packed, t *record.Trial) {
 	r := coder{Codec: c, data: []byte(p), last: c.origin, reading: true}
 	r.trial(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// trial codes all fields of a record but its number and its point.
+// trial codes all fields of a record but its number.
 func (c *coder) trial(t *record.Trial) {
 	shared(c, &t.State)
 	shared(c, &t.Source)
@@ -21,6 +21,7 @@ func (c *coder) trial(t *record.Trial) {
 	integer(c, &t.Staleness, 0)
 	integer(c, &t.Reasons.Pending, 0)
 	list(c, (*[]float64)(&t.Values), c.float)
+	c.point(&t.Point)
 	c.ask(&t.Ask)
 
 	r := &t.Reasons

@@ -3,9 +3,12 @@ package engine
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -22,12 +25,12 @@ func (c *longIDs) Nonce() string {
 
 // aged returns an engine of a study of two parameters, with ended trials and eight running
 // ones.
-func aged(b testing.TB, ended int) *rig {
+func aged(b testing.TB, ended int, settings Settings) *rig {
 	spec := newSpec(0, 1<<30, 8)
 	y := spec.Definition.Spec.Parameters[0]
 	y.Name = "y"
 	spec.Definition.Spec.Parameters = append(spec.Definition.Spec.Parameters, y)
-	r := newRig(b, spec, Settings{})
+	r := newRig(b, spec, settings)
 	r.e.ids = &longIDs{}
 	r.ledger = nil
 	r.e.Step(Capacity{At: r.now, Slots: 8, Free: 8})
@@ -66,7 +69,7 @@ func cycle(r *rig) {
 func BenchmarkTrial(b *testing.B) {
 	for _, ended := range []int{0, 1000, 10000} {
 		b.Run(strconv.Itoa(ended)+" ended", func(b *testing.B) {
-			r := aged(b, ended)
+			r := aged(b, ended, Settings{})
 			b.ReportAllocs()
 			for b.Loop() {
 				cycle(r)
@@ -76,31 +79,75 @@ func BenchmarkTrial(b *testing.B) {
 }
 
 // heapOf returns by how many bytes the heap grows for each of many ended trials.
-func heapOf(tb testing.TB, trials int) float64 {
+func heapOf(tb testing.TB, trials int, settings Settings) float64 {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	r := aged(tb, trials)
+	r := aged(tb, trials, settings)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(r)
 	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / float64(trials)
 }
 
-// BenchmarkMemory measures the memory of an engine with 50,000 ended trials.
+// BenchmarkMemory measures the memory of an engine with 50,000 ended trials of two
+// parameters, with an optimiser that needs their points and with a blind one.
 func BenchmarkMemory(b *testing.B) {
-	var bytes float64
-	for b.Loop() {
-		bytes = heapOf(b, 50_000)
+	for name, settings := range map[string]Settings{"model": {}, "blind": {Blind: true}} {
+		b.Run(name, func(b *testing.B) {
+			var bytes float64
+			for b.Loop() {
+				bytes = heapOf(b, 50_000, settings)
+			}
+			b.ReportMetric(bytes, "bytes/trial")
+		})
 	}
-	b.ReportMetric(bytes, "bytes/trial")
+}
+
+// TestEndedTrialsAreSmall holds how much of the heap an ended trial takes: a packed record of
+// up to 144 bytes, 64 bytes that the rules read, and its places in lists. An optimiser that
+// is not blind also needs the point, as a map of 350 bytes, and the outcome. The bounds are
+// far below the 1.8 kB of a record that is not packed.
+func TestEndedTrialsAreSmall(t *testing.T) {
+	if bytes := heapOf(t, 5000, Settings{}); bytes > 900 {
+		t.Errorf("an ended trial takes %.0f bytes", bytes)
+	}
+	if bytes := heapOf(t, 5000, Settings{Blind: true}); bytes > 450 {
+		t.Errorf("an ended trial of a blind optimiser takes %.0f bytes", bytes)
+	}
+}
+
+// A blind optimiser is told at least as many of the latest observations as it needs, and a
+// snapshot of them never changes. Staleness counts all.
+func TestBlindIsToldTheLatest(t *testing.T) {
+	r := aged(t, 3*optimizer.BlindObservations, Settings{Blind: true})
+	before := r.e.Problem().Observations
+	copied := slices.Clone(before)
+	for range 2 * optimizer.BlindObservations {
+		cycle(r)
+	}
+	if diff := cmp.Diff(copied, before); diff != "" {
+		t.Errorf("a snapshot has changed:\n%s", diff)
+	}
+	told := r.e.Problem().Observations
+	if len(told) < optimizer.BlindObservations || len(told) > 2*optimizer.BlindObservations {
+		t.Errorf("told %d observations, want between %d and twice that", len(told), optimizer.BlindObservations)
+	}
+	for i, o := range told {
+		if want := r.e.ended[len(r.e.ended)-len(told)+i]; o.Trial != want.number() {
+			t.Fatalf("observation %d of %d is of trial %d, want %d", i+1, len(told), o.Trial, want.number())
+		}
+	}
+	if n := r.e.newAsk(1).Observed(); n != 5*optimizer.BlindObservations {
+		t.Errorf("%d observations, want %d", n, 5*optimizer.BlindObservations)
+	}
 }
 
 // TestHistoryIsNotCopied: a trial's events allocate about as much after 5,000
 // trials as after 200; one copy of the history would be 200 kB.
 func TestHistoryIsNotCopied(t *testing.T) {
 	cost := func(ended int) uint64 {
-		r := aged(t, ended)
+		r := aged(t, ended, Settings{})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		const n = 200
@@ -120,7 +167,7 @@ func TestHistoryIsNotCopied(t *testing.T) {
 func BenchmarkMeasurement(b *testing.B) {
 	for _, before := range []int64{0, 900, 10000} {
 		b.Run(strconv.FormatInt(before, 10)+" before", func(b *testing.B) {
-			r := aged(b, 1)
+			r := aged(b, 1, Settings{})
 			t := r.e.open[0]
 			m := &messaging.Measurement{AttemptID: r.e.attemptID(t, t.rec.Last()), Worker: "w", Metrics: map[string]float64{"loss": 1}}
 			report := func() {

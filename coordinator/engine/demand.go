@@ -207,7 +207,7 @@ func duration(d *study.Duration) time.Duration {
 // fresh reports whether the ready suggestions use all observations.
 func (e *Engine) fresh() bool {
 	a := e.demand.answer
-	return a != nil && (e.settings.Blind || a.ask.observed == len(e.observations))
+	return a != nil && (e.settings.Blind || a.ask.observed == e.observed)
 }
 
 // takeFresh serves needs with fresh suggestions.
@@ -252,7 +252,7 @@ func (e *Engine) newAsk(n int) *Ask {
 	p := e.Problem()
 	return &Ask{
 		Problem: p, N: min(n, maxAsk), Request: p.First, From: e.status.Position, Space: e.spec.Space, At: e.now,
-		observed: len(e.observations),
+		observed: e.observed,
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
@@ -87,7 +88,7 @@ func (e *Engine) enterSpace() {
 	e.status.Space = e.spec.Space
 	e.status.Position++ // what was made of the earlier space is out of date
 	e.dirty.status = true
-	e.observations = make([]optimizer.Observation, 0, len(e.ended))
+	e.observations, e.observed, e.lately = nil, 0, nil
 	e.best, e.status.Best = nil, 0
 	clear(e.taken)
 	e.newRungs()
@@ -111,9 +112,11 @@ func (e *Engine) enterSpace() {
 // locate finds whether a trial's point is in the space; the error says why it is not. If it
 // is, its numbers get the types that they have there.
 func (e *Engine) locate(t *trial) error {
-	point, err := e.space.Normalize(t.point())
-	if t.outside = err != nil; !t.outside {
-		t.setPoint(point)
+	before := e.look(t).Point
+	point, err := e.space.Normalize(before)
+	if t.outside = err != nil; !t.outside && !maps.Equal(point, before) {
+		e.restore(t)
+		t.rec.Point = point
 	}
 	return err
 }

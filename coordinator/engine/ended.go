@@ -22,15 +22,14 @@ import (
 // digest is what the rules ask of ended trials. All but the marks are set when the record is
 // packed.
 type digest struct {
-	packed         compact.Packed
-	point          study.Point
-	created, ended int64
-	value          float64 // of the first objective; NaN if there is none
-	number         int32
-	predecessor    int32
-	rung           uint8
-	state          uint8 // in endStates
-	initial        bool
+	packed      compact.Packed
+	ended       int64
+	value       float64 // of the first objective; NaN if there is none
+	number      int32
+	predecessor int32
+	rung        uint8
+	state       uint8 // in endStates
+	initial     bool
 	marks
 }
 
@@ -60,7 +59,7 @@ func (e *Engine) pack() {
 		}
 		r := &t.rec
 		t.digest = digest{
-			packed: e.codec.Pack(r), point: r.Point, created: r.Created, ended: r.Ended, value: r.Values.First(),
+			packed: e.codec.Pack(r), ended: r.Ended, value: r.Values.First(),
 			number: int32(r.Number), predecessor: int32(r.Predecessor), rung: uint8(r.Rung),
 			state: uint8(slices.Index(endStates, r.State)), initial: r.Source == optimizer.SourceInitial,
 			marks: t.marks,
@@ -97,7 +96,7 @@ func (e *Engine) copyOf(t *trial) record.Trial {
 
 // unpack returns the record of a packed trial.
 func (e *Engine) unpack(t *trial) record.Trial {
-	r := record.Trial{Number: int(t.digest.number), Point: t.digest.point}
+	r := record.Trial{Number: int(t.digest.number)}
 	e.codec.Unpack(t.digest.packed, &r)
 	return r
 }
@@ -118,14 +117,7 @@ func (t *trial) state() study.TrialState {
 	return endStates[t.digest.state]
 }
 
-// created and ended return the ledger positions of the trial.
-func (t *trial) created() int64 {
-	if t.work != nil {
-		return t.rec.Created
-	}
-	return t.digest.created
-}
-
+// ended returns the ledger position of the trial's end; 0 while it is open.
 func (t *trial) ended() int64 {
 	if t.work != nil {
 		return t.rec.Ended
@@ -165,19 +157,12 @@ func (t *trial) initial() bool {
 	return t.digest.initial
 }
 
-// point returns the trial's point.
-func (t *trial) point() study.Point {
-	if t.work != nil {
-		return t.rec.Point
+// tell adds an observation to a list for the optimiser. Of a blind one it keeps the latest.
+func (e *Engine) tell(list []optimizer.Observation, o optimizer.Observation) []optimizer.Observation {
+	const most = 2 * optimizer.BlindObservations
+	if e.settings.Blind && !e.discrete && len(list) >= most {
+		latest := list[len(list)-optimizer.BlindObservations:]
+		list = append(make([]optimizer.Observation, 0, most), latest...) // snapshots share the old one
 	}
-	return t.digest.point
-}
-
-// setPoint sets the trial's point.
-func (t *trial) setPoint(p study.Point) {
-	if t.work != nil {
-		t.rec.Point = p
-	} else {
-		t.digest.point = p
-	}
+	return append(list, o)
 }

@@ -33,7 +33,8 @@ type IDs interface {
 type Engine struct {
 	spec     record.Study
 	space    *space.Space
-	finite   bool // the space has a finite number of points
+	finite   bool // the space has a finite number of points, which can be counted
+	discrete bool // the space has a finite number of points
 	ids      IDs
 	settings Settings
 	switches
@@ -52,7 +53,9 @@ type Engine struct {
 	requests     map[string]int          // trials by the request id that made them
 	seekers      []seeker                // clients that want trials, longest first
 	ended        []*trial                // those that are not cancelled, in the order in which they ended
-	observations []optimizer.Observation // of those in the space; append-only: snapshots share it
+	observations []optimizer.Observation // those that the optimiser needs; append-only: snapshots share it
+	observed     int                     // how many there are in the space
+	lately       []recently              // made, as far as a suggestion may be compared with them
 	taken        map[string]taken        // the observed and pending points, by key
 	best         *trial
 	cooling      []cooling // ended recently: their curves are still in memory
@@ -114,6 +117,7 @@ func (e *Engine) setSpec(spec record.Study) error {
 	}
 	e.spec, e.space = spec, space
 	_, e.finite = space.Searched().Size()
+	e.discrete = optimizer.NewEncoding(space.Searched()).Discrete()
 	return e.newPruner()
 }
 

@@ -136,7 +136,7 @@ func (e *Engine) loadHistory() {
 		}
 	}
 	slices.SortFunc(all, func(a, b *trial) int { return cmp.Compare(a.rec.Ended, b.rec.Ended) })
-	e.ended, e.observations = slices.Grow(e.ended, len(all)), slices.Grow(e.observations, len(all))
+	e.ended = slices.Grow(e.ended, len(all))
 	for _, t := range all {
 		e.observe(t)
 	}

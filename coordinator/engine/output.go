@@ -29,6 +29,10 @@ type Ask struct {
 	observed int
 }
 
+// Observed returns how many observations there were, of which the problem holds those that the
+// optimiser needs.
+func (a *Ask) Observed() int { return a.observed }
+
 // record returns what a trial's record says of the request, beside Request and From.
 func (a *Ask) record(cut bool) *record.Ask {
 	return &record.Ask{

@@ -33,8 +33,8 @@ type rung struct {
 	ranked []*trial
 	// waiting are those of ranked that have completed and are not promoted, best first.
 	waiting []*trial
-	// told are the observations of the level, in ledger order. Append-only: snapshots
-	// share it.
+	// told are the observations of the level that the optimiser needs, in ledger order.
+	// Append-only: snapshots share it.
 	told      []optimizer.Observation
 	completed int
 }
@@ -80,7 +80,7 @@ func (e *Engine) rank(t *trial, o optimizer.Observation) {
 	if e.finite {
 		e.configurations = append(e.configurations, o.Point)
 	}
-	r.told = append(r.told, o)
+	r.told = e.tell(r.told, o)
 	if o.Outcome == optimizer.OutcomeFailed {
 		return
 	}
@@ -147,7 +147,7 @@ func (e *Engine) top(r *rung) int {
 
 // raised returns the point of a trial at the next level.
 func (e *Engine) raised(t *trial) study.Point {
-	return e.space.AtLevel(e.space.Configuration(t.point()), t.rung())
+	return e.space.AtLevel(e.space.Configuration(e.look(t).Point), t.rung())
 }
 
 // promote makes trials of those that can be promoted, as far as trials are wanted.

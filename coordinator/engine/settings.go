@@ -15,8 +15,8 @@ type Settings struct {
 	// Blind says that the optimiser is an optimizer.Blind: its suggestions do not
 	// depend on results. So they are always fresh, and no slot waits for newer ones.
 	Blind bool
-	// Fallback says that the caller answers Output.Fallback with points that need no
-	// model. The engine asks for them when the optimiser is too slow or fails.
+	// Fallback says that the caller answers Output.Fallback with points of an
+	// optimizer.Blind. The engine asks for them when the optimiser is too slow or fails.
 	// Without it, slots wait for the optimiser.
 	Fallback bool
 	// Pruner returns the rule that stops a study's trials early. Default pruner.NewFor.

@@ -124,17 +124,45 @@ func (e *Engine) repeats(s optimizer.Suggestion) (at int64, ok bool) {
 // of its request, from the previous answer or as a fallback. A point that was a trial
 // before is not overtaken: the optimiser repeats it on purpose.
 func (e *Engine) overtaken(s optimizer.Suggestion, from int64) bool {
-	last := len(e.trials) - 1
-	if last < 0 || e.trials[last].created() <= from || !e.on(safetyRepeat) {
+	last := len(e.lately) - 1
+	if last < 0 || e.lately[last].created <= from || !e.on(safetyRepeat) {
 		return false
 	}
 	key := e.space.Key(s.Point)
-	for i := last; i >= 0 && e.trials[i].created() > from; i-- {
-		if e.space.Key(e.trials[i].point()) == key {
+	for i := last; i >= 0 && e.lately[i].created > from; i-- {
+		if e.lately[i].key == key {
 			return true
 		}
 	}
 	return false
+}
+
+// recently is the point of a trial that was made a short while ago.
+type recently struct {
+	created int64
+	key     string
+}
+
+// note notes the point of a new trial, and forgets those of trials that every request whose
+// suggestions may still come has known.
+func (e *Engine) note(t *trial) {
+	d, from := &e.demand, t.rec.Created
+	for _, ask := range []*Ask{d.ask, d.fallback} {
+		if ask != nil {
+			from = min(from, ask.From)
+		}
+	}
+	if d.answer != nil {
+		from = min(from, d.answer.ask.From)
+	}
+	if d.fallen != nil {
+		from = min(from, d.fallen.Ask.From)
+	}
+	n := 0
+	for n < len(e.lately) && e.lately[n].created <= from {
+		n++
+	}
+	e.lately = append(e.lately[n:], recently{t.rec.Created, e.space.Key(t.rec.Point)})
 }
 
 // tried reports whether a suggested point has become a trial. from is the ledger position
@@ -172,7 +200,7 @@ func (e *Engine) takeReady() bool {
 func (e *Engine) fallBack(n int) int {
 	d := &e.demand
 	fallen := d.fallen
-	d.fallen = nil
+	defer func() { d.fallen = nil }() // until then note keeps what its suggestions are compared with
 	ask, list, err := fallen.Ask, fallen.Suggestions, fallen.Err
 	if errors.Is(err, optimizer.ErrExhausted) {
 		if d.ask != nil { // wait for the optimiser's answer, which may repeat points
@@ -225,7 +253,7 @@ func (e *Engine) create(s ready, a *answer) {
 		Number: e.status.Trials, Created: e.status.Position,
 		Point: s.Point, Source: s.Source, Reasons: FiniteReasons(s.Reasons),
 		Request: a.ask.Request, Place: s.place, From: a.ask.From, Ask: a.record,
-		Staleness: len(e.observations) - a.ask.observed,
+		Staleness: e.observed - a.ask.observed,
 		TraceID:   e.ids.Trace(), SpanID: e.ids.Span(),
 		Times: record.Times{Asked: a.ask.At, Suggested: a.at, Created: e.now},
 	}}}
@@ -233,6 +261,7 @@ func (e *Engine) create(s ready, a *answer) {
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
 	e.take(t)
+	e.note(t)
 	e.setState(t, study.TrialPending)
 	e.openAttempt(t)
 }
@@ -260,15 +289,16 @@ type taken struct {
 // take remembers a trial's point if repeats of it are refused.
 func (e *Engine) take(t *trial) {
 	if e.finite || t.initial() {
-		key := e.space.Key(t.point())
-		e.taken[key] = taken{t.created(), e.taken[key].trials + 1}
+		r := e.look(t)
+		key := e.space.Key(r.Point)
+		e.taken[key] = taken{r.Created, e.taken[key].trials + 1}
 	}
 }
 
 // release forgets the point of a cancelled trial, unless another trial has it too.
 func (e *Engine) release(t *trial) {
 	if e.finite || t.initial() {
-		key := e.space.Key(t.point())
+		key := e.space.Key(e.look(t).Point)
 		if p := e.taken[key]; p.trials > 1 {
 			p.trials--
 			e.taken[key] = p

@@ -256,7 +256,8 @@ func (e *Engine) know(t *trial) {
 	if o.Outcome == optimizer.OutcomeCompleted && e.leads(t) {
 		e.lead(t)
 	}
-	e.observations = append(e.observations, o)
+	e.observed++
+	e.observations = e.tell(e.observations, o)
 	e.rank(t, o)
 }
 

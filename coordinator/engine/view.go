@@ -106,7 +106,8 @@ func (e *Engine) Queued() []messaging.AttemptID {
 	return list
 }
 
-// Problem returns what the optimiser may use now. It shares the engine's history, which
+// Problem returns what the optimiser may use now. Of a blind one, unless the space is finite, its
+// observations are some of the latest: see optimizer.BlindObservations. It shares the engine's history, which
 // is append-only, so its cost depends only on the number of open trials.
 func (e *Engine) Problem() *optimizer.Problem {
 	spec := &e.spec.Definition.Spec

@@ -104,6 +104,7 @@ func (e *Engine) insert(point study.Point, source optimizer.Source, request stri
 	e.trials = append(e.trials, t)
 	e.open = append(e.open, t)
 	e.take(t)
+	e.note(t)
 	e.remember(t)
 	return t
 }

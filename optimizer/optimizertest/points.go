@@ -105,6 +105,42 @@ func testPending(t *testing.T, create func() optimizer.Optimizer) {
 	}
 }
 
+// testBlind: a Blind gives the same answer if it is told only the latest observations. The
+// space has a constraint that few points meet, so that points are found near known ones.
+func testBlind(t *testing.T, create func() optimizer.Optimizer) {
+	if _, blind := create().(optimizer.Blind); !blind {
+		return
+	}
+	space := Space(t, []study.Parameter{
+		{Name: "x", Type: study.Float, Min: at(0), Max: at(1)},
+		{Name: "y", Type: study.Float, Min: at(0), Max: at(1)},
+	}, []string{"x + y <= 0.001"})
+	p := optimizer.Problem{Space: space, Direction: study.Minimize, MaxTrials: 1000, Parallelism: 2, Seed: 1}
+	for i := range 3 * optimizer.BlindObservations {
+		x := float64(i) / 1e6
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Trial: i + 1, Point: study.Point{"x": x, "y": 0.0}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{x},
+		})
+	}
+	p.First = len(p.Observations) + 1
+	ask := func(told []optimizer.Observation) []optimizer.Suggestion {
+		p := p
+		p.Observations = told
+		batch, _, err := create().Suggest(t.Context(), &p, nil, 5, optimizer.NewRand(p.Seed, p.First))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return batch
+	}
+	all := ask(p.Observations)
+	if diff := cmp.Diff(all, ask(p.Observations[len(p.Observations)-optimizer.BlindObservations:])); diff != "" {
+		t.Errorf("the latest observations give another answer (-all +latest):\n%s", diff)
+	}
+	if cmp.Equal(all, ask(nil)) {
+		t.Error("no observations give the same answer, so the test shows nothing")
+	}
+}
+
 func testOnePoint(t *testing.T, create func() optimizer.Optimizer) {
 	space := Space(t, []study.Parameter{{Name: "only", Type: study.Fixed, Value: "a"}}, nil)
 	s := NewSession(t, create(), space, 5)

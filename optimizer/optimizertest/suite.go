@@ -37,6 +37,7 @@ func Run(t *testing.T, create func() optimizer.Optimizer) {
 		{"degenerate outcomes", testOutcomes},
 		{"every evaluation fails", testFailures},
 		{"points told twice", testDuplicates},
+		{"a blind one needs the latest observations", testBlind},
 		{"fifty dimensions", testDimensions},
 		{"one point", testOnePoint},
 	} {
