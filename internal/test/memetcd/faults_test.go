@@ -159,16 +159,25 @@ func TestKilledClient(t *testing.T) {
 	})
 }
 
-// TestWipe: a new etcd in the place of the old one knows nothing of it.
+// TestWipe: a new etcd in the place of the old one knows nothing of it, and what was sent to
+// the old one does not reach it.
 func TestWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memetcd.New(memetcd.Options{})
+		late := memetcd.Fault{}
+		s := memetcd.New(memetcd.Options{Revision: 100, Fault: func(memetcd.Event) memetcd.Fault { return late }})
 		a := s.Client("a")
 		defer a.Close()
 		ctx := t.Context()
 		lease := must[*clientv3.LeaseGrantResponse](t)(a.Grant(ctx, 6))
-		must[*clientv3.PutResponse](t)(a.Put(ctx, "k", "v", clientv3.WithLease(lease.ID)))
+		put := must[*clientv3.PutResponse](t)(a.Put(ctx, "k", "v", clientv3.WithLease(lease.ID)))
+		equal(t, "the first revision", put.Header.Revision, 101)
+		late.Late = time.Minute
+		if _, err := a.Put(ctx, "late", "v"); err == nil {
+			t.Error("a put that comes late was answered")
+		}
+		late.Late = 0
 		s.Wipe()
+		time.Sleep(2 * time.Minute)
 		get := must[*clientv3.GetResponse](t)(a.Get(ctx, "k"))
 		equal(t, "keys", len(get.Kvs), 0)
 		equal(t, "the revision", get.Header.Revision, 1)

@@ -65,6 +65,9 @@ type Options struct {
 	// Fault chooses what goes wrong; nothing by default. It is called without locks by
 	// the asking goroutine, so it must be safe for concurrent use.
 	Fault func(Event) Fault
+	// Revision is the revision to begin with, as that of an etcd that others have used
+	// before; 0 means 1, that of an empty etcd.
+	Revision int64
 }
 
 // Server is an etcd. It is safe for concurrent use.
@@ -82,7 +85,9 @@ type Server struct {
 
 // New returns an empty etcd.
 func New(o Options) *Server {
-	return &Server{opts: o, changed: make(chan struct{}), store: newStore(), leases: map[int64]*lease{}}
+	s := &Server{opts: o, changed: make(chan struct{}), store: newStore(), leases: map[int64]*lease{}}
+	s.store.revision = max(s.store.revision, o.Revision)
+	return s
 }
 
 // wake makes all waiters look again. The caller MUST hold mu.
@@ -117,7 +122,7 @@ func (s *Server) Start() {
 	s.wake()
 }
 
-// Wipe replaces etcd by a new one: its keys, leases and revisions begin anew.
+// Wipe replaces etcd by an empty one: its keys, leases and revisions begin anew.
 func (s *Server) Wipe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,6 +153,13 @@ func (s *Server) Value(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store.last(key).GetValue()
+}
+
+// present returns the store, which Wipe replaces.
+func (s *Server) present() *store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store
 }
 
 // Client is a client of a Server. Close it when nothing uses it any more.
@@ -214,7 +226,12 @@ func ask[T any](ctx context.Context, c *Client, op Op, writes bool, do func() (T
 	case fault.Lost:
 		return none, errLost
 	case fault.Late > 0:
-		time.AfterFunc(fault.Late, func() { _, _ = execute(c.s, do) })
+		there := c.s.present()
+		time.AfterFunc(fault.Late, func() {
+			if c.s.present() == there { // a new etcd does not get what was sent to the old one
+				_, _ = execute(c.s, do)
+			}
+		})
 		return none, errLost
 	}
 	out, err := execute(c.s, do)
