@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -20,6 +21,31 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		return fmt.Errorf("campaign: %w", err)
 	}
 	return nil
+}
+
+// fit returns why this replica should not try to lead now, or nil. Each try adds to etcd's
+// revisions, and so to the epochs that etcd gives. With an etcd that was rolled back, it must
+// not be tried again and again: after enough tries somebody would lead.
+func (c *Coordinator) fit(ctx context.Context) error {
+	if err := c.o.Bus.Healthy(ctx); err != nil {
+		return err
+	}
+	obstacle := c.obstacle.Load()
+	if obstacle == nil {
+		return nil
+	}
+	rolled, ok := errors.AsType[*rolledBack](*obstacle)
+	if !ok {
+		return nil
+	}
+	switch behind, err := c.ledger.Behind(ctx, rolled.seen); {
+	case err != nil:
+		return err
+	case behind:
+		return *obstacle
+	default:
+		return nil
+	}
 }
 
 // setTerm publishes the term that receives commands; nil means none.

@@ -41,7 +41,9 @@ type Options struct {
 	Advertise string
 	Shard     string
 	Etcd      *clientv3.Client
-	Bus       messaging.Leader
+	// Ledger says how the ledger in Etcd is used; its Shard is the one above.
+	Ledger ledger.Options
+	Bus    messaging.Leader
 	// NewOptimizer makes the optimiser of a study.
 	NewOptimizer func(study.Algorithm) (optimizer.Optimizer, error)
 	// NewFallback makes what suggests a study's points when its optimiser is too slow.
@@ -135,8 +137,9 @@ func New(o Options) (*Coordinator, error) {
 	if o.Meter == nil {
 		o.Meter = metricnoop.NewMeterProvider().Meter("")
 	}
+	o.Ledger.Shard = o.Shard
 	c := &Coordinator{
-		o: o, ledger: ledger.New(o.Etcd, ledger.Options{Shard: o.Shard}), roster: newRoster(o.WorkerLease),
+		o: o, ledger: ledger.New(o.Etcd, o.Ledger), roster: newRoster(o.WorkerLease),
 		recommendations: newRecommendations(), tails: make(chan struct{}, maxTails), buryEvery: buryEvery, trim: newTrimRule(), leading: make(chan struct{}),
 	}
 	var err error
@@ -145,7 +148,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	c.candidate = &election.Candidate{
 		Client: o.Etcd, Key: c.ledger.LeaderKey(), Value: o.Advertise,
-		TTL: o.LeaseTTL, Healthy: o.Bus.Healthy, Logger: o.Logger,
+		TTL: o.LeaseTTL, Healthy: c.fit, Logger: o.Logger,
 	}
 	return c, nil
 }

@@ -234,6 +234,9 @@ func (l *leader) commit(ctx context.Context) error {
 		early := l.journal.held
 		l.carrier.add(&early)
 	}
+	if !mutant.On(mutant.Answer) {
+		l.journal.reply(nil)
+	}
 	released, err := l.journal.commit(ctx)
 	if err != nil {
 		return err

@@ -155,9 +155,6 @@ func (w *Worker) start() (*run, error) {
 	if err != nil {
 		host = ""
 	}
-	if n := command.KillOrphans(o.StateDir); n > 0 {
-		o.Logger.Warn("killed processes left behind by a previous run", "processes", n)
-	}
 	r := &run{
 		options: o, devices: w.devices, instance: randomText(), host: host,
 		registry: newRegistry(), journal: journal, sender: newSender(o, results),
@@ -165,6 +162,9 @@ func (w *Worker) start() (*run, error) {
 	}
 	r.files = newFiles(o, r.sender)
 	if o.NewEvaluator == nil {
+		if n := command.KillOrphans(o.StateDir); n > 0 {
+			o.Logger.Warn("killed processes left behind by a previous run", "processes", n)
+		}
 		r.environ = environment(o)
 	}
 	if r.metrics, err = newMetrics(o, r); err != nil {

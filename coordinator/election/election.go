@@ -40,6 +40,9 @@ const (
 	// servers have started.
 	firstPause = 250 * time.Millisecond
 	lastPause  = 2 * time.Second
+	// lookAgain bounds how long a candidate watches the leader's key without reading it: an
+	// etcd that was rolled back reaches the revision to watch from late, or never.
+	lookAgain = 30 * time.Second
 )
 
 // ValidTTL reports whether ttl is a valid time to live of a lease: whole seconds, at
@@ -157,18 +160,31 @@ func (c *Candidate) fit(ctx context.Context) error {
 	return c.Healthy(ctx)
 }
 
-// awaitVacancy returns when the key does not exist.
+// awaitVacancy returns when the key does not exist. It looks again after every lookAgain.
 func (c *Candidate) awaitVacancy(ctx context.Context) error {
+	for {
+		resp, err := c.get(ctx)
+		if err != nil {
+			return err
+		}
+		if len(resp.Kvs) == 0 {
+			return nil
+		}
+		bounded, cancel := context.WithTimeout(ctx, lookAgain)
+		err = c.awaitDeletion(bounded, resp.Header.Revision+1)
+		late := bounded.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !late {
+			return err
+		}
+	}
+}
+
+// awaitDeletion returns when the key is deleted at a revision or later.
+func (c *Candidate) awaitDeletion(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	resp, err := c.get(ctx)
-	if err != nil {
-		return err
-	}
-	if len(resp.Kvs) == 0 {
-		return nil
-	}
-	for w := range c.Client.Watch(ctx, c.Key, clientv3.WithRev(resp.Header.Revision+1), clientv3.WithFilterPut()) {
+	for w := range c.Client.Watch(ctx, c.Key, clientv3.WithRev(revision), clientv3.WithFilterPut()) {
 		if err := w.Err(); err != nil {
 			return fmt.Errorf("watch the leader's key: %w", err)
 		}

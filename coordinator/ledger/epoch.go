@@ -88,6 +88,26 @@ func (w *Writer) Settle(ctx context.Context) error {
 	return nil
 }
 
+// Behind reports whether a leader that etcd elects now has an epoch that is not above seen,
+// and may not raise it, since the ledger was not restored.
+func (l *Ledger) Behind(ctx context.Context, seen int64) (bool, error) {
+	resp, err := l.client.Txn(ctx).Then(clientv3.OpGet(l.epochKey()), clientv3.OpGet(l.restoredKey())).Commit()
+	if err != nil {
+		return false, fmt.Errorf("read the epoch's base: %w", err)
+	}
+	if len(resp.Responses[1].GetResponseRange().Kvs) > 0 {
+		return false, nil
+	}
+	var b baseRecord
+	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) == 1 {
+		if err := decode(kvs[0], &b); err != nil {
+			return false, err
+		}
+	}
+	// The leader's key gets the next revision at the earliest.
+	return b.Base+resp.Header.Revision < seen, nil
+}
+
 // Held reports whether the leader still holds its fence.
 func (w *Writer) Held(ctx context.Context) (bool, error) {
 	resp, err := w.l.client.Get(ctx, w.fence.Key)

@@ -82,6 +82,10 @@ type Options struct {
 	Deadline time.Duration
 	// PageSize is the number of records in a request for many. Default 500.
 	PageSize int
+	// MaxCommit is the largest number of operations in a commit of one transaction; a
+	// larger commit is written to the redo log. Default MaxCommit, which is also the
+	// largest. Tests make it small.
+	MaxCommit int
 }
 
 // Ledger reads and writes one shard's records. It is safe for concurrent use, and does
@@ -107,6 +111,9 @@ func New(client *clientv3.Client, o Options) *Ledger {
 	}
 	if o.PageSize == 0 {
 		o.PageSize = 500
+	}
+	if o.MaxCommit == 0 || o.MaxCommit > MaxCommit {
+		o.MaxCommit = MaxCommit
 	}
 	return &Ledger{client: client, o: o}
 }

@@ -15,7 +15,7 @@ const redoOps = MaxOps - 2
 // commitLarge stores a batch that needs several transactions. Writing the log's last
 // chunk commits it.
 func (w *Writer) commitLarge(ctx context.Context, ops []op, c *condition) error {
-	parts := chunks(ops, redoOps)
+	parts := chunks(ops, min(redoOps, w.l.o.MaxCommit))
 	for i, part := range parts {
 		raw, err := json.Marshal(part)
 		if err != nil {

@@ -86,7 +86,7 @@ func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 	}
 	left := resp.Responses[2].GetResponseRange().Count
 	switch {
-	case last.Redo > 0:
+	case last.Redo > 0 && mutant.On(mutant.Redo):
 		err = w.applyStored(ctx, last.Redo)
 	case left > 0:
 		err = w.transact(ctx, w.clearRedo(), nil, 0)
@@ -143,7 +143,7 @@ func (w *Writer) store(ctx context.Context, ops []op, c *condition) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if parts := chunks(ops, MaxCommit); len(parts) > 1 {
+	if parts := chunks(ops, w.l.o.MaxCommit); len(parts) > 1 {
 		return w.commitLarge(ctx, ops, c)
 	}
 	return w.transact(ctx, ops, c, 0)
