@@ -112,8 +112,10 @@ simulate: ## Play SCHEDULES schedules of crashes and losses against the engine, 
 	CGO_ENABLED=0 $(GO) test ./coordinator/engine -count 1 -timeout 6h -v -run '^TestSimulator(OfClients)?$$' -sim.schedules=$(or $(SCHEDULES),20000)
 
 .PHONY: simulate-shell
-simulate-shell: ## Play SCHEDULES schedules (2000) of faults against coordinators and workers in virtual time, from SEED (1) on
-	CGO_ENABLED=0 $(GO) test ./internal/test/simulation -count 1 -timeout 6h -run '^TestShell$$' -sim.schedules=$(or $(SCHEDULES),2000) -sim.first=$(or $(SEED),1)
+simulate-shell: ## Play SCHEDULES schedules (2000) of faults against coordinators and workers in virtual time, from SEED (1) on, or a script, REPLAY, ten times
+	mkdir -p bin
+	CGO_ENABLED=0 $(GO) test ./internal/test/simulation -timeout 6h -run '^TestShell$$' -sim.scripts='$(abspath bin)' \
+	  $(if $(REPLAY),-count 10 -sim.replay='$(abspath $(REPLAY))',-count 1 -sim.schedules=$(or $(SCHEDULES),2000) -sim.first=$(or $(SEED),1))
 
 .PHONY: mutations
 mutations: ## Switch each safety check of the engine, and each guard of the shell, off: the simulators must notice

@@ -5,14 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/test/testcluster"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -23,19 +26,60 @@ type checker struct {
 
 	mu       sync.Mutex
 	failures int
-	began    map[messaging.AttemptID]string // who evaluated an attempt
-	values   map[messaging.AttemptID][]float64
-	lenient  bool // claims were lost, so attempts may run twice
+	began    map[string]string    // who evaluated an attempt, by its nonce
+	values   map[string][]float64 // what an evaluation has found, by the attempt's nonce
+	past     map[string]bool      // nonces that the ledger had before it was replaced
+	replaced time.Time            // when that was last
+	lenient  bool                 // claims were lost, so attempts may run twice
+	epoch    int64
+	knowledge
+}
+
+// knowledge is what the checks know of the ledger.
+type knowledge struct {
 	trials   map[string]map[int]record.Trial
 	statuses map[string]record.Status
-	epoch    int64
+	told     map[string]map[int]float64 // of trials that clients were told to be completed, by study's name
+}
+
+// clone returns a copy. Records are not changed.
+func (k knowledge) clone() knowledge {
+	c := knowledge{map[string]map[int]record.Trial{}, maps.Clone(k.statuses), map[string]map[int]float64{}}
+	for id, trials := range k.trials {
+		c.trials[id] = maps.Clone(trials)
+	}
+	for name, values := range k.told {
+		c.told[name] = maps.Clone(values)
+	}
+	return c
 }
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, began: map[messaging.AttemptID]string{}, values: map[messaging.AttemptID][]float64{},
-		trials: map[string]map[int]record.Trial{}, statuses: map[string]record.Status{},
+		w: w, began: map[string]string{}, values: map[string][]float64{}, past: map[string]bool{},
+		knowledge: knowledge{map[string]map[int]record.Trial{}, map[string]record.Status{}, map[string]map[int]float64{}},
 	}
+}
+
+// recall returns what is known now.
+func (c *checker) recall() knowledge {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.knowledge.clone()
+}
+
+// remember says that the ledger has an attempt, and will be replaced.
+func (c *checker) remember(id messaging.AttemptID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.past[id.Nonce] = true
+}
+
+// restored says that the ledger was replaced by one of which this was known.
+func (c *checker) restored(k knowledge) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.knowledge, c.epoch, c.replaced = k.clone(), 0, time.Now()
 }
 
 // fail reports a violation, and the first few after it.
@@ -61,14 +105,15 @@ func (c *checker) forgive() {
 // begin notes that an attempt is evaluated: as long as the broker keeps its claims, once.
 func (c *checker) begin(who string, id messaging.AttemptID) {
 	c.mu.Lock()
-	other, twice := c.began[id]
-	c.began[id] = who
+	other, twice := c.began[id.Nonce]
+	c.began[id.Nonce] = who
 	lenient := c.lenient
+	past := c.past[id.Nonce]
 	c.mu.Unlock()
-	if !c.committed(id) {
+	if !past && !c.committed(id) {
 		c.fail("%s is evaluated by %s, and not in the ledger", name(id), who)
 	}
-	if twice && !lenient {
+	if twice && !lenient && !(other == who && strings.HasPrefix(who, "client")) { // a client may ask again for what it has
 		c.fail("%s is evaluated by %s, and was by %s", name(id), who, other)
 	}
 }
@@ -84,7 +129,22 @@ func (c *checker) committed(id messaging.AttemptID) bool {
 func (c *checker) found(id messaging.AttemptID, value float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.values[id] = append(c.values[id], value)
+	c.values[id.Nonce] = append(c.values[id.Nonce], value)
+}
+
+// completed notes that a client was told that a trial is completed.
+func (c *checker) completed(name string, value float64, asked time.Time, t *record.Trial) {
+	if t.State != study.TrialCompleted || t.Values.First() != value {
+		c.fail("a client has told the value %g of trial %d of %s, and was answered that it is %s with %v", value, t.Number, name, t.State, t.Values)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if asked.After(c.replaced) {
+		if c.told[name] == nil {
+			c.told[name] = map[int]float64{}
+		}
+		c.told[name][t.Number] = value
+	}
 }
 
 // follow checks each change of the ledger.
@@ -127,7 +187,7 @@ func (c *checker) trial(id string, t *record.Trial) {
 		}
 		attempt := messaging.AttemptID{Study: id, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce}
 		c.mu.Lock()
-		found := slices.Contains(c.values[attempt], t.Values.First())
+		found := slices.Contains(c.values[attempt.Nonce], t.Values.First())
 		c.mu.Unlock()
 		if !found {
 			c.fail("trial %d of %s has the value %g, which %s has not found", t.Number, id, t.Values.First(), name(attempt))
@@ -182,10 +242,10 @@ func (c *checker) status(id string, s *record.Status) {
 	}
 }
 
-// commits checks that each commit is of whoever holds the leader's key at that moment.
-func (c *checker) commits(ctx context.Context, client *clientv3.Client, l *ledger.Ledger) {
+// commits checks that each commit, from a revision on, is of whoever holds the leader's key
+// at that moment.
+func (c *checker) commits(ctx context.Context, client *clientv3.Client, l *ledger.Ledger, revision int64) {
 	dir := ledger.DefaultPrefix + "commits/"
-	revision := int64(1)
 	for ctx.Err() == nil {
 		for resp := range client.Watch(ctx, dir, clientv3.WithPrefix(), clientv3.WithRev(revision)) {
 			revision = max(revision, resp.CompactRevision)
@@ -220,7 +280,8 @@ func (c *checker) commit(ctx context.Context, client *clientv3.Client, l *ledger
 
 // final checks the ledger at the end.
 func (c *checker) final(l *ledger.Ledger) {
-	for _, name := range c.w.studies {
+	for _, defined := range c.w.studies {
+		name := defined.Metadata.Name
 		id, err := l.ID(c.w.t.Context(), name)
 		if err != nil {
 			continue // reported as one that has not ended
@@ -231,6 +292,29 @@ func (c *checker) final(l *ledger.Ledger) {
 			continue
 		}
 		c.study(s)
+		c.promotions(s)
+		c.answers(s)
+	}
+}
+
+// promotions checks which trials of a study with a fidelity were promoted.
+func (c *checker) promotions(s *ledger.Records) {
+	if !hasFidelity(&s.Study.Definition) || s.Status.Counts.Cancelled > 0 {
+		return
+	}
+	if err := testcluster.Promotions(s.Trials, levels, reduction); err != nil {
+		c.fail("study %s: %v", s.Study.ID, err)
+	}
+}
+
+// answers checks that the ledger has what clients were told.
+func (c *checker) answers(s *ledger.Records) {
+	for number, value := range c.recall().told[s.Study.Definition.Metadata.Name] {
+		if number > len(s.Trials) {
+			c.fail("trial %d of %s, which a client was told to be completed, is not there", number, s.Study.ID)
+		} else if t := &s.Trials[number-1]; t.State != study.TrialCompleted || t.Values.First() != value {
+			c.fail("trial %d of %s is %s with %v; a client was told that it is completed with %g", number, s.Study.ID, t.State, t.Values, value)
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func (p *process) Write(text []byte) (int, error) {
 // logger is the logger of the process.
 func (p *process) logger(name string) *slog.Logger {
 	level := slog.LevelInfo
-	if *simSeed != 0 {
+	if one() {
 		level = slog.LevelDebug
 	}
 	return slog.New(slog.NewTextHandler(p, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
@@ -27,6 +28,21 @@ const (
 	late // it has an effect later: only etcd knows these
 )
 
+var endings = [...]string{"undone", "done", "late"}
+
+// MarshalText implements encoding.TextMarshaler.
+func (e ending) MarshalText() ([]byte, error) { return []byte(endings[e]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (e *ending) UnmarshalText(text []byte) error {
+	i := slices.Index(endings[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("an operation ends %v, not %q", endings, text)
+	}
+	*e = ending(i)
+	return nil
+}
+
 // draw returns a number in [0, 1) that only the seed and the words decide.
 func (w *world) draw(words ...any) float64 {
 	h := fnv.New64a()
@@ -49,6 +65,14 @@ func (w *world) count(who, op string) (n int, faulty bool, death *arm) {
 		}
 	}
 	return w.counts[key], w.faulty, death
+}
+
+// flip reports whether a message meets a fault that the words name.
+func (w *world) flip(words ...any) bool {
+	w.mu.Lock()
+	faulty := w.faulty
+	w.mu.Unlock()
+	return faulty && w.draw(words...) < w.played.Faults
 }
 
 // carryOut carries out a death.
@@ -116,13 +140,13 @@ type met struct {
 // meet draws what the n-th operation of a kind meets. A delay is at most longest, and now and
 // then twenty times that.
 func (w *world) meet(who string, n int, longest time.Duration) (m met) {
-	if w.draw("slow", who, n) < w.slow {
+	if w.draw("slow", who, n) < w.played.Delays {
 		m.delay = time.Duration(w.draw("delay", who, n) * float64(longest))
 		if w.draw("very slow", who, n) < 0.05 {
 			m.delay *= 20
 		}
 	}
-	if w.draw("fault", who, n) < w.rate {
+	if w.draw("fault", who, n) < w.played.Faults {
 		x := w.draw("kind", who, n)
 		m.lost, m.unanswered, m.special = x < 0.4, x >= 0.4 && x < 0.8, x >= 0.8
 	}

@@ -28,11 +28,12 @@ const mutantSchedules = 300
 // that does not notice shows nothing.
 func TestShellNotices(t *testing.T) {
 	const part = 20
+	scripts := t.TempDir()
 	for _, g := range mutant.All() {
 		t.Run(string(g), func(t *testing.T) {
 			for first := 1; first <= mutantSchedules; first += part {
 				out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestShell$", "-sim.mutant", string(g),
-					fmt.Sprint("-sim.first=", first), fmt.Sprint("-sim.schedules=", part)).CombinedOutput()
+					fmt.Sprint("-sim.first=", first), fmt.Sprint("-sim.schedules=", part), "-sim.scripts", scripts).CombinedOutput()
 				if err == nil {
 					continue
 				}

@@ -33,14 +33,14 @@ type replica struct {
 func (r *replica) start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.halted || r.cancel != nil {
+	if r.halted || r.cancel != nil || r.w.closed.Load() {
 		return
 	}
 	r.n++
 	etcd, bus := r.w.etcd.Client(r.name), r.w.broker.Replica(r.name)
 	o := inject.Coordinator(coordinator.DefaultOptions())
 	o.Name, o.Advertise, o.Etcd, o.Bus = r.name, r.name, etcd.Client, bus
-	o.LeaseTTL, o.WorkerLease = r.w.lease, r.w.workerLease
+	o.LeaseTTL, o.WorkerLease, o.Ledger.MaxCommit = r.w.lease, r.w.workerLease, r.w.maxCommit
 	r.log = &process{l: r.w.logs}
 	o.Logger = r.log.logger(fmt.Sprint(r.name, "#", r.n))
 	c, err := coordinator.New(o)
@@ -95,7 +95,7 @@ func (r *replica) end() {
 	}
 }
 
-func (r *replica) restart(after time.Duration) { time.AfterFunc(after, r.start) }
+func (r *replica) restart(after span) { time.AfterFunc(time.Duration(after), r.start) }
 
 func (r *replica) cut(etcd, bus bool) {
 	r.mu.Lock()

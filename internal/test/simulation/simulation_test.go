@@ -6,6 +6,9 @@ package simulation
 import (
 	"flag"
 	"fmt"
+	"os"
+	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 )
@@ -14,12 +17,23 @@ var (
 	simSeed      = flag.Uint64("sim.seed", 0, "play only this schedule")
 	simFirst     = flag.Uint64("sim.first", 1, "the first schedule")
 	simSchedules = flag.Int("sim.schedules", 30, "how many schedules to play")
+	simReplay    = flag.String("sim.replay", "", "play only the schedule that this script says")
+	simScripts   = flag.String("sim.scripts", "", "where to write the scripts of schedules that fail (a temporary directory)")
 )
 
 // TestShell plays schedules; see world_test.go. The seed gives the studies, the processes
-// and the faults. It does not give the order in which the goroutines of an instant run, nor
-// the nonces, so a schedule that has failed may have to be played some times again.
+// and the faults of messages, and draws the troubles, of which a script is written if the
+// schedule fails. Nothing gives the order in which the goroutines of an instant run, nor the
+// nonces, so a schedule that has failed may have to be played some times again.
 func TestShell(t *testing.T) {
+	if *simReplay != "" {
+		s, err := readScript(*simReplay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		play(t, s.Seed, s)
+		return
+	}
 	first, n := *simFirst, *simSchedules
 	if *simSeed != 0 {
 		first, n = *simSeed, 1
@@ -27,20 +41,74 @@ func TestShell(t *testing.T) {
 	for seed := first; seed < first+uint64(n); seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
-			play(t, seed)
+			play(t, seed, nil)
 		})
 	}
 }
 
-// play plays a schedule in a bubble of its own.
-func play(t *testing.T, seed uint64) {
+// one reports whether a single schedule is played, of which everything is logged.
+func one() bool { return *simSeed != 0 || *simReplay != "" }
+
+// play plays a schedule in a bubble of its own, and returns the script of what it played. If
+// the schedule fails, play does not return.
+func play(t *testing.T, seed uint64, s *script) (played script) {
+	t.Helper()
 	dir := stateDir(t)
+	defer func() {
+		if t.Failed() && *simReplay == "" {
+			keep(t, &played)
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, seed, dir)
+		w := newWorld(t, seed, s, dir)
 		w.run()
-		if t.Failed() || *simSeed != 0 {
+		played = w.played
+		if t.Failed() || one() {
 			w.tell()
-			t.Logf("again: go test ./internal/test/simulation -run '^TestShell$' -sim.seed=%d -count 10", seed)
 		}
 	})
+	return played
+}
+
+// keep writes the script of a schedule that has failed.
+func keep(t *testing.T, s *script) {
+	t.Helper()
+	dir := *simScripts
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	path, err := s.write(dir)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	t.Logf("again: make simulate-shell REPLAY=%s", path)
+}
+
+// TestReplay: a script is read as it was written, and what is played by it is what it says.
+func TestReplay(t *testing.T) {
+	drawn := play(t, 3, nil)
+	if len(drawn.troubles) < 3 {
+		t.Fatalf("%d troubles are too few to show anything", len(drawn.troubles))
+	}
+	path, err := drawn.write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := readScript(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(*read, drawn) {
+		t.Errorf("written: %+v\nread: %+v", drawn, *read)
+	}
+	if again := play(t, read.Seed, read); again.head != drawn.head || !isPrefix(again.troubles, drawn.troubles) {
+		t.Errorf("drawn: %+v\nplayed again: %+v", drawn, again)
+	}
+}
+
+// isPrefix reports whether some troubles are the first of others: once all studies have
+// ended, no more are played.
+func isPrefix(some, all []trouble) bool {
+	return len(some) > 0 && len(some) <= len(all) && slices.Equal(some, all[:len(some)])
 }

@@ -3,23 +3,132 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
+// kind is a kind of trouble.
+type kind struct {
+	name string
+	// often is how often it is drawn, compared with the others.
+	often int
+	draw  func(w *world, t *trouble)
+	play  func(w *world, t trouble)
+}
+
+// kinds returns all kinds. It is a function, since what is played may lead to other troubles.
+func kinds() []kind {
+	return []kind{
+		{"kill a coordinator", 4, ofCoordinator, func(w *world, t trouble) {
+			c := w.coordinator(t.Of)
+			c.kill()
+			c.restart(t.For)
+		}},
+		{"kill a coordinator at an operation", 6, func(w *world, t *trouble) {
+			ofCoordinator(w, t)
+			t.In, t.Ending = 1+w.troubles.IntN(30), []ending{undone, done, late}[w.troubles.IntN(3)]
+			if t.Ending == late { // around the end of the lease
+				t.Late = span((0.7 + w.troubles.Float64()) * float64(w.lease))
+			}
+		}, (*world).arm},
+		{"end a coordinator", 2, ofCoordinator, func(w *world, t trouble) {
+			c := w.coordinator(t.Of)
+			c.end()
+			c.restart(t.For)
+		}},
+		{"cut a coordinator off from etcd", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, true, false) }},
+		{"cut a coordinator off from the broker", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, false, true) }},
+		{"cut a coordinator off", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, true, true) }},
+		{"kill a worker", 4, func(w *world, t *trouble) {
+			ofWorker(w, t)
+			t.Lost = w.troubles.IntN(4) == 0 // its disk
+		}, func(w *world, t trouble) {
+			k := w.worker(t.Of)
+			k.kill(t.Lost)
+			k.restart(t.For)
+		}},
+		{"end a worker", 2, ofWorker, func(w *world, t trouble) {
+			k := w.worker(t.Of)
+			k.end()
+			k.restart(t.For)
+		}},
+		{"cut a worker off", 2, func(w *world, t *trouble) {
+			ofWorker(w, t)
+			t.For *= 3
+		}, func(w *world, t trouble) {
+			k := w.worker(t.Of)
+			k.cut(true)
+			time.AfterFunc(time.Duration(t.For), func() { k.cut(false) })
+		}},
+		{"etcd is away", 2, nothing, func(w *world, t trouble) {
+			w.etcd.Stop()
+			time.AfterFunc(time.Duration(t.For), w.etcd.Start)
+		}},
+		{"etcd is full", 2, nothing, func(w *world, t trouble) {
+			w.etcd.SetFull(true)
+			time.AfterFunc(time.Duration(t.For), func() { w.etcd.SetFull(false) })
+		}},
+		{"compact etcd", 2, part, (*world).compact},
+		{"delete the assignments", 2, nothing, func(w *world, _ trouble) { w.broker.WipeAssignments() }},
+		{"delete a stream", 1, ofStream, func(w *world, t trouble) {
+			w.forgive(t)
+			w.broker.Recreate(messaging.Stream(t.Of))
+		}},
+		{"take a stream back in time", 1, func(w *world, t *trouble) {
+			ofStream(w, t)
+			part(w, t)
+		}, (*world).rewind},
+		{"write a backup", 2, nothing, func(w *world, _ trouble) { w.backUp() }},
+		{"restore the backup", 1, func(w *world, t *trouble) {
+			t.Lost, t.Killed = w.troubles.IntN(3) > 0, w.troubles.IntN(2) == 0
+			if !t.Lost || w.troubles.IntN(2) == 0 {
+				t.For = 0 // nobody finds an empty etcd
+			}
+		}, (*world).restore},
+	}
+}
+
+func known(name string) bool {
+	return slices.ContainsFunc(kinds(), func(k kind) bool { return k.name == name })
+}
+
+func nothing(*world, *trouble) {}
+
+func part(w *world, t *trouble) { t.Part = w.troubles.Float64() }
+
+// ofCoordinator draws a coordinator, more often the leader.
+func ofCoordinator(w *world, t *trouble) {
+	t.Of = w.coordinators[w.troubles.IntN(len(w.coordinators))].name
+	if leader := w.leader(); w.troubles.IntN(2) == 0 && leader != "" && w.coordinator(leader) != nil {
+		t.Of = leader
+	}
+}
+
+func ofWorker(w *world, t *trouble) { t.Of = w.workers[w.troubles.IntN(len(w.workers))].name }
+
+func ofStream(w *world, t *trouble) {
+	streams := []messaging.Stream{messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric}
+	t.Of = string(streams[w.troubles.IntN(len(streams))])
+}
+
 // trouble plays faults for a while, and then ends all of them.
-func (w *world) trouble(d time.Duration) {
+func (w *world) trouble() {
 	w.setFaulty(true)
-	end := time.Now().Add(d)
-	pause := []time.Duration{2 * time.Second, 8 * time.Second, 30 * time.Second}[w.rng.IntN(3)]
 	for {
-		time.Sleep(time.Duration(w.rng.ExpFloat64() * float64(pause)))
-		if time.Now().After(end) || w.quiet() {
+		t, ok := w.next()
+		if !ok {
 			break
 		}
-		w.event()
+		w.logs.note(fmt.Sprintf("%+v", t))
+		w.played.troubles = append(w.played.troubles, t)
+		for _, k := range kinds() {
+			if k.name == t.Kind {
+				k.play(w, t)
+			}
+		}
 	}
 	w.setFaulty(false)
 	w.etcd.Start()
@@ -33,6 +142,38 @@ func (w *world) trouble(d time.Duration) {
 	w.logs.note("the faults are over")
 }
 
+// next waits for the next trouble, of the script if there is one. It reports whether there is
+// another.
+func (w *world) next() (t trouble, ok bool) {
+	until := w.played.Until
+	if w.script != nil {
+		if n := len(w.played.troubles); n < len(w.script.troubles) {
+			t = w.script.troubles[n]
+			until = t.At
+			ok = true
+		}
+		time.Sleep(time.Duration(until) - time.Since(w.logs.begun))
+		return t, ok && !w.quiet()
+	}
+	time.Sleep(time.Duration(w.troubles.ExpFloat64() * float64(w.pause)))
+	t.At = span(time.Since(w.logs.begun))
+	if t.At > until || w.quiet() {
+		return t, false
+	}
+	t.For = span(w.troubles.ExpFloat64() * float64(8*time.Second))
+	all, sum := kinds(), 0
+	for _, k := range all {
+		sum += k.often
+	}
+	for i, drawn := 0, w.troubles.IntN(sum); ; i++ {
+		if drawn -= all[i].often; drawn < 0 {
+			t.Kind = all[i].name
+			all[i].draw(w, &t)
+			return t, true
+		}
+	}
+}
+
 func (w *world) setFaulty(faulty bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,81 +181,22 @@ func (w *world) setFaulty(faulty bool) {
 	w.armed = map[string]arm{}
 }
 
-// event plays one fault of the world.
-func (w *world) event() {
-	c := w.coordinators[w.rng.IntN(len(w.coordinators))]
-	if w.rng.IntN(2) == 0 { // more of them are of the leader
-		leader := w.leader()
-		for _, other := range w.coordinators {
-			if other.name == leader {
-				c = other
-			}
-		}
-	}
-	k := w.workers[w.rng.IntN(len(w.workers))]
-	d := time.Duration(w.rng.ExpFloat64() * float64(8*time.Second))
-	note := func(format string, args ...any) { w.logs.note(fmt.Sprintf(format, args...)) }
-	switch w.rng.IntN(18) {
-	case 0, 1:
-		note("%s is killed", c.name)
+// arm lets a coordinator die at one of its next operations.
+func (w *world) arm(t trouble) {
+	c := w.coordinator(t.Of)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed[c.name] = arm{in: t.In, last: t.Ending, late: time.Duration(t.Late), die: func() {
 		c.kill()
-		c.restart(d)
-	case 2, 3, 4:
-		// A late operation comes around the end of the lease.
-		a := arm{in: 1 + w.rng.IntN(30), last: ending(w.rng.IntN(3)), late: time.Duration((0.7 + w.rng.Float64()) * float64(w.lease))}
-		note("%s dies at its operation %d (%d: 0 undone, 1 done, 2 done %v later)", c.name, a.in, a.last, a.late)
-		a.die = func() {
-			c.kill()
-			c.restart(d)
-		}
-		w.mu.Lock()
-		w.armed[c.name] = a
-		w.mu.Unlock()
-	case 5:
-		note("%s is told to end", c.name)
-		c.end()
-		c.restart(d)
-	case 6:
-		note("%s is cut off from etcd for %v", c.name, d)
-		c.cut(true, false)
-		time.AfterFunc(d, c.join)
-	case 7:
-		note("%s is cut off from the broker for %v", c.name, d)
-		c.cut(false, true)
-		time.AfterFunc(d, c.join)
-	case 8:
-		note("%s is cut off for %v", c.name, d)
-		c.cut(true, true)
-		time.AfterFunc(d, c.join)
-	case 9, 10:
-		lost := w.rng.IntN(4) == 0
-		note("%s is killed (its disk is lost: %t)", k.name, lost)
-		k.kill(lost)
-		k.restart(d)
-	case 11:
-		note("%s is told to end", k.name)
-		k.end()
-		k.restart(d)
-	case 12:
-		note("%s is cut off for %v", k.name, 3*d)
-		k.cut(true)
-		time.AfterFunc(3*d, func() { k.cut(false) })
-	case 13:
-		note("etcd is away for %v", d)
-		w.etcd.Stop()
-		time.AfterFunc(d, w.etcd.Start)
-	case 14:
-		note("etcd is full for %v", d)
-		w.etcd.SetFull(true)
-		time.AfterFunc(d, func() { w.etcd.SetFull(false) })
-	case 15:
-		w.compact()
-	case 16:
-		note("the assignments are deleted")
-		w.broker.WipeAssignments()
-	case 17:
-		w.loseStream(note)
-	}
+		c.restart(t.For)
+	}}
+}
+
+// cut cuts a coordinator off for a while.
+func (w *world) cut(t trouble, etcd, bus bool) {
+	c := w.coordinator(t.Of)
+	c.cut(etcd, bus)
+	time.AfterFunc(time.Duration(t.For), c.join)
 }
 
 // leader returns the name of the leader; empty if there is none.
@@ -128,37 +210,33 @@ func (w *world) leader() string {
 	return name
 }
 
-// compact compacts etcd's history up to a drawn place.
-func (w *world) compact() {
+// compact compacts etcd's history.
+func (w *world) compact(t trouble) {
 	last, compacted := w.etcd.Revision()
-	if last <= compacted+1 {
+	to := compacted + 1 + int64((1-t.Part)*float64(last-compacted-1))
+	if to >= last {
 		return
 	}
-	to := compacted + 1 + w.rng.Int64N(last-compacted)
-	w.logs.note(fmt.Sprint("etcd's history is compacted up to ", to, " of ", last))
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 	defer cancel()
 	_, _ = w.client.Compact(ctx, to) // etcd may be away
 }
 
-// loseStream deletes a stream, or restores an older copy of it.
-func (w *world) loseStream(note func(string, ...any)) {
-	s := []messaging.Stream{messaging.StreamClaim, messaging.StreamResult, messaging.StreamMetric}[w.rng.IntN(3)]
-	if s == messaging.StreamClaim {
-		w.check.forgive()
-	}
-	if w.rng.IntN(2) == 0 {
-		note("the stream %s is deleted", s)
-		w.broker.Recreate(s)
-		return
-	}
+// rewind restores an older copy of a stream.
+func (w *world) rewind(t trouble) {
+	w.forgive(t)
 	bus := w.broker.Leader()
 	defer bus.Close()
-	last, err := bus.Last(w.t.Context(), s)
+	last, err := bus.Last(w.t.Context(), messaging.Stream(t.Of))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	to := w.rng.Uint64N(last + 1)
-	note("the stream %s goes back to message %d of %d", s, to, last)
-	w.broker.Rewind(s, to)
+	w.broker.Rewind(messaging.Stream(t.Of), uint64(t.Part*float64(last)))
+}
+
+// forgive tells the checks if claims are lost.
+func (w *world) forgive(t trouble) {
+	if messaging.Stream(t.Of) == messaging.StreamClaim {
+		w.check.forgive()
+	}
 }

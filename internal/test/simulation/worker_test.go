@@ -2,18 +2,15 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -90,7 +87,7 @@ func (k *worker) start() {
 	k.ended.Go(func() {
 		defer close(done)
 		err := process.Run(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !closed(crashed) {
 			k.w.check.fail("%s has ended: %v", k.name, err)
 		}
 		_ = bus.Close()
@@ -110,14 +107,34 @@ func (k *worker) kill(lost bool) {
 	dir := filepath.Join(filepath.Dir(k.dir), fmt.Sprint(k.dirs))
 	if !lost {
 		// What the process still writes while it ends goes to the old directory.
-		if err := os.CopyFS(dir, os.DirFS(k.dir)); err != nil {
-			k.w.t.Error(err)
+		for {
+			err := os.CopyFS(dir, os.DirFS(k.dir))
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				k.w.t.Error(err)
+				break
+			}
+			// The process has removed a file meanwhile.
+			if err := os.RemoveAll(dir); err != nil {
+				k.w.t.Error(err)
+			}
 		}
 	}
 	k.dir = dir
 	_ = k.bus.Close()
 	k.cancel()
 	k.cancel, k.done = nil, nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // end asks the process to end: it hands its attempts back.
@@ -130,7 +147,7 @@ func (k *worker) end() {
 	}
 }
 
-func (k *worker) restart(after time.Duration) { time.AfterFunc(after, k.start) }
+func (k *worker) restart(after span) { time.AfterFunc(time.Duration(after), k.start) }
 
 func (k *worker) cut(cut bool) {
 	k.mu.Lock()
@@ -174,70 +191,17 @@ func (w *world) evaluate(ctx context.Context, crashed <-chan struct{}, who strin
 			task.Measure(int64(step), map[string]float64{a.Objective.Metric: value + 1/float64(step+1)})
 		}
 	}
-	select {
-	case <-crashed:
+	if closed(crashed) {
 		return 0, errCrashed
-	default:
 	}
 	switch x := w.draw("end", a.StudyName, id.Trial, id.Attempt); {
 	case x < 0.1:
 		return 0, errors.New("the program has failed")
-	case x < 0.15:
+	case x < 0.15 && a.Parameters[fidelity] == nil:
 		return math.NaN(), nil
 	}
 	w.check.found(id, value)
 	return value, nil
-}
-
-// newStudy draws a study.
-func (w *world) newStudy(i int) *study.Study {
-	algorithm := []string{"random", "sobol", "tpe", "cmaes"}[w.rng.IntN(4)]
-	spec := map[string]any{
-		"objective":   map[string]any{"metric": "loss", "direction": "minimize"},
-		"parameters":  []any{map[string]any{"name": "x", "type": "float", "min": -1, "max": 1}, map[string]any{"name": "y", "type": "float", "min": 0, "max": 9}},
-		"algorithm":   map[string]any{"name": algorithm, "seed": w.rng.IntN(1000)},
-		"budget":      map[string]any{"maxTrials": 5 + w.rng.IntN(31)},
-		"parallelism": 1 + w.rng.IntN(5),
-		"trial": map[string]any{
-			"command": []any{"program"},
-			"retries": map[string]any{"lost": w.rng.IntN(4), "failed": w.rng.IntN(3)},
-		},
-	}
-	if w.rng.IntN(3) == 0 {
-		spec["earlyStopping"] = map[string]any{"name": "median"}
-	}
-	raw, err := json.Marshal(map[string]any{
-		"apiVersion": study.APIVersion, "kind": study.Kind, "metadata": map[string]any{"name": fmt.Sprint("study-", i)}, "spec": spec,
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	s, err := inject.ParseStudy("study.json", raw)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return s
-}
-
-// create asks whoever leads for a study, until it is there.
-func (w *world) create(ctx context.Context, s *study.Study) {
-	for n := 0; ; n++ {
-		c := w.coordinators[n%len(w.coordinators)].running()
-		if c == nil {
-			time.Sleep(100 * time.Millisecond)
-			continue
-		}
-		call, cancel := context.WithTimeout(ctx, 10*time.Second)
-		_, err := c.Create(call, s)
-		cancel()
-		switch {
-		case err == nil || errors.Is(err, ledger.ErrNameTaken):
-			return
-		case !errors.Is(err, coordinator.ErrNotLeader):
-			w.logs.note("create: " + err.Error())
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
 }
 
 // name is how an attempt is written.

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const (
@@ -22,6 +24,9 @@ const (
 	patience = 20 * time.Minute
 	// receipts is how long a result may wait for its receipt without faults.
 	receipts = 5 * time.Minute
+	// firstRevision is etcd's at the beginning. One that has lost everything begins at 1, so
+	// its epochs stay below those that the broker has seen.
+	firstRevision = 1_000_000
 )
 
 // world is one schedule: an etcd, a broker, coordinators, workers and their troubles.
@@ -29,7 +34,7 @@ type world struct {
 	t    *testing.T
 	seed uint64
 	dir  string
-	rng  *rand.Rand // of the schedule, used by its goroutine only
+	rng  *rand.Rand // of the processes and the studies, used by the schedule's goroutine only
 	logs *logbook
 
 	etcd         *memetcd.Server
@@ -38,30 +43,51 @@ type world struct {
 	workerLease  time.Duration
 	coordinators []*replica
 	workers      []*worker
-	studies      []string        // names
+	maxCommit    int // of the ledger
+	studies      []*study.Study
 	client       *memetcd.Client // meets no faults of messages
 	observer     *ledger.Ledger
 	check        *checker
 
+	// script is what is played; nil if troubles are drawn, with a mean pause between them.
+	script   *script
+	troubles *rand.Rand
+	pause    time.Duration
+	played   script         // so far
+	saved    *saved         // the last backup; nil for none
+	closed   atomic.Bool    // no coordinator may start
+	callers  sync.WaitGroup // of the API; calling ends with hangUp
+	calling  context.Context
+	hangUp   context.CancelFunc
+	watching sync.WaitGroup // of the ledger; ends with unwatch
+	unwatch  context.CancelFunc
+
 	mu     sync.Mutex
 	faulty bool           // messages may meet faults
-	rate   float64        // of faults
-	slow   float64        // of delays
 	counts map[string]int // operations, by who does what
 	armed  map[string]arm // who is killed at an operation
 }
 
-// newWorld draws a schedule's constants and starts its processes.
-func newWorld(t *testing.T, seed uint64, dir string) *world {
+// newWorld draws a schedule's constants and starts its processes. A script may be nil.
+func newWorld(t *testing.T, seed uint64, script *script, dir string) *world {
 	w := &world{
-		t: t, seed: seed, dir: dir, rng: rand.New(rand.NewPCG(seed, 2)), logs: &logbook{begun: time.Now()},
+		t: t, seed: seed, dir: dir, logs: &logbook{begun: time.Now()}, script: script,
+		rng: rand.New(rand.NewPCG(seed, 2)), troubles: rand.New(rand.NewPCG(seed, 3)),
 		counts: map[string]int{}, armed: map[string]arm{},
 	}
-	w.rate = []float64{0, 0.01, 0.05, 0.15}[w.rng.IntN(4)]
-	w.slow = []float64{0, 0.05, 0.3}[w.rng.IntN(3)]
+	w.calling, w.hangUp = context.WithCancel(t.Context())
+	w.played.head = head{
+		Seed: seed, Faults: []float64{0, 0.01, 0.05, 0.15}[w.rng.IntN(4)], Delays: []float64{0, 0.05, 0.3}[w.rng.IntN(3)],
+		Until: span(time.Duration(20+w.rng.IntN(160)) * time.Second),
+	}
+	if script != nil {
+		w.played.head = script.head
+	}
+	w.pause = []time.Duration{2 * time.Second, 8 * time.Second, 30 * time.Second}[w.rng.IntN(3)]
+	w.maxCommit = []int{0, 0, 1, 4}[w.rng.IntN(4)]
 	w.lease = time.Duration(2+w.rng.IntN(5)) * time.Second
 	w.workerLease = time.Duration(8+w.rng.IntN(13)) * time.Second
-	w.etcd = memetcd.New(memetcd.Options{Fault: w.etcdFault})
+	w.etcd = memetcd.New(memetcd.Options{Fault: w.etcdFault, Revision: firstRevision})
 	w.broker = membus.New(membus.Options{Fault: w.busFault})
 	w.client = w.etcd.Client("observer")
 	w.observer = ledger.New(w.client.Client, ledger.Options{})
@@ -82,24 +108,30 @@ func newWorld(t *testing.T, seed uint64, dir string) *world {
 
 // run plays the schedule: troubles for a while, and then the end of all studies.
 func (w *world) run() {
-	defer w.client.Close()
-	ctx, stop := context.WithCancel(w.t.Context())
-	var watching sync.WaitGroup
-	watching.Go(func() { w.check.follow(ctx, w.observer) })
-	watching.Go(func() { w.check.commits(ctx, w.client.Client, w.observer) })
-	var creating sync.WaitGroup
+	w.startWatching()
 	for i := range 1 + w.rng.IntN(3) {
 		s := w.newStudy(i)
-		w.studies = append(w.studies, s.Metadata.Name)
+		w.studies = append(w.studies, s)
 		delay := time.Duration(w.rng.IntN(10)) * time.Second
-		creating.Go(func() {
+		w.callers.Go(func() {
 			time.Sleep(delay)
-			w.create(ctx, s)
+			w.create(w.calling, s)
 		})
+		for n := range w.rng.IntN(3) + 1 {
+			if s.Spec.ByClients() {
+				w.callers.Go(func() { w.evaluateByClient(w.calling, s.Metadata.Name, 10*i+n) })
+			}
+		}
 	}
-	w.trouble(time.Duration(20+w.rng.IntN(160)) * time.Second)
-	creating.Wait()
+	w.trouble()
 	w.settle()
+	w.close()
+}
+
+// close ends all processes and checks what they leave.
+func (w *world) close() {
+	w.hangUp()
+	w.callers.Wait()
 	for _, k := range w.workers {
 		k.stop()
 	}
@@ -107,8 +139,40 @@ func (w *world) run() {
 		c.stop()
 	}
 	w.check.final(w.observer)
-	stop()
-	watching.Wait()
+	w.stopWatching()
+	_ = w.client.Close() // it always says that it was cancelled
+}
+
+// startWatching lets the checks follow the ledger.
+func (w *world) startWatching() {
+	ctx, stop := context.WithCancel(w.t.Context())
+	w.unwatch = stop
+	w.watching.Go(func() { w.check.follow(ctx, w.observer) })
+	last, _ := w.etcd.Revision()
+	w.watching.Go(func() { w.check.commits(ctx, w.client.Client, w.observer, last+1) })
+}
+
+func (w *world) stopWatching() {
+	w.unwatch()
+	w.watching.Wait()
+}
+
+func (w *world) coordinator(name string) *replica {
+	for _, c := range w.coordinators {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (w *world) worker(name string) *worker {
+	for _, k := range w.workers {
+		if k.name == name {
+			return k
+		}
+	}
+	return nil
 }
 
 // settle waits until all studies have ended, and all results have their receipts.
@@ -137,11 +201,11 @@ func (w *world) settle() {
 
 // quiet reports whether all studies have ended, so that more faults would hit nothing.
 func (w *world) quiet() bool {
-	for _, name := range w.studies {
+	for _, s := range w.studies {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
-		s, err := w.observer.Study(ctx, name)
+		found, err := w.observer.Study(ctx, s.Metadata.Name)
 		cancel()
-		if err != nil || !s.Status.State.Terminal() {
+		if err != nil || !found.Status.State.Terminal() {
 			return false
 		}
 	}
@@ -150,7 +214,8 @@ func (w *world) quiet() bool {
 
 // open names the studies that have not ended.
 func (w *world) open() (open []string) {
-	for _, name := range w.studies {
+	for _, defined := range w.studies {
+		name := defined.Metadata.Name
 		s, err := w.observer.Study(w.t.Context(), name)
 		if err != nil {
 			open = append(open, err.Error())
@@ -176,10 +241,10 @@ func (w *world) spooled() (left []string) {
 // tell writes the log of a schedule that has failed.
 func (w *world) tell() {
 	text := w.logs.text()
-	if *simSeed == 0 && len(text) > 4000 {
+	if !one() && len(text) > 4000 {
 		text = "..." + text[len(text)-4000:]
 	}
-	w.t.Logf("seed %d: faults %g, delays %g, lease %v, %d coordinators, %d workers\n%s", w.seed, w.rate, w.slow, w.lease, len(w.coordinators), len(w.workers), text)
+	w.t.Logf("seed %d: faults %g, delays %g, lease %v, %d coordinators, %d workers\n%s", w.seed, w.played.Faults, w.played.Delays, w.lease, len(w.coordinators), len(w.workers), text)
 }
 
 // stateDir returns a directory for the workers' files, in memory where there is one.

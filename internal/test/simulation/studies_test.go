@@ -1,0 +1,95 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// A study with a fidelity has a parameter of this name and so many levels, and promotes one
+// trial in reduction.
+const (
+	fidelity  = "epochs"
+	levels    = 3
+	reduction = 3
+)
+
+// newStudy draws a study: its trials are evaluated by workers, by workers with a rule that
+// stops some early, by workers at several levels of a fidelity, or by clients of the API.
+func (w *world) newStudy(i int) *study.Study {
+	parameters := []any{
+		map[string]any{"name": "x", "type": "float", "min": -1, "max": 1}, map[string]any{"name": "y", "type": "float", "min": 0, "max": 9},
+	}
+	trial := map[string]any{"command": []any{"program"}, "retries": map[string]any{"lost": w.rng.IntN(4), "failed": w.rng.IntN(3)}}
+	spec := map[string]any{
+		"objective":   map[string]any{"metric": "loss", "direction": "minimize"},
+		"algorithm":   map[string]any{"name": []string{"random", "sobol", "tpe", "cmaes"}[w.rng.IntN(4)], "seed": w.rng.IntN(1000)},
+		"budget":      map[string]any{"maxTrials": 5 + w.rng.IntN(31)},
+		"parallelism": 1 + w.rng.IntN(5),
+		"trial":       trial,
+	}
+	switch w.rng.IntN(6) {
+	case 0, 1:
+		spec["earlyStopping"] = map[string]any{"name": "median"}
+	case 2:
+		parameters = append(parameters, map[string]any{"name": fidelity, "type": "fidelity", "min": 1, "max": math.Pow(reduction, levels-1)})
+		trial["retries"] = map[string]any{"lost": 100, "failed": 10}
+	case 3:
+		delete(trial, "command")
+	}
+	spec["parameters"] = parameters
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": study.APIVersion, "kind": study.Kind, "metadata": map[string]any{"name": fmt.Sprint("study-", i)}, "spec": spec,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s, err := inject.ParseStudy("study.json", raw)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func hasFidelity(s *study.Study) bool {
+	return slices.ContainsFunc(s.Spec.Parameters, func(p study.Parameter) bool { return p.Type == study.Fidelity })
+}
+
+// create asks whoever leads for a study, until it is there.
+func (w *world) create(ctx context.Context, s *study.Study) {
+	for n := 0; ctx.Err() == nil; n++ {
+		c := w.coordinators[n%len(w.coordinators)].running()
+		if c == nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, 10*time.Second)
+		_, err := c.Create(call, s)
+		cancel()
+		switch {
+		case err == nil || errors.Is(err, ledger.ErrNameTaken):
+			return
+		case !errors.Is(err, coordinator.ErrNotLeader):
+			w.logs.note("create: " + err.Error())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// idOf returns the id of a study, whatever the faults; empty if the ledger has none.
+func (w *world) idOf(name string) string {
+	var named struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(w.etcd.Value(ledger.DefaultPrefix+"names/"+name), &named) // there may be none
+	return named.ID
+}
