@@ -34,7 +34,7 @@ type trouble struct {
 	At   span   `json:"at"`
 	Kind string `json:"kind"`
 	Of   string `json:"of,omitempty"`  // a process or a stream
-	For  span   `json:"for,omitempty"` // until it is over
+	For  span   `json:"for,omitempty"` // until it is over; how far a clock is off
 	// In is the operation at which a process dies, Ending what becomes of that operation,
 	// and Late when, if it is late.
 	In     int    `json:"in,omitempty"`

@@ -63,6 +63,11 @@ func kinds() []kind {
 			k.cut(true)
 			time.AfterFunc(time.Duration(t.For), func() { k.cut(false) })
 		}},
+		{"step a worker's clock", 1, func(w *world, t *trouble) {
+			ofWorker(w, t)
+			year := 365 * 24 * time.Hour
+			t.For = span([]time.Duration{0, -time.Minute, time.Hour, -year, year}[w.troubles.IntN(5)])
+		}, func(w *world, t trouble) { w.worker(t.Of).clock.step(time.Duration(t.For)) }},
 		{"etcd is away", 2, nothing, func(w *world, t trouble) {
 			w.etcd.Stop()
 			time.AfterFunc(time.Duration(t.For), w.etcd.Start)

@@ -23,6 +23,7 @@ type worker struct {
 	w     *world
 	name  string
 	slots int
+	clock clock
 
 	mu      sync.Mutex
 	n       int // of its processes
@@ -67,7 +68,7 @@ func (k *worker) start() {
 	}
 	crashed := make(chan struct{})
 	o := fantasia.DefaultOptions()
-	o.Name, o.Slots, o.GPUs, o.StateDir, o.Bus = k.name, k.slots, "none", k.dir, bus
+	o.Name, o.Slots, o.GPUs, o.StateDir, o.Bus = k.name, k.slots, "none", k.dir, skewed{bus, &k.clock}
 	k.log = &process{l: k.w.logs}
 	o.Logger = k.log.logger(fmt.Sprint(k.name, "#", k.n))
 	o.HeartbeatInterval = k.w.workerLease / 4
