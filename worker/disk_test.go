@@ -24,7 +24,7 @@ func TestNothingIsClaimedWithoutRoomForResults(t *testing.T) {
 		if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
 			t.Fatal(err)
 		}
-		// The slot already waits for the next assignment, and gives it back.
+		time.Sleep(time.Minute) // the slot already waits for the next assignment, and gives it back
 		r.offer(assigned(2))
 		r.offer(assigned(3))
 		time.Sleep(10 * time.Minute)
@@ -49,9 +49,35 @@ func TestLeavingWithoutRoomForResults(t *testing.T) {
 		if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(time.Minute)
 		r.offer(assigned(2)) // wakes the slot
 		time.Sleep(time.Minute)
+		if claims := r.seen().claims; len(claims) != 1 {
+			t.Errorf("%d claims, want 1 while results cannot be written", len(claims))
+		}
 		leave()
+	})
+}
+
+// A result that finds no room on the disk is sent from memory, and nothing is claimed after it.
+func TestNothingIsClaimedAfterAResultFoundNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		r := newRig(t, c.square, membus.Options{})
+		leave := r.start()
+		defer leave()
+		r.offer(assigned(1))
+		r.untilTold(1)
+		if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
+			t.Fatal(err)
+		}
+		r.offer(assigned(2)) // the last look at the disk was just now
+		r.untilTold(2)
+		r.offer(assigned(3))
+		time.Sleep(time.Minute)
+		if claims := r.seen().claims; len(claims) != 2 {
+			t.Errorf("%d claims, want 2: none after a result was not written", len(claims))
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -30,6 +31,9 @@ const (
 	unfinished = "."
 	// probeBytes is what Check writes: more than most results take.
 	probeBytes = 16 << 10
+	// proofLasts is how long a successful probe counts. Programs can end many times a second,
+	// and most run for longer than this, during which the disk may fill up as well.
+	proofLasts = 5 * time.Second
 	// unreadable is the directory for files that are not results.
 	unreadable = "unreadable"
 )
@@ -41,6 +45,7 @@ type Spool struct {
 
 	mu      sync.Mutex
 	results map[string]*messaging.Result // by file name
+	proven  time.Time                    // of the last probe that succeeded; zero after a failed write
 }
 
 // file is a result on disk, with its trace context, which the result's JSON does not
@@ -123,6 +128,7 @@ func (s *Spool) Put(r *messaging.Result) error {
 		return fmt.Errorf("spool a result: %w", err)
 	}
 	if err := s.write(name, data); err != nil {
+		s.prove(time.Time{})
 		return fmt.Errorf("spool a result: %w", err)
 	}
 	return nil
@@ -146,18 +152,39 @@ func (s *Spool) write(name string, data []byte) error {
 	return durable.Replace(f, path)
 }
 
-// Check returns why results cannot be written now, such as a full disk; nil if they can.
+// Check returns why results cannot be written, such as a full disk; nil if they can. It
+// tries to write, unless a try succeeded in the last 5 seconds and no result has failed to be
+// written since.
 func (s *Spool) Check() error {
+	s.mu.Lock()
+	proven := !s.proven.IsZero() && time.Since(s.proven) < proofLasts
+	s.mu.Unlock()
+	if proven {
+		return nil
+	}
+	if err := s.probe(); err != nil {
+		return fmt.Errorf("write to the spool: %w", err)
+	}
+	s.prove(time.Now())
+	return nil
+}
+
+// prove records when a probe succeeded, or that results can no longer be written.
+func (s *Spool) prove(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proven = at
+}
+
+// probe writes a file as large as most results.
+func (s *Spool) probe() error {
 	probe := filepath.Join(s.dir, "probe")
 	if err := failpoint.Fail(failpoint.SpoolProbe); err != nil {
-		return fmt.Errorf("write to the spool: %w", err)
+		return err
 	}
 	err := os.WriteFile(probe, make([]byte, probeBytes), 0o600)
 	_ = os.Remove(probe) // it does not exist, or another slot has removed it
-	if err != nil {
-		return fmt.Errorf("write to the spool: %w", err)
-	}
-	return nil
+	return err
 }
 
 // Remove deletes a result and reports whether it existed. A receipt for a message that

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -248,4 +249,36 @@ func TestJournalOutlivesAFullDisk(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A probe that succeeded counts for 5 seconds, unless a result cannot be written meanwhile.
+func TestCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "spool")
+		s := open(t, dir)
+		lose := func() {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(when string, writable bool) {
+			t.Helper()
+			if err := s.Check(); (err == nil) != writable {
+				t.Errorf("%s: Check returns %v", when, err)
+			}
+		}
+		check("at first", true)
+		lose()
+		time.Sleep(proofLasts - time.Nanosecond)
+		check("just before the proof ends", true)
+		time.Sleep(time.Nanosecond)
+		check("when it has ended", false)
+		open(t, dir)
+		check("after a failed probe, with room again", true)
+		lose()
+		if err := s.Put(result(1)); err == nil {
+			t.Error("a result was written without a directory")
+		}
+		check("after a failed write", false)
+	})
 }
