@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -159,12 +160,6 @@ func (l *Leader) assign(ctx context.Context, msgs []*nats.Msg) error {
 	}
 }
 
-// oneByOne is the largest number of assignments that are published one by one on a
-// single server. Each takes about 40 µs; an atomic batch takes about 2.6 ms and costs
-// the server a directory of files (BenchmarkAssign). In a cluster each publish is a
-// round of replication, so a batch is always faster.
-const oneByOne = 32
-
 // publish publishes the messages. Each expects the fence as this leader left it, so
 // that none is stored after a newer leader's fence.
 func (l *Leader) publish(ctx context.Context, msgs []*nats.Msg) error {
@@ -174,14 +169,64 @@ func (l *Leader) publish(ctx context.Context, msgs []*nats.Msg) error {
 		m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, expected)
 		m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, fence)
 	}
-	if n := len(msgs); n > 1 && (n > oneByOne || l.opts.Replicas > 1) {
+	switch {
+	case len(msgs) == 1:
+		_, err := l.store(ctx, msgs[0])
+		return err
+	case l.opts.Replicas > 1:
 		return l.publishBatch(ctx, msgs)
+	default:
+		return l.publishAtOnce(ctx, msgs)
 	}
-	// Two messages in flight with the same expectation would refuse each other.
+}
+
+// publishAtOnce publishes the messages without waiting for one before it sends the next,
+// and then waits until each is stored or refused. It needs a stream without replicas: that
+// handles one message after the other. With replicas, two messages in flight with the same
+// expectation would refuse each other, and an atomic batch is one round of replication.
+// Without, a batch costs the server a directory of files (BenchmarkAssign).
+func (l *Leader) publishAtOnce(ctx context.Context, msgs []*nats.Msg) (err error) {
+	answers := make(chan *nats.Msg, len(msgs))
+	sub, err := l.nc.ChanSubscribe(l.nc.NewInbox(), answers)
+	if err != nil {
+		return l.explain(fmt.Errorf("publish %d messages: %w", len(msgs), err))
+	}
+	defer func() { err = errors.Join(err, ignoreClosed(sub.Unsubscribe())) }()
 	for _, m := range msgs {
-		if _, err := l.store(ctx, m); err != nil {
+		if err := l.send(ctx, &nats.Msg{Subject: m.Subject, Reply: sub.Subject, Header: m.Header, Data: m.Data}); err != nil {
 			return err
 		}
+	}
+	var refused error
+	for range msgs {
+		select {
+		case answer := <-answers:
+			if err := refusal(answer); err != nil && refused == nil {
+				refused = fmt.Errorf("publish %d messages: %w", len(msgs), err)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("publish %d messages: %w", len(msgs), context.Cause(ctx))
+		}
+	}
+	return refused
+}
+
+// refusal returns the error in a stream's answer to a message; nil if it is stored.
+func refusal(answer *nats.Msg) error {
+	if status, _ := statusOf(answer); status == statusNoResponders {
+		return jetstream.ErrNoStreamResponse
+	}
+	var stored struct {
+		Stream string              `json:"stream"`
+		Error  *jetstream.APIError `json:"error"`
+	}
+	switch err := json.Unmarshal(answer.Data, &stored); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", jetstream.ErrInvalidJSAck, err)
+	case stored.Error != nil:
+		return stored.Error
+	case stored.Stream == "":
+		return jetstream.ErrInvalidJSAck
 	}
 	return nil
 }

@@ -115,8 +115,7 @@ func BenchmarkTrials(b *testing.B) {
 	must(b, context.Cause(ctx))
 }
 
-// BenchmarkAssign measures one Assign of several assignments under the fence; more than
-// one use an atomic batch.
+// BenchmarkAssign measures one Assign of several assignments under the fence.
 func BenchmarkAssign(b *testing.B) {
 	for _, n := range []int{1, 2, 8, 100, 1000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
