@@ -64,7 +64,8 @@ type Delivery interface {
 	// Err returns the error if the message cannot be decoded. It is then a poison
 	// message, and the caller must call Term.
 	Err() error
-	// Ack removes the assignment from the queue.
+	// Ack removes the assignment from the queue, without waiting for a confirmation. If
+	// it is lost, the assignment is delivered again, and the claim prevents a second run.
 	Ack(ctx context.Context) error
 	// Nak returns the assignment to the queue, to be delivered again after the delay.
 	Nak(ctx context.Context, delay time.Duration) error

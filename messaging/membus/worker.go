@@ -198,10 +198,7 @@ func (d *delivery) Err() error                        { return d.err }
 // Ack removes the message even if it has been delivered to another worker since: an ack
 // is not ownership.
 func (d *delivery) Ack(ctx context.Context) error {
-	return d.w.act(ctx, OpAck, d.m.subject, func() error {
-		d.w.b.remove(d.q)
-		return nil
-	})
+	return d.w.tell(ctx, OpAck, d.m.subject, func() { d.w.b.remove(d.q) })
 }
 
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {

@@ -240,19 +240,8 @@ const (
 	answerTerm = "+TERM"
 )
 
-// Ack implements messaging.Delivery. It waits for the server's confirmation.
-func (d *delivery) Ack(ctx context.Context) error {
-	if d.answered.Load() {
-		return nil
-	}
-	ctx, cancel := d.w.request(ctx)
-	defer cancel()
-	if _, err := d.w.nc.RequestWithContext(ctx, d.m.Reply, []byte(answerAck)); err != nil {
-		return d.w.explain(fmt.Errorf("ack %s: %w", d.m.Subject, err))
-	}
-	d.answered.Store(true)
-	return nil
-}
+// Ack implements messaging.Delivery.
+func (d *delivery) Ack(ctx context.Context) error { return d.answer(ctx, answerAck) }
 
 // Nak implements messaging.Delivery.
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
