@@ -50,9 +50,8 @@ type entry struct {
 	result *messaging.Result
 	span   trace.Span // ends with the first acknowledgement
 	sent   bool       // acknowledged by the bus
-	queued bool       // in ready, or being published
-	next   time.Time  // when it is sent again
 	pause  time.Duration
+	again  *time.Timer // queues it again after the pause; nil before it was published
 }
 
 func newSender(o Options, s *spool.Spool) *sender {
@@ -83,7 +82,7 @@ func (d *sender) add(r *messaging.Result, span trace.Span) {
 func (d *sender) enqueue(r *messaging.Result, span trace.Span) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e := &entry{result: r, span: span, queued: true}
+	e := &entry{result: r, span: span}
 	d.entries[r.AttemptID] = e
 	d.ready = append(d.ready, e)
 	d.unacked++
@@ -96,6 +95,9 @@ func (d *sender) receipt(id messaging.AttemptID) (bool, error) {
 	for known, e := range d.matching(id) {
 		d.settle(e)
 		delete(d.entries, known)
+		if e.again != nil {
+			e.again.Stop()
+		}
 	}
 	d.change.Broadcast()
 	d.mu.Unlock()
@@ -148,7 +150,6 @@ func (d *sender) run(ctx context.Context) {
 	for range maxSenders {
 		group.Go(func() { d.publishAll(ctx) })
 	}
-	group.Go(func() { d.schedule(ctx) })
 	group.Wait()
 }
 
@@ -190,7 +191,6 @@ func (d *sender) take() *entry {
 func (d *sender) published(e *entry, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e.queued = false
 	switch {
 	case err != nil:
 		e.pause = min(max(2*e.pause, retryPublish), d.resend)
@@ -204,34 +204,21 @@ func (d *sender) published(e *entry, err error) {
 	default:
 		e.pause = min(2*e.pause, max(maxResend, d.resend))
 	}
-	e.next = time.Now().Add(e.pause)
+	if d.entries[e.result.AttemptID] == e { // no receipt has arrived
+		e.again = time.AfterFunc(e.pause, func() { d.requeue(e) })
+	}
 	d.change.Broadcast()
 }
 
-// schedule queues results again that have waited too long for a receipt.
-func (d *sender) schedule(ctx context.Context) {
-	tick := time.NewTicker(min(d.resend/4, retryPublish))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			d.requeue(now)
-		}
-	}
-}
-
-func (d *sender) requeue(now time.Time) {
+// requeue queues a result again that has waited too long for a receipt.
+func (d *sender) requeue(e *entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, e := range d.entries {
-		if !e.queued && now.After(e.next) && (!e.sent || mutant.On(mutant.Resend)) {
-			e.queued = true
-			d.ready = append(d.ready, e)
-			d.work.Signal()
-		}
+	if d.stopped || d.entries[e.result.AttemptID] != e || e.sent && !mutant.On(mutant.Resend) {
+		return
 	}
+	d.ready = append(d.ready, e)
+	d.work.Signal()
 }
 
 // wait waits for a condition until ctx ends. It calls condition with the lock held.
