@@ -19,7 +19,14 @@ type fleet struct {
 	// pools counts, for each pool, the heartbeats received in it and all other
 	// changes of its capacity.
 	pools map[string]int64
+	// totals are the slots of each pool's counted workers.
+	totals map[string]total
 }
+
+// total is a number of slots, and how many of these are free.
+type total struct{ slots, free int }
+
+func (t total) plus(slots, free int) total { return total{t.slots + slots, t.free + free} }
 
 // member is one worker.
 type member struct {
@@ -29,7 +36,9 @@ type member struct {
 	// shared: two processes are known to use the name.
 	shared bool
 	seen   time.Time
-	knows  map[messaging.AttemptID]bool
+	// counted: its slots are in the fleet's totals.
+	counted bool
+	knows   map[messaging.AttemptID]bool
 	// missing holds, for each attempt that the worker has claimed but does not know
 	// of, the time since when it has not.
 	missing map[messaging.AttemptID]time.Time
@@ -44,7 +53,7 @@ type news struct {
 }
 
 func newFleet(lease time.Duration) *fleet {
-	return &fleet{lease: lease, workers: map[string]*member{}, pools: map[string]int64{}}
+	return &fleet{lease: lease, workers: map[string]*member{}, pools: map[string]int64{}, totals: map[string]total{}}
 }
 
 // listenSince records that no heartbeat was received before t: no worker is given
@@ -68,7 +77,9 @@ func (f *fleet) beat(h messaging.Heartbeat, now time.Time) (n news) {
 		f.touch(m.beat.Pool)
 	}
 	f.touch(h.Pool)
+	f.discount(m)
 	m.beat, m.seen = h, now
+	f.count(m)
 	m.knows = make(map[messaging.AttemptID]bool, len(h.Running)+len(h.Spooled))
 	for _, list := range [][]messaging.AttemptID{h.Running, h.Spooled} {
 		for _, a := range list {
@@ -79,13 +90,31 @@ func (f *fleet) beat(h messaging.Heartbeat, now time.Time) (n news) {
 	return n
 }
 
+// count adds a worker's slots to its pool's, unless it leaves.
+func (f *fleet) count(m *member) {
+	if m.beat.Leaving {
+		return
+	}
+	m.counted = true
+	f.totals[m.beat.Pool] = f.totals[m.beat.Pool].plus(m.beat.Slots, m.beat.Free)
+}
+
+// discount takes a worker's slots out of its pool's.
+func (f *fleet) discount(m *member) {
+	if !m.counted {
+		return
+	}
+	m.counted = false
+	f.totals[m.beat.Pool] = f.totals[m.beat.Pool].plus(-m.beat.Slots, -m.beat.Free)
+}
+
 // touch marks a pool's capacity as changed.
 func (f *fleet) touch(pool string) { f.pools[pool]++ }
 
 func (f *fleet) gone(m *member, now time.Time) bool { return now.Sub(m.seen) > f.lease }
 
-// due reports whether it is time to check leases, about once a second, and removes
-// workers that have been gone for long.
+// due reports whether it is time to check leases, about once a second. Then it no longer
+// counts workers that are gone, and removes those that have been gone for long.
 func (f *fleet) due(now time.Time) bool {
 	if now.Sub(f.checked) < tickEvery {
 		return false
@@ -97,6 +126,7 @@ func (f *fleet) due(now time.Time) bool {
 	for name, m := range f.workers {
 		if f.gone(m, now) {
 			f.touch(m.beat.Pool)
+			f.discount(m)
 		}
 		for a, since := range m.missing { // attempts that have ended in another way
 			if now.Sub(since) > 2*f.lease {
@@ -160,14 +190,13 @@ func (f *fleet) changed(r *run) bool {
 }
 
 // capacity returns how many slots of a study's pool may run it, and how many of
-// these are free.
-func (f *fleet) capacity(r *run, now time.Time) (slots, free int) {
-	for name, m := range f.workers {
-		if _, avoided := r.avoided[name]; avoided || m.beat.Pool != r.pool() || m.beat.Leaving || f.gone(m, now) {
-			continue
+// these are free. A worker that is silent counts until due finds it gone.
+func (f *fleet) capacity(r *run) (slots, free int) {
+	t := f.totals[r.pool()]
+	for name := range r.avoided {
+		if m := f.workers[name]; m != nil && m.counted && m.beat.Pool == r.pool() {
+			t = t.plus(-m.beat.Slots, -m.beat.Free)
 		}
-		slots += m.beat.Slots
-		free += m.beat.Free
 	}
-	return slots, free
+	return t.slots, t.free
 }

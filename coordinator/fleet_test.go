@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -166,13 +168,13 @@ func TestCapacity(t *testing.T) {
 	leaving := heartbeat("d", "1", 16, 16)
 	leaving.Leaving = true
 	f.beat(leaving, noon)
-	check := func(what string, now time.Time, slots, free int) {
+	check := func(what string, slots, free int) {
 		t.Helper()
-		if s, n := f.capacity(r, now); s != slots || n != free {
+		if s, n := f.capacity(r); s != slots || n != free {
 			t.Errorf("%s: %d slots, %d free; want %d, %d", what, s, n, slots, free)
 		}
 	}
-	check("two workers", noon, 6, 3)
+	check("two workers", 6, 3)
 	if !f.changed(r) || f.changed(r) {
 		t.Error("a change is told once")
 	}
@@ -185,11 +187,49 @@ func TestCapacity(t *testing.T) {
 		t.Error("a heartbeat in another pool is told")
 	}
 	r.avoid("a", "it fails")
-	check("one is avoided", noon, 2, 2)
-	check("the other is silent", noon.Add(lease+1), 0, 0)
+	check("one is avoided", 2, 2)
 	if f.due(noon.Add(lease + 1)); !f.changed(r) {
 		t.Error("a worker's silence is not told")
 	}
+	check("the other is silent", 0, 0)
+	f.beat(heartbeat("b", "1", 3, 1), noon.Add(2*lease))
+	check("it is back, with another slot", 3, 1)
+	moved := heartbeat("b", "1", 3, 1)
+	moved.Pool = "gpu"
+	f.beat(moved, noon.Add(2*lease))
+	check("it has gone to another pool", 0, 0)
+}
+
+// The slots that are counted as heartbeats arrive are those of all workers that are neither
+// silent nor leaving nor avoided, added up.
+func TestCapacityIsASum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, now := newFleet(lease), noon
+		names, pools := []string{"a", "b", "c"}, []string{"x", "y"}
+		for range rapid.IntRange(1, 30).Draw(t, "heartbeats") {
+			h := heartbeat(rapid.SampledFrom(names).Draw(t, "worker"), "1", rapid.IntRange(1, 4).Draw(t, "slots"), 0)
+			h.Free = rapid.IntRange(0, h.Slots).Draw(t, "free")
+			h.Pool, h.Leaving = rapid.SampledFrom(pools).Draw(t, "pool"), rapid.Bool().Draw(t, "leaving")
+			now = now.Add(time.Duration(rapid.IntRange(1, 30).Draw(t, "seconds")) * time.Second)
+			f.beat(h, now)
+			f.due(now)
+		}
+		r := &run{spec: record.Study{ID: "s", Definition: study.Study{Spec: study.Spec{Pool: rapid.SampledFrom(pools).Draw(t, "the study's pool")}}}}
+		for _, name := range names {
+			if rapid.Bool().Draw(t, "avoided") {
+				r.avoid(name, "it fails")
+			}
+		}
+		var slots, free int
+		for name, m := range f.workers {
+			if _, avoided := r.avoided[name]; !avoided && !m.beat.Leaving && !f.gone(m, now) && m.beat.Pool == r.pool() {
+				slots, free = slots+m.beat.Slots, free+m.beat.Free
+			}
+		}
+		if s, n := f.capacity(r); s != slots || n != free {
+			t.Fatalf("%d slots, %d free; want %d, %d", s, n, slots, free)
+		}
+	})
 }
 
 // Workers that are gone are removed, so that names used once do not accumulate.

@@ -36,7 +36,7 @@ func (c *Coordinator) Progress(ctx context.Context, nameOrID string) (*Progress,
 		if err != nil {
 			return err
 		}
-		slots, _ := l.watch.fleet.capacity(r, now)
+		slots, _ := l.watch.fleet.capacity(r)
 		p = &Progress{Study: r.spec, Status: e.Status(), Running: e.Open(), Slots: slots}
 		if best, ok := e.Best(); ok {
 			p.Best = &best

@@ -27,6 +27,7 @@ type roster struct {
 
 	mu      sync.Mutex
 	workers map[string]Worker
+	swept   time.Time // when workers that had been gone for long were removed
 }
 
 func newRoster(lease time.Duration) *roster {
@@ -59,11 +60,15 @@ func (r *roster) follow(ctx context.Context, bus messaging.Leader) error {
 	return nil
 }
 
-// hear stores a heartbeat and removes workers that have been gone for long.
+// hear stores a heartbeat and, once a lease, removes workers that have been gone for long.
 func (r *roster) hear(h messaging.Heartbeat, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.workers[h.Worker] = Worker{Heartbeat: h, Seen: now}
+	if now.Sub(r.swept) < r.lease {
+		return
+	}
+	r.swept = now
 	for name, w := range r.workers {
 		if now.Sub(w.Seen) > 2*r.lease {
 			delete(r.workers, name)

@@ -380,7 +380,7 @@ func TestFailingWorkerIsAvoided(t *testing.T) {
 	id := messaging.AttemptID{Study: s.ID}
 	bad.heard(messaging.ControlAvoid, id)
 	if err := first.command(r.ctx(), func(_ context.Context, l *leader, now time.Time) error {
-		if slots, _ := l.watch.fleet.capacity(l.studies.runs[s.ID], now); slots > 1 {
+		if slots, _ := l.watch.fleet.capacity(l.studies.runs[s.ID]); slots > 1 {
 			t.Errorf("%d slots, though one of two workers is avoided", slots)
 		}
 		return nil

@@ -88,7 +88,7 @@ func (w *watch) expire(r *run, now time.Time) {
 // tell tells a study's engine about its pool if that has changed.
 func (w *watch) tell(r *run, now time.Time) {
 	if w.fleet.changed(r) {
-		slots, free := w.fleet.capacity(r, now)
+		slots, free := w.fleet.capacity(r)
 		w.studies.step(r, engine.Capacity{At: now, Slots: slots, Free: free})
 	}
 }
