@@ -232,6 +232,30 @@ func TestCapacityIsASum(t *testing.T) {
 	})
 }
 
+// The studies that share a pool are told its capacity again, and no others: their engines
+// do not see which slots the other ones take.
+func TestStudiesThatShareAPoolAreTold(t *testing.T) {
+	f := newFleet(lease)
+	f.beat(heartbeat("w", "1", 1, 0), noon)
+	in := func(id, pool string, state study.State) *run {
+		spec := study.Spec{Pool: pool, Trial: study.TrialTemplate{Command: []string{"true"}}}
+		return &run{spec: record.Study{ID: id, Definition: study.Study{Spec: spec}}, engine: &engine.Engine{}, status: record.Status{State: state}}
+	}
+	shared, other := in("a", "shared", study.Running), in("b", "shared", study.Running)
+	alone, ended := in("c", "alone", study.Running), in("d", "alone", study.Completed)
+	w := &watch{fleet: f, studies: &studies{loaded: map[string]*run{"a": shared, "b": other, "c": alone, "d": ended}}}
+	for _, r := range w.studies.loaded {
+		f.changed(r)
+	}
+	w.retell()
+	if !f.changed(shared) || !f.changed(other) {
+		t.Error("a study that shares its pool is not told")
+	}
+	if f.changed(alone) {
+		t.Error("a study that runs alone in its pool is told")
+	}
+}
+
 // Workers that are gone are removed, so that names used once do not accumulate.
 func TestFleetForgets(t *testing.T) {
 	f := newFleet(lease)

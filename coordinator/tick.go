@@ -13,6 +13,7 @@ func (l *leader) tick(now time.Time) (next time.Time) {
 	checking := l.watch.fleet.due(now)
 	if checking {
 		l.lookout.look(now)
+		l.watch.retell()
 	}
 	for _, r := range l.studies.ordered() {
 		if !r.running() {

@@ -93,6 +93,22 @@ func (w *watch) tell(r *run, now time.Time) {
 	}
 }
 
+// retell makes the studies that share a pool be told its capacity again. An engine
+// estimates the free slots by the claims and results of its own study. So it does not see that
+// another one has taken a slot, and a worker whose slots are all taken again at once sends no
+// heartbeat that says so before its interval is over.
+func (w *watch) retell() {
+	running := map[string]int{}
+	for _, r := range w.studies.loaded {
+		if !r.running() || r.byClients() {
+			continue
+		}
+		if running[r.pool()]++; running[r.pool()] == 2 {
+			w.fleet.touch(r.pool())
+		}
+	}
+}
+
 // attend checks once a second whether the broker answers. During an outage no
 // heartbeat can arrive, so no worker is given up. A leader that cannot reach the
 // broker for two of its leases steps down, since another replica may reach it.

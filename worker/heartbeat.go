@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// quickBeat is the least time between heartbeats caused by changes.
+	// quickBeat is how long a change lasts before a heartbeat reports it.
 	quickBeat = 200 * time.Millisecond
 	// maxSpooled is the largest number of spooled attempts in a heartbeat.
 	maxSpooled = 500
@@ -18,33 +18,44 @@ const (
 	controlPause = time.Second
 )
 
-// beat sends a heartbeat at every interval and soon after each change. The last one
-// announces that the worker leaves.
+// beat sends a heartbeat at every interval, and soon after the number of free slots has
+// changed for more than a moment. The leader learns the rest from claims and results: if a
+// slot takes one trial after another, a heartbeat for each would tell it nothing that it
+// needs before the interval is over. The last one announces that the worker leaves.
 func (r *run) beat(ctx context.Context) {
 	interval := time.NewTicker(r.options.HeartbeatInterval)
 	defer interval.Stop()
-	r.heartbeat(ctx)
+	last := r.status()
+	r.heartbeat(ctx, last)
 	for {
+		due := false
 		select {
 		case <-ctx.Done():
-			r.heartbeat(context.WithoutCancel(ctx))
+			r.heartbeat(context.WithoutCancel(ctx), r.status())
 			return
 		case <-interval.C:
+			due = true
 		case <-r.registry.changed:
 			sleep(ctx, min(quickBeat, r.options.HeartbeatInterval))
 			select {
-			case <-r.registry.changed: // this heartbeat includes the change
+			case <-r.registry.changed: // the status includes this change
 			default:
 			}
 		}
-		r.heartbeat(ctx)
+		next := r.status()
+		if !due && next.Free == last.Free && next.Leaving == last.Leaving {
+			continue
+		}
+		r.heartbeat(ctx, next)
+		last = next
 	}
 }
 
-func (r *run) heartbeat(ctx context.Context) {
+// status returns the worker's heartbeat as of now.
+func (r *run) status() *messaging.Heartbeat {
 	// An attempt moves from running to spooled; reading in this order misses none.
 	running, leaving := r.registry.snapshot()
-	h := &messaging.Heartbeat{
+	return &messaging.Heartbeat{
 		Version: messaging.SchemaVersion, Worker: r.options.Name, Pool: r.options.Pool, Instance: r.instance,
 		Slots: r.options.Slots, Free: max(0, r.options.Slots-len(running)), Running: running,
 		Spooled: r.sender.waiting(maxSpooled), Leaving: leaving,
@@ -52,6 +63,9 @@ func (r *run) heartbeat(ctx context.Context) {
 		OwnCommand: len(r.options.Command) > 0 || r.options.NewEvaluator != nil && !r.options.JobsOnly,
 		StudyJobs:  r.options.StudyJobs, Runs: r.runs(),
 	}
+}
+
+func (r *run) heartbeat(ctx context.Context, h *messaging.Heartbeat) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	if err := r.options.Bus.Heartbeat(ctx, h); err != nil && ctx.Err() == nil {

@@ -76,7 +76,7 @@ func (r *registry) busy() time.Duration {
 	return r.spent
 }
 
-// touch requests a heartbeat.
+// touch says that the status may have changed.
 func (r *registry) touch() {
 	select {
 	case r.changed <- struct{}{}:

@@ -305,6 +305,35 @@ func TestPoisonAssignment(t *testing.T) {
 	})
 }
 
+// A slot that takes one trial after another causes no heartbeats beside those of the interval,
+// but one soon after it has become free.
+func TestABusySlotCausesNoHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trials = 60
+		r := newRig(t, func(context.Context, study.Point, evaluation.Task) (float64, error) {
+			time.Sleep(time.Second)
+			return 1, nil
+		}, membus.Options{})
+		r.start()
+		for i := range trials {
+			r.offer(assigned(i + 1))
+		}
+		time.Sleep(time.Second / 2)
+		if last := r.seen().lastBeat(); last.Free != 0 {
+			t.Errorf("after the first claim: %+v", last)
+		}
+		begun := len(r.seen().beats)
+		r.untilTold(trials)
+		if n := len(r.seen().beats) - begun; n < 11 || n > 13 {
+			t.Errorf("%d heartbeats in a minute of short trials, want one each 5 s", n)
+		}
+		time.Sleep(time.Second)
+		if last := r.seen().lastBeat(); last.Free != 1 || len(last.Running) != 0 {
+			t.Errorf("a second after the last trial: %+v", last)
+		}
+	})
+}
+
 func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan int, 1)
