@@ -86,7 +86,7 @@ func (l *Ledger) Lead(ctx context.Context, f Fence) (*Writer, error) {
 	}
 	left := resp.Responses[2].GetResponseRange().Count
 	switch {
-	case last.Redo > 0 && mutant.On(mutant.Redo):
+	case last.Redo > 0:
 		err = w.applyStored(ctx, last.Redo)
 	case left > 0:
 		err = w.transact(ctx, w.clearRedo(), nil, 0)

@@ -16,8 +16,6 @@ const (
 	CommitFirst Guard = "commit-first"
 	// Answer answers calls only once the ledger has what they asked for.
 	Answer Guard = "answer"
-	// Redo completes a commit of several transactions whose leader has died.
-	Redo Guard = "redo"
 	// Raise gives the leaders of a restored ledger epochs above all that the broker has seen.
 	Raise Guard = "raise"
 	// WorkerLease gives the attempts of silent workers up.
@@ -30,5 +28,5 @@ const (
 
 // All returns all guards.
 func All() []Guard {
-	return []Guard{LedgerEpoch, LedgerOrder, CommitFirst, Answer, Redo, Raise, WorkerLease, Claim, Resend}
+	return []Guard{LedgerEpoch, LedgerOrder, CommitFirst, Answer, Raise, WorkerLease, Claim, Resend}
 }

@@ -163,8 +163,11 @@ func TestKilledClient(t *testing.T) {
 // the old one does not reach it.
 func TestWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late := memetcd.Fault{}
-		s := memetcd.New(memetcd.Options{Revision: 100, Fault: func(memetcd.Event) memetcd.Fault { return late }})
+		late, stored := memetcd.Fault{}, ""
+		s := memetcd.New(memetcd.Options{
+			Revision: 100, Fault: func(memetcd.Event) memetcd.Fault { return late },
+			Stored: func(key string, value []byte) { stored += key + "=" + string(value) + " " },
+		})
 		a := s.Client("a")
 		defer a.Close()
 		ctx := t.Context()
@@ -180,6 +183,7 @@ func TestWipe(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		get := must[*clientv3.GetResponse](t)(a.Get(ctx, "k"))
 		equal(t, "keys", len(get.Kvs), 0)
+		equal(t, "what was stored", stored, "k=v ")
 		equal(t, "the revision", get.Header.Revision, 1)
 		if _, err := a.KeepAliveOnce(ctx, lease.ID); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			t.Errorf("renewed: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -303,7 +304,13 @@ func (s *Server) put(w *writing, r *etcdserverpb.PutRequest) error {
 
 // finish makes changes visible and tells the watchers.
 func (s *Server) finish(w *writing) {
-	if w.finish() {
-		s.wake()
+	if !w.finish() {
+		return
 	}
+	for _, e := range w.events {
+		if s.opts.Stored != nil && e.Type == mvccpb.Event_PUT {
+			s.opts.Stored(string(e.Kv.Key), e.Kv.Value)
+		}
+	}
+	s.wake()
 }

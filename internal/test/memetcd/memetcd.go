@@ -65,6 +65,9 @@ type Options struct {
 	// Fault chooses what goes wrong; nothing by default. It is called without locks by
 	// the asking goroutine, so it must be safe for concurrent use.
 	Fault func(Event) Fault
+	// Stored is called for each value that is stored, with the server locked, before anybody
+	// can read it; nil for none.
+	Stored func(key string, value []byte)
 	// Revision is the revision to begin with, as that of an etcd that others have used
 	// before; 0 means 1, that of an empty etcd.
 	Revision int64

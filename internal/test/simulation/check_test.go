@@ -24,14 +24,14 @@ import (
 type checker struct {
 	w *world
 
-	mu       sync.Mutex
-	failures int
-	began    map[string]string    // who evaluated an attempt, by its nonce
-	values   map[string][]float64 // what an evaluation has found, by the attempt's nonce
-	past     map[string]bool      // nonces that the ledger had before it was replaced
-	replaced time.Time            // when that was last
-	lenient  bool                 // claims were lost, so attempts may run twice
-	epoch    int64
+	mu        sync.Mutex
+	failures  int
+	began     map[string]string    // who evaluated an attempt, by its nonce
+	values    map[string][]float64 // what an evaluation has found, by the attempt's nonce
+	committed map[string]bool      // nonces of the attempts that the ledger has, or had before it was replaced
+	replaced  time.Time            // when that was last
+	lenient   bool                 // claims were lost, so attempts may run twice
+	epoch     int64
 	knowledge
 }
 
@@ -56,7 +56,7 @@ func (k knowledge) clone() knowledge {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, began: map[string]string{}, values: map[string][]float64{}, past: map[string]bool{},
+		w: w, began: map[string]string{}, values: map[string][]float64{}, committed: map[string]bool{},
 		knowledge: knowledge{map[string]map[int]record.Trial{}, map[string]record.Status{}, map[string]map[int]float64{}},
 	}
 }
@@ -68,11 +68,25 @@ func (c *checker) recall() knowledge {
 	return c.knowledge.clone()
 }
 
-// remember says that the ledger has an attempt, and will be replaced.
-func (c *checker) remember(id messaging.AttemptID) {
+// stored notes the attempts of a trial that the ledger gets.
+func (c *checker) stored(key string, value []byte) {
+	if !strings.HasPrefix(key, ledger.DefaultPrefix+"studies/") || !strings.Contains(key, "/trials/") {
+		return
+	}
+	var t struct {
+		Attempts []struct {
+			Nonce string `json:"nonce"`
+		} `json:"attempts"`
+	}
+	if err := json.Unmarshal(value, &t); err != nil {
+		c.fail("%s is %q: %v", key, value, err)
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.past[id.Nonce] = true
+	for _, a := range t.Attempts {
+		c.committed[a.Nonce] = true
+	}
 }
 
 // restored says that the ledger was replaced by one of which this was known.
@@ -108,21 +122,14 @@ func (c *checker) begin(who string, id messaging.AttemptID) {
 	other, twice := c.began[id.Nonce]
 	c.began[id.Nonce] = who
 	lenient := c.lenient
-	past := c.past[id.Nonce]
+	committed := c.committed[id.Nonce]
 	c.mu.Unlock()
-	if !past && !c.committed(id) {
+	if !committed {
 		c.fail("%s is evaluated by %s, and not in the ledger", name(id), who)
 	}
 	if twice && !lenient && !(other == who && strings.HasPrefix(who, "client")) { // a client may ask again for what it has
 		c.fail("%s is evaluated by %s, and was by %s", name(id), who, other)
 	}
-}
-
-// committed reports whether the ledger has an attempt.
-func (c *checker) committed(id messaging.AttemptID) bool {
-	var t record.Trial
-	raw := c.w.etcd.Value(fmt.Sprintf("%sstudies/%s/trials/%08d", ledger.DefaultPrefix, id.Study, id.Trial))
-	return json.Unmarshal(raw, &t) == nil && len(t.Attempts) >= id.Attempt && t.Attempts[id.Attempt-1].Nonce == id.Nonce
 }
 
 // found notes what an evaluation has found.

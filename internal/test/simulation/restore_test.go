@@ -80,7 +80,6 @@ func (w *world) restore(t trouble) {
 	}
 	w.stopWatching()
 	if t.Lost {
-		w.lookBack()
 		w.etcd.Wipe()
 		time.Sleep(time.Duration(t.For))
 	}
@@ -91,9 +90,6 @@ func (w *world) restore(t trouble) {
 		} else {
 			c.end()
 		}
-	}
-	if !t.Lost {
-		w.lookBack()
 	}
 	w.insist("restore", func(ctx context.Context) error {
 		_, _, err := backup.Restore(ctx, w.client.Client, w.observer, bytes.NewReader(w.saved.file), true)
@@ -108,23 +104,6 @@ func (w *world) restore(t trouble) {
 	}
 	for _, s := range w.studies { // those that are not in the backup
 		w.callers.Go(func() { w.create(w.calling, s) })
-	}
-}
-
-// lookBack tells the checks which attempts the ledger has, before it is replaced.
-func (w *world) lookBack() {
-	var snap *ledger.Snapshot
-	w.insist("read the ledger", func(ctx context.Context) (err error) {
-		snap, err = w.observer.Load(ctx)
-		return err
-	})
-	for i := range snap.Studies {
-		s := &snap.Studies[i]
-		for _, t := range s.Trials {
-			for _, a := range t.Attempts {
-				w.check.remember(messaging.AttemptID{Study: s.Study.ID, Trial: t.Number, Attempt: a.Number, Nonce: a.Nonce})
-			}
-		}
 	}
 }
 

@@ -87,11 +87,11 @@ func newWorld(t *testing.T, seed uint64, script *script, dir string) *world {
 	w.maxCommit = []int{0, 0, 1, 4}[w.rng.IntN(4)]
 	w.lease = time.Duration(2+w.rng.IntN(5)) * time.Second
 	w.workerLease = time.Duration(8+w.rng.IntN(13)) * time.Second
-	w.etcd = memetcd.New(memetcd.Options{Fault: w.etcdFault, Revision: firstRevision})
+	w.check = newChecker(w)
+	w.etcd = memetcd.New(memetcd.Options{Fault: w.etcdFault, Stored: w.check.stored, Revision: firstRevision})
 	w.broker = membus.New(membus.Options{Fault: w.busFault})
 	w.client = w.etcd.Client("observer")
 	w.observer = ledger.New(w.client.Client, ledger.Options{})
-	w.check = newChecker(w)
 	for i := range 2 + w.rng.IntN(2) {
 		c := &replica{w: w, name: fmt.Sprint("coordinator-", i)}
 		w.coordinators = append(w.coordinators, c)
