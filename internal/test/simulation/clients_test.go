@@ -26,7 +26,7 @@ type client struct {
 	rng   *rand.Rand
 }
 
-// evaluate plays clients one after the other until ctx ends: each goes away without a word
+// evaluateByClient plays clients one after the other until ctx ends: each goes away without a word
 // at some time, and the next one comes.
 func (w *world) evaluateByClient(ctx context.Context, study string, number int) {
 	c := &client{w: w, study: study, rng: rand.New(rand.NewPCG(w.seed, uint64(1000+number)))}
@@ -94,8 +94,9 @@ func (c *client) tell(ctx context.Context, t *record.Trial) {
 		asked := time.Now()
 		trial, err := call(ctx, c, func(ctx context.Context, to *coordinator.Coordinator) (record.Trial, error) {
 			return to.Tell(ctx, c.study, func(now time.Time) engine.Event {
-				told.At = now
-				return told
+				event := told // a call that has ended without an answer may still be carried out
+				event.At = now
+				return event
 			})
 		})
 		switch {
