@@ -24,12 +24,13 @@ func TestSimulatorNotices(t *testing.T) {
 		"space": safetySpace, "outside": safetyOutside,
 	}
 	play := map[string]func(seed uint64, off safety) *world{"promoted": newFidelityWorld, "quantile": newFidelityWorld}
+	survived := 0
 	for name, off := range checks {
 		world := play[name]
 		if world == nil {
 			world = newWorld
 		}
-		t.Run(name, func(t *testing.T) {
+		noticed := t.Run(name, func(t *testing.T) {
 			for seed := uint64(1); seed <= 500; seed++ {
 				if err := world(seed, off).run(); errors.Is(err, errViolation) {
 					t.Logf("noticed with seed %d: %.160v", seed, err)
@@ -38,5 +39,9 @@ func TestSimulatorNotices(t *testing.T) {
 			}
 			t.Errorf("500 schedules without the check %s broke nothing", name)
 		})
+		if !noticed {
+			survived++
+		}
 	}
+	t.Logf("of %d mutants survived %d", len(checks), survived)
 }
