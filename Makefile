@@ -54,6 +54,10 @@ e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG (minutes; see scri
 e2e-keda: ## Test autoscaling by KEDA there (builds it: a quarter of an hour the first time)
 	FANTASIA_E2E_KEDA=yes scripts/e2e -run '^TestKEDA$$'
 
+.PHONY: e2e-cert-manager
+e2e-cert-manager: ## Test the chart's certificates by cert-manager there (builds it: minutes the first time)
+	FANTASIA_E2E_CERT_MANAGER=yes scripts/e2e -run '^TestCertManager$$'
+
 .PHONY: e2e-policies
 e2e-policies: ## Test NetworkPolicies there, as root on its only node (builds kube-router: minutes)
 	FANTASIA_E2E_POLICIES=yes scripts/e2e -run '^TestPolicies$$'

@@ -1,4 +1,4 @@
-//go:build e2e && (keda || policies)
+//go:build e2e && (keda || policies || certmanager)
 
 package e2e
 

@@ -67,12 +67,12 @@ func installKEDA(t *testing.T) {
 	}
 	for _, u := range m.applied {
 		if u.GetKind() == "Deployment" {
-			m.available(3*time.Minute, u)
+			m.becomes("Available", 3*time.Minute, u)
 			c.timed("%s is available", u.GetName())
 		}
 	}
 	m.add(service)
-	m.available(time.Minute, service)
+	m.becomes("Available", time.Minute, service)
 	c.timed("KEDA serves the external metrics")
 }
 
@@ -149,7 +149,7 @@ func (c *cluster) startPrometheus() {
 	}
 	for _, u := range all {
 		if u.GetKind() == "Deployment" {
-			m.available(time.Minute, u)
+			m.becomes("Available", time.Minute, u)
 		}
 	}
 	c.timed("Prometheus is ready")

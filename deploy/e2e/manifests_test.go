@@ -1,4 +1,4 @@
-//go:build e2e && keda
+//go:build e2e && (keda || certmanager)
 
 package e2e
 
@@ -65,8 +65,8 @@ func (m *manifests) add(u *unstructured.Unstructured) {
 	m.applied = append(m.applied, u)
 }
 
-// available waits until an object's condition of that name is true.
-func (m *manifests) available(within time.Duration, u *unstructured.Unstructured) {
+// becomes waits until a condition of an object is true, such as Available.
+func (m *manifests) becomes(condition string, within time.Duration, u *unstructured.Unstructured) {
 	m.t.Helper()
 	m.await(within, func(ctx context.Context) error {
 		r, err := m.resource(u)
@@ -82,11 +82,11 @@ func (m *manifests) available(within time.Duration, u *unstructured.Unstructured
 			return err
 		}
 		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == "Available" && c["status"] == "True" {
+			if c, ok := c.(map[string]any); ok && c["type"] == condition && c["status"] == "True" {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s %s is not available: %v", u.GetKind(), u.GetName(), conditions)
+		return fmt.Errorf("%s %s is not %s: %v", u.GetKind(), u.GetName(), condition, conditions)
 	})
 }
 

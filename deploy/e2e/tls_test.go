@@ -120,7 +120,10 @@ pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, resource
 	c.plugin(c, "short", 1)
 	c.refusesStrangers()
 	t.Run("no plain text", func(t *testing.T) { c.in(t).refusesPlainText() })
-	t.Run("renewed certificates", func(t *testing.T) { c.in(t).renews(ca, names) })
+	t.Run("renewed certificates", func(t *testing.T) {
+		c := c.in(t)
+		c.renews(func(part string) { c.certify(ca, part, names[part]...) })
+	})
 }
 
 // applyStudy applies a Study resource that runs the digits.
@@ -175,9 +178,10 @@ func (c *cluster) first(component string) string {
 	return pods[0].Name
 }
 
-// renews replaces the certificates of the API and of NATS, as cert-manager does before they
-// expire. Both servers show the new ones without a restart.
-func (c *cluster) renews(ca *testenv.CA, names map[string][]string) {
+// renews has the certificates of the API and of NATS replaced, as cert-manager does before
+// they expire. Both servers show the new ones without a restart.
+func (c *cluster) renews(replace func(part string)) {
+	c.t.Helper()
 	ports := map[string][2]string{"api": {c.first("coordinator"), "8080"}, "nats": {release + "-nats-0", "4222"}}
 	before := map[string]*x509.Certificate{}
 	for part, of := range ports {
@@ -186,7 +190,7 @@ func (c *cluster) renews(ca *testenv.CA, names map[string][]string) {
 			c.t.Fatal(err)
 		}
 		before[part] = shown
-		c.certify(ca, part, names[part]...)
+		replace(part)
 	}
 	for part, of := range ports {
 		c.await(4*time.Minute, func(ctx context.Context) error {
