@@ -26,6 +26,16 @@ type baseRecord struct {
 	Base int64 `json:"base"`
 }
 
+// baseOf returns the base that was read; 0 if there is none.
+func baseOf(kvs []*mvccpb.KeyValue) (int64, error) {
+	var b baseRecord
+	if len(kvs) == 0 {
+		return 0, nil
+	}
+	err := decode(kvs[0], &b)
+	return b.Base, err
+}
+
 // restoredRecord is the value of restored/<shard>.
 type restoredRecord struct {
 	// Done is false while the records are being written.
@@ -35,12 +45,9 @@ type restoredRecord struct {
 
 // recall reads the epoch's base, and whether the ledger was restored.
 func (w *Writer) recall(epoch, restored []*mvccpb.KeyValue) error {
-	if len(epoch) == 1 {
-		var b baseRecord
-		if err := decode(epoch[0], &b); err != nil {
-			return err
-		}
-		w.base = b.Base
+	var err error
+	if w.base, err = baseOf(epoch); err != nil {
+		return err
 	}
 	if len(restored) == 1 {
 		var r restoredRecord
@@ -98,14 +105,12 @@ func (l *Ledger) Behind(ctx context.Context, seen int64) (bool, error) {
 	if len(resp.Responses[1].GetResponseRange().Kvs) > 0 {
 		return false, nil
 	}
-	var b baseRecord
-	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) == 1 {
-		if err := decode(kvs[0], &b); err != nil {
-			return false, err
-		}
+	base, err := baseOf(resp.Responses[0].GetResponseRange().Kvs)
+	if err != nil {
+		return false, err
 	}
 	// The leader's key gets the next revision at the earliest.
-	return b.Base+resp.Header.Revision < seen, nil
+	return base+resp.Header.Revision < seen, nil
 }
 
 // Held reports whether the leader still holds its fence.

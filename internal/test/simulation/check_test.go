@@ -116,20 +116,32 @@ func (c *checker) forgive() {
 	c.lenient = true
 }
 
-// begin notes that an attempt is evaluated: as long as the broker keeps its claims, once.
-func (c *checker) begin(who string, id messaging.AttemptID) {
+// begin notes that a worker evaluates an attempt: as long as the broker keeps its claims, once.
+func (c *checker) begin(worker string, id messaging.AttemptID) {
+	if other, twice, lenient := c.give(worker, id); twice && !lenient {
+		c.fail("%s is evaluated by %s, and was by %s", name(id), worker, other)
+	}
+}
+
+// hold notes that a client was given an attempt. It may ask again for what it has.
+func (c *checker) hold(client string, id messaging.AttemptID) {
+	if other, twice, lenient := c.give(client, id); twice && !lenient && other != client {
+		c.fail("%s is given to %s, and was to %s", name(id), client, other)
+	}
+}
+
+// give notes who has an attempt, which the ledger must have. It returns who had it before, and
+// whether claims were lost.
+func (c *checker) give(who string, id messaging.AttemptID) (other string, twice, lenient bool) {
 	c.mu.Lock()
-	other, twice := c.began[id.Nonce]
+	other, twice = c.began[id.Nonce]
 	c.began[id.Nonce] = who
-	lenient := c.lenient
-	committed := c.committed[id.Nonce]
+	lenient, committed := c.lenient, c.committed[id.Nonce]
 	c.mu.Unlock()
 	if !committed {
 		c.fail("%s is evaluated by %s, and not in the ledger", name(id), who)
 	}
-	if twice && !lenient && !(other == who && strings.HasPrefix(who, "client")) { // a client may ask again for what it has
-		c.fail("%s is evaluated by %s, and was by %s", name(id), who, other)
-	}
+	return other, twice, lenient
 }
 
 // found notes what an evaluation has found.

@@ -49,7 +49,7 @@ func (c *client) once(ctx context.Context, goAway bool) {
 	}
 	for i := range answer.Trials {
 		t := &answer.Trials[i]
-		c.w.check.begin(c.id, attemptOf(t, c.w.idOf(c.study)))
+		c.w.check.hold(c.id, attemptOf(t, c.w.idOf(c.study)))
 	}
 	for i := range answer.Trials {
 		if goAway {

@@ -33,7 +33,7 @@ type replica struct {
 func (r *replica) start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.halted || r.cancel != nil || r.w.closed.Load() {
+	if r.halted || r.cancel != nil || r.w.restoring.Load() {
 		return
 	}
 	r.n++

@@ -83,7 +83,7 @@ func (w *world) restore(t trouble) {
 		w.etcd.Wipe()
 		time.Sleep(time.Duration(t.For))
 	}
-	w.closed.Store(true)
+	w.restoring.Store(true)
 	for _, c := range w.coordinators {
 		if t.Killed {
 			c.kill()
@@ -96,7 +96,7 @@ func (w *world) restore(t trouble) {
 		return err
 	})
 	w.check.restored(w.saved.known)
-	w.closed.Store(false)
+	w.restoring.Store(false)
 	w.logs.note("restored")
 	w.startWatching()
 	for _, c := range w.coordinators {

@@ -78,6 +78,19 @@ func (s *script) write(dir string) (string, error) {
 	return path, errors.Join(append(errs, f.Close())...)
 }
 
+// add adds the trouble of a line.
+func (s *script) add(line []byte) error {
+	var t trouble
+	if err := json.Unmarshal(line, &t); err != nil {
+		return err
+	}
+	if _, ok := kindOf(t.Kind); !ok {
+		return fmt.Errorf("there is no kind %q", t.Kind)
+	}
+	s.troubles = append(s.troubles, t)
+	return nil
+}
+
 // readScript reads a script.
 func readScript(path string) (*script, error) {
 	f, err := os.Open(path)
@@ -91,12 +104,7 @@ func readScript(path string) (*script, error) {
 		if n == 1 {
 			err = json.Unmarshal(lines.Bytes(), &s.head)
 		} else {
-			var t trouble
-			err = json.Unmarshal(lines.Bytes(), &t)
-			s.troubles = append(s.troubles, t)
-		}
-		if err == nil && n > 1 && !known(s.troubles[n-2].Kind) {
-			err = fmt.Errorf("there is no kind %q", s.troubles[n-2].Kind)
+			err = s.add(lines.Bytes())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, line %d: %w", path, n, err)

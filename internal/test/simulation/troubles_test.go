@@ -19,85 +19,87 @@ type kind struct {
 	play  func(w *world, t trouble)
 }
 
-// kinds returns all kinds. It is a function, since what is played may lead to other troubles.
-func kinds() []kind {
-	return []kind{
-		{"kill a coordinator", 4, ofCoordinator, func(w *world, t trouble) {
-			c := w.coordinator(t.Of)
-			c.kill()
-			c.restart(t.For)
-		}},
-		{"kill a coordinator at an operation", 6, func(w *world, t *trouble) {
-			ofCoordinator(w, t)
-			t.In, t.Ending = 1+w.troubles.IntN(30), []ending{undone, done, late}[w.troubles.IntN(3)]
-			if t.Ending == late { // around the end of the lease
-				t.Late = span((0.7 + w.troubles.Float64()) * float64(w.lease))
-			}
-		}, (*world).arm},
-		{"end a coordinator", 2, ofCoordinator, func(w *world, t trouble) {
-			c := w.coordinator(t.Of)
-			c.end()
-			c.restart(t.For)
-		}},
-		{"cut a coordinator off from etcd", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, true, false) }},
-		{"cut a coordinator off from the broker", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, false, true) }},
-		{"cut a coordinator off", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, true, true) }},
-		{"kill a worker", 4, func(w *world, t *trouble) {
-			ofWorker(w, t)
-			t.Lost = w.troubles.IntN(4) == 0 // its disk
-		}, func(w *world, t trouble) {
-			k := w.worker(t.Of)
-			k.kill(t.Lost)
-			k.restart(t.For)
-		}},
-		{"end a worker", 2, ofWorker, func(w *world, t trouble) {
-			k := w.worker(t.Of)
-			k.end()
-			k.restart(t.For)
-		}},
-		{"cut a worker off", 2, func(w *world, t *trouble) {
-			ofWorker(w, t)
-			t.For *= 3
-		}, func(w *world, t trouble) {
-			k := w.worker(t.Of)
-			k.cut(true)
-			time.AfterFunc(time.Duration(t.For), func() { k.cut(false) })
-		}},
-		{"step a worker's clock", 1, func(w *world, t *trouble) {
-			ofWorker(w, t)
-			year := 365 * 24 * time.Hour
-			t.For = span([]time.Duration{0, -time.Minute, time.Hour, -year, year}[w.troubles.IntN(5)])
-		}, func(w *world, t trouble) { w.worker(t.Of).clock.step(time.Duration(t.For)) }},
-		{"etcd is away", 2, nothing, func(w *world, t trouble) {
-			w.etcd.Stop()
-			time.AfterFunc(time.Duration(t.For), w.etcd.Start)
-		}},
-		{"etcd is full", 2, nothing, func(w *world, t trouble) {
-			w.etcd.SetFull(true)
-			time.AfterFunc(time.Duration(t.For), func() { w.etcd.SetFull(false) })
-		}},
-		{"compact etcd", 2, part, (*world).compact},
-		{"delete the assignments", 2, nothing, func(w *world, _ trouble) { w.broker.WipeAssignments() }},
-		{"delete a stream", 1, ofStream, func(w *world, t trouble) {
-			w.forgive(t)
-			w.broker.Recreate(messaging.Stream(t.Of))
-		}},
-		{"take a stream back in time", 1, func(w *world, t *trouble) {
-			ofStream(w, t)
-			part(w, t)
-		}, (*world).rewind},
-		{"write a backup", 2, nothing, func(w *world, _ trouble) { w.backUp() }},
-		{"restore the backup", 1, func(w *world, t *trouble) {
-			t.Lost, t.Killed = w.troubles.IntN(3) > 0, w.troubles.IntN(2) == 0
-			if !t.Lost || w.troubles.IntN(2) == 0 {
-				t.For = 0 // nobody finds an empty etcd
-			}
-		}, (*world).restore},
-	}
+// kinds are all kinds.
+var kinds = []kind{
+	{"kill a coordinator", 4, ofCoordinator, func(w *world, t trouble) {
+		c := w.coordinator(t.Of)
+		c.kill()
+		c.restart(t.For)
+	}},
+	{"kill a coordinator at an operation", 6, func(w *world, t *trouble) {
+		ofCoordinator(w, t)
+		t.In, t.Ending = 1+w.troubles.IntN(30), []ending{undone, done, late}[w.troubles.IntN(3)]
+		if t.Ending == late { // around the end of the lease
+			t.Late = span((0.7 + w.troubles.Float64()) * float64(w.lease))
+		}
+	}, (*world).arm},
+	{"end a coordinator", 2, ofCoordinator, func(w *world, t trouble) {
+		c := w.coordinator(t.Of)
+		c.end()
+		c.restart(t.For)
+	}},
+	{"cut a coordinator off from etcd", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, true, false) }},
+	{"cut a coordinator off from the broker", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, false, true) }},
+	{"cut a coordinator off", 2, ofCoordinator, func(w *world, t trouble) { w.cut(t, true, true) }},
+	{"kill a worker", 4, func(w *world, t *trouble) {
+		ofWorker(w, t)
+		t.Lost = w.troubles.IntN(4) == 0 // its disk
+	}, func(w *world, t trouble) {
+		k := w.worker(t.Of)
+		k.kill(t.Lost)
+		k.restart(t.For)
+	}},
+	{"end a worker", 2, ofWorker, func(w *world, t trouble) {
+		k := w.worker(t.Of)
+		k.end()
+		k.restart(t.For)
+	}},
+	{"cut a worker off", 2, func(w *world, t *trouble) {
+		ofWorker(w, t)
+		t.For *= 3
+	}, func(w *world, t trouble) {
+		k := w.worker(t.Of)
+		k.cut(true)
+		time.AfterFunc(time.Duration(t.For), func() { k.cut(false) })
+	}},
+	{"step a worker's clock", 1, func(w *world, t *trouble) {
+		ofWorker(w, t)
+		year := 365 * 24 * time.Hour
+		t.For = span([]time.Duration{0, -time.Minute, time.Hour, -year, year}[w.troubles.IntN(5)])
+	}, func(w *world, t trouble) { w.worker(t.Of).clock.step(time.Duration(t.For)) }},
+	{"etcd is away", 2, nothing, func(w *world, t trouble) {
+		w.etcd.Stop()
+		time.AfterFunc(time.Duration(t.For), w.etcd.Start)
+	}},
+	{"etcd is full", 2, nothing, func(w *world, t trouble) {
+		w.etcd.SetFull(true)
+		time.AfterFunc(time.Duration(t.For), func() { w.etcd.SetFull(false) })
+	}},
+	{"compact etcd", 2, part, (*world).compact},
+	{"delete the assignments", 2, nothing, func(w *world, _ trouble) { w.broker.WipeAssignments() }},
+	{"delete a stream", 1, ofStream, func(w *world, t trouble) {
+		w.forgive(t)
+		w.broker.Recreate(messaging.Stream(t.Of))
+	}},
+	{"take a stream back in time", 1, func(w *world, t *trouble) {
+		ofStream(w, t)
+		part(w, t)
+	}, (*world).rewind},
+	{"write a backup", 2, nothing, func(w *world, _ trouble) { w.backUp() }},
+	{"restore the backup", 1, func(w *world, t *trouble) {
+		t.Lost, t.Killed = w.troubles.IntN(3) > 0, w.troubles.IntN(2) == 0
+		if !t.Lost || w.troubles.IntN(2) == 0 {
+			t.For = 0 // nobody finds an empty etcd
+		}
+	}, (*world).restore},
 }
 
-func known(name string) bool {
-	return slices.ContainsFunc(kinds(), func(k kind) bool { return k.name == name })
+// kindOf returns the kind of a name; false if there is none.
+func kindOf(name string) (kind, bool) {
+	if i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name }); i >= 0 {
+		return kinds[i], true
+	}
+	return kind{}, false
 }
 
 func nothing(*world, *trouble) {}
@@ -129,10 +131,8 @@ func (w *world) trouble() {
 		}
 		w.logs.note(fmt.Sprintf("%+v", t))
 		w.played.troubles = append(w.played.troubles, t)
-		for _, k := range kinds() {
-			if k.name == t.Kind {
-				k.play(w, t)
-			}
+		if k, ok := kindOf(t.Kind); ok {
+			k.play(w, t)
 		}
 	}
 	w.setFaulty(false)
@@ -166,14 +166,14 @@ func (w *world) next() (t trouble, ok bool) {
 		return t, false
 	}
 	t.For = span(w.troubles.ExpFloat64() * float64(8*time.Second))
-	all, sum := kinds(), 0
-	for _, k := range all {
+	sum := 0
+	for _, k := range kinds {
 		sum += k.often
 	}
 	for i, drawn := 0, w.troubles.IntN(sum); ; i++ {
-		if drawn -= all[i].often; drawn < 0 {
-			t.Kind = all[i].name
-			all[i].draw(w, &t)
+		if drawn -= kinds[i].often; drawn < 0 {
+			t.Kind = kinds[i].name
+			kinds[i].draw(w, &t)
 			return t, true
 		}
 	}

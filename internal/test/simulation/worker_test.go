@@ -108,25 +108,27 @@ func (k *worker) kill(lost bool) {
 	dir := filepath.Join(filepath.Dir(k.dir), fmt.Sprint(k.dirs))
 	if !lost {
 		// What the process still writes while it ends goes to the old directory.
-		for {
-			err := os.CopyFS(dir, os.DirFS(k.dir))
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, fs.ErrNotExist) {
-				k.w.t.Error(err)
-				break
-			}
-			// The process has removed a file meanwhile.
-			if err := os.RemoveAll(dir); err != nil {
-				k.w.t.Error(err)
-			}
+		if err := copyFiles(dir, k.dir); err != nil {
+			k.w.t.Error(err)
 		}
 	}
 	k.dir = dir
 	_ = k.bus.Close()
 	k.cancel()
 	k.cancel, k.done = nil, nil
+}
+
+// copyFiles copies a directory, anew whenever its owner has removed a file meanwhile.
+func copyFiles(to, from string) error {
+	for {
+		err := os.CopyFS(to, os.DirFS(from))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.RemoveAll(to); err != nil {
+			return err
+		}
+	}
 }
 
 func closed(c <-chan struct{}) bool {

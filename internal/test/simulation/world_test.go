@@ -50,17 +50,17 @@ type world struct {
 	check        *checker
 
 	// script is what is played; nil if troubles are drawn, with a mean pause between them.
-	script   *script
-	troubles *rand.Rand
-	pause    time.Duration
-	played   script         // so far
-	saved    *saved         // the last backup; nil for none
-	closed   atomic.Bool    // no coordinator may start
-	callers  sync.WaitGroup // of the API; calling ends with hangUp
-	calling  context.Context
-	hangUp   context.CancelFunc
-	watching sync.WaitGroup // of the ledger; ends with unwatch
-	unwatch  context.CancelFunc
+	script    *script
+	troubles  *rand.Rand
+	pause     time.Duration
+	played    script         // so far
+	saved     *saved         // the last backup; nil for none
+	restoring atomic.Bool    // no coordinator may start
+	callers   sync.WaitGroup // of the API; calling ends with hangUp
+	calling   context.Context
+	hangUp    context.CancelFunc
+	watching  sync.WaitGroup // of the ledger; ends with unwatch
+	unwatch   context.CancelFunc
 
 	mu     sync.Mutex
 	faulty bool           // messages may meet faults
