@@ -11,6 +11,14 @@ import (
 	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
 
+// fillDisk makes the worker's disk take no results.
+func (r *rig) fillDisk() {
+	r.t.Helper()
+	if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // A worker whose disk takes no results claims nothing, and goes on once it does.
 func TestNothingIsClaimedWithoutRoomForResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -21,9 +29,7 @@ func TestNothingIsClaimedWithoutRoomForResults(t *testing.T) {
 		defer leave()
 		r.offer(assigned(1))
 		r.untilTold(1)
-		if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
-			t.Fatal(err)
-		}
+		r.fillDisk()
 		time.Sleep(time.Minute) // the slot already waits for the next assignment, and gives it back
 		r.offer(assigned(2))
 		r.offer(assigned(3))
@@ -46,9 +52,7 @@ func TestLeavingWithoutRoomForResults(t *testing.T) {
 		leave := r.start()
 		r.offer(assigned(1))
 		r.untilTold(1)
-		if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
-			t.Fatal(err)
-		}
+		r.fillDisk()
 		time.Sleep(time.Minute)
 		r.offer(assigned(2)) // wakes the slot
 		time.Sleep(time.Minute)
@@ -68,9 +72,7 @@ func TestNothingIsClaimedAfterAResultFoundNoRoom(t *testing.T) {
 		defer leave()
 		r.offer(assigned(1))
 		r.untilTold(1)
-		if err := os.RemoveAll(spoolDir(r.options.StateDir)); err != nil {
-			t.Fatal(err)
-		}
+		r.fillDisk()
 		r.offer(assigned(2)) // the last look at the disk was just now
 		r.untilTold(2)
 		r.offer(assigned(3))

@@ -4,11 +4,9 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -100,17 +98,7 @@ func TestCertManager(t *testing.T) {
 	startCertManager(t)
 	c := newCluster(t)
 	c.manifests().applyAll(issuers)
-	c.chart("install", fmt.Sprintf(`
-image: {tag: %[1]q}
-tls: {enabled: true, issuer: {name: authority}}
-nats: {streamReplicas: 3, bundled: {replicas: 3, persistence: {enabled: false}}}
-etcd: {bundled: {replicas: 3, persistence: {enabled: false}}}
-coordinator: {replicas: 2, resources: {requests: {cpu: 50m, memory: 64Mi}}}
-pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, resources: {requests: {cpu: 50m, memory: 64Mi}}}}
-`, c.tag, repository))
-	for component, count := range map[string]int{"etcd": 3, "nats": 3, "coordinator": 2, "worker": 1} {
-		c.settled(4*time.Minute, component, count, c.tag)
-	}
+	c.installSecure("{enabled: true, issuer: {name: authority}}")
 	secrets := c.kube.CoreV1().Secrets(c.namespace)
 	made, err := secrets.Get(t.Context(), release+"-api-tls", metav1.GetOptions{})
 	if err != nil {
@@ -120,8 +108,7 @@ pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, resource
 	if err := os.WriteFile(c.trust, made.Data["ca.crt"], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.create(strings.Replace(studyFile("secure", "default", 4, 2, 0), "[witness, linger, 0s, digits,", "[digits,", 1))
-	c.completed(4*time.Minute, "secure")
+	c.runSecure()
 	c.refusesPlainText()
 	c.renews(func(part string) {
 		if err := secrets.Delete(t.Context(), release+"-"+part+"-tls", metav1.DeleteOptions{}); err != nil {

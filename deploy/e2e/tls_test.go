@@ -82,9 +82,32 @@ func (c *cluster) certificate(ctx context.Context, pod, port string) (*x509.Cert
 	return shown, conn.Close()
 }
 
+// installSecure installs a release with these values of TLS. NATS and etcd are clusters, so
+// that their servers speak TLS to each other.
+func (c *cluster) installSecure(values string) {
+	c.t.Helper()
+	c.chart("install", fmt.Sprintf(`
+image: {tag: %[1]q}
+tls: %[3]s
+nats: {streamReplicas: 3, bundled: {replicas: 3, persistence: {enabled: false}}}
+etcd: {bundled: {replicas: 3, persistence: {enabled: false}}}
+coordinator: {replicas: 2, resources: {requests: {cpu: 50m, memory: 64Mi}}}
+pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, resources: {requests: {cpu: 50m, memory: 64Mi}}}}
+`, c.tag, repository, values))
+	for component, count := range map[string]int{"etcd": 3, "nats": 3, "coordinator": 2, "worker": 1} {
+		c.settled(4*time.Minute, component, count, c.tag)
+	}
+}
+
+// runSecure runs a study of such a release.
+func (c *cluster) runSecure() {
+	c.t.Helper()
+	c.create(strings.Replace(studyFile("secure", "default", 4, 2, 0), "[witness, linger, 0s, digits,", "[digits,", 1))
+	c.completed(4*time.Minute, "secure")
+}
+
 // TestTLS installs a release whose API, NATS and etcd speak TLS, with certificates that
-// the test has made. NATS and etcd are clusters, so that their servers speak TLS to each
-// other.
+// the test has made.
 func TestTLS(t *testing.T) {
 	inTurn(t)
 	c := newCluster(t)
@@ -101,19 +124,8 @@ func TestTLS(t *testing.T) {
 	for part, of := range names {
 		c.certify(ca, part, of...)
 	}
-	c.chart("install", fmt.Sprintf(`
-image: {tag: %[1]q}
-tls: {enabled: true}
-nats: {streamReplicas: 3, bundled: {replicas: 3, persistence: {enabled: false}}}
-etcd: {bundled: {replicas: 3, persistence: {enabled: false}}}
-coordinator: {replicas: 2, resources: {requests: {cpu: 50m, memory: 64Mi}}}
-pools: {default: {image: "%[2]sdigits:%[1]s", allowStudyCommands: true, resources: {requests: {cpu: 50m, memory: 64Mi}}}}
-`, c.tag, repository))
-	for component, count := range map[string]int{"etcd": 3, "nats": 3, "coordinator": 2, "worker": 1} {
-		c.settled(4*time.Minute, component, count, c.tag)
-	}
-	c.create(strings.Replace(studyFile("secure", "default", 4, 2, 0), "[witness, linger, 0s, digits,", "[digits,", 1))
-	c.completed(4*time.Minute, "secure")
+	c.installSecure("{enabled: true}")
+	c.runSecure()
 	c.helm("test", release, "--timeout", "5m")
 	c.applyStudy("short", 4)
 	c.completed(4*time.Minute, c.namespace+".short")
