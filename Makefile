@@ -28,22 +28,22 @@ examples/digits/digits:
 
 .PHONY: images
 images: ## Build the container images into bin/images, without Docker
-	cd tools/images && CGO_ENABLED=0 $(GO) build -o ../../bin/tools/images .
+	cd deploy/images/build && CGO_ENABLED=0 $(GO) build -o ../../../bin/tools/images .
 	bin/tools/images --root . --out bin/images --version '$(VERSION)' $(IMAGES)
 
-# These packages compute in one goroutine or in goroutines of optimizer/linalg, which has
+# These packages compute in one goroutine or in goroutines of optimizer/numeric/linalg, which has
 # the race detector's attention itself. It would only make them five times as slow.
-SEQUENTIAL := ./optimizer/hebo ./coordinator/engine ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer ./optimizer/turbo
+SEQUENTIAL := ./coordinator/engine ./optimizer/algorithms/... ./optimizer/papers/...
 
 # The slowest packages start first, so that none runs alone at the end.
 .PHONY: test
 test: ## Run every test, with the race detector, against real NATS and etcd
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/test/e2e ./deploy/helm $$($(GO) list ./... | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
-	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/hebo ./optimizer/forest ./optimizer/cmaes ./optimizer/lgp ./optimizer/uhe ./optimizer/transformer ./optimizer/turbo
+	CGO_ENABLED=1 $(GO) test -race -run '^TestConformance$$/./(any_number_of_cores|concurrent_calls)' ./optimizer/algorithms/... ./optimizer/papers/...
 	CGO_ENABLED=0 $(GO) test -timeout 20m $(SEQUENTIAL)
 	CGO_ENABLED=0 $(GO) test -tags mutants -run '^Test(Simulator|Shell)Notices$$' ./coordinator/engine ./internal/test/simulation
-	CGO_ENABLED=0 $(GO) test -tags failpoints ./internal/failpoint
-	cd tools/images && CGO_ENABLED=0 $(GO) test ./...
+	CGO_ENABLED=0 $(GO) test -tags failpoints ./internal/base/failpoint
+	cd deploy/images/build && CGO_ENABLED=0 $(GO) test ./...
 	cd tools/release && CGO_ENABLED=0 $(GO) test ./...
 
 .PHONY: e2e
@@ -90,10 +90,6 @@ test-api: build ## Call the API with requests made of its OpenAPI document (minu
 .PHONY: wheel
 wheel: ## Build the Python client's wheels and source distribution into dist/
 	VERSION='$(VERSION)' scripts/wheel
-
-.PHONY: examples-gains
-examples-gains: build ## Measure what the examples gain over defaults and random search (an hour; can be interrupted)
-	scripts/examples-gains $(ARGS)
 
 .PHONY: release
 release: ## Build what a release consists of, from the tag of HEAD, into dist/release
@@ -149,58 +145,13 @@ load: ## Put a coordinator under the load of WORKERS (1000) workers, and measure
 	CGO_ENABLED=0 $(GO) test ./internal/test/load -count 1 -timeout 6h -v \
 	  -load.workers=$(or $(WORKERS),1000) -load.report='$(abspath $(or $(REPORT),bin/load.md))' $(ARGS)
 
-.PHONY: linalg
-linalg: ## Compare the linear algebra with gonum and OpenBLAS (minutes)
-	CGO_ENABLED=0 scripts/linalg
-
-.PHONY: seeds
-seeds: build examples/digits/digits ## Compare gp with random on the digits study, 10 seeds (half an hour)
-	$(GO) run ./scripts/seeds
-
-.PHONY: train-transformer
-train-transformer: ## Train the transformers of pt (25 minutes of one core; installs 5 GB of Python)
-	scripts/train-transformer
-
-.PHONY: paper-pt
-paper-pt: ## Train the four variants of pt's paper, small, and compare them (an hour of one core)
-	scripts/train-transformer variants
-	$(GO) run ./scripts/transformer $(ARGS)
-	$(GO) run ./scripts/transformer --dims 1,2 --weights "$${TRANSFORMER_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/fantasia-transformer}/variants" $(ARGS)
-
-.PHONY: benchmarks
-benchmarks: ## Make all tables of docs/benchmarks.md (about two days; can be interrupted)
-	benchmarks/all
-
-.PHONY: plots
-plots: build ## Draw the plots of docs/benchmarks.md again, from the kept runs (a minute)
-	benchmarks/plots
-
-.PHONY: benchmarks-quick
-benchmarks-quick: ## Compare with other tuners on a few tasks (minutes; installs 6 GB of Python)
-	benchmarks/all quick
-
-# From two points on, as in the paper.
-PAPER_LGP := lgp{initial=2},plain=lgp{initial=2,model=plain},homoscedastic=lgp{initial=2,model=homoscedastic},heteroscedastic=lgp{initial=2,model=heteroscedastic},warped=lgp{initial=2,model=warped}
-.PHONY: paper-lgp
-paper-lgp: build ## Make the table of lgp in docs/benchmarks.md (half an hour; can be interrupted)
-	bin/fantasia bench --optimizer '$(PAPER_LGP)' --function shubert01,holder-table,corrupted-holder-table,ackley-6-lgp,corrupted-exponential-8,branin \
-	  --modes sequential --trials 100 --seeds $(or $(SEEDS),0-9) --out .fantasia/paper-lgp
-	$(GO) run ./scripts/papers -runs .fantasia/paper-lgp/runs.jsonl
-
-PAPER_UHE := uhe,map=uhe{method=map},mcmc=uhe{method=mcmc},shrink=uhe{method=shrink},adaptive=uhe{method=adaptive},portfolio=uhe{method=portfolio},alternate=uhe{method=alternate},bandit=uhe{method=bandit},random
-.PHONY: paper-uhe
-paper-uhe: build ## Make the table of uhe in docs/benchmarks.md (half an hour; can be interrupted)
-	bin/fantasia bench --optimizer '$(PAPER_UHE)' --function branin,hartmann3,deceptive-2,h1 \
-	  --modes sequential --trials 100 --seeds $(or $(SEEDS),0-19) --out .fantasia/paper-uhe
-	$(GO) run ./scripts/papers -runs .fantasia/paper-uhe/runs.jsonl -by method -measure regret
-
-.PHONY: paper-uhe-estimates
-paper-uhe-estimates: ## Make the table of the estimates of uhe in docs/benchmarks.md (a quarter of an hour; ARGS="-seeds 3 -after 20" for one)
-	$(GO) run ./scripts/estimates $(ARGS)
-
-.PHONY: stopping
-stopping: ## Make the tables of early stopping in docs/benchmarks.md (hours; can be interrupted)
-	benchmarks/stopping
+# Benchmarks beside other tuners, and the tables of the papers.
+RESEARCH := examples-gains linalg seeds train-transformer paper-pt benchmarks plots benchmarks-quick paper-lgp paper-uhe paper-uhe-estimates stopping
+.PHONY: research $(RESEARCH)
+research: ## List the targets that compare with other tuners and repeat the papers' tables
+	@$(MAKE) -s -f research/Makefile help
+$(RESEARCH):
+	@$(MAKE) -f research/Makefile $@
 
 .PHONY: check
 check: ## Check the formatting, and run go vet
@@ -210,7 +161,7 @@ check: ## Check the formatting, and run go vet
 .PHONY: lint
 lint: ## Lint the Go code, the API and the workflows
 	$(TOOL) golangci-lint run --build-tags e2e,browser ./...
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./optimizer/kernel ./optimizer/linalg ./optimizer/vecmath # assembly on amd64, Go elsewhere
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./optimizer/bayes/kernel ./optimizer/numeric/linalg ./optimizer/numeric/vecmath # assembly on amd64, Go elsewhere
 	api/buf.sh lint
 	api/buf.sh breaking
 	$(GO) tool -modfile=tools/actionlint/go.mod actionlint

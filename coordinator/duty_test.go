@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 )
 
 // A duty runs while its replica leads and can send commands from the start. It is

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
 
 // library is a worker that answers requests for the log of one attempt.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
+	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/messaging"
-	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
 
 // A backup is restored beside a broker that holds a later epoch, and everything that was

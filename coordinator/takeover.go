@@ -9,8 +9,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/failpoint"
-	"github.com/fantasia-hpo/fantasia/internal/mutant"
+	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
+	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )

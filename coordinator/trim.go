@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/internal/failpoint"
+	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 )
 
 func TestOptionsAreChecked(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/fantasia-hpo/fantasia/internal/failpoint"
-	"github.com/fantasia-hpo/fantasia/internal/mutant"
+	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
+	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/spool"

@@ -32,9 +32,9 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/oidc"
-	"github.com/fantasia-hpo/fantasia/api/oidc/oidctest"
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/oidctest"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

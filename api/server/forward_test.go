@@ -18,7 +18,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 

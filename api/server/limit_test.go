@@ -15,7 +15,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 )
 
 // A caller that sends too many requests is refused until time has passed; others are not.

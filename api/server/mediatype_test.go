@@ -8,7 +8,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/api/server/servertest"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 )
 
 // A call without a usable Content-Type is told which one is wanted (RFC 9110, section 15.5.16).

@@ -18,7 +18,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
-	"github.com/fantasia-hpo/fantasia/internal/durable"
+	"github.com/fantasia-hpo/fantasia/internal/base/durable"
 )
 
 // ErrNotFound means that the archive does not hold the study.

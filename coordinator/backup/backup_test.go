@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

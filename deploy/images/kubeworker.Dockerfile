@@ -6,11 +6,11 @@
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
-COPY tools/images/go.mod tools/images/go.sum tools/images/
-RUN go mod download && cd tools/images && go mod download
+COPY deploy/images/build/go.mod deploy/images/build/go.sum deploy/images/build/
+RUN go mod download && cd deploy/images/build && go mod download
 COPY . .
 ARG TARGETARCH VERSION=dev REVISION SOURCE_DATE_EPOCH=0
-RUN go run -C tools/images . --arch "$TARGETARCH" --version "$VERSION" --revision "$REVISION" --rootfs /rootfs kubeworker
+RUN go run -C deploy/images/build . --arch "$TARGETARCH" --version "$VERSION" --revision "$REVISION" --rootfs /rootfs kubeworker
 
 FROM scratch
 COPY --from=build /rootfs /

@@ -3,7 +3,7 @@ package bayes
 import (
 	"math"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
 )
 
 // Known is what an Acquisition knows beside the posterior that it scores. It is not safe

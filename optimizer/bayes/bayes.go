@@ -9,7 +9,7 @@ package bayes
 import (
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 )
 
 // Surrogate is a model of the objective that has been fitted to evaluations. It is

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
 	"github.com/fantasia-hpo/fantasia/optimizer/bayes/bayestest"
-	"github.com/fantasia-hpo/fantasia/optimizer/gp"
-	"github.com/fantasia-hpo/fantasia/optimizer/kernel"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
 )
 
 func TestGaussian(t *testing.T) {

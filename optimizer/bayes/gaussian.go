@@ -3,7 +3,7 @@ package bayes
 import (
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
 )
 
 // Gaussian returns a Gaussian process as a Surrogate. The first of its kernel's

@@ -13,7 +13,7 @@ import (
 // dimensions after n evaluations at random points and those of the requests before.
 func BenchmarkSuggest(b *testing.B) {
 	for _, e := range Entries() {
-		if e.Name == "pt" { // hands over to gp in so many dimensions; package transformer measures it
+		if e.Name == "pt" { // hands over to gp in so many dimensions; package pt measures it
 			continue
 		}
 		o := e.create(optimizertest.Defaults(b, e.Settings))

@@ -7,18 +7,18 @@ import (
 	"strings"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/bohb"
-	"github.com/fantasia-hpo/fantasia/optimizer/cmaes"
-	"github.com/fantasia-hpo/fantasia/optimizer/forest"
-	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
-	"github.com/fantasia-hpo/fantasia/optimizer/lgp"
-	"github.com/fantasia-hpo/fantasia/optimizer/random"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/bohb"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/cmaes"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/forest"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/hebo"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/tpe"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/turbo"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/lgp"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/uhe"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
-	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
-	"github.com/fantasia-hpo/fantasia/optimizer/tpe"
-	"github.com/fantasia-hpo/fantasia/optimizer/transformer"
-	"github.com/fantasia-hpo/fantasia/optimizer/turbo"
-	"github.com/fantasia-hpo/fantasia/optimizer/uhe"
 )
 
 // Default is the optimiser of a study that does not name one.
@@ -95,9 +95,9 @@ func Entries() []Entry {
 		{
 			Name:        "pt",
 			Description: "Bayesian optimisation with a transformer that was trained on random functions: fast, for few parameters and evaluations.",
-			Settings:    transformer.Settings(),
+			Settings:    pt.Settings(),
 			create: func(v setting.Values) optimizer.Optimizer {
-				return transformer.New(transformer.FromSettings(v), transformer.Embedded(), plain())
+				return pt.New(pt.FromSettings(v), pt.Embedded(), plain())
 			},
 		},
 		{
@@ -114,12 +114,12 @@ func Entries() []Entry {
 }
 
 // plain returns gp with its defaults.
-func plain() transformer.Beyond {
+func plain() pt.Beyond {
 	v, err := hebo.PlainSettings().Parse(nil)
 	if err != nil {
 		panic(err) // the empty settings are valid
 	}
-	return hebo.New(hebo.FromSettings(v)).(transformer.Beyond)
+	return hebo.New(hebo.FromSettings(v)).(pt.Beyond)
 }
 
 // Names returns the optimisers' names, the default first.

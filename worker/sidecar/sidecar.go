@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
 )
 

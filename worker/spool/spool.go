@@ -19,8 +19,8 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/fantasia-hpo/fantasia/internal/durable"
-	"github.com/fantasia-hpo/fantasia/internal/failpoint"
+	"github.com/fantasia-hpo/fantasia/internal/base/durable"
+	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 

@@ -2,7 +2,7 @@
 
     python oracle.py DIGITS.npz > oracle.json
 
-DIGITS.npz is one of the parts that benchmarks/make_curves.py keeps. It needs optuna 5.0.0, syne-tune 0.16.0, SciPy and NumPy.
+DIGITS.npz is one of the parts that research/benchmarks/make_curves.py keeps. It needs optuna 5.0.0, syne-tune 0.16.0, SciPy and NumPy.
 
 Eight trials run at a time and report in turn. A trial that is stopped, or that has reported its last step, gives its place to the
 next one.

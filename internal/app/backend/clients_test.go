@@ -18,7 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
-	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/backend"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
-	"github.com/fantasia-hpo/fantasia/messaging/membus"
+	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 )
 
 // A read whose etcd is away says so, and where etcd should be, within a few seconds.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/testfunc"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

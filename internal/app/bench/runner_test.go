@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
-	"github.com/fantasia-hpo/fantasia/optimizer/testfunc"
 	"github.com/google/go-cmp/cmp"
 )
 

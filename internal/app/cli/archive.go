@@ -12,7 +12,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/layout"
+	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 )
 
 const archiveLong = `Moves a study that has ended, its trials and their measurements to a file of the

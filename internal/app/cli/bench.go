@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
-	"github.com/fantasia-hpo/fantasia/internal/layout"
+	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 )
 

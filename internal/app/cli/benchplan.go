@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
-	"github.com/fantasia-hpo/fantasia/optimizer/testfunc"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/internal/usage"
+	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 )
 
 // Options are the program's arguments from its environment.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/internal/app/report"
-	"github.com/fantasia-hpo/fantasia/internal/layout"
+	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 )
 
 const compareLong = `Compares studies of one objective: the best value and the time of each, how many

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
-	"github.com/fantasia-hpo/fantasia/internal/layout"
+	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 )
 
 // diagnosisText prints a diagnosis: the findings first, then the figures. width is the

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
-	"github.com/fantasia-hpo/fantasia/internal/usage"
+	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 )
 
 // pluginName is the name of the program by which kubectl finds it.

@@ -19,7 +19,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/app/kubeforward"
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 )
 
 // remote is the server that a command talks to.

@@ -18,9 +18,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/replay"
 	"github.com/fantasia-hpo/fantasia/internal/app/bench"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
-	"github.com/fantasia-hpo/fantasia/internal/layout"
+	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/sobol"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/sobol"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/space"
 )

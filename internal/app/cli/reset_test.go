@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/layout"
+	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/app/katib"
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/internal/usage"
+	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/spf13/cobra"
 )
 

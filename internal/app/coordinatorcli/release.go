@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/kube"
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 )
 
 // releaseTimeout limits the step before an uninstall.

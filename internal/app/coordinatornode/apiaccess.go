@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/oidc"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
-	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 

@@ -18,12 +18,12 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
-	"github.com/fantasia-hpo/fantasia/api/oidc/oidctest"
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
-	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/test/oidctest"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 

@@ -14,8 +14,8 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/api/server/servertest"
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
+	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 )
 
 // A page whose name resolves to this machine, and a page of another origin, create no

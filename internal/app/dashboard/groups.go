@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )

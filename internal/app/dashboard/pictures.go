@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 )
 
 // picturePatience is how long the answer with a picture waits for the trials to be read,

@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 )
 
 //go:embed static/script.js

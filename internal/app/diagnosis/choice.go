@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/hebo"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/hebo"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/optimizer/setting"
 	"github.com/fantasia-hpo/fantasia/study"

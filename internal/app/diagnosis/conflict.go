@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/acquisition"
-	"github.com/fantasia-hpo/fantasia/optimizer/diagnose"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/diagnose"
 )
 
 // Conflict describes how far the acquisition functions agree about which points of

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
-	"github.com/fantasia-hpo/fantasia/optimizer/transform"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transform"
 )
 
 // fitUsed fits the model that the optimiser uses by default.

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
 
 // Effect is what a part of the model does for its fit.

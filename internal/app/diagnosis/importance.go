@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/diagnose"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/diagnose"
 )
 
 // Importance is the share of the variance of the model's mean that a parameter

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

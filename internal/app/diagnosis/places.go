@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/design"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/design"
 )
 
 // The number of points at which the space is surveyed, and of points tried for them.

@@ -9,8 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/fantasia-hpo/fantasia/optimizer/diagnose"
-	"github.com/fantasia-hpo/fantasia/optimizer/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/diagnose"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
 )
 
 // Grouping is the kind of groups whose spreads are compared.

@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/google/go-cmp/cmp"

@@ -21,9 +21,9 @@ import (
 
 	katibv1beta1 "github.com/fantasia-hpo/fantasia/api/katib/v1beta1"
 	"github.com/fantasia-hpo/fantasia/api/katib/v1beta1/katibv1beta1connect"
-	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/random"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )

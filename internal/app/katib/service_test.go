@@ -29,7 +29,7 @@ import (
 
 	katibv1beta1 "github.com/fantasia-hpo/fantasia/api/katib/v1beta1"
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/optimizer/random"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
 	"github.com/fantasia-hpo/fantasia/study"
 )

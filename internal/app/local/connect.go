@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
 const (

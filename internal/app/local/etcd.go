@@ -9,8 +9,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/fantasia-hpo/fantasia/internal/embedded"
-	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
 // OpenEtcd starts the etcd of a state directory that no process uses, creating it if

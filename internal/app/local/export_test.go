@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 )
 
 // Read returns the study in a state directory as the last run left it, without a

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fantasia-hpo/fantasia/internal/dirlock"
+	"github.com/fantasia-hpo/fantasia/internal/base/dirlock"
 )
 
 // ErrHeld means that another process uses the state directory.

@@ -11,7 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/app/backend"
 	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
-	"github.com/fantasia-hpo/fantasia/internal/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
 )
 
 // closeUI closes the listener of the dashboard, if there is one.

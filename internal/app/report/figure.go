@@ -3,7 +3,7 @@ package report
 import (
 	"html/template"
 
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 )
 
 // figure is a picture or a table of the report, with a line that says how to read it.

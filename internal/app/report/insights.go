@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

@@ -11,7 +11,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 )
 
 //go:embed page.html

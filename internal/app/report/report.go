@@ -13,7 +13,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/picture"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

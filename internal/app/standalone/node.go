@@ -12,8 +12,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/internal/app/coordinatornode"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/embedded"
-	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 )
 

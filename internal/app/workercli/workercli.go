@@ -8,8 +8,8 @@ import (
 	"io"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/workernode"
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
-	"github.com/fantasia-hpo/fantasia/internal/usage"
+	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/usage"
 	"github.com/fantasia-hpo/fantasia/worker/command"
 	"github.com/spf13/cobra"
 )

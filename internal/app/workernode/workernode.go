@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/access"
-	"github.com/fantasia-hpo/fantasia/internal/httpserve"
-	"github.com/fantasia-hpo/fantasia/internal/lifecycle"
+	"github.com/fantasia-hpo/fantasia/internal/base/httpserve"
+	"github.com/fantasia-hpo/fantasia/internal/base/lifecycle"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/messaging/natsbus"
 	"github.com/fantasia-hpo/fantasia/telemetry"

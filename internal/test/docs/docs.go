@@ -11,7 +11,7 @@
 //	cluster=run   what run, or serve, would do, where there is a cluster of Kubernetes
 //	file=NAME     write it to a file before the blocks that follow
 //	same=NAME     it is the text of that file of the repository
-//	table=NAME    nothing here: benchmarks/all runs it for the table of that name
+//	table=NAME    nothing here: research/benchmarks/all runs it for the table of that name
 //	output        each line is in the output of the block that ran last, in this
 //	              order, where … stands for anything
 //	output loose  the same, where each number stands for any, and each bar too

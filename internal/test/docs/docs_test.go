@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
-	"github.com/fantasia-hpo/fantasia/internal/envflag"
+	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/election"
-	"github.com/fantasia-hpo/fantasia/internal/failpoint"
+	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
@@ -217,7 +217,7 @@ func failpointSymbols(t *testing.T, program string) (found []string) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "internal/failpoint") {
+		if strings.Contains(line, "internal/base/failpoint") {
 			found = append(found, strings.TrimSpace(line))
 		}
 	}

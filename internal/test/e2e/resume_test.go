@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
-	"github.com/fantasia-hpo/fantasia/internal/embedded"
+	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 	"github.com/fantasia-hpo/fantasia/study"
 )

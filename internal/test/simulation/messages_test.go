@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
-	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
 
 // arm is a death at one of the next operations.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fantasia-hpo/fantasia/internal/mutant"
+	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 )
 
 var simMutant = flag.String("sim.mutant", "", "switch this guard off")

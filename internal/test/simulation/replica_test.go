@@ -8,8 +8,8 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/internal/test/membus"
 	"github.com/fantasia-hpo/fantasia/internal/test/memetcd"
-	"github.com/fantasia-hpo/fantasia/messaging/membus"
 )
 
 // replica is a coordinator, which runs, or will.

@@ -1,0 +1,218 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/dirlock"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+)
+
+const (
+	// DefaultQuota is the default limit of etcd's database, in bytes.
+	DefaultQuota = 2 << 30
+	// DefaultHistory is long enough for a watcher that was disconnected briefly, and
+	// short enough to keep the database small under a thousand writes a second.
+	DefaultHistory = 30 * time.Second
+)
+
+const (
+	etcdName   = "fantasia"
+	etcdSocket = "etcd.sock"
+	// nowhere is the peer address of a cluster of one. It is only recorded for the
+	// member; nothing listens on it.
+	nowhere = "http://127.0.0.1:1"
+	// A single member has no peers: short ticks only make it elect itself sooner.
+	tickMs, electionMs = 10, 100
+	// snapshotEvery is the number of entries after which the write-ahead log is
+	// replayed from a new snapshot; followersKeep entries stay in memory for followers,
+	// of which there are none.
+	snapshotEvery, followersKeep = 2000, 100
+	// segmentBytes is the size to which etcd preallocates files of its write-ahead log,
+	// two at the start; its default is 64 MB.
+	segmentBytes = 16 << 20
+)
+
+// setSegmentBytes sets etcd's variable before a server reads it.
+var setSegmentBytes = sync.OnceFunc(func() { wal.SegmentSizeBytes = segmentBytes })
+
+// EtcdOptions configure an embedded etcd. Dir is required.
+type EtcdOptions struct {
+	// Dir is the directory of the data. It is created if necessary.
+	Dir string
+	// Logger receives etcd's warnings and errors while it serves, and everything else
+	// as debug. Nil discards all.
+	Logger *slog.Logger
+	// QuotaBytes limits the database; 0 means DefaultQuota.
+	QuotaBytes int64
+	// History is the time for which old versions of keys are kept, and the interval of
+	// compactions; 0 means DefaultHistory.
+	History time.Duration
+}
+
+// Etcd is an etcd server in this process, a cluster of one. Its methods are
+// safe for concurrent use.
+type Etcd struct {
+	server  *embed.Etcd
+	release func() error
+	runtime string
+	log     *zap.Logger
+	serving atomic.Bool
+	close   func() error
+}
+
+// StartEtcd starts etcd and waits until it serves or ctx ends. The error wraps
+// dirlock.ErrHeld if Dir is in use.
+func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
+	if o.Dir == "" {
+		return nil, errors.New("start etcd: Dir is empty; want a directory for its data")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	release, err := dirlock.Take(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start etcd: %w", err)
+	}
+	e := &Etcd{release: release}
+	e.close = sync.OnceValue(e.shutdown)
+	e.log = zapLogger(o.Logger, &e.serving, o.Dir)
+	if err := e.start(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("start etcd in %s: %w", o.Dir, err), e.Close())
+	}
+	return e, nil
+}
+
+func (e *Etcd) start(ctx context.Context, o EtcdOptions) error {
+	var err error
+	sweep(o.Dir, etcdSocket)
+	if e.runtime, err = runtimeDir(etcdSocket); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.Dir, socketNote), []byte(e.runtime), 0o600); err != nil {
+		return fmt.Errorf("record the socket's directory: %w", err)
+	}
+	cfg, err := e.config(o)
+	if err != nil {
+		return err
+	}
+	setSegmentBytes()
+	if e.server, err = embed.StartEtcd(cfg); err != nil {
+		return err
+	}
+	select {
+	case <-e.server.Server.ReadyNotify():
+		e.serving.Store(true)
+		return nil
+	case err, ok := <-e.server.Err():
+		if !ok || err == nil {
+			err = errors.New("etcd stopped")
+		}
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("wait until etcd is ready: %w", context.Cause(ctx))
+	}
+}
+
+func (e *Etcd) config(o EtcdOptions) (*embed.Config, error) {
+	peer, err := url.Parse(nowhere)
+	if err != nil {
+		return nil, fmt.Errorf("parse the peer address: %w", err)
+	}
+	client := url.URL{Scheme: "unix", Path: filepath.Join(e.runtime, etcdSocket)}
+	if o.QuotaBytes == 0 {
+		o.QuotaBytes = DefaultQuota
+	}
+	if o.History == 0 {
+		o.History = DefaultHistory
+	}
+	cfg := embed.NewConfig()
+	cfg.Name, cfg.Dir = etcdName, filepath.Join(o.Dir, "data")
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, []url.URL{*peer}
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	cfg.InitialCluster = etcdName + "=" + nowhere
+	cfg.TickMs, cfg.ElectionMs = tickMs, electionMs
+	cfg.QuotaBackendBytes = o.QuotaBytes
+	cfg.AutoCompactionMode = embed.CompactorModePeriodic
+	cfg.AutoCompactionRetention = o.History.String()
+	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries, cfg.MaxWalFiles = snapshotEvery, followersKeep, 1
+	cfg.EnableGRPCGateway = false
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.log)
+	return cfg, nil
+}
+
+// Endpoint returns the address of the server: unix:// and the path of its socket.
+func (e *Etcd) Endpoint() string {
+	return "unix://" + filepath.Join(e.runtime, etcdSocket)
+}
+
+// Client returns a new client of the server. The caller closes it.
+func (e *Etcd) Client() (*clientv3.Client, error) {
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints:   []string{e.Endpoint()},
+		DialTimeout: 5 * time.Second,
+		Logger:      e.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the embedded etcd: %w", err)
+	}
+	return c, nil
+}
+
+// Err delivers an error if the server fails while it serves, and is closed with it.
+func (e *Etcd) Err() <-chan error { return e.server.Err() }
+
+// Close stops the server and waits for it, at most 15 s. Later calls return the first
+// call's result.
+func (e *Etcd) Close() error { return e.close() }
+
+func (e *Etcd) shutdown() error {
+	e.serving.Store(false)
+	var errs []error
+	if e.server != nil {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			e.server.Close()
+		}()
+		select {
+		case <-done:
+		case <-time.After(closeTimeout):
+			// The lock is kept, as the data may still be written.
+			return fmt.Errorf("close etcd: not done after %s", closeTimeout)
+		}
+	}
+	if e.runtime != "" {
+		errs = append(errs, os.RemoveAll(e.runtime))
+	}
+	return errors.Join(append(errs, e.release())...)
+}
+
+// RunningEtcd returns a client of the server that another process of this user has
+// started in dir. The caller closes it. It does not wait for a connection.
+func RunningEtcd(dir string) (*clientv3.Client, error) {
+	runtime, err := os.ReadFile(filepath.Join(dir, socketNote))
+	if err != nil {
+		return nil, fmt.Errorf("find the running etcd's socket: %w", err)
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints:   []string{"unix://" + filepath.Join(string(runtime), etcdSocket)},
+		DialTimeout: 5 * time.Second,
+		Logger:      zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the running etcd: %w", err)
+	}
+	return c, nil
+}

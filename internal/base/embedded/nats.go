@@ -1,0 +1,158 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/dirlock"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// DefaultSyncInterval is the interval at which JetStream's files are synced to
+	// disk. What a power failure can lose exists elsewhere: results in the workers'
+	// spools until etcd has them.
+	DefaultSyncInterval = time.Second
+	// maxPayload is the largest size of a message in bytes; the streams' own limit is
+	// lower.
+	maxPayload = 1 << 20
+	// maxStore is more than the bounds of all streams together, which are what limits them.
+	maxStore = 1 << 40
+	// natsReady limits how long the server may take to accept connections.
+	natsReady = 30 * time.Second
+)
+
+// NATSOptions configure an embedded NATS server. Dir is required.
+type NATSOptions struct {
+	// Dir is the directory of JetStream's data. It is created if necessary.
+	Dir string
+	// Logger receives the server's warnings and errors, and everything else as debug.
+	// Nil discards all.
+	Logger *slog.Logger
+	// SyncInterval is the interval at which files are synced to disk; 0 means
+	// DefaultSyncInterval.
+	SyncInterval time.Duration
+	// SyncAlways syncs each write before it is acknowledged.
+	SyncAlways bool
+}
+
+// NATS is a NATS server with JetStream in this process, without a listener. Its
+// methods are safe for concurrent use.
+type NATS struct {
+	server  *server.Server
+	release func() error
+	close   func() error
+}
+
+// StartNATS starts NATS and waits until it accepts connections. The error wraps
+// dirlock.ErrHeld if Dir is in use.
+func StartNATS(o NATSOptions) (*NATS, error) {
+	if o.Dir == "" {
+		return nil, errors.New("start NATS: Dir is empty; want a directory for its data")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.SyncInterval == 0 {
+		o.SyncInterval = DefaultSyncInterval
+	}
+	release, err := dirlock.Take(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start NATS: %w", err)
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName:   "fantasia",
+		DontListen:   true,
+		JetStream:    true,
+		StoreDir:     filepath.Join(o.Dir, "data"),
+		SyncInterval: o.SyncInterval,
+		SyncAlways:   o.SyncAlways,
+		MaxPayload:   maxPayload,
+		// Otherwise JetStream would want three quarters more free space than the streams may
+		// ever take, and refuse to make them on a smaller disk.
+		JetStreamMaxStore: maxStore,
+		NoSigs:            true,
+		NoLog:             true,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: %w", o.Dir, err), release())
+	}
+	n := &NATS{server: s, release: release}
+	n.close = sync.OnceValue(n.shutdown)
+	log := &natsLog{logger: o.Logger.With("component", "nats")}
+	s.SetLoggerV2(log, false, false, false)
+	s.Start()
+	if why := log.fatal.Load(); why != nil { // it will never be ready
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: %s", o.Dir, *why), n.Close())
+	}
+	if !s.ReadyForConnections(natsReady) {
+		return nil, errors.Join(fmt.Errorf("start NATS in %s: not ready after %s", o.Dir, natsReady), n.Close())
+	}
+	return n, nil
+}
+
+// Connect returns a new connection inside the process. The caller closes it.
+func (n *NATS) Connect(opts ...nats.Option) (*nats.Conn, error) {
+	c, err := nats.Connect(nats.DefaultURL, append(opts[:len(opts):len(opts)], nats.InProcessServer(n.server))...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the embedded NATS: %w", err)
+	}
+	return c, nil
+}
+
+// Close stops the server, which syncs its files, and waits for it, at most 15 s. Later
+// calls return the first call's result.
+func (n *NATS) Close() error { return n.close() }
+
+func (n *NATS) shutdown() error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.server.Shutdown()
+		n.server.WaitForShutdown()
+	}()
+	select {
+	case <-done:
+		return n.release()
+	case <-time.After(closeTimeout):
+		// The lock is kept, as the data may still be written.
+		return fmt.Errorf("close NATS: not done after %s", closeTimeout)
+	}
+}
+
+// natsLog forwards the server's log to slog. It records why the server did not start,
+// which the server reports nowhere else.
+type natsLog struct {
+	logger *slog.Logger
+	fatal  atomic.Pointer[string]
+}
+
+var _ server.Logger = (*natsLog)(nil)
+
+// Noticef logs what the server reports of its life, for debugging.
+func (l *natsLog) Noticef(format string, v ...any) { l.logger.Debug(fmt.Sprintf(format, v...)) }
+
+// Warnf logs a warning.
+func (l *natsLog) Warnf(format string, v ...any) { l.logger.Warn(fmt.Sprintf(format, v...)) }
+
+// Errorf logs an error.
+func (l *natsLog) Errorf(format string, v ...any) { l.logger.Error(fmt.Sprintf(format, v...)) }
+
+// Fatalf records why the server does not run, for the error; it does not exit.
+func (l *natsLog) Fatalf(format string, v ...any) {
+	why := fmt.Sprintf(format, v...)
+	l.fatal.Store(&why)
+	l.logger.Debug(why)
+}
+
+// Debugf logs details.
+func (l *natsLog) Debugf(format string, v ...any) { l.logger.Debug(fmt.Sprintf(format, v...)) }
+
+// Tracef logs nothing: traces contain every message.
+func (l *natsLog) Tracef(string, ...any) {}

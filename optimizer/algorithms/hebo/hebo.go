@@ -1,0 +1,289 @@
+// Package hebo implements the optimiser that users call hebo, and gp in its plain form:
+// Bayesian optimisation after HEBO (Cowen-Rivers et al. 2022), made asynchronous. The
+// package surrogate models the objective: outcomes transformed to look normal, a Matérn
+// and a linear kernel, a learnt mean, and optionally warped parameters. Points are
+// chosen by one acquisition function or by the Pareto front of three (MACE), one after
+// another. Each choice assumes simulated values for the points chosen before it and for
+// those still being evaluated. When evaluations are noisy, promising points are
+// re-evaluated.
+//
+// Failed and infeasible evaluations are kept out of that model. A second model predicts
+// where evaluations complete, and the acquisition function is multiplied by that
+// probability. In a study with more than surrogate.MaxPoints observations, the model
+// uses the best, the latest, and an even share of the rest.
+package hebo
+
+import (
+	"context"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+)
+
+// Fantasy selects how points that are still being evaluated enter the model.
+type Fantasy = loop.Fantasy
+
+// The ways of handling pending points.
+const (
+	Believer = loop.Believer
+	Draws    = loop.Draws
+	LiarMin  = loop.LiarMin
+	LiarMean = loop.LiarMean
+	LiarMax  = loop.LiarMax
+	Penalty  = loop.Penalty
+	Thompson = loop.Thompson
+	None     = loop.None
+)
+
+// Acquisition selects how a point is chosen.
+type Acquisition string
+
+// The acquisition functions.
+const (
+	// LogEI is the logarithm of the expected improvement over the best posterior mean
+	// at an evaluated or pending point.
+	LogEI Acquisition = "logei"
+	// UCB is the upper confidence bound on the point's reward.
+	UCB Acquisition = "ucb"
+	// LogPI is the logarithm of the probability of an improvement.
+	LogPI Acquisition = "logpi"
+	// Portfolio uses LogEI, and UCB for every fourth trial: a greedy criterion never
+	// corrects a model that is too sure of itself.
+	Portfolio Acquisition = "portfolio"
+	// MACE chooses from the Pareto front of all three acquisition functions.
+	MACE Acquisition = "mace"
+)
+
+// Fit selects when hyperparameters are searched for in full.
+type Fit string
+
+// The values of Fit.
+const (
+	// FitWarm takes a few steps from the hyperparameters of the last request.
+	FitWarm Fit = "warm"
+	// FitFull searches from several places in every request.
+	FitFull Fit = "full"
+	// FitDoubling searches in full whenever the number of evaluations has doubled.
+	FitDoubling Fit = "doubling"
+)
+
+// effort returns the effort of a fit to that many completed evaluations. lastFull is
+// their number at the last full fit, 0 if there was none.
+func (f Fit) effort(completed, lastFull int) surrogate.Effort {
+	if f == FitFull || f == FitDoubling && completed >= 2*lastFull {
+		return surrogate.EffortFull
+	}
+	return surrogate.EffortWarm
+}
+
+// Noise states what is known of the evaluations' noise.
+type Noise string
+
+// The values of Noise.
+const (
+	NoiseAuto Noise = "auto"
+	NoiseYes  Noise = "yes"
+	NoiseNo   Noise = "no"
+)
+
+// of returns what is known of the noise at the places.
+func (n Noise) of(places []surrogate.Place) surrogate.Noise {
+	switch n {
+	case NoiseYes:
+		return surrogate.Noisy
+	case NoiseNo:
+		return surrogate.NoiseFree
+	default:
+		return surrogate.NoiseOf(places)
+	}
+}
+
+// Options are the optimiser's settings; Settings documents them.
+type Options struct {
+	Surrogate   surrogate.Options // its Effort is set by Fit
+	Fit         Fit
+	Initial     int
+	Fantasy     Fantasy
+	Draws       int
+	Acquisition Acquisition
+	Kappa       float64
+	Candidates  int
+	Restarts    int
+	Replicate   bool
+	Robust      bool
+	Population  int
+	Generations int
+	PriorWeight float64
+	Noise       Noise
+	TrustRegion bool
+	Escape      bool
+	Plateaus    bool
+}
+
+// Settings returns the settings with HEBO's defaults.
+func Settings() setting.Set {
+	return setting.Set{
+		{Name: "warp", Default: false, Doc: "Warp parameters (Kumaraswamy), for objectives that change fast near a bound."},
+		{Name: "transform", Default: true, Doc: "Transform outcomes to look normal (Box-Cox or Yeo-Johnson)."},
+		{
+			Name: "kernel", Default: string(surrogate.Matern52), Choices: []string{string(surrogate.Matern32), string(surrogate.Matern52)},
+			Doc: "Matérn kernel of the model, differentiable once (3/2) or twice (5/2).",
+		},
+		{
+			Name: "lengthscales", Default: string(surrogate.LengthscalesScaled),
+			Choices: []string{string(surrogate.LengthscalesScaled), string(surrogate.LengthscalesShort), string(surrogate.LengthscalesFlat)},
+			Doc:     "Prior on the lengthscales: scaled with the dimension, short, or flat.",
+		},
+		{
+			Name: "fit", Default: string(FitWarm), Choices: []string{string(FitWarm), string(FitFull), string(FitDoubling)},
+			Doc: "How thoroughly each request searches for the model's hyperparameters.",
+		},
+		{Name: "linear", Default: true, Doc: "Add a linear kernel to the Matérn kernel, for trends."},
+		{
+			Name: "initial", Default: 0, Min: 0, Max: 10000,
+			Doc: "Trials of the initial design; 0 derives it from parameters and budget.",
+		},
+		{
+			Name: "fantasy", Default: string(Believer), Choices: []string{
+				string(Believer), string(Draws), string(LiarMin), string(LiarMean), string(LiarMax), string(Penalty), string(Thompson), string(None),
+			},
+			Doc: "How points that are still being evaluated enter the model.",
+		},
+		{Name: "draws", Default: 16, Min: 1, Max: 256, Doc: "Number of draws, for fantasy: draws."},
+		{
+			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB), string(Portfolio), string(MACE)},
+			Doc: "Acquisition function that chooses the points.",
+		},
+		{Name: "kappa", Default: 0.0, Min: 0, Max: 100, Doc: "Weight of uncertainty for ucb, portfolio and mace; 0 is HEBO's schedule."},
+		{Name: "candidates", Default: 1000, Min: 10, Max: 20000, Doc: "Number of points from which the search of the acquisition function starts."},
+		{Name: "restarts", Default: 4, Min: 0, Max: 64, Doc: "Number of candidates that a local search improves; 0 takes the best as it is."},
+		{Name: "robust", Default: true, Doc: "Add random noise to the acquisition functions, for acquisition: mace."},
+		{Name: "population", Default: 100, Min: 4, Max: 1000, Doc: "Population of the search for the Pareto front, for acquisition: mace."},
+		{Name: "generations", Default: 100, Min: 1, Max: 1000, Doc: "Generations of the search for the Pareto front, for acquisition: mace."},
+		{
+			Name: "failures", Default: string(surrogate.FailuresModel),
+			Choices: []string{string(surrogate.FailuresModel), string(surrogate.FailuresWorst), string(surrogate.FailuresIgnore)},
+			Doc:     "How failed evaluations count: a model of failure, the worst value, not at all.",
+		},
+		{Name: "priorWeight", Default: 0.0, Min: 0, Max: 1e6, Doc: "How long the priors of parameters keep weight; 0 is a tenth of the budget."},
+		{Name: "trustRegion", Default: false, Doc: "Choose every second point near the best one (TuRBO), for narrow valleys."},
+		{Name: "escape", Default: false, Doc: "Draw every second point at random once a noisy search has contracted."},
+		{Name: "plateaus", Default: true, Doc: "Leave places where points gave exactly the same value."},
+		{
+			Name: "noise", Default: string(NoiseAuto), Choices: []string{string(NoiseAuto), string(NoiseYes), string(NoiseNo)},
+			Doc: "Whether repeated evaluations of one point differ; auto finds out.",
+		},
+		{Name: "replicate", Default: true, Doc: "When evaluations are noisy, re-evaluate promising points (at most 30%)."},
+	}.Experimental(
+		"warp", "kernel", "lengthscales", "fantasy", "draws", "acquisition", "kappa", "candidates", "restarts",
+		"robust", "population", "generations", "trustRegion", "escape",
+	)
+}
+
+// PlainSettings returns the settings with the defaults of a plain Gaussian process,
+// which warps neither inputs nor outcomes.
+func PlainSettings() setting.Set {
+	plain := map[string]any{"transform": false, "linear": false}
+	set := Settings()
+	for i, s := range set {
+		if value, differs := plain[s.Name]; differs {
+			set[i].Default = value
+		}
+	}
+	return set
+}
+
+// FromSettings returns the options for checked settings.
+func FromSettings(v setting.Values) Options {
+	return Options{
+		Surrogate: surrogate.Options{
+			Warp: v.Bool("warp"), Transform: v.Bool("transform"),
+			Kernel: surrogate.Smoothness(v.String("kernel")), Linear: v.Bool("linear"),
+			Lengthscales: surrogate.Lengthscales(v.String("lengthscales")),
+			Failures:     surrogate.Failures(v.String("failures")),
+		},
+		Fit:         Fit(v.String("fit")),
+		Initial:     v.Int("initial"),
+		Fantasy:     Fantasy(v.String("fantasy")),
+		Draws:       v.Int("draws"),
+		Acquisition: Acquisition(v.String("acquisition")),
+		Kappa:       v.Float("kappa"),
+		Candidates:  v.Int("candidates"),
+		Restarts:    v.Int("restarts"),
+		Replicate:   v.Bool("replicate"),
+		Robust:      v.Bool("robust"),
+		Population:  v.Int("population"),
+		Generations: v.Int("generations"),
+		PriorWeight: v.Float("priorWeight"),
+		TrustRegion: v.Bool("trustRegion"),
+		Escape:      v.Bool("escape"),
+		Plateaus:    v.Bool("plateaus"),
+		Noise:       Noise(v.String("noise")),
+	}
+}
+
+// DefaultOptions returns the defaults of Settings.
+func DefaultOptions() Options {
+	v, err := Settings().Parse(nil)
+	if err != nil {
+		panic(err) // the empty settings are valid
+	}
+	return FromSettings(v)
+}
+
+// New returns the optimiser. The options MUST come from FromSettings or DefaultOptions;
+// changes must respect the bounds of Settings.
+func New(options Options) optimizer.Optimizer { return optimizer.Guard(proposer{options}) }
+
+type proposer struct{ options Options }
+
+// Noisy tells optimizer.Guard whether evaluations are known beforehand to be noisy.
+func (o proposer) Noisy() bool { return o.options.Noise == NoiseYes && o.options.Replicate }
+
+// Propose implements optimizer.Proposer. When ctx ends, it finishes quickly: it uses
+// the model and the candidates that it has, without searching among them.
+func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	memory := readMemory(r.State, o.options.Surrogate.NumParams(r.Encoding))
+	memory.checkFailures(r.Encoding.Dim())
+	d := surrogate.Observe(r.Problem, r.Encoding, o.options.Surrogate)
+	due := loop.Due(r, loop.Initial(o.options.Initial, r), d.Completed)
+	batch, err := memory.Points(ctx, r, nil, due)
+	if err != nil || len(batch) == r.N || len(batch) < due {
+		return batch, memory.state(), err
+	}
+	config := o.options.Surrogate
+	config.Effort = o.options.Fit.effort(d.Completed, memory.Full)
+	m, err := surrogate.Fit(ctx, d, config, memory.Fitted, r.Rand)
+	if m == nil {
+		memory.Fitted = nil
+		batch, err = memory.WithoutModel(ctx, r, batch, err)
+		return batch, memory.state(), err
+	}
+	if err == nil { // the next fit must not start from one that was cut short
+		memory.remember(m.GP.Hyperparameters())
+		if config.Effort == surrogate.EffortFull {
+			memory.Full = d.Completed
+		}
+	}
+	s := o.newSearch(ctx, r, m, o.feasibility(ctx, r, memory), batch, memory)
+	batch = s.Fill(ctx, batch, r.N, s.strategies())
+	return batch, memory.state(), nil
+}
+
+// feasibility returns the model of where evaluations complete. It is nil if nothing has
+// failed, if failures are handled in another way, or if the fit fails.
+func (o proposer) feasibility(ctx context.Context, r *optimizer.Request, memory *memory) *surrogate.Feasibility {
+	if o.options.Surrogate.Failures != surrogate.FailuresModel {
+		return nil
+	}
+	f, err := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, memory.Failures, r.Rand)
+	if f == nil || err != nil {
+		return nil
+	}
+	if ctx.Err() == nil {
+		memory.rememberFailures(f.Hyperparameters())
+	}
+	return f
+}

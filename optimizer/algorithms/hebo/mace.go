@@ -1,0 +1,192 @@
+package hebo
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/nsga2"
+)
+
+// maceMargin is the amount that an improvement must exceed, in standard deviations of
+// the outcomes (the ε of HEBO's acquisitions).
+const maceMargin = 1e-4
+
+// mace is the multi-objective acquisition ensemble (Lyu et al. 2018, as in HEBO): it
+// finds the points that are Pareto optimal for the lower confidence bound, the expected
+// improvement and the probability of improvement.
+type mace struct {
+	s      *search
+	kappa  float64
+	robust float64 // the scale of the noise added to the mean
+	noise  float64
+	rng    *rand.Rand
+	logEI  []float64 // of the draws, reused
+	logPI  []float64
+}
+
+// newMACE prepares the ensemble for a search.
+func newMACE(s *search) *mace {
+	m := &mace{s: s, kappa: s.kappa, noise: s.Main.Model.Noise(), rng: s.Request.Rand}
+	if s.options.Robust {
+		m.robust = math.Sqrt(2 * m.noise)
+	}
+	m.logEI, m.logPI = make([]float64, s.Main.Fantasies.Draws()), make([]float64, s.Main.Fantasies.Draws())
+	return m
+}
+
+// confidence returns the κ of the lower confidence bound in HEBO's submission (Srinivas
+// et al. 2010's schedule) after n evaluations of dim columns, in rounds of parallel
+// evaluations.
+func confidence(n, parallel, dim int) float64 {
+	t := max(1, n/max(1, parallel))
+	return math.Sqrt((2+float64(dim)/2)*math.Log(float64(t)) + math.Log(math.Pi*math.Pi/0.01))
+}
+
+// describe sets a row of dst to the posterior at a row of x: the mean in each draw, the
+// variance, the logarithm of the probability to complete, and the sum of the
+// parameters' log priors and the penalty.
+func (m *mace) describe(dst, x *mat.Dense) {
+	mean, variance := m.s.Main.Fantasies.Posterior(x)
+	logP := m.s.Chance.Log(x)
+	for i, v := range variance {
+		row := dst.RawRowView(i)
+		draws := copy(row, mean.RawRowView(i))
+		row[draws], row[draws+1] = v, logP[i]
+		row[draws+2] = m.s.Trust*m.s.Beliefs.Log(nil, x.RawRowView(i), 0) + m.s.PenaltyAt(x.RawRowView(i))
+	}
+}
+
+// objectives sets the rows of dst to the scores of the posteriors from describe.
+func (m *mace) objectives(dst, from *mat.Dense) {
+	draws := m.s.Main.Fantasies.Draws()
+	rows, _ := from.Dims()
+	for i := range rows {
+		posterior := from.RawRowView(i)
+		m.score(dst.RawRowView(i), posterior[:draws], posterior[draws], posterior[draws+1], posterior[draws+2])
+	}
+}
+
+// score sets dst to (LCB, −log EI, −log PI); smaller is better. It adds the noise of
+// HEBO's robust acquisition, drawn anew at each call, to the mean and to the
+// improvements.
+func (m *mace) score(dst, mean []float64, variance, logP, prior float64) {
+	sd := math.Sqrt(variance + m.noise)
+	var bound, gain float64
+	if m.robust > 0 {
+		bound, gain = m.robust*m.rng.NormFloat64(), m.robust*m.rng.NormFloat64()
+	}
+	for s, mu := range mean {
+		target := m.s.Main.Known.Incumbents[s] - maceMargin
+		m.logEI[s] = acquisition.LogEI(mu+gain, sd, target)
+		m.logPI[s] = acquisition.LogPI(mu+gain, sd, target)
+	}
+	c := m.s.Chance
+	dst[0] = -c.OfReward(acquisition.LCB(bayes.Average(mean)+bound, sd, m.kappa), logP) - prior
+	dst[1] = -c.OfImprovement(acquisition.LogMeanExp(m.logEI), logP) - prior
+	dst[2] = -c.OfImprovement(acquisition.LogMeanExp(m.logPI), logP) - prior
+}
+
+// front searches for the ensemble's Pareto front and returns its last population as
+// places that can be suggested. When ctx ends, it returns the population reached by
+// then.
+func (m *mace) front(ctx context.Context, initial *mat.Dense) ([]loop.Place, error) {
+	s := m.s
+	encoding := s.Request.Encoding
+	variables := make([]nsga2.Variable, encoding.Dim())
+	for i, c := range encoding.Columns() {
+		variables[i] = nsga2.Variable{Levels: c.Levels, Categorical: c.Categorical()}
+	}
+	problem := nsga2.Problem{
+		Variables: variables, Objectives: 3,
+		Features: s.Main.Fantasies.Draws() + 3, Describe: m.describe, Score: m.objectives,
+		Repair: func(x []float64) bool {
+			p := encoding.Decode(x)
+			if !s.Request.Space.Feasible(p) {
+				return false
+			}
+			copy(x, encoding.Encode(p))
+			return true
+		},
+	}
+	options := nsga2.Options{
+		Population: s.options.Population, Generations: s.options.Generations, Initial: initial, Reevaluate: m.robust > 0,
+	}
+	population, err := nsga2.Minimize(ctx, problem, options, m.rng)
+	if population == nil {
+		return nil, fmt.Errorf("hebo: search for the Pareto front: %w", err)
+	}
+	var places []loop.Place
+	for _, row := range population.Front() {
+		x := append([]float64(nil), population.X.RawRowView(row)...)
+		if !s.Taken(x) {
+			places = append(places, loop.Place{Point: encoding.Decode(x), X: x})
+		}
+	}
+	return places, nil
+}
+
+// choose returns the index of the next member of a batch, and why it was chosen; picked
+// members have been chosen before. In a batch of more than two, the first has the
+// lowest mean and the second the greatest uncertainty. Otherwise it is a random point
+// of the Pareto front.
+func (m *mace) choose(mean *mat.Dense, variance []float64, from, picked, batch int, available func(i int) bool) (index int, why string, ok bool) {
+	n, _ := mean.Dims()
+	best, least := -1, math.Inf(1)
+	var scores [][]float64
+	var rows []int
+	for row := from; row < n; row++ {
+		if !available(row - from) {
+			continue
+		}
+		var value float64
+		switch {
+		case batch > 2 && picked == 0:
+			why = "the lowest mean of the Pareto front"
+			value = -m.s.Chance.OfReward(-bayes.Average(mean.RawRowView(row)), m.s.LogP[row-from])
+		case batch > 2 && picked == 1:
+			why = "the greatest uncertainty of the Pareto front"
+			value = -variance[row]
+		default:
+			score := make([]float64, 3)
+			m.score(score, mean.RawRowView(row), variance[row], m.s.LogP[row-from], m.s.Prior[row-from]+m.s.PenaltyAt(m.s.Places[row-from].X))
+			scores, rows = append(scores, score), append(rows, row-from)
+			continue
+		}
+		if value < least {
+			best, least = row-from, value
+		}
+	}
+	if len(rows) == 0 {
+		return best, why, best >= 0
+	}
+	var free []int
+	for i, a := range scores {
+		dominated := false
+		for j, b := range scores {
+			dominated = dominated || i != j && dominates(b, a)
+		}
+		if !dominated {
+			free = append(free, rows[i])
+		}
+	}
+	return free[m.rng.IntN(len(free))], "one of the Pareto front, at random", true
+}
+
+// dominates reports whether a is nowhere worse than b and somewhere better.
+func dominates(a, b []float64) bool {
+	better := false
+	for i, v := range a {
+		if v > b[i] {
+			return false
+		}
+		better = better || v < b[i]
+	}
+	return better
+}

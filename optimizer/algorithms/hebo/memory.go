@@ -1,0 +1,89 @@
+package hebo
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+)
+
+// memoryVersion changes when the meaning of a memory changes.
+const memoryVersion = 1
+
+// memory is the optimiser's state: its position in the initial design, and the
+// hyperparameters that the next fit starts from.
+type memory struct {
+	Version int `json:"version"`
+	loop.Design
+	// Escapes counts the points that were drawn at random to escape or to leave a plateau.
+	Escapes int `json:"escapes,omitempty"`
+	// Fitted is nil before the first fit.
+	Fitted *gp.Hyperparameters `json:"fitted,omitempty"`
+	// Full counts the completed evaluations of the last full fit.
+	Full int `json:"full,omitempty"`
+	// Failures holds the hyperparameters of the models of failures, by kind.
+	Failures map[optimizer.Outcome]gp.Hyperparameters `json:"failures,omitempty"`
+}
+
+// readMemory returns the memory in a state. It returns a fresh one if the state has
+// another version or another number of kernel hyperparameters.
+func readMemory(state optimizer.State, params int) *memory {
+	fresh := &memory{Version: memoryVersion}
+	var m memory
+	if json.Unmarshal(state, &m) != nil || m.Version != memoryVersion || m.Cursor > math.MaxUint32 || m.Escapes < 0 || m.Full < 0 {
+		return fresh
+	}
+	if m.Fitted != nil && (len(m.Fitted.Kernel) != params || !positive(m.Fitted.Noise)) {
+		return fresh
+	}
+	return &m
+}
+
+func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
+
+// remember keeps fitted hyperparameters for the next fit if they fit into a state; with
+// more than a few thousand columns, the next fit starts afresh.
+func (m *memory) remember(h gp.Hyperparameters) {
+	m.Fitted = nil
+	if (len(h.Kernel)+8)*longestFloat < optimizer.MaxStateSize {
+		m.Fitted = &h
+	}
+}
+
+// longestFloat is the maximum length of a number in a state.
+const longestFloat = 25
+
+// rememberFailures keeps the hyperparameters of the models of failures if there is room
+// beside the others.
+func (m *memory) rememberFailures(failures map[optimizer.Outcome]gp.Hyperparameters) {
+	numbers := 8
+	if m.Fitted != nil {
+		numbers += len(m.Fitted.Kernel)
+	}
+	for _, h := range failures {
+		numbers += len(h.Kernel) + 8
+	}
+	m.Failures = nil
+	if numbers*longestFloat < optimizer.MaxStateSize {
+		m.Failures = failures
+	}
+}
+
+// checkFailures forgets hyperparameters that do not belong to a model over dim columns.
+func (m *memory) checkFailures(dim int) {
+	maps.DeleteFunc(m.Failures, func(_ optimizer.Outcome, h gp.Hyperparameters) bool {
+		return len(h.Kernel) != dim+1 || !positive(h.Noise)
+	})
+}
+
+// state encodes the memory as a state.
+func (m *memory) state() optimizer.State {
+	state, err := json.Marshal(m)
+	if err != nil {
+		return nil // a hyperparameter is not finite: start afresh
+	}
+	return state
+}

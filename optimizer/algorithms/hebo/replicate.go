@@ -1,0 +1,144 @@
+package hebo
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+)
+
+// While all repeated evaluations agree, another place is probed after probeFrom
+// evaluations and each time their number has grown by the factor probeGrowth: an
+// objective can be free of noise in only a part of its space.
+const (
+	probeFrom   = 8
+	probeGrowth = 4
+)
+
+// indifference is how much more than a repeat a new point must promise, in nats of the
+// criterion. In a continuous space some point beside the best one nearly always
+// promises a little more, but if the kernel fits badly it says less about whether the
+// best one was lucky.
+const indifference = 0.1
+
+// maxAgain is the largest share of evaluations that repeat an earlier one.
+const maxAgain = 0.3
+
+// replicas chooses points to evaluate again, which shows which of the good points were
+// only lucky.
+type replicas struct {
+	places []surrogate.Place
+	at     bayes.Candidates // the places
+	logP   []float64        // log probabilities that their evaluations complete; nil until needed
+	probe  bool             // no two evaluations of a place have differed yet
+	probed bool             // a repeated evaluation is pending
+	done   int              // repeated evaluations, pending ones included
+}
+
+// newReplicas returns the places that may be evaluated again, given what is known of
+// their noise. It returns nil if no place should be.
+func (s *search) newReplicas(places []surrogate.Place, noise surrogate.Noise) *replicas {
+	if !s.options.Replicate || !s.Request.Repeats || s.options.Noise == NoiseNo {
+		return nil
+	}
+	c := &replicas{places: places, probe: noise != surrogate.Noisy, done: s.Repeats()}
+	if c.probe && !probeDue(places) {
+		return nil
+	}
+	at := make(map[string]bool, len(c.places))
+	for _, p := range c.places {
+		at[surrogate.KeyOf(s.Data.X.RawRowView(p.Row))] = true
+	}
+	for _, p := range s.Request.Pending {
+		if at[surrogate.KeyOf(s.Request.Encoding.Encode(p.Point))] {
+			c.probed = true
+			c.done++
+		}
+	}
+	c.at = s.Main.Fantasies.Candidates(c.rows(s.Data))
+	return c
+}
+
+// probeDue reports whether another place should be evaluated twice, given that all
+// repeated evaluations agreed.
+func probeDue(places []surrogate.Place) bool {
+	completed, twice := 0, 0
+	for _, p := range places {
+		completed += len(p.Values)
+		if len(p.Values) > 1 {
+			twice++
+		}
+	}
+	due := 0
+	for n := probeFrom; n <= completed; n *= probeGrowth {
+		due++
+	}
+	return twice < due
+}
+
+// again returns the observed place that is most worth another evaluation, with its
+// value of the criterion; ok is false if there is none. If no other point is left, the
+// number of repeats is not bounded, and a place that is already pending is acceptable.
+func (s *search) again(left bool) (best loop.Spot, ok bool) {
+	c := s.replicas
+	if c == nil {
+		return loop.Spot{}, false
+	}
+	d := s.Data
+	if c.probe && c.probed {
+		return loop.Spot{}, false
+	}
+	if left && float64(c.done) > maxAgain*float64(d.Completed+s.Pending) {
+		return loop.Spot{}, false
+	}
+	mean, variance := c.at.Posterior()
+	if c.logP == nil {
+		c.logP = s.Chance.Log(c.rows(d))
+	}
+	lowest, second := math.Inf(1), math.Inf(1)
+	means := make([]float64, len(c.places))
+	for i := range means {
+		means[i] = bayes.Average(mean.RawRowView(i))
+		if means[i] < lowest {
+			lowest, second = means[i], lowest
+		} else {
+			second = min(second, means[i])
+		}
+	}
+	best.Value = math.Inf(-1)
+	for i, p := range c.places {
+		x := d.X.RawRowView(p.Row)
+		busy := s.Request.Sampler.BusyAt(x)
+		if busy && left || c.probe && len(p.Values) > 1 {
+			continue
+		}
+		rival := lowest
+		if means[i] == lowest && len(means) > 1 {
+			rival = second
+		}
+		value := s.Chance.OfImprovement(s.Main.Known.Knowledge(means[i], variance[i], rival), c.logP[i]) + s.Trust*s.Beliefs.Log(nil, x, 0)
+		if c.probe {
+			value = -means[i] // probe the incumbent
+		}
+		if busy {
+			value -= math.MaxFloat64 / 4 // after all places that are not pending
+		}
+		if value > best.Value {
+			best, ok = loop.Spot{Place: loop.Place{Point: s.Request.Observations[d.Of[p.Row]].Point, X: x}, Value: value}, true
+		}
+	}
+	return best, ok
+}
+
+// rows returns a matrix of the places.
+func (c *replicas) rows(d *surrogate.Data) *mat.Dense {
+	_, dim := d.X.Dims()
+	x := mat.NewDense(len(c.places), dim, nil)
+	for i, p := range c.places {
+		x.SetRow(i, d.X.RawRowView(p.Row))
+	}
+	return x
+}

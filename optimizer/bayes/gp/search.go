@@ -1,0 +1,163 @@
+package gp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
+)
+
+// convergedSteps iterations that gain less than convergedGain nats end a search.
+const (
+	convergedSteps = 3
+	convergedGain  = 1e-3
+)
+
+func fit(ctx context.Context, k kernel.Kernel, x mat.Matrix, y []float64, config Config, rng *rand.Rand) (*Result, error) {
+	points := k.Transform(x)
+	full := newObjective(k, points, y, &config)
+	explore := full
+	if len(y) > config.Subset {
+		px, py := subset(points, y, config.Subset, rng)
+		explore = newObjective(k, px, py, &config)
+	}
+	best, bestValue := []float64(nil), math.Inf(1)
+	for _, start := range starts(&config, rng) {
+		v, f, err := explore.minimize(ctx, start, config.Explore)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || f < bestValue {
+			best, bestValue = v, f
+		}
+		if ctx.Err() != nil {
+			break // there is no time for the other starts
+		}
+	}
+	full.evaluations = 0
+	v, f, err := full.minimize(ctx, best, config.Polish)
+	if err != nil {
+		return nil, err
+	}
+	model, err := full.model(v)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Model: model, LogPosterior: -f, Evaluations: full.evaluations}
+	if err := ctx.Err(); err != nil {
+		return result, fmt.Errorf("fit a Gaussian process: %w", err)
+	}
+	return result, nil
+}
+
+// subset returns count observations drawn by rng, in their original order.
+func subset(x *mat.Dense, y []float64, count int, rng *rand.Rand) (*mat.Dense, []float64) {
+	n, d := x.Dims()
+	px, py := mat.NewDense(count, d, nil), make([]float64, 0, count)
+	for i := 0; len(py) < count; i++ {
+		// Selection sampling (Knuth, volume 2, algorithm 3.4.2S).
+		if rng.IntN(n-i) < count-len(py) {
+			px.SetRow(len(py), x.RawRowView(i))
+			py = append(py, y[i])
+		}
+	}
+	return px, py
+}
+
+// starts returns the vectors of free hyperparameters to start from.
+func starts(config *Config, rng *rand.Rand) [][]float64 {
+	params := config.free()
+	var all [][]float64
+	if config.Warm != nil {
+		warm := make([]float64, 0, len(params))
+		for i, p := range config.Kernel {
+			if !p.Fixed {
+				warm = append(warm, config.Warm.Kernel[i])
+			}
+		}
+		if !config.Noise.Fixed {
+			warm = append(warm, math.Log(max(config.Warm.Noise-config.NoiseFloor, math.Exp(config.Noise.Min))))
+		}
+		for i, p := range params {
+			warm[i] = min(max(warm[i], p.Min), p.Max)
+		}
+		all = append(all, warm)
+	}
+	for len(all) < config.Starts {
+		v := make([]float64, len(params))
+		for i, p := range params {
+			v[i] = p.Start
+			if len(all) > 0 {
+				v[i] += rng.NormFloat64()
+			}
+			v[i] = min(max(v[i], p.Min), p.Max)
+		}
+		all = append(all, v)
+	}
+	return all[:config.Starts]
+}
+
+// free returns the hyperparameters to search, the noise last.
+func (c *Config) free() []Param {
+	var out []Param
+	for _, p := range append(append([]Param(nil), c.Kernel...), c.Noise) {
+		if !p.Fixed {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// ended reports whether the time is up. That is not an error if a search has a result.
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
+// minimize returns the lowest point found within the given number of iterations and
+// before ctx ends, or start if there is no time.
+func (o *objective) minimize(ctx context.Context, start []float64, iterations int) ([]float64, float64, error) {
+	if ended(ctx) {
+		return start, math.Inf(1), nil
+	}
+	// A search cannot start at a point where the covariance matrix cannot be factored.
+	value := o.value(start)
+	if len(start) == 0 || iterations < 1 || math.IsInf(value, 1) {
+		return start, value, nil
+	}
+	reached, least := start, value // gonum's own record misses the last steps of a stopped search
+	problem := optimize.Problem{
+		Func: func(v []float64) float64 {
+			f := o.value(v)
+			if f < least {
+				reached, least = slices.Clone(v), f
+			}
+			return f
+		},
+		Grad: o.gradient,
+		Status: func() (optimize.Status, error) {
+			if err := ctx.Err(); err != nil {
+				return optimize.Failure, err
+			}
+			return optimize.NotTerminated, nil
+		},
+	}
+	settings := &optimize.Settings{
+		MajorIterations: iterations,
+		FuncEvaluations: 3 * iterations,
+		Converger:       &optimize.FunctionConverge{Absolute: convergedGain, Iterations: convergedSteps},
+	}
+	result, err := optimize.Minimize(problem, start, settings, &optimize.LBFGS{})
+	if ended(ctx) {
+		return reached, least, nil
+	}
+	if result == nil {
+		return nil, 0, fmt.Errorf("fit a Gaussian process: %w", err)
+	}
+	// err may mean that a line search found no better point; earlier results are still
+	// valid.
+	return result.X, result.F, nil
+}

@@ -1,0 +1,120 @@
+package kernel
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/vecmath"
+)
+
+// Matern52 is the Matérn kernel with ν = 5/2 and a lengthscale for each column
+// (automatic relevance determination):
+//
+//	k(x, y) = σ² (1 + √5·r + 5r²/3) exp(−√5·r),  r² = Σ_c δ_c² / ℓ_c²
+//
+// where δ_c is x_c − y_c in numeric columns and [x_c ≠ y_c] in categorical
+// ones. The hyperparameters are log ℓ_0, …, log ℓ_{d−1}, log σ². (Rasmussen and
+// Williams, Gaussian Processes for Machine Learning, equation 4.17.)
+//
+// The Hamming distance under the root is the Euclidean one between the corners
+// of a simplex, so the kernel stays positive definite; it equals a one-hot
+// encoding whose columns share the lengthscale √2·ℓ_c.
+type Matern52 struct{ driver }
+
+// Matern32 is the Matérn kernel with ν = 3/2, with distances and
+// hyperparameters as Matern52 has them:
+//
+//	k(x, y) = σ² (1 + √3·r) exp(−√3·r)
+type Matern32 struct{ driver }
+
+var (
+	_ Kernel = (*Matern52)(nil)
+	_ Kernel = (*Matern32)(nil)
+)
+
+// NewMatern52 returns the kernel over the columns, at least one.
+func NewMatern52(columns []Column) *Matern52 { return &Matern52{newMatern(columns, matern52)} }
+
+// NewMatern32 returns the kernel over the columns, at least one.
+func NewMatern32(columns []Column) *Matern32 { return &Matern32{newMatern(columns, matern32)} }
+
+func newMatern(columns []Column, r radial) driver {
+	l := newLayout(columns)
+	return driver{l, &matern{l, r}}
+}
+
+// matern is the covariance of both kernels.
+type matern struct {
+	layout
+	radial radial
+}
+
+// scaled is points whose numeric coordinates are divided by their lengthscales.
+type scaled struct {
+	table
+	inverse  []float64 // 1/ℓ of the numeric columns
+	squares  []float64 // 1/ℓ² of the categorical columns
+	variance float64
+}
+
+func (k *matern) params() int { return len(k.columns) + 1 }
+
+func (k *matern) scratch() int { return 2 }
+
+func (k *matern) prepare(theta []float64, x *mat.Dense, _ bool) prepared {
+	s := &scaled{variance: math.Exp(theta[len(theta)-1])}
+	for _, c := range k.numeric {
+		s.inverse = append(s.inverse, math.Exp(-theta[c]))
+	}
+	for _, c := range k.categorical {
+		s.squares = append(s.squares, math.Exp(-2*theta[c]))
+	}
+	s.table = k.newTable(x, s.inverse, 0)
+	return s
+}
+
+func (k *matern) row(dst []float64, scratch [][]float64, x prepared, i int, y prepared, from int) {
+	sx, sy := x.(*scaled), y.(*scaled)
+	exponential := scratch[0][:len(dst)]
+	distances(dst, &sx.table, i, &sy.table, from, sx.squares, -k.radial.root)
+	vecmath.Exp(exponential, dst)
+	k.radial.covariances(dst, exponential, sx.variance)
+}
+
+func (k *matern) diag(dst []float64, x prepared) {
+	for i := range dst {
+		dst[i] = x.(*scaled).variance
+	}
+}
+
+// gradientRow has, with g_j = −2·w_j·∂k/∂r² and coordinates divided by their
+// lengthscales,
+//
+//	Σ_j w_j ∂k/∂(x_i)_c = −m_ic/ℓ_c,  m_ic = Σ_j g_j (x_ic − y_jc)
+//	Σ_ij w_ij ∂k/∂log ℓ_c = Σ_ij g_ij (x_ic − x_jc)² = 2 Σ_i x_ic m_ic
+//
+// the last for x = y, since g is symmetric then. Any constant may be taken from x
+// there, since the m_ic sum to 0: that is the middle of the cube, for the sake of
+// rounding. In categorical columns, ∂k/∂log ℓ_c is g_ij/ℓ_c² for a pair that
+// differs.
+func (k *matern) gradientRow(sums, point []float64, scratch [][]float64, x prepared, i int, y prepared, weights []float64) {
+	s, sy := x.(*scaled), y.(*scaled)
+	g, exponential, m := scratch[0][:sy.stride], scratch[1][:sy.stride], scratch[1][:len(point)]
+	distances(g, &s.table, i, &sy.table, 0, s.squares, -k.radial.root)
+	vecmath.Exp(exponential, g)
+	sums[len(sums)-1] += s.variance * k.radial.slopes(g, exponential, weights)
+	moments(m, g, &s.table, i, &sy.table)
+	for j, c := range k.numeric {
+		moment := s.variance * m[j]
+		sums[c] += 2 * (s.data[j*s.stride+i] - s.inverse[j]/2) * moment
+		point[c] = -s.inverse[j] * moment
+	}
+	for j, c := range k.categorical {
+		sums[c] += s.variance * s.squares[j] * m[s.numeric+j]
+		point[c] = 0
+	}
+}
+
+// diagGradient is all zero, since k(x, x) = σ² everywhere.
+func (k *matern) diagGradient(dst []float64, _ prepared, _ int) { clear(dst) }

@@ -1,0 +1,89 @@
+package kernel
+
+import (
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/linalg"
+)
+
+// rowGrain is the number of rows that a goroutine takes at a time: enough work to
+// outweigh the hand-over, and few enough to balance triangular loops.
+const rowGrain = 16
+
+// Points are points that Kernel.Prepare returned, with their kernel and
+// hyperparameters. They are immutable and safe for concurrent use. Points of different
+// kernels or hyperparameters MUST NOT be combined.
+type Points struct {
+	kernel *driver
+	n      int
+	slopes bool
+	of     prepared
+}
+
+// Gram sets dst to k(p_i, p_j), as Kernel.Gram does.
+func (p *Points) Gram(dst *mat.SymDense) {
+	k, n, raw := p.kernel, p.n, dst.RawSymmetric()
+	if raw.N != n {
+		panic(fmt.Sprintf("kernel: Gram of %d points into a matrix of %d rows", n, raw.N))
+	}
+	spaces := k.newWorkspaces(n)
+	linalg.Parallel(n, rowGrain, func(_, lo, hi int) {
+		work := spaces.take()
+		defer spaces.give(work)
+		for i := lo; i < hi; i++ {
+			k.wholeVectors(raw.Data[i*raw.Stride+i:i*raw.Stride+n], work, p.of, i, p.of, i)
+		}
+	})
+}
+
+// Cross sets dst to k(p_i, y_j), as Kernel.Cross does.
+func (p *Points) Cross(dst *mat.Dense, y *Points) {
+	if r, c := dst.Dims(); r != p.n || c != y.n {
+		panic(fmt.Sprintf("kernel: Cross of %d and %d points into %d×%d", p.n, y.n, r, c))
+	}
+	p.check(y)
+	k, raw := p.kernel, dst.RawMatrix()
+	spaces := k.newWorkspaces(y.n)
+	linalg.Parallel(p.n, rowGrain, func(_, lo, hi int) {
+		work := spaces.take()
+		defer spaces.give(work)
+		for i := lo; i < hi; i++ {
+			k.wholeVectors(raw.Data[i*raw.Stride:i*raw.Stride+y.n], work, p.of, i, y.of, 0)
+		}
+	})
+}
+
+// wholeVectors is the covariance's row, extended at both ends to whole vectors of four:
+// the elements of a partial vector would be computed one by one.
+func (k *driver) wholeVectors(dst []float64, work *workspace, x prepared, i int, y prepared, from int) {
+	start, end := from/4*4, (from+len(dst)+3)/4*4
+	if end-start == len(dst) {
+		k.of.row(dst, work.scratch, x, i, y, from)
+		return
+	}
+	whole := work.row[:end-start]
+	k.of.row(whole, work.scratch, x, i, y, start)
+	copy(dst, whole[from-start:])
+}
+
+// Diag sets dst[i] to k(p_i, p_i).
+func (p *Points) Diag(dst []float64) {
+	if len(dst) != p.n {
+		panic(fmt.Sprintf("kernel: diagonal of %d points into %d values", p.n, len(dst)))
+	}
+	p.kernel.of.diag(dst, p.of)
+}
+
+func (p *Points) check(other *Points) {
+	if p.kernel != other.kernel {
+		panic("kernel: points of different kernels")
+	}
+}
+
+func (p *Points) checkSlopes() {
+	if !p.slopes {
+		panic("kernel: gradients of points prepared without slopes")
+	}
+}

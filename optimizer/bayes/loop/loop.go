@@ -1,0 +1,371 @@
+// Package loop is what every Bayesian optimiser does: it picks the points of one request,
+// one after another. It spreads candidates, climbs the acquisition function from the best
+// of them, and conditions the model on each pick and on the points that are still being
+// evaluated. It knows no model and no acquisition function; both have their contracts in
+// package bayes. An optimiser gives it the model, the function, and an ordered list of
+// strategies.
+package loop
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/acquisition"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+)
+
+// Fantasy selects how points that are still being evaluated enter the model.
+type Fantasy string
+
+// The ways of handling pending points.
+const (
+	// Believer assumes the posterior mean as the value (the kriging believer): the mean
+	// stays as it is, and the uncertainty around the point shrinks.
+	Believer Fantasy = "believer"
+	// Draws averages the acquisition function over several joint draws of the values.
+	Draws Fantasy = "draws"
+	// LiarMin, LiarMean and LiarMax assume the lowest, mean or highest observed value
+	// for each pending point (constant liars).
+	LiarMin  Fantasy = "liar-min"
+	LiarMean Fantasy = "liar-mean"
+	LiarMax  Fantasy = "liar-max"
+	// Penalty leaves the model alone and multiplies the acquisition function by a
+	// factor that keeps points away from pending ones (local penalisation).
+	Penalty Fantasy = "penalty"
+	// Thompson chooses the minimum of a function drawn from the posterior. It needs no
+	// acquisition function, and randomness keeps its points apart.
+	Thompson Fantasy = "thompson"
+	// None ignores pending points, except that it does not repeat them.
+	None Fantasy = "none"
+)
+
+// incumbentsAmong is how many of the lowest observations are searched for the lowest
+// posterior mean: a worse observation rarely has it.
+const incumbentsAmong = 64
+
+// hurried is the number of candidates when the time for a suggestion has run out.
+const hurried = 100
+
+// Options are the settings of a loop.
+type Options struct {
+	Fantasy Fantasy
+	// Draws is the number of draws for the fantasy Draws.
+	Draws int
+	// Candidates is the number of points from which the search of the acquisition
+	// function starts, Restarts how many of them it improves.
+	Candidates, Restarts int
+	// Exact makes the lowest observed outcome the incumbent, since evaluations are exact.
+	// Otherwise it is the lowest posterior mean at an observed or pending point.
+	Exact bool
+	// PriorWeight is how many evaluations the parameters' priors outweigh; 0 is a tenth
+	// of the budget.
+	PriorWeight float64
+}
+
+// Input is what a loop begins with.
+type Input struct {
+	Request *optimizer.Request
+	// Data are the observations behind the models.
+	Data *surrogate.Data
+	// Models are fitted to Data, at least one. The acquisition function is averaged over
+	// them: they are samples of the same model's posterior.
+	Models []bayes.Surrogate
+	// Feasibility is nil if every evaluation completes.
+	Feasibility *surrogate.Feasibility
+	Criterion   bayes.Acquisition
+	// Batch holds the points that the request has chosen already.
+	Batch []optimizer.Suggestion
+}
+
+// Member is one of the models over which the acquisition function is averaged.
+type Member struct {
+	Model     bayes.Surrogate
+	Fantasies bayes.Fantasies
+	Known     bayes.Known
+	// Mean and Variance are the posterior at the incumbents' rows, then at the places',
+	// as Look found it.
+	Mean     *mat.Dense
+	Variance []float64
+
+	at bayes.Candidates
+	// floor is, for each draw, the lowest mean at a point picked so far, at the time it
+	// was picked.
+	floor []float64
+}
+
+// Loop picks the points of one request. It is not safe for concurrent use.
+type Loop struct {
+	Request   *optimizer.Request
+	Data      *surrogate.Data
+	Options   Options
+	Criterion bayes.Acquisition
+	// Main is the first member. Strategies that use one model use this.
+	Main   *Member
+	Others []*Member
+	// Exact reports whether the places are all that exist.
+	Exact bool
+	// Places are the candidates; none was taken when the search began.
+	Places []Place
+	// Prior is the contribution of the parameters' priors to the places' values, LogP the
+	// log probability that their evaluations complete.
+	Prior, LogP []float64
+	// Evaluated is the number of the incumbents' rows.
+	Evaluated int
+	// First is the number of the trial that the first point becomes, Picked the number of
+	// points picked, Pending how many points are pending.
+	First, Picked, Pending int
+	Chance                 Chance
+	// Beliefs are nil if no parameter has a prior, Trust is their weight.
+	Beliefs *Beliefs
+	Trust   float64
+	// Within bounds the climbs; nil means the cube.
+	Within *Box
+
+	known   []Place // the incumbents' and pending places
+	penalty *penalty
+	seen    map[string]bool // all observed points
+	repeats int             // completed evaluations that repeat a completed point
+}
+
+// Box is a box within the unit cube.
+type Box struct{ Lo, Hi []float64 }
+
+// New prepares the search for the points after in.Batch.
+func New(ctx context.Context, in Input, o Options) *Loop {
+	r, d := in.Request, in.Data
+	l := &Loop{
+		Request: r, Data: d, Options: o, Criterion: in.Criterion, penalty: &penalty{},
+		Chance: newChance(in.Feasibility, d),
+		First:  r.First + len(in.Batch), Pending: len(r.Pending) + len(in.Batch),
+	}
+	l.remember()
+	draws := 1
+	if o.Fantasy == Draws {
+		draws = o.Draws
+	}
+	for _, model := range in.Models {
+		m := &Member{Model: model, Fantasies: model.Fantasies(draws)}
+		m.Known.Incumbents = make([]float64, draws)
+		m.floor = slices.Repeat([]float64{math.Inf(1)}, draws)
+		l.Others = append(l.Others, m)
+	}
+	l.Main, l.Others = l.Others[0], l.Others[1:]
+	l.known = make([]Place, 0, incumbentsAmong+l.Pending)
+	for _, row := range Lowest(d.Y, incumbentsAmong) {
+		l.known = append(l.known, Place{X: d.X.RawRowView(row)})
+	}
+	if o.Fantasy != None {
+		evaluated := len(l.known)
+		for _, p := range r.Pending {
+			l.known = append(l.known, Place{p.Point, r.Encoding.Encode(p.Point)})
+		}
+		for _, b := range in.Batch {
+			l.known = append(l.known, Place{b.Point, r.Encoding.Encode(b.Point)})
+		}
+		if len(l.known) > evaluated {
+			l.fantasise(Rows(l.known[evaluated:]))
+		}
+	}
+	count := o.Candidates
+	if ctx.Err() != nil {
+		count = min(count, hurried)
+	}
+	if l.Beliefs = NewBeliefs(r.Encoding); l.Beliefs != nil {
+		l.Trust = trust(o.PriorWeight, r)
+	}
+	l.Places = candidates(r, d, count, l.Beliefs, l.Taken)
+	l.LogP = make([]float64, len(l.Places))
+	if l.Chance.model != nil && len(l.Places) > 0 {
+		l.LogP = l.Chance.Log(Rows(l.Places))
+	}
+	l.Prior = l.Believed(l.Places)
+	l.Exact = r.Remaining != nil && len(l.Places) == len(r.Remaining)
+	l.Evaluated = len(l.known)
+	l.watch()
+	l.look()
+	if o.Fantasy == Penalty {
+		l.penalty.estimate(l)
+	}
+	return l
+}
+
+// members returns all members.
+func (l *Loop) members() []*Member { return append([]*Member{l.Main}, l.Others...) }
+
+// watch makes the places candidates of all members.
+func (l *Loop) watch() {
+	x := Rows(append(slices.Clone(l.known), l.Places...))
+	for _, m := range l.members() {
+		m.at = m.Fantasies.Candidates(x)
+	}
+}
+
+// look updates all members' posteriors at the places, and their incumbents.
+func (l *Loop) look() {
+	for _, m := range l.members() {
+		m.Mean, m.Variance = m.at.Posterior()
+		copy(m.Known.Incumbents, m.floor)
+		if l.Options.Exact {
+			lower(m.Known.Incumbents, slices.Repeat([]float64{slices.Min(l.Data.Y)}, len(m.floor)))
+			continue
+		}
+		for i := range l.Evaluated {
+			lower(m.Known.Incumbents, m.Mean.RawRowView(i))
+		}
+	}
+}
+
+// Put adds places before the others.
+func (l *Loop) Put(front []Place) {
+	l.Places = append(front, l.Places...)
+	l.Prior = append(l.Believed(front), l.Prior...)
+	l.LogP = append(l.Chance.Log(Rows(front)), l.LogP...)
+	l.watch()
+}
+
+// Known returns the rows of the incumbents and the pending points.
+func (l *Loop) Known() *mat.Dense { return Rows(l.known) }
+
+// Repeats returns how many completed evaluations repeat a completed point.
+func (l *Loop) Repeats() int { return l.repeats }
+
+// remember records which points were observed.
+func (l *Loop) remember() {
+	l.seen = make(map[string]bool, len(l.Request.Observations))
+	completed := make(map[string]bool, len(l.Request.Observations))
+	for _, o := range l.Request.Observations {
+		key := surrogate.KeyOf(l.Request.Encoding.Encode(o.Point))
+		l.seen[key] = true
+		if o.Outcome != optimizer.OutcomeCompleted {
+			continue
+		}
+		if completed[key] {
+			l.repeats++
+		}
+		completed[key] = true
+	}
+}
+
+// Taken reports whether the place at x was observed, is pending, or was picked.
+func (l *Loop) Taken(x []float64) bool {
+	return l.seen[surrogate.KeyOf(x)] || l.Request.Sampler.TakenAt(x)
+}
+
+// fantasise adds points without known values to the models. All members get the same
+// random numbers.
+func (l *Loop) fantasise(x *mat.Dense) {
+	n, _ := x.Dims()
+	y := l.Data.Y
+	var z *mat.Dense
+	if l.Options.Fantasy == Draws {
+		z = normals(n, l.Main.Fantasies.Draws(), l.Request.Rand)
+	}
+	for _, m := range l.members() {
+		switch l.Options.Fantasy {
+		case Draws:
+			m.Fantasies.Draw(x, z)
+		case LiarMin:
+			m.Fantasies.Tell(x, slices.Repeat([]float64{slices.Min(y)}, n))
+		case LiarMean:
+			m.Fantasies.Tell(x, slices.Repeat([]float64{bayes.Average(y)}, n))
+		case LiarMax:
+			m.Fantasies.Tell(x, slices.Repeat([]float64{slices.Max(y)}, n))
+		case Believer:
+			m.Fantasies.Believe(x)
+		case Penalty, None, Thompson:
+		}
+	}
+	if l.Options.Fantasy == Penalty {
+		mean, variance := l.Main.Fantasies.Posterior(x)
+		for i := range n {
+			l.penalty.add(x.RawRowView(i), mean.At(i, 0), variance[i])
+		}
+	}
+}
+
+// Believed returns the contribution of the parameters' priors to the places' values.
+func (l *Loop) Believed(places []Place) []float64 {
+	values := make([]float64, len(places))
+	for i := range values {
+		values[i] = l.Trust * l.Beliefs.Log(nil, places[i].X, 0)
+	}
+	return values
+}
+
+// PenaltyAt returns what the fantasy Penalty adds to the value of the place at x.
+func (l *Loop) PenaltyAt(x []float64) float64 { return l.penalty.value(nil, x) }
+
+// posterior is that of some places under one member.
+type posterior struct {
+	mean     *mat.Dense
+	variance []float64
+}
+
+// posteriors returns the posterior at the rows of x under each member.
+func (l *Loop) posteriors(x mat.Matrix) []posterior {
+	var all []posterior
+	for _, m := range l.members() {
+		mean, variance := m.Fantasies.Posterior(x)
+		all = append(all, posterior{mean, variance})
+	}
+	return all
+}
+
+// looked returns the members' posteriors as look left them.
+func (l *Loop) looked() []posterior {
+	var all []posterior
+	for _, m := range l.members() {
+		all = append(all, posterior{m.Mean, m.Variance})
+	}
+	return all
+}
+
+// value returns the value of the place at x without the parameters' priors, given its row
+// in the posteriors and the logarithm of the probability that its evaluation completes.
+func (l *Loop) value(of []posterior, row int, x []float64, logP float64) float64 {
+	return l.Chance.of(l.Criterion, l.score(of, row), logP) + l.penalty.value(nil, x)
+}
+
+// score returns the criterion's average over the members.
+func (l *Loop) score(of []posterior, row int) float64 {
+	first := l.Criterion.Value(&l.Main.Known, of[0].mean.RawRowView(row), of[0].variance[row])
+	if len(l.Others) == 0 {
+		return first
+	}
+	values := []float64{first}
+	for i, m := range l.Others {
+		values = append(values, l.Criterion.Value(&m.Known, of[i+1].mean.RawRowView(row), of[i+1].variance[row]))
+	}
+	return average(l.Criterion, values)
+}
+
+// average returns the average of a criterion's values: of the improvements, not of their
+// logarithms.
+func average(by bayes.Acquisition, values []float64) float64 {
+	if by.Reward() {
+		return bayes.Average(values)
+	}
+	return acquisition.LogMeanExp(values)
+}
+
+// moments returns the mean and the variance of the mixture of the members at a row of
+// their posteriors.
+func moments(of []posterior, row int) (mean, variance float64) {
+	if len(of) == 1 {
+		return bayes.Average(of[0].mean.RawRowView(row)), of[0].variance[row]
+	}
+	means := make([]float64, len(of))
+	for i, p := range of {
+		means[i] = bayes.Average(p.mean.RawRowView(row))
+	}
+	mean = bayes.Average(means)
+	for i, p := range of {
+		variance += (p.variance[row] + (means[i]-mean)*(means[i]-mean)) / float64(len(of))
+	}
+	return mean, variance
+}

@@ -1,0 +1,89 @@
+package surrogate
+
+import (
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/kernel"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/warp"
+)
+
+// noisePrior is twice as wide, in log space, as gp.DefaultConfig's, and its mode is e⁻⁸
+// instead of e⁻⁵: objectives range from exact functions to validation errors of a few
+// samples. A model that is forced to believe in noise measures the same place again and
+// again.
+var noisePrior = gp.LogNormal{Mu: -4, Sigma: 2}
+
+// kernel returns the covariance function over an encoding's columns and how to fit its
+// hyperparameters. Where a parameter decides which others are active, the numeric columns
+// have a lengthscale for each of its values beside the common one.
+func (o Options) kernel(encoding *optimizer.Encoding) (kernel.Kernel, gp.Config) {
+	plain := Columns(encoding)
+	branches := branches(encoding)
+	if len(branches) == 0 {
+		return o.over(plain)
+	}
+	k, config := o.over(kernel.BranchedColumns(plain, branches))
+	return kernel.NewBranched(k, plain, branches), config
+}
+
+// over is kernel over columns without branches.
+func (o Options) over(columns []kernel.Column) (kernel.Kernel, gp.Config) {
+	config := gp.DefaultConfig(len(columns))
+	config.Noise.Prior = noisePrior
+	for i := range columns {
+		switch o.Lengthscales {
+		case LengthscalesShort:
+			config.Kernel[i].Prior = gp.Gamma{Shape: 3, Rate: 6}
+			config.Kernel[i].Start = math.Log(1. / 3)
+		case LengthscalesFlat:
+			config.Kernel[i].Prior = gp.Flat{}
+		case LengthscalesScaled:
+		}
+	}
+	seen := columns
+	if o.Warp {
+		seen = kernel.WithoutSnap(columns)
+	}
+	var k kernel.Kernel = kernel.NewMatern32(seen)
+	if o.Kernel == Matern52 {
+		k = kernel.NewMatern52(seen)
+	}
+	k = kernel.NewSum(k, kernel.NewConstant(seen))
+	config.Kernel = append(config.Kernel, constantVariance)
+	if o.Linear {
+		k = kernel.NewSum(k, kernel.NewLinear(seen))
+		config.Kernel = append(config.Kernel, linearVariance)
+	}
+	if !o.Warp {
+		return k, config
+	}
+	warped := kernel.NewWarped(k, columns)
+	for range warped.NumericColumns() {
+		config.Kernel = append(config.Kernel, warpShape, warpShape)
+	}
+	return warped, config
+}
+
+var (
+	// constantVariance is the variance of the process's mean: a search's outcomes crowd
+	// near the best, so their average says little about the rest.
+	constantVariance = gp.Param{Prior: gp.Flat{}, Start: math.Log(4), Fixed: true, Min: -20, Max: 20}
+	linearVariance   = gp.Param{Prior: gp.Gamma{Shape: 1, Rate: 1}, Start: -2, Min: math.Log(1e-6), Max: math.Log(1e3)}
+	// warpShape has a prior that is normal in log space. LogNormal's density is that of
+	// the shape itself, whose mode lies lower by Sigma².
+	warpShape = gp.Param{
+		Prior: gp.LogNormal{Mu: warp.LogShapeMean + warp.LogShapeSD*warp.LogShapeSD, Sigma: warp.LogShapeSD},
+		Min:   math.Log(warp.MinShape), Max: math.Log(warp.MaxShape),
+	}
+)
+
+// NumParams returns the number of the kernel's hyperparameters over an encoding.
+func (o Options) NumParams(encoding *optimizer.Encoding) int {
+	if encoding.Dim() == 0 {
+		return 0
+	}
+	k, _ := o.kernel(encoding)
+	return k.NumParams()
+}

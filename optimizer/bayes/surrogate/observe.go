@@ -1,0 +1,197 @@
+package surrogate
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/transform"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// MaxPoints is the maximum number of observations that a model is conditioned on: its
+// cost grows with the third power.
+const MaxPoints = 1000
+
+// Data are a study's observations as a model sees them: lower is better, standardised.
+// Callers must not change them.
+type Data struct {
+	// X has a row for each observation, in ledger order, in the unit cube; nil if there
+	// is nothing to learn from.
+	X *mat.Dense
+	Y []float64
+	// Of holds the observations' indices in the problem.
+	Of []int
+	// Completed is how many of them completed.
+	Completed int
+
+	encoding  *optimizer.Encoding
+	direction study.Direction
+	transform transform.Transform
+	// plain are the same data without a power transform; nil if these data have none.
+	plain *Data
+	// logJacobian is the transform's log Jacobian at the outcomes.
+	logJacobian float64
+	completed   []bool    // by row
+	raw         []float64 // by row, as Y before it was transformed
+}
+
+// Observe reads a problem's observations, at most o.Points of them. Failed and
+// infeasible ones get the worst value of the completed ones, or are left out. Pruned ones
+// have the value that they had reached, but none that is worse than all completed ones:
+// a value of an early step may be of another magnitude.
+func Observe(p *optimizer.Problem, encoding *optimizer.Encoding, o Options) *Data {
+	d := &Data{encoding: encoding, direction: p.Direction}
+	values := make([]float64, len(p.Observations))
+	worst := math.Inf(-1)
+	for i, o := range p.Observations {
+		values[i] = math.Inf(1)
+		if o.Outcome == optimizer.OutcomeCompleted {
+			values[i] = min(max(d.direction.Cost(o.Values.First()), -math.MaxFloat64), math.MaxFloat64)
+			worst = max(worst, values[i])
+			d.Completed++
+		}
+	}
+	for i, o := range p.Observations {
+		if o.Outcome == optimizer.OutcomePruned && len(o.Values) > 0 {
+			values[i] = min(max(d.direction.Cost(o.Values.First()), -math.MaxFloat64), worst)
+		}
+	}
+	limit := o.Points
+	if limit == 0 {
+		limit = MaxPoints
+	}
+	ranked := values
+	if len(values) > limit {
+		ranked = placeMeans(p, encoding, values)
+	}
+	d.Of = selection(ranked, limit)
+	if o.Failures == FailuresModel || o.Failures == FailuresIgnore {
+		d.Of = valuedOnly(ranked, limit)
+	}
+	if len(d.Of) == 0 || d.Completed == 0 {
+		return d
+	}
+	y := make([]float64, len(d.Of))
+	d.completed = make([]bool, len(d.Of))
+	for row, i := range d.Of {
+		y[row] = min(values[i], worst)
+		d.completed[row] = p.Observations[i].Outcome == optimizer.OutcomeCompleted
+	}
+	d.raw = slices.Clone(y)
+	d.X = mat.NewDense(len(d.Of), max(1, encoding.Dim()), nil)
+	for row, i := range d.Of {
+		copy(d.X.RawRowView(row), encoding.Encode(p.Observations[i].Point))
+	}
+	d.use(transform.Plain(y), y)
+	if !o.Transform {
+		return d
+	}
+	if learnt := transform.Fit(y); learnt.Kind() != transform.KindStandard {
+		plain := *d
+		d.plain = &plain
+		d.use(learnt, y)
+	}
+	return d
+}
+
+// placeMeans returns the values with those of each place replaced by their mean, so that
+// selection does not prefer a place's lucky evaluations. Infinite values stay.
+func placeMeans(p *optimizer.Problem, encoding *optimizer.Encoding, values []float64) []float64 {
+	at := make(map[string][]int, len(values))
+	keys := make([]string, len(values))
+	for i, v := range values {
+		if !math.IsInf(v, 1) {
+			keys[i] = KeyOf(encoding.Encode(p.Observations[i].Point))
+			at[keys[i]] = append(at[keys[i]], i)
+		}
+	}
+	means := slices.Clone(values)
+	for i, key := range keys {
+		if same := at[key]; len(same) > 1 && same[0] == i {
+			var mean float64
+			for _, j := range same {
+				mean += values[j] / float64(len(same))
+			}
+			for _, j := range same {
+				means[j] = mean
+			}
+		}
+	}
+	return means
+}
+
+// valuedOnly is selection among the finite values: those of completed and pruned ones.
+func valuedOnly(values []float64, limit int) []int {
+	var of []int
+	var finite []float64
+	for i, v := range values {
+		if !math.IsInf(v, 1) {
+			of, finite = append(of, i), append(finite, v)
+		}
+	}
+	chosen := selection(finite, limit)
+	for k, i := range chosen {
+		chosen[k] = of[i]
+	}
+	return chosen
+}
+
+// use sets the outcomes by a transform of y.
+func (d *Data) use(t transform.Transform, y []float64) {
+	d.transform = t
+	d.Y = make([]float64, len(y))
+	t.Apply(d.Y, y)
+	d.logJacobian = t.LogJacobian(y)
+}
+
+// selection returns the indices of at most limit of the values, ascending. Of more
+// values it takes the best two fifths, the latest three tenths, and an even share of
+// those between.
+func selection(values []float64, limit int) []int {
+	all := make([]int, len(values))
+	for i := range all {
+		all[i] = i
+	}
+	if len(all) <= limit {
+		return all
+	}
+	byValue := slices.Clone(all)
+	slices.SortStableFunc(byValue, func(a, b int) int {
+		switch {
+		case values[a] < values[b]:
+			return -1
+		case values[a] > values[b]:
+			return 1
+		default:
+			return 0
+		}
+	})
+	chosen := make([]bool, len(values))
+	best, latest := limit*2/5, limit*3/10
+	for _, i := range byValue[:best] {
+		chosen[i] = true
+	}
+	left := limit - best
+	for i := len(all) - 1; latest > 0; i-- {
+		if !chosen[i] {
+			chosen[i] = true
+			latest--
+			left--
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(all), func(i int) bool { return chosen[i] })
+	for k := range left {
+		chosen[rest[k*len(rest)/left]] = true
+	}
+	return slices.DeleteFunc(all, func(i int) bool { return !chosen[i] })
+}
+
+// Moments converts the model's mean and variance to the objective's mean and standard
+// deviation, in its own units and direction.
+func (d *Data) Moments(mean, variance float64) (m, sd float64) {
+	m, sd = d.transform.Moments(mean, math.Sqrt(variance))
+	return d.direction.Cost(m), sd
+}

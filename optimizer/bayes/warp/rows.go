@@ -1,0 +1,110 @@
+package warp
+
+import (
+	"fmt"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/vecmath"
+)
+
+// blockSize is how many elements are processed at a time, in memory on the stack.
+const blockSize = 64
+
+// block holds the results of parts for each element, and the arguments of the
+// logarithms and exponentials.
+type block struct {
+	u, logU, t, q, logQ [blockSize]float64
+	argument, rest      [blockSize]float64
+}
+
+// Values sets dst[i] to w(x[i]; a, b), with an error of a few units of 1e-16.
+// dst may be x; its length must be x's.
+func Values(dst, x []float64, a, b float64) {
+	checkLength(len(dst), len(x))
+	var p block
+	for len(x) > 0 {
+		n := min(len(x), blockSize)
+		p.prepare(x[:n], a)
+		power := p.power(n, b)
+		for i := range power {
+			dst[i] = 1 - power[i]
+		}
+		dst, x = dst[n:], x[n:]
+	}
+}
+
+// Gradients sets w[i] as Values does, and dx[i], da[i] and db[i] to the derivatives by
+// x, a and b. One of the results may be x; their lengths must be x's.
+func Gradients(w, dx, da, db, x []float64, a, b float64) {
+	for _, dst := range [...][]float64{w, dx, da, db} {
+		checkLength(len(dst), len(x))
+	}
+	var p block
+	for len(x) > 0 {
+		n := min(len(x), blockSize)
+		p.prepare(x[:n], a)
+		for i, power := range p.power(n, b) {
+			common := b * power / p.q[i] * p.t[i]
+			w[i] = 1 - power
+			dx[i] = (1 - 2*Epsilon) * a * common / p.u[i]
+			da[i] = common * p.logU[i]
+			db[i] = -power * p.logQ[i]
+		}
+		w, dx, da, db, x = w[n:], dx[n:], da[n:], db[n:], x[n:]
+	}
+}
+
+func checkLength(got, want int) {
+	if got != want {
+		panic(fmt.Sprintf("warp: %d results for %d coordinates", got, want))
+	}
+}
+
+// prepare sets p to the parts of x, which has at most blockSize elements. If 1−d is
+// rounded to s, log(1−d) is log s + rest/s with rest = (1−s)−d, which is exact.
+// expm1(y) is (t−1)·y/log t with t = exp y as rounded (Kahan).
+func (p *block) prepare(x []float64, a float64) {
+	n := len(x)
+	for i, v := range x {
+		v = min(max(v, 0), 1)
+		u, rest := Epsilon+(1-2*Epsilon)*v, 0.0
+		if v > 0.5 {
+			d := Epsilon + (1-2*Epsilon)*(1-v)
+			u = 1 - d
+			rest = (1 - u) - d
+		}
+		p.u[i], p.rest[i] = u, rest/u
+	}
+	vecmath.Log(p.logU[:n], p.u[:n])
+	for i := range n {
+		p.logU[i] += p.rest[i]
+		p.argument[i] = a * p.logU[i]
+	}
+	vecmath.Exp(p.t[:n], p.argument[:n])
+	vecmath.Log(p.logQ[:n], p.t[:n])
+	for i, t := range p.t[:n] {
+		y, rounded := p.argument[i], p.logQ[i]
+		q, rest := 1-t, 0.0
+		switch {
+		case t == 1:
+			q = -y
+		case t > 0.5:
+			q *= y / rounded
+		default:
+			rest = ((1 - q) - t) / q
+		}
+		p.q[i], p.rest[i] = q, rest
+	}
+	vecmath.Log(p.logQ[:n], p.q[:n])
+	for i := range n {
+		p.logQ[i] += p.rest[i]
+	}
+}
+
+// power returns q^b of the first n elements.
+func (p *block) power(n int, b float64) []float64 {
+	for i, l := range p.logQ[:n] {
+		p.argument[i] = b * l
+	}
+	vecmath.Exp(p.argument[:n], p.argument[:n])
+	return p.argument[:n]
+}

@@ -1,0 +1,194 @@
+// Package lgp implements the optimiser lgp: Bayesian optimisation with a latent Gaussian
+// process (Bodin et al. 2020, Modulating Surrogates for Bayesian Optimization), made
+// asynchronous. The objective is modelled as a smooth function of the parameters and of
+// one more input, which is latent: each observation has a value of it of its own. An
+// observation that does not fit its neighbours, since the objective oscillates or jumps
+// there, moves away from them along the latent input, and the rest stays smooth.
+// Predictions are made where the latent input is 0.
+//
+// The latent values and the hyperparameters are sampled by a Markov chain, which
+// continues from request to request, and the expected improvement is averaged over the
+// samples. How far latent values may lie from 0 is drawn for each suggestion. Evaluations
+// count as exact: the lowest outcome is the one to improve on, and it is recommended.
+//
+// The paper's rivals differ from lgp in the model alone; the setting model selects them.
+package lgp
+
+import (
+	"context"
+	"math"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+)
+
+// Model selects what explains the details that the smooth function cannot.
+type Model string
+
+// The models of the paper. Each has a Matérn-5/2 kernel with one lengthscale and unit
+// variance, over standardised outcomes, and is sampled.
+const (
+	// Latent is the latent Gaussian process.
+	Latent Model = "latent"
+	// Plain is a Gaussian process without noise.
+	Plain Model = "plain"
+	// Homoscedastic adds noise of the same variance to all observations.
+	Homoscedastic Model = "homoscedastic"
+	// Heteroscedastic adds noise of a variance of its own to each observation.
+	Heteroscedastic Model = "heteroscedastic"
+	// Warped warps each parameter by a Kumaraswamy function, without noise.
+	Warped Model = "warped"
+)
+
+// Options are the optimiser's settings; Settings documents them.
+type Options struct {
+	Model   Model
+	Initial int
+	Samples int
+	Sweeps  int
+}
+
+// Settings returns the settings with their defaults.
+func Settings() setting.Set {
+	return setting.Set{
+		{
+			Name: "model", Default: string(Latent),
+			Choices: []string{string(Latent), string(Plain), string(Homoscedastic), string(Heteroscedastic), string(Warped)},
+			Doc:     "Model of the objective: the latent Gaussian process, or one of its rivals.",
+		},
+		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
+		{Name: "samples", Default: 10, Min: 1, Max: 100, Doc: "Samples of the model over which the expected improvement is averaged."},
+		{Name: "sweeps", Default: 150, Min: 1, Max: 10000, Doc: "Sweeps of the Markov chain for a suggestion; more fit better, and are slower."},
+	}
+}
+
+// FromSettings returns the options for checked settings.
+func FromSettings(v setting.Values) Options {
+	return Options{Model: Model(v.String("model")), Initial: v.Int("initial"), Samples: v.Int("samples"), Sweeps: v.Int("sweeps")}
+}
+
+// New returns the optimiser. The options MUST come from FromSettings.
+func New(o Options) optimizer.Optimizer { return optimizer.Guard(proposer{o}) }
+
+// maxPoints is the number of observations that the chain can take at most: a sweep costs
+// their number to the third power, about fifty times.
+const maxPoints = 256
+
+// The search of the acquisition function.
+const (
+	candidates = 1000
+	restarts   = 4
+)
+
+type proposer struct{ options Options }
+
+var _ optimizer.Recommender = proposer{}
+
+// Recommend implements optimizer.Recommender: it returns the best value, since the
+// optimiser takes evaluations for exact.
+func (proposer) Recommend(_ context.Context, p *optimizer.Problem, _ optimizer.State) (*optimizer.Recommendation, error) {
+	return p.Best(), nil
+}
+
+// Propose implements optimizer.Proposer. When ctx ends, it samples no further.
+func (o proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	memory := readMemory(r.State, o.options.Model)
+	d := surrogate.Observe(r.Problem, r.Encoding, surrogate.Options{Failures: surrogate.FailuresModel, Points: maxPoints})
+	due := loop.Due(r, loop.Initial(o.options.Initial, r), d.Completed)
+	batch, err := memory.Points(ctx, r, nil, due)
+	if err != nil || len(batch) == r.N || len(batch) < due {
+		return batch, memory.state(), err
+	}
+	feasible, err := surrogate.FitFeasibility(ctx, r.Problem, r.Encoding, nil, r.Rand)
+	if err != nil {
+		feasible = nil // its hyperparameters could not be found: evaluations count as completing
+	}
+	// Points of a request that have the same scale share their samples.
+	scales := o.scales(r, r.N-len(batch))
+	for from := 0; from < len(scales); {
+		to := from + 1
+		for to < len(scales) && scales[to] == scales[from] {
+			to++
+		}
+		models, err := o.sample(ctx, r, d, memory, scales[from])
+		if err != nil {
+			batch, err = memory.WithoutModel(ctx, r, batch, err)
+			return batch, memory.state(), err
+		}
+		l := loop.New(ctx, loop.Input{
+			Request: r, Data: d, Models: models, Feasibility: feasible, Criterion: bayes.LogEI{Latent: true}, Batch: batch,
+		}, loop.Options{Fantasy: loop.Believer, Exact: true, Candidates: candidates, Restarts: restarts})
+		target := len(batch) + to - from
+		if batch = l.Fill(ctx, batch, target, l.Plain()); len(batch) < target {
+			break // the guard draws the missing points
+		}
+		from = to
+	}
+	return batch, memory.state(), nil
+}
+
+// scales draws how far latent values lie from 0, as a standard deviation, for each of n
+// suggestions: 0, a hundredth or a tenth of the cube's diagonal, with equal probability.
+func (o proposer) scales(r *optimizer.Request, n int) []scale {
+	scales := make([]scale, n)
+	for i := range scales {
+		if o.options.Model == Latent {
+			scales[i] = scale(r.Rand.IntN(len(shares)))
+		}
+	}
+	return scales
+}
+
+// scale is an index of shares.
+type scale int
+
+// shares are the standard deviations of latent values, as shares of the cube's diagonal.
+var shares = [...]float64{0, 0.01, 0.1}
+
+// sd returns the standard deviation of latent values over dim columns.
+func (s scale) sd(dim int) float64 { return shares[s] * math.Sqrt(float64(dim)) }
+
+// sample continues the chain of a scale and returns the models of its samples. The error
+// means that there is none.
+func (o proposer) sample(ctx context.Context, r *optimizer.Request, d *surrogate.Data, memory *memory, s scale) ([]bayes.Surrogate, error) {
+	t := newTarget(o.options.Model, surrogate.Columns(r.Encoding), d.X, d.Y, s.sd(r.Encoding.Dim()))
+	c, known := memory.chain(t, d.Of, s)
+	warmUp := o.options.Sweeps
+	if known {
+		warmUp = o.options.Sweeps / 3
+	}
+	sweeps := o.options.Sweeps - o.options.Sweeps/3
+	if !known {
+		warmUp *= 2
+	}
+	for range warmUp {
+		if ctx.Err() != nil {
+			break
+		}
+		c.sweep(r.Rand)
+	}
+	var models []bayes.Surrogate
+	var failed error
+	for i := range o.options.Samples {
+		for k := i * sweeps / o.options.Samples; k < (i+1)*sweeps/o.options.Samples && ctx.Err() == nil; k++ {
+			c.sweep(r.Rand)
+		}
+		m, err := t.model(c)
+		if err != nil {
+			failed = err
+			continue
+		}
+		models = append(models, m)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(models) == 0 {
+		return nil, failed
+	}
+	memory.keep(c, d.Of, s)
+	return models, nil
+}

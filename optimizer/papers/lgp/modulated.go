@@ -1,0 +1,75 @@
+package lgp
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
+)
+
+// modulated is a process over the parameters and one latent input, seen where the latent
+// input is 0. Latent inputs of later evaluations are unknown; to average over them would
+// make the model unsure everywhere, however many evaluations there are.
+type modulated struct {
+	bayes.Surrogate
+	dim int
+}
+
+// Lengthscales implements bayes.Surrogate.
+func (m modulated) Lengthscales() []float64 { return m.Surrogate.Lengthscales()[:m.dim] }
+
+// Posterior implements bayes.Surrogate.
+func (m modulated) Posterior(x mat.Matrix) (mean, variance []float64) {
+	return m.Surrogate.Posterior(widened(x))
+}
+
+// Sample implements bayes.Surrogate.
+func (m modulated) Sample(x, z mat.Matrix) (*mat.Dense, error) {
+	return m.Surrogate.Sample(widened(x), z)
+}
+
+// Fantasies implements bayes.Surrogate.
+func (m modulated) Fantasies(draws int) bayes.Fantasies {
+	return fantasies{m.Surrogate.Fantasies(draws), m.dim}
+}
+
+// fantasies are those of a modulated process.
+type fantasies struct {
+	bayes.Fantasies
+	dim int
+}
+
+// Believe implements bayes.Fantasies.
+func (f fantasies) Believe(x mat.Matrix) { f.Fantasies.Believe(widened(x)) }
+
+// Draw implements bayes.Fantasies.
+func (f fantasies) Draw(x, z mat.Matrix) { f.Fantasies.Draw(widened(x), z) }
+
+// Tell implements bayes.Fantasies.
+func (f fantasies) Tell(x mat.Matrix, y []float64) { f.Fantasies.Tell(widened(x), y) }
+
+// Posterior implements bayes.Fantasies.
+func (f fantasies) Posterior(x mat.Matrix) (mean *mat.Dense, variance []float64) {
+	return f.Fantasies.Posterior(widened(x))
+}
+
+// Candidates implements bayes.Fantasies.
+func (f fantasies) Candidates(x mat.Matrix) bayes.Candidates {
+	return f.Fantasies.Candidates(widened(x))
+}
+
+// Gradients implements bayes.Fantasies.
+func (f fantasies) Gradients(x mat.Matrix) *gp.Gradients {
+	g := f.Fantasies.Gradients(widened(x))
+	for i, d := range g.DMean {
+		g.DMean[i] = f.known(d)
+	}
+	g.DVariance = f.known(g.DVariance)
+	return g
+}
+
+// known returns the columns of the parameters.
+func (f fantasies) known(m *mat.Dense) *mat.Dense {
+	n, _ := m.Dims()
+	return m.Slice(0, n, 0, f.dim).(*mat.Dense)
+}

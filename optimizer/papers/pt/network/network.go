@@ -1,0 +1,185 @@
+// Package network computes what a probabilistic transformer predicts: the distribution of
+// outcomes at query points, given observations. It reads the weights that the scripts in
+// ../train write and repeats their network in float64.
+package network
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/riemann"
+	"github.com/fantasia-hpo/fantasia/optimizer/papers/pt/safetensors"
+)
+
+// The bounds on a network.
+const (
+	maxColumns = 64
+	maxWidth   = 1024
+	maxLayers  = 32
+	maxHeads   = 64
+)
+
+// Model is a trained transformer. It is immutable and safe for concurrent use.
+type Model struct {
+	columns, least, most int
+	width, heads         int
+
+	point1, point2, outcome linear
+	blocks                  []block
+	norm                    norm
+	head                    linear
+	buckets                 *riemann.Buckets
+}
+
+// block is a layer: attention to the observations, then a small network for each token.
+type block struct {
+	norm1, norm2      norm
+	query, key, value linear
+	out, up, down     linear
+	near              []float64 // by head: how fast attention falls with the squared distance
+}
+
+// linear maps each row x to x·weight + bias.
+type linear struct {
+	weight blas64.General // inputs×outputs
+	bias   []float64
+}
+
+// norm is a layer normalisation.
+type norm struct{ scale, shift []float64 }
+
+// Columns returns the number of coordinates of a point. Points of fewer coordinates are
+// extended by ½.
+func (m *Model) Columns() int { return m.columns }
+
+// LeastColumns returns the least number of coordinates that differed in training.
+func (m *Model) LeastColumns() int { return m.least }
+
+// MostObservations returns the largest number of observations in training.
+func (m *Model) MostObservations() int { return m.most }
+
+// Load reads a model from the bytes of a safetensors file that train.py wrote.
+func Load(data []byte) (*Model, error) {
+	m, err := load(data)
+	if err != nil {
+		return nil, fmt.Errorf("load a transformer: %w", err)
+	}
+	return m, nil
+}
+
+func load(data []byte) (*Model, error) {
+	f, err := safetensors.Read(data)
+	if err != nil {
+		return nil, err
+	}
+	r := reader{file: f}
+	m := &Model{
+		heads: r.number("heads", 1, maxHeads),
+		least: r.number("least_columns", 1, maxColumns),
+		most:  r.number("most_observations", 1, 1<<20),
+	}
+	m.width, m.columns = r.size("point1.weight", 0, maxWidth), r.size("point1.weight", 1, maxColumns)
+	hidden, buckets := r.size("blocks.0.up.bias", 0, 4*maxWidth), r.size("head.bias", 0, riemann.MaxBuckets)
+	if r.err != nil {
+		return nil, r.err
+	}
+	if m.width%m.heads != 0 || m.least > m.columns {
+		return nil, fmt.Errorf("width %d, %d heads, %d of %d columns: want a multiple of the heads, and no more columns than there are",
+			m.width, m.heads, m.least, m.columns)
+	}
+	m.point1, m.point2 = r.linear("point1", m.columns, m.width), r.linear("point2", m.width, m.width)
+	m.outcome = r.linear("outcome", 1, m.width)
+	for i := 0; i < maxLayers; i++ {
+		name := fmt.Sprintf("blocks.%d.", i)
+		if _, more := f.Tensors[name+"near"]; !more {
+			break
+		}
+		m.blocks = append(m.blocks, r.block(name, m.width, m.heads, hidden))
+	}
+	m.norm, m.head = r.norm("norm", m.width), r.linear("head", m.width, buckets)
+	borders, tails := r.tensor("borders", buckets-1), r.tensor("tails", 2)
+	if r.err != nil {
+		return nil, r.err
+	}
+	if m.buckets, err = riemann.New(borders, tails[0], tails[1]); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// reader reads tensors until the first error.
+type reader struct {
+	file *safetensors.File
+	err  error
+}
+
+// number returns a number of the metadata.
+func (r *reader) number(name string, low, high int) int {
+	n, err := strconv.Atoi(r.file.Metadata[name])
+	if (err != nil || n < low || n > high) && r.err == nil {
+		r.err = fmt.Errorf("%s is %q, want an integer from %d to %d", name, r.file.Metadata[name], low, high)
+	}
+	return n
+}
+
+// size returns the length of a dimension of a tensor.
+func (r *reader) size(name string, dimension, limit int) int {
+	shape := r.file.Tensors[name].Shape
+	if (dimension >= len(shape) || shape[dimension] > limit) && r.err == nil {
+		r.err = fmt.Errorf("tensor %s has the shape %v, want more than %d dimensions of at most %d", name, shape, dimension, limit)
+	}
+	if r.err != nil {
+		return 1
+	}
+	return shape[dimension]
+}
+
+// tensor returns the elements of a tensor of the given shape.
+func (r *reader) tensor(name string, shape ...int) []float64 {
+	t := r.file.Tensors[name]
+	if fmt.Sprint(t.Shape) != fmt.Sprint(shape) && r.err == nil {
+		r.err = fmt.Errorf("tensor %s has the shape %v, want %v", name, t.Shape, shape)
+	}
+	return t.Data
+}
+
+// linear reads the weights of PyTorch's Linear, which are outputs×inputs.
+func (r *reader) linear(name string, inputs, outputs int) linear {
+	w, bias := r.tensor(name+".weight", outputs, inputs), r.tensor(name+".bias", outputs)
+	l := linear{bias: bias}
+	if r.err != nil {
+		return l
+	}
+	l.weight = matrix(inputs, outputs)
+	for o := range outputs {
+		for i := range inputs {
+			l.weight.Data[i*outputs+o] = w[o*inputs+i]
+		}
+	}
+	return l
+}
+
+func (r *reader) norm(name string, width int) norm {
+	return norm{r.tensor(name+".weight", width), r.tensor(name+".bias", width)}
+}
+
+func (r *reader) block(name string, width, heads, hidden int) block {
+	b := block{
+		norm1: r.norm(name+"norm1", width), norm2: r.norm(name+"norm2", width),
+		query: r.linear(name+"query", width, width), key: r.linear(name+"key", width, width),
+		value: r.linear(name+"value", width, width), out: r.linear(name+"out", width, width),
+		up: r.linear(name+"up", width, hidden), down: r.linear(name+"down", hidden, width),
+	}
+	for _, v := range r.tensor(name+"near", heads) {
+		b.near = append(b.near, math.Exp(v))
+	}
+	return b
+}
+
+// matrix returns a matrix of zeros.
+func matrix(rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
+}

@@ -1,0 +1,150 @@
+// Package pt implements Bayesian optimisation with a probabilistic transformer
+// (Maraval et al. 2022, Sample-Efficient Optimisation with Probabilistic Transformer
+// Surrogates). The transformer was trained once on draws from Gaussian processes. It
+// predicts the distribution of the outcome at any point from the evaluations so far, without
+// fitting anything to them. Where no transformer was trained for the number of columns or of
+// evaluations, another optimiser chooses the points.
+package pt
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/setting"
+)
+
+// Acquisition selects how a point is chosen.
+type Acquisition string
+
+// The acquisition functions.
+const (
+	LogEI Acquisition = "logei" // the logarithm of the expected improvement
+	LogPI Acquisition = "logpi" // the logarithm of the probability of an improvement
+	UCB   Acquisition = "ucb"   // the upper confidence bound on the point's reward
+)
+
+// Options are the optimiser's settings; Settings documents them.
+type Options struct {
+	Initial     int
+	Acquisition Acquisition
+	Kappa       float64
+	Transform   bool
+}
+
+// Settings returns the settings with their defaults.
+func Settings() setting.Set {
+	return setting.Set{
+		{Name: "initial", Default: 0, Min: 0, Max: 10000, Doc: "Trials of the initial design; 0 derives it from parameters and budget."},
+		{
+			Name: "acquisition", Default: string(LogEI), Choices: []string{string(LogEI), string(LogPI), string(UCB)},
+			Doc: "Acquisition function that chooses the points.",
+		},
+		{Name: "kappa", Default: 2.0, Min: 0, Max: 8, Doc: "Standard deviations that ucb adds; more explore more."},
+		{Name: "transform", Default: true, Doc: "Transform outcomes to look normal (Box-Cox or Yeo-Johnson)."},
+	}
+}
+
+// FromSettings returns the options for checked settings.
+func FromSettings(v setting.Values) Options {
+	return Options{
+		Initial: v.Int("initial"), Acquisition: Acquisition(v.String("acquisition")),
+		Kappa: v.Float("kappa"), Transform: v.Bool("transform"),
+	}
+}
+
+// New returns the optimiser. The optimiser beyond chooses the points where no model was
+// trained, and recommends a point.
+func New(o Options, models *Models, beyond Beyond) optimizer.Optimizer {
+	return optimizer.Guard(proposer{options: o, models: models, beyond: beyond})
+}
+
+// Beyond is what an optimiser must be able to do to take over.
+type Beyond interface {
+	optimizer.Optimizer
+	optimizer.Recommender
+}
+
+type proposer struct {
+	options Options
+	models  *Models
+	beyond  Beyond
+}
+
+// memory is the optimiser's state.
+type memory struct {
+	loop.Design
+	// Beyond is the state of the optimiser that took over; nil if it did not.
+	Beyond optimizer.State `json:"beyond,omitempty"`
+}
+
+// read returns what is in a state, or nothing.
+func read(state optimizer.State) memory {
+	var m memory
+	if json.Unmarshal(state, &m) != nil {
+		return memory{}
+	}
+	return m
+}
+
+// state encodes the memory. Without room for the state of the optimiser that took over, that
+// one starts afresh each time.
+func (m *memory) state() optimizer.State {
+	return loop.Encode(m, func() { m.Beyond = nil })
+}
+
+// least is the number of evaluations from which on the transformer predicts: fewer were
+// not seen in training.
+const least = 4
+
+// Propose implements optimizer.Proposer.
+func (a proposer) Propose(ctx context.Context, r *optimizer.Request) ([]optimizer.Suggestion, optimizer.State, error) {
+	memory := read(r.State)
+	c := newCoder(r.Encoding)
+	d := surrogate.Observe(r.Problem, r.Encoding, surrogate.Options{Transform: a.options.Transform, Failures: surrogate.FailuresModel})
+	if c.columns > 0 {
+		model, why, err := a.models.of(c.columns, len(d.Y)+len(r.Pending)+r.N)
+		if err != nil {
+			return nil, r.State, err
+		}
+		if model == nil {
+			return a.handOver(ctx, r, memory, why)
+		}
+		c.model = model
+	}
+	due := loop.Due(r, loop.Initial(a.options.Initial, r), d.Completed)
+	if len(d.Y) < least {
+		due = r.N
+	}
+	batch, err := memory.Points(ctx, r, nil, due)
+	if err != nil || len(batch) == r.N || len(batch) < due {
+		return batch, memory.state(), err
+	}
+	s := newSearch(ctx, r, a.options, c, d, batch)
+	batch, err = r.Extend(ctx, batch, r.N, func() (optimizer.Suggestion, error) { return s.next(ctx) })
+	return batch, memory.state(), err
+}
+
+// handOver lets the other optimiser choose the points, and notes why.
+func (a proposer) handOver(ctx context.Context, r *optimizer.Request, m memory, why string) ([]optimizer.Suggestion, optimizer.State, error) {
+	batch, state, err := a.beyond.Suggest(ctx, r.Problem, m.Beyond, r.N, r.Rand)
+	m.Beyond = state
+	for i := range batch {
+		if note := &batch[i].Reasons.Note; *note == "" {
+			*note = why
+		} else {
+			*note += "; " + why
+		}
+	}
+	return batch, m.state(), err
+}
+
+var _ optimizer.Recommender = proposer{}
+
+// Recommend implements optimizer.Recommender. The other optimiser recommends: the
+// transformer averages over neighbours, and so misses narrow optima.
+func (a proposer) Recommend(ctx context.Context, p *optimizer.Problem, state optimizer.State) (*optimizer.Recommendation, error) {
+	return a.beyond.Recommend(ctx, p, read(state).Beyond)
+}

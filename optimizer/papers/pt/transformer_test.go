@@ -1,0 +1,265 @@
+package pt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/hebo"
+	"github.com/fantasia-hpo/fantasia/optimizer/algorithms/random"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/loop"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/surrogate"
+	"github.com/fantasia-hpo/fantasia/optimizer/numeric/testfunc"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// beyond returns the optimiser to which the registry hands over.
+func beyond(t testing.TB) Beyond {
+	t.Helper()
+	return hebo.New(hebo.FromSettings(optimizertest.Defaults(t, hebo.PlainSettings()))).(Beyond)
+}
+
+func defaults(t testing.TB) Options {
+	t.Helper()
+	return FromSettings(optimizertest.Defaults(t, Settings()))
+}
+
+func create(t testing.TB, o Options) optimizer.Optimizer {
+	t.Helper()
+	return New(o, Embedded(), beyond(t))
+}
+
+// withWide returns the embedded models and one for up to 12 columns, which predicts too
+// badly to be served, but is of the same form.
+func withWide(t testing.TB) *Models {
+	t.Helper()
+	var files [][]byte
+	for _, path := range []string{"weights/columns1.safetensors", "weights/columns2.safetensors", "weights/columns5.safetensors", "testdata/columns12.safetensors"} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, data)
+	}
+	models, err := FromFiles(files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return models
+}
+
+func TestConformance(t *testing.T) {
+	for _, a := range []Acquisition{LogEI, UCB} {
+		t.Run(string(a), func(t *testing.T) {
+			o := defaults(t)
+			o.Acquisition = a
+			models := withWide(t)
+			optimizertest.Run(t, func() optimizer.Optimizer { return New(o, models, beyond(t)) })
+		})
+	}
+}
+
+// The suite's mixed space is one that a transformer of the tests serves.
+func TestSuiteUsesTheTransformer(t *testing.T) {
+	c := newCoder(optimizer.NewEncoding(optimizertest.Mixed(t)))
+	if m, why, err := withWide(t).of(c.columns, 50); m == nil || err != nil {
+		t.Errorf("%d columns: %s, %v", c.columns, why, err)
+	}
+}
+
+// bowl tells a session n values of a bowl at uniform points.
+func bowl(t testing.TB, o optimizer.Optimizer, d, n int) *optimizertest.Session {
+	t.Helper()
+	s := optimizertest.NewSession(t, o, optimizertest.Cube(t, d, 0, 1), 1)
+	rng, encoding := optimizer.NewRand(3, 1), optimizer.NewEncoding(s.Problem.Space)
+	for trial := 1; trial <= n; trial++ {
+		x := make([]float64, d)
+		for i := range x {
+			x[i] = rng.Float64()
+		}
+		s.Problem.Observations = append(s.Problem.Observations, optimizer.Observation{
+			Trial: trial, Point: encoding.Decode(x), Outcome: optimizer.OutcomeCompleted, Values: study.Values{distance(x)},
+		})
+	}
+	s.Problem.First, s.Problem.MaxTrials = n+1, 4*n
+	return s
+}
+
+func distance(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += (v - 0.7) * (v - 0.7)
+	}
+	return sum
+}
+
+// Outside of what was trained, gp chooses the points, and the reasons say so.
+func TestHandsOver(t *testing.T) {
+	for _, c := range []struct {
+		dim, evaluations int
+		want             string
+	}{
+		{6, 20, "no transformer was trained for 6 columns; the most is 5"},
+		{2, 200, "no transformer was trained for more than 200 evaluations"},
+	} {
+		s := bowl(t, create(t, defaults(t)), c.dim, c.evaluations)
+		plain, _, err := beyond(t).Suggest(t.Context(), &s.Problem, nil, 2, optimizer.NewRand(1, s.Problem.First))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range s.Ask(2) {
+			if diff := cmp.Diff(plain[i].Point, b.Point); diff != "" || !strings.HasSuffix(b.Reasons.Note, c.want) {
+				t.Errorf("%d columns, %d evaluations: note %q, want %q at its end; (-gp +pt):\n%s", c.dim, c.evaluations, b.Reasons.Note, c.want, diff)
+			}
+		}
+		if state := read(s.State); len(state.Beyond) == 0 {
+			t.Errorf("%d columns: the state has nothing of gp", c.dim)
+		}
+	}
+}
+
+// With room for one more evaluation the transformer chooses.
+func TestServesUpToTheLastEvaluation(t *testing.T) {
+	s := bowl(t, create(t, defaults(t)), 2, 199)
+	if note := s.Ask(1)[0].Reasons.Note; !strings.Contains(note, "transformer") || strings.Contains(note, "no transformer") {
+		t.Errorf("note %q", note)
+	}
+}
+
+func TestRow(t *testing.T) {
+	e := optimizer.NewEncoding(optimizertest.Mixed(t))
+	point := study.Point{
+		"lr": 1e-5, "width": int64(256), "drop": 0.5, "decay": 0.25, "solver": "sgd", "momentum": 0.99, "nesterov": false,
+		"batch": int64(64), "epochs": int64(3),
+	}
+	at := e.Encode(point)
+	// lr, width, drop, decay; adam, sgd, lbfgs; momentum, nesterov, warmup (inactive), batch.
+	want := []float64{at[0], at[1], at[2], at[3], 0, 1, 0, at[5], at[6], 0.5, at[8]}
+	if diff := cmp.Diff(want, newCoder(e).row(point, at)); diff != "" {
+		t.Errorf("with sgd (-want +got):\n%s", diff)
+	}
+}
+
+// searchIn returns the search of a session's next request.
+func searchIn(t *testing.T, s *optimizertest.Session) *search {
+	t.Helper()
+	e := optimizer.NewEncoding(s.Problem.Space)
+	c := newCoder(e)
+	r := &optimizer.Request{Problem: &s.Problem, N: 1, Rand: optimizer.NewRand(1, s.Problem.First), Encoding: e}
+	var why string
+	var err error
+	if c.model, why, err = Embedded().of(c.columns, len(s.Problem.Observations)); c.model == nil || err != nil {
+		t.Fatal(why, err)
+	}
+	o := defaults(t)
+	d := surrogate.Observe(r.Problem, e, surrogate.Options{Transform: o.Transform, Failures: surrogate.FailuresModel})
+	return newSearch(t.Context(), r, o, c, d, nil)
+}
+
+// A pending point lowers the expected improvement where it lies.
+func TestPendingLowersTheImprovement(t *testing.T) {
+	for _, d := range []int{1, 2, 5} {
+		s := searchIn(t, bowl(t, create(t, defaults(t)), d, 40))
+		e, x := s.r.Encoding, make([]float64, d)
+		for i := range x {
+			x[i] = 0.85
+		}
+		place := loop.Place{Point: e.Decode(x), X: x}
+		before := s.rate([]loop.Place{place})[0]
+		s.pend([]loop.Place{place})
+		after := s.rate([]loop.Place{place})[0]
+		if len(s.x) != 41 || s.y[40] != before.predicted.Mean() {
+			t.Errorf("%d columns: pending points count with %v, want the mean %v", d, s.y[40:], before.predicted.Mean())
+		}
+		if !(after.value < before.value) {
+			t.Errorf("%d columns: log EI %v, with the point pending %v", d, before.value, after.value)
+		}
+	}
+}
+
+// Points that fail are avoided by the model of failures.
+func TestFailuresLowerTheValue(t *testing.T) {
+	s := bowl(t, create(t, defaults(t)), 2, 40)
+	e := optimizer.NewEncoding(s.Problem.Space)
+	for i := range s.Problem.Observations {
+		if o := &s.Problem.Observations[i]; e.Encode(o.Point)[0] > 0.5 {
+			o.Outcome, o.Values = optimizer.OutcomeInfeasible, nil
+		}
+	}
+	x := []float64{0.9, 0.7}
+	if c := searchIn(t, s).rate([]loop.Place{{Point: e.Decode(x), X: x}})[0]; c.logP > math.Log(0.5) {
+		t.Errorf("where evaluations fail, they complete with probability %v", math.Exp(c.logP))
+	}
+}
+
+// The search finds better points than random search: on average over functions, since on
+// some of five parameters it does not (docs/benchmarks.md).
+func TestRegretIsBelowRandom(t *testing.T) {
+	functions := []string{"levy-1", "six-hump-camel", "styblinski-tang-2", "levy-5", "styblinski-tang-5"}
+	var mean, chance float64
+	for _, name := range functions {
+		f, err := testfunc.Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		regret := func(o optimizer.Optimizer) float64 {
+			sum := 0.0
+			for seed := range uint64(3) {
+				s := optimizertest.NewSession(t, o, optimizertest.Cube(t, f.Dim(), 0, 1), seed)
+				e := optimizer.NewEncoding(s.Problem.Space)
+				s.Run(40, 2, func(p study.Point) float64 { return f.Value(f.Scale(e.Encode(p))) })
+				sum += math.Log10(s.Best() - f.Minimum)
+			}
+			return sum / 3 / float64(len(functions))
+		}
+		mean, chance = mean+regret(create(t, defaults(t))), chance+regret(random.New())
+	}
+	if mean > chance-0.3 {
+		t.Errorf("log10 regret %.2f, by chance %.2f", mean, chance)
+	}
+}
+
+// The weights are those that SHA256SUMS lists.
+func TestChecksums(t *testing.T) {
+	sums, err := os.ReadFile("weights/SHA256SUMS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := weights.ReadDir("weights")
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("weights: %v, %v", entries, err)
+	}
+	for _, e := range entries {
+		data, err := weights.ReadFile("weights/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(data)
+		if line := hex.EncodeToString(sum[:]) + "  ./" + e.Name() + "\n"; !strings.Contains(string(sums), line) {
+			t.Errorf("SHA256SUMS has no line %q", line)
+		}
+	}
+}
+
+// BenchmarkSuggest measures one suggestion after 100 evaluations, with a new optimiser that
+// has to read its weights and without a state.
+func BenchmarkSuggest(b *testing.B) {
+	for _, d := range []int{1, 2, 5} {
+		b.Run(fmt.Sprintf("columns=%d", d), func(b *testing.B) {
+			s := bowl(b, create(b, defaults(b)), d, 100)
+			for b.Loop() {
+				if _, _, err := create(b, defaults(b)).Suggest(b.Context(), &s.Problem, nil, 1, optimizer.NewRand(1, 101)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package uhe
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/optimizertest"
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+// Pseudo-points are uniform, and have the outcome of the nearest observation, where
+// different categories are 1 apart: by brute force over points and parameters.
+func TestPseudoPoints(t *testing.T) {
+	p := optimizer.Problem{Space: optimizertest.Mixed(t), Direction: study.Minimize}
+	encoding, rng := optimizer.NewEncoding(p.Space), rand.New(rand.NewPCG(1, 1))
+	for i := range 30 {
+		u := make([]float64, encoding.Dim())
+		for c := range u {
+			u[c] = rng.Float64()
+		}
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Trial: i + 1, Point: encoding.Decode(u), Outcome: optimizer.OutcomeCompleted, Values: study.Values{rng.NormFloat64()},
+		})
+	}
+	d := observe(&p, encoding)
+	x, y := newModel(encoding, d).pseudo(rng)
+	if n, _ := x.Dims(); n != 60 || len(y) != 60 {
+		t.Fatalf("%d pseudo-points of 30 observations, want 60", n)
+	}
+	used := map[float64]bool{}
+	for i := range y {
+		order := make([]int, len(d.Y))
+		far := make([]float64, len(d.Y))
+		for k := range order {
+			order[k] = k
+			for c, column := range encoding.Columns() {
+				difference := math.Abs(x.At(i, c) - d.X.At(k, c))
+				if column.Categorical() && difference > 0 {
+					difference = 1
+				}
+				far[k] += difference * difference
+			}
+		}
+		slices.SortFunc(order, func(a, b int) int { return int(math.Copysign(1, far[a]-far[b])) })
+		if y[i] != d.Y[order[0]] && far[order[0]] != far[order[1]] {
+			t.Errorf("pseudo-point %d has the outcome %v, that of the nearest observation is %v", i, y[i], d.Y[order[0]])
+		}
+		used[y[i]] = true
+	}
+	if len(used) < 10 {
+		t.Errorf("only %d of 30 observations are nearest to one of 60 points", len(used))
+	}
+}
+
+// The chain of mcmc samples the posterior of the hyperparameters: the means of log ℓ and of
+// the logarithm of the noise against quadrature on a grid, for one parameter.
+func TestChainAgainstQuadrature(t *testing.T) {
+	p := optimizer.Problem{Space: optimizertest.Cube(t, 1, 0, 1), Direction: study.Minimize}
+	for i, v := range []float64{0.3, -0.9, 1.4, 0.2, -1.1} {
+		p.Observations = append(p.Observations, optimizer.Observation{
+			Trial: i + 1, Point: study.Point{"x1": []float64{0.05, 0.3, 0.55, 0.7, 0.95}[i]}, Outcome: optimizer.OutcomeCompleted, Values: study.Values{v},
+		})
+	}
+	encoding := optimizer.NewEncoding(p.Space)
+	m := newModel(encoding, observe(&p, encoding))
+	// The density by its definition, with a covariance matrix of its own.
+	density := func(theta [3]float64) float64 {
+		n := len(m.data.Y)
+		cov := mat.NewSymDense(n, nil)
+		for i := range n {
+			for j := range i + 1 {
+				s := math.Sqrt(5) * math.Abs(m.data.X.At(i, 0)-m.data.X.At(j, 0)) / math.Exp(theta[0])
+				v := math.Exp(theta[1]) * (1 + s + s*s/3) * math.Exp(-s)
+				if i == j {
+					v += 1e-6 + math.Exp(theta[2])
+				}
+				cov.SetSym(i, j, v)
+			}
+		}
+		var factor mat.Cholesky
+		if !factor.Factorize(cov) {
+			return 0
+		}
+		y := mat.NewVecDense(n, m.data.Y)
+		var solved mat.VecDense
+		if err := factor.SolveVecTo(&solved, y); err != nil {
+			return 0
+		}
+		normal := func(v, mean, sd float64) float64 { return -(v - mean) * (v - mean) / (2 * sd * sd) }
+		prior := normal(theta[0], math.Sqrt2, math.Sqrt(3)) + 2*theta[1] - math.Exp(theta[1]) + normal(theta[2], -4, 2)
+		return math.Exp(prior - mat.Dot(y, &solved)/2 - factor.LogDet()/2)
+	}
+	var sum, length, noise float64
+	const steps = 60
+	low, high := [3]float64{math.Log(0.01), math.Log(1e-3), math.Log(1e-8)}, [3]float64{math.Log(1e3), 4, math.Log(10)}
+	for i := range steps {
+		for j := range steps {
+			for k := range steps {
+				theta := [3]float64{}
+				for c, index := range []int{i, j, k} {
+					theta[c] = low[c] + (high[c]-low[c])*(float64(index)+0.5)/steps
+				}
+				v := density(theta)
+				sum, length, noise = sum+v, length+v*theta[0], noise+v*theta[2]
+			}
+		}
+	}
+	rng := rand.New(rand.NewPCG(5, 5))
+	h := gp.Hyperparameters{Kernel: []float64{-1, 0}, Noise: 0.01}
+	var gotLength, gotNoise float64
+	const chains = 500
+	for range chains {
+		for _, s := range m.sample(t.Context(), h, false, rng) {
+			h = s
+			gotLength += s.Kernel[0] / (chains * samples)
+			gotNoise += math.Log(s.Noise-1e-6) / (chains * samples)
+		}
+	}
+	if math.Abs(gotLength-length/sum) > 0.12 || math.Abs(gotNoise-noise/sum) > 0.12 {
+		t.Errorf("log ℓ is %.3f and log σ² %.3f in the mean, by quadrature %.3f and %.3f", gotLength, gotNoise, length/sum, noise/sum)
+	}
+}

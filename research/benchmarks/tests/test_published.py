@@ -1,0 +1,55 @@
+import os
+import unittest
+
+from fantasia_bench import early, publish, results, score
+
+BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class PublishedTest(unittest.TestCase):
+    """docs/benchmarks.md says what the runs say that are kept."""
+
+    def setUp(self):
+        with open(os.path.join(BENCHMARKS, "..", "..", "docs", "benchmarks.md")) as file:
+            self.document = file.read()
+
+    def made(self, name, scale):
+        runs = results.load(os.path.join(BENCHMARKS, "runs", name))
+        return publish.sections(*publish.comparisons(runs, scale(runs), mixed=True), [48, 128])
+
+    def holds(self, name, scale, tables, prefix=""):
+        made, places = self.made(name, scale), publish.places(self.document)
+        self.assertLessEqual(set(tables), set(made))
+        for table in (t for t in made if prefix + t in places):
+            self.assertEqual(made[table], places[prefix + table], f"docs/benchmarks.md: {prefix}{table} of {name}")
+
+    def published(self, _):
+        return score.Scale.load(os.path.join(BENCHMARKS, "scale.json"))
+
+    def test_open_tasks(self):
+        tables = ("scores-batch", "differences-batch", "models-batch", "scores-async", "differences-async", "async-batch")
+        self.holds("open.jsonl.xz", self.published, tables)
+
+    def test_plots_of_the_open_tasks(self):
+        runs = results.load(os.path.join(BENCHMARKS, "runs", "open.jsonl.xz"))
+        made = publish.pictures(*publish.comparisons(runs, self.published(runs), mixed=True), [48, 128])
+        for name in ("scores-batch.svg", "scores-async.svg"):
+            with open(os.path.join(BENCHMARKS, "..", "..", "docs", "images", name)) as file:
+                self.assertTrue(made[name] == file.read(), f"docs/images/{name} is not that of the kept runs: run research/benchmarks/plots")
+
+    def test_tasks_that_were_left_aside(self):
+        for name in ("others", "others-second"):
+            self.holds(f"{name}.jsonl.xz", score.Scale.of, ("scores-batch", "differences-batch"), f"{name}-")
+
+    def test_escape(self):
+        self.holds("escape.jsonl.xz", self.published, ("scores-batch", "ablation"), "escape-")
+        self.assertIn(self.made("escape-open.jsonl.xz", self.published)["ablation"], self.document)
+
+    def test_early_stopping(self):
+        made = early.tables(early.load([os.path.join(BENCHMARKS, "runs", "stopping.jsonl.xz")]))
+        for name, table in made.items():
+            self.assertEqual(table, publish.places(self.document)[name], f"docs/benchmarks.md: {name}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+// Command stopping plays optimisers with early stopping on a table of curves, in
+// virtual time, and prints a line of JSON for each run: `make stopping`.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"github.com/fantasia-hpo/fantasia/study"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := runAll(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "stopping:", err)
+		os.Exit(1)
+	}
+}
+
+// tuners returns the tuners by name: OPTIMISER+RULE:TOLD, or OPTIMISER+promote.
+func tuners() map[string]tuner {
+	// By default asha and median wait for three complete trials. A user who knows the
+	// number of steps can turn that off.
+	fast := func(more map[string]any) map[string]any {
+		settings := map[string]any{"minCompleted": 0, "minProgress": 0, "maxSteps": 81}
+		maps.Copy(settings, more)
+		return settings
+	}
+	rule := func(name string, settings map[string]any) *study.EarlyStopping {
+		return &study.EarlyStopping{Name: name, Settings: settings}
+	}
+	all := map[string]tuner{}
+	for _, algorithm := range []string{"random", "hebo", "tpe"} {
+		for _, t := range []tuner{
+			{name: "none"},
+			{name: "asha", stopping: rule("asha", nil)},
+			{name: "asha-fast", stopping: rule("asha", fast(map[string]any{"minSteps": 4, "reduction": 4}))},
+			{name: "asha-unguarded", stopping: rule("asha", fast(map[string]any{"maxProgress": 1, "protect": 0}))},
+			{name: "hyperband", stopping: rule("asha", fast(map[string]any{"brackets": 3}))}, // with tpe: BOHB
+			{name: "median", stopping: rule("median", nil)},
+			{name: "only-9", only: 9},
+			{name: "only-27", only: 27},
+		} {
+			for _, told := range []partial{dropped, asIs, extrapolated, stopped, censored} {
+				t.algorithm, t.told = algorithm, told
+				name := t.name
+				t.name = fmt.Sprintf("%s+%s:%s", algorithm, name, told)
+				all[t.name] = t
+				t.name = name
+			}
+		}
+	}
+	for _, algorithm := range []string{"random", "tpe", "bohb", "hebo"} {
+		for suffix, low := range map[string]int{"": 1, "-9": 9} {
+			name := algorithm + "+promote" + suffix
+			all[name] = tuner{name: name, algorithm: algorithm, promotes: low}
+		}
+	}
+	return all
+}
+
+func runAll(ctx context.Context) error {
+	known := tuners()
+	path := flag.String("table", "research/benchmarks/curves.gz", "the table of curves")
+	names := flag.String("tuners", "", "tuners, separated by commas: OPTIMISER+RULE:TOLD, or OPTIMISER+promote")
+	seeds := flag.Int("seeds", 10, "how many seeds, from 0 on")
+	out := flag.String("out", "", "a file of results; runs that it has are not played again")
+	flag.Parse()
+	t, err := readTable(*path)
+	if err != nil {
+		return err
+	}
+	done, err := readResults(*out)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(*out, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the results: %w", err)
+	}
+	for seed := range *seeds {
+		for name := range strings.SplitSeq(*names, ",") {
+			u, ok := known[name]
+			if !ok {
+				return fmt.Errorf("tuner %q is unknown; want one of %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			}
+			for _, data := range t.Data {
+				if done[key(name, data, seed)] {
+					continue
+				}
+				r, err := play(ctx, u, t.task(data, seed%t.Seeds), seed)
+				if err != nil {
+					return fmt.Errorf("%s on %s with seed %d: %w", name, data, seed, err)
+				}
+				if err := json.NewEncoder(file).Encode(r); err != nil {
+					return fmt.Errorf("write the results: %w", err)
+				}
+			}
+		}
+	}
+	return file.Close()
+}
+
+func key(tuner, data string, seed int) string { return fmt.Sprint(tuner, " ", data, " ", seed) }
+
+// readResults returns the keys of the runs that a file has.
+func readResults(path string) (done map[string]bool, err error) {
+	done = map[string]bool{}
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return done, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read the results: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var r result
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("read the results %s: %w", path, err)
+		}
+		done[key(r.Tuner, r.Data, r.Seed)] = true
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the results %s: %w", path, err)
+	}
+	return done, nil
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
+	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/optimizer/bayes/gp"
+	"github.com/fantasia-hpo/fantasia/optimizer/registry"
+	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/study/space"
+)
+
+const (
+	// workers is how many networks are trained at once.
+	workers = 8
+	// most is how many trials a run has; a run that needs more has not reached its
+	// target.
+	most = 500
+)
+
+// tuner is what plays on a task.
+type tuner struct {
+	name      string
+	algorithm string
+	settings  map[string]any // of the algorithm
+	stopping  *study.EarlyStopping
+	// only is the number of epochs after which only the best trial so far goes on; 0
+	// if all do.
+	only int
+	// promotes is the lowest level of a fidelity, in epochs; 0 if there is none. Trials are
+	// promoted then, and none is stopped.
+	promotes int
+	// told is what the optimiser learns of a stopped trial.
+	told partial
+}
+
+// partial is a form of telling the optimiser of a trial that was stopped.
+type partial string
+
+const (
+	dropped      partial = "dropped"      // nothing
+	asIs         partial = "as-is"        // its best value so far
+	extrapolated partial = "extrapolated" // that plus what completed trials gained after its last step, on average
+	stopped      partial = "stopped"      // that it was stopped, with its best value so far: what a study does
+	censored     partial = "censored"     // a value that a model of all trials predicts, below its best value so far
+)
+
+// result is a line of the results: how a run went until it reached the target.
+type result struct {
+	Tuner   string  `json:"tuner"`
+	Data    string  `json:"data"`
+	Seed    int     `json:"seed"`
+	Seconds float64 `json:"seconds"` // virtual, until a value within the target was reported
+	Reached bool    `json:"reached"`
+	Trials  int     `json:"trials"`
+	Stopped int     `json:"stopped"`
+	Epochs  int     `json:"epochs"` // of all trials
+}
+
+// running is a trial in training.
+type running struct {
+	trial int
+	point study.Point
+	curve []float64
+	pace  float64 // seconds of an epoch
+	next  float64 // when its next epoch ends
+	step  int
+	least float64
+}
+
+// run is a study in virtual time.
+type run struct {
+	tuner
+	*task
+	problem   optimizer.Problem
+	state     optimizer.State
+	algorithm optimizer.Optimizer
+	rule      pruner.Pruner
+	running   []*running
+	completed [][]float64         // the least loss up to each epoch
+	best      float64             // after `only` epochs
+	model     *gp.Hyperparameters // of censored values
+	result    result
+}
+
+// play runs a tuner on a task until a trial reports the target.
+func play(ctx context.Context, u tuner, k *task, seed int) (*result, error) {
+	if u.promotes > 0 {
+		return playPromoted(ctx, u, k, seed)
+	}
+	r := &run{tuner: u, task: k, best: math.Inf(1), result: result{Tuner: u.name, Data: k.Data[k.data], Seed: seed}}
+	spec := study.Spec{Objective: study.Objective{Metric: "loss", Direction: study.Minimize}, Parameters: k.parameters()}
+	points, err := space.Of(&study.Study{Spec: spec})
+	if err != nil {
+		return nil, fmt.Errorf("make the space: %w", err)
+	}
+	if r.algorithm, err = registry.New(u.algorithm, u.settings); err != nil {
+		return nil, err
+	}
+	if u.stopping != nil {
+		if r.rule, err = pruner.NewFor(*u.stopping, study.Minimize); err != nil {
+			return nil, err
+		}
+	}
+	r.problem = optimizer.Problem{
+		Space: points, Direction: study.Minimize, MaxTrials: most, Parallelism: workers, Seed: uint64(seed), First: 1,
+	}
+	for range workers {
+		if err := r.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for len(r.running) > 0 && !r.result.Reached {
+		first := slices.MinFunc(r.running, func(a, b *running) int {
+			if a.next != b.next {
+				if a.next < b.next {
+					return -1
+				}
+				return 1
+			}
+			return a.trial - b.trial
+		})
+		r.result.Seconds = first.next
+		if r.epoch(first) {
+			if err := r.start(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &r.result, nil
+}
+
+// start asks for a point and trains its network.
+func (r *run) start(ctx context.Context) error {
+	if r.result.Trials == most {
+		return nil
+	}
+	rng := optimizer.NewRand(r.problem.Seed, r.problem.First)
+	problem := r.problem
+	problem.Pending = slices.Clone(r.problem.Pending)
+	if r.told == censored {
+		if err := r.impute(ctx, &problem); err != nil {
+			return fmt.Errorf("impute what was stopped: %w", err)
+		}
+	}
+	suggestions, state, err := r.algorithm.Suggest(ctx, &problem, r.state, 1, rng)
+	if errors.Is(err, optimizer.ErrExhausted) || err == nil && len(suggestions) == 0 {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("ask %s: %w", r.tuner.algorithm, err)
+	}
+	r.state = state
+	network := r.network(suggestions[0].Point)
+	t := &running{trial: r.problem.First, point: suggestions[0].Point, curve: r.curve(network), pace: r.task.epoch(network), least: math.Inf(1)}
+	t.next = r.result.Seconds + t.pace
+	r.running = append(r.running, t)
+	r.problem.Pending = append(r.problem.Pending, optimizer.Pending{Trial: t.trial, Point: t.point})
+	r.problem.First++
+	r.result.Trials++
+	return nil
+}
+
+// epoch ends an epoch of a trial and reports whether the trial has ended with it.
+func (r *run) epoch(t *running) bool {
+	loss := t.curve[t.step]
+	t.step++
+	t.next += t.pace
+	t.least = min(t.least, loss)
+	r.result.Epochs++
+	r.result.Reached = t.least <= r.target
+	stop := r.rule != nil && r.rule.Report(t.trial, int64(t.step), loss).Stop
+	if t.step == r.only {
+		stop = t.least > r.best
+		r.best = min(r.best, t.least)
+	}
+	completed := t.step == r.Epochs
+	if !stop && !completed {
+		return false
+	}
+	r.end(t, completed)
+	return true
+}
+
+func (r *run) end(t *running, completed bool) {
+	r.running = slices.DeleteFunc(r.running, func(other *running) bool { return other == t })
+	r.problem.Pending = slices.DeleteFunc(r.problem.Pending, func(p optimizer.Pending) bool { return p.Trial == t.trial })
+	value, outcome := t.least, optimizer.OutcomeCompleted
+	if completed {
+		r.completed = append(r.completed, least(t.curve))
+	} else {
+		r.result.Stopped++
+	}
+	if r.rule != nil {
+		r.rule.End(t.trial, completed, value)
+	}
+	switch {
+	case completed:
+	case r.told == dropped:
+		return
+	case r.told == asIs:
+	case r.told == extrapolated:
+		value += r.gain(t.step)
+	default:
+		outcome = optimizer.OutcomePruned
+	}
+	r.problem.Observations = append(r.problem.Observations, optimizer.Observation{
+		Trial: t.trial, Point: t.point, Outcome: outcome, Values: study.Values{value},
+	})
+}
+
+// gain returns how much lower the loss of the completed trials became after a step, on
+// average.
+func (r *run) gain(step int) float64 {
+	if len(r.completed) == 0 {
+		return 0
+	}
+	var sum float64
+	for _, curve := range r.completed {
+		sum += curve[len(curve)-1] - curve[step-1]
+	}
+	return sum / float64(len(r.completed))
+}
+
+// least returns the least loss up to each epoch.
+func least(curve []float64) []float64 {
+	best := slices.Clone(curve)
+	for i := 1; i < len(best); i++ {
+		best[i] = min(best[i], best[i-1])
+	}
+	return best
+}
