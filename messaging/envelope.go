@@ -77,7 +77,7 @@ type Assignment struct {
 	ParameterOrder []string `json:"parameterOrder"`
 	Checkpoint     string   `json:"checkpoint,omitempty"`
 	// Configuration is the number of the trial that began the trial's configuration, whose
-	// directory of checkpoints it uses; 0, as from earlier leaders, means Trial.
+	// directory of checkpoints it uses; 0 means Trial.
 	Configuration int `json:"configuration,omitempty"`
 	TraceContext
 }
@@ -131,8 +131,6 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	// Values are the objectives' values after Objective.Take, in order. A pruned attempt
 	// has the values that it had reached. Only completed and pruned attempts have values.
-	// A single value is also sent as "value", and a result with only
-	// "value" is accepted: older workers and leaders know no "values".
 	Values study.Values `json:"values,omitempty"`
 	// Metrics are the final values of every finite metric that was reported.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
@@ -224,8 +222,7 @@ const (
 	// ControlCancel ends an attempt, whose result is no longer needed.
 	ControlCancel ControlKind = "cancel"
 	// ControlPrune stops an attempt early: the worker stops the program and sends a
-	// result with OutcomePruned, unless the program has completed before. A worker of an
-	// earlier version ignores it and lets the program run to its end.
+	// result with OutcomePruned, unless the program has completed before.
 	ControlPrune ControlKind = "prune"
 	// ControlAvoid asks a worker to take no more attempts of a study.
 	ControlAvoid ControlKind = "avoid"

@@ -8,36 +8,19 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// MarshalJSON writes a result, its value also as earlier versions read it.
-func (r Result) MarshalJSON() ([]byte, error) {
-	type plain Result
-	v := struct {
-		plain
-		Value *float64 `json:"value,omitempty"`
-	}{plain: plain(r)}
-	if len(r.Values) == 1 {
-		v.Value = &r.Values[0]
-	}
-	return json.Marshal(v)
-}
-
-// UnmarshalJSON reads a result, also of an earlier version. A metric that is null
-// is an error: read as a plain map it would silently become 0.
+// UnmarshalJSON decodes a result. A metric that is null is an error: read as a plain map
+// it would silently become 0.
 func (r *Result) UnmarshalJSON(data []byte) error {
 	type plain Result
 	var v struct {
 		plain
-		Value   *float64 `json:"value"`
-		Metrics metrics  `json:"metrics"`
+		Metrics metrics `json:"metrics"`
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
 		return err
 	}
 	*r = Result(v.plain)
 	r.Metrics = v.Metrics
-	if len(r.Values) == 0 && v.Value != nil {
-		r.Values = study.Values{*v.Value}
-	}
 	return nil
 }
 

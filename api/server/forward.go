@@ -53,10 +53,9 @@ func newForward(local http.Handler, o Options) *forward {
 			r.SetXForwarded()
 			r.Out.Header.Set(ForwardedHeader, "1")
 		},
-		Transport:      forwardTransport(o.ForwardTLS),
-		ModifyResponse: uncancelled,
-		ErrorHandler:   f.failed,
-		ErrorLog:       slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
+		Transport:    forwardTransport(o.ForwardTLS),
+		ErrorHandler: f.failed,
+		ErrorLog:     slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
 	}
 	return f
 }
@@ -133,20 +132,6 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(ctx, targetKey{}, target))
 	r.Body = http.MaxBytesReader(w, r.Body, f.maxBody)
 	f.proxy.ServeHTTP(w, r)
-}
-
-// errGaveUp is the error of a forwarded request that the leader has given up.
-var errGaveUp = errors.New("the leader cancelled the request")
-
-// uncancelled refuses a leader's answer that the request was cancelled. A caller who cancels
-// gets no answer, so it is the leader that gave up, as those of earlier versions do when they
-// end. Answers of gRPC cannot be told here: they have their code after the body.
-func uncancelled(resp *http.Response) error {
-	const status = 499 // of connect.CodeCanceled
-	if resp.StatusCode == status {
-		return errGaveUp
-	}
-	return nil
 }
 
 // failed answers a request that could not be forwarded.

@@ -4,7 +4,6 @@
 package record
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -54,8 +53,7 @@ type Status struct {
 	// Idle is the total time between the study's ends and the updates that resumed it.
 	Idle time.Duration `json:"idle,omitempty"`
 	// Ran is for how long leaders had run the study when this was written, each by its own
-	// clock; the budget's duration bounds it. At least 1 ns, but 0 in the records of earlier
-	// versions.
+	// clock; the budget's duration bounds it.
 	Ran    time.Duration `json:"ran,omitempty"`
 	Counts Counts        `json:"counts"`
 	// Occupied holds, by attempt number, the highest trial whose attempt of that
@@ -157,8 +155,8 @@ type Trial struct {
 	Place   int   `json:"place"`
 	From    int64 `json:"from"`
 	// Ask is what else the request for the suggestion said; nil if a person or a program
-	// asked for the trial, or an earlier version made it. The trials of an answer may
-	// share it, so it MUST NOT be changed in place.
+	// asked for the trial. The trials of an answer may share it, so it MUST NOT be changed
+	// in place.
 	Ask *Ask `json:"ask,omitempty"`
 	// Staleness is how many observations arrived after From and before the
 	// trial was created.
@@ -173,7 +171,7 @@ type Trial struct {
 	// Cancelled is why a user has cancelled the trial; empty if none has.
 	Cancelled string `json:"cancelled,omitempty"`
 	// Values and Metrics come from the attempt that succeeded, or are what a pruned
-	// trial had reached. A single value is also stored as "value": see MarshalJSON.
+	// trial had reached.
 	Values  study.Values       `json:"values,omitempty"`
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Checkpoint is the last reference to a checkpoint that any attempt reported.
@@ -217,38 +215,6 @@ type Stopped struct {
 	// Reason tells people why.
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
-}
-
-// MarshalJSON encodes a trial. It writes a single value twice, the second time in the
-// form that earlier versions read, since their replicas may serve and lead during a
-// rolling update.
-func (t Trial) MarshalJSON() ([]byte, error) {
-	type plain Trial
-	v := struct {
-		plain
-		Value *float64 `json:"value,omitempty"`
-	}{plain: plain(t)}
-	if len(t.Values) == 1 {
-		v.Value = &t.Values[0]
-	}
-	return json.Marshal(v)
-}
-
-// UnmarshalJSON decodes a trial, including one that an earlier version stored.
-func (t *Trial) UnmarshalJSON(data []byte) error {
-	type plain Trial
-	var v struct {
-		plain
-		Value *float64 `json:"value"`
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
-	}
-	*t = Trial(v.plain)
-	if len(t.Values) == 0 && v.Value != nil {
-		t.Values = study.Values{*v.Value}
-	}
-	return nil
 }
 
 // Times are when a trial passed each stage, by the clock of whoever did it.

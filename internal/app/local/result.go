@@ -53,7 +53,6 @@ func (n *node) load(ctx context.Context, id string) (*Result, *engine.Engine, er
 		return nil, nil, fmt.Errorf("read the results: %w", err)
 	}
 	r := &Result{Study: stored.Study, Status: stored.Status}
-	r.Status.Ran = e.Status().Ran // records of earlier versions lack it
 	for i := range stored.Trials {
 		if t, ok := e.Trial(stored.Trials[i].Number); ok {
 			r.Trials = append(r.Trials, t)

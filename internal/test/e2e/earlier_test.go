@@ -43,18 +43,18 @@ var earlierStudies = map[string]string{
   parameters: [{name: x, type: float, min: -1, max: 1}, {name: kind, type: categorical, values: [a, b]}]`,
 }
 
-// TestRecordsOfEarlierVersions restores the ledgers that earlier versions wrote while
-// their studies ran: what had ended is as it was, and all studies end with their budget.
+// TestRecordsOfEarlierVersions restores the ledgers that each released version wrote while
+// its studies ran, which testdata/earlier keeps: what had ended is as it was, and all studies
+// end with their budget. Until the first release there are none.
 func TestRecordsOfEarlierVersions(t *testing.T) {
 	files, err := filepath.Glob("testdata/earlier/*.backup")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no records: %v", err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	program := testenv.Build(t, module+"cmd/fantasia")
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".backup"), func(t *testing.T) {
 			c := startCluster(t, 0, 2, 4, stepsVariable+"=4", levelVariable+"=1")
-			fantasia(t, program, true, "restore", file, "--etcd="+c.EtcdServer.URL)
+			fantasia(t, testenv.Build(t, module+"cmd/fantasia"), true, "restore", file, "--etcd="+c.EtcdServer.URL)
 			before := c.records()
 			c.Add([]string{"--worker-lease", "3s"}, nil)
 			c.evaluate(earlierTrials)

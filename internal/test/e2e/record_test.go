@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,6 +73,9 @@ func TestRecordsOfThisVersion(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "records.backup")
 	if *recordAs != "" {
 		file = filepath.Join("testdata", "earlier", *recordAs+".backup")
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Log(fantasia(t, program, true, "backup", file, "--etcd="+c.EtcdServer.URL))
 }
