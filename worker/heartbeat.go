@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
@@ -36,7 +37,7 @@ func (r *run) beat(ctx context.Context) {
 		case <-interval.C:
 			due = true
 		case <-r.registry.changed:
-			sleep(ctx, min(quickBeat, r.options.HeartbeatInterval))
+			backoff.Sleep(ctx, min(quickBeat, r.options.HeartbeatInterval))
 			select {
 			case <-r.registry.changed: // the status includes this change
 			default:
@@ -109,7 +110,7 @@ func (r *run) listen(ctx context.Context, ready func()) {
 				r.obey(c)
 			}
 		}
-		sleep(ctx, controlPause)
+		backoff.Sleep(ctx, controlPause)
 		controls = r.subscribe(ctx)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -179,7 +180,8 @@ func (m *measurer) pause(delay time.Duration, enough int) {
 // publish sends a measurement until it is acknowledged. It returns false if nothing can
 // be sent any more. A measurement that no bus can carry is dropped.
 func (m *measurer) publish(measurement *messaging.Measurement) bool {
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
+	pause := backoff.New(minPause, maxPause)
+	for {
 		try, cancel := context.WithTimeout(m.life, publishTimeout)
 		err := m.bus.PublishMeasurement(try, measurement)
 		cancel()
@@ -193,7 +195,7 @@ func (m *measurer) publish(measurement *messaging.Measurement) bool {
 			return false
 		}
 		m.log.Debug("report not acknowledged; sending it again", telemetry.LogError, err)
-		sleep(m.life, pause)
+		pause.Wait(m.life)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/internal/base/failpoint"
 	"github.com/fantasia-hpo/fantasia/internal/base/mutant"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -47,27 +48,26 @@ func (r *run) slot(ctx context.Context, n int) (err error) {
 		}
 	}()
 	r.resume(n, ev)
-	pause := minPause
+	pause := backoff.New(minPause, maxPause)
 	for r.sender.room(ctx) == nil {
 		if ctx.Err() == nil && !r.writable() {
-			sleep(ctx, maxPause)
+			backoff.Sleep(ctx, maxPause)
 			continue
 		}
 		d, err := r.fetch(ctx, ev)
 		switch {
 		case err == nil:
-			pause = minPause
+			pause.Reset()
 			r.handle(ctx, n, ev, d)
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errUnwanted):
-			pause = minPause
+			pause.Reset()
 		case errors.Is(err, messaging.ErrClosed):
 			return fmt.Errorf("slot %d: fetch an assignment: %w", n, err)
 		default:
 			r.options.Logger.Warn("cannot fetch an assignment; retrying", telemetry.LogError, err)
-			sleep(ctx, pause)
-			pause = min(2*pause, maxPause)
+			pause.Wait(ctx)
 		}
 	}
 	return nil
@@ -205,7 +205,7 @@ func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at t
 		Version: messaging.SchemaVersion, AttemptID: a.AttemptID, Pool: a.Pool, Worker: r.options.Name, Slot: slot,
 		At: at, TraceContext: traceOf(ctx),
 	}
-	id, pause := uuid.NewString(), minPause
+	id, pause := uuid.NewString(), backoff.New(minPause, maxPause)
 	deadline := at.Add(claimTimeout)
 	for {
 		// A process that was stopped meanwhile may hold an assignment of an attempt that has
@@ -231,17 +231,6 @@ func (r *run) claim(ctx context.Context, slot int, a *messaging.Assignment, at t
 		case ctx.Err() != nil || time.Now().After(deadline):
 			return fmt.Errorf("claim: %w", err)
 		}
-		sleep(ctx, pause)
-		pause = min(2*pause, maxPause)
-	}
-}
-
-// sleep waits, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		pause.Wait(ctx)
 	}
 }

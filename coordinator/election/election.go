@@ -22,10 +22,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 const (
@@ -34,12 +35,11 @@ const (
 	// MinTTL is the least time to live: etcd rounds shorter ones up to about one and a
 	// half of its election timeouts, and renewals need some margin.
 	MinTTL = 2 * time.Second
-	// firstPause is how long a candidate waits after a failure; a random share of it is
-	// added. The pause doubles after each failed term, up to lastPause. It does not double
-	// while the candidate is not fit to lead, so that there is a leader soon after all
-	// servers have started.
-	firstPause = 250 * time.Millisecond
-	lastPause  = 2 * time.Second
+	// firstPause is the longest time for which a candidate waits after a failure. It grows
+	// with each failed term, up to lastPause, but not while the candidate is not fit to lead,
+	// so that there is a leader soon after all servers have started.
+	firstPause = 500 * time.Millisecond
+	lastPause  = 4 * time.Second
 	// lookAgain bounds how long a candidate watches the leader's key without reading it: an
 	// etcd that was rolled back reaches the revision to watch from late, or never.
 	lookAgain = 30 * time.Second
@@ -97,11 +97,12 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, t *T
 	if err := c.validate(); err != nil {
 		return err
 	}
-	pause, said := firstPause, ""
+	pause, said := backoff.New(firstPause, lastPause), ""
 	for ctx.Err() == nil {
 		err := c.once(ctx, lead)
 		if err == nil || ctx.Err() != nil {
-			pause, said = firstPause, ""
+			pause.Reset()
+			said = ""
 			continue
 		}
 		level := slog.LevelWarn
@@ -110,9 +111,9 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, t *T
 		}
 		said = err.Error()
 		c.log().Log(ctx, level, "restarting the election", "key", c.Key, "error", err)
-		wait(ctx, pause+rand.N(pause))
-		if !errors.Is(err, errUnfit) {
-			pause = min(2*pause, lastPause)
+		pause.Wait(ctx)
+		if errors.Is(err, errUnfit) {
+			pause.Reset()
 		}
 	}
 	return context.Cause(ctx)
@@ -217,13 +218,6 @@ func (c *Candidate) log() *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return c.Logger
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // Leader returns the value of a key's leader and its epoch. The error wraps ErrNoLeader

@@ -169,7 +169,7 @@ func TestUnfitCandidatesDoNotLead(t *testing.T) {
 	for range 5 {
 		receive(t, asked, "the candidate was asked again")
 	}
-	// Five pauses of at most twice firstPause. If they doubled, they would take 5.75 s or more.
+	// Five pauses of at most firstPause. If they doubled, they would take 5.75 s or more.
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("five pauses took %v; want them not to grow while the candidate is not fit", took)
 	}

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 // Curve reads a trial's curve, given its study's id; nil where it has none. The
@@ -82,9 +83,10 @@ type Reported struct {
 // returns. When flush is closed, it delivers what is stored by then and returns nil.
 func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flush <-chan struct{}, receive func(Reported) error) error {
 	w := &curveWatcher{l: l, prefix: l.o.Prefix + curvesOf(id), receive: receive, skip: !existing}
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	pause := backoff.New(firstPause, lastPause)
+	for {
 		if w.present(ctx) == nil {
-			pause = firstPause
+			pause.Reset()
 			_ = w.follow(ctx, flush) // why a watch breaks does not matter
 		}
 		select {
@@ -104,7 +106,7 @@ func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flus
 		select {
 		case <-ctx.Done():
 		case <-flush:
-		case <-time.After(pause):
+		case <-time.After(pause.Next()):
 		}
 	}
 }

@@ -10,9 +10,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
-// The pause before a transaction is sent again doubles from the first to the last.
+// The pause before a transaction is sent again grows from the first to the last.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = time.Second
@@ -21,7 +23,8 @@ const (
 // send executes a transaction, and sends it again until it is answered or ctx ends.
 // unsure means that a copy may have been stored without this call knowing.
 func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []clientv3.Op) (resp *clientv3.TxnResponse, unsure bool, err error) {
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	pause := backoff.New(firstPause, lastPause)
+	for {
 		if cause := context.Cause(ctx); cause != nil && !unsure {
 			return nil, false, fmt.Errorf("write to etcd: %w", cause)
 		}
@@ -35,10 +38,8 @@ func (l *Ledger) send(ctx context.Context, cmps []clientv3.Cmp, then, orElse []c
 			return nil, unsure, fmt.Errorf("write to etcd: %w", known)
 		}
 		unsure = true
-		select {
-		case <-ctx.Done():
+		if !pause.Wait(ctx) {
 			return nil, true, fmt.Errorf("write to etcd: %w (last answer: %w)", context.Cause(ctx), err)
-		case <-time.After(pause):
 		}
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 // Change is a change of the ledger. One of its last six fields is set.
@@ -43,7 +43,8 @@ func (l *Ledger) Watch(ctx context.Context, id string, after int64, receive func
 	if id != "" {
 		w.prefix = l.o.Prefix + studyDir(id)
 	}
-	for pause := firstPause; ; {
+	pause := backoff.New(firstPause, lastPause)
+	for {
 		before := w.after
 		err := w.follow(ctx)
 		switch {
@@ -57,13 +58,10 @@ func (l *Ledger) Watch(ctx context.Context, id string, after int64, receive func
 			w.after = 0
 			continue
 		case w.after > before:
-			pause = firstPause
+			pause.Reset()
 		}
-		select {
-		case <-ctx.Done():
+		if !pause.Wait(ctx) {
 			return context.Cause(ctx)
-		case <-time.After(pause):
-			pause = min(2*pause, lastPause)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (l *Leader) raise(ctx context.Context, epoch int64) error {
 		if !hasCode(err, codeWrongSequence, codeSequenceBusy) {
 			return err
 		}
-		if !pause.wait(ctx) {
+		if !pause.Wait(ctx) {
 			return context.Cause(ctx)
 		}
 	}
@@ -154,7 +154,7 @@ func (l *Leader) assign(ctx context.Context, msgs []*nats.Msg) error {
 		default:
 			return err
 		}
-		if !pause.wait(ctx) {
+		if !pause.Wait(ctx) {
 			return fmt.Errorf("assign: gave up: %w", err)
 		}
 	}

@@ -1,13 +1,14 @@
 package natsbus
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 )
 
 // Error codes of the server that a bus handles (server/errors.json of nats-server).
@@ -35,29 +36,9 @@ func isSecond(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == codeStoreFailed && strings.Contains(api.Description, second)
 }
 
-// backoff waits between tries, twice as long each time, up to a limit.
-type backoff struct{ next, most time.Duration }
+// newOutage returns the pauses of an outage.
+func newOutage() *backoff.Backoff { return backoff.New(25*time.Millisecond, 2*time.Second) }
 
-// newBackoff returns the backoff for an outage.
-func newBackoff() *backoff {
-	return &backoff{next: 25 * time.Millisecond, most: 2 * time.Second}
-}
-
-// newContention returns the backoff for conflicts with another message in flight: a new
+// newContention returns the pauses of conflicts with another message in flight: a new
 // leader's fence must get in between an old leader's batches.
-func newContention() *backoff {
-	return &backoff{next: time.Millisecond, most: 30 * time.Millisecond}
-}
-
-// wait returns false if ctx ended first.
-func (b *backoff) wait(ctx context.Context) bool {
-	t := time.NewTimer(b.next)
-	defer t.Stop()
-	b.next = min(2*b.next, b.most)
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func newContention() *backoff.Backoff { return backoff.New(time.Millisecond, 30*time.Millisecond) }

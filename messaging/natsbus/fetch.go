@@ -29,7 +29,7 @@ var (
 func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 	ctx, cancel := w.during(ctx)
 	defer cancel()
-	pause := newBackoff()
+	pause := newOutage()
 	for {
 		// A request that nobody waits for would take an assignment away from the other
 		// workers until its acknowledgement is overdue.
@@ -44,11 +44,11 @@ func (w *Worker) Fetch(ctx context.Context) (messaging.Delivery, error) {
 			return nil, w.explain(err)
 		}
 		if err == nil {
-			pause = newBackoff()
+			pause.Reset()
 			continue
 		}
 		w.log.Debug("fetching again", "pool", w.opts.Pool, "error", err)
-		if !pause.wait(ctx) {
+		if !pause.Wait(ctx) {
 			return nil, w.explain(context.Cause(ctx))
 		}
 	}

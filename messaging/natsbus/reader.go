@@ -78,7 +78,7 @@ func (r *reader) Next(ctx context.Context) (messaging.Entry, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
 	defer context.AfterFunc(r.life, func() { cancel(context.Cause(r.life)) })()
-	pause := newBackoff()
+	pause := newOutage()
 	for {
 		entry, ok, err := r.step(ctx)
 		if ctx.Err() != nil && !ok {
@@ -93,7 +93,7 @@ func (r *reader) Next(ctx context.Context) (messaging.Entry, error) {
 		}
 		r.l.log.Debug("reading again", "stream", r.name, "error", err)
 		r.drop()
-		if !pause.wait(ctx) {
+		if !pause.Wait(ctx) {
 			return messaging.Entry{}, r.l.explain(context.Cause(ctx))
 		}
 	}

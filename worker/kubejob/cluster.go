@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
@@ -40,7 +41,7 @@ var errSilent = errors.New("the cluster's API does not answer")
 // ensure creates the attempt's resource unless it exists. It retries until ctx ends or
 // the start timeout has passed.
 func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a *messaging.Assignment) error {
-	deadline, pause := time.Now().Add(s.options.StartTimeout), minPause
+	deadline, pause := time.Now().Add(s.options.StartTimeout), backoff.New(minPause, maxPause)
 	for {
 		err := s.create(ctx, object, a)
 		if err == nil || errors.Is(err, errRefused) || ctx.Err() != nil {
@@ -53,8 +54,7 @@ func (s *site) ensure(ctx context.Context, object *unstructured.Unstructured, a 
 			return fmt.Errorf("%w: %w", errSilent, err)
 		}
 		s.options.Logger.Warn("cannot create a resource; retrying", "name", object.GetName(), telemetry.LogError, err)
-		sleep(ctx, pause)
-		pause = min(2*pause, maxPause)
+		pause.Wait(ctx)
 	}
 }
 
@@ -209,14 +209,4 @@ func (s *site) findOwner(ctx context.Context, text string) (*metav1.OwnerReferen
 	return &metav1.OwnerReference{
 		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID(),
 	}, nil
-}
-
-// sleep waits, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 	"github.com/fantasia-hpo/fantasia/worker/evaluation"
@@ -317,15 +318,16 @@ func (a *attempt) end(ctx context.Context) {
 // it.
 func (a *attempt) delete(ctx context.Context, how metav1.DeletionPropagation) {
 	ctx, a.deleted = context.WithoutCancel(ctx), true
-	for pause := minPause; ; pause *= 2 {
+	pause := backoff.New(minPause, maxPause)
+	for tries := 1; ; tries++ {
 		err := a.remove(ctx, a.name, how)
 		if err == nil {
 			return
 		}
-		if pause > 4*minPause {
+		if tries == 4 {
 			a.options.Logger.Error("cannot delete a resource", "name", a.name, telemetry.LogError, err)
 			return
 		}
-		sleep(ctx, pause)
+		pause.Wait(ctx)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -147,7 +148,7 @@ type log struct {
 // follow reads to the log's end. It reopens a broken connection where it was. When
 // following ends, it reads once more what is there.
 func (l *log) follow(ctx, following context.Context) {
-	over, pause := false, minReopen // over: nothing more will be written, or is needed
+	over, pause := false, backoff.New(minReopen, maxReopen) // over: nothing more will be written, or is needed
 	for ctx.Err() == nil {
 		if following.Err() != nil {
 			over, following = true, ctx
@@ -170,11 +171,10 @@ func (l *log) follow(ctx, following context.Context) {
 		over = over || ended
 		switch {
 		case err != nil:
-			sleep(following, pause)
-			pause = min(2*pause, maxReopen)
+			pause.Wait(following)
 		case !over:
-			sleep(following, minReopen)
-			pause = minReopen
+			backoff.Sleep(following, minReopen)
+			pause.Reset()
 		}
 	}
 }
