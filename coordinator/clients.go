@@ -20,8 +20,8 @@ const maxAsking = 1000
 // ErrBusy says that too many calls wait for trials.
 var ErrBusy = errors.New("too many clients wait for trials")
 
-// Suggested answers Suggest.
-type Suggested struct {
+// Suggestions are the trials that a client holds: what Suggest returns.
+type Suggestions struct {
 	// Trials are the trials that the client holds, oldest first.
 	Trials []record.Trial
 	// State is the study's state, and Reason why it is in it.
@@ -51,7 +51,7 @@ type asking struct {
 	client string
 	count  int
 	until  time.Time
-	reply  func(Suggested, error)
+	reply  func(Suggestions, error)
 }
 
 // ask lets a call wait until answer answers it.
@@ -97,10 +97,10 @@ func (c *clients) served(a *asking, now time.Time) bool {
 	r := a.run
 	switch {
 	case c.studies.runs[r.spec.ID] != r:
-		a.reply(Suggested{}, fmt.Errorf("study %q: %w", r.name(), ledger.ErrNotFound))
+		a.reply(Suggestions{}, fmt.Errorf("study %q: %w", r.name(), ledger.ErrNotFound))
 		return true
 	case r.engine == nil:
-		a.reply(Suggested{}, r.broken)
+		a.reply(Suggestions{}, r.broken)
 		return true
 	}
 	held, more := r.engine.Held(a.client)
@@ -115,7 +115,7 @@ func (c *clients) served(a *asking, now time.Time) bool {
 	for i := range held {
 		r.hear(attemptOf(r, &held[i]), now)
 	}
-	answer := Suggested{Trials: held, State: r.status.State, Reason: r.status.Reason}
+	answer := Suggestions{Trials: held, State: r.status.State, Reason: r.status.Reason}
 	c.journal.replies = append(c.journal.replies, func(err error) { a.reply(answer, err) })
 	return true
 }
@@ -175,17 +175,17 @@ func (r *run) silent(open []engine.OpenAttempt, since time.Time, lease time.Dura
 // returns at once if the client holds some and can hold no more for now. The error wraps
 // ErrNotLeader, ErrBusy, ledger.ErrNotFound, or engine.ErrRefused if the study has a
 // command.
-func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (Suggested, error) {
+func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (Suggestions, error) {
 	l := c.term.Load()
 	if l == nil {
-		return Suggested{}, ErrNotLeader
+		return Suggestions{}, ErrNotLeader
 	}
 	type reply struct {
-		Suggested
+		Suggestions
 		error
 	}
 	done := make(chan reply, 1)
-	a := &asking{client: client, count: count, reply: func(s Suggested, err error) { done <- reply{s, err} }}
+	a := &asking{client: client, count: count, reply: func(s Suggestions, err error) { done <- reply{s, err} }}
 	sent := l.submit(ctx, input{
 		refused: func() { done <- reply{error: ErrNotLeader} },
 		do: func(ctx context.Context, now time.Time) error {
@@ -201,23 +201,23 @@ func (c *Coordinator) Suggest(ctx context.Context, nameOrID, client string, coun
 		},
 	})
 	if !sent && ctx.Err() == nil {
-		return Suggested{}, ErrNotLeader
+		return Suggestions{}, ErrNotLeader
 	}
 	select {
 	case got := <-done:
 		got.Lease = c.o.WorkerLease
-		return got.Suggested, got.error
+		return got.Suggestions, got.error
 	case <-l.over:
 	case <-ctx.Done():
 		l.submit(context.WithoutCancel(ctx), input{do: func(_ context.Context, now time.Time) error { l.clients.withdraw(a, now); return nil }})
-		return Suggested{}, context.Cause(ctx)
+		return Suggestions{}, context.Cause(ctx)
 	}
 	select {
 	case got := <-done:
 		got.Lease = c.o.WorkerLease
-		return got.Suggested, got.error
+		return got.Suggestions, got.error
 	default:
-		return Suggested{}, ErrNotLeader
+		return Suggestions{}, ErrNotLeader
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 )
 
 // ArchiveStudy moves an ended study to the archive.
@@ -33,8 +34,8 @@ func (s *service) ListArchivedStudies(ctx context.Context, req *connect.Request[
 	if err != nil {
 		return nil, toConnect(err)
 	}
-	place := func(a Archived) string { return a.Name + " " + a.ID }
-	slices.SortFunc(all, func(a, b Archived) int { return strings.Compare(place(a), place(b)) })
+	place := func(a archive.Entry) string { return a.Name + " " + a.ID }
+	slices.SortFunc(all, func(a, b archive.Entry) int { return strings.Compare(place(a), place(b)) })
 	size := pageSize(req.Msg.GetPageSize())
 	page := &fantasiav1.ListArchivedStudiesResponse{}
 	for i, a := range all {
@@ -50,9 +51,9 @@ func (s *service) ListArchivedStudies(ctx context.Context, req *connect.Request[
 	return respond(page, nil)
 }
 
-func toArchived(a Archived) *fantasiav1.ArchivedStudy {
+func toArchived(a archive.Entry) *fantasiav1.ArchivedStudy {
 	return &fantasiav1.ArchivedStudy{
 		Name: studiesPrefix + a.Name, Uid: a.ID, State: toStudyState(a.State), Trials: int32(a.Trials),
-		CreateTime: toTime(a.Created), EndTime: toTime(a.Ended), ArchiveTime: toTime(a.Since), Bytes: a.Bytes,
+		CreateTime: toTime(a.Started), EndTime: toTime(a.Ended), ArchiveTime: toTime(a.Archived), Bytes: a.Bytes,
 	}
 }

@@ -14,8 +14,10 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
@@ -169,13 +171,13 @@ func (g Grant) change(study string) error {
 }
 
 // Workers implements Backend. It leaves out what workers run of other studies.
-func (b authorized) Workers(ctx context.Context) ([]Worker, error) {
+func (b authorized) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 	all, err := b.Backend.Workers(ctx)
 	if err != nil || len(granted(ctx).Prefixes) == 0 {
 		return all, err
 	}
 	covered := map[string]bool{}
-	shown := make([]Worker, len(all))
+	shown := make([]coordinator.Worker, len(all))
 	for i, w := range all {
 		running := w.Heartbeat.Running
 		w.Heartbeat.Running = nil
@@ -278,9 +280,9 @@ func (b authorized) Delete(ctx context.Context, nameOrID string, force bool) err
 }
 
 // Archive implements Backend.
-func (b authorized) Archive(ctx context.Context, nameOrID string) (Archived, error) {
+func (b authorized) Archive(ctx context.Context, nameOrID string) (archive.Entry, error) {
 	if err := b.changeable(ctx, nameOrID); err != nil {
-		return Archived{}, err
+		return archive.Entry{}, err
 	}
 	return b.Backend.Archive(ctx, nameOrID)
 }
@@ -292,7 +294,7 @@ func (b authorized) Unarchive(ctx context.Context, nameOrID string) (Study, erro
 		if err != nil {
 			return Study{}, err
 		}
-		at := slices.IndexFunc(all, func(a Archived) bool { return a.ID == nameOrID || a.Name == nameOrID })
+		at := slices.IndexFunc(all, func(a archive.Entry) bool { return a.ID == nameOrID || a.Name == nameOrID })
 		if at < 0 {
 			return Study{}, fmt.Errorf("%w: study %q is not in the archive", ErrNotFound, nameOrID)
 		}
@@ -304,9 +306,9 @@ func (b authorized) Unarchive(ctx context.Context, nameOrID string) (Study, erro
 }
 
 // Archived implements Backend.
-func (b authorized) Archived(ctx context.Context) ([]Archived, error) {
+func (b authorized) Archived(ctx context.Context) ([]archive.Entry, error) {
 	all, err := b.Backend.Archived(ctx)
-	return slices.DeleteFunc(all, func(a Archived) bool { return !granted(ctx).Covers(a.Name) }), err
+	return slices.DeleteFunc(all, func(a archive.Entry) bool { return !granted(ctx).Covers(a.Name) }), err
 }
 
 // Trials implements Backend.
@@ -350,73 +352,41 @@ func (b authorized) WatchMeasurements(ctx context.Context, nameOrID string, exis
 }
 
 // Suggest implements Clients.
-func (b authorized) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (Suggestions, error) {
+func (b authorized) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (coordinator.Suggestions, error) {
 	if err := b.changeable(ctx, nameOrID); err != nil {
-		return Suggestions{}, err
+		return coordinator.Suggestions{}, err
 	}
 	return b.Backend.Suggest(ctx, nameOrID, client, count, wait)
 }
 
 // Heartbeat implements Clients.
-func (b authorized) Heartbeat(ctx context.Context, nameOrID, client string, held []Held) ([]Instruction, error) {
+func (b authorized) Heartbeat(ctx context.Context, nameOrID, client string, held []coordinator.Held) ([]coordinator.Instruction, error) {
 	if err := b.changeable(ctx, nameOrID); err != nil {
 		return nil, err
 	}
 	return b.Backend.Heartbeat(ctx, nameOrID, client, held)
 }
 
-// AddMeasurement implements Clients.
-func (b authorized) AddMeasurement(ctx context.Context, nameOrID, client string, m Reached) (Instruction, error) {
+// Measure implements Clients.
+func (b authorized) Measure(ctx context.Context, nameOrID, client string, held coordinator.Held, step int64, metrics map[string]float64) (coordinator.Instruction, error) {
 	if err := b.changeable(ctx, nameOrID); err != nil {
-		return Instruction{}, err
+		return coordinator.Instruction{}, err
 	}
-	return b.Backend.AddMeasurement(ctx, nameOrID, client, m)
+	return b.Backend.Measure(ctx, nameOrID, client, held, step, metrics)
 }
 
-// End implements Clients.
-func (b authorized) End(ctx context.Context, nameOrID, client string, e Ending) (record.Trial, error) {
+// Tell implements Clients.
+func (b authorized) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
 	if err := b.changeable(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
-	return b.Backend.End(ctx, nameOrID, client, e)
-}
-
-// Enqueue implements Clients.
-func (b authorized) Enqueue(ctx context.Context, nameOrID string, p study.Point, requestID string, r Remarks) (record.Trial, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return record.Trial{}, err
-	}
-	return b.Backend.Enqueue(ctx, nameOrID, p, requestID, r)
-}
-
-// Add implements Clients.
-func (b authorized) Add(ctx context.Context, nameOrID string, f Finished, requestID string) (record.Trial, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return record.Trial{}, err
-	}
-	return b.Backend.Add(ctx, nameOrID, f, requestID)
-}
-
-// CancelTrial implements Clients.
-func (b authorized) CancelTrial(ctx context.Context, nameOrID string, number int, reason string) (record.Trial, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return record.Trial{}, err
-	}
-	return b.Backend.CancelTrial(ctx, nameOrID, number, reason)
-}
-
-// EditTrial implements Clients.
-func (b authorized) EditTrial(ctx context.Context, nameOrID string, e Edit) (record.Trial, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return record.Trial{}, err
-	}
-	return b.Backend.EditTrial(ctx, nameOrID, e)
+	return b.Backend.Tell(ctx, nameOrID, event)
 }
 
 // TailLogs implements Backend.
-func (b authorized) TailLogs(ctx context.Context, nameOrID string, number int, o LogTail) iter.Seq2[LogPart, error] {
+func (b authorized) TailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
 	if err := b.allowed(ctx, nameOrID); err != nil {
-		return fails[LogPart](err)
+		return fails[coordinator.LogPart](err)
 	}
 	return b.Backend.TailLogs(ctx, nameOrID, number, o)
 }

@@ -21,6 +21,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -170,7 +171,7 @@ func TestTokens(t *testing.T) {
 				backend := servertest.NewMemory()
 				s := create(t, backend, test.study)
 				backend.Put(test.study, evaluated(1, 0.5))
-				backend.PutLog(test.study, 1, server.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("a line\n")})
+				backend.PutLog(test.study, 1, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("a line\n")})
 				c := bear(t, serve(t, backend, server.Options{Tokens: all}), protocol, test.token)
 				study := test.study
 				if byID {
@@ -301,7 +302,7 @@ func TestTokensLimitWhatWorkersRun(t *testing.T) {
 	backend := servertest.NewMemory()
 	mine, other := create(t, backend, "team-1").Spec.ID, create(t, backend, "other").Spec.ID
 	running := []messaging.AttemptID{{Study: mine, Trial: 1, Attempt: 1}, {Study: other, Trial: 2, Attempt: 1}, {Study: "deleted", Trial: 3, Attempt: 1}}
-	backend.SetWorkers(server.Worker{Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default", Slots: 4, Running: running}})
+	backend.SetWorkers(coordinator.Worker{Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default", Slots: 4, Running: running}})
 	all, _ := tokens(t, "team "+digest("team")+" read team-", "reader "+digest("reader")+" read")
 	address := serve(t, backend, server.Options{Tokens: all})
 	for token, want := range map[string][]string{

@@ -7,13 +7,12 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // The errors that a Backend returns, wrapped with what the caller needs to know. A
@@ -48,47 +47,10 @@ type Study struct {
 	Recommended *optimizer.Recommendation
 }
 
-// Archived is a study in the archive.
-type Archived struct {
-	ID, Name string
-	State    study.State
-	Trials   int
-	// Created, Ended and Since are when the study was created, ended and archived.
-	Created, Ended, Since time.Time
-	// Bytes is the size of its file.
-	Bytes int64
-}
-
-// Worker is a worker as the leader knows it.
-type Worker struct {
-	// Heartbeat is the last one received, and Seen when, by the leader's clock.
-	Heartbeat messaging.Heartbeat
-	Seen      time.Time
-}
-
 // Measurements holds what one attempt of a trial has reported, by metric and step.
 type Measurements struct {
 	Trial, Attempt int
 	Series         []curve.Series
-}
-
-// LogTail says what to read of a trial's log.
-type LogTail struct {
-	// Attempt is the attempt's number; 0 means the last one that a worker claimed.
-	Attempt int
-	// Streams are the outputs to read.
-	Streams []messaging.LogStream
-	// Lines is how many of the last lines of each output to start with, at least 1.
-	Lines int
-	// Follow continues until the attempt has ended.
-	Follow bool
-}
-
-// LogPart is a part of a log, in order within its stream.
-type LogPart struct {
-	Attempt int
-	Stream  messaging.LogStream
-	Data    []byte
 }
 
 // Backend provides the data that the API serves. Its methods accept a study's name or
@@ -118,13 +80,13 @@ type Backend interface {
 
 	// Archive moves an ended study to the archive. Errors: ErrPrecondition if it cannot be
 	// archived, or there is no archive; ErrBusy.
-	Archive(ctx context.Context, study string) (Archived, error)
+	Archive(ctx context.Context, study string) (archive.Entry, error)
 	// Unarchive moves a study back from the archive. Errors: ErrNotFound, ErrExists if its
 	// name was given to another study; ErrPrecondition; ErrBusy.
 	Unarchive(ctx context.Context, study string) (Study, error)
 	// Archived returns the studies in the archive, in any order. Errors: ErrPrecondition if
 	// there is no archive.
-	Archived(ctx context.Context) ([]Archived, error)
+	Archived(ctx context.Context) ([]archive.Entry, error)
 
 	// Trials returns up to limit trials by number, starting after the number given.
 	Trials(ctx context.Context, study string, after, limit int) ([]record.Trial, error)
@@ -146,11 +108,11 @@ type Backend interface {
 
 	// TailLogs yields the end of a trial's output. Errors: ErrNotFound if there is no
 	// log, ErrUnavailable if its worker does not answer.
-	TailLogs(ctx context.Context, study string, number int, o LogTail) iter.Seq2[LogPart, error]
+	TailLogs(ctx context.Context, study string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error]
 
 	// Workers returns the workers that the leader knows, in any order. If there are
 	// several replicas, only the leader's is called.
-	Workers(ctx context.Context) ([]Worker, error)
+	Workers(ctx context.Context) ([]coordinator.Worker, error)
 
 	Clients
 }

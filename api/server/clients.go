@@ -11,6 +11,8 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -24,89 +26,18 @@ const (
 )
 
 // Clients is the part of a Backend that serves those who evaluate a study's trials
-// themselves. If there are several replicas, only the leader's is called. Errors wrap
-// ErrNotFound, ErrInvalid, ErrPrecondition or ErrUnavailable.
+// themselves, and those who say something of a trial. If there are several replicas, only the
+// leader's is called. Errors wrap ErrNotFound, ErrInvalid, ErrPrecondition or ErrUnavailable.
 type Clients interface {
 	// Suggest waits until the client holds count trials of the study, at most for wait.
 	// The error wraps ErrBusy if too many calls wait.
-	Suggest(ctx context.Context, study, client string, count int, wait time.Duration) (Suggestions, error)
+	Suggest(ctx context.Context, study, client string, count int, wait time.Duration) (coordinator.Suggestions, error)
 	// Heartbeat renews the client's leases, and says what to do with each trial.
-	Heartbeat(ctx context.Context, study, client string, held []Held) ([]Instruction, error)
-	// AddMeasurement stores a measurement, and says what to do with its trial.
-	AddMeasurement(ctx context.Context, study, client string, m Reached) (Instruction, error)
-	// End ends the client's attempt of a trial.
-	End(ctx context.Context, study, client string, e Ending) (record.Trial, error)
-	// Enqueue has a point evaluated before the next suggestion.
-	Enqueue(ctx context.Context, study string, p study.Point, requestID string, r Remarks) (record.Trial, error)
-	// Add adds a trial that was evaluated elsewhere.
-	Add(ctx context.Context, study string, f Finished, requestID string) (record.Trial, error)
-	// CancelTrial ends a trial.
-	CancelTrial(ctx context.Context, study string, number int, reason string) (record.Trial, error)
-	// EditTrial changes what people say of a trial.
-	EditTrial(ctx context.Context, study string, e Edit) (record.Trial, error)
-}
-
-// Remarks are what people say of a trial.
-type Remarks struct {
-	Labels map[string]string
-	Note   string
-}
-
-// Edit changes the remarks of a trial: labels to set and keys to remove, and the note
-// unless it is nil.
-type Edit struct {
-	Trial  int
-	Labels map[string]string
-	Remove []string
-	Note   *string
-}
-
-// Suggestions are the trials that a client holds.
-type Suggestions struct {
-	// Trials are the trials, oldest first.
-	Trials []record.Trial
-	// State is the study's state, and Reason why it is in it.
-	State  study.State
-	Reason string
-	// Lease is how long the client may be silent about a trial.
-	Lease time.Duration
-}
-
-// Instruction says what a client should do with a trial, and why.
-type Instruction struct {
-	Trial  int
-	Action fantasiav1.TrialAction
-	Reason string
-}
-
-// Held is an attempt that a client evaluates: its trial's number and its own, which is 0
-// for the last one that the client was given.
-type Held struct{ Trial, Attempt int }
-
-// Reached is what an evaluation has reached at a step.
-type Reached struct {
-	Held
-	Step    int64
-	Metrics map[string]float64
-}
-
-// Ending is how a client's attempt of a trial ended. Outcome is completed, failed,
-// infeasible, handed-back or pruned.
-type Ending struct {
-	Held
-	Outcome    messaging.Outcome
-	Values     study.Values
-	Metrics    map[string]float64
-	Failure    *messaging.Failure
-	Checkpoint string
-}
-
-// Finished is a trial that was evaluated elsewhere.
-type Finished struct {
-	Point   study.Point
-	Values  study.Values
-	Metrics map[string]float64
-	Remarks
+	Heartbeat(ctx context.Context, study, client string, held []coordinator.Held) ([]coordinator.Instruction, error)
+	// Measure stores a measurement, and says what to do with its trial.
+	Measure(ctx context.Context, study, client string, held coordinator.Held, step int64, metrics map[string]float64) (coordinator.Instruction, error)
+	// Tell applies an event and returns the trial that it is about.
+	Tell(ctx context.Context, study string, event func(now time.Time) engine.Event) (record.Trial, error)
 }
 
 // SuggestTrials gives a client trials to evaluate.
@@ -141,7 +72,7 @@ func (s *service) HeartbeatTrials(ctx context.Context, req *connect.Request[fant
 	if n := len(req.Msg.GetTrials()); len(attempts) > 0 && len(attempts) != n {
 		return nil, badField("attempts", fmt.Errorf("attempts has %d numbers; want none, or one for each of the %d trials", len(attempts), n))
 	}
-	held := make([]Held, len(req.Msg.GetTrials()))
+	held := make([]coordinator.Held, len(req.Msg.GetTrials()))
 	for i, n := range req.Msg.GetTrials() {
 		held[i].Trial = int(n)
 		if len(attempts) > 0 {
@@ -153,10 +84,17 @@ func (s *service) HeartbeatTrials(ctx context.Context, req *connect.Request[fant
 	for _, i := range list {
 		answer.Instructions = append(answer.Instructions, &fantasiav1.TrialInstruction{
 			Trial:  int32(i.Trial), //nolint:gosec // from an int32
-			Action: i.Action, Reason: i.Reason,
+			Action: actions[i.Do], Reason: i.Reason,
 		})
 	}
 	return respond(answer, err)
+}
+
+// actions are what clients should do with their trials.
+var actions = map[engine.Instruction]fantasiav1.TrialAction{
+	engine.Continue: fantasiav1.TrialAction_TRIAL_ACTION_CONTINUE,
+	engine.Prune:    fantasiav1.TrialAction_TRIAL_ACTION_PRUNE,
+	engine.Abandon:  fantasiav1.TrialAction_TRIAL_ACTION_ABANDON,
 }
 
 // AddMeasurement stores what an evaluation has reached at a step.
@@ -168,13 +106,14 @@ func (s *service) AddMeasurement(ctx context.Context, req *connect.Request[fanta
 	if err := checkMetrics(req.Msg.GetMetrics()); err != nil {
 		return nil, err
 	}
-	next, err := s.backend.AddMeasurement(ctx, name, req.Msg.GetClientId(), Reached{Held: Held{number, int(req.Msg.GetAttempt())}, Step: req.Msg.GetStep(), Metrics: req.Msg.GetMetrics()})
-	return respond(&fantasiav1.AddMeasurementResponse{Action: next.Action, Reason: next.Reason}, err)
+	held := coordinator.Held{Trial: number, Attempt: int(req.Msg.GetAttempt())}
+	next, err := s.backend.Measure(ctx, name, req.Msg.GetClientId(), held, req.Msg.GetStep(), req.Msg.GetMetrics())
+	return respond(&fantasiav1.AddMeasurementResponse{Action: actions[next.Do], Reason: next.Reason}, err)
 }
 
 // CompleteTrial ends a trial with its values.
 func (s *service) CompleteTrial(ctx context.Context, req *connect.Request[fantasiav1.CompleteTrialRequest]) (*connect.Response[fantasiav1.CompleteTrialResponse], error) {
-	ending := Ending{Outcome: messaging.OutcomeCompleted, Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(), Checkpoint: req.Msg.GetCheckpoint()}
+	ending := engine.Told{Outcome: messaging.OutcomeCompleted, Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(), Checkpoint: req.Msg.GetCheckpoint()}
 	if req.Msg.GetPruned() {
 		ending.Outcome = messaging.OutcomePruned
 	}
@@ -187,7 +126,7 @@ func (s *service) CompleteTrial(ctx context.Context, req *connect.Request[fantas
 
 // FailTrial ends an attempt that found no value.
 func (s *service) FailTrial(ctx context.Context, req *connect.Request[fantasiav1.FailTrialRequest]) (*connect.Response[fantasiav1.FailTrialResponse], error) {
-	ending := Ending{Outcome: messaging.OutcomeFailed}
+	ending := engine.Told{Outcome: messaging.OutcomeFailed}
 	if req.Msg.GetInfeasible() {
 		ending.Outcome = messaging.OutcomeInfeasible
 	}
@@ -201,7 +140,7 @@ func (s *service) FailTrial(ctx context.Context, req *connect.Request[fantasiav1
 
 // ReleaseTrial hands a trial back.
 func (s *service) ReleaseTrial(ctx context.Context, req *connect.Request[fantasiav1.ReleaseTrialRequest]) (*connect.Response[fantasiav1.ReleaseTrialResponse], error) {
-	ending := Ending{Outcome: messaging.OutcomeHandedBack, Checkpoint: req.Msg.GetCheckpoint()}
+	ending := engine.Told{Outcome: messaging.OutcomeHandedBack, Checkpoint: req.Msg.GetCheckpoint()}
 	if reason := req.Msg.GetReason(); reason != "" {
 		ending.Failure = &messaging.Failure{Reason: reason}
 	}
@@ -217,17 +156,22 @@ type ofClient interface {
 }
 
 // end ends a client's attempt of a trial.
-func (s *service) end(ctx context.Context, req ofClient, e Ending) (*fantasiav1.Trial, error) {
+func (s *service) end(ctx context.Context, req ofClient, e engine.Told) (*fantasiav1.Trial, error) {
 	name, number, err := view.ParseTrialName(req.GetName())
 	if err != nil {
 		return nil, badField("name", err)
 	}
-	e.Held = Held{number, int(req.GetAttempt())}
-	ended, err := s.backend.End(ctx, name, req.GetClientId(), e)
+	e.Client, e.Trial, e.Attempt = req.GetClientId(), number, int(req.GetAttempt())
+	return s.tell(ctx, name, func(now time.Time) engine.Event { e.At = now; return e })
+}
+
+// tell applies an event to a study and returns its trial.
+func (s *service) tell(ctx context.Context, study string, event func(now time.Time) engine.Event) (*fantasiav1.Trial, error) {
+	told, err := s.backend.Tell(ctx, study, event)
 	if err != nil {
 		return nil, err
 	}
-	return toTrial(name, ended)
+	return toTrial(study, told)
 }
 
 // EnqueueTrial has a point evaluated before the next suggestion.
@@ -236,12 +180,9 @@ func (s *service) EnqueueTrial(ctx context.Context, req *connect.Request[fantasi
 	if err != nil {
 		return nil, err
 	}
-	name := studyOf(req.Msg.GetParent())
-	made, err := s.backend.Enqueue(ctx, name, req.Msg.GetParameters().AsMap(), req.Msg.GetRequestId(), remarks)
-	if err != nil {
-		return nil, toConnect(err)
-	}
-	m, err := toTrial(name, made)
+	m, err := s.tell(ctx, studyOf(req.Msg.GetParent()), func(now time.Time) engine.Event {
+		return engine.Enqueue{At: now, Point: req.Msg.GetParameters().AsMap(), RequestID: req.Msg.GetRequestId(), Remarks: remarks}
+	})
 	return respond(&fantasiav1.EnqueueTrialResponse{Trial: m}, err)
 }
 
@@ -254,14 +195,12 @@ func (s *service) AddTrial(ctx context.Context, req *connect.Request[fantasiav1.
 	if err != nil {
 		return nil, err
 	}
-	name := studyOf(req.Msg.GetParent())
-	made, err := s.backend.Add(ctx, name, Finished{
-		Point: req.Msg.GetParameters().AsMap(), Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(), Remarks: remarks,
-	}, req.Msg.GetRequestId())
-	if err != nil {
-		return nil, toConnect(err)
-	}
-	m, err := toTrial(name, made)
+	m, err := s.tell(ctx, studyOf(req.Msg.GetParent()), func(now time.Time) engine.Event {
+		return engine.Add{
+			At: now, Point: req.Msg.GetParameters().AsMap(), Values: req.Msg.GetValues(), Metrics: req.Msg.GetMetrics(),
+			RequestID: req.Msg.GetRequestId(), Remarks: remarks,
+		}
+	})
 	return respond(&fantasiav1.AddTrialResponse{Trial: m}, err)
 }
 
@@ -271,11 +210,9 @@ func (s *service) CancelTrial(ctx context.Context, req *connect.Request[fantasia
 	if err != nil {
 		return nil, badField("name", err)
 	}
-	ended, err := s.backend.CancelTrial(ctx, name, number, req.Msg.GetReason())
-	if err != nil {
-		return nil, toConnect(err)
-	}
-	m, err := toTrial(name, ended)
+	m, err := s.tell(ctx, name, func(now time.Time) engine.Event {
+		return engine.CancelTrial{At: now, Trial: number, Reason: req.Msg.GetReason()}
+	})
 	return respond(&fantasiav1.CancelTrialResponse{Trial: m}, err)
 }
 
@@ -288,13 +225,9 @@ func (s *service) EditTrial(ctx context.Context, req *connect.Request[fantasiav1
 	if _, err := remarksOf(req.Msg); err != nil {
 		return nil, err
 	}
-	edited, err := s.backend.EditTrial(ctx, name, Edit{
-		Trial: number, Labels: req.Msg.GetLabels(), Remove: req.Msg.GetRemoveLabels(), Note: req.Msg.Note,
+	m, err := s.tell(ctx, name, func(now time.Time) engine.Event {
+		return engine.Annotate{At: now, Trial: number, Labels: req.Msg.GetLabels(), Remove: req.Msg.GetRemoveLabels(), Note: req.Msg.Note}
 	})
-	if err != nil {
-		return nil, toConnect(err)
-	}
-	m, err := toTrial(name, edited)
 	return respond(&fantasiav1.EditTrialResponse{Trial: m}, err)
 }
 
@@ -303,11 +236,11 @@ func (s *service) EditTrial(ctx context.Context, req *connect.Request[fantasiav1
 func remarksOf(req interface {
 	GetLabels() map[string]string
 	GetNote() string
-}) (Remarks, error) {
+}) (engine.Remarks, error) {
 	for _, p := range append(study.CheckLabels("labels", req.GetLabels()), study.CheckNote("note", req.GetNote())...) {
-		return Remarks{}, badField(p.Path, errors.New(p.String()))
+		return engine.Remarks{}, badField(p.Path, errors.New(p.String()))
 	}
-	return Remarks{Labels: req.GetLabels(), Note: req.GetNote()}, nil
+	return engine.Remarks{Labels: req.GetLabels(), Note: req.GetNote()}, nil
 }
 
 // checkMetrics returns an error if metrics would not fit into a trial's record.

@@ -10,42 +10,28 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // consenting agrees to whatever clients say.
 type consenting struct{}
 
-func (consenting) Suggest(context.Context, string, string, int, time.Duration) (server.Suggestions, error) {
-	return server.Suggestions{}, nil
+func (consenting) Suggest(context.Context, string, string, int, time.Duration) (coordinator.Suggestions, error) {
+	return coordinator.Suggestions{}, nil
 }
 
-func (consenting) Heartbeat(context.Context, string, string, []server.Held) ([]server.Instruction, error) {
+func (consenting) Heartbeat(context.Context, string, string, []coordinator.Held) ([]coordinator.Instruction, error) {
 	return nil, nil
 }
 
-func (consenting) AddMeasurement(context.Context, string, string, server.Reached) (server.Instruction, error) {
-	return server.Instruction{}, nil
+func (consenting) Measure(context.Context, string, string, coordinator.Held, int64, map[string]float64) (coordinator.Instruction, error) {
+	return coordinator.Instruction{}, nil
 }
 
-func (consenting) End(context.Context, string, string, server.Ending) (record.Trial, error) {
-	return record.Trial{}, nil
-}
-
-func (consenting) Enqueue(context.Context, string, study.Point, string, server.Remarks) (record.Trial, error) {
-	return record.Trial{}, nil
-}
-
-func (consenting) Add(context.Context, string, server.Finished, string) (record.Trial, error) {
-	return record.Trial{}, nil
-}
-
-func (consenting) EditTrial(context.Context, string, server.Edit) (record.Trial, error) {
-	return record.Trial{}, nil
-}
-func (consenting) CancelTrial(context.Context, string, int, string) (record.Trial, error) {
+func (consenting) Tell(context.Context, string, func(time.Time) engine.Event) (record.Trial, error) {
 	return record.Trial{}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -163,7 +164,7 @@ func toFailure(f *messaging.Failure) *fantasiav1.Failure {
 	return m
 }
 
-func toWorker(w Worker) *fantasiav1.Worker {
+func toWorker(w coordinator.Worker) *fantasiav1.Worker {
 	h := &w.Heartbeat
 	m := &fantasiav1.Worker{
 		Name: workersPrefix + h.Worker, Pool: h.Pool, Slots: int32(h.Slots), Free: int32(h.Free),

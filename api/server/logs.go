@@ -7,6 +7,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -21,7 +22,7 @@ func (s *service) TailTrialLogs(ctx context.Context, req *connect.Request[fantas
 	if err != nil {
 		return badField("name", err)
 	}
-	o := LogTail{
+	o := coordinator.LogTail{
 		Attempt: int(req.Msg.GetAttempt()), Streams: logStreams(req.Msg.GetStream()),
 		Lines: int(req.Msg.GetLines()), Follow: req.Msg.GetFollow(),
 	}

@@ -8,6 +8,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -19,7 +20,7 @@ func TestTailTrialLogs(t *testing.T) {
 	create(t, backend, "logged")
 	backend.Put("logged", evaluated(1, 0.5))
 	backend.Put("logged", evaluated(2, 0.5))
-	for _, p := range []server.LogPart{
+	for _, p := range []coordinator.LogPart{
 		{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("first")},
 		{Attempt: 2, Stream: messaging.LogStderr, Data: []byte{0xff, 0}},
 		{Attempt: 2, Stream: messaging.LogStdout, Data: []byte("second")},

@@ -41,7 +41,7 @@ func TestListMeasurements(t *testing.T) {
 	create(t, backend, "digits")
 	backend.Put("digits", evaluated(1, 1))
 	backend.Put("digits", evaluated(2, 1))
-	backend.Measure("digits", reported(1, 2, 21))
+	backend.PutMeasurements("digits", reported(1, 2, 21))
 	c := dial(t, serve(t, backend, server.Options{}), "connect")
 	var want []string
 	for step := 2; step <= 21; step += 2 {
@@ -101,7 +101,7 @@ func TestWatchMeasurements(t *testing.T) {
 	backend := servertest.NewMemory()
 	create(t, backend, "digits")
 	backend.Put("digits", evaluated(1, 1))
-	backend.Measure("digits", reported(1, 1, 3))
+	backend.PutMeasurements("digits", reported(1, 1, 3))
 	c := dial(t, serve(t, backend, server.Options{}), "connect")
 	ctx, cancel := context.WithCancel(within(t))
 	defer cancel()
@@ -135,11 +135,11 @@ func TestWatchMeasurements(t *testing.T) {
 		}
 	}
 	check(1, "accuracy 2 0.5", "loss 1 1", "loss 2 0.5", "loss 3 "+fmt.Sprint(1/3.0))
-	backend.Measure("digits", reported(1, 1, 4))
+	backend.PutMeasurements("digits", reported(1, 1, 4))
 	check(1, "accuracy 4 0.25", "loss 4 0.25")
-	backend.Measure("digits", reported(1, 2, 1))
+	backend.PutMeasurements("digits", reported(1, 2, 1))
 	check(2, "loss 1 1")
-	backend.Measure("digits", reported(1, 2, 2))
+	backend.PutMeasurements("digits", reported(1, 2, 2))
 	backend.Change("digits", func(s *server.Study) { s.Status.State = study.Stopped })
 	check(2, "accuracy 2 0.5", "loss 2 0.5")
 	if stream.Receive() || stream.Err() != nil || trials != 1 {

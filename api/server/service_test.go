@@ -18,6 +18,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -82,7 +83,7 @@ func TestSameView(t *testing.T) {
 	backend := servertest.NewMemory()
 	s := create(t, backend, "digits")
 	trial := evaluated(7, 0.03125)
-	worker := server.Worker{Seen: servertest.Epoch, Heartbeat: messaging.Heartbeat{
+	worker := coordinator.Worker{Seen: servertest.Epoch, Heartbeat: messaging.Heartbeat{
 		Worker: "w2", Pool: "gpu", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 0.1.0", StudyCommands: true, Runs: "sidecar",
 		Running: []messaging.AttemptID{{Study: s.Spec.ID, Trial: 7, Attempt: 2}},
 	}}
@@ -93,7 +94,7 @@ func TestSameView(t *testing.T) {
 		stored.Status.Counts.Completed, stored.Status.Counts.Running = 1, 2
 		s = *stored
 	})
-	backend.SetWorkers(worker, server.Worker{Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default"}})
+	backend.SetWorkers(worker, coordinator.Worker{Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "default"}})
 	now := servertest.Epoch.Add(1234567 * time.Microsecond)
 	for _, protocol := range slices.Sorted(maps.Keys(protocols)) {
 		t.Run(protocol, func(t *testing.T) {

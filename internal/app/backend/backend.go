@@ -120,11 +120,7 @@ func (b *Backend) Create(ctx context.Context, file []byte) (server.Study, error)
 	if err != nil {
 		return server.Study{}, err
 	}
-	var created *record.Study
-	err = b.l.write(ctx, func(ctx context.Context) (err error) {
-		created, err = b.c.Create(ctx, s)
-		return err
-	})
+	created, err := write(ctx, b.l, func(ctx context.Context) (*record.Study, error) { return b.c.Create(ctx, s) })
 	if err != nil {
 		return server.Study{}, err
 	}
@@ -157,22 +153,13 @@ func (b *Backend) Delete(ctx context.Context, nameOrID string, force bool) error
 }
 
 // Archive implements server.Backend.
-func (b *Backend) Archive(ctx context.Context, nameOrID string) (archived server.Archived, err error) {
-	err = b.l.write(ctx, func(ctx context.Context) error {
-		e, err := b.c.Archive(ctx, nameOrID)
-		archived = toArchived(e)
-		return err
-	})
-	return archived, err
+func (b *Backend) Archive(ctx context.Context, nameOrID string) (archive.Entry, error) {
+	return write(ctx, b.l, func(ctx context.Context) (archive.Entry, error) { return b.c.Archive(ctx, nameOrID) })
 }
 
 // Unarchive implements server.Backend.
 func (b *Backend) Unarchive(ctx context.Context, nameOrID string) (server.Study, error) {
-	var restored *record.Study
-	err := b.l.write(ctx, func(ctx context.Context) (err error) {
-		restored, err = b.c.Unarchive(ctx, nameOrID)
-		return err
-	})
+	restored, err := write(ctx, b.l, func(ctx context.Context) (*record.Study, error) { return b.c.Unarchive(ctx, nameOrID) })
 	if err != nil {
 		return server.Study{}, err
 	}
@@ -180,19 +167,9 @@ func (b *Backend) Unarchive(ctx context.Context, nameOrID string) (server.Study,
 }
 
 // Archived implements server.Backend.
-func (b *Backend) Archived(ctx context.Context) ([]server.Archived, error) {
+func (b *Backend) Archived(ctx context.Context) ([]archive.Entry, error) {
 	all, err := b.c.Archived(ctx)
-	out := make([]server.Archived, len(all))
-	for i, e := range all {
-		out[i] = toArchived(e)
-	}
-	return out, translate(err)
-}
-
-func toArchived(e archive.Entry) server.Archived {
-	return server.Archived{
-		ID: e.ID, Name: e.Name, State: e.State, Trials: e.Trials, Created: e.Started, Ended: e.Ended, Since: e.Archived, Bytes: e.Bytes,
-	}
+	return all, translate(err)
 }
 
 // Trials implements server.Backend.
@@ -233,10 +210,4 @@ func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int)
 }
 
 // Workers implements server.Backend.
-func (b *Backend) Workers(context.Context) ([]server.Worker, error) {
-	var out []server.Worker
-	for _, w := range b.c.Workers() {
-		out = append(out, server.Worker{Heartbeat: w.Heartbeat, Seen: w.Seen})
-	}
-	return out, nil
-}
+func (b *Backend) Workers(context.Context) ([]coordinator.Worker, error) { return b.c.Workers(), nil }

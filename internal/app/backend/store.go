@@ -76,6 +76,15 @@ func (l store) write(ctx context.Context, f func(context.Context) error) error {
 	return err
 }
 
+// write is store.write of a command that returns something.
+func write[T any](ctx context.Context, l store, f func(context.Context) (T, error)) (v T, err error) {
+	err = l.write(ctx, func(ctx context.Context) (err error) {
+		v, err = f(ctx)
+		return err
+	})
+	return v, err
+}
+
 func (l store) studies(ctx context.Context) ([]ledger.Summary, error) {
 	return read(ctx, l, l.Studies)
 }

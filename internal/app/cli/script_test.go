@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/cli"
@@ -145,7 +146,7 @@ func resource(ts *testscript.TestScript, neg bool, args []string) {
 		Number: 1, State: study.TrialCompleted, Values: []float64{0.5}, Point: study.Point{"lr": 1e-3, "width": int64(64)},
 		Attempts: []record.Attempt{{Number: 1, State: study.AttemptSucceeded, Worker: "w1"}},
 	})
-	backend.PutLog("resource", 1, server.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("epoch 1\n")})
+	backend.PutLog("resource", 1, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("epoch 1\n")})
 }
 
 // election decides whether the server's only replica leads.
@@ -269,7 +270,7 @@ func backend() (*servertest.Memory, error) {
 	for step := range int64(40) {
 		learning.Points = append(learning.Points, curve.Point{Step: step, Value: 0.03125 + 0.5*math.Exp(-float64(step)/8)})
 	}
-	b.Measure("digits", server.Measurements{Trial: 1, Attempt: 2, Series: []curve.Series{
+	b.PutMeasurements("digits", server.Measurements{Trial: 1, Attempt: 2, Series: []curve.Series{
 		learning, {Metric: "lr", Points: []curve.Point{{Step: 3, Value: 0.001}}},
 	}})
 	b.Put("digits", record.Trial{
@@ -284,7 +285,7 @@ func backend() (*servertest.Memory, error) {
 		Number: 3, State: study.TrialQueued, Point: study.Point{"lr": 1e-5, "width": int64(256)}, Source: optimizer.SourceFallback,
 		Attempts: []record.Attempt{{Number: 1, State: study.AttemptOpen}},
 	})
-	for _, p := range []server.LogPart{
+	for _, p := range []coordinator.LogPart{
 		{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("the first attempt\n")},
 		{Attempt: 2, Stream: messaging.LogStdout, Data: []byte("epoch 1\nepo")},
 		{Attempt: 2, Stream: messaging.LogStderr, Data: []byte("a warning\n")},
@@ -303,11 +304,11 @@ func backend() (*servertest.Memory, error) {
 		s.Status.Counts.Failed = 3
 	})
 	b.SetWorkers(
-		server.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "gpu", Slots: 2, Free: 2, Leaving: true}},
-		server.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{
+		coordinator.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{Worker: "w1", Pool: "gpu", Slots: 2, Free: 2, Leaving: true}},
+		coordinator.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{
 			Worker: "w2", Pool: "default", Slots: 4, Free: 3, Host: "node-2", Software: "fantasia 1.2.3", StudyCommands: true, Runs: messaging.RunsCommand,
 			Running: []messaging.AttemptID{{Study: "ID1", Trial: 3, Attempt: 1}},
 		}},
-		server.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{Worker: "w3", Pool: "jobs", Slots: 2, Free: 2, OwnCommand: true, Runs: messaging.RunsJobs}})
+		coordinator.Worker{Seen: at(89), Heartbeat: messaging.Heartbeat{Worker: "w3", Pool: "jobs", Slots: 2, Free: 2, OwnCommand: true, Runs: messaging.RunsJobs}})
 	return b, nil
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/test/browser"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 	create(t, s.Memory, "digits", 120, 8)
 	create(t, s.Memory, "vision", 40, 0)
 	for _, stream := range []messaging.LogStream{messaging.LogStdout, messaging.LogStderr} {
-		s.PutLog("digits", 121, server.LogPart{Attempt: 1, Stream: stream, Data: []byte("epoch 1: error 0.4\nepoch 2: <script>alert(1)</script> 0.3\n")})
+		s.PutLog("digits", 121, coordinator.LogPart{Attempt: 1, Stream: stream, Data: []byte("epoch 1: error 0.4\nepoch 2: <script>alert(1)</script> 0.3\n")})
 	}
 	workers(s.Memory, "ID1")
 	dir := pictures

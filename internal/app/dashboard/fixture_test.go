@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/dashboard"
@@ -79,7 +80,7 @@ func create(t testing.TB, m *servertest.Memory, name string, trials, running int
 		}
 		m.Put(name, tr)
 		if n > trials-40 {
-			m.Measure(name, measured(rng, &tr))
+			m.PutMeasurements(name, measured(rng, &tr))
 		}
 	}
 	bestTrial, err := m.Trial(t.Context(), name, status.Best)
@@ -155,8 +156,8 @@ func measured(rng *rand.Rand, tr *record.Trial) server.Measurements {
 type following struct{ *servertest.Memory }
 
 // TailLogs implements server.Backend.
-func (f following) TailLogs(ctx context.Context, name string, number int, o server.LogTail) iter.Seq2[server.LogPart, error] {
-	return func(yield func(server.LogPart, error) bool) {
+func (f following) TailLogs(ctx context.Context, name string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
+	return func(yield func(coordinator.LogPart, error) bool) {
 		for p, err := range f.Memory.TailLogs(ctx, name, number, o) {
 			if !yield(p, err) || err != nil {
 				return
@@ -164,7 +165,7 @@ func (f following) TailLogs(ctx context.Context, name string, number int, o serv
 		}
 		if o.Follow {
 			<-ctx.Done()
-			yield(server.LogPart{}, ctx.Err())
+			yield(coordinator.LogPart{}, ctx.Err())
 		}
 	}
 }
@@ -218,9 +219,9 @@ func serveTo(t testing.TB, now time.Time, tokens server.Bearers) *site {
 }
 
 func workers(m *servertest.Memory, id string) {
-	var list []server.Worker
+	var list []coordinator.Worker
 	for i := range 4 {
-		list = append(list, server.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{
+		list = append(list, coordinator.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{
 			Worker: fmt.Sprintf("worker-%d", i), Pool: "default", Slots: 2, Free: i % 2, Host: "node-" + fmt.Sprint(i), Software: "fantasia 1.0.0", StudyCommands: true,
 			Running: []messaging.AttemptID{{Study: id, Trial: 101 + i, Attempt: 1}},
 		}})

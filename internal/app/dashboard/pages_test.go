@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
@@ -136,9 +137,9 @@ func TestTextIsNoMarkup(t *testing.T) {
 	failed.Reasons.Note, failed.Checkpoint, failed.TraceID = evil, evil, evil
 	failed.Metrics = map[string]float64{evil: 1}
 	s.Put("digits", failed)
-	s.PutLog("digits", 17, server.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte(evil + "\n")})
+	s.PutLog("digits", 17, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte(evil + "\n")})
 	s.Change("digits", func(st *server.Study) { st.Status.Reason = evil })
-	s.SetWorkers(server.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{Worker: evil, Pool: evil, Host: evil, Software: evil}})
+	s.SetWorkers(coordinator.Worker{Seen: after(60), Heartbeat: messaging.Heartbeat{Worker: evil, Pool: evil, Host: evil, Software: evil}})
 	for path, text := range map[string]string{
 		"/ui/studies/digits": "Best so far", "/ui/studies/digits/health": "digits", "/ui/studies/digits/trials/17": "alert(1)", "/ui/workers": "alert(1)",
 		"/ui/studies/digits?worker=" + url.QueryEscape(evil): "alert(1)", "/ui/?name=" + url.QueryEscape(evil): "alert(1)",

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -65,7 +65,7 @@ func TestEventsTellOfChanges(t *testing.T) {
 func TestStreamsAreBounded(t *testing.T) {
 	s := serve(t, after(190), "")
 	create(t, s.Memory, "digits", 20, 1)
-	s.PutLog("digits", 21, server.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("epoch 1\n")})
+	s.PutLog("digits", 21, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("epoch 1\n")})
 	for path, most := range map[string]int{"/ui/studies/digits/events": 100, "/ui/studies/digits/trials/21/log": 20} {
 		for i := range most {
 			if resp, _ := s.open(t, path); resp.StatusCode != http.StatusOK {
@@ -85,7 +85,7 @@ func TestStreamsAreBounded(t *testing.T) {
 func TestLogStream(t *testing.T) {
 	s := serve(t, after(190), "")
 	create(t, s.Memory, "digits", 20, 1)
-	s.PutLog("digits", 21, server.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("a\r\rb\n\nevent: end\xff\n")})
+	s.PutLog("digits", 21, coordinator.LogPart{Attempt: 1, Stream: messaging.LogStdout, Data: []byte("a\r\rb\n\nevent: end\xff\n")})
 	_, lines := s.open(t, "/ui/studies/digits/trials/21/log")
 	until(t, lines, "event: log")
 	for _, want := range []string{"data: a", "data: ", "data: b", "data: ", "data: event: end\uFFFD", "data: "} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -196,7 +197,7 @@ func (d *Dashboard) logOf(r *http.Request, s *server.Study, t *record.Trial, dat
 	}
 	outputs := map[messaging.LogStream]*bytes.Buffer{messaging.LogStdout: {}, messaging.LogStderr: {}}
 	order := []messaging.LogStream{messaging.LogStdout, messaging.LogStderr}
-	for p, err := range d.backend.TailLogs(r.Context(), s.Spec.ID, t.Number, server.LogTail{Streams: order, Lines: logLines}) { //nolint:contextcheck // it has the request's
+	for p, err := range d.backend.TailLogs(r.Context(), s.Spec.ID, t.Number, coordinator.LogTail{Streams: order, Lines: logLines}) { //nolint:contextcheck // it has the request's
 		if err != nil {
 			switch {
 			case errors.Is(err, server.ErrNotFound):
@@ -240,7 +241,7 @@ func (d *Dashboard) logEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, stop := untilDrained(r.Context(), d.o.Draining)
 	defer stop()
-	tail := server.LogTail{Streams: []messaging.LogStream{messaging.LogStdout, messaging.LogStderr}, Lines: logLines, Follow: true}
+	tail := coordinator.LogTail{Streams: []messaging.LogStream{messaging.LogStdout, messaging.LogStderr}, Lines: logLines, Follow: true}
 	var out *stream
 	for p, err := range d.backend.TailLogs(ctx, r.PathValue("study"), number, tail) {
 		switch {

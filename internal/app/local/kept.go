@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -174,8 +176,8 @@ func (k *kept) Stop(context.Context, string, string) (server.Study, error) {
 func (k *kept) Delete(context.Context, string, bool) error { return errReadOnly }
 
 // Archive implements server.Backend.
-func (k *kept) Archive(context.Context, string) (server.Archived, error) {
-	return server.Archived{}, errReadOnly
+func (k *kept) Archive(context.Context, string) (archive.Entry, error) {
+	return archive.Entry{}, errReadOnly
 }
 
 // Unarchive implements server.Backend.
@@ -184,10 +186,10 @@ func (k *kept) Unarchive(context.Context, string) (server.Study, error) {
 }
 
 // Archived implements server.Backend. A state directory of fantasia run has no archive.
-func (k *kept) Archived(context.Context) ([]server.Archived, error) { return nil, nil }
+func (k *kept) Archived(context.Context) ([]archive.Entry, error) { return nil, nil }
 
 // Workers implements server.Backend.
-func (k *kept) Workers(context.Context) ([]server.Worker, error) { return nil, nil }
+func (k *kept) Workers(context.Context) ([]coordinator.Worker, error) { return nil, nil }
 
 // Measurements implements server.Backend.
 func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {

@@ -26,15 +26,15 @@ const (
 
 // TailLogs implements server.Backend. It reads the logs from disk, even while the study
 // runs.
-func (k *kept) TailLogs(ctx context.Context, nameOrID string, number int, o server.LogTail) iter.Seq2[server.LogPart, error] {
-	return func(yield func(server.LogPart, error) bool) {
+func (k *kept) TailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
+	return func(yield func(coordinator.LogPart, error) bool) {
 		if err := k.tailLogs(ctx, nameOrID, number, o, yield); err != nil {
-			yield(server.LogPart{}, err)
+			yield(coordinator.LogPart{}, err)
 		}
 	}
 }
 
-func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o server.LogTail, yield func(server.LogPart, error) bool) error {
+func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail, yield func(coordinator.LogPart, error) bool) error {
 	id, a, err := k.attempt(ctx, nameOrID, number, o.Attempt)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ type progress struct {
 
 // sendLog sends a log from an offset on or, if nothing of it has been sent before, its
 // last lines.
-func (k *kept) sendLog(id messaging.AttemptID, s messaging.LogStream, at int64, begun bool, lines int, yield func(server.LogPart, error) bool) (p progress, err error) {
+func (k *kept) sendLog(id messaging.AttemptID, s messaging.LogStream, at int64, begun bool, lines int, yield func(coordinator.LogPart, error) bool) (p progress, err error) {
 	l, err := logfile.Open(k.n.workerDir(), id, s)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -117,7 +117,7 @@ func (k *kept) sendLog(id messaging.AttemptID, s messaging.LogStream, at int64, 
 			break // the file was truncated meanwhile
 		}
 		at += int64(n)
-		if !yield(server.LogPart{Attempt: id.Attempt, Stream: s, Data: data[:n]}, nil) {
+		if !yield(coordinator.LogPart{Attempt: id.Attempt, Stream: s, Data: data[:n]}, nil) {
 			return progress{at: at}, nil
 		}
 	}

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator"
+	"github.com/fantasia-hpo/fantasia/coordinator/archive"
+	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
@@ -36,10 +39,10 @@ type Memory struct {
 	trials  map[string][]record.Trial
 	curves  map[string][]server.Measurements
 	changed chan struct{} // closed and replaced at each change
-	workers []server.Worker
+	workers []coordinator.Worker
 	// archived are the archived studies with their trials and curves, by id.
 	archived map[string]archived
-	logs     map[string][]server.LogPart // by study and trial
+	logs     map[string][]coordinator.LogPart // by study and trial
 	made     int
 }
 
@@ -52,18 +55,21 @@ type archived struct {
 	curves []server.Measurements
 }
 
-func (a archived) entry() server.Archived {
+func (a archived) entry() archive.Entry {
 	s := a.study
-	return server.Archived{
-		ID: s.Spec.ID, Name: s.Spec.Definition.Metadata.Name, State: s.Status.State, Trials: s.Status.Trials,
-		Created: s.Spec.Created, Ended: s.Status.Ended, Since: Epoch.Add(time.Hour), Bytes: 1000,
+	return archive.Entry{
+		Study: backup.Study{
+			ID: s.Spec.ID, Name: s.Spec.Definition.Metadata.Name, State: s.Status.State, Trials: s.Status.Trials,
+			Started: s.Spec.Created, Ended: s.Status.Ended,
+		},
+		Archived: Epoch.Add(time.Hour), Bytes: 1000,
 	}
 }
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]server.Measurements{},
-		archived: map[string]archived{}, logs: map[string][]server.LogPart{}, changed: make(chan struct{})}
+		archived: map[string]archived{}, logs: map[string][]coordinator.LogPart{}, changed: make(chan struct{})}
 }
 
 // change lets f change the state and wakes the watches.
@@ -81,10 +87,10 @@ func (m *Memory) Change(study string, f func(*server.Study)) {
 }
 
 // SetWorkers replaces the workers.
-func (m *Memory) SetWorkers(workers ...server.Worker) { m.change(func() { m.workers = workers }) }
+func (m *Memory) SetWorkers(workers ...coordinator.Worker) { m.change(func() { m.workers = workers }) }
 
 // PutLog adds a part to the log of a study's trial.
-func (m *Memory) PutLog(study string, trial int, p server.LogPart) {
+func (m *Memory) PutLog(study string, trial int, p coordinator.LogPart) {
 	m.change(func() { m.logs[logKey(study, trial)] = append(m.logs[logKey(study, trial)], p) })
 }
 
@@ -102,8 +108,8 @@ func (m *Memory) Put(study string, t record.Trial) {
 	})
 }
 
-// Measure adds or replaces the measurements of a trial.
-func (m *Memory) Measure(study string, measured server.Measurements) {
+// PutMeasurements adds or replaces the measurements of a trial.
+func (m *Memory) PutMeasurements(study string, measured server.Measurements) {
 	m.change(func() {
 		m.curves[study] = slices.DeleteFunc(m.curves[study], func(o server.Measurements) bool { return o.Trial == measured.Trial })
 		m.curves[study] = append(m.curves[study], measured)
@@ -255,13 +261,13 @@ func (m *Memory) Delete(ctx context.Context, name string, force bool) error {
 }
 
 // Archive implements server.Backend.
-func (m *Memory) Archive(ctx context.Context, name string) (server.Archived, error) {
+func (m *Memory) Archive(ctx context.Context, name string) (archive.Entry, error) {
 	found, err := m.Study(ctx, name)
 	if err != nil {
-		return server.Archived{}, err
+		return archive.Entry{}, err
 	}
 	if !found.Status.State.Terminal() {
-		return server.Archived{}, fmt.Errorf("study %q is running: %w", name, server.ErrPrecondition)
+		return archive.Entry{}, fmt.Errorf("study %q is running: %w", name, server.ErrPrecondition)
 	}
 	name = found.Spec.Definition.Metadata.Name
 	a := archived{study: &found}
@@ -302,7 +308,7 @@ func (m *Memory) Unarchive(ctx context.Context, nameOrID string) (server.Study, 
 }
 
 // Archived implements server.Backend.
-func (m *Memory) Archived(context.Context) (all []server.Archived, err error) {
+func (m *Memory) Archived(context.Context) (all []archive.Entry, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.archived {
@@ -439,8 +445,8 @@ func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bo
 
 // TailLogs implements server.Backend. It sends whole parts, whatever the number of
 // lines, and follows nothing.
-func (m *Memory) TailLogs(ctx context.Context, name string, number int, o server.LogTail) iter.Seq2[server.LogPart, error] {
-	return func(yield func(server.LogPart, error) bool) {
+func (m *Memory) TailLogs(ctx context.Context, name string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
+	return func(yield func(coordinator.LogPart, error) bool) {
 		found, err := m.Study(ctx, name)
 		if err == nil {
 			_, err = m.Trial(ctx, name, number)
@@ -452,7 +458,7 @@ func (m *Memory) TailLogs(ctx context.Context, name string, number int, o server
 			err = fmt.Errorf("%w: no worker has taken trial %d yet", server.ErrNotFound, number)
 		}
 		if err != nil {
-			yield(server.LogPart{}, err)
+			yield(coordinator.LogPart{}, err)
 			return
 		}
 		last := parts[len(parts)-1].Attempt
@@ -466,7 +472,7 @@ func (m *Memory) TailLogs(ctx context.Context, name string, number int, o server
 }
 
 // Workers implements server.Backend.
-func (m *Memory) Workers(context.Context) ([]server.Worker, error) {
+func (m *Memory) Workers(context.Context) ([]coordinator.Worker, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.workers), nil

@@ -40,7 +40,7 @@ func (w *world) evaluateByClient(ctx context.Context, study string, number int) 
 
 // once asks for trials and evaluates them, unless the client goes away.
 func (c *client) once(ctx context.Context, goAway bool) {
-	answer, err := call(ctx, c, func(ctx context.Context, to *coordinator.Coordinator) (coordinator.Suggested, error) {
+	answer, err := call(ctx, c, func(ctx context.Context, to *coordinator.Coordinator) (coordinator.Suggestions, error) {
 		return to.Suggest(ctx, c.study, c.id, 1+c.rng.IntN(2), 5*time.Second)
 	})
 	if err != nil || answer.State.Terminal() {
