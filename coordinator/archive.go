@@ -17,11 +17,11 @@ import (
 
 var (
 	// ErrNoArchive says that this replica has no archive.
-	ErrNoArchive = errors.New("there is no archive: start the coordinators with --archive DIRECTORY")
+	ErrNoArchive = study.NewError(study.ErrPrecondition, "there is no archive: start the coordinators with --archive DIRECTORY")
 	// ErrNotArchivable says that a study is not archived, and why.
-	ErrNotArchivable = errors.New("the study cannot be archived")
+	ErrNotArchivable = study.NewError(study.ErrPrecondition, "the study cannot be archived")
 	// ErrArchiving says that another study is being archived or restored.
-	ErrArchiving = errors.New("another study is being archived or restored: try again")
+	ErrArchiving = study.NewError(study.ErrBusy, "another study is being archived or restored: try again")
 )
 
 // Archived returns the studies in the archive, by name. Files that cannot be read are

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,7 +17,7 @@ import (
 const maxAsking = 1000
 
 // ErrBusy says that too many calls wait for trials.
-var ErrBusy = errors.New("too many clients wait for trials")
+var ErrBusy = study.NewError(study.ErrBusy, "too many clients wait for trials")
 
 // Suggestions are the trials that a client holds: what Suggest returns.
 type Suggestions struct {

@@ -19,12 +19,12 @@ import (
 var (
 	// ErrIncompatible says that a changed study file is incompatible with the
 	// study. The error that wraps it lists the differences.
-	ErrIncompatible = errors.New("the changed study does not fit what has been evaluated")
+	ErrIncompatible = study.NewError(study.ErrPrecondition, "the changed study does not fit what has been evaluated")
 	// ErrRunning says that a study cannot be deleted while it runs, unless forced.
-	ErrRunning = errors.New("the study is running: stop it first, or force its deletion")
+	ErrRunning = study.NewError(study.ErrPrecondition, "the study is running: stop it first, or force its deletion")
 	// ErrBroker says that NATS did not do what a change needs, so nothing was changed.
 	// The same call may succeed later.
-	ErrBroker = errors.New("NATS is not ready")
+	ErrBroker = study.NewError(study.ErrUnavailable, "NATS is not ready")
 )
 
 // command runs f in the leader's loop, with the term's context, and waits until

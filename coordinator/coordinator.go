@@ -29,7 +29,7 @@ import (
 
 // ErrNotLeader says that this replica does not lead the shard. Send writes to the
 // leader, whose address Leader returns.
-var ErrNotLeader = errors.New("this replica is not the leader")
+var ErrNotLeader = study.NewError(study.ErrUnavailable, "this replica is not the leader")
 
 // Options configure a coordinator. Etcd, Bus and NewOptimizer are required; the
 // others have defaults.

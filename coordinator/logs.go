@@ -11,14 +11,15 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 var (
 	// ErrNoLog says that there is no log: no worker has claimed the attempt, or its
 	// log was removed, or its worker keeps no logs.
-	ErrNoLog = errors.New("there is no log")
+	ErrNoLog = study.NewError(study.ErrNotFound, "there is no log")
 	// ErrLogAway says that the worker that has the log does not answer.
-	ErrLogAway = errors.New("the log cannot be read now")
+	ErrLogAway = study.NewError(study.ErrUnavailable, "the log cannot be read now")
 )
 
 const (

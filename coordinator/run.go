@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
@@ -15,7 +14,7 @@ import (
 // ErrBroken says that a study cannot be loaded: its records are inconsistent, or this
 // version does not know its optimiser. The coordinator does not touch such a study,
 // and the other studies continue.
-var ErrBroken = errors.New("the study cannot be loaded")
+var ErrBroken = study.NewError(study.ErrPrecondition, "the study cannot be loaded")
 
 // run is one study of the leader. The engine and the optimiser of an ended study are
 // loaded for commands, but not for messages of workers.

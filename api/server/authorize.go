@@ -18,6 +18,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
 )
 
@@ -125,7 +126,7 @@ func granted(ctx context.Context) Grant {
 func (b authorized) find(ctx context.Context, nameOrID string) (Study, error) {
 	s, err := b.Backend.Study(ctx, nameOrID)
 	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
-		return Study{}, fmt.Errorf("%w: study %q", ErrNotFound, nameOrID)
+		return Study{}, fmt.Errorf("%w: study %q", study.ErrNotFound, nameOrID)
 	}
 	return s, err
 }
@@ -187,7 +188,7 @@ func (b authorized) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 				switch _, err := b.find(ctx, a.Study); {
 				case err == nil:
 					known = true
-				case !errors.Is(err, ErrNotFound):
+				case !errors.Is(err, study.ErrNotFound):
 					return nil, err
 				}
 				covered[a.Study] = known
@@ -296,7 +297,7 @@ func (b authorized) Unarchive(ctx context.Context, nameOrID string) (Study, erro
 		}
 		at := slices.IndexFunc(all, func(a archive.Entry) bool { return a.ID == nameOrID || a.Name == nameOrID })
 		if at < 0 {
-			return Study{}, fmt.Errorf("%w: study %q is not in the archive", ErrNotFound, nameOrID)
+			return Study{}, fmt.Errorf("%w: study %q is not in the archive", study.ErrNotFound, nameOrID)
 		}
 		if err := g.change(all[at].Name); err != nil {
 			return Study{}, err

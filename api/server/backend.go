@@ -5,7 +5,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
@@ -13,27 +12,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
-)
-
-// The errors that a Backend returns, wrapped with what the caller needs to know. A
-// Backend returns a *study.Problems for an invalid study file. Any other error is
-// internal: the server logs it and hides it from callers.
-var (
-	// ErrNotFound says that there is no such study or trial.
-	ErrNotFound = errors.New("not found")
-	// ErrExists says that a study with that name exists.
-	ErrExists = errors.New("already exists")
-	// ErrPrecondition says that the study's state forbids the change.
-	ErrPrecondition = errors.New("not allowed in the study's current state")
-	// ErrInvalid says that the request itself is wrong.
-	ErrInvalid = errors.New("invalid")
-	// ErrBusy says that too many callers wait for the same.
-	ErrBusy = errors.New("busy")
-	// ErrUnavailable says that no leader is elected: trying again later may help.
-	ErrUnavailable = errors.New("unavailable")
-	// ErrEtcdAway says that etcd does not answer. Unlike after ErrUnavailable, there is
-	// no point in trying again at once.
-	ErrEtcdAway = errors.New("the studies cannot be read")
 )
 
 // Study is a study as stored in the ledger.

@@ -53,20 +53,20 @@ func toConnect(err error) error {
 		err  error
 		code connect.Code
 	}{
-		{ErrNotFound, connect.CodeNotFound},
-		{ErrExists, connect.CodeAlreadyExists},
-		{ErrPrecondition, connect.CodeFailedPrecondition},
-		{ErrInvalid, connect.CodeInvalidArgument},
-		{ErrBusy, connect.CodeResourceExhausted},
-		{ErrUnavailable, connect.CodeUnavailable},
-		{ErrEtcdAway, connect.CodeUnavailable},
+		{study.ErrNotFound, connect.CodeNotFound},
+		{study.ErrExists, connect.CodeAlreadyExists},
+		{study.ErrPrecondition, connect.CodeFailedPrecondition},
+		{study.ErrInvalid, connect.CodeInvalidArgument},
+		{study.ErrBusy, connect.CodeResourceExhausted},
+		{study.ErrUnavailable, connect.CodeUnavailable},
+		{study.ErrAway, connect.CodeUnavailable},
 		{context.Canceled, connect.CodeCanceled},
 		{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 	} {
 		if errors.Is(err, known.err) {
 			// The code already says what the sentinel's text says.
 			said := connect.NewError(known.code, &plainError{strings.TrimPrefix(err.Error(), known.err.Error()+": "), err})
-			if errors.Is(err, ErrEtcdAway) {
+			if errors.Is(err, study.ErrAway) {
 				return withDetail(said, &errdetails.ErrorInfo{Reason: view.ReasonEtcdAway, Domain: view.ErrorDomain})
 			}
 			return said

@@ -16,6 +16,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -24,7 +25,7 @@ import (
 const ForwardedHeader = "Fantasia-Forwarded"
 
 // Leader returns the address that the leader advertises ("host:port" or a URL), or self
-// if this replica leads. Its error says why there is no leader; it wraps ErrEtcdAway if
+// if this replica leads. Its error says why there is no leader; it wraps study.ErrAway if
 // that cannot be known now.
 type Leader func(ctx context.Context) (address string, self bool, err error)
 
@@ -110,7 +111,7 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	address, self, err := f.leader(ctx)
 	if err != nil {
-		if !errors.Is(err, ErrEtcdAway) { // there was time enough for it
+		if !errors.Is(err, study.ErrAway) { // there was time enough for it
 			err = again("no leader: %w", err)
 		}
 		f.refuse(w, r, err)
@@ -151,14 +152,14 @@ func (f *forward) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		f.refuse(w, r, fmt.Errorf("%w: the leader's certificate is not trusted: see this coordinator's log", ErrUnavailable))
+		f.refuse(w, r, fmt.Errorf("%w: the leader's certificate is not trusted: see this coordinator's log", study.ErrUnavailable))
 		return
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		f.refuse(w, r, again("cannot connect to the leader"))
 		return
 	}
-	f.refuse(w, r, fmt.Errorf("%w: the leader did not answer: check whether the request took effect before you try again", ErrUnavailable))
+	f.refuse(w, r, fmt.Errorf("%w: the leader did not answer: check whether the request took effect before you try again", study.ErrUnavailable))
 }
 
 // refuse answers with an error, in the request's protocol.

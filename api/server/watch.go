@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	"connectrpc.com/connect"
+
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // errDraining is why a watch ends when its server shuts down.
-var errDraining = fmt.Errorf("%w: the server is shutting down; watch again", ErrUnavailable)
+var errDraining = fmt.Errorf("%w: the server is shutting down; watch again", study.ErrUnavailable)
 
 // errExpired is why a stream ends with its bearer's token.
 var errExpired = errors.New("the token has expired; watch again with a new one")
@@ -37,7 +39,7 @@ func watchError(ctx context.Context, err error) error {
 			err = connect.NewError(connect.CodeUnauthenticated, cause)
 		}
 	} else if errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		err = fmt.Errorf("%w: %w", study.ErrUnavailable, err)
 	}
 	return toConnect(err)
 }

@@ -19,10 +19,11 @@ import (
 
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
 	"github.com/fantasia-hpo/fantasia/internal/base/durable"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // ErrNotFound means that the archive does not hold the study.
-var ErrNotFound = errors.New("not in the archive")
+var ErrNotFound = study.NewError(study.ErrNotFound, "not in the archive")
 
 // suffix ends the names of the archive's files, whose rest is the study's id.
 const suffix = ".study"

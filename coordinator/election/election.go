@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/study"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/internal/base/backoff"
@@ -55,7 +56,7 @@ var (
 	// ErrSelfFenced means that the lease could not be renewed in time and may be gone.
 	ErrSelfFenced = errors.New("leadership was given up: the lease was not renewed in time")
 	// ErrNoLeader means that there is no leader now.
-	ErrNoLeader = errors.New("there is no leader")
+	ErrNoLeader = study.NewError(study.ErrUnavailable, "there is no leader")
 
 	// errUnfit means that a candidate has not tried to lead.
 	errUnfit = errors.New("not fit to lead")

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,12 +44,12 @@ const (
 // The kinds of errors in an Answer.
 var (
 	// ErrNoTrial says that there is no such trial.
-	ErrNoTrial = errors.New("no such trial")
+	ErrNoTrial = study.NewError(study.ErrNotFound, "no such trial")
 	// ErrRefused says that the study, the trial or the client is not in a state for the
 	// event.
-	ErrRefused = errors.New("refused")
+	ErrRefused = study.NewError(study.ErrPrecondition, "refused")
 	// ErrInvalid says that the event itself is wrong.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = study.NewError(study.ErrInvalid, "invalid")
 )
 
 // Answer answers an event that a user or a client waits for.
@@ -71,30 +70,18 @@ func (e *Engine) reply(t *trial, err error) {
 	}
 }
 
-// refusal is an error of one of the kinds, whose text needs no other.
-type refusal struct {
-	kind error
-	text string
-}
-
-// Error returns the text.
-func (r *refusal) Error() string { return r.text }
-
-// Unwrap returns the kind.
-func (r *refusal) Unwrap() error { return r.kind }
-
 // refusef is the error of an event that the state does not allow.
 func refusef(format string, args ...any) error {
-	return &refusal{ErrRefused, fmt.Sprintf(format, args...)}
+	return study.NewError(ErrRefused, fmt.Sprintf(format, args...))
 }
 
 // invalidf is the error of an event that is wrong itself.
 func invalidf(format string, args ...any) error {
-	return &refusal{ErrInvalid, fmt.Sprintf(format, args...)}
+	return study.NewError(ErrInvalid, fmt.Sprintf(format, args...))
 }
 
 // noTrial is the error of an event about a trial that does not exist.
-func noTrial(number int) error { return &refusal{ErrNoTrial, fmt.Sprintf("trial %d", number)} }
+func noTrial(number int) error { return study.NewError(ErrNoTrial, fmt.Sprintf("trial %d", number)) }
 
 // byClients reports whether clients evaluate the study's trials.
 func (e *Engine) byClients() bool { return e.spec.Definition.Spec.ByClients() }

@@ -32,6 +32,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const (
@@ -50,23 +51,23 @@ const (
 var (
 	// ErrFenced means that the fence's key is gone or belongs to another leader; the
 	// caller must step down. Together with ErrUnknown, the write may have been stored.
-	ErrFenced = errors.New("another leader has taken over")
+	ErrFenced = study.NewError(study.ErrUnavailable, "another leader has taken over")
 	// ErrUnknown means that a write may or may not have been stored, because no answer
 	// came in time. Its Writer refuses further writes: the caller must step down and
 	// let the next leader read the actual state.
-	ErrUnknown = errors.New("the outcome of a write to etcd is unknown")
+	ErrUnknown = study.NewError(study.ErrUnavailable, "the outcome of a write to etcd is unknown")
 	// ErrNoSpace means that etcd's quota is used up. Nothing was written; the same
 	// batch can be retried.
-	ErrNoSpace = errors.New("etcd has no space left (NOSPACE): compact and defragment it or raise its quota " +
+	ErrNoSpace = study.NewError(study.ErrUnavailable, "etcd has no space left (NOSPACE): compact and defragment it or raise its quota "+
 		"(--quota-backend-bytes), then run etcdctl alarm disarm")
 	// ErrTooLarge means that a single record is larger than MaxBytes.
 	ErrTooLarge = errors.New("the record is too large for etcd")
 	// ErrNameTaken means that a study of that name exists.
-	ErrNameTaken = errors.New("a study of that name already exists")
+	ErrNameTaken = study.NewError(study.ErrExists, "a study of that name already exists")
 	// ErrCorrupt means that this version cannot read a record.
 	ErrCorrupt = errors.New("the ledger contains an unreadable record")
 	// ErrNotFound means that there is no such study or trial.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = study.NewError(study.ErrNotFound, "not found")
 )
 
 // Options configure a Ledger; the zero value of each field means its default.

@@ -13,11 +13,10 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
-	"github.com/fantasia-hpo/fantasia/coordinator/election"
-	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // Backend serves the API of a replica: it reads from the ledger and writes through the
@@ -33,7 +32,7 @@ var _ server.Backend = (*Backend)(nil)
 func New(c *coordinator.Coordinator, l *ledger.Ledger) *Backend { return &Backend{c, store{l}} }
 
 // Leader returns the address that the leader advertises, or self if this replica leads.
-// It is a server.Leader; its error wraps server.ErrEtcdAway if etcd does not answer.
+// It is a server.Leader; its error wraps study.ErrAway if etcd does not answer.
 func (b *Backend) Leader(ctx context.Context) (address string, self bool, err error) {
 	err = b.l.bounded(ctx, func(ctx context.Context) (err error) {
 		address, self, err = b.c.Leader(ctx)
@@ -42,37 +41,10 @@ func (b *Backend) Leader(ctx context.Context) (address string, self bool, err er
 	return address, self, err
 }
 
-// translate converts an error to one of the API.
+// translate gives an error by which etcd cannot answer its kind.
 func translate(err error) error {
-	for _, pair := range [][2]error{
-		{ledger.ErrNotFound, server.ErrNotFound},
-		{ledger.ErrNameTaken, server.ErrExists},
-		{coordinator.ErrIncompatible, server.ErrPrecondition},
-		{coordinator.ErrRunning, server.ErrPrecondition},
-		{coordinator.ErrBroken, server.ErrPrecondition},
-		{coordinator.ErrBusy, server.ErrBusy},
-		{coordinator.ErrNoArchive, server.ErrPrecondition},
-		{coordinator.ErrNotArchivable, server.ErrPrecondition},
-		{coordinator.ErrArchiving, server.ErrBusy},
-		{archive.ErrNotFound, server.ErrNotFound},
-		{engine.ErrNoTrial, server.ErrNotFound},
-		{engine.ErrRefused, server.ErrPrecondition},
-		{engine.ErrInvalid, server.ErrInvalid},
-		{coordinator.ErrNotLeader, server.ErrUnavailable},
-		{coordinator.ErrBroker, server.ErrUnavailable},
-		{coordinator.ErrNoLog, server.ErrNotFound},
-		{coordinator.ErrLogAway, server.ErrUnavailable},
-		{ledger.ErrFenced, server.ErrUnavailable},
-		{ledger.ErrUnknown, server.ErrUnavailable},
-		{ledger.ErrNoSpace, server.ErrUnavailable},
-		{election.ErrNoLeader, server.ErrUnavailable},
-	} {
-		if errors.Is(err, pair[0]) {
-			return fmt.Errorf("%w: %w", pair[1], err)
-		}
-	}
 	if ledger.Away(err) {
-		return fmt.Errorf("%w: %w", server.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", study.ErrUnavailable, err)
 	}
 	return err
 }

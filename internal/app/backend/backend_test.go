@@ -258,12 +258,12 @@ func TestWatchesEndWithTheStudysDeletion(t *testing.T) {
 		t.Error("the watch showed nothing")
 	}
 	for _, err := range b.WatchStudy(ctx, "gone") {
-		if !errors.Is(err, server.ErrNotFound) {
+		if !errors.Is(err, study.ErrNotFound) {
 			t.Errorf("watch a deleted study: %v", err)
 		}
 	}
 	for _, err := range b.WatchTrials(ctx, "gone", true) {
-		if !errors.Is(err, server.ErrNotFound) {
+		if !errors.Is(err, study.ErrNotFound) {
 			t.Errorf("watch a deleted study's trials: %v", err)
 		}
 	}
@@ -279,12 +279,12 @@ func TestErrorsInTheAPIsWords(t *testing.T) {
 	_, errNone := b.Study(ctx, "none")
 	_, errTrial := b.Trial(ctx, "s", 99)
 	for what, pair := range map[string][2]error{
-		"create twice":               {errTwice, server.ErrExists},
-		"update by another":          {errFit, server.ErrPrecondition},
-		"delete a running one":       {b.Delete(ctx, "s", false), server.ErrPrecondition},
-		"get none":                   {errNone, server.ErrNotFound},
-		"get no trial":               {errTrial, server.ErrNotFound},
-		"a write of unknown outcome": {translate(fmt.Errorf("commit: %w", ledger.ErrUnknown)), server.ErrUnavailable},
+		"create twice":               {errTwice, study.ErrExists},
+		"update by another":          {errFit, study.ErrPrecondition},
+		"delete a running one":       {b.Delete(ctx, "s", false), study.ErrPrecondition},
+		"get none":                   {errNone, study.ErrNotFound},
+		"get no trial":               {errTrial, study.ErrNotFound},
+		"a write of unknown outcome": {translate(fmt.Errorf("commit: %w", ledger.ErrUnknown)), study.ErrUnavailable},
 	} {
 		if !errors.Is(pair[0], pair[1]) {
 			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])

@@ -20,10 +20,6 @@ func (b *Backend) TailLogs(ctx context.Context, nameOrID string, number int, o c
 			yield(coordinator.LogPart{}, err)
 			return
 		}
-		for p, err := range b.c.TailLogs(ctx, id, &t, o) {
-			if !yield(p, translate(err)) {
-				return
-			}
-		}
+		b.c.TailLogs(ctx, id, &t, o)(yield)
 	}
 }

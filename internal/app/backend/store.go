@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const (
@@ -36,19 +36,19 @@ func read[T any](ctx context.Context, l store, f func(context.Context) (T, error
 }
 
 // bounded runs something that reads etcd, but not for long. Its error wraps
-// server.ErrEtcdAway if etcd does not answer.
+// study.ErrAway if etcd does not answer.
 func (l store) bounded(ctx context.Context, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
 	err := f(bounded)
 	if err != nil && ctx.Err() == nil && (bounded.Err() != nil || ledger.Away(err)) {
-		return fmt.Errorf("%w: etcd at %s does not answer", server.ErrEtcdAway, strings.Join(l.Endpoints(), ", "))
+		return fmt.Errorf("%w: etcd at %s does not answer", study.ErrAway, strings.Join(l.Endpoints(), ", "))
 	}
 	return err
 }
 
 // write runs a command of the coordinator and translates its error. A write may take its
-// time, but not because etcd does not answer: then the error wraps server.ErrEtcdAway.
+// time, but not because etcd does not answer: then the error wraps study.ErrAway.
 func (l store) write(ctx context.Context, f func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -56,7 +56,7 @@ func (l store) write(ctx context.Context, f func(context.Context) error) error {
 	defer stop(nil)
 	watching.Go(func() {
 		for ctx.Err() == nil {
-			if err := l.bounded(ctx, l.Ping); errors.Is(err, server.ErrEtcdAway) {
+			if err := l.bounded(ctx, l.Ping); errors.Is(err, study.ErrAway) {
 				stop(err)
 			}
 			select {
@@ -67,10 +67,10 @@ func (l store) write(ctx context.Context, f func(context.Context) error) error {
 	})
 	err := translate(f(ctx))
 	away := context.Cause(ctx)
-	if away == nil && errors.Is(err, server.ErrUnavailable) { // a term can end because of etcd
+	if away == nil && errors.Is(err, study.ErrUnavailable) { // a term can end because of etcd
 		away = l.bounded(ctx, l.Ping)
 	}
-	if err != nil && errors.Is(away, server.ErrEtcdAway) {
+	if err != nil && errors.Is(away, study.ErrAway) {
 		return fmt.Errorf("%w; once it does, the change may still be made", away)
 	}
 	return err

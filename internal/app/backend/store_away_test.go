@@ -12,9 +12,9 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // A leader that loses etcd refuses changes after a few seconds, with etcd's address.
@@ -44,7 +44,7 @@ func TestChangesWithoutEtcd(t *testing.T) {
 			began := time.Now()
 			err := change()
 			// Far less than the 30 s that a caller waits.
-			if took := time.Since(began); !errors.Is(err, server.ErrEtcdAway) || took > 3*etcdPatience ||
+			if took := time.Since(began); !errors.Is(err, study.ErrAway) || took > 3*etcdPatience ||
 				!strings.Contains(err.Error(), "etcd at "+nowhere+" does not answer; once it does, the change may still be made") {
 				t.Errorf("%s, after %s: %v", name, took, err)
 			}
@@ -64,15 +64,15 @@ func TestEtcdWithoutALeader(t *testing.T) {
 	r := newReplica(t, time.Minute)
 	for _, said := range []error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrStopped} {
 		err := fmt.Errorf("read the trials: %w", said)
-		if got := r.l.bounded(r.ctx, func(context.Context) error { return err }); !errors.Is(got, server.ErrEtcdAway) {
+		if got := r.l.bounded(r.ctx, func(context.Context) error { return err }); !errors.Is(got, study.ErrAway) {
 			t.Errorf("a read that etcd answers with %q: %v", said, got)
 		}
-		if got := translate(err); !errors.Is(got, server.ErrUnavailable) {
+		if got := translate(err); !errors.Is(got, study.ErrUnavailable) {
 			t.Errorf("a change that etcd answers with %q: %v", said, got)
 		}
 	}
 	refused := fmt.Errorf("read the trials: %w", rpctypes.ErrPermissionDenied)
-	if got := translate(refused); errors.Is(got, server.ErrUnavailable) {
+	if got := translate(refused); errors.Is(got, study.ErrUnavailable) {
 		t.Errorf("trying again does not help without a permission: %v", got)
 	}
 }
@@ -102,7 +102,7 @@ func TestChangesWithoutNATS(t *testing.T) {
 		"create": func() error { _, err := r.Create(r.ctx, fmt.Appendf(nil, file, "other", 5, "default")); return err },
 		"update": func() error { _, err := r.Update(r.ctx, "s", fmt.Appendf(nil, file, "s", 7, "default")); return err },
 	} {
-		if err := change(); !errors.Is(err, server.ErrUnavailable) || !strings.Contains(err.Error(), "NATS is not ready") {
+		if err := change(); !errors.Is(err, study.ErrUnavailable) || !strings.Contains(err.Error(), "NATS is not ready") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/app/backend"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/test/membus"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // A read whose etcd is away says so, and where etcd should be, within a few seconds.
@@ -46,11 +46,11 @@ func TestEtcdAway(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err = b.Study(ctx, "digits")
-	if took := time.Since(began); !errors.Is(err, server.ErrEtcdAway) || !strings.Contains(err.Error(), "etcd at http://"+address+" does not answer") || took > 30*time.Second {
+	if took := time.Since(began); !errors.Is(err, study.ErrAway) || !strings.Contains(err.Error(), "etcd at http://"+address+" does not answer") || took > 30*time.Second {
 		t.Errorf("after %s: %v", took, err)
 	}
 	// Who leads is not known either.
-	if _, _, err := b.Leader(ctx); !errors.Is(err, server.ErrEtcdAway) {
+	if _, _, err := b.Leader(ctx); !errors.Is(err, study.ErrAway) {
 		t.Errorf("look for the leader: %v", err)
 	}
 	// A caller that has less patience gets its own error.

@@ -195,7 +195,7 @@ func lose(ts *testscript.TestScript, _ bool, _ []string) {
 	vote.away.Store(true)
 }
 
-var errEtcdAway = fmt.Errorf("%w: etcd at http://localhost:2379 does not answer", server.ErrEtcdAway)
+var errEtcdAway = fmt.Errorf("%w: etcd at http://localhost:2379 does not answer", study.ErrAway)
 
 // stored is a backend whose etcd may be away.
 type stored struct {

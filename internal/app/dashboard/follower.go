@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -81,9 +82,9 @@ func (f *follower) run(ctx context.Context) {
 	defer close(publish)
 	for {
 		err := f.watch(ctx, publish)
-		if err == nil || ctx.Err() != nil || errors.Is(err, server.ErrNotFound) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, study.ErrNotFound) {
 			f.mu.Lock()
-			f.done, f.missing = true, errors.Is(err, server.ErrNotFound)
+			f.done, f.missing = true, errors.Is(err, study.ErrNotFound)
 			f.dirty = true
 			f.mu.Unlock()
 			return

@@ -11,8 +11,7 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
-
-	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
 
@@ -115,9 +114,9 @@ func (d *Dashboard) explain(ctx context.Context, err error) (status int, text st
 	switch {
 	case errors.As(err, &errBusy{}):
 		return http.StatusServiceUnavailable, err.Error()
-	case errors.Is(err, server.ErrNotFound), connect.CodeOf(err) == connect.CodeNotFound:
+	case errors.Is(err, study.ErrNotFound), connect.CodeOf(err) == connect.CodeNotFound:
 		return http.StatusNotFound, err.Error()
-	case errors.Is(err, server.ErrUnavailable), errors.Is(err, server.ErrEtcdAway), connect.CodeOf(err) == connect.CodeUnavailable:
+	case errors.Is(err, study.ErrUnavailable), errors.Is(err, study.ErrAway), connect.CodeOf(err) == connect.CodeUnavailable:
 		return http.StatusServiceUnavailable, err.Error()
 	case ctx.Err() != nil:
 		return 0, ""

@@ -200,9 +200,9 @@ func (d *Dashboard) logOf(r *http.Request, s *server.Study, t *record.Trial, dat
 	for p, err := range d.backend.TailLogs(r.Context(), s.Spec.ID, t.Number, coordinator.LogTail{Streams: order, Lines: logLines}) { //nolint:contextcheck // it has the request's
 		if err != nil {
 			switch {
-			case errors.Is(err, server.ErrNotFound):
+			case errors.Is(err, study.ErrNotFound):
 				data.LogNote = "There is no log: " + err.Error()
-			case errors.Is(err, server.ErrUnavailable):
+			case errors.Is(err, study.ErrUnavailable):
 				data.LogNote = "The log cannot be read now: " + err.Error()
 			default:
 				_, data.LogNote = d.explain(r.Context(), err)

@@ -9,8 +9,8 @@ import (
 	"connectrpc.com/connect"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // workersPoll is how often the list of workers is asked for again, in seconds.
@@ -53,7 +53,7 @@ func (d *Dashboard) workersPage(w http.ResponseWriter, r *http.Request) error {
 			name, known := names[a.Study]
 			if !known {
 				s, err := d.backend.Study(r.Context(), a.Study)
-				if err != nil && !errors.Is(err, server.ErrNotFound) {
+				if err != nil && !errors.Is(err, study.ErrNotFound) {
 					return err
 				}
 				name = s.Spec.Definition.Metadata.Name

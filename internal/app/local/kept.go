@@ -27,7 +27,7 @@ type kept struct {
 var _ server.Backend = (*kept)(nil)
 
 // errReadOnly refuses changes.
-var errReadOnly = fmt.Errorf("%w: a study of fantasia run is read-only; to change it, edit its file and run it again", server.ErrPrecondition)
+var errReadOnly = fmt.Errorf("%w: a study of fantasia run is read-only; to change it, edit its file and run it again", study.ErrPrecondition)
 
 // study loads the study with the name or id; "" means the only one.
 func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
@@ -39,7 +39,7 @@ func (k *kept) study(ctx context.Context, nameOrID string) (*Result, error) {
 		return s.Err == nil && (nameOrID == "" || s.Study.ID == nameOrID || s.Study.Definition.Metadata.Name == nameOrID)
 	})
 	if i < 0 {
-		return nil, fmt.Errorf("%w: study %q is not in %s", server.ErrNotFound, nameOrID, k.n.o.State)
+		return nil, fmt.Errorf("%w: study %q is not in %s", study.ErrNotFound, nameOrID, k.n.o.State)
 	}
 	r, _, err := k.n.load(ctx, all[i].Study.ID)
 	if err == nil && k.idle && !r.Status.State.Terminal() {
@@ -141,7 +141,7 @@ func (k *kept) trial(ctx context.Context, nameOrID string, number int) (*Result,
 		return nil, nil, err
 	}
 	if number < 1 || number > len(r.Trials) {
-		return nil, nil, fmt.Errorf("%w: study %q has %d trials, and no trial %d", server.ErrNotFound, nameOrID, len(r.Trials), number)
+		return nil, nil, fmt.Errorf("%w: study %q has %d trials, and no trial %d", study.ErrNotFound, nameOrID, len(r.Trials), number)
 	}
 	return r, &r.Trials[number-1], nil
 }

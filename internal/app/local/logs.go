@@ -9,7 +9,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -67,7 +66,7 @@ func (k *kept) tailLogs(ctx context.Context, nameOrID string, number int, o coor
 			return err
 		}
 		if a, err = coordinator.Taken(&t, id.Attempt); err != nil {
-			return fmt.Errorf("%w: %w", server.ErrNotFound, err)
+			return err
 		}
 	}
 }
@@ -80,7 +79,7 @@ func (k *kept) attempt(ctx context.Context, nameOrID string, number, attempt int
 	}
 	a, err := coordinator.Taken(t, attempt)
 	if err != nil {
-		return messaging.AttemptID{}, nil, fmt.Errorf("%w: %w", server.ErrNotFound, err)
+		return messaging.AttemptID{}, nil, err
 	}
 	return messaging.AttemptID{Study: r.Study.ID, Trial: number, Attempt: a.Number, Nonce: a.Nonce}, a, nil
 }
@@ -97,7 +96,7 @@ func (k *kept) sendLog(id messaging.AttemptID, s messaging.LogStream, at int64, 
 	l, err := logfile.Open(k.n.workerDir(), id, s)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return p, fmt.Errorf("%w: no log of attempt %d of trial %d: %w", server.ErrNotFound, id.Attempt, id.Trial, err)
+		return p, fmt.Errorf("%w: no log of attempt %d of trial %d: %w", study.ErrNotFound, id.Attempt, id.Trial, err)
 	case err != nil:
 		return p, fmt.Errorf("open a log: %w", err)
 	}

@@ -123,7 +123,7 @@ func (m *Memory) find(nameOrID string) (*server.Study, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("study %q: %w", nameOrID, server.ErrNotFound)
+	return nil, fmt.Errorf("study %q: %w", nameOrID, study.ErrNotFound)
 }
 
 // Studies implements server.Backend.
@@ -186,7 +186,7 @@ func (m *Memory) Create(_ context.Context, text []byte) (server.Study, error) {
 	_, exists := m.studies[name]
 	m.mu.Unlock()
 	if exists {
-		return server.Study{}, fmt.Errorf("study %q: %w", name, server.ErrExists)
+		return server.Study{}, fmt.Errorf("study %q: %w", name, study.ErrExists)
 	}
 	var created server.Study
 	m.change(func() {
@@ -212,10 +212,10 @@ func (m *Memory) Update(ctx context.Context, name string, text []byte) (server.S
 		return server.Study{}, err
 	}
 	if name = found.Spec.Definition.Metadata.Name; parsed.Metadata.Name != name {
-		return server.Study{}, fmt.Errorf("%w: metadata.name is %q, the study's is %q", server.ErrPrecondition, parsed.Metadata.Name, name)
+		return server.Study{}, fmt.Errorf("%w: metadata.name is %q, the study's is %q", study.ErrPrecondition, parsed.Metadata.Name, name)
 	}
 	if differences := study.Compatible(&found.Spec.Definition, parsed); len(differences) > 0 {
-		return server.Study{}, fmt.Errorf("%w: %s", server.ErrPrecondition, strings.Join(differences, "\n  "))
+		return server.Study{}, fmt.Errorf("%w: %s", study.ErrPrecondition, strings.Join(differences, "\n  "))
 	}
 	m.change(func() {
 		spec := &m.studies[name].Spec
@@ -249,7 +249,7 @@ func (m *Memory) Delete(ctx context.Context, name string, force bool) error {
 		return err
 	}
 	if !force && !found.Status.State.Terminal() {
-		return fmt.Errorf("study %q is running: %w: stop it first, or force", name, server.ErrPrecondition)
+		return fmt.Errorf("study %q is running: %w: stop it first, or force", name, study.ErrPrecondition)
 	}
 	name = found.Spec.Definition.Metadata.Name
 	m.change(func() {
@@ -267,7 +267,7 @@ func (m *Memory) Archive(ctx context.Context, name string) (archive.Entry, error
 		return archive.Entry{}, err
 	}
 	if !found.Status.State.Terminal() {
-		return archive.Entry{}, fmt.Errorf("study %q is running: %w", name, server.ErrPrecondition)
+		return archive.Entry{}, fmt.Errorf("study %q is running: %w", name, study.ErrPrecondition)
 	}
 	name = found.Spec.Definition.Metadata.Name
 	a := archived{study: &found}
@@ -292,14 +292,14 @@ func (m *Memory) Unarchive(ctx context.Context, nameOrID string) (server.Study, 
 				continue
 			}
 			if m.studies[name] != nil {
-				err = fmt.Errorf("study %q %w", name, server.ErrExists)
+				err = fmt.Errorf("study %q %w", name, study.ErrExists)
 				return
 			}
 			m.studies[name], m.trials[name], m.curves[name] = a.study, a.trials, a.curves
 			delete(m.archived, id)
 			return
 		}
-		err = fmt.Errorf("%w: study %q is not in the archive", server.ErrNotFound, nameOrID)
+		err = fmt.Errorf("%w: study %q is not in the archive", study.ErrNotFound, nameOrID)
 	})
 	if err != nil {
 		return server.Study{}, err
@@ -341,7 +341,7 @@ func (m *Memory) Trial(ctx context.Context, name string, number int) (record.Tri
 		return record.Trial{}, err
 	}
 	if len(list) == 0 || list[0].Number != number {
-		return record.Trial{}, fmt.Errorf("trial %d of study %q: %w", number, name, server.ErrNotFound)
+		return record.Trial{}, fmt.Errorf("trial %d of study %q: %w", number, name, study.ErrNotFound)
 	}
 	return list[0], nil
 }
@@ -455,7 +455,7 @@ func (m *Memory) TailLogs(ctx context.Context, name string, number int, o coordi
 		parts := slices.Clone(m.logs[logKey(found.Spec.Definition.Metadata.Name, number)])
 		m.mu.Unlock()
 		if err == nil && len(parts) == 0 {
-			err = fmt.Errorf("%w: no worker has taken trial %d yet", server.ErrNotFound, number)
+			err = fmt.Errorf("%w: no worker has taken trial %d yet", study.ErrNotFound, number)
 		}
 		if err != nil {
 			yield(coordinator.LogPart{}, err)
