@@ -13,10 +13,9 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
+	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
-	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
@@ -50,12 +49,12 @@ func (g *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, err)
 		return
 	}
-	if !grant.Write && !readOnly(r.URL.Path) {
+	if !grant.Write && !procedures[r.URL.Path].readOnly {
 		g.refuse(w, r, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("the token %s may only read", grant.Name)))
 		return
 	}
 	ctx := WithGrant(r.Context(), grant)
-	if !grant.Expires.IsZero() && streams(r.URL.Path) {
+	if !grant.Expires.IsZero() && procedures[r.URL.Path].streams {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, grant.Expires.Sub(g.now()), errExpired)
 		defer cancel()
@@ -87,30 +86,20 @@ func (g *authorizer) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refuse(w, r, g.logger, err, status, text)
 }
 
-// readOnly reports whether a procedure changes nothing. Unknown procedures might.
-func readOnly(procedure string) bool {
-	switch procedure {
-	case fantasiav1connect.StudyServiceGetStudyProcedure,
-		fantasiav1connect.StudyServiceListStudiesProcedure,
-		fantasiav1connect.StudyServiceListArchivedStudiesProcedure,
-		fantasiav1connect.StudyServiceWatchStudyProcedure,
-		fantasiav1connect.StudyServiceGetTrialProcedure,
-		fantasiav1connect.StudyServiceListTrialsProcedure,
-		fantasiav1connect.StudyServiceWatchTrialsProcedure,
-		fantasiav1connect.StudyServiceListMeasurementsProcedure,
-		fantasiav1connect.StudyServiceTailTrialLogsProcedure,
-		fantasiav1connect.StudyServiceListWorkersProcedure:
-		return true
-	default:
-		return false
-	}
+// Restrict returns a reader that shows only the studies that the grant of the request's
+// context covers (see WithGrant). For all others, and without a grant, its methods return
+// study.ErrNotFound.
+func Restrict(r Reader) Reader { return restricted{r} }
+
+// restricted is the result of Restrict.
+type restricted struct{ Reader }
+
+var _ Reader = restricted{}
+
+// WithGrant returns a context whose requests to a restricted reader have a grant.
+func WithGrant(ctx context.Context, g Grant) context.Context {
+	return context.WithValue(ctx, grantKey{}, g)
 }
-
-// authorized is a backend that shows and changes only the studies that the request's grant
-// covers. For all others it returns ErrNotFound.
-type authorized struct{ Backend }
-
-var _ Backend = authorized{}
 
 // granted returns the request's grant. If the request has not passed an authorizer, the
 // grant covers nothing.
@@ -123,8 +112,8 @@ func granted(ctx context.Context) Grant {
 }
 
 // find returns the study with a name or an id, if the grant covers it.
-func (b authorized) find(ctx context.Context, nameOrID string) (Study, error) {
-	s, err := b.Backend.Study(ctx, nameOrID)
+func (r restricted) find(ctx context.Context, nameOrID string) (Study, error) {
+	s, err := r.Reader.Study(ctx, nameOrID)
 	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
 		return Study{}, fmt.Errorf("%w: study %q", study.ErrNotFound, nameOrID)
 	}
@@ -132,25 +121,70 @@ func (b authorized) find(ctx context.Context, nameOrID string) (Study, error) {
 }
 
 // allowed returns find's error. It does not read the study if the grant covers all.
-func (b authorized) allowed(ctx context.Context, nameOrID string) error {
+func (r restricted) allowed(ctx context.Context, nameOrID string) error {
 	if g := granted(ctx); len(g.Prefixes) == 0 {
 		return nil
 	}
-	_, err := b.find(ctx, nameOrID)
+	_, err := r.find(ctx, nameOrID)
 	return err
 }
 
-// changeable is allowed's error, or that the grant does not allow to change the study.
-func (b authorized) changeable(ctx context.Context, nameOrID string) error {
+// changes returns an interceptor that refuses the calls that change something, unless
+// allowed allows a request.
+func changes(allowed func(ctx context.Context, request any) error) connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			if !procedures[req.Spec().Procedure].readOnly {
+				if err := allowed(ctx, req.Any()); err != nil {
+					return nil, toConnect(err)
+				}
+			}
+			return next(ctx, req)
+		}
+	}
+}
+
+// mayChange returns an error if the grant does not allow a request that changes a study. A
+// study's name cannot be changed.
+func (r restricted) mayChange(ctx context.Context, request any) error {
 	g := granted(ctx)
 	if g.changesAll() {
 		return nil
 	}
-	s, err := b.find(ctx, nameOrID)
+	switch m := request.(type) {
+	case *fantasiav1.CreateStudyRequest:
+		s, err := file.Parse([]byte(m.GetStudyFile()))
+		if err != nil {
+			return err
+		}
+		return g.change(s.Metadata.Name)
+	case *fantasiav1.UnarchiveStudyRequest:
+		nameOrID := studyOf(m.GetName())
+		all, err := r.Reader.Archived(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(all, func(a archive.Entry) bool { return g.Covers(a.Name) && (a.ID == nameOrID || a.Name == nameOrID) })
+		if at < 0 {
+			return fmt.Errorf("%w: study %q is not in the archive", study.ErrNotFound, nameOrID)
+		}
+		return g.change(all[at].Name)
+	case interface{ GetParent() string }:
+		return r.mayChangeStudy(ctx, m.GetParent())
+	case interface{ GetName() string }:
+		return r.mayChangeStudy(ctx, m.GetName())
+	}
+	return g.change("")
+}
+
+// mayChangeStudy is mayChange for a resource's name: of a study, or of a trial.
+func (r restricted) mayChangeStudy(ctx context.Context, resource string) error {
+	nameOrID, _, _ := strings.Cut(studyOf(resource), "/")
+	s, err := r.find(ctx, nameOrID)
 	if err != nil {
 		return err
 	}
-	return g.change(s.Spec.Definition.Metadata.Name)
+	return granted(ctx).change(s.Spec.Definition.Metadata.Name)
 }
 
 // changesAll reports whether the grant allows to change every study.
@@ -171,9 +205,9 @@ func (g Grant) change(study string) error {
 		fmt.Errorf("study %q: the token %s only allows to change studies whose names begin with %s", study, g.Name, strings.Join(prefixes, " or ")))
 }
 
-// Workers implements Backend. It leaves out what workers run of other studies.
-func (b authorized) Workers(ctx context.Context) ([]coordinator.Worker, error) {
-	all, err := b.Backend.Workers(ctx)
+// Workers implements Reader. It leaves out what workers run of other studies.
+func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
+	all, err := r.Reader.Workers(ctx)
 	if err != nil || len(granted(ctx).Prefixes) == 0 {
 		return all, err
 	}
@@ -185,7 +219,7 @@ func (b authorized) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 		for _, a := range running {
 			known, asked := covered[a.Study]
 			if !asked {
-				switch _, err := b.find(ctx, a.Study); {
+				switch _, err := r.find(ctx, a.Study); {
 				case err == nil:
 					known = true
 				case !errors.Is(err, study.ErrNotFound):
@@ -202,15 +236,15 @@ func (b authorized) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 	return shown, nil
 }
 
-// Studies implements Backend.
-func (b authorized) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
+// Studies implements Reader.
+func (r restricted) Studies(ctx context.Context, after string, limit int) ([]Study, error) {
 	g := granted(ctx)
 	if len(g.Prefixes) == 0 {
-		return b.Backend.Studies(ctx, after, limit)
+		return r.Reader.Studies(ctx, after, limit)
 	}
 	var covered []Study
 	for {
-		page, err := b.Backend.Studies(ctx, after, limit)
+		page, err := r.Reader.Studies(ctx, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -229,167 +263,71 @@ func (b authorized) Studies(ctx context.Context, after string, limit int) ([]Stu
 	}
 }
 
-// Study implements Backend.
-func (b authorized) Study(ctx context.Context, nameOrID string) (Study, error) {
-	return b.find(ctx, nameOrID)
+// Study implements Reader.
+func (r restricted) Study(ctx context.Context, nameOrID string) (Study, error) {
+	return r.find(ctx, nameOrID)
 }
 
-// WatchStudy implements Backend.
-func (b authorized) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Study, error] {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+// WatchStudy implements Reader.
+func (r restricted) WatchStudy(ctx context.Context, nameOrID string) iter.Seq2[Study, error] {
+	if err := r.allowed(ctx, nameOrID); err != nil {
 		return fails[Study](err)
 	}
-	return b.Backend.WatchStudy(ctx, nameOrID)
+	return r.Reader.WatchStudy(ctx, nameOrID)
 }
 
-// Create implements Backend.
-func (b authorized) Create(ctx context.Context, text []byte) (Study, error) {
-	if g := granted(ctx); !g.changesAll() {
-		s, err := file.Parse(text)
-		if err != nil {
-			return Study{}, err
-		}
-		if err := g.change(s.Metadata.Name); err != nil {
-			return Study{}, err
-		}
-	}
-	return b.Backend.Create(ctx, text)
-}
-
-// Update implements Backend. A study's name cannot be changed.
-func (b authorized) Update(ctx context.Context, nameOrID string, file []byte) (Study, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return Study{}, err
-	}
-	return b.Backend.Update(ctx, nameOrID, file)
-}
-
-// Stop implements Backend.
-func (b authorized) Stop(ctx context.Context, nameOrID, reason string) (Study, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return Study{}, err
-	}
-	return b.Backend.Stop(ctx, nameOrID, reason)
-}
-
-// Delete implements Backend.
-func (b authorized) Delete(ctx context.Context, nameOrID string, force bool) error {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return err
-	}
-	return b.Backend.Delete(ctx, nameOrID, force)
-}
-
-// Archive implements Backend.
-func (b authorized) Archive(ctx context.Context, nameOrID string) (archive.Entry, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return archive.Entry{}, err
-	}
-	return b.Backend.Archive(ctx, nameOrID)
-}
-
-// Unarchive implements Backend.
-func (b authorized) Unarchive(ctx context.Context, nameOrID string) (Study, error) {
-	if g := granted(ctx); !g.changesAll() {
-		all, err := b.Archived(ctx)
-		if err != nil {
-			return Study{}, err
-		}
-		at := slices.IndexFunc(all, func(a archive.Entry) bool { return a.ID == nameOrID || a.Name == nameOrID })
-		if at < 0 {
-			return Study{}, fmt.Errorf("%w: study %q is not in the archive", study.ErrNotFound, nameOrID)
-		}
-		if err := g.change(all[at].Name); err != nil {
-			return Study{}, err
-		}
-	}
-	return b.Backend.Unarchive(ctx, nameOrID)
-}
-
-// Archived implements Backend.
-func (b authorized) Archived(ctx context.Context) ([]archive.Entry, error) {
-	all, err := b.Backend.Archived(ctx)
+// Archived implements Reader.
+func (r restricted) Archived(ctx context.Context) ([]archive.Entry, error) {
+	all, err := r.Reader.Archived(ctx)
 	return slices.DeleteFunc(all, func(a archive.Entry) bool { return !granted(ctx).Covers(a.Name) }), err
 }
 
-// Trials implements Backend.
-func (b authorized) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+// Trials implements Reader.
+func (r restricted) Trials(ctx context.Context, nameOrID string, after, limit int) ([]record.Trial, error) {
+	if err := r.allowed(ctx, nameOrID); err != nil {
 		return nil, err
 	}
-	return b.Backend.Trials(ctx, nameOrID, after, limit)
+	return r.Reader.Trials(ctx, nameOrID, after, limit)
 }
 
-// Trial implements Backend.
-func (b authorized) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+// Trial implements Reader.
+func (r restricted) Trial(ctx context.Context, nameOrID string, number int) (record.Trial, error) {
+	if err := r.allowed(ctx, nameOrID); err != nil {
 		return record.Trial{}, err
 	}
-	return b.Backend.Trial(ctx, nameOrID, number)
+	return r.Reader.Trial(ctx, nameOrID, number)
 }
 
-// WatchTrials implements Backend.
-func (b authorized) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+// WatchTrials implements Reader.
+func (r restricted) WatchTrials(ctx context.Context, nameOrID string, existing bool) iter.Seq2[record.Trial, error] {
+	if err := r.allowed(ctx, nameOrID); err != nil {
 		return fails[record.Trial](err)
 	}
-	return b.Backend.WatchTrials(ctx, nameOrID, existing)
+	return r.Reader.WatchTrials(ctx, nameOrID, existing)
 }
 
-// Measurements implements Backend.
-func (b authorized) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+// Measurements implements Reader.
+func (r restricted) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
+	if err := r.allowed(ctx, nameOrID); err != nil {
 		return Measurements{}, err
 	}
-	return b.Backend.Measurements(ctx, nameOrID, number)
+	return r.Reader.Measurements(ctx, nameOrID, number)
 }
 
-// WatchMeasurements implements Backend.
-func (b authorized) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+// WatchMeasurements implements Reader.
+func (r restricted) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
+	if err := r.allowed(ctx, nameOrID); err != nil {
 		return fails[Measurements](err)
 	}
-	return b.Backend.WatchMeasurements(ctx, nameOrID, existing, ended)
+	return r.Reader.WatchMeasurements(ctx, nameOrID, existing, ended)
 }
 
-// Suggest implements Clients.
-func (b authorized) Suggest(ctx context.Context, nameOrID, client string, count int, wait time.Duration) (coordinator.Suggestions, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return coordinator.Suggestions{}, err
-	}
-	return b.Backend.Suggest(ctx, nameOrID, client, count, wait)
-}
-
-// Heartbeat implements Clients.
-func (b authorized) Heartbeat(ctx context.Context, nameOrID, client string, held []coordinator.Held) ([]coordinator.Instruction, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return nil, err
-	}
-	return b.Backend.Heartbeat(ctx, nameOrID, client, held)
-}
-
-// Measure implements Clients.
-func (b authorized) Measure(ctx context.Context, nameOrID, client string, held coordinator.Held, step int64, metrics map[string]float64) (coordinator.Instruction, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return coordinator.Instruction{}, err
-	}
-	return b.Backend.Measure(ctx, nameOrID, client, held, step, metrics)
-}
-
-// Tell implements Clients.
-func (b authorized) Tell(ctx context.Context, nameOrID string, event func(now time.Time) engine.Event) (record.Trial, error) {
-	if err := b.changeable(ctx, nameOrID); err != nil {
-		return record.Trial{}, err
-	}
-	return b.Backend.Tell(ctx, nameOrID, event)
-}
-
-// TailLogs implements Backend.
-func (b authorized) TailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
-	if err := b.allowed(ctx, nameOrID); err != nil {
+// TailLogs implements Reader.
+func (r restricted) TailLogs(ctx context.Context, nameOrID string, number int, o coordinator.LogTail) iter.Seq2[coordinator.LogPart, error] {
+	if err := r.allowed(ctx, nameOrID); err != nil {
 		return fails[coordinator.LogPart](err)
 	}
-	return b.Backend.TailLogs(ctx, nameOrID, number, o)
+	return r.Reader.TailLogs(ctx, nameOrID, number, o)
 }
 
 // fails returns a sequence that yields only an error.

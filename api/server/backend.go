@@ -6,10 +6,12 @@ package server
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/coordinator/engine"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 )
@@ -31,10 +33,19 @@ type Measurements struct {
 	Series         []curve.Series
 }
 
-// Backend provides the data that the API serves. Its methods accept a study's name or
-// id, are safe for concurrent use, and return when their context ends. Callers MUST
-// NOT change the returned records.
+// Backend provides the data that the API serves. A backend that refuses every change need
+// not have a Writer: see Options.ReadOnly.
 type Backend interface {
+	Reader
+	Writer
+}
+
+// Reader shows studies. Its methods accept a study's name or id, are safe for concurrent
+// use, and return when their context ends. Callers MUST NOT change the returned records.
+//
+// Errors are of the kinds of package study, whose texts a caller sees. Any other error is
+// internal: the server logs it and hides it from callers.
+type Reader interface {
 	// Studies returns up to limit studies by name, starting after the name given;
 	// "" starts with the first one.
 	Studies(ctx context.Context, after string, limit int) ([]Study, error)
@@ -43,25 +54,6 @@ type Backend interface {
 	// slow reader gets only the latest state. It ends after a terminal state, when
 	// the study is deleted, with an error, or when ctx ends (with ctx's error or none).
 	WatchStudy(ctx context.Context, study string) iter.Seq2[Study, error]
-
-	// Create reads a study file and starts its study. Errors: *study.Problems,
-	// ErrExists.
-	Create(ctx context.Context, file []byte) (Study, error)
-	// Update replaces the study's file. Errors: *study.Problems; ErrPrecondition if
-	// the file is not compatible with the study.
-	Update(ctx context.Context, study string, file []byte) (Study, error)
-	// Stop ends the study. Stopping a study that has ended changes nothing.
-	Stop(ctx context.Context, study, reason string) (Study, error)
-	// Delete deletes the study. Errors: ErrPrecondition if it is running and force is
-	// not set.
-	Delete(ctx context.Context, study string, force bool) error
-
-	// Archive moves an ended study to the archive. Errors: ErrPrecondition if it cannot be
-	// archived, or there is no archive; ErrBusy.
-	Archive(ctx context.Context, study string) (archive.Entry, error)
-	// Unarchive moves a study back from the archive. Errors: ErrNotFound, ErrExists if its
-	// name was given to another study; ErrPrecondition; ErrBusy.
-	Unarchive(ctx context.Context, study string) (Study, error)
 	// Archived returns the studies in the archive, in any order. Errors: ErrPrecondition if
 	// there is no archive.
 	Archived(ctx context.Context) ([]archive.Entry, error)
@@ -91,6 +83,42 @@ type Backend interface {
 	// Workers returns the workers that the leader knows, in any order. If there are
 	// several replicas, only the leader's is called.
 	Workers(ctx context.Context) ([]coordinator.Worker, error)
+}
+
+// Writer changes studies. What is said of a Reader holds for it as well. If there are several
+// replicas, only the leader's is called.
+type Writer interface {
+	// Create reads a study file and starts its study. Errors: *study.Problems,
+	// ErrExists.
+	Create(ctx context.Context, file []byte) (Study, error)
+	// Update replaces the study's file. Errors: *study.Problems; ErrPrecondition if
+	// the file is not compatible with the study.
+	Update(ctx context.Context, study string, file []byte) (Study, error)
+	// Stop ends the study. Stopping a study that has ended changes nothing.
+	Stop(ctx context.Context, study, reason string) (Study, error)
+	// Delete deletes the study. Errors: ErrPrecondition if it is running and force is
+	// not set.
+	Delete(ctx context.Context, study string, force bool) error
+	// Archive moves an ended study to the archive. Errors: ErrPrecondition if it cannot be
+	// archived, or there is no archive; ErrBusy.
+	Archive(ctx context.Context, study string) (archive.Entry, error)
+	// Unarchive moves a study back from the archive. Errors: ErrNotFound, ErrExists if its
+	// name was given to another study; ErrPrecondition; ErrBusy.
+	Unarchive(ctx context.Context, study string) (Study, error)
 
 	Clients
+}
+
+// Clients is the part of a Writer that serves those who evaluate a study's trials
+// themselves, and those who say something of a trial.
+type Clients interface {
+	// Suggest waits until the client holds count trials of the study, at most for wait.
+	// The error wraps ErrBusy if too many calls wait.
+	Suggest(ctx context.Context, study, client string, count int, wait time.Duration) (coordinator.Suggestions, error)
+	// Heartbeat renews the client's leases, and says what to do with each trial.
+	Heartbeat(ctx context.Context, study, client string, held []coordinator.Held) ([]coordinator.Instruction, error)
+	// Measure stores a measurement, and says what to do with its trial.
+	Measure(ctx context.Context, study, client string, held coordinator.Held, step int64, metrics map[string]float64) (coordinator.Instruction, error)
+	// Tell applies an event and returns the trial that it is about.
+	Tell(ctx context.Context, study string, event func(now time.Time) engine.Event) (record.Trial, error)
 }

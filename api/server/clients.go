@@ -13,7 +13,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/engine"
-	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -24,21 +23,6 @@ const (
 	// maxWait is the longest wait that the API accepts.
 	maxWait = 30 * time.Second
 )
-
-// Clients is the part of a Backend that serves those who evaluate a study's trials
-// themselves, and those who say something of a trial. If there are several replicas, only the
-// leader's is called. Errors wrap ErrNotFound, ErrInvalid, ErrPrecondition or ErrUnavailable.
-type Clients interface {
-	// Suggest waits until the client holds count trials of the study, at most for wait.
-	// The error wraps ErrBusy if too many calls wait.
-	Suggest(ctx context.Context, study, client string, count int, wait time.Duration) (coordinator.Suggestions, error)
-	// Heartbeat renews the client's leases, and says what to do with each trial.
-	Heartbeat(ctx context.Context, study, client string, held []coordinator.Held) ([]coordinator.Instruction, error)
-	// Measure stores a measurement, and says what to do with its trial.
-	Measure(ctx context.Context, study, client string, held coordinator.Held, step int64, metrics map[string]float64) (coordinator.Instruction, error)
-	// Tell applies an event and returns the trial that it is about.
-	Tell(ctx context.Context, study string, event func(now time.Time) engine.Event) (record.Trial, error)
-}
 
 // SuggestTrials gives a client trials to evaluate.
 func (s *service) SuggestTrials(ctx context.Context, req *connect.Request[fantasiav1.SuggestTrialsRequest]) (*connect.Response[fantasiav1.SuggestTrialsResponse], error) {

@@ -70,36 +70,9 @@ func forwardTransport(secure *tls.Config) *http.Transport {
 	return &http.Transport{Protocols: &protocols, ForceAttemptHTTP2: true, TLSClientConfig: secure, IdleConnTimeout: time.Minute}
 }
 
-// leaderOnly reports whether only the leader can answer the procedure: a write, or a
-// read of data that only the leader has.
-func leaderOnly(procedure string) bool {
-	switch procedure {
-	case fantasiav1connect.StudyServiceCreateStudyProcedure,
-		fantasiav1connect.StudyServiceUpdateStudyProcedure,
-		fantasiav1connect.StudyServiceStopStudyProcedure,
-		fantasiav1connect.StudyServiceDeleteStudyProcedure,
-		fantasiav1connect.StudyServiceArchiveStudyProcedure,
-		fantasiav1connect.StudyServiceUnarchiveStudyProcedure,
-		fantasiav1connect.StudyServiceSuggestTrialsProcedure,
-		fantasiav1connect.StudyServiceHeartbeatTrialsProcedure,
-		fantasiav1connect.StudyServiceAddMeasurementProcedure,
-		fantasiav1connect.StudyServiceCompleteTrialProcedure,
-		fantasiav1connect.StudyServiceFailTrialProcedure,
-		fantasiav1connect.StudyServiceReleaseTrialProcedure,
-		fantasiav1connect.StudyServiceEnqueueTrialProcedure,
-		fantasiav1connect.StudyServiceAddTrialProcedure,
-		fantasiav1connect.StudyServiceCancelTrialProcedure,
-		fantasiav1connect.StudyServiceEditTrialProcedure,
-		fantasiav1connect.StudyServiceListWorkersProcedure:
-		return true
-	default:
-		return false
-	}
-}
-
 // ServeHTTP answers the request or forwards it to the leader.
 func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !leaderOnly(r.URL.Path) {
+	if !procedures[r.URL.Path].leaderOnly {
 		f.local.ServeHTTP(w, r)
 		return
 	}

@@ -10,8 +10,6 @@ import (
 
 	"connectrpc.com/connect"
 	"golang.org/x/time/rate"
-
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 )
 
 // Limits bound what one caller may send: the bearer of a token, or without tokens a
@@ -81,7 +79,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	leave, refused := l.enter(name, streams(r.URL.Path))
+	leave, refused := l.enter(name, procedures[r.URL.Path].streams)
 	if refused != nil {
 		l.refuse(w, r, refused)
 		return
@@ -100,18 +98,6 @@ func callerOf(r *http.Request) string {
 		host = r.RemoteAddr // of a socket
 	}
 	return host
-}
-
-// streams reports whether a procedure answers with a stream.
-func streams(procedure string) bool {
-	switch procedure {
-	case fantasiav1connect.StudyServiceWatchStudyProcedure,
-		fantasiav1connect.StudyServiceWatchTrialsProcedure,
-		fantasiav1connect.StudyServiceTailTrialLogsProcedure:
-		return true
-	default:
-		return false
-	}
 }
 
 // enter counts a request, which ends with leave. The error says which limit it exceeds.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,8 @@ type Options struct {
 	Leader Leader
 	// Tokens knows what the bearers of tokens may do. Nil allows everybody everything.
 	Tokens Bearers
+	// ReadOnly, unless nil, is the error of every call that changes something.
+	ReadOnly error
 	// ForwardTLS configures connections to a leader that advertises an https://
 	// address. Nil trusts the system's certificate authorities.
 	ForwardTLS *tls.Config
@@ -61,16 +64,25 @@ var _ fantasiav1connect.StudyServiceHandler = (*service)(nil)
 // New returns the API's handler and the path at which to mount it.
 func New(b Backend, o Options) (path string, handler http.Handler, err error) {
 	o = o.withDefaults()
-	if o.Tokens != nil {
-		b = authorized{b}
-	}
 	traced, err := otelconnect.NewInterceptor(o.telemetry()...)
 	if err != nil {
 		return "", nil, fmt.Errorf("create the tracing interceptor: %w", err)
 	}
+	interceptors := []connect.Interceptor{traced, &requestLog{logger: o.Logger}, waited{}, validate.NewInterceptor()}
+	if o.Tokens != nil {
+		shown := restricted{b}
+		b = struct {
+			Reader
+			Writer
+		}{shown, b}
+		interceptors = append(interceptors, changes(shown.mayChange))
+	}
+	if o.ReadOnly != nil {
+		interceptors = append(interceptors, changes(func(context.Context, any) error { return o.ReadOnly }))
+	}
 	path, handler = fantasiav1connect.NewStudyServiceHandler(
 		&service{backend: b, now: o.Now, draining: o.Draining},
-		connect.WithInterceptors(traced, &requestLog{logger: o.Logger}, waited{}, validate.NewInterceptor()),
+		connect.WithInterceptors(interceptors...),
 		connect.WithRecover(recovered(o.Logger)),
 		connect.WithReadMaxBytes(o.MaxBody),
 	)

@@ -15,6 +15,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -5271,11 +5272,31 @@ func (x *ListWorkersResponse) GetWorkers() []*Worker {
 	return nil
 }
 
+var file_fantasia_v1_fantasia_proto_extTypes = []protoimpl.ExtensionInfo{
+	{
+		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         50001,
+		Name:          "fantasia.v1.leader_only",
+		Tag:           "varint,50001,opt,name=leader_only",
+		Filename:      "fantasia/v1/fantasia.proto",
+	},
+}
+
+// Extension fields to descriptorpb.MethodOptions.
+var (
+	// leader_only marks a call that changes nothing, but that only the leader can answer.
+	// All calls that change something go to the leader.
+	//
+	// optional bool leader_only = 50001;
+	E_LeaderOnly = &file_fantasia_v1_fantasia_proto_extTypes[0]
+)
+
 var File_fantasia_v1_fantasia_proto protoreflect.FileDescriptor
 
 const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\n" +
-	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x06\n" +
+	"\x1afantasia/v1/fantasia.proto\x12\vfantasia.v1\x1a\x1bbuf/validate/validate.proto\x1a google/protobuf/descriptor.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x06\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -5776,7 +5797,7 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\tLogStream\x12\x1a\n" +
 	"\x16LOG_STREAM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11LOG_STREAM_STDOUT\x10\x01\x12\x15\n" +
-	"\x11LOG_STREAM_STDERR\x10\x022\xea\x11\n" +
+	"\x11LOG_STREAM_STDERR\x10\x022\xee\x11\n" +
 	"\fStudyService\x12P\n" +
 	"\vCreateStudy\x12\x1f.fantasia.v1.CreateStudyRequest\x1a .fantasia.v1.CreateStudyResponse\x12L\n" +
 	"\bGetStudy\x12\x1c.fantasia.v1.GetStudyRequest\x1a\x1d.fantasia.v1.GetStudyResponse\"\x03\x90\x02\x01\x12U\n" +
@@ -5804,8 +5825,10 @@ const file_fantasia_v1_fantasia_proto_rawDesc = "" +
 	"\fEnqueueTrial\x12 .fantasia.v1.EnqueueTrialRequest\x1a!.fantasia.v1.EnqueueTrialResponse\x12G\n" +
 	"\bAddTrial\x12\x1c.fantasia.v1.AddTrialRequest\x1a\x1d.fantasia.v1.AddTrialResponse\x12U\n" +
 	"\vCancelTrial\x12\x1f.fantasia.v1.CancelTrialRequest\x1a .fantasia.v1.CancelTrialResponse\"\x03\x90\x02\x02\x12O\n" +
-	"\tEditTrial\x12\x1d.fantasia.v1.EditTrialRequest\x1a\x1e.fantasia.v1.EditTrialResponse\"\x03\x90\x02\x02\x12U\n" +
-	"\vListWorkers\x12\x1f.fantasia.v1.ListWorkersRequest\x1a .fantasia.v1.ListWorkersResponse\"\x03\x90\x02\x01B=Z;github.com/fantasia-hpo/fantasia/api/fantasia/v1;fantasiav1b\x06proto3"
+	"\tEditTrial\x12\x1d.fantasia.v1.EditTrialRequest\x1a\x1e.fantasia.v1.EditTrialResponse\"\x03\x90\x02\x02\x12Y\n" +
+	"\vListWorkers\x12\x1f.fantasia.v1.ListWorkersRequest\x1a .fantasia.v1.ListWorkersResponse\"\a\x88\xb5\x18\x01\x90\x02\x01:A\n" +
+	"\vleader_only\x12\x1e.google.protobuf.MethodOptions\x18ц\x03 \x01(\bR\n" +
+	"leaderOnlyB=Z;github.com/fantasia-hpo/fantasia/api/fantasia/v1;fantasiav1b\x06proto3"
 
 var (
 	file_fantasia_v1_fantasia_proto_rawDescOnce sync.Once
@@ -5913,6 +5936,7 @@ var file_fantasia_v1_fantasia_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),       // 88: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),         // 89: google.protobuf.Duration
 	(*structpb.Struct)(nil),             // 90: google.protobuf.Struct
+	(*descriptorpb.MethodOptions)(nil),  // 91: google.protobuf.MethodOptions
 }
 var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	0,   // 0: fantasia.v1.Study.state:type_name -> fantasia.v1.StudyState
@@ -6002,62 +6026,63 @@ var file_fantasia_v1_fantasia_proto_depIdxs = []int32{
 	6,   // 84: fantasia.v1.TailTrialLogsRequest.stream:type_name -> fantasia.v1.LogStream
 	6,   // 85: fantasia.v1.TailTrialLogsResponse.stream:type_name -> fantasia.v1.LogStream
 	18,  // 86: fantasia.v1.ListWorkersResponse.workers:type_name -> fantasia.v1.Worker
-	20,  // 87: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
-	22,  // 88: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
-	24,  // 89: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
-	26,  // 90: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
-	28,  // 91: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
-	30,  // 92: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
-	32,  // 93: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
-	35,  // 94: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
-	37,  // 95: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
-	39,  // 96: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
-	41,  // 97: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
-	43,  // 98: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
-	49,  // 99: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
-	45,  // 100: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
-	72,  // 101: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
-	51,  // 102: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
-	53,  // 103: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
-	56,  // 104: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
-	58,  // 105: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
-	60,  // 106: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
-	62,  // 107: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
-	64,  // 108: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
-	66,  // 109: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
-	68,  // 110: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
-	70,  // 111: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
-	74,  // 112: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
-	21,  // 113: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
-	23,  // 114: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
-	25,  // 115: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
-	27,  // 116: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
-	29,  // 117: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
-	31,  // 118: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
-	33,  // 119: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
-	36,  // 120: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
-	38,  // 121: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
-	40,  // 122: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
-	42,  // 123: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
-	44,  // 124: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
-	50,  // 125: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
-	46,  // 126: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
-	73,  // 127: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
-	52,  // 128: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
-	54,  // 129: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
-	57,  // 130: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
-	59,  // 131: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
-	61,  // 132: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
-	63,  // 133: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
-	65,  // 134: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
-	67,  // 135: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
-	69,  // 136: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
-	71,  // 137: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
-	75,  // 138: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
-	113, // [113:139] is the sub-list for method output_type
-	87,  // [87:113] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
+	91,  // 87: fantasia.v1.leader_only:extendee -> google.protobuf.MethodOptions
+	20,  // 88: fantasia.v1.StudyService.CreateStudy:input_type -> fantasia.v1.CreateStudyRequest
+	22,  // 89: fantasia.v1.StudyService.GetStudy:input_type -> fantasia.v1.GetStudyRequest
+	24,  // 90: fantasia.v1.StudyService.ListStudies:input_type -> fantasia.v1.ListStudiesRequest
+	26,  // 91: fantasia.v1.StudyService.WatchStudy:input_type -> fantasia.v1.WatchStudyRequest
+	28,  // 92: fantasia.v1.StudyService.UpdateStudy:input_type -> fantasia.v1.UpdateStudyRequest
+	30,  // 93: fantasia.v1.StudyService.StopStudy:input_type -> fantasia.v1.StopStudyRequest
+	32,  // 94: fantasia.v1.StudyService.DeleteStudy:input_type -> fantasia.v1.DeleteStudyRequest
+	35,  // 95: fantasia.v1.StudyService.ArchiveStudy:input_type -> fantasia.v1.ArchiveStudyRequest
+	37,  // 96: fantasia.v1.StudyService.UnarchiveStudy:input_type -> fantasia.v1.UnarchiveStudyRequest
+	39,  // 97: fantasia.v1.StudyService.ListArchivedStudies:input_type -> fantasia.v1.ListArchivedStudiesRequest
+	41,  // 98: fantasia.v1.StudyService.ListTrials:input_type -> fantasia.v1.ListTrialsRequest
+	43,  // 99: fantasia.v1.StudyService.GetTrial:input_type -> fantasia.v1.GetTrialRequest
+	49,  // 100: fantasia.v1.StudyService.ListMeasurements:input_type -> fantasia.v1.ListMeasurementsRequest
+	45,  // 101: fantasia.v1.StudyService.WatchTrials:input_type -> fantasia.v1.WatchTrialsRequest
+	72,  // 102: fantasia.v1.StudyService.TailTrialLogs:input_type -> fantasia.v1.TailTrialLogsRequest
+	51,  // 103: fantasia.v1.StudyService.SuggestTrials:input_type -> fantasia.v1.SuggestTrialsRequest
+	53,  // 104: fantasia.v1.StudyService.HeartbeatTrials:input_type -> fantasia.v1.HeartbeatTrialsRequest
+	56,  // 105: fantasia.v1.StudyService.AddMeasurement:input_type -> fantasia.v1.AddMeasurementRequest
+	58,  // 106: fantasia.v1.StudyService.CompleteTrial:input_type -> fantasia.v1.CompleteTrialRequest
+	60,  // 107: fantasia.v1.StudyService.FailTrial:input_type -> fantasia.v1.FailTrialRequest
+	62,  // 108: fantasia.v1.StudyService.ReleaseTrial:input_type -> fantasia.v1.ReleaseTrialRequest
+	64,  // 109: fantasia.v1.StudyService.EnqueueTrial:input_type -> fantasia.v1.EnqueueTrialRequest
+	66,  // 110: fantasia.v1.StudyService.AddTrial:input_type -> fantasia.v1.AddTrialRequest
+	68,  // 111: fantasia.v1.StudyService.CancelTrial:input_type -> fantasia.v1.CancelTrialRequest
+	70,  // 112: fantasia.v1.StudyService.EditTrial:input_type -> fantasia.v1.EditTrialRequest
+	74,  // 113: fantasia.v1.StudyService.ListWorkers:input_type -> fantasia.v1.ListWorkersRequest
+	21,  // 114: fantasia.v1.StudyService.CreateStudy:output_type -> fantasia.v1.CreateStudyResponse
+	23,  // 115: fantasia.v1.StudyService.GetStudy:output_type -> fantasia.v1.GetStudyResponse
+	25,  // 116: fantasia.v1.StudyService.ListStudies:output_type -> fantasia.v1.ListStudiesResponse
+	27,  // 117: fantasia.v1.StudyService.WatchStudy:output_type -> fantasia.v1.WatchStudyResponse
+	29,  // 118: fantasia.v1.StudyService.UpdateStudy:output_type -> fantasia.v1.UpdateStudyResponse
+	31,  // 119: fantasia.v1.StudyService.StopStudy:output_type -> fantasia.v1.StopStudyResponse
+	33,  // 120: fantasia.v1.StudyService.DeleteStudy:output_type -> fantasia.v1.DeleteStudyResponse
+	36,  // 121: fantasia.v1.StudyService.ArchiveStudy:output_type -> fantasia.v1.ArchiveStudyResponse
+	38,  // 122: fantasia.v1.StudyService.UnarchiveStudy:output_type -> fantasia.v1.UnarchiveStudyResponse
+	40,  // 123: fantasia.v1.StudyService.ListArchivedStudies:output_type -> fantasia.v1.ListArchivedStudiesResponse
+	42,  // 124: fantasia.v1.StudyService.ListTrials:output_type -> fantasia.v1.ListTrialsResponse
+	44,  // 125: fantasia.v1.StudyService.GetTrial:output_type -> fantasia.v1.GetTrialResponse
+	50,  // 126: fantasia.v1.StudyService.ListMeasurements:output_type -> fantasia.v1.ListMeasurementsResponse
+	46,  // 127: fantasia.v1.StudyService.WatchTrials:output_type -> fantasia.v1.WatchTrialsResponse
+	73,  // 128: fantasia.v1.StudyService.TailTrialLogs:output_type -> fantasia.v1.TailTrialLogsResponse
+	52,  // 129: fantasia.v1.StudyService.SuggestTrials:output_type -> fantasia.v1.SuggestTrialsResponse
+	54,  // 130: fantasia.v1.StudyService.HeartbeatTrials:output_type -> fantasia.v1.HeartbeatTrialsResponse
+	57,  // 131: fantasia.v1.StudyService.AddMeasurement:output_type -> fantasia.v1.AddMeasurementResponse
+	59,  // 132: fantasia.v1.StudyService.CompleteTrial:output_type -> fantasia.v1.CompleteTrialResponse
+	61,  // 133: fantasia.v1.StudyService.FailTrial:output_type -> fantasia.v1.FailTrialResponse
+	63,  // 134: fantasia.v1.StudyService.ReleaseTrial:output_type -> fantasia.v1.ReleaseTrialResponse
+	65,  // 135: fantasia.v1.StudyService.EnqueueTrial:output_type -> fantasia.v1.EnqueueTrialResponse
+	67,  // 136: fantasia.v1.StudyService.AddTrial:output_type -> fantasia.v1.AddTrialResponse
+	69,  // 137: fantasia.v1.StudyService.CancelTrial:output_type -> fantasia.v1.CancelTrialResponse
+	71,  // 138: fantasia.v1.StudyService.EditTrial:output_type -> fantasia.v1.EditTrialResponse
+	75,  // 139: fantasia.v1.StudyService.ListWorkers:output_type -> fantasia.v1.ListWorkersResponse
+	114, // [114:140] is the sub-list for method output_type
+	88,  // [88:114] is the sub-list for method input_type
+	88,  // [88:88] is the sub-list for extension type_name
+	87,  // [87:88] is the sub-list for extension extendee
 	0,   // [0:87] is the sub-list for field type_name
 }
 
@@ -6078,13 +6103,14 @@ func file_fantasia_v1_fantasia_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fantasia_v1_fantasia_proto_rawDesc), len(file_fantasia_v1_fantasia_proto_rawDesc)),
 			NumEnums:      7,
 			NumMessages:   81,
-			NumExtensions: 0,
+			NumExtensions: 1,
 			NumServices:   1,
 		},
 		GoTypes:           file_fantasia_v1_fantasia_proto_goTypes,
 		DependencyIndexes: file_fantasia_v1_fantasia_proto_depIdxs,
 		EnumInfos:         file_fantasia_v1_fantasia_proto_enumTypes,
 		MessageInfos:      file_fantasia_v1_fantasia_proto_msgTypes,
+		ExtensionInfos:    file_fantasia_v1_fantasia_proto_extTypes,
 	}.Build()
 	File_fantasia_v1_fantasia_proto = out.File
 	file_fantasia_v1_fantasia_proto_goTypes = nil

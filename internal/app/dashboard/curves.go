@@ -22,7 +22,7 @@ const (
 
 // curves are curves of a study that were read lately. It is safe for concurrent use.
 type curves struct {
-	backend server.Backend
+	backend server.Reader
 	study   string
 	now     func() time.Time
 
@@ -37,7 +37,7 @@ type kept struct {
 	final  bool
 }
 
-func newCurves(b server.Backend, study string, now func() time.Time) *curves {
+func newCurves(b server.Reader, study string, now func() time.Time) *curves {
 	return &curves{backend: b, study: study, now: now, byTrial: map[int]kept{}}
 }
 

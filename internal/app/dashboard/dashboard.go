@@ -43,7 +43,7 @@ type Options struct {
 
 // Dashboard is the handler of all pages. It is safe for concurrent use.
 type Dashboard struct {
-	backend server.Backend // restricted to the grant of the request's context
+	backend server.Reader // restricted to the grant of the request's context
 	o       Options
 	api     fantasiav1connect.StudyServiceClient
 	pages   pages
@@ -67,7 +67,7 @@ const (
 )
 
 // New returns the dashboard of a backend. Close MUST be called.
-func New(b server.Backend, o Options) *Dashboard {
+func New(b server.Reader, o Options) *Dashboard {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -25,7 +25,7 @@ const (
 type follower struct {
 	id      string
 	space   int // the version of the space that the rows are read by
-	backend server.Backend
+	backend server.Reader
 	axes    axes
 	log     *slog.Logger
 	now     func() time.Time
@@ -61,7 +61,7 @@ type snapshot struct {
 }
 
 // newFollower returns the follower of a study as it is now.
-func newFollower(b server.Backend, s *server.Study, log *slog.Logger, now func() time.Time) *follower {
+func newFollower(b server.Reader, s *server.Study, log *slog.Logger, now func() time.Time) *follower {
 	f := &follower{
 		id: s.Spec.ID, space: s.Spec.SpaceVersion(), backend: b, axes: axesOf(&s.Spec.Definition), log: log, now: now,
 		want: s.Status.Trials, changed: make(chan struct{}), used: now(), latest: &snapshot{want: s.Status.Trials},

@@ -22,7 +22,7 @@ const (
 // followers are the studies that people look at.
 type followers struct {
 	ctx     context.Context
-	backend server.Backend
+	backend server.Reader
 	log     *slog.Logger
 	now     func() time.Time
 	running sync.WaitGroup
@@ -32,7 +32,7 @@ type followers struct {
 }
 
 // newFollowers returns an empty set, whose followers end with ctx.
-func newFollowers(ctx context.Context, b server.Backend, log *slog.Logger, now func() time.Time) *followers {
+func newFollowers(ctx context.Context, b server.Reader, log *slog.Logger, now func() time.Time) *followers {
 	fs := &followers{ctx: ctx, backend: b, log: log, now: now, byID: map[string]*follower{}}
 	fs.running.Go(fs.sweep)
 	return fs

@@ -188,7 +188,7 @@ func (n *node) answer() error {
 // serve answers on a listener until the stack is closed; idle means that no run has the
 // directory open.
 func (n *node) serve(l net.Listener, idle bool) error {
-	path, handler, err := server.New(&kept{n: n, idle: idle}, server.Options{Logger: n.log})
+	path, handler, err := server.New(&kept{n: n, idle: idle}, server.Options{ReadOnly: errReadOnly, Logger: n.log})
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve the state: %w", err), l.Close())
 	}

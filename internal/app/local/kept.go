@@ -18,8 +18,8 @@ import (
 
 // kept serves the study of a state directory through the API.
 type kept struct {
-	readOnly
-	n *node
+	server.Writer // nil: errReadOnly refuses its calls
+	n             *node
 	// idle means that no run has the directory open.
 	idle bool
 }
@@ -155,34 +155,6 @@ func (k *kept) WatchStudy(context.Context, string) iter.Seq2[server.Study, error
 // WatchTrials implements server.Backend.
 func (k *kept) WatchTrials(context.Context, string, bool) iter.Seq2[record.Trial, error] {
 	return func(yield func(record.Trial, error) bool) { yield(record.Trial{}, errReadOnly) }
-}
-
-// Create implements server.Backend.
-func (k *kept) Create(context.Context, []byte) (server.Study, error) {
-	return server.Study{}, errReadOnly
-}
-
-// Update implements server.Backend.
-func (k *kept) Update(context.Context, string, []byte) (server.Study, error) {
-	return server.Study{}, errReadOnly
-}
-
-// Stop implements server.Backend.
-func (k *kept) Stop(context.Context, string, string) (server.Study, error) {
-	return server.Study{}, errReadOnly
-}
-
-// Delete implements server.Backend.
-func (k *kept) Delete(context.Context, string, bool) error { return errReadOnly }
-
-// Archive implements server.Backend.
-func (k *kept) Archive(context.Context, string) (archive.Entry, error) {
-	return archive.Entry{}, errReadOnly
-}
-
-// Unarchive implements server.Backend.
-func (k *kept) Unarchive(context.Context, string) (server.Study, error) {
-	return server.Study{}, errReadOnly
 }
 
 // Archived implements server.Backend. A state directory of fantasia run has no archive.
