@@ -111,21 +111,12 @@ func granted(ctx context.Context) Grant {
 	return g
 }
 
-// find returns the study with a name or an id, if the grant covers it.
-func (r restricted) find(ctx context.Context, nameOrID string) (Study, error) {
-	s, err := r.Reader.Study(ctx, nameOrID)
-	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
-		return Study{}, fmt.Errorf("%w: study %q", study.ErrNotFound, nameOrID)
-	}
-	return s, err
-}
-
-// allowed returns find's error. It does not read the study if the grant covers all.
+// allowed returns Study's error. It does not read the study if the grant covers all.
 func (r restricted) allowed(ctx context.Context, nameOrID string) error {
 	if g := granted(ctx); len(g.Prefixes) == 0 {
 		return nil
 	}
-	_, err := r.find(ctx, nameOrID)
+	_, err := r.Study(ctx, nameOrID)
 	return err
 }
 
@@ -180,7 +171,7 @@ func (r restricted) mayChange(ctx context.Context, request any) error {
 // mayChangeStudy is mayChange for a resource's name: of a study, or of a trial.
 func (r restricted) mayChangeStudy(ctx context.Context, resource string) error {
 	nameOrID, _, _ := strings.Cut(studyOf(resource), "/")
-	s, err := r.find(ctx, nameOrID)
+	s, err := r.Study(ctx, nameOrID)
 	if err != nil {
 		return err
 	}
@@ -219,7 +210,7 @@ func (r restricted) Workers(ctx context.Context) ([]coordinator.Worker, error) {
 		for _, a := range running {
 			known, asked := covered[a.Study]
 			if !asked {
-				switch _, err := r.find(ctx, a.Study); {
+				switch _, err := r.Study(ctx, a.Study); {
 				case err == nil:
 					known = true
 				case !errors.Is(err, study.ErrNotFound):
@@ -265,7 +256,11 @@ func (r restricted) Studies(ctx context.Context, after string, limit int) ([]Stu
 
 // Study implements Reader.
 func (r restricted) Study(ctx context.Context, nameOrID string) (Study, error) {
-	return r.find(ctx, nameOrID)
+	s, err := r.Reader.Study(ctx, nameOrID)
+	if err == nil && !granted(ctx).Covers(s.Spec.Definition.Metadata.Name) {
+		return Study{}, fmt.Errorf("%w: study %q", study.ErrNotFound, nameOrID)
+	}
+	return s, err
 }
 
 // WatchStudy implements Reader.

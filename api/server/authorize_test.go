@@ -24,6 +24,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/internal/test/servertest"
 	"github.com/fantasia-hpo/fantasia/messaging"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 func digest(token string) string {
@@ -399,4 +400,29 @@ func TestTokensNameTheLine(t *testing.T) {
 	if _, err := server.ReadTokens(filepath.Join(t.TempDir(), "missing"), slog.New(slog.DiscardHandler)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is missing: %v", err)
 	}
+}
+
+// A server that is read-only refuses every call that changes something, and needs no Writer.
+func TestReadOnly(t *testing.T) {
+	backend := servertest.NewMemory()
+	create(t, backend, "s")
+	backend.Put("s", evaluated(1, 0.5))
+	why := fmt.Errorf("%w: kept as it is", study.ErrPrecondition)
+	c := dial(t, serve(t, struct {
+		server.Reader
+		server.Writer
+	}{Reader: backend}, server.Options{ReadOnly: why}), "connect")
+	for _, call := range calls {
+		if call.writes {
+			err := call.call(within(t), c, "s", "s")
+			if check(t, err, connect.CodeFailedPrecondition, "%s", call.name); !strings.HasSuffix(err.Error(), ": kept as it is") {
+				t.Errorf("%s: %v", call.name, err)
+			}
+		}
+	}
+	for procedure, call := range clientCalls {
+		check(t, call(within(t), c, "s", "s"), connect.CodeFailedPrecondition, "%s", procedure)
+	}
+	_, err := c.GetTrial(within(t), connect.NewRequest(&fantasiav1.GetTrialRequest{Name: "studies/s/trials/1"}))
+	check(t, err, 0, "get a trial")
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,10 +115,10 @@ func TestTokensOfClients(t *testing.T) {
 	}
 }
 
-// The tests of tokens call every procedure of the API. ListStudies and ListWorkers, which
-// are about no single study, have tests of their own.
+// The tests of tokens call every procedure of the API. Lists that are about no single study
+// have tests of their own.
 func TestTokensCoverEveryProcedure(t *testing.T) {
-	tested := map[string]bool{"ListStudies": true, "ListArchivedStudies": true, "ListWorkers": true}
+	tested := map[string]bool{}
 	for _, call := range calls {
 		tested[call.name] = true
 	}
@@ -126,7 +127,9 @@ func TestTokensCoverEveryProcedure(t *testing.T) {
 	}
 	methods := fantasiav1.File_fantasia_v1_fantasia_proto.Services().ByName("StudyService").Methods()
 	for i := range methods.Len() {
-		if name := string(methods.Get(i).Name()); !tested[name] {
+		name, asks := string(methods.Get(i).Name()), methods.Get(i).Input().Fields()
+		list := strings.HasPrefix(name, "List") && asks.ByName("parent") == nil
+		if !tested[name] && !list {
 			t.Errorf("no test calls %s with a token", name)
 		}
 	}
