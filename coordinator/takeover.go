@@ -97,7 +97,7 @@ type rolledBack struct{ seen, own int64 }
 func (e *rolledBack) Error() string {
 	return fmt.Sprintf("NATS has seen epoch %d, but etcd gave this leader only epoch %d: etcd was replaced or restored to an earlier time, "+
 		"or the coordinators of another etcd use this NATS. If no others do, write the ledger anew with "+
-		"fantasia backup and fantasia restore --force (docs/operate.md#backups)", e.seen, e.own)
+		"fantasia backup and fantasia restore --force (docs/operate/operate.md#backups)", e.seen, e.own)
 }
 
 // fenceBus prevents older leaders from publishing. The epochs of a restored ledger may be

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestKubejobSample runs the sample of docs/kubejob.md on a pool of the chart: each
+// TestKubejobSample runs the sample of docs/operate/kubejob.md on a pool of the chart: each
 // trial of the study is one Job of the digits program. The pool's pod is deleted in the
 // middle, which hands trials back at no cost. Uninstalling the release deletes the Jobs
 // too.

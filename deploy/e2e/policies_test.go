@@ -45,7 +45,7 @@ var strangers = map[string]struct {
 }
 
 // TestPolicies shows in a cluster that enforces NetworkPolicies that the chart's allow the
-// connections of the table in docs/kubernetes.md, and no others: pods with the labels of
+// connections of the table in docs/operate/kubernetes.md, and no others: pods with the labels of
 // the release's components try all of them, first without and then with the policies. A
 // real release then works under its policies.
 func TestPolicies(t *testing.T) {
@@ -165,7 +165,7 @@ type policyRig struct {
 	away       *cluster
 	policies   []*networkingv1.NetworkPolicy
 	components map[string]map[string]string // labels of the release's pods
-	table      map[edge]bool                // of docs/kubernetes.md; a port each
+	table      map[edge]bool                // of docs/operate/kubernetes.md; a port each
 	ports      []string
 	address    map[string]string // of what is called, by its kind
 }
@@ -211,17 +211,17 @@ func (r *policyRig) add(labels map[string]string) {
 	r.components[name] = labels
 }
 
-// readTable reads the table of connections of docs/kubernetes.md.
+// readTable reads the table of connections of docs/operate/kubernetes.md.
 func (r *policyRig) readTable() {
 	r.t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs/kubernetes.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/operate/kubernetes.md"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	_, rows, found := strings.Cut(string(text), "| from | to | ports |\n| --- | --- | --- |\n")
 	rows, _, _ = strings.Cut(rows, "\n\n")
 	if !found {
-		r.t.Fatal("docs/kubernetes.md has no table of connections")
+		r.t.Fatal("docs/operate/kubernetes.md has no table of connections")
 	}
 	r.table = map[edge]bool{}
 	ports := map[string]bool{nobodysPort: true}

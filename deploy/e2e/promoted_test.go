@@ -38,7 +38,7 @@ spec:
 `
 
 // promotedJob is the template of Jobs that see only the directory of their own configuration, as
-// docs/kubejob.md says.
+// docs/operate/kubejob.md says.
 const promotedJob = `
         apiVersion: batch/v1
         kind: Job

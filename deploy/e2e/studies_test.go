@@ -85,7 +85,7 @@ func (c *cluster) leaveOldDefinition() {
 	}
 }
 
-// upgradeDefinition runs the command of docs/kubernetes.md that updates the definition,
+// upgradeDefinition runs the command of docs/operate/kubernetes.md that updates the definition,
 // which must then be the chart's.
 func (c *cluster) upgradeDefinition() {
 	c.t.Helper()

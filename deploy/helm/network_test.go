@@ -105,7 +105,7 @@ func reach(t *testing.T, all []resource) map[[3]string]bool {
 
 const networkTitle = "<!-- who may reach whom: made from the policies by TestNetworkTable -->\n"
 
-// TestNetworkTable checks the table of connections in docs/kubernetes.md for a release
+// TestNetworkTable checks the table of connections in docs/operate/kubernetes.md for a release
 // with everything bundled, studies as resources, and one pool.
 func TestNetworkTable(t *testing.T) {
 	allowed := reach(t, objects(t, render(t, values(`telemetry.otlpEndpoint="http://collector:4318"`,
@@ -120,14 +120,14 @@ func TestNetworkTable(t *testing.T) {
 		slices.Sort(rows[key])
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", key[0], key[1], strings.Join(slices.Compact(rows[key]), ", "))
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docs", "kubernetes.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "operate", "kubernetes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, documented, _ := strings.Cut(string(text), networkTitle)
 	documented, _, _ = strings.Cut(documented, "\n\n")
 	if diff := cmp.Diff(table.String(), networkTitle+documented+"\n"); diff != "" {
-		t.Errorf("docs/kubernetes.md says (+) otherwise than the policies (-):\n%s\n%s", diff, table.String())
+		t.Errorf("docs/operate/kubernetes.md says (+) otherwise than the policies (-):\n%s\n%s", diff, table.String())
 	}
 }
 

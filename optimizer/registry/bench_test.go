@@ -9,7 +9,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// BenchmarkSuggest is the table of all algorithms in docs/benchmarks.md: a request for 8 points of 9
+// BenchmarkSuggest is the table of all algorithms in docs/tune/benchmarks.md: a request for 8 points of 9
 // dimensions after n evaluations at random points and those of the requests before.
 func BenchmarkSuggest(b *testing.B) {
 	for _, e := range Entries() {

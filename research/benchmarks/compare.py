@@ -5,7 +5,7 @@
     compare.py ablation --out runs.jsonl                   Fantasia's hebo with one part changed at a time
     compare.py report runs.jsonl --plots docs/images       tables of scores, and plots
     compare.py timing                                      seconds of a suggestion, side by side
-    compare.py tables docs/benchmarks.md --out tables      what the commands of its other tables print
+    compare.py tables docs/tune/benchmarks.md --out tables      what the commands of its other tables print
     compare.py scale runs.jsonl --note WHICH               what scores are relative to, from other runs
 """
 

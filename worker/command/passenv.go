@@ -37,7 +37,7 @@ func CheckPassEnv(names []string) error {
 
 // PassEnv divides an environment into what programs get (NAME=value, in its order) and
 // the sorted names of the other variables. Programs get the variables that they need to
-// run on this machine (see docs/attach.md) and those that names lists, in which NAME*
+// run on this machine (see docs/tune/attach.md) and those that names lists, in which NAME*
 // stands for all names that begin with NAME. No program gets variables that begin with
 // FANTASIA_, which are the worker's own settings.
 func PassEnv(environ, names []string) (kept, withheld []string) {

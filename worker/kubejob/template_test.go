@@ -359,9 +359,9 @@ func TestTheSampleIsTheManualPages(t *testing.T) {
 		}
 		return string(data)
 	}
-	sample, page := read("deploy/samples/kubejob-template.yaml"), read("docs/kubejob.md")
+	sample, page := read("deploy/samples/kubejob-template.yaml"), read("docs/operate/kubejob.md")
 	if !strings.Contains(page, "\n"+sample) {
-		t.Error("docs/kubejob.md shows another template than deploy/samples/kubejob-template.yaml")
+		t.Error("docs/operate/kubejob.md shows another template than deploy/samples/kubejob-template.yaml")
 	}
 	manifestOf(t, newTestRunner(t, Options{Template: []byte(sample)}), assignment())
 	flags := regexp.MustCompile(`Var\(&[a-zA-Z.]+, "([a-z-]+)"`).FindAllStringSubmatch(read("internal/app/kubeworkercli/kubeworkercli.go"), -1)
@@ -370,7 +370,7 @@ func TestTheSampleIsTheManualPages(t *testing.T) {
 	}
 	for _, f := range flags {
 		if !strings.Contains(page, "`--"+f[1]+"`") {
-			t.Errorf("docs/kubejob.md does not name the flag --%s", f[1])
+			t.Errorf("docs/operate/kubejob.md does not name the flag --%s", f[1])
 		}
 	}
 }

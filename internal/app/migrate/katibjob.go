@@ -58,7 +58,7 @@ func (t *katibTrialTemplate) job(r *Result, s *study.Spec) error {
 			r.note("%s was left out: a study's Job ends by its conditions Complete and Failed, not by %s", c.field, c.text)
 		}
 	}
-	r.note("the study brings its Job, so it runs only as a resource of Kubernetes: kubectl apply it in a namespace whose studies may bring Jobs, and set spec.pool to a pool that creates Jobs (docs/studies-on-kubernetes.md)")
+	r.note("the study brings its Job, so it runs only as a resource of Kubernetes: kubectl apply it in a namespace whose studies may bring Jobs, and set spec.pool to a pool that creates Jobs (docs/operate/studies-on-kubernetes.md)")
 	return nil
 }
 

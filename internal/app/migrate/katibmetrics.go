@@ -27,7 +27,7 @@ func (e *experimentSpec) metrics(r *Result, s *study.Spec) error {
 				format = jsonFormat
 			}
 		case "None", "Push":
-			r.note("metricsCollectorSpec %s: the program reports its metrics itself: see docs/attach.md for how", kind)
+			r.note("metricsCollectorSpec %s: the program reports its metrics itself: see docs/tune/attach.md for how", kind)
 			return nil
 		default:
 			return fmt.Errorf("%w: spec.metricsCollectorSpec.collector.kind %q: want StdOut, File, None or Push; a program that prints its metrics needs no collector", ErrSource, kind)

@@ -28,7 +28,7 @@ func (b *block) is(mark string) bool { return slices.Contains(b.marks, mark) }
 func documents(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "research/*.md", "research/*/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "research/*.md", "research/*/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestCluster types docs/kubernetes.md word for word, into the cluster of
+// TestCluster types docs/operate/kubernetes.md word for word, into the cluster of
 // KUBECONFIG, with the images that have the tag FANTASIA_E2E_TAG.
 func TestCluster(t *testing.T) {
 	tag := os.Getenv("FANTASIA_E2E_TAG")
@@ -31,7 +31,7 @@ func TestCluster(t *testing.T) {
 	t.Cleanup(func() {
 		_ = exec.Command("kubectl", "delete", "namespace", "fantasia", "--ignore-not-found", "--wait=false").Run() // where the test has failed
 	})
-	blocks, _ := split(t, "docs/kubernetes.md")
+	blocks, _ := split(t, "docs/operate/kubernetes.md")
 	for i := range blocks {
 		if mark := blocks[i].options["cluster"]; mark != "" {
 			blocks[i].marks = append(blocks[i].marks, mark)

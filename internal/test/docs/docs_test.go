@@ -110,7 +110,7 @@ func testFlags(t *testing.T, r *reader) {
 // every other variable that is named against flags, streams and the Python client.
 func testVariables(t *testing.T, r *reader) {
 	given := r.trialEnvironment()
-	table := table(t, "docs/attach.md", "variables of a program")
+	table := table(t, "docs/tune/attach.md", "variables of a program")
 	listed := map[string]bool{}
 	for _, row := range table {
 		for _, m := range code.FindAllStringSubmatch(row[0], -1) {
@@ -118,7 +118,7 @@ func testVariables(t *testing.T, r *reader) {
 		}
 	}
 	if !maps.Equal(given, listed) {
-		t.Errorf("docs/attach.md lists the variables\n%q, a trial has\n%q", slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(given)))
+		t.Errorf("docs/tune/attach.md lists the variables\n%q, a trial has\n%q", slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(given)))
 	}
 	for name := range r.flags() {
 		listed[envflag.Name(name)] = true

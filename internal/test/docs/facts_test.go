@@ -136,23 +136,23 @@ func TestMetricsAreListed(t *testing.T) {
 			made = append(made, name)
 		}
 	}
-	for _, row := range table(t, "docs/observe.md", "metrics") {
+	for _, row := range table(t, "docs/operate/observe.md", "metrics") {
 		listed = append(listed, strings.Trim(row[0], "`"))
 	}
 	slices.Sort(made)
 	slices.Sort(listed)
 	if diff := cmp.Diff(made, listed); diff != "" {
-		t.Errorf("docs/observe.md lists (+) other metrics than the code makes (-):\n%s", diff)
+		t.Errorf("docs/operate/observe.md lists (+) other metrics than the code makes (-):\n%s", diff)
 	}
 }
 
 // TestSettingsAreListed holds the pages of the algorithms against the registry and the settings.
 func TestSettingsAreListed(t *testing.T) {
-	text := read(t, "docs/algorithms.md")
+	text := read(t, "docs/tune/algorithms.md")
 	for _, e := range registry.Entries() {
 		for _, row := range []string{"| [`" + e.Name + "`](", "| `" + e.Name + "` | "} {
 			if !strings.Contains(text, row) {
-				t.Errorf("docs/algorithms.md has no row that begins with %q", row)
+				t.Errorf("docs/tune/algorithms.md has no row that begins with %q", row)
 			}
 		}
 		if e.Name == "gp" || len(e.Settings) == 0 { // gp has those of hebo
@@ -167,8 +167,8 @@ func TestSettingsAreListed(t *testing.T) {
 			want[title] = append(want[title], []string{"`" + s.Name + "`", fmt.Sprintf("`%v`", s.Default), accepted(s), s.Doc})
 		}
 		for title, rows := range want {
-			if diff := cmp.Diff(rows, table(t, "docs/optimiser.md", title)); diff != "" {
-				t.Errorf("docs/optimiser.md lists (+) other %s than there are (-):\n%s", title, diff)
+			if diff := cmp.Diff(rows, table(t, "docs/internals/optimiser.md", title)); diff != "" {
+				t.Errorf("docs/internals/optimiser.md lists (+) other %s than there are (-):\n%s", title, diff)
 			}
 		}
 	}
@@ -211,11 +211,11 @@ func TestFieldsAreListed(t *testing.T) {
 	if len(fields) < 30 {
 		t.Fatalf("the schema has only the fields %q", slices.Sorted(maps.Keys(fields)))
 	}
-	text := read(t, "docs/study-file.md")
+	text := read(t, "docs/tune/study-file.md")
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		word := regexp.MustCompile("(?m)(?:`|`[a-z]+\\.|[{ ]|^)" + name + "(?:`|:)|spec\\." + name + `\b`)
 		if !word.MatchString(text) {
-			t.Errorf("docs/study-file.md does not name the field %s", name)
+			t.Errorf("docs/tune/study-file.md does not name the field %s", name)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestFieldsAreListed(t *testing.T) {
 func TestResultsAreListed(t *testing.T) {
 	listed := func(title string) []string {
 		var names []string
-		for _, row := range table(t, "docs/operate.md", title) {
+		for _, row := range table(t, "docs/operate/operate.md", title) {
 			for _, m := range code.FindAllStringSubmatch(row[0], -1) {
 				names = append(names, m[1])
 			}
@@ -238,7 +238,7 @@ func TestResultsAreListed(t *testing.T) {
 		fields = append(fields, name)
 	}
 	if diff := cmp.Diff(fields, listed("fields of result.json")); diff != "" {
-		t.Errorf("docs/operate.md lists (+) other fields than there are (-):\n%s", diff)
+		t.Errorf("docs/operate/operate.md lists (+) other fields than there are (-):\n%s", diff)
 	}
 	var out strings.Builder
 	trials := []view.Trial{{Metrics: map[string]float64{"NAME": 1}, Labels: map[string]string{"KEY": "a"}, Note: "odd"}}
@@ -247,7 +247,7 @@ func TestResultsAreListed(t *testing.T) {
 	}
 	head, _, _ := strings.Cut(out.String(), "\n")
 	if diff := cmp.Diff(strings.Split(head, ","), listed("columns of trials.csv")); diff != "" {
-		t.Errorf("docs/operate.md lists (+) other columns than there are (-):\n%s", diff)
+		t.Errorf("docs/operate/operate.md lists (+) other columns than there are (-):\n%s", diff)
 	}
 }
 

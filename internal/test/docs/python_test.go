@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestPython runs all of README.md, docs/attach.md and docs/sidecar.md, also what
+// TestPython runs all of README.md, docs/tune/attach.md and docs/operate/sidecar.md, also what
 // needs curl or a python3 with scikit-learn: scripts/test-python.
 func TestPython(t *testing.T) {
 	path := programs(t)
-	for _, document := range []string{"README.md", "docs/attach.md", "docs/sidecar.md"} {
+	for _, document := range []string{"README.md", "docs/tune/attach.md", "docs/operate/sidecar.md"} {
 		t.Run(document, func(t *testing.T) {
 			blocks, _ := split(t, document)
 			r := newReader(t, path)

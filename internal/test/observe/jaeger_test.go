@@ -132,7 +132,7 @@ func (j jaeger) query(ctx context.Context, path string) ([]span, error) {
 }
 
 // TestTracesInJaeger is TestTracesGoOnUnderTheNextLeader with what Jaeger's own
-// API says, and asks it the questions of docs/observe.md.
+// API says, and asks it the questions of docs/operate/observe.md.
 func TestTracesInJaeger(t *testing.T) {
 	const trials = 12
 	j, endpoint := jaegers(t)

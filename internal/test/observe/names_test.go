@@ -15,7 +15,7 @@ import (
 const (
 	rulesFile     = "deploy/helm/fantasia/files/rules.yaml"
 	dashboardFile = "deploy/helm/fantasia/files/dashboard.json"
-	document      = "docs/observe.md"
+	document      = "docs/operate/observe.md"
 )
 
 // blocks returns the lines of a document's fenced blocks of a language.

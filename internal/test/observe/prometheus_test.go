@@ -64,7 +64,7 @@ scrape_configs:
 }
 
 // TestQueriesAnswer runs a study under a real Prometheus and asks it every query
-// of docs/observe.md, of the rules and of the dashboard: each has an answer.
+// of docs/operate/observe.md, of the rules and of the dashboard: each has an answer.
 func TestQueriesAnswer(t *testing.T) {
 	backend := newReceiver(t)
 	in := install(t, backend.url, 2)

@@ -32,7 +32,7 @@ _PARTS = (
     ({"plateaus": False}, "plateaus not left"),
 )
 
-_DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "docs", "optimiser.md")
+_DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "docs", "internals", "optimiser.md")
 
 
 def defaults(path=_DOCUMENT):

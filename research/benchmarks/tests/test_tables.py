@@ -5,7 +5,7 @@ import unittest
 
 from fantasia_bench import tables
 
-DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "benchmarks.md")
+DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "tune", "benchmarks.md")
 
 TEXT = """Text, and `fantasia bench --seeds 0`.
 

@@ -4,7 +4,7 @@ import unittest
 
 from fantasia_bench import publish, timing
 
-DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "benchmarks.md")
+DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "tune", "benchmarks.md")
 
 
 class TableTest(unittest.TestCase):

@@ -21,7 +21,7 @@ _OPEN_BUDGET = 1000
 
 @dataclass(frozen=True)
 class Algorithm:
-    """The optimiser and its settings, as docs/optimiser.md lists them."""
+    """The optimiser and its settings, as docs/internals/optimiser.md lists them."""
 
     name: str = "hebo"
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """The rule that stops trials early, and its settings, as docs/early-stopping.md lists them.
+    """The rule that stops trials early, and its settings, as docs/tune/early-stopping.md lists them.
 
     `metric` is the reported metric that is compared; by default the study's.
     """
