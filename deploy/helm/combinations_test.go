@@ -11,7 +11,7 @@ import (
 // kubeconform accept and that follow the rules below.
 func TestCombinations(t *testing.T) {
 	schemas := t.TempDir()
-	if err := WriteSchemas(t.Context(), chart, schemas); err != nil {
+	if err := writeSchemas(t.Context(), chart, schemas); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range combinations(t) {
@@ -40,7 +40,7 @@ func TestCombinations(t *testing.T) {
 // Kubernetes would.
 func TestKubeconformRefuses(t *testing.T) {
 	schemas := t.TempDir()
-	if err := WriteSchemas(t.Context(), chart, schemas); err != nil {
+	if err := writeSchemas(t.Context(), chart, schemas); err != nil {
 		t.Fatal(err)
 	}
 	for _, manifest := range []string{

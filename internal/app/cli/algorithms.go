@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fantasia-hpo/fantasia/optimizer/registry"
@@ -28,8 +26,7 @@ type settingInfo struct {
 }
 
 func newAlgorithmsCommand(a *app) *cobra.Command {
-	var output format
-	c := &cobra.Command{
+	return a.shows(&cobra.Command{
 		Use:   "algorithms",
 		Short: "List the algorithms that a study can name",
 		Long: `Lists the algorithms that spec.algorithm.name accepts, with a line on each; the
@@ -38,24 +35,21 @@ marked experimental, no other value was better than the default on average.`,
 		Example: `  fantasia algorithms
   fantasia algorithms -o yaml    # with all settings`,
 		Args: arguments,
-		RunE: func(*cobra.Command, []string) error {
-			all := algorithms()
-			return output.write(a.Stdout, all, func(w screen) error {
-				longest := 0
-				for _, one := range all {
-					longest = max(longest, len(one.Name))
+	}, func(*cobra.Command, []string) (shown, error) {
+		all := algorithms()
+		return shown{all, func(w screen) error {
+			longest := 0
+			for _, one := range all {
+				longest = max(longest, len(one.Name))
+			}
+			for _, one := range all {
+				if err := say(w, "%-*s  %s", longest, one.Name, one.Description); err != nil {
+					return err
 				}
-				for _, one := range all {
-					if err := say(w, "%s", fmt.Sprintf("%-*s  %s", longest, one.Name, one.Description)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
-	addOutput(c, &output)
-	return c
+			}
+			return nil
+		}}, nil
+	})
 }
 
 func algorithms() []algorithmInfo {

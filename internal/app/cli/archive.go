@@ -6,11 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 )
@@ -41,73 +39,55 @@ func viewArchived(m *fantasiav1.ArchivedStudy) archivedStudy {
 }
 
 func newStudyArchiveCommand(a *app, r *remote) *cobra.Command {
-	var output format
-	c := &cobra.Command{
+	return a.shows(&cobra.Command{
 		Use:               "archive STUDY",
 		Short:             "Move an ended study to the server's archive",
 		Long:              archiveLong,
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {
-				resp, err := c.ArchiveStudy(ctx, connect.NewRequest(&fantasiav1.ArchiveStudyRequest{Name: name}))
-				if err != nil {
-					return err
-				}
-				s := viewArchived(resp.Msg.GetStudy())
-				return output.write(a.Stdout, s, func(w screen) error {
-					return say(w, "study %s archived with its %d trials", s.Study, s.Trials)
-				})
-			})
-		},
-	}
-	addOutput(c, &output)
-	return c
+	}, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, err := studyName(cmd, args[0])
+		if err != nil {
+			return shown{}, err
+		}
+		resp, err := ask(cmd, r, service.ArchiveStudy, &fantasiav1.ArchiveStudyRequest{Name: name})
+		s := viewArchived(resp.GetStudy())
+		return line(s, "study %s archived with its %d trials", s.Study, s.Trials), err
+	})
 }
 
 func newStudyUnarchiveCommand(a *app, r *remote) *cobra.Command {
-	var output format
-	c := &cobra.Command{
+	return a.shows(&cobra.Command{
 		Use:   "unarchive STUDY",
 		Short: "Bring a study back from the server's archive",
 		Long: `Brings a study back from the server's archive, as it was: see fantasia study archive.
 If the archive has several studies of that name, the one that was archived last comes
 back; give the id of another one. It fails if there is a study of that name already.`,
 		Args: arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {
-				resp, err := c.UnarchiveStudy(ctx, connect.NewRequest(&fantasiav1.UnarchiveStudyRequest{Name: name}))
-				if err != nil {
-					return err
-				}
-				s := view.FromStudy(resp.Msg.GetStudy())
-				return output.write(a.Stdout, s, func(w screen) error { return say(w, "study %s is back: %s", s.Study, s.State) })
-			})
-		},
-	}
-	addOutput(c, &output)
-	return c
+	}, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, err := studyName(cmd, args[0])
+		if err != nil {
+			return shown{}, err
+		}
+		resp, err := ask(cmd, r, service.UnarchiveStudy, &fantasiav1.UnarchiveStudyRequest{Name: name})
+		s := view.FromStudy(resp.GetStudy())
+		return line(s, "study %s is back: %s", s.Study, s.State), err
+	})
 }
 
-// listArchived lists the server's archive.
-func (a *app) listArchived(cmd *cobra.Command, r *remote, output format) error {
+// archived lists the server's archive.
+func (r *remote) archived(cmd *cobra.Command) (shown, error) {
 	list := []archivedStudy{}
-	err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		return everyPage(func(token string) (next string, err error) {
-			page, err := c.ListArchivedStudies(ctx, connect.NewRequest(&fantasiav1.ListArchivedStudiesRequest{PageSize: pageSize, PageToken: token}))
-			if err != nil {
-				return "", err
-			}
-			for _, s := range page.Msg.GetStudies() {
+	err := r.call(cmd, func(ctx context.Context, c service) error {
+		return everyPage(func(token string) (string, error) {
+			page, err := send(ctx, c, service.ListArchivedStudies, &fantasiav1.ListArchivedStudiesRequest{PageSize: pageSize, PageToken: token})
+			for _, s := range page.GetStudies() {
 				list = append(list, viewArchived(s))
 			}
-			return page.Msg.GetNextPageToken(), nil
+			return page.GetNextPageToken(), err
 		})
 	})
-	if err != nil {
-		return err
-	}
-	return output.write(a.Stdout, list, func(w screen) error { return archivedTable(w, list) })
+	return shown{list, func(w screen) error { return archivedTable(w, list) }}, err
 }
 
 // archivedTable prints archived studies, a line each.

@@ -31,7 +31,6 @@ studies below it.`
 const mostCompared = 12
 
 func newStudyCompareCommand(a *app, r *remote) *cobra.Command {
-	var output format
 	var page string
 	c := &cobra.Command{
 		Use:   "compare STUDY STUDY…",
@@ -48,40 +47,38 @@ func newStudyCompareCommand(a *app, r *remote) *cobra.Command {
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
 			return r.completeStudy(cmd, nil, start)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			places, err := r.places(cmd, args)
-			if err != nil {
-				return err
-			}
-			var names []string
-			var sources []*report.Source
-			for _, p := range places {
-				src, err := p.read(cmd)
-				if err != nil {
-					return err
-				}
-				names, sources = append(names, src.Study.Metadata.Name), append(sources, src)
-			}
-			compared, err := report.Compare(distinct(names, places), sources)
-			if err != nil {
-				return exitWith(ExitUsage, err)
-			}
-			if page != "" {
-				var b bytes.Buffer
-				if err := compared.WriteHTML(&b, time.Now(), a.Version); err != nil {
-					return err
-				}
-				if err := renameio.WriteFile(page, b.Bytes(), os.FileMode(0o644)); err != nil {
-					return fmt.Errorf("write %s: %w", page, err)
-				}
-			}
-			return output.write(a.Stdout, compared, func(w screen) error { return comparedText(w, compared, page) })
-		},
 	}
 	r.stateFlag(c)
 	c.Flags().StringVar(&page, "html", "", "also write a page with the pictures to `FILE`")
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		places, err := r.places(cmd, args)
+		if err != nil {
+			return shown{}, err
+		}
+		var names []string
+		var sources []*report.Source
+		for _, p := range places {
+			src, err := p.read(cmd)
+			if err != nil {
+				return shown{}, err
+			}
+			names, sources = append(names, src.Study.Metadata.Name), append(sources, src)
+		}
+		compared, err := report.Compare(distinct(names, places), sources)
+		if err != nil {
+			return shown{}, exitWith(ExitUsage, err)
+		}
+		if page != "" {
+			var b bytes.Buffer
+			if err := compared.WriteHTML(&b, time.Now(), a.Version); err != nil {
+				return shown{}, err
+			}
+			if err := renameio.WriteFile(page, b.Bytes(), os.FileMode(0o644)); err != nil {
+				return shown{}, fmt.Errorf("write %s: %w", page, err)
+			}
+		}
+		return shown{compared, func(w screen) error { return comparedText(w, compared, page) }}, nil
+	})
 }
 
 // origin is where a study to compare is kept: on a server, or in a state directory.

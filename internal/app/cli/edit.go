@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,11 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/study"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
@@ -28,7 +25,6 @@ type changes struct {
 }
 
 func newStudyEditCommand(a *app, r *remote) *cobra.Command {
-	var output format
 	e := &changes{}
 	c := &cobra.Command{
 		Use:   "edit STUDY",
@@ -46,51 +42,6 @@ Initial points that do not fit are left out.`,
   fantasia study edit digits --label team=vision --note "second try, more data"`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := studyName(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			if !slices.ContainsFunc([]string{"max-trials", "parallelism", "goal", "range", "values", "label", "note"}, cmd.Flags().Changed) {
-				return usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range, --values, --label or --note")
-			}
-			set, remove, err := e.parse()
-			if err != nil {
-				return usagef(cmd, "%v", err)
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				found, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
-				if err != nil {
-					return err
-				}
-				s, err := studyfile.Parse([]byte(found.Msg.GetStudy().GetStudyFile()))
-				if err != nil {
-					return fmt.Errorf("read the file of %s: %w", name, err)
-				}
-				if err := e.apply(cmd, s); err != nil {
-					return err
-				}
-				relabel(&s.Metadata, set, remove)
-				text, err := json.Marshal(s)
-				if err != nil {
-					return fmt.Errorf("write the file of %s: %w", name, err)
-				}
-				resp, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{
-					Name: "studies/" + found.Msg.GetStudy().GetId(), StudyFile: string(text),
-				}))
-				if err != nil {
-					return err
-				}
-				edited := resp.Msg.GetStudy()
-				return output.write(a.Stdout, view.FromStudy(edited), func(w screen) error {
-					text := "study " + s.Metadata.Name + " edited"
-					if edited.GetSpaceVersion() != found.Msg.GetStudy().GetSpaceVersion() {
-						text += fmt.Sprintf(": version %d of its space", edited.GetSpaceVersion())
-					}
-					return say(w, "%s", text)
-				})
-			})
-		},
 	}
 	f := c.Flags()
 	f.IntVar(&e.maxTrials, "max-trials", 0, "how many trials to evaluate in all (spec.budget.maxTrials)")
@@ -99,8 +50,41 @@ Initial points that do not fit are left out.`,
 	f.StringArrayVar(&e.ranges, "range", nil, "`NAME=MIN:MAX` of a float or an int; without MIN or MAX, that end stays. May be given several times")
 	f.StringArrayVar(&e.values, "values", nil, "`NAME=VALUE,VALUE,…` of a categorical or an ordinal: all its values. May be given several times")
 	e.flags(c)
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, err := studyName(cmd, args[0])
+		if err != nil {
+			return shown{}, err
+		}
+		if !slices.ContainsFunc([]string{"max-trials", "parallelism", "goal", "range", "values", "label", "note"}, cmd.Flags().Changed) {
+			return shown{}, usagef(cmd, "nothing to change: give --max-trials, --parallelism, --goal, --range, --values, --label or --note")
+		}
+		set, remove, err := e.parse()
+		if err != nil {
+			return shown{}, usagef(cmd, "%v", err)
+		}
+		before, err := r.get(cmd, args[0])
+		if err != nil {
+			return shown{}, err
+		}
+		s, err := studyfile.Parse([]byte(before.GetStudyFile()))
+		if err != nil {
+			return shown{}, fmt.Errorf("read the file of %s: %w", name, err)
+		}
+		if err := e.apply(cmd, s); err != nil {
+			return shown{}, err
+		}
+		relabel(&s.Metadata, set, remove)
+		file, err := json.Marshal(s)
+		if err != nil {
+			return shown{}, fmt.Errorf("write the file of %s: %w", name, err)
+		}
+		resp, err := ask(cmd, r, service.UpdateStudy, &fantasiav1.UpdateStudyRequest{Name: "studies/" + before.GetId(), StudyFile: string(file)})
+		text, version := "study "+s.Metadata.Name+" edited", resp.GetStudy().GetSpaceVersion()
+		if version != before.GetSpaceVersion() {
+			text += fmt.Sprintf(": version %d of its space", version)
+		}
+		return line(view.FromStudy(resp.GetStudy()), "%s", text), err
+	})
 }
 
 // apply makes the changes whose flags are set, but for the labels.

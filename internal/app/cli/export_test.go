@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 )
 
@@ -19,7 +18,7 @@ func LiveWatchOf(ctx context.Context, url, study string) (display.Now, error) {
 	cmd := &cobra.Command{}
 	cmd.SetContext(ctx)
 	l := &liveWatch{remote: &remote{server: url, timeout: 10 * time.Second}, cmd: cmd, progress: display.NewProgress(ctx, io.Discard, false)}
-	err := l.remote.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+	err := l.remote.call(cmd, func(ctx context.Context, c service) error {
 		resp, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/" + study}))
 		if err == nil {
 			l.show(resp.Msg.GetStudy())

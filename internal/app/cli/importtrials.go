@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/internal/app/migrate"
 	"github.com/fantasia-hpo/fantasia/study"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
@@ -130,20 +129,15 @@ func newStudyImportTrialsCommand(a *app, r *remote) *cobra.Command {
 
 // specOf returns the specification of a study.
 func (r *remote) specOf(cmd *cobra.Command, name string) (*study.Spec, error) {
-	var spec *study.Spec
-	err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		found, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: "studies/" + name}))
-		if err != nil {
-			return err
-		}
-		parsed, err := studyfile.Parse([]byte(found.Msg.GetStudy().GetStudyFile()))
-		if err != nil {
-			return fmt.Errorf("read the file of study %s: %w", name, err)
-		}
-		spec = &parsed.Spec
-		return nil
-	})
-	return spec, err
+	found, err := ask(cmd, r, service.GetStudy, &fantasiav1.GetStudyRequest{Name: "studies/" + name})
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := studyfile.Parse([]byte(found.GetStudy().GetStudyFile()))
+	if err != nil {
+		return nil, fmt.Errorf("read the file of study %s: %w", name, err)
+	}
+	return &parsed.Spec, nil
 }
 
 // readTrials reads a file of trials; "-" is standard input.

@@ -1,18 +1,15 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 )
 
@@ -76,7 +73,6 @@ func labelText(labels map[string]string) string {
 }
 
 func newTrialEditCommand(a *app, r *remote) *cobra.Command {
-	var output format
 	m := &remarks{}
 	c := &cobra.Command{
 		Use:   "edit STUDY TRIAL",
@@ -85,37 +81,28 @@ func newTrialEditCommand(a *app, r *remote) *cobra.Command {
   fantasia trial edit digits 7 --label checked-`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := studyName(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			if !m.given(cmd) {
-				return usagef(cmd, "nothing to change: give --label or --note")
-			}
-			set, remove, err := m.parse()
-			if err != nil {
-				return usagef(cmd, "%v", err)
-			}
-			req := &fantasiav1.EditTrialRequest{Name: name + "/trials/" + args[1], Labels: set, RemoveLabels: remove}
-			if cmd.Flags().Changed("note") {
-				req.Note = &m.note
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				resp, err := c.EditTrial(ctx, connect.NewRequest(req))
-				if err != nil {
-					return err
-				}
-				if resp.Msg.GetTrial() == nil {
-					return errors.New("the server returned no trial")
-				}
-				return output.write(a.Stdout, view.FromTrial(resp.Msg.GetTrial()), func(w screen) error {
-					return say(w, "trial %d edited", resp.Msg.GetTrial().GetNumber())
-				})
-			})
-		},
 	}
 	m.flags(c)
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, err := studyName(cmd, args[0])
+		if err != nil {
+			return shown{}, err
+		}
+		if !m.given(cmd) {
+			return shown{}, usagef(cmd, "nothing to change: give --label or --note")
+		}
+		set, remove, err := m.parse()
+		if err != nil {
+			return shown{}, usagef(cmd, "%v", err)
+		}
+		q := &fantasiav1.EditTrialRequest{Name: name + "/trials/" + args[1], Labels: set, RemoveLabels: remove}
+		if cmd.Flags().Changed("note") {
+			q.Note = &m.note
+		}
+		resp, err := ask(cmd, r, service.EditTrial, q)
+		if err == nil && resp.GetTrial() == nil {
+			err = errors.New("the server returned no trial")
+		}
+		return line(view.FromTrial(resp.GetTrial()), "trial %d edited", resp.GetTrial().GetNumber()), err
+	})
 }

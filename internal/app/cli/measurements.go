@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 )
@@ -24,28 +23,17 @@ const (
 	maxCurves = 6
 )
 
-// measurements asks for all that a trial's program reported. A server that does not
+// listMeasurements fetches all that a trial's program reported. A server that does not
 // know the request keeps none.
-func (r *remote) measurements(cmd *cobra.Command, trial string) (all []view.Curve, err error) {
-	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		all, err = listMeasurements(ctx, c, trial)
-		return err
-	})
-	return all, err
-}
-
-func listMeasurements(ctx context.Context, c fantasiav1connect.StudyServiceClient, trial string) ([]view.Curve, error) {
+func listMeasurements(ctx context.Context, c service, trial string) ([]view.Curve, error) {
 	var all []*fantasiav1.Measurement
-	err := everyPage(func(token string) (next string, err error) {
-		page, err := c.ListMeasurements(ctx, connect.NewRequest(&fantasiav1.ListMeasurementsRequest{Parent: trial, PageToken: token}))
+	err := everyPage(func(token string) (string, error) {
+		page, err := send(ctx, c, service.ListMeasurements, &fantasiav1.ListMeasurementsRequest{Parent: trial, PageToken: token})
 		if connect.CodeOf(err) == connect.CodeUnimplemented {
 			return "", nil
 		}
-		if err != nil {
-			return "", err
-		}
-		all = append(all, page.Msg.GetMeasurements()...)
-		return page.Msg.GetNextPageToken(), nil
+		all = append(all, page.GetMeasurements()...)
+		return page.GetNextPageToken(), err
 	})
 	return view.FromMeasurements(all), err
 }
@@ -62,7 +50,7 @@ const (
 func (r *remote) addCurves(cmd *cobra.Command, studyName string, trials []view.Trial, metric string) error {
 	asked, found := 0, false
 	for part := range slices.Chunk(trials, curvesAtOnce) {
-		err := r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (err error) {
+		err := r.call(cmd, func(ctx context.Context, c service) (err error) {
 			for i := range part {
 				t := &part[i]
 				if t.Times.Ended.IsZero() || asked >= probes && !found {

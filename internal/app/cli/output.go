@@ -79,6 +79,31 @@ func (f format) stream(w io.Writer, result any, text func(screen) error) error {
 	}
 }
 
+// shown is what a command prints: a result for scripts, and the same as text.
+type shown struct {
+	result any
+	text   func(screen) error
+}
+
+// line is a result whose text is a formatted line.
+func line(result any, format string, args ...any) shown {
+	return shown{result, func(w screen) error { return say(w, format, args...) }}
+}
+
+// shows makes a command print what it returns, in the format of --output, which it adds.
+func (a *app) shows(c *cobra.Command, run func(cmd *cobra.Command, args []string) (shown, error)) *cobra.Command {
+	var output format
+	addOutput(c, &output)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := run(cmd, args)
+		if err != nil {
+			return err
+		}
+		return output.write(a.Stdout, s.result, s.text)
+	}
+	return c
+}
+
 func writeJSON(w io.Writer, result any, indent string) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

@@ -22,6 +22,9 @@ import (
 	"github.com/fantasia-hpo/fantasia/internal/base/envflag"
 )
 
+// service is a client of the API. Its methods are what ask and send call.
+type service = fantasiav1connect.StudyServiceClient
+
 // remote is the server that a command talks to.
 type remote struct {
 	server string
@@ -43,7 +46,7 @@ func (r *remote) flags(c *cobra.Command) {
 }
 
 // call calls the server with a client, within the timeout.
-func (r *remote) call(cmd *cobra.Command, f func(context.Context, fantasiav1connect.StudyServiceClient) error) error {
+func (r *remote) call(cmd *cobra.Command, f func(context.Context, service) error) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), r.timeout)
 	defer cancel()
 	client, done, err := r.client(cmd)
@@ -54,8 +57,27 @@ func (r *remote) call(cmd *cobra.Command, f func(context.Context, fantasiav1conn
 	return r.explain(f(ctx, client))
 }
 
+// ask makes one call of the server, such as service.GetStudy, within the timeout. It returns
+// nil with an error.
+func ask[Q, A any](cmd *cobra.Command, r *remote, call func(service, context.Context, *connect.Request[Q]) (*connect.Response[A], error), q *Q) (answer *A, err error) {
+	err = r.call(cmd, func(ctx context.Context, c service) error {
+		answer, err = send(ctx, c, call, q)
+		return err
+	})
+	return answer, err
+}
+
+// send makes one call. It returns nil with an error.
+func send[Q, A any](ctx context.Context, c service, call func(service, context.Context, *connect.Request[Q]) (*connect.Response[A], error), q *Q) (*A, error) {
+	resp, err := call(c, ctx, connect.NewRequest(q))
+	if err != nil {
+		return nil, err
+	}
+	return resp.Msg, nil
+}
+
 // client returns a client of the server; done closes its connections.
-func (r *remote) client(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
+func (r *remote) client(cmd *cobra.Command) (client service, done func(), err error) {
 	if r.state != "" {
 		return r.local(cmd)
 	}
@@ -198,7 +220,6 @@ func notLabel(s string) bool {
 
 // completeStudy completes the first argument with the server's studies.
 func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var names []string
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -206,30 +227,47 @@ func (r *remote) completeStudy(cmd *cobra.Command, args []string, _ string) ([]s
 	if err := envflag.Apply(cmd); err != nil {
 		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
 	}
-	quick := remote{server: r.server, timeout: 2 * time.Second, caller: r.caller}
-	err := quick.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 1000}))
-		if err != nil {
-			return err
-		}
-		for _, s := range page.Msg.GetStudies() {
-			names = append(names, strings.TrimPrefix(s.GetName(), "studies/")+"\t"+view.EnumName(s.GetState()))
-		}
-		return nil
-	})
+	quick := &remote{server: r.server, timeout: 2 * time.Second, caller: r.caller}
+	page, err := ask(cmd, quick, service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: 1000})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError | cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, s := range page.GetStudies() {
+		names = append(names, strings.TrimPrefix(s.GetName(), "studies/")+"\t"+view.EnumName(s.GetState()))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// callOf is call for the study that an argument names; name is its resource's.
-func (r *remote) callOf(cmd *cobra.Command, study string, f func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error) error {
-	name, err := studyName(cmd, study)
+// get fetches a study by its name or id.
+func (r *remote) get(cmd *cobra.Command, nameOrID string) (*fantasiav1.Study, error) {
+	name, err := studyName(cmd, nameOrID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error { return f(ctx, c, name) })
+	resp, err := ask(cmd, r, service.GetStudy, &fantasiav1.GetStudyRequest{Name: name})
+	return resp.GetStudy(), err
+}
+
+// listTrials fetches all pages of a list of trials.
+func listTrials(ctx context.Context, c service, q *fantasiav1.ListTrialsRequest) (list []*fantasiav1.Trial, err error) {
+	q.PageSize = pageSize
+	err = everyPage(func(token string) (string, error) {
+		q.PageToken = token
+		page, err := send(ctx, c, service.ListTrials, q)
+		list = append(list, page.GetTrials()...)
+		return page.GetNextPageToken(), err
+	})
+	return list, err
+}
+
+// viewTrials returns trials in the form for scripts.
+func viewTrials(trials []*fantasiav1.Trial) []view.Trial {
+	list := make([]view.Trial, len(trials))
+	for i, t := range trials {
+		list[i] = view.FromTrial(t)
+	}
+	return list
 }
 
 // everyPage fetches all pages of a list; each page gives the token of the next.

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
@@ -79,22 +75,11 @@ func (a *app) writeFile(file string, content []byte) error {
 
 // bareSource reads a study without curves.
 func (r *remote) bareSource(cmd *cobra.Command, nameOrID string) (*report.Source, error) {
-	name, err := studyName(cmd, nameOrID)
+	s, err := r.get(cmd, nameOrID)
 	if err != nil {
 		return nil, err
 	}
-	src := &report.Source{Now: time.Now()}
-	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		resp, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
-		if err != nil {
-			return err
-		}
-		src.View, src.Reason = (&found{resp.Msg.GetStudy(), r.state, r.idle}).view(), resp.Msg.GetStudy().GetReason()
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
+	src := &report.Source{Now: time.Now(), View: found{s, r.state, r.idle}.view(), Reason: s.GetReason()}
 	if src.Study, src.Trials, err = r.studyAndTrials(cmd, nameOrID); err != nil {
 		return nil, err
 	}

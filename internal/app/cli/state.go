@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
@@ -34,7 +32,7 @@ func (r *remote) stateFlag(c *cobra.Command) {
 }
 
 // local makes a client of what answers for a state directory.
-func (r *remote) local(cmd *cobra.Command) (client fantasiav1connect.StudyServiceClient, done func(), err error) {
+func (r *remote) local(cmd *cobra.Command) (client service, done func(), err error) {
 	if err := directory(cmd, r.state); err != nil {
 		return nil, nil, err
 	}
@@ -84,21 +82,17 @@ func (r *remote) studyIn(cmd *cobra.Command, args []string, others int) (name st
 	if name != "" {
 		return name, args, nil
 	}
-	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: 2}))
-		if err != nil {
-			return err
-		}
-		switch len(page.Msg.GetStudies()) {
-		case 0:
-			return exitWith(ExitUsage, fmt.Errorf("read %s: %w", r.state, local.ErrNoState))
-		case 2:
-			return usagef(cmd, "--state %s has several studies; name one", r.state)
-		}
-		name = strings.TrimPrefix(page.Msg.GetStudies()[0].GetName(), "studies/")
-		return nil
-	})
-	return name, args, err
+	page, err := ask(cmd, r, service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: 2})
+	if err != nil {
+		return "", nil, err
+	}
+	switch len(page.GetStudies()) {
+	case 0:
+		return "", nil, exitWith(ExitUsage, fmt.Errorf("read %s: %w", r.state, local.ErrNoState))
+	case 2:
+		return "", nil, usagef(cmd, "--state %s has several studies; name one", r.state)
+	}
+	return strings.TrimPrefix(page.GetStudies()[0].GetName(), "studies/"), args, nil
 }
 
 // argumentsOrState checks the number of a command's arguments, of which the first,

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	studyfile "github.com/fantasia-hpo/fantasia/study/file"
@@ -42,7 +41,6 @@ func newStudyCommand(a *app) *cobra.Command {
 
 func newStudyCreateCommand(a *app, r *remote) *cobra.Command {
 	var file string
-	var output format
 	c := &cobra.Command{
 		Use:   "create -f FILE",
 		Short: "Create a study from a study file",
@@ -51,31 +49,21 @@ problem of the file is shown with its line and column.`,
 		Example: `  fantasia study create -f digits.yaml
   sed 's/maxTrials: 64/maxTrials: 128/' digits.yaml | fantasia study create -f -`,
 		Args: arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := a.readStudyFile(cmd, file)
-			if err != nil {
-				return err
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				resp, err := c.CreateStudy(ctx, connect.NewRequest(&fantasiav1.CreateStudyRequest{StudyFile: text}))
-				if err != nil {
-					return inFile(file, err)
-				}
-				created := view.FromStudy(resp.Msg.GetStudy())
-				return output.write(a.Stdout, created, func(w screen) error {
-					return say(w, "study %s created\nfollow it with: fantasia study watch %s", created.Study, created.Study)
-				})
-			})
-		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "the study `FILE`; - is standard input")
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
+		text, err := a.readStudyFile(cmd, file)
+		if err != nil {
+			return shown{}, err
+		}
+		resp, err := ask(cmd, r, service.CreateStudy, &fantasiav1.CreateStudyRequest{StudyFile: text})
+		s := view.FromStudy(resp.GetStudy())
+		return line(s, "study %s created\nfollow it with: fantasia study watch %[1]s", s.Study), inFile(file, err)
+	})
 }
 
 func newStudyUpdateCommand(a *app, r *remote) *cobra.Command {
 	var file string
-	var output format
 	c := &cobra.Command{
 		Use:   "update -f FILE",
 		Short: "Change a running study",
@@ -86,35 +74,23 @@ anything that changes the meaning of results may not. A larger budget continues 
 that had completed. For single changes, see fantasia study edit.`,
 		Example: "  fantasia study update -f digits.yaml",
 		Args:    arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := a.readStudyFile(cmd, file)
-			if err != nil {
-				return err
-			}
-			parsed, err := studyfile.Parse([]byte(text), studyfile.WithFile(file))
-			if err != nil {
-				return err
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				resp, err := c.UpdateStudy(ctx, connect.NewRequest(&fantasiav1.UpdateStudyRequest{
-					Name: "studies/" + parsed.Metadata.Name, StudyFile: text,
-				}))
-				if err != nil {
-					return inFile(file, err)
-				}
-				return output.write(a.Stdout, view.FromStudy(resp.Msg.GetStudy()), func(w screen) error {
-					return say(w, "study %s updated", parsed.Metadata.Name)
-				})
-			})
-		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "the complete, changed study `FILE`; - is standard input")
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
+		text, err := a.readStudyFile(cmd, file)
+		if err != nil {
+			return shown{}, err
+		}
+		parsed, err := studyfile.Parse([]byte(text), studyfile.WithFile(file))
+		if err != nil {
+			return shown{}, err
+		}
+		resp, err := ask(cmd, r, service.UpdateStudy, &fantasiav1.UpdateStudyRequest{Name: "studies/" + parsed.Metadata.Name, StudyFile: text})
+		return line(view.FromStudy(resp.GetStudy()), "study %s updated", parsed.Metadata.Name), inFile(file, err)
+	})
 }
 
 func newStudyListCommand(a *app, r *remote) *cobra.Command {
-	var output format
 	var labels []string
 	var archived bool
 	c := &cobra.Command{
@@ -122,48 +98,39 @@ func newStudyListCommand(a *app, r *remote) *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List studies",
 		Args:    arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			wanted, err := wantedLabels(cmd, labels)
-			if err != nil {
-				return err
-			}
-			switch {
-			case archived && (len(labels) > 0 || r.state != ""):
-				return usagef(cmd, "--archived lists all of a server's archive: want neither --label nor --state")
-			case archived:
-				return a.listArchived(cmd, r, output)
-			}
-			studies, err := r.studies(cmd, wanted)
-			if err != nil {
-				return err
-			}
-			list := make([]view.Study, len(studies))
-			for i, s := range studies {
-				list[i] = s.view()
-			}
-			return output.write(a.Stdout, list, func(w screen) error { return studyTable(w, studies) })
-		},
 	}
 	labelFilter(c, &labels)
 	r.stateFlag(c)
 	c.Flags().BoolVar(&archived, "archived", false, "list the studies in the server's archive instead")
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
+		wanted, err := wantedLabels(cmd, labels)
+		switch {
+		case err != nil:
+			return shown{}, err
+		case archived && (len(labels) > 0 || r.state != ""):
+			return shown{}, usagef(cmd, "--archived lists all of a server's archive: want neither --label nor --state")
+		case archived:
+			return r.archived(cmd)
+		}
+		studies, err := r.studies(cmd, wanted)
+		list := make([]view.Study, len(studies))
+		for i, s := range studies {
+			list[i] = s.view()
+		}
+		return shown{list, func(w screen) error { return studyTable(w, studies) }}, err
+	})
 }
 
 // studies are those of the server, or those below --state, that have all of the labels.
 func (r *remote) studies(cmd *cobra.Command, labels map[string]string) (studies []found, err error) {
 	list := func() error {
-		return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-			return everyPage(func(token string) (next string, err error) {
-				page, err := c.ListStudies(ctx, connect.NewRequest(&fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token, Labels: labels}))
-				if err != nil {
-					return "", err
-				}
-				for _, s := range page.Msg.GetStudies() {
+		return r.call(cmd, func(ctx context.Context, c service) error {
+			return everyPage(func(token string) (string, error) {
+				page, err := send(ctx, c, service.ListStudies, &fantasiav1.ListStudiesRequest{PageSize: pageSize, PageToken: token, Labels: labels})
+				for _, s := range page.GetStudies() {
 					studies = append(studies, found{s, r.state, r.idle})
 				}
-				return page.Msg.GetNextPageToken(), nil
+				return page.GetNextPageToken(), err
 			})
 		})
 	}
@@ -187,58 +154,42 @@ func (r *remote) studies(cmd *cobra.Command, labels map[string]string) (studies 
 }
 
 func newStudyGetCommand(a *app, r *remote) *cobra.Command {
-	var output format
 	c := &cobra.Command{
 		Use:               "get STUDY",
 		Short:             "Show a study: its progress, its best and its recommended point",
 		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			given, _, err := r.studyIn(cmd, args, 0)
-			if err != nil {
-				return err
-			}
-			name, err := studyName(cmd, given)
-			if err != nil {
-				return err
-			}
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				resp, err := c.GetStudy(ctx, connect.NewRequest(&fantasiav1.GetStudyRequest{Name: name}))
-				if err != nil {
-					return err
-				}
-				s := found{resp.Msg.GetStudy(), r.state, r.idle}
-				return output.write(a.Stdout, s.view(), func(w screen) error { return studyBlock(w, s) })
-			})
-		},
 	}
 	r.stateFlag(c)
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, _, err := r.studyIn(cmd, args, 0)
+		if err != nil {
+			return shown{}, err
+		}
+		got, err := r.get(cmd, name)
+		s := found{got, r.state, r.idle}
+		return shown{s.view(), func(w screen) error { return studyBlock(w, s) }}, err
+	})
 }
 
 func newStudyStopCommand(a *app, r *remote) *cobra.Command {
 	var reason string
-	var output format
 	c := &cobra.Command{
 		Use:               "stop STUDY",
 		Short:             "Stop a study; running trials are cancelled, results are kept",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {
-				resp, err := c.StopStudy(ctx, connect.NewRequest(&fantasiav1.StopStudyRequest{Name: name, Reason: reason}))
-				if err != nil {
-					return err
-				}
-				s := view.FromStudy(resp.Msg.GetStudy())
-				return output.write(a.Stdout, s, func(w screen) error { return say(w, "study %s is %s", s.Study, s.State) })
-			})
-		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "the reason, which is kept with the study")
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, err := studyName(cmd, args[0])
+		if err != nil {
+			return shown{}, err
+		}
+		resp, err := ask(cmd, r, service.StopStudy, &fantasiav1.StopStudyRequest{Name: name, Reason: reason})
+		s := view.FromStudy(resp.GetStudy())
+		return line(s, "study %s is %s", s.Study, s.State), err
+	})
 }
 
 // deleted is the output of `fantasia study delete`.
@@ -249,32 +200,26 @@ type deleted struct {
 
 func newStudyDeleteCommand(a *app, r *remote) *cobra.Command {
 	var force, ignore bool
-	var output format
 	c := &cobra.Command{
 		Use:               "delete STUDY",
 		Aliases:           []string{"rm"},
 		Short:             "Delete a study and its trials",
 		Args:              arguments,
 		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.callOf(cmd, args[0], func(ctx context.Context, c fantasiav1connect.StudyServiceClient, name string) error {
-				_, err := c.DeleteStudy(ctx, connect.NewRequest(&fantasiav1.DeleteStudyRequest{Name: name, Force: force}))
-				if ignore && connect.CodeOf(err) == connect.CodeNotFound {
-					return output.write(a.Stdout, deleted{Study: args[0]}, func(w screen) error { return say(w, "study %s does not exist", args[0]) })
-				}
-				if err != nil {
-					return err
-				}
-				return output.write(a.Stdout, deleted{Study: args[0], Deleted: true}, func(w screen) error {
-					return say(w, "study %s deleted", args[0])
-				})
-			})
-		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "stop the study first if it is running")
 	c.Flags().BoolVar(&ignore, "ignore-not-found", false, "succeed if the study does not exist")
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		name, err := studyName(cmd, args[0])
+		if err != nil {
+			return shown{}, err
+		}
+		_, err = ask(cmd, r, service.DeleteStudy, &fantasiav1.DeleteStudyRequest{Name: name, Force: force})
+		if ignore && connect.CodeOf(err) == connect.CodeNotFound {
+			return line(deleted{Study: args[0]}, "study %s does not exist", args[0]), nil
+		}
+		return line(deleted{Study: args[0], Deleted: true}, "study %s deleted", args[0]), err
+	})
 }
 
 // readStudyFile reads the file of -f.

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -32,7 +31,6 @@ func newTrialCommand(a *app) *cobra.Command {
 }
 
 func newTrialListCommand(a *app, r *remote) *cobra.Command {
-	var output format
 	var only, labels []string
 	c := &cobra.Command{
 		Use:               "list STUDY",
@@ -40,80 +38,61 @@ func newTrialListCommand(a *app, r *remote) *cobra.Command {
 		Short:             "List the trials of a study",
 		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.oldSpelling(cmd, args, &only); err != nil {
-				return err
-			}
-			name, _, err := r.studyIn(cmd, args, 0)
-			if err != nil {
-				return err
-			}
-			parent, states, err := selection(cmd, name, only)
-			if err != nil {
-				return err
-			}
-			wanted, err := wantedLabels(cmd, labels)
-			if err != nil {
-				return err
-			}
-			trials := []*fantasiav1.Trial{}
-			err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				return everyPage(func(token string) (next string, err error) {
-					page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{
-						Parent: parent, States: states, Labels: wanted, PageSize: pageSize, PageToken: token,
-					}))
-					if err != nil {
-						return "", err
-					}
-					trials = append(trials, page.Msg.GetTrials()...)
-					return page.Msg.GetNextPageToken(), nil
-				})
-			})
-			if err != nil {
-				return err
-			}
-			list := make([]view.Trial, len(trials))
-			for i, t := range trials {
-				list[i] = view.FromTrial(t)
-			}
-			return output.write(a.Stdout, list, func(w screen) error { return trialTable(w, list) })
-		},
 	}
 	r.stateFlag(c)
 	addStates(c, &only)
 	labelFilter(c, &labels)
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		if err := r.oldSpelling(cmd, args, &only); err != nil {
+			return shown{}, err
+		}
+		name, _, err := r.studyIn(cmd, args, 0)
+		if err != nil {
+			return shown{}, err
+		}
+		q := &fantasiav1.ListTrialsRequest{}
+		if q.Parent, q.States, err = selection(cmd, name, only); err != nil {
+			return shown{}, err
+		}
+		if q.Labels, err = wantedLabels(cmd, labels); err != nil {
+			return shown{}, err
+		}
+		var list []view.Trial
+		err = r.call(cmd, func(ctx context.Context, c service) error {
+			trials, err := listTrials(ctx, c, q)
+			list = viewTrials(trials)
+			return err
+		})
+		return shown{list, func(w screen) error { return trialTable(w, list) }}, err
+	})
 }
 
 func newTrialGetCommand(a *app, r *remote) *cobra.Command {
-	var output format
 	c := &cobra.Command{
 		Use:               "get STUDY TRIAL",
 		Short:             "Show one trial: its point, why it was suggested, its attempts, and its curves",
 		Args:              r.argumentsOrState,
 		ValidArgsFunction: r.completeStudy,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := r.trial(cmd, args)
-			if err != nil {
-				return err
-			}
-			shown := view.FromTrial(t)
-			if shown.Measurements, err = r.measurements(cmd, t.GetName()); err != nil {
-				return err
-			}
-			return output.write(a.Stdout, shown, func(w screen) error {
-				if err := trialBlock(w, t, r.idle); err != nil {
-					return err
-				}
-				width, _ := terminal(a.Stdout)
-				return curves(w, shown.Measurements, width)
-			})
-		},
 	}
 	r.stateFlag(c)
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, args []string) (shown, error) {
+		t, err := r.trial(cmd, args)
+		if err != nil {
+			return shown{}, err
+		}
+		v := view.FromTrial(t)
+		err = r.call(cmd, func(ctx context.Context, c service) (err error) {
+			v.Measurements, err = listMeasurements(ctx, c, t.GetName())
+			return err
+		})
+		return shown{v, func(w screen) error {
+			if err := trialBlock(w, t, r.idle); err != nil {
+				return err
+			}
+			width, _ := terminal(a.Stdout)
+			return curves(w, v.Measurements, width)
+		}}, err
+	})
 }
 
 func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
@@ -138,7 +117,7 @@ func newTrialWatchCommand(a *app, r *remote) *cobra.Command {
 			}
 			// A resumed watch repeats what was shown before.
 			shown := map[int]study.TrialState{}
-			return watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchTrialsResponse], error) {
+			return watch(cmd, r, func(ctx context.Context, c service) (*connect.ServerStreamForClient[fantasiav1.WatchTrialsResponse], error) {
 				return c.WatchTrials(ctx, connect.NewRequest(&fantasiav1.WatchTrialsRequest{Parent: parent, States: states, IncludeExisting: all}))
 			}, func(m *fantasiav1.WatchTrialsResponse) error {
 				t := view.FromTrial(m.GetTrial())
@@ -171,16 +150,8 @@ func (r *remote) trial(cmd *cobra.Command, args []string) (*fantasiav1.Trial, er
 	if err != nil {
 		return nil, err
 	}
-	var t *fantasiav1.Trial
-	err = r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		resp, err := c.GetTrial(ctx, connect.NewRequest(&fantasiav1.GetTrialRequest{Name: view.TrialName(name, number)}))
-		if err != nil {
-			return err
-		}
-		t = resp.Msg.GetTrial()
-		return nil
-	})
-	return t, err
+	resp, err := ask(cmd, r, service.GetTrial, &fantasiav1.GetTrialRequest{Name: view.TrialName(name, number)})
+	return resp.GetTrial(), err
 }
 
 // stateNames returns the states of trials as --status takes them.

@@ -14,18 +14,12 @@ type versionInfo struct {
 }
 
 func newVersionCommand(a *app) *cobra.Command {
-	var output format
-	c := &cobra.Command{
+	return a.shows(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  arguments,
-		RunE: func(*cobra.Command, []string) error {
-			v := versionInfo{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			return output.write(a.Stdout, v, func(w screen) error {
-				return say(w, "fantasia %s (%s, %s)", v.Version, v.Go, v.Platform)
-			})
-		},
-	}
-	addOutput(c, &output)
-	return c
+	}, func(*cobra.Command, []string) (shown, error) {
+		v := versionInfo{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+		return line(v, "fantasia %s (%s, %s)", v.Version, v.Go, v.Platform), nil
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -54,7 +53,7 @@ with 3 if it failed or no trial completed, so scripts can wait for a study.`,
 				}
 				defer l.progress.Close()
 			}
-			err = watch(cmd, r, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[fantasiav1.WatchStudyResponse], error) {
+			err = watch(cmd, r, func(ctx context.Context, c service) (*connect.ServerStreamForClient[fantasiav1.WatchStudyResponse], error) {
 				return c.WatchStudy(ctx, connect.NewRequest(&fantasiav1.WatchStudyRequest{Name: name}))
 			}, func(m *fantasiav1.WatchStudyResponse) error {
 				before := last
@@ -86,7 +85,7 @@ func news(before, now view.Study) bool {
 // If the server goes away, it opens the stream again, for up to a minute without a
 // message.
 func watch[M any](cmd *cobra.Command, r *remote,
-	open func(context.Context, fantasiav1connect.StudyServiceClient) (*connect.ServerStreamForClient[M], error), show func(*M) error,
+	open func(context.Context, service) (*connect.ServerStreamForClient[M], error), show func(*M) error,
 ) error {
 	client, done, err := r.client(cmd)
 	if err != nil {

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
@@ -55,14 +53,14 @@ func (l *liveWatch) show(s *fantasiav1.Study) {
 
 // running asks which trials run: a hundred at most, more than a screen shows.
 func (l *liveWatch) running(study string) {
-	_ = l.remote.call(l.cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
+	_ = l.remote.call(l.cmd, func(ctx context.Context, c service) error {
 		states := []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_CLAIMED, fantasiav1.TrialState_TRIAL_STATE_RUNNING}
-		page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{Parent: study, States: states}))
+		page, err := send(ctx, c, service.ListTrials, &fantasiav1.ListTrialsRequest{Parent: study, States: states})
 		if err != nil {
 			return err
 		}
 		l.now.Running = nil
-		for _, t := range page.Msg.GetTrials() {
+		for _, t := range page.GetTrials() {
 			l.now.Running = append(l.now.Running, display.Running{Trial: int(t.GetNumber()), Since: at(t.GetTimes().GetClaimed())})
 		}
 		return nil
@@ -72,20 +70,13 @@ func (l *liveWatch) running(study string) {
 // failed asks which trial failed last, and why.
 func (l *liveWatch) failed(study string) {
 	var ended time.Time
-	_ = l.remote.call(l.cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-		return everyPage(func(token string) (next string, err error) {
-			page, err := c.ListTrials(ctx, connect.NewRequest(&fantasiav1.ListTrialsRequest{
-				Parent: study, States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED}, PageSize: pageSize, PageToken: token,
-			}))
-			if err != nil {
-				return "", err
+	_ = l.remote.call(l.cmd, func(ctx context.Context, c service) error {
+		trials, err := listTrials(ctx, c, &fantasiav1.ListTrialsRequest{Parent: study, States: []fantasiav1.TrialState{fantasiav1.TrialState_TRIAL_STATE_FAILED}})
+		for _, t := range viewTrials(trials) {
+			if t.Failure != nil && !t.Times.Folded.Before(ended) {
+				ended, l.now.FailedTrial, l.now.Failure = t.Times.Folded, t.Trial, view.FailureLine(t.Failure)
 			}
-			for _, m := range page.Msg.GetTrials() {
-				if t := view.FromTrial(m); t.Failure != nil && !t.Times.Folded.Before(ended) {
-					ended, l.now.FailedTrial, l.now.Failure = t.Times.Folded, t.Trial, view.FailureLine(t.Failure)
-				}
-			}
-			return page.Msg.GetNextPageToken(), nil
-		})
+		}
+		return err
 	})
 }

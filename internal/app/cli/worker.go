@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
-	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/base/layout"
 	"github.com/fantasia-hpo/fantasia/messaging"
@@ -27,7 +24,6 @@ func newWorkerCommand(a *app) *cobra.Command {
 }
 
 func newWorkerListCommand(a *app, r *remote) *cobra.Command {
-	var output format
 	var pool string
 	c := &cobra.Command{
 		Use:     "list",
@@ -38,23 +34,16 @@ trials: command, a program that it starts; sidecar, training code that asks for
 trials over HTTP; kubejob, a Job of Kubernetes for each attempt; - if it does not
 say. COMMANDS says whose commands it starts, its own or the studies'.`,
 		Args: arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return r.call(cmd, func(ctx context.Context, c fantasiav1connect.StudyServiceClient) error {
-				resp, err := c.ListWorkers(ctx, connect.NewRequest(&fantasiav1.ListWorkersRequest{Pool: pool}))
-				if err != nil {
-					return err
-				}
-				list := make([]view.Worker, len(resp.Msg.GetWorkers()))
-				for i, w := range resp.Msg.GetWorkers() {
-					list[i] = view.FromWorker(w)
-				}
-				return output.write(a.Stdout, list, func(w screen) error { return workerTable(w, list, time.Now()) })
-			})
-		},
 	}
 	c.Flags().StringVar(&pool, "pool", "", "only workers of this `POOL`")
-	addOutput(c, &output)
-	return c
+	return a.shows(c, func(cmd *cobra.Command, _ []string) (shown, error) {
+		resp, err := ask(cmd, r, service.ListWorkers, &fantasiav1.ListWorkersRequest{Pool: pool})
+		list := make([]view.Worker, len(resp.GetWorkers()))
+		for i, w := range resp.GetWorkers() {
+			list[i] = view.FromWorker(w)
+		}
+		return shown{list, func(w screen) error { return workerTable(w, list, time.Now()) }}, err
+	})
 }
 
 // workerTable prints a list of workers at the time now.

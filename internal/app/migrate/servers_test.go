@@ -42,8 +42,8 @@ func TestOptunaServers(t *testing.T) {
 		// refused is what is said of a wrong password.
 		refused string
 	}{
-		{"PostgreSQL", testenv.StartPostgres, "postgresql+psycopg", "PGPASSWORD", "password authentication failed"},
-		{"MariaDB", testenv.StartMariaDB, "mysql+pymysql", "MYSQL_PWD", "Access denied"},
+		{"PostgreSQL", startPostgres, "postgresql+psycopg", "PGPASSWORD", "password authentication failed"},
+		{"MariaDB", startMariaDB, "mysql+pymysql", "MYSQL_PWD", "Access denied"},
 	} {
 		t.Run(server.name, func(t *testing.T) {
 			at := server.start(t)
@@ -53,8 +53,8 @@ func TestOptunaServers(t *testing.T) {
 				t.Fatalf("make_optuna.py: %v\n%s", err, output)
 			}
 			bare := *at
-			bare.User = url.User(testenv.DatabaseUser)
-			t.Setenv(server.variable, testenv.DatabasePassword)
+			bare.User = url.User(databaseUser)
+			t.Setenv(server.variable, databasePassword)
 			for _, source := range []string{at.String(), python.String(), bare.String()} {
 				got, err := Optuna(t.Context(), source, OptunaOptions{Study: "My Study", Initial: 3})
 				if err != nil {
@@ -76,7 +76,7 @@ func TestOptunaServers(t *testing.T) {
 			}
 
 			wrong, missing := *at, *at
-			wrong.User = url.UserPassword(testenv.DatabaseUser, "wr0ng")
+			wrong.User = url.UserPassword(databaseUser, "wr0ng")
 			missing.Path += "s"
 			for _, tt := range []struct{ source, study, want string }{
 				{at.String(), "other", `no study "other": want one of "My Study", "empty"`},
@@ -87,7 +87,7 @@ func TestOptunaServers(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%s: error %v, want %q", tt.source, err, tt.want)
 				}
-				for _, secret := range []string{"wr0ng", testenv.DatabasePassword, url.QueryEscape(testenv.DatabasePassword), url.PathEscape(testenv.DatabasePassword)} {
+				for _, secret := range []string{"wr0ng", databasePassword, url.QueryEscape(databasePassword), url.PathEscape(databasePassword)} {
 					if err != nil && strings.Contains(err.Error(), secret) {
 						t.Errorf("the error shows the password: %v", err)
 					}

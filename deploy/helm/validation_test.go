@@ -18,11 +18,11 @@ var resourceDefinitions = []struct{ module, version, folder string }{
 	{"github.com/prometheus-operator/prometheus-operator", "v0.85.0", "example/prometheus-operator-crd"},
 }
 
-// WriteSchemas writes a JSON Schema for each kind of Kubernetes, of KEDA, of
+// writeSchemas writes a JSON Schema for each kind of Kubernetes, of KEDA, of
 // cert-manager, of the Prometheus operator and of the chart itself to a folder, as kubeconform finds
 // them there with -schema-location dir/{{.ResourceKind}}{{.KindSuffix}}.json.
 // Properties that are not known are refused. Nothing is asked of a cluster.
-func WriteSchemas(ctx context.Context, chart, dir string) error {
+func writeSchemas(ctx context.Context, chart, dir string) error {
 	definitions, err := KubernetesDefinitions(ctx)
 	if err != nil {
 		return err

@@ -1,4 +1,6 @@
-package testenv
+//go:build python
+
+package migrate
 
 import (
 	"context"
@@ -16,24 +18,26 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
-// Names and password of the database that StartPostgres and StartMariaDB make.
+// Names and password of the database that startPostgres and startMariaDB make.
 const (
-	DatabaseUser     = "optuna"
-	DatabasePassword = "s3cret/of#the@test"
+	databaseUser     = "optuna"
+	databasePassword = "s3cret/of#the@test"
 	databaseName     = "storage"
 )
 
-// StartPostgres starts a PostgreSQL with an empty database, whose user has a password, and
+// startPostgres starts a PostgreSQL with an empty database, whose user has a password, and
 // returns the database's URL. It needs Debian's package postgresql, or its programs on the PATH.
-func StartPostgres(t testing.TB) *url.URL {
+func startPostgres(t testing.TB) *url.URL {
 	t.Helper()
 	bin := filepath.Dir(installed(t, "postgresql", "initdb", "/usr/lib/postgresql/*/bin/initdb"))
 	owner := newOwner(t)
-	data, secret, port := filepath.Join(owner.dir, "data"), filepath.Join(owner.dir, "password"), FreePort(t)
-	owner.write(secret, DatabasePassword)
-	owner.run(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username="+DatabaseUser, "--pwfile="+secret, "--auth=scram-sha-256", "--no-sync")
+	data, secret, port := filepath.Join(owner.dir, "data"), filepath.Join(owner.dir, "password"), testenv.FreePort(t)
+	owner.write(secret, databasePassword)
+	owner.run(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username="+databaseUser, "--pwfile="+secret, "--auth=scram-sha-256", "--no-sync")
 	u := databaseURL("postgresql", port)
 	admin := *u
 	admin.Path = "/postgres"
@@ -41,23 +45,23 @@ func StartPostgres(t testing.TB) *url.URL {
 	return u
 }
 
-// StartMariaDB starts a MariaDB with an empty database, whose user has a password, and returns the
+// startMariaDB starts a MariaDB with an empty database, whose user has a password, and returns the
 // database's URL. It needs Debian's packages mariadb-server-core and
 // mariadb-client-core, or their programs on the PATH.
-func StartMariaDB(t testing.TB) *url.URL {
+func startMariaDB(t testing.TB) *url.URL {
 	t.Helper()
 	install, server := installed(t, "mariadb-server-core", "mariadb-install-db", "/usr/bin/mariadb-install-db"), installed(t, "mariadb-server-core", "mariadbd", "/usr/sbin/mariadbd")
 	owner := newOwner(t)
-	data, login, port := filepath.Join(owner.dir, "data"), filepath.Join(owner.dir, "login.sql"), FreePort(t)
-	owner.write(login, fmt.Sprintf("CREATE USER '%[1]s'@'127.0.0.1' IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO '%[1]s'@'127.0.0.1';\n", DatabaseUser, DatabasePassword))
+	data, login, port := filepath.Join(owner.dir, "data"), filepath.Join(owner.dir, "login.sql"), testenv.FreePort(t)
+	owner.write(login, fmt.Sprintf("CREATE USER '%[1]s'@'127.0.0.1' IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO '%[1]s'@'127.0.0.1';\n", databaseUser, databasePassword))
 	owner.run(install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
-	owner.start("mysql", fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/", DatabaseUser, DatabasePassword, port), server, "--no-defaults", "--datadir="+data, "--init-file="+login,
+	owner.start("mysql", fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/", databaseUser, databasePassword, port), server, "--no-defaults", "--datadir="+data, "--init-file="+login,
 		"--bind-address=127.0.0.1", "--skip-name-resolve", "--port="+strconv.Itoa(port), "--socket="+filepath.Join(owner.dir, "socket"), "--pid-file="+filepath.Join(owner.dir, "pid"), "--innodb-flush-log-at-trx-commit=0")
 	return databaseURL("mysql", port)
 }
 
 func databaseURL(scheme string, port int) *url.URL {
-	return &url.URL{Scheme: scheme, User: url.UserPassword(DatabaseUser, DatabasePassword), Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/" + databaseName}
+	return &url.URL{Scheme: scheme, User: url.UserPassword(databaseUser, databasePassword), Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/" + databaseName}
 }
 
 // installed returns the path of a program, where Debian keeps it or on the PATH.
@@ -150,7 +154,7 @@ func (o *owner) start(driver, login string, words ...string) {
 	}
 	defer func() { _ = db.Close() }()
 	words = slices.Concat(o.as, words)
-	server := Start(o.t, words[0], words[1:], o.env(), func(ctx context.Context) error { return db.PingContext(ctx) })
+	server := testenv.Start(o.t, words[0], words[1:], o.env(), func(ctx context.Context) error { return db.PingContext(ctx) })
 	o.t.Cleanup(server.Stop) // killed, it would leave processes that write while the directory is removed
 	if _, err := db.ExecContext(o.t.Context(), "CREATE DATABASE "+databaseName); err != nil {
 		o.t.Fatal(err)
