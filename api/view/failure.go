@@ -37,6 +37,17 @@ func FailureText(f *messaging.Failure) string {
 	}
 }
 
+// failureReason says in a few words why an attempt did not complete; "" for nil.
+func failureReason(f *messaging.Failure) string {
+	switch {
+	case f == nil:
+		return ""
+	case f.ExitCode != nil && f.Reason == "exit":
+		return fmt.Sprintf("exit code %d", *f.ExitCode)
+	}
+	return f.Reason
+}
+
 // FailureLine says in one line why an attempt did not complete: what was seen, and
 // the last line of the program's last words, which is mostly the error itself.
 func FailureLine(f *messaging.Failure) string {

@@ -16,7 +16,7 @@ type Run struct {
 	State                           study.AttemptState
 	Worker                          string
 	Opened, Claimed, Started, Ended time.Time
-	// Reason is why it failed; "" where nothing went wrong.
+	// Reason is why it failed, in a few words; "" where nothing went wrong.
 	Reason string
 }
 
@@ -27,7 +27,7 @@ func fromAttempts(list []*fantasiav1.Attempt) []Run {
 		runs[i] = Run{
 			Number: int(a.GetNumber()), State: study.AttemptState(strings.ToLower(strings.ReplaceAll(EnumName(a.GetState()), "_", "-"))), Worker: a.GetWorker(),
 			Opened: fromTime(a.GetOpenTime()), Claimed: fromTime(a.GetClaimTime()), Started: fromTime(a.GetStartTime()), Ended: fromTime(a.GetEndTime()),
-			Reason: a.GetFailure().GetReason(),
+			Reason: failureReason(FromFailure(a.GetFailure())),
 		}
 	}
 	return runs
@@ -39,10 +39,7 @@ func ofAttempts(list []record.Attempt) []Run {
 	for i, a := range list {
 		runs[i] = Run{
 			Number: a.Number, State: a.State, Worker: a.Worker,
-			Opened: a.Opened, Claimed: a.Claimed, Started: a.Started, Ended: a.Ended,
-		}
-		if a.Failure != nil {
-			runs[i].Reason = a.Failure.Reason
+			Opened: a.Opened, Claimed: a.Claimed, Started: a.Started, Ended: a.Ended, Reason: failureReason(a.Failure),
 		}
 	}
 	return runs

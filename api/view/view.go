@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -229,6 +230,18 @@ func OfTrial(t record.Trial) Trial {
 		v.Worker, v.Failure, v.Logs = last.Worker, last.Failure, last.Logs
 	}
 	return v
+}
+
+// OfSeries shows what a program reported, as the ledger has it.
+func OfSeries(list []curve.Series) []Curve {
+	curves := make([]Curve, len(list))
+	for i, s := range list {
+		curves[i].Metric = s.Metric
+		for _, p := range s.Points {
+			curves[i].Steps, curves[i].Values = append(curves[i].Steps, p.Step), append(curves[i].Values, p.Value)
+		}
+	}
+	return curves
 }
 
 // OfWorker shows a worker's last heartbeat, heard at seen.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/internal/app/display"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -87,7 +87,7 @@ func one(ctx context.Context, s *study.Study, state string) (float64, error) {
 	if r.Status.State != study.Completed {
 		return 0, fmt.Errorf("the study ended %s: %s", r.Status.State, r.Status.Reason)
 	}
-	best := display.NewHistory(r.Trials, s.Spec.Objective).Best()
+	best := figure.Progress(&s.Spec, r.Trials).Best()
 	if len(best) == 0 {
 		return math.NaN(), errors.New("nothing completed")
 	}

@@ -27,7 +27,8 @@ func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error
 			if len(lines) == 0 {
 				continue // interrupted before any run
 			}
-			chart := picture.Chart{Title: fmt.Sprintf("%s, %s, %d workers", o.Name, lawText(law), p.Workers), Log: o.Minimum != nil, FromZero: true}
+			title := fmt.Sprintf("%s, %s, %d workers", o.Name, lawText(law), p.Workers)
+			chart := picture.Chart{Log: o.Minimum != nil, FromZero: true}
 			chart.Y = "best value" + quartiles
 			if chart.Log {
 				chart.Y = "regret, lower is better" + quartiles
@@ -46,7 +47,7 @@ func WritePlots(dir string, p *Plan, groups []*Group) (files []string, err error
 					chart.Series = append(chart.Series, curve)
 				}
 				name := filepath.Join(dir, fileName(o.Name, law, x.name)+".svg")
-				if err := writeChart(name, &chart); err != nil {
+				if err := writeChart(name, title, &chart); err != nil {
 					return files, err
 				}
 				files = append(files, name)
@@ -74,8 +75,8 @@ func fileName(parts ...string) string {
 	return strings.Map(safe, strings.Join(parts, "-"))
 }
 
-func writeChart(name string, chart *picture.Chart) error {
-	if err := renameio.WriteFile(name, chart.SVG(picture.Frame{}), 0o644); err != nil {
+func writeChart(name, title string, chart *picture.Chart) error {
+	if err := renameio.WriteFile(name, chart.SVG(picture.Frame{Title: title}), 0o644); err != nil {
 		return fmt.Errorf("write a plot: %w", err)
 	}
 	return nil

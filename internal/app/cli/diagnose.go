@@ -52,7 +52,7 @@ func newStudyDiagnoseCommand(a *app, r *remote) *cobra.Command {
 		if err != nil {
 			return shown{}, err
 		}
-		if err := r.addCurves(cmd, strings.TrimPrefix(name, "studies/"), trials, diagnosis.StoppingMetric(s)); err != nil {
+		if err := r.addCurves(cmd, strings.TrimPrefix(name, "studies/"), trials, diagnosis.StoppingMetric(&s.Spec)); err != nil {
 			return shown{}, err
 		}
 		report.EarlyStopping, err = diagnosis.Replays(s, trials)

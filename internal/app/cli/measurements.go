@@ -11,17 +11,11 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/base/picture"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 )
 
-const (
-	// curveRows is how many rows the curve of a metric takes, curveColumns how many
-	// columns at most.
-	curveRows    = 9
-	curveColumns = 72
-	// maxCurves is how many metrics are drawn.
-	maxCurves = 6
-)
+// maxCurves is how many metrics are drawn.
+const maxCurves = 6
 
 // listMeasurements fetches all that a trial's program reported. A server that does not
 // know the request keeps none.
@@ -79,11 +73,7 @@ func curves(w io.Writer, all []view.Curve, width int) error {
 		title := fmt.Sprintf("%s: %s at step %d", c.Metric, number(c.Values[n-1]), c.Steps[n-1])
 		drawn := ""
 		if i < maxCurves {
-			points := make([]picture.Point, n)
-			for k := range points {
-				points[k] = picture.Point{X: float64(c.Steps[k]), Y: c.Values[k]}
-			}
-			drawn = picture.Text{Width: min(width, curveColumns), Height: curveRows, Title: title, X: "step", Line: true}.Draw(points)
+			drawn = figure.Sketch(c, title, width)
 		}
 		if drawn == "" { // a single point, or no room for a curve
 			drawn = title

@@ -97,7 +97,7 @@ func (r *remote) source(cmd *cobra.Command, nameOrID string) (*report.Source, er
 	for k, i := range chosen {
 		some[k] = src.Trials[i]
 	}
-	if err := r.addCurves(cmd, strings.TrimPrefix(nameOrID, "studies/"), some, diagnosis.StoppingMetric(src.Study)); err != nil {
+	if err := r.addCurves(cmd, strings.TrimPrefix(nameOrID, "studies/"), some, diagnosis.StoppingMetric(&src.Study.Spec)); err != nil {
 		return nil, err
 	}
 	for k, i := range chosen {

@@ -1,17 +1,13 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -64,7 +60,7 @@ func (a *analyst) ask(j job) {
 type analysis struct {
 	id     string
 	study  *study.Study
-	trials []*row
+	trials []*figure.Trial
 	// origin is the point through which the planes of two parameters go, and name says
 	// which one it is; nil if no trial has completed.
 	origin study.Point
@@ -74,25 +70,12 @@ type analysis struct {
 // insight is what the models tell of a study. It is never changed.
 type insight struct {
 	version int
-	at      time.Time
 	took    time.Duration
-	// completed is how many trials had completed, fitted how many of them the models were
+	// completed is how many trials had completed, fitted how many of them the model was
 	// fitted to.
 	completed, fitted int
-	report            *diagnosis.Report
+	model             *figure.Model
 	problem           string
-	// along has what the model expects along each parameter, by its name.
-	along map[string]dependence
-	// planes are those of the most important parameters, through the point called origin.
-	planes  []*diagnosis.Plane
-	origin  string
-	leftOut []diagnosis.LeftOut
-}
-
-// dependence is what a model expects along a parameter.
-type dependence struct {
-	at       []float64
-	expected []diagnosis.Expected
 }
 
 func newAnalyst(now func() time.Time) *analyst {
@@ -114,7 +97,7 @@ func (a *analyst) version(id string) int {
 func (a *analyst) of(q *request) (last *insight, coming bool) {
 	completed := 0
 	for _, r := range q.rows.rows {
-		if r.completed() {
+		if r.Completed() {
 			completed++
 		}
 	}
@@ -184,7 +167,7 @@ func (n *analysis) do(ctx context.Context, a *analyst) (keep func()) {
 func (a *analyst) analyse(ctx context.Context, n *analysis) *insight {
 	ctx, cancel := context.WithTimeout(ctx, fitTimeout)
 	defer cancel()
-	i := &insight{at: a.now()}
+	i := &insight{}
 	began := time.Now()
 	err := i.fit(ctx, n)
 	i.took = time.Since(began)
@@ -199,17 +182,17 @@ func (a *analyst) analyse(ctx context.Context, n *analysis) *insight {
 }
 
 func (i *insight) fit(ctx context.Context, n *analysis) error {
-	var used []view.Trial
-	done := ended(n.trials)
-	for _, r := range done {
-		if r.completed() {
+	var used []*figure.Trial
+	done := figure.Ended(n.trials)
+	for _, t := range done {
+		if t.Completed() {
 			i.completed++
 		}
 	}
 	every := (i.completed + maxFitted - 1) / maxFitted
 	seen := 0
-	for k, r := range done {
-		if r.completed() {
+	for _, t := range done {
+		if t.Completed() {
 			if seen++; every > 1 && seen%every != 0 {
 				continue
 			}
@@ -217,87 +200,11 @@ func (i *insight) fit(ctx context.Context, n *analysis) error {
 		} else if every > 1 {
 			continue
 		}
-		used = append(used, viewOf(n.study, r, k))
+		used = append(used, t)
 	}
-	problem, err := diagnosis.Problem(n.study, used)
-	if err != nil {
-		return err
+	problem, err := figure.Problem(n.study, used)
+	if err == nil {
+		i.model, err = figure.Fit(ctx, n.study, problem, n.origin, n.name)
 	}
-	report, model, err := diagnosis.Examine(ctx, n.study, problem)
-	if err != nil {
-		return err
-	}
-	i.look(ctx, n, report, model)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	i.report = report
-	return nil
-}
-
-// look asks the model for all that the pages show of it, so that they never wait for it. It
-// stops when ctx ends.
-func (i *insight) look(ctx context.Context, n *analysis, report *diagnosis.Report, model *diagnosis.Model) {
-	axes := axesOf(n.study)
-	i.along = map[string]dependence{}
-	var names []string
-	for _, k := range ranked(axes, report) {
-		names = append(names, axes[k].Name)
-	}
-	for _, name := range names[:min(len(names), maxSlices)] {
-		if ctx.Err() != nil {
-			return
-		}
-		if at, expected := model.Along(name); len(at) > 0 {
-			i.along[name] = dependence{at, expected}
-		}
-	}
-	if n.origin != nil {
-		i.planes, i.origin = model.Planes(ctx, names, n.origin, maxPlanes), n.name
-	}
-	i.leftOut = model.LeftOut()
-}
-
-// ranked returns the places of the axes, the most important parameter first where a report
-// tells that.
-func ranked(a axes, report *diagnosis.Report) []int {
-	rank := map[string]int{}
-	if report != nil {
-		for i, p := range report.Importance {
-			rank[p.Parameter] = i - len(report.Importance)
-		}
-	}
-	order := make([]int, len(a))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(rank[a[x].Name], rank[a[y].Name]) })
-	return order
-}
-
-// viewOf returns a row as an analysis takes it. place is its place among the ended trials.
-func viewOf(s *study.Study, r *row, place int) view.Trial {
-	t := view.Trial{Trial: r.number, State: r.state, Parameters: view.Parameters{}, Times: view.Times{Folded: time.Unix(int64(place), 0)}}
-	if r.completed() {
-		value := r.value
-		t.Value = &value
-	}
-	if r.state == study.TrialPruned && !math.IsNaN(r.value) {
-		value := r.value
-		t.Stopped = &view.Stopped{Value: &value}
-	}
-	k := 0
-	for _, p := range s.Spec.Parameters {
-		if p.Type == study.Fixed {
-			continue // filled in where it is active
-		}
-		if v := r.params[k]; !math.IsNaN(v) {
-			t.Parameters[p.Name] = v
-			if !numeric(&p) {
-				t.Parameters[p.Name] = p.At(int(v))
-			}
-		}
-		k++
-	}
-	return t
+	return err
 }

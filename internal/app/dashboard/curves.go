@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
-	"github.com/fantasia-hpo/fantasia/coordinator/curve"
+	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 const (
+	// maxDrawnCurves bounds the curves of a picture.
+	maxDrawnCurves = 40
 	// maxCurves bounds the curves that are kept of a study.
 	maxCurves = 256
 	// curveAge is how old the curve of a running trial may be, and settledAfter how long
@@ -32,9 +35,9 @@ type curves struct {
 
 // kept is a curve and when it was read.
 type kept struct {
-	series []curve.Series
-	at     time.Time
-	final  bool
+	reported []view.Curve
+	at       time.Time
+	final    bool
 }
 
 func newCurves(b server.Reader, study string, now func() time.Time) *curves {
@@ -42,15 +45,15 @@ func newCurves(b server.Reader, study string, now func() time.Time) *curves {
 }
 
 // of returns the curve of a trial.
-func (c *curves) of(ctx context.Context, r *row) ([]curve.Series, error) {
+func (c *curves) of(ctx context.Context, r *figure.Trial) ([]view.Curve, error) {
 	c.mu.Lock()
-	k, ok := c.byTrial[r.number]
+	k, ok := c.byTrial[r.Number]
 	c.mu.Unlock()
 	now := c.now()
 	if ok && (k.final || now.Sub(k.at) < curveAge) {
-		return k.series, nil
+		return k.reported, nil
 	}
-	m, err := c.backend.Measurements(ctx, c.study, r.number)
+	m, err := c.backend.Measurements(ctx, c.study, r.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -61,24 +64,24 @@ func (c *curves) of(ctx context.Context, r *row) ([]curve.Series, error) {
 			if len(c.byTrial) < maxCurves*3/4 {
 				break
 			}
-			if trial != r.number || !old.final {
+			if trial != r.Number || !old.final {
 				delete(c.byTrial, trial)
 			}
 		}
 	}
-	c.byTrial[r.number] = kept{series: m.Series, at: now, final: r.state.Terminal() && now.Sub(r.ended.time()) > settledAfter}
-	return m.Series, nil
+	c.byTrial[r.Number] = kept{reported: view.OfSeries(m.Series), at: now, final: r.State.Terminal() && now.Sub(r.Ended.Time()) > settledAfter}
+	return c.byTrial[r.Number].reported, nil
 }
 
 // chosen returns the rows whose curves are shown: running ones first, then the best, then
 // the latest, at most limit.
-func chosen(rows []*row, d study.Direction, limit int) []*row {
-	var running, done []*row
+func chosen(rows []*figure.Trial, d study.Direction, limit int) []*figure.Trial {
+	var running, done []*figure.Trial
 	for _, r := range rows {
 		switch {
-		case r.state == study.TrialRunning || r.state == study.TrialClaimed:
+		case r.State == study.TrialRunning || r.State == study.TrialClaimed:
 			running = append(running, r)
-		case r.state.Terminal() && r.started != 0:
+		case r.State.Terminal() && r.Started != 0:
 			done = append(done, r)
 		}
 	}
@@ -86,7 +89,7 @@ func chosen(rows []*row, d study.Direction, limit int) []*row {
 	if len(list) > limit/2 {
 		list = list[len(list)-limit/2:]
 	}
-	best := topOf(done, d, (limit-len(list))/2)
+	best := figure.Top(done, d, (limit-len(list))/2)
 	list = append(slices.Clip(list), best...)
 	for i := len(done) - 1; i >= 0 && len(list) < limit; i-- {
 		if !slices.Contains(best, done[i]) {

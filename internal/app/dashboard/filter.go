@@ -2,13 +2,13 @@ package dashboard
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -16,7 +16,7 @@ import (
 // filter is what a study's pages show, as their URL says it. All pictures and the table
 // of a page share it.
 type filter struct {
-	axes axes
+	axes figure.Axes
 	// states and sources are those shown; all if empty.
 	states  []study.TrialState
 	sources []optimizer.Source
@@ -26,16 +26,12 @@ type filter struct {
 	params []choice
 	// top shows only that many best trials; 0 shows all.
 	top int
-	// scale is the scale of axes of values: log, linear, or empty for what fits them best.
-	scale string
 	// byTime places trials by when they ended.
 	byTime bool
 	// sort is the column by which the table is sorted; desc reverses it.
 	sort string
 	desc bool
 	page int
-	// x and y are the parameters of the map; empty for the most important.
-	x, y string
 }
 
 // limits is a range; NaN stands for no limit.
@@ -87,14 +83,14 @@ var sources = []optimizer.Source{
 }
 
 // readFilter reads the query of a URL. Its error says what is wrong.
-func readFilter(a axes, q url.Values) (*filter, error) {
-	f := &filter{axes: a, params: make([]choice, len(a)), value: limits{math.NaN(), math.NaN()}, worker: q.Get("worker"), sort: "trial", desc: true, page: 1, x: q.Get("across"), y: q.Get("up")}
+func readFilter(a figure.Axes, q url.Values) (*filter, error) {
+	f := &filter{axes: a, params: make([]choice, len(a)), value: limits{math.NaN(), math.NaN()}, worker: q.Get("worker"), sort: "trial", desc: true, page: 1}
 	for _, s := range q["state"] {
 		if s == "" {
 			continue
 		}
 		if !slices.Contains(states, study.TrialState(s)) {
-			return nil, badRequest("state is %q; want one of %s", s, joined(states))
+			return nil, badRequest("state is %q; want one of %s", s, joined(states, ", "))
 		}
 		f.states = append(f.states, study.TrialState(s))
 	}
@@ -103,7 +99,7 @@ func readFilter(a axes, q url.Values) (*filter, error) {
 			continue
 		}
 		if !slices.Contains(sources, optimizer.Source(s)) {
-			return nil, badRequest("source is %q; want one of %s", s, joined(sources))
+			return nil, badRequest("source is %q; want one of %s", s, joined(sources, ", "))
 		}
 		f.sources = append(f.sources, optimizer.Source(s))
 	}
@@ -126,9 +122,6 @@ func readFilter(a axes, q url.Values) (*filter, error) {
 		}
 	}
 	f.byTime = q.Get("x") == "time"
-	if f.scale = q.Get("axis"); f.scale != "" && f.scale != "log" && f.scale != "linear" {
-		return nil, badRequest("axis is %q; want log or linear", f.scale)
-	}
 	if s := q.Get("sort"); s != "" {
 		f.sort, f.desc = strings.CutPrefix(s, "-")
 		if !f.sortable(f.sort) {
@@ -138,12 +131,12 @@ func readFilter(a axes, q url.Values) (*filter, error) {
 	return f, nil
 }
 
-func joined[T ~string](list []T) string {
+func joined[T ~string](list []T, by string) string {
 	words := make([]string, len(list))
 	for i, v := range list {
 		words[i] = string(v)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, by)
 }
 
 func readLimits(name, text string) (limits, error) {
@@ -180,7 +173,7 @@ func readChoice(p *study.Parameter, given []string) (c choice, err error) {
 		if text == "" {
 			continue
 		}
-		if numeric(p) {
+		if figure.Numeric(p) {
 			c.limits, err = readLimits("p."+p.Name, text)
 			return c, err
 		}
@@ -197,7 +190,7 @@ func readChoice(p *study.Parameter, given []string) (c choice, err error) {
 func place(p *study.Parameter, text string) (int, bool) {
 	n, _ := p.Cardinality()
 	for k := range n {
-		if fmt.Sprint(p.At(k)) == text {
+		if study.Format(p.At(k)) == text {
 			return k, true
 		}
 	}
@@ -224,13 +217,12 @@ func (f *filter) query() url.Values {
 		p := &f.axes[i]
 		set("p."+p.Name, c.limits.String())
 		for _, k := range c.among {
-			q.Add("p."+p.Name, fmt.Sprint(p.At(k)))
+			q.Add("p."+p.Name, study.Format(p.At(k)))
 		}
 	}
 	if f.top > 0 {
 		q.Set("top", strconv.Itoa(f.top))
 	}
-	set("axis", f.scale)
 	if f.byTime {
 		q.Set("x", "time")
 	}
@@ -240,8 +232,6 @@ func (f *filter) query() url.Values {
 	if f.page > 1 {
 		q.Set("page", strconv.Itoa(f.page))
 	}
-	set("across", f.x)
-	set("up", f.y)
 	return q
 }
 
@@ -269,52 +259,38 @@ func (f *filter) with(change func(*filter)) string {
 }
 
 // apply returns the rows that the filter shows, by number.
-func (f *filter) apply(rows []*row, d study.Direction) []*row {
+func (f *filter) apply(rows []*figure.Trial, d study.Direction) []*figure.Trial {
 	if !f.narrows() {
 		return rows
 	}
-	var shown []*row
+	var shown []*figure.Trial
 	for _, r := range rows {
 		if f.has(r) {
 			shown = append(shown, r)
 		}
 	}
 	if f.top > 0 {
-		shown = topOf(shown, d, f.top)
-		slices.SortFunc(shown, func(a, b *row) int { return cmp.Compare(a.number, b.number) })
+		shown = figure.Top(shown, d, f.top)
+		slices.SortFunc(shown, func(a, b *figure.Trial) int { return cmp.Compare(a.Number, b.Number) })
 	}
 	return shown
 }
 
-func (f *filter) has(r *row) bool {
-	state := r.state
+func (f *filter) has(r *figure.Trial) bool {
+	state := r.State
 	if state == study.TrialClaimed { // people need not know the difference
 		state = study.TrialRunning
 	}
 	if len(f.states) > 0 && !slices.Contains(f.states, state) ||
-		len(f.sources) > 0 && !slices.Contains(f.sources, r.source) ||
-		f.worker != "" && r.worker != f.worker ||
-		f.value.set() && !f.value.has(r.value) {
+		len(f.sources) > 0 && !slices.Contains(f.sources, r.Source) ||
+		f.worker != "" && r.Worker != f.worker ||
+		f.value.set() && !f.value.has(r.Value) {
 		return false
 	}
 	for i, c := range f.params {
-		if !c.has(r.params[i]) {
+		if !c.has(r.At[i]) {
 			return false
 		}
 	}
 	return true
-}
-
-// topOf returns up to n completed rows with the best values, the best first.
-func topOf(rows []*row, d study.Direction, n int) []*row {
-	var done []*row
-	for _, r := range rows {
-		if r.completed() {
-			done = append(done, r)
-		}
-	}
-	slices.SortFunc(done, func(a, b *row) int {
-		return cmp.Or(cmp.Compare(d.Cost(a.value), d.Cost(b.value)), cmp.Compare(a.number, b.number))
-	})
-	return done[:min(max(n, 0), len(done))]
 }

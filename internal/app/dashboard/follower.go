@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/telemetry"
 )
@@ -26,7 +27,7 @@ type follower struct {
 	id      string
 	space   int // the version of the space that the rows are read by
 	backend server.Reader
-	axes    axes
+	axes    figure.Axes
 	log     *slog.Logger
 	now     func() time.Time
 
@@ -35,9 +36,9 @@ type follower struct {
 	cache  *cache
 
 	mu      sync.Mutex
-	rows    []*row // by number, from 1 on; nil where the trial has not been read
-	read    int    // how many are not nil
-	want    int    // how many trials there were at first
+	rows    []*figure.Trial // by number, from 1 on; nil where the trial has not been read
+	read    int             // how many are not nil
+	want    int             // how many trials there were at first
 	dirty   bool
 	latest  *snapshot
 	changed chan struct{} // closed and replaced with each snapshot
@@ -53,7 +54,7 @@ type follower struct {
 type snapshot struct {
 	// revision counts a study's snapshots.
 	revision int
-	rows     []*row
+	rows     []*figure.Trial
 	// complete is false while the trials are read for the first time. want is then how
 	// many there are.
 	complete bool
@@ -63,7 +64,7 @@ type snapshot struct {
 // newFollower returns the follower of a study as it is now.
 func newFollower(b server.Reader, s *server.Study, log *slog.Logger, now func() time.Time) *follower {
 	f := &follower{
-		id: s.Spec.ID, space: s.Spec.SpaceVersion(), backend: b, axes: axesOf(&s.Spec.Definition), log: log, now: now,
+		id: s.Spec.ID, space: s.Spec.SpaceVersion(), backend: b, axes: figure.AxesOf(&s.Spec.Definition), log: log, now: now,
 		want: s.Status.Trials, changed: make(chan struct{}), used: now(), latest: &snapshot{want: s.Status.Trials},
 		curves: newCurves(b, s.Spec.ID, now), cache: newCache(),
 	}
@@ -103,7 +104,7 @@ func (f *follower) watch(ctx context.Context, publish chan<- struct{}) error {
 		if err != nil {
 			return err
 		}
-		if f.put(newRow(f.axes, &t)) {
+		if f.put(figure.Of(f.axes, &t)) {
 			f.snap() // at once: pages wait for it
 			continue
 		}
@@ -116,20 +117,20 @@ func (f *follower) watch(ctx context.Context, publish chan<- struct{}) error {
 }
 
 // put keeps a row, and reports whether it was the last one to be read at first.
-func (f *follower) put(r *row) (last bool) {
-	if r.number < 1 {
+func (f *follower) put(r *figure.Trial) (last bool) {
+	if r.Number < 1 {
 		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.rows) < r.number {
+	for len(f.rows) < r.Number {
 		f.rows = append(f.rows, nil)
 	}
-	if f.rows[r.number-1] == nil {
+	if f.rows[r.Number-1] == nil {
 		f.read++
 		last = f.read == f.want
 	}
-	f.rows[r.number-1] = r
+	f.rows[r.Number-1] = r
 	f.dirty = true
 	return last
 }
@@ -153,7 +154,7 @@ func (f *follower) snap() {
 		return
 	}
 	f.dirty = false
-	s := &snapshot{revision: f.latest.revision + 1, rows: make([]*row, 0, f.read), complete: f.read >= f.want || f.done, want: f.want}
+	s := &snapshot{revision: f.latest.revision + 1, rows: make([]*figure.Trial, 0, f.read), complete: f.read >= f.want || f.done, want: f.want}
 	for _, r := range f.rows {
 		if r != nil {
 			s.rows = append(s.rows, r)

@@ -7,27 +7,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/optimizer"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
+	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // filterForm is the form that sets a filter. It works without the script.
 type filterForm struct {
-	Action   string
-	States   []option
-	Sources  []option
-	Value    string
-	Worker   string
-	Top      string
-	Axis     []option
-	ByTime   bool
-	Params   []formParam
-	Across   []option
-	Up       []option
-	Sort     string
-	Narrows  bool
-	Clear    string
-	Summary  string
-	Insights bool
+	States  []option
+	Sources []option
+	Value   string
+	Worker  string
+	Top     string
+	ByTime  bool
+	Params  []formParam
+	Sort    string
+	Narrows bool
+	Clear   string
+	Summary string
 }
 
 // option is a choice of the form.
@@ -49,17 +45,14 @@ func newFilterForm(q *request) *filterForm {
 	f := q.filter
 	form := &filterForm{
 		Value: f.value.String(), Worker: f.worker, ByTime: f.byTime,
-		Narrows: f.narrows(), Sort: f.order(), Insights: q.view == "insights",
-		Clear: "?", Summary: f.summary(q.spec().Objective.Metric),
+		Narrows: f.narrows(), Sort: f.order(),
+		Clear: "?", Summary: f.summary(q.Spec.Objective.Metric),
 	}
 	if f.top > 0 {
 		form.Top = strconv.Itoa(f.top)
 	}
-	for _, a := range []struct{ value, text string }{{"", "automatic"}, {"log", "logarithmic"}, {"linear", "linear"}} {
-		form.Axis = append(form.Axis, option{a.value, a.text, a.value == f.scale})
-	}
 	for _, s := range states {
-		form.States = append(form.States, option{string(s), stateText(s), slices.Contains(f.states, s)})
+		form.States = append(form.States, option{string(s), figure.StateText(s), slices.Contains(f.states, s)})
 	}
 	for _, s := range sources {
 		form.Sources = append(form.Sources, option{string(s), string(s), slices.Contains(f.sources, s)})
@@ -68,18 +61,16 @@ func newFilterForm(q *request) *filterForm {
 		p := &f.axes[i]
 		c := f.params[i]
 		field := formParam{Name: p.Name}
-		if numeric(p) {
+		if figure.Numeric(p) {
 			field.Range = c.limits.String()
 			field.Hint = fmt.Sprintf("%g..%g", *p.Min, *p.Max)
 		} else if n, _ := p.Cardinality(); n <= maxChoices {
 			for k := range n {
-				v := fmt.Sprint(p.At(k))
+				v := study.Format(p.At(k))
 				field.Choices = append(field.Choices, option{v, v, slices.Contains(c.among, k)})
 			}
 		}
 		form.Params = append(form.Params, field)
-		form.Across = append(form.Across, option{p.Name, p.Name, f.x == p.Name})
-		form.Up = append(form.Up, option{p.Name, p.Name, f.y == p.Name})
 	}
 	return form
 }
@@ -94,12 +85,12 @@ func (f *filter) summary(metric string) string {
 	if len(f.states) > 0 {
 		words := make([]string, len(f.states))
 		for i, s := range f.states {
-			words[i] = stateText(s)
+			words[i] = figure.StateText(s)
 		}
 		add("%s", strings.Join(words, " or "))
 	}
 	if len(f.sources) > 0 {
-		add("from %s", joinedBy(f.sources, " or "))
+		add("from %s", joined(f.sources, " or "))
 	}
 	if f.worker != "" {
 		add("on %s", f.worker)
@@ -115,20 +106,12 @@ func (f *filter) summary(metric string) string {
 		case len(c.among) > 0:
 			words := make([]string, len(c.among))
 			for j, k := range c.among {
-				words[j] = fmt.Sprint(p.At(k))
+				words[j] = study.Format(p.At(k))
 			}
 			add("%s %s", p.Name, strings.Join(words, " or "))
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-func joinedBy(list []optimizer.Source, by string) string {
-	words := make([]string, len(list))
-	for i, s := range list {
-		words[i] = string(s)
-	}
-	return strings.Join(words, by)
 }
 
 // words is a range in words.

@@ -11,20 +11,16 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // functions are what templates may call.
 var functions = template.FuncMap{
-	"number": func(v float64) string {
-		if math.IsNaN(v) {
-			return "–"
-		}
-		return view.Number(v)
-	},
+	"number":   number,
 	"expected": view.Expected,
 	"ago":      ago,
-	"took":     took,
+	"took":     figure.Duration,
 	"stamp":    stamp,
 	"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
 	"count":    count,
@@ -37,6 +33,14 @@ var functions = template.FuncMap{
 		}
 		return strconv.FormatFloat(100*float64(n)/float64(of), 'f', 1, 64)
 	},
+}
+
+// number is a value as people see it.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return "–"
+	}
+	return view.Number(v)
 }
 
 // codes makes what is between backquotes code.
@@ -69,30 +73,13 @@ func thousands(n int) string {
 	return s
 }
 
-// took formats a duration with about two digits of precision.
-func took(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return "–"
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	case d < time.Hour:
-		return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
-}
-
 // ago says how long ago a time was.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
 	if d := now.Sub(t); d >= time.Second {
-		return took(d.Truncate(time.Second)) + " ago"
+		return figure.Duration(d.Truncate(time.Second)) + " ago"
 	}
 	return "now"
 }

@@ -1,43 +1,75 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-const (
-	// maxSlices bounds the parameters that are shown one by one, and maxPlanes the pairs of
-	// them.
-	maxSlices = 12
-	maxPlanes = 3
-	// sliceDots bounds the dots of all slices of a page together.
-	sliceDots = 1200
-)
-
-// results fills the page on what was found.
-func (d *Dashboard) results(ctx context.Context, q *request, b *bodyData) error {
-	b.Panels = append(b.Panels, q.panel("history", "Values and the best so far",
-		"Each dot is a completed trial, in the order in which they ended. The line is the best value so far.", q.history()))
-	c, err := q.curves(ctx)
-	if err != nil {
-		return err
+// fill fills a page with what its group shows.
+func (d *Dashboard) fill(ctx context.Context, q *request, b *bodyData) error {
+	switch q.view {
+	case "":
+		curves, any, err := q.curves(ctx)
+		if err != nil {
+			return err
+		}
+		if b.Panels = q.panels(q.History(q.filter.byTime)); any {
+			curves.Help += fmt.Sprintf(" Shown are running trials, the best and the latest, at most %d.", maxDrawnCurves)
+			b.Panels = append(b.Panels, q.panels(curves)...)
+		}
+		b.Table = newTable(q)
+	case "insights":
+		d.model(q, b)
+		b.Insight.Findings = nil // they are on the page of diagnostics
+		figures := q.Insights()
+		figures[0].Help += " Drag along an axis to show only the trials in that range; the filter above does the same."
+		b.Panels = q.panels(figures...)
+		b.Table = newTable(q)
+	case "diagnostics":
+		d.model(q, b)
+		b.Panels = q.panels(q.Diagnostics()...)
+		diagnostics(q, b)
+	case "health":
+		b.Panels = q.panels(q.Health()...)
+		health(q, b)
 	}
-	if c != nil {
-		b.Panels = append(b.Panels, q.panel("curves", "Curves of running and ended trials",
-			fmt.Sprintf("What the program reported while it ran: running trials, the best, and the latest, at most %d.", maxDrawnCurves), c))
-	}
-	b.Table = newTable(q)
 	return nil
+}
+
+// model adds the model, if there is one, and what the page says about it.
+func (d *Dashboard) model(q *request, b *bodyData) {
+	last, coming := d.analyst.of(q)
+	if b.Insight = note(last, coming); last != nil {
+		q.Model = last.model
+	}
+}
+
+// curves reads the curves of some trials; any is false if they have none.
+func (q *request) curves(ctx context.Context) (f figure.Figure, any bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var list []picture.Curve
+	for i, t := range chosen(q.Trials, q.Direction(), maxDrawnCurves) {
+		if i == 8 && len(list) == 0 { // the program seems to report none
+			break
+		}
+		reported, err := q.follow.curves.of(ctx, t)
+		if err != nil {
+			return f, false, err
+		}
+		if c, ok := t.Curve(q.Spec, reported); ok {
+			list = append(list, c)
+		}
+	}
+	return q.Curves(list, len(q.Trials)), len(list) > 0, nil
 }
 
 // insightNote says what an analysis is based on.
@@ -58,71 +90,28 @@ func note(i *insight, coming bool) *insightNote {
 	case i.problem != "":
 		n.Text = "There is no model: " + i.problem + "."
 	default:
-		n.Text = fmt.Sprintf("The model was fitted to %s, in %s.", count(i.fitted, "completed trial", "completed trials"), took(i.took))
+		n.Text = fmt.Sprintf("The model was fitted to %s, in %s.", count(i.fitted, "completed trial", "completed trials"), figure.Duration(i.took))
 		if i.fitted < i.completed {
-			n.Text = fmt.Sprintf("The model was fitted to %s of %s completed trials, evenly spread over the study, in %s.", thousands(i.fitted), thousands(i.completed), took(i.took))
+			n.Text = fmt.Sprintf("The model was fitted to %s of %s completed trials, evenly spread over the study, in %s.", thousands(i.fitted), thousands(i.completed), figure.Duration(i.took))
 		}
 		if coming {
 			n.Text += " The next one, with the latest trials, is being fitted."
 		}
-		n.Findings = i.report.Findings
+		n.Findings = i.model.Findings
 	}
 	return n
 }
 
-// insights fills the page on the parameters.
-func (d *Dashboard) insights(q *request, b *bodyData) {
-	last, coming := d.analyst.of(q)
-	b.Insight = note(last, coming)
-	b.Insight.Findings = nil // they are on the page of diagnostics
-	b.Panels = append(b.Panels, q.panel("parallel", "Parallel coordinates",
-		"Each line is a trial, from the dullest colour, the worst, to the strongest, the best. Drag along an axis to show only the trials in that range; the filter above does the same.", q.parallel()))
-	var report *diagnosis.Report
-	if last != nil {
-		report = last.report
-	}
-	if report != nil && report.Importance != nil {
-		b.Panels = append(b.Panels, q.panel("importance", "Importances",
-			"How much of the objective's variation each parameter accounts for, by itself and with its interactions (Sobol indices of the model).", importances(last)))
-	}
-	order := ranked(q.filter.axes, report)
-	order = order[:min(len(order), maxSlices)]
-	for _, i := range order {
-		help, pictures := "The value of each trial against this parameter.", []picture.Picture{q.slice(i, len(order))}
-		if d := q.dependence(i, last); d != nil {
-			help = "Above: the value of each trial against this parameter. Below: what the model expects on average over all other parameters, with the band that holds 95% of what it thinks possible."
-			pictures = append(pictures, d)
-		}
-		b.Panels = append(b.Panels, q.half("slice-"+strconv.Itoa(i), q.filter.axes[i].Name, help, pictures...))
-	}
-	b.Panels = append(b.Panels, q.planes(last)...)
-	b.Table = newTable(q)
-}
-
-// diagnostics fills the page on how well the search works.
-func (d *Dashboard) diagnostics(q *request, b *bodyData) {
-	last, coming := d.analyst.of(q)
-	b.Insight = note(last, coming)
-	if last != nil && last.report != nil {
-		b.Panels = append(b.Panels, q.half("fit", "Predictions against outcomes",
-			"Each dot is a trial that the model predicted without having seen it (leave-one-out). Near the dashed line the model is good; about 19 of 20 bars should cross it.", q.fit(last)))
-	}
-	b.Panels = append(b.Panels, q.half("staleness", "Staleness",
-		"How many results arrived after the data from which each trial was suggested. More parallel trials mean more of them.", q.staleness()))
+// diagnostics adds how well the search works.
+func diagnostics(q *request, b *bodyData) {
 	b.Cost = costs(q)
-	fallbacks, waits := 0, []time.Duration{}
-	for _, r := range q.shown {
-		if r.source == optimizer.SourceFallback {
+	fallbacks := 0
+	for _, t := range q.Trials {
+		if t.Source == optimizer.SourceFallback {
 			fallbacks++
 		}
-		if r.asked != 0 && r.created != 0 {
-			waits = append(waits, r.created.minus(r.asked))
-		}
 	}
-	b.Facts = append(b.Facts,
-		fact{"Fallback suggestions", fmt.Sprintf("%s of %s", thousands(fallbacks), thousands(len(q.shown))), "Points of a Sobol sequence, because the optimiser had not answered in time."},
-		fact{"Time for a suggestion", quantiles(waits), "From the request until the trial was created: median and 95th percentile."},
-	)
+	b.Facts = append(b.Facts, fact{"Fallback suggestions", fmt.Sprintf("%s of %s", thousands(fallbacks), thousands(len(q.Trials))), "Points of a Sobol sequence, because the optimiser had not answered in time."})
 }
 
 // costRow compares trials by how many results their suggestion did not know.
@@ -140,25 +129,25 @@ func costs(q *request) []costRow {
 		name      string
 		low, high int
 	}{{"0", 0, 0}, {"1 to 3", 1, 3}, {"4 to 15", 4, 15}, {"16 or more", 16, 1 << 30}}
-	d := q.direction()
+	d := q.Direction()
 	type sum struct {
 		trials, improved int
 		values           []float64
 	}
 	sums := make([]sum, len(groups))
 	best, have := 0.0, false
-	for _, r := range ended(q.rows.rows) {
-		better := r.completed() && (!have || d.Better(r.value, best))
+	for _, r := range figure.Ended(q.rows.rows) {
+		better := r.Completed() && (!have || d.Better(r.Value, best))
 		if better {
-			best, have = r.value, true
+			best, have = r.Value, true
 		}
 		for i, g := range groups {
-			if r.staleness < g.low || r.staleness > g.high {
+			if r.Staleness < g.low || r.Staleness > g.high {
 				continue
 			}
 			sums[i].trials++
-			if r.completed() {
-				sums[i].values = append(sums[i].values, r.value)
+			if r.Completed() {
+				sums[i].values = append(sums[i].values, r.Value)
 			}
 			if better {
 				sums[i].improved++
@@ -188,80 +177,29 @@ func percent(n, of int) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(of))
 }
 
-// quantiles returns the median and the 95th percentile.
-func quantiles(list []time.Duration) string {
-	if len(list) == 0 {
-		return "–"
-	}
-	slices.Sort(list)
-	at := func(share float64) string { return took(list[int(share*float64(len(list)-1))]) }
-	return at(0.5) + ", " + at(0.95)
-}
-
-// health fills the page on how the evaluations run.
-func (d *Dashboard) health(q *request, b *bodyData) {
-	reasons := map[string]int{}
-	var busy time.Duration
-	var waits []time.Duration
+// health adds how the evaluations run.
+func health(q *request, b *bodyData) {
 	queued, pending, lost, retried := 0, 0, 0, 0
-	now := at(q.now)
-	first, last := moment(0), moment(0)
-	for _, r := range q.shown {
-		switch r.state {
-		case study.TrialFailed, study.TrialInfeasible:
-			reason := r.failure
-			if reason == "" {
-				reason = stateText(r.state)
-			}
-			reasons[reason]++
+	for _, t := range q.Trials {
+		switch t.State {
 		case study.TrialQueued:
 			queued++
 		case study.TrialPending:
 			pending++
 		}
-		if len(r.attempts) > 1 {
+		if len(t.Attempts) > 1 {
 			retried++
 		}
-		for i, a := range r.attempts {
-			end := a.ended
-			if end == 0 {
-				end = now
-			}
-			busy += end.minus(a.claimed)
-			if first == 0 || a.claimed != 0 && a.claimed < first {
-				first = a.claimed
-			}
-			last = max(last, end)
-			if a.state == study.AttemptLost {
+		for _, a := range t.Attempts {
+			if a.State == study.AttemptLost {
 				lost++
-			}
-			if i == 0 && r.created != 0 {
-				waits = append(waits, a.claimed.minus(r.created))
 			}
 		}
 	}
-	bars := &picture.Bars{Caption: "trials that ended without a value", Color: 1, None: "No trial has failed."}
-	names := slices.SortedFunc(maps.Keys(reasons), func(x, y string) int {
-		return cmp.Or(cmp.Compare(reasons[y], reasons[x]), cmp.Compare(x, y))
-	})
-	for _, name := range names[:min(len(names), 20)] {
-		bars.Bars = append(bars.Bars, picture.Bar{Name: name, Value: float64(reasons[name])})
-	}
-	idle := "–"
-	if slots := q.spec().Parallelism; busy > 0 && last > first {
-		share := 1 - busy.Seconds()/(last.minus(first).Seconds()*float64(slots))
-		idle = fmt.Sprintf("%.1f%%", 100*max(0, share))
-	}
 	b.Facts = append(b.Facts,
-		fact{"Idle", idle, fmt.Sprintf("The share of the time, from the first trial to the last, in which the %s the study may use were not busy with it.", count(q.spec().Parallelism, "slot", "slots"))},
 		fact{"Queue", fmt.Sprintf("%d queued, %d pending", queued, pending), "Trials that wait for a worker, and trials that wait for another attempt."},
-		fact{"Wait for a worker", quantiles(waits), "From the creation of a trial until its first attempt started: median and 95th percentile."},
 		fact{"Lost attempts", thousands(lost), "Attempts whose worker fell silent. Their trials were tried again."},
 		fact{"Trials tried again", thousands(retried), "Trials with more than one attempt."},
 	)
-	b.Panels = append(b.Panels,
-		q.panel("gantt", "Workers", "What each worker did when; a bar is an attempt.", q.gantt()),
-		q.half("pending", "Trials under way", "How many trials were evaluated at once.", q.pending()),
-		q.half("failures", "Failures by reason", "Why trials ended without a value.", bars),
-	)
+	b.Intro, b.Stages, b.StagesHelp = q.Idle(), q.Stages(), figure.StagesHelp
 }

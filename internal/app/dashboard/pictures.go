@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 )
 
@@ -25,11 +26,6 @@ const (
 	leastPicture, mostPicture = 280, 2000
 	usualPicture              = 720
 )
-
-// pictureNames are the pictures of a study that can be had one by one.
-var pictureNames = []string{
-	"history", "curves", "parallel", "slice", "importances", "dependence", "contour", "fit", "staleness", "workers", "pending",
-}
 
 // authorizedPicture passes on requests that have a token as for the API, or the cookie of
 // the pages.
@@ -79,8 +75,13 @@ func tell(w http.ResponseWriter, status int, text string) {
 // pictureOf draws the picture that a request asks for.
 func (d *Dashboard) pictureOf(ctx context.Context, r *http.Request) ([]byte, error) {
 	name, query := r.PathValue("picture"), r.URL.Query()
-	if !slices.Contains(pictureNames, name) {
-		return nil, badRequest("picture is %q; want one of %s", name, strings.Join(pictureNames, ", "))
+	k := slices.IndexFunc(figure.Single, func(n figure.Named) bool { return n.Name == name })
+	if k < 0 {
+		var names []string
+		for _, n := range figure.Single {
+			names = append(names, n.Name)
+		}
+		return nil, badRequest("picture is %q; want one of %s", name, strings.Join(names, ", "))
 	}
 	width := usualPicture
 	if text := query.Get("width"); text != "" {
@@ -89,114 +90,67 @@ func (d *Dashboard) pictureOf(ctx context.Context, r *http.Request) ([]byte, err
 			return nil, badRequest("width is %q; want a whole number of pixels from %d to %d", text, leastPicture, mostPicture)
 		}
 	}
-	s, err := d.backend.Study(ctx, r.PathValue("study"))
-	if err != nil {
-		return nil, err
-	}
-	f, err := readFilter(axesOf(&s.Spec.Definition), url.Values{"x": query["x"]})
-	if err != nil {
-		return nil, err
-	}
-	follow, err := d.follow.of(&s) //nolint:contextcheck // it outlives the request
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, picturePatience)
 	defer cancel()
-	q := &request{study: &s, follow: follow, rows: follow.settled(ctx, picturePatience), filter: f, width: width, now: d.o.Now()}
+	q, err := d.request(ctx, r, url.Values{"x": query["x"]}, picturePatience)
+	if err != nil {
+		return nil, err
+	}
 	if !q.rows.complete {
 		return nil, &statusError{http.StatusServiceUnavailable, "the study is still being read"}
 	}
-	q.shown = q.rows.rows
-	p, err := d.pick(ctx, q, name, query["parameter"])
+	f, err := d.pick(ctx, q, &figure.Single[k], query["parameter"])
 	if err != nil {
 		return nil, err
 	}
-	return p.SVG(picture.Frame{Width: width}), nil
+	frame := picture.Frame{Width: width}
+	if f.Title != "" {
+		frame.Title = f.Title + " of " + q.name()
+	}
+	return f.Pictures[0].SVG(frame), nil
 }
 
-// pick returns a picture of a study by its name.
-func (d *Dashboard) pick(ctx context.Context, q *request, name string, parameters []string) (picture.Picture, error) {
-	wanted := map[string]int{"slice": 1, "dependence": 1, "contour": 2}[name]
-	if len(parameters) != wanted {
-		return nil, badRequest("the picture %s takes %s, got %d", name, count(wanted, "parameter", "parameters"), len(parameters))
+// pick makes a figure of a study, of the axes of parameters.
+func (d *Dashboard) pick(ctx context.Context, q *request, wanted *figure.Named, parameters []string) (f figure.Figure, err error) {
+	if len(parameters) != wanted.Parameters {
+		return f, badRequest("the picture %s takes %s, got %d", wanted.Name, count(wanted.Parameters, "parameter", "parameters"), len(parameters))
 	}
 	var at []int
 	for _, p := range parameters {
-		i := q.filter.axis(p)
+		i := q.Axes.Index(p)
 		if i < 0 {
 			var known []string
-			for _, a := range q.filter.axes {
+			for _, a := range q.Axes {
 				known = append(known, a.Name)
 			}
-			return nil, badRequest("parameter is %q; want one of %s", p, strings.Join(known, ", "))
+			return f, badRequest("parameter is %q; want one of %s", p, strings.Join(known, ", "))
 		}
 		at = append(at, i)
 	}
-	switch name {
+	switch wanted.Name {
 	case "history":
-		h := q.history()
-		h.Title = q.name()
-		return h, nil
+		return q.History(q.filter.byTime), nil
 	case "curves":
-		c, err := q.curves(ctx)
-		if c == nil && err == nil {
-			c = &picture.Curves{Objective: q.objective()}
+		f, _, err = q.curves(ctx)
+		return f, err
+	}
+	if wanted.Model {
+		last, err := d.analyst.await(ctx, q)
+		if err != nil {
+			return f, err
 		}
-		if c != nil {
-			c.Title = "Curves of " + q.name()
+		if q.Model = last.model; last.problem != "" {
+			return f, notFound("there is no model: %s", last.problem)
 		}
-		return c, err
-	case "parallel":
-		p := q.parallel()
-		p.Title = q.name()
-		return p, nil
-	case "slice":
-		return q.slice(at[0], 1), nil
-	case "staleness":
-		s := q.staleness()
-		s.Title = "Staleness"
-		return s, nil
-	case "workers":
-		g := q.gantt()
-		g.Title = "Workers"
-		return g, nil
-	case "pending":
-		p := q.pending()
-		p.Title = "Trials under way"
-		return p, nil
 	}
-	last, err := d.analyst.await(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	if last.problem != "" {
-		return nil, notFound("there is no model: %s", last.problem)
-	}
-	switch name {
-	case "importances":
-		bars := importances(last)
-		bars.Title = "Importances"
-		return bars, nil
-	case "fit":
-		f := q.fit(last)
-		f.Title = "Predictions against outcomes"
+	f = wanted.Of(q.Study, at)
+	switch {
+	case len(f.Pictures) > 0:
 		return f, nil
-	case "dependence":
-		if p := q.dependence(at[0], last); p != nil {
-			return p, nil
-		}
-	case "contour":
-		for _, p := range last.planes { // the pictures have the more important parameter first
-			for _, xy := range [][]int{at, {at[1], at[0]}} {
-				if p.X == q.filter.axes[xy[0]].Name && p.Y == q.filter.axes[xy[1]].Name {
-					return q.contour(xy[0], xy[1], p), nil
-				}
-			}
-		}
-		return nil, notFound("there is no contour of %s and %s: it is made for the %d most important pairs", parameters[0], parameters[1], maxPlanes)
+	case wanted.Parameters == 2:
+		return f, notFound("there is no contour of %s and %s: it is made for the %d most important pairs", parameters[0], parameters[1], figure.MaxPlanes)
 	}
-	return nil, notFound("there is no picture %s of %s: it is made for the %d most important parameters", name, parameters[0], maxSlices)
+	return f, notFound("there is no picture %s of %s: it is made for the %d most important parameters", wanted.Name, parameters[0], figure.MaxSlices)
 }
 
 // await returns a study's last insight, or waits for the first.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
+	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -55,6 +57,9 @@ type bodyData struct {
 	Insight *insightNote
 	Facts   []fact
 	Cost    []costRow
+	// Intro says how busy the workers were, and Stages how long the stages of trials took.
+	Intro, StagesHelp string
+	Stages            []figure.Stage
 }
 
 // field is a parameter with its value as text.
@@ -66,12 +71,35 @@ type tab struct {
 	Current        bool
 }
 
-// panel is one or two pictures with their heading. Help says how to read them. Half means
-// that two panels fit beside each other.
+// panel is a figure as the page shows it. Half means that two fit beside each other.
 type panel struct {
 	ID, Title, Help string
 	Picture         template.HTML
+	Lines           []string
 	Half            bool
+}
+
+// leastForTwo is the width of a page on which two panels fit beside each other, and
+// between what their borders and margins take of each.
+const (
+	leastForTwo = 860
+	between     = 24
+)
+
+// panels lays figures out.
+func (q *request) panels(figures ...figure.Figure) (list []panel) {
+	for _, f := range figures {
+		p := panel{ID: f.ID, Title: f.Title, Help: f.Help, Lines: f.Lines, Half: !f.Broad && q.width >= leastForTwo}
+		frame := picture.Frame{Title: f.Title, Width: q.width, Inline: true}
+		if p.Half {
+			frame.Width = q.width/2 - between
+		}
+		for _, drawn := range f.Pictures {
+			p.Picture += template.HTML(drawn.SVG(frame)) //nolint:gosec // escaped by package picture
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 // fact is a figure with its meaning.
@@ -79,49 +107,62 @@ type fact struct{ Name, Value, Help string }
 
 // request is what a page of a study is made from.
 type request struct {
+	*figure.Study
 	study  *server.Study
 	follow *follower
 	rows   *snapshot
 	filter *filter
-	shown  []*row
-	done   []*row // see evaluations
 	view   string
 	width  int
 	now    time.Time
 }
 
-func (q *request) spec() *study.Spec          { return &q.study.Spec.Definition.Spec }
-func (q *request) direction() study.Direction { return q.spec().Objective.Direction }
-func (q *request) name() string               { return q.study.Spec.Definition.Metadata.Name }
+// request reads the study that a request is about, and its trials as far as they are known
+// after patience. The filter is that of a query.
+func (d *Dashboard) request(ctx context.Context, r *http.Request, query url.Values, patience time.Duration) (*request, error) {
+	s, err := d.backend.Study(ctx, r.PathValue("study"))
+	if err != nil {
+		return nil, err
+	}
+	axes := figure.AxesOf(&s.Spec.Definition)
+	f, err := readFilter(axes, query)
+	if err != nil {
+		return nil, err
+	}
+	follow, err := d.follow.of(&s) //nolint:contextcheck // it outlives the request
+	if err != nil {
+		return nil, err
+	}
+	q := &request{study: &s, follow: follow, rows: follow.settled(ctx, patience), filter: f, width: widthOf(r), now: d.o.Now()}
+	q.Study = &figure.Study{
+		Spec: &s.Spec.Definition.Spec, Axes: axes, All: q.rows.rows, Trials: f.apply(q.rows.rows, s.Spec.Definition.Spec.Objective.Direction),
+		Best: s.Status.Best, Started: figure.At(s.Status.Started), Now: figure.At(q.now),
+	}
+	if s.Recommended != nil {
+		q.Recommended = s.Recommended.Trial
+	}
+	return q, nil
+}
+
+func (q *request) name() string { return q.study.Spec.Definition.Metadata.Name }
 
 func (d *Dashboard) studyPage(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("view")
 	if !slices.ContainsFunc(views, func(v struct{ name, title string }) bool { return v.name == name }) {
 		return notFound("There is no page %q of a study.", name)
 	}
-	s, err := d.backend.Study(r.Context(), r.PathValue("study"))
+	q, err := d.request(r.Context(), r, r.URL.Query(), patience)
 	if err != nil {
 		return err
 	}
-	f, err := readFilter(axesOf(&s.Spec.Definition), r.URL.Query())
-	if err != nil {
-		return err
-	}
-	follow, err := d.follow.of(&s) //nolint:contextcheck // it outlives the request
-	if err != nil {
-		return err
-	}
-	q := &request{
-		study: &s, follow: follow, rows: follow.settled(r.Context(), patience),
-		filter: f, view: name, width: widthOf(r), now: d.o.Now(),
-	}
+	q.view = name
 	base := Path + "studies/" + q.name()
 	data := studyData{page: page{Title: q.name(), Here: "studies", Events: base + "/events", Poll: 10}}
 	if !q.rows.complete {
 		data.Poll = 1
 	}
-	key := fmt.Sprintf("%s %s %d", name, f.query().Encode(), q.width)
-	body, err := follow.cache.get(key, d.stateOf(q), func() ([]byte, error) { return d.body(r.Context(), q, base) }) //nolint:contextcheck // it has the request's
+	key := fmt.Sprintf("%s %s %d", name, q.filter.query().Encode(), q.width)
+	body, err := q.follow.cache.get(key, d.stateOf(q), func() ([]byte, error) { return d.body(r.Context(), q, base) }) //nolint:contextcheck // it has the request's
 	if err != nil {
 		return err
 	}
@@ -138,18 +179,17 @@ func (d *Dashboard) stateOf(q *request) string {
 	if !s.State.Terminal() {
 		clock = q.now.UnixNano() / int64(tickEvery)
 	}
-	return fmt.Sprint(q.rows.revision, q.rows.complete, s.State, s.Position, s.Reason, s.Recommended, s.Counts, q.spec().Budget, clock, d.analyst.version(q.study.Spec.ID))
+	return fmt.Sprint(q.rows.revision, q.rows.complete, s.State, s.Position, s.Reason, s.Recommended, s.Counts, q.Spec.Budget, clock, d.analyst.version(q.study.Spec.ID))
 }
 
 // body renders the body of a study's page.
 func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, error) {
-	q.shown = q.filter.apply(q.rows.rows, q.direction())
-	s, spec := q.study, q.spec()
+	s, spec := q.study, q.Spec
 	b := &bodyData{
 		Study: view.OfStudy(s.Spec, s.Status, s.Best, s.Recommended, q.now), Spec: spec, Reason: s.Status.Reason,
 		Elapsed: view.Elapsed(s.Status, q.now), Started: s.Status.Started,
 		Ended: s.Status.Counts.Ended(), Open: s.Status.Counts.Open(),
-		View: q.view, Shown: len(q.shown), Of: len(q.rows.rows),
+		View: q.view, Shown: len(q.Trials), Of: len(q.rows.rows),
 	}
 	b.Rate, b.RecentRate = rate(b.Ended, b.Elapsed), recentRate(q.rows.rows, s.Status.Started, q.now)
 	if s.Status.State.Terminal() {
@@ -177,17 +217,8 @@ func (d *Dashboard) body(ctx context.Context, q *request, base string) ([]byte, 
 		b.Reading = fmt.Sprintf("Reading the study: %s of %s trials so far.", thousands(len(q.rows.rows)), thousands(q.rows.want))
 	}
 	b.Filter = newFilterForm(q)
-	switch q.view {
-	case "":
-		if err := d.results(ctx, q, b); err != nil {
-			return nil, err
-		}
-	case "insights":
-		d.insights(q, b)
-	case "diagnostics":
-		d.diagnostics(q, b)
-	case "health":
-		d.health(q, b)
+	if err := d.fill(ctx, q, b); err != nil {
+		return nil, err
 	}
 	var out bytes.Buffer
 	err := d.pages["study"].ExecuteTemplate(&out, "body", b)
@@ -202,21 +233,13 @@ func fields(spec *study.Spec, point study.Point) []field {
 		if !ok {
 			continue
 		}
-		list = append(list, field{p.Name, valueText(v)})
+		list = append(list, field{p.Name, view.Value(v)})
 	}
 	return list
 }
 
-// valueText is a parameter's value as people see it.
-func valueText(v any) string {
-	if f, ok := v.(float64); ok {
-		return view.Number(f)
-	}
-	return strings.TrimSpace(fmt.Sprint(v))
-}
-
 // recentRate returns how many trials have ended a minute, in the last five minutes.
-func recentRate(rows []*row, started, now time.Time) string {
+func recentRate(rows []*figure.Trial, started, now time.Time) string {
 	const window = 5 * time.Minute
 	since := now.Add(-window)
 	if started.After(since) {
@@ -224,7 +247,7 @@ func recentRate(rows []*row, started, now time.Time) string {
 	}
 	n := 0
 	for _, r := range rows {
-		if r.ended != 0 && r.ended >= at(since) && r.state.Terminal() && r.state != study.TrialCancelled {
+		if r.Ended != 0 && r.Ended >= figure.At(since) && r.State.Terminal() && r.State != study.TrialCancelled {
 			n++
 		}
 	}

@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/study"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 )
 
 // rowsOnPage is the number of rows of a page of the table of trials.
@@ -62,18 +61,13 @@ const (
 // sortable reports whether there is a column with a key.
 func (f *filter) sortable(key string) bool {
 	if name, ok := strings.CutPrefix(key, parameterBy); ok {
-		return f.axis(name) >= 0
+		return f.axes.Index(name) >= 0
 	}
 	return slices.Contains([]string{byTrial, byState, byValue, bySource, byStaleness, byWorker, byStart, byDuration}, key)
 }
 
-// axis returns the place of the parameter with a name; -1 for none.
-func (f *filter) axis(name string) int {
-	return slices.IndexFunc(f.axes, func(p study.Parameter) bool { return p.Name == name })
-}
-
 // sorted returns the rows in the table's order.
-func (f *filter) sorted(rows []*row, now moment) []*row {
+func (f *filter) sorted(rows []*figure.Trial, now figure.Moment) []*figure.Trial {
 	if f.sort == byTrial { // they are in that order
 		list := slices.Clone(rows)
 		if f.desc {
@@ -81,9 +75,9 @@ func (f *filter) sorted(rows []*row, now moment) []*row {
 		}
 		return list
 	}
-	var compare func(a, b *row) int
-	numbers := func(of func(*row) float64) func(a, b *row) int {
-		return func(a, b *row) int {
+	var compare func(a, b *figure.Trial) int
+	numbers := func(of func(*figure.Trial) float64) func(a, b *figure.Trial) int {
+		return func(a, b *figure.Trial) int {
 			x, y := of(a), of(b)
 			switch { // what has no value comes last in both directions
 			case math.IsNaN(x) || math.IsNaN(y):
@@ -99,30 +93,30 @@ func (f *filter) sorted(rows []*row, now moment) []*row {
 	}
 	switch f.sort {
 	case byState:
-		compare = func(a, b *row) int { return cmp.Compare(a.state, b.state) }
+		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.State, b.State) }
 	case byValue:
-		compare = numbers(func(r *row) float64 { return r.value })
+		compare = numbers(func(r *figure.Trial) float64 { return r.Value })
 	case bySource:
-		compare = func(a, b *row) int { return cmp.Compare(a.source, b.source) }
+		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Source, b.Source) }
 	case byStaleness:
-		compare = func(a, b *row) int { return cmp.Compare(a.staleness, b.staleness) }
+		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Staleness, b.Staleness) }
 	case byWorker:
-		compare = func(a, b *row) int { return cmp.Compare(a.worker, b.worker) }
+		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Worker, b.Worker) }
 	case byStart:
-		compare = func(a, b *row) int { return cmp.Compare(a.started, b.started) }
+		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Started, b.Started) }
 	case byDuration:
-		compare = func(a, b *row) int { return cmp.Compare(a.took(now), b.took(now)) }
+		compare = func(a, b *figure.Trial) int { return cmp.Compare(a.Took(now), b.Took(now)) }
 	default:
-		i := f.axis(strings.TrimPrefix(f.sort, parameterBy))
-		compare = numbers(func(r *row) float64 { return r.params[i] })
+		i := f.axes.Index(strings.TrimPrefix(f.sort, parameterBy))
+		compare = numbers(func(r *figure.Trial) float64 { return r.At[i] })
 	}
 	list := slices.Clone(rows)
-	slices.SortStableFunc(list, func(a, b *row) int {
+	slices.SortStableFunc(list, func(a, b *figure.Trial) int {
 		c := compare(a, b)
 		if f.desc {
 			c = -c
 		}
-		return cmp.Or(c, cmp.Compare(a.number, b.number))
+		return cmp.Or(c, cmp.Compare(a.Number, b.Number))
 	})
 	return list
 }
@@ -137,7 +131,7 @@ func boolean(b bool) int {
 // newTable returns the page of the table that the filter asks for.
 func newTable(q *request) *table {
 	f := q.filter
-	t := &table{Of: len(q.shown)}
+	t := &table{Of: len(q.Trials)}
 	pages := max(1, (t.Of+rowsOnPage-1)/rowsOnPage)
 	page := min(f.page, pages)
 	from := (page - 1) * rowsOnPage
@@ -163,16 +157,16 @@ func newTable(q *request) *table {
 	}
 	add(byTrial, "Trial", false)
 	add(byState, "State", false)
-	add(byValue, q.spec().Objective.Metric, true)
+	add(byValue, q.Spec.Objective.Metric, true)
 	for i := range f.axes {
-		add(parameterBy+f.axes[i].Name, f.axes[i].Name, numeric(&f.axes[i]))
+		add(parameterBy+f.axes[i].Name, f.axes[i].Name, figure.Numeric(&f.axes[i]))
 	}
 	add(byDuration, "Duration", true)
 	add(bySource, "Source", false)
 	add(byStaleness, "Missed results", true)
 	add(byWorker, "Worker", false)
-	now := at(q.now)
-	for _, r := range f.sorted(q.shown, now)[from:to] {
+	now := figure.At(q.now)
+	for _, r := range f.sorted(q.Trials, now)[from:to] {
 		t.Rows = append(t.Rows, newTableRow(q, r, now))
 	}
 	return t
@@ -183,31 +177,14 @@ func trialAddress(study string, number int) string {
 	return Path + "studies/" + study + "/trials/" + strconv.Itoa(number)
 }
 
-// stateText is a trial's state as people see it.
-func stateText(s study.TrialState) string {
-	if s == study.TrialClaimed {
-		s = study.TrialRunning // people need not know the difference
-	}
-	return strings.ToLower(string(s))
-}
-
-func newTableRow(q *request, r *row, now moment) tableRow {
-	row := tableRow{Number: r.number, Address: trialAddress(q.name(), r.number), State: stateText(r.state), Class: badge(r.state)}
-	row.Best = q.study.Status.Best == r.number
-	row.Suggested = q.study.Recommended != nil && q.study.Recommended.Trial == r.number
-	value := "–"
-	if !math.IsNaN(r.value) {
-		value = view.Number(r.value)
-	}
-	row.Cells = append(row.Cells, cell{value, true})
+func newTableRow(q *request, r *figure.Trial, now figure.Moment) tableRow {
+	row := tableRow{Number: r.Number, Address: trialAddress(q.name(), r.Number), State: r.StateText(), Class: badge(r.State)}
+	row.Best, row.Suggested = q.Best == r.Number, q.Recommended == r.Number
+	row.Cells = append(row.Cells, cell{number(r.Value), true})
 	for i := range q.filter.axes {
 		p := &q.filter.axes[i]
-		row.Cells = append(row.Cells, cell{text(p, r.params[i]), numeric(p)})
+		row.Cells = append(row.Cells, cell{figure.Text(p, r.At[i]), figure.Numeric(p)})
 	}
-	worker := r.worker
-	if worker == "" {
-		worker = "–"
-	}
-	row.Cells = append(row.Cells, cell{took(r.took(now)), true}, cell{string(r.source), false}, cell{thousands(r.staleness), true}, cell{worker, false})
+	row.Cells = append(row.Cells, cell{figure.Duration(r.Took(now)), true}, cell{string(r.Source), false}, cell{thousands(r.Staleness), true}, cell{cmp.Or(r.Worker, "–"), false})
 	return row
 }

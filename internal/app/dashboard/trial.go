@@ -14,7 +14,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
-	"github.com/fantasia-hpo/fantasia/internal/base/picture"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -72,10 +72,11 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || number < 1 {
 		return notFound("There is no trial %q: trials have numbers from 1 on.", r.PathValue("number"))
 	}
-	s, err := d.backend.Study(r.Context(), r.PathValue("study"))
+	q, err := d.request(r.Context(), r, nil, patience)
 	if err != nil {
 		return err
 	}
+	s := q.study
 	name := s.Spec.Definition.Metadata.Name
 	t, err := d.backend.Trial(r.Context(), s.Spec.ID, number)
 	if err != nil {
@@ -85,11 +86,11 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	now, spec := d.o.Now(), &s.Spec.Definition.Spec
+	spec := q.Spec
 	data := &trialData{
 		page:  page{Title: fmt.Sprintf("Trial %d of %s", number, name), Here: "studies"},
-		Study: name, Trial: &t, State: stateText(t.State), Metric: spec.Objective.Metric, Value: "–",
-		Params: fields(spec, t.Point), Best: s.Status.Best == number, Suggest: s.Recommended != nil && s.Recommended.Trial == number,
+		Study: name, Trial: &t, State: figure.StateText(t.State), Metric: spec.Objective.Metric, Value: "–",
+		Params: fields(spec, t.Point), Best: q.Best == number, Suggest: q.Recommended == number,
 		Why: why(&t), Stages: stages(&t), Running: !t.State.Terminal(),
 	}
 	if len(t.Values) > 0 {
@@ -106,15 +107,10 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 		data.Metrics = append(data.Metrics, field{metric, view.Number(t.Metrics[metric])})
 	}
 	for i := range t.Attempts {
-		data.Attempts = append(data.Attempts, newAttemptItem(&t.Attempts[i], now))
+		data.Attempts = append(data.Attempts, newAttemptItem(&t.Attempts[i], q.now))
 	}
-	q := &request{study: &s, width: widthOf(r), now: now}
-	for i, series := range m.Series {
-		c := &picture.Chart{X: "step", Y: series.Metric, Unlisted: true, Series: []picture.Series{{Name: series.Metric, Kind: picture.Lines}}}
-		for _, p := range series.Points {
-			c.Series[0].Points = append(c.Series[0].Points, picture.Point{X: float64(p.Step), Y: p.Value, Trial: number})
-		}
-		data.Panels = append(data.Panels, q.panel("curve-"+strconv.Itoa(i), series.Metric, "What attempt "+strconv.Itoa(m.Attempt)+" reported at each step.", c))
+	for i, c := range view.OfSeries(m.Series) {
+		data.Panels = append(data.Panels, q.panels(figure.Reported(fmt.Sprintf("curve-%d", i), &c, number, fmt.Sprintf("What attempt %d reported at each step.", m.Attempt)))...)
 	}
 	if number > 1 {
 		data.Earlier = trialAddress(name, number-1)
@@ -126,18 +122,12 @@ func (d *Dashboard) trialPage(w http.ResponseWriter, r *http.Request) error {
 		data.Events = Path + "studies/" + name + "/events"
 		data.Poll = 5
 	}
-	follow, err := d.follow.of(&s) //nolint:contextcheck // it outlives the request
-	if err != nil {
-		return err
-	}
-	rows := follow.settled(r.Context(), patience)
-	data.Meanwhile, data.More = meanwhile(name, rows.rows, &t)
-	q.follow, q.rows = follow, rows
+	data.Meanwhile, data.More = meanwhile(name, q.All, &t)
 	d.around(q, &t, data)
-	if !rows.complete || data.AroundWait {
+	if !q.rows.complete || data.AroundWait {
 		data.Poll = 1
 	}
-	d.logOf(r, &s, &t, data)
+	d.logOf(r, s, &t, data)
 	d.show(w, r, http.StatusOK, "trial", data)
 	return nil
 }
@@ -158,7 +148,7 @@ func stages(t *record.Trial) []fact {
 		}
 		since := ""
 		if !before.IsZero() && s.at.After(before) {
-			since = "+" + took(s.at.Sub(before))
+			since = "+" + figure.Duration(s.at.Sub(before))
 		}
 		list = append(list, fact{s.name, stamp(s.at), since})
 		before = s.at
@@ -173,7 +163,7 @@ func newAttemptItem(a *record.Attempt, now time.Time) attemptItem {
 		end = now
 	}
 	if !a.Started.IsZero() {
-		item.Duration = took(end.Sub(a.Started))
+		item.Duration = figure.Duration(end.Sub(a.Started))
 	}
 	if a.Failure != nil {
 		item.Failure, item.Details = view.FailureLine(a.Failure), view.FailureText(a.Failure)

@@ -13,7 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
-	"github.com/fantasia-hpo/fantasia/internal/base/picture"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -57,16 +57,16 @@ const maxMeanwhile = 40
 
 // meanwhile returns the trials that had been created but had not ended when a trial was
 // created: what its suggestion took into account, except for what changed while it was made.
-func meanwhile(name string, rows []*row, t *record.Trial) (list []link, more int) {
+func meanwhile(name string, rows []*figure.Trial, t *record.Trial) (list []link, more int) {
 	for _, r := range rows {
-		if r.number == t.Number || r.made >= t.Created || r.position != 0 && r.position < t.Created {
+		if r.Number == t.Number || r.Made >= t.Created || r.Position != 0 && r.Position < t.Created {
 			continue
 		}
 		if len(list) == maxMeanwhile {
 			more++
 			continue
 		}
-		list = append(list, link{strconv.Itoa(r.number), trialAddress(name, r.number)})
+		list = append(list, link{strconv.Itoa(r.Number), trialAddress(name, r.Number)})
 	}
 	return list, more
 }
@@ -88,7 +88,7 @@ type motive struct {
 	problem string
 	// known are the trials that had ended when the point was chosen, in that order, and
 	// open those that had not.
-	known, open []*row
+	known, open []*figure.Trial
 	made        int
 }
 
@@ -97,7 +97,7 @@ type choosing struct {
 	id    string
 	study *study.Study
 	trial *record.Trial
-	rows  []*row
+	rows  []*figure.Trial
 }
 
 func (n *choosing) key() string { return n.id + "/" + strconv.Itoa(n.trial.Number) }
@@ -153,18 +153,18 @@ func (n *choosing) explain(ctx context.Context) *motive {
 
 // then returns the trials that had ended when the point was requested, in that order, and
 // those that were open then, with the earlier points of the same request.
-func (n *choosing) then() (known, open []*row) {
+func (n *choosing) then() (known, open []*figure.Trial) {
 	t := n.trial
 	for _, r := range n.rows {
 		switch {
-		case r.number == t.Number:
-		case r.made <= t.From && (r.position == 0 || r.position > t.From), r.request == t.Request && r.made > t.From && r.made < t.Created:
+		case r.Number == t.Number:
+		case r.Made <= t.From && (r.Position == 0 || r.Position > t.From), r.Request == t.Request && r.Made > t.From && r.Made < t.Created:
 			open = append(open, r)
-		case r.position != 0 && r.position <= t.From:
+		case r.Position != 0 && r.Position <= t.From:
 			known = append(known, r)
 		}
 	}
-	return ended(known), open
+	return figure.Ended(known), open
 }
 
 // problem returns what the optimiser knew, of very many trials the latest and an even share
@@ -173,35 +173,32 @@ func (n *choosing) problem(c *motive) (*optimizer.Problem, error) {
 	used := c.known
 	if len(used) > maxKnown {
 		early, latest := used[:len(used)-maxKnown/2], used[len(used)-maxKnown/2:]
-		keep := map[*row]bool{}
-		for _, r := range topOf(early, n.study.Spec.Objective.Direction, maxKnown/4) {
+		keep := map[*figure.Trial]bool{}
+		for _, r := range figure.Top(early, n.study.Spec.Objective.Direction, maxKnown/4) {
 			keep[r] = true
 		}
 		for k := range maxKnown / 4 {
 			keep[early[k*len(early)/(maxKnown/4)]] = true
 		}
-		used = slices.Concat(slices.DeleteFunc(slices.Clone(early), func(r *row) bool { return !keep[r] }), latest)
+		used = slices.Concat(slices.DeleteFunc(slices.Clone(early), func(r *figure.Trial) bool { return !keep[r] }), latest)
 	}
-	var trials []view.Trial
-	for k, r := range used {
-		trials = append(trials, viewOf(n.study, r, k))
-	}
-	p, err := diagnosis.Problem(n.study, trials)
+	p, err := figure.Problem(n.study, used)
 	if err != nil {
 		return nil, err
 	}
+	axes := figure.AxesOf(n.study)
 	p.First = 1 + n.trial.Place
 	for _, r := range n.rows {
-		if r.made <= n.trial.From {
+		if r.Made <= n.trial.From {
 			p.First++
 		}
 	}
 	for _, r := range c.open {
-		point, err := p.Space.Normalize(viewOf(n.study, r, 0).Parameters)
+		point, err := p.Space.Normalize(r.View(axes).Parameters)
 		if err != nil {
 			continue // the space was edited
 		}
-		p.Pending = append(p.Pending, optimizer.Pending{Trial: r.number, Point: point})
+		p.Pending = append(p.Pending, optimizer.Pending{Trial: r.Number, Point: point})
 	}
 	return p, nil
 }
@@ -225,15 +222,8 @@ func (d *Dashboard) around(q *request, t *record.Trial, data *trialData) {
 		data.AroundNote = "There is no picture of the model: " + c.problem + "."
 		return
 	}
-	data.AroundNote = c.note(q.spec().Algorithm.Name)
-	all := axesOf(&q.study.Spec.Definition)
-	for n, l := range c.Lines {
-		i := slices.IndexFunc(all, func(p study.Parameter) bool { return p.Name == l.Parameter })
-		if i < 0 {
-			continue
-		}
-		data.Around = append(data.Around, q.half("around-"+strconv.Itoa(i), l.Parameter, c.help(n), c.pictures(q, t.Number, &l, &all[i], i)...))
-	}
+	data.AroundNote = c.note(q.Spec.Algorithm.Name)
+	data.Around = q.panels(q.Choice(c.Choice, t.Number, c.known, c.open)...)
 }
 
 // note says which model the pictures show.
@@ -260,52 +250,4 @@ func (c *motive) note(algorithm string) string {
 		text += " The point had been evaluated before. It was chosen to learn whether that value was luck, not by the acquisition function alone."
 	}
 	return text
-}
-
-// help says how to read the n-th pair of pictures.
-func (c *motive) help(n int) string {
-	if n > 0 {
-		return "As before."
-	}
-	text := "What the model expected along this parameter, with all others as in this trial. Dots are trials that had ended; their other parameters differ."
-	if c.Lines[0].Worth != nil {
-		text += " Below: the acquisition function, which says how much each place was worth evaluating. It falls where points are pending."
-	}
-	return text
-}
-
-// pictures returns what the model expected along a line, and the acquisition function if
-// there is one.
-func (c *motive) pictures(q *request, trial int, l *diagnosis.Line, p *study.Parameter, axis int) []picture.Picture {
-	expected := &picture.Choice{Objective: q.objective(), Parameter: parameter(p), At: l.At, Here: l.Here, Trial: trial}
-	for _, e := range l.Expected {
-		expected.Mean, expected.Low, expected.High = append(expected.Mean, e.Median), append(expected.Low, e.Low), append(expected.High, e.High)
-	}
-	for _, r := range c.known {
-		expected.Evaluated = append(expected.Evaluated, picture.Sample{Trial: r.number, At: r.params[axis], State: drawnState(r.state), Value: r.value})
-	}
-	for _, r := range c.open {
-		expected.Pending = append(expected.Pending, picture.Sample{Trial: r.number, At: r.params[axis], State: picture.Running})
-	}
-	if l.Worth == nil {
-		return []picture.Picture{expected}
-	}
-	return []picture.Picture{expected, &picture.Acquisition{
-		Parameter: expected.Parameter, Function: acquisitionText(c.Acquisition), Share: c.Relative,
-		At: l.At, Worth: l.Worth, Here: l.Here, Trial: trial, Pending: expected.Pending,
-	}}
-}
-
-// acquisitionText is the name of an acquisition function as people know it. Shares of a
-// logarithm are those of the function itself.
-func acquisitionText(name string) string {
-	switch name {
-	case "logei":
-		return "expected improvement"
-	case "logpi":
-		return "probability of improvement"
-	case "ucb":
-		return "upper confidence bound"
-	}
-	return name
 }

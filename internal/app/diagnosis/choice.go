@@ -157,7 +157,7 @@ func line(l *hebo.Landscape, p *optimizer.Problem, encoding *optimizer.Encoding,
 	for _, u := range stepsOf(c, place[column]) {
 		x[column] = u
 		point := encoding.Decode(x)
-		at := number(c, point[found.Parameter])
+		at := Place(&c.Parameter, point[found.Parameter])
 		if n := len(found.At); math.IsNaN(at) || n > 0 && at == found.At[n-1] && u != place[column] {
 			continue
 		} else if n > 0 && at == found.At[n-1] { // the point itself replaces its neighbour
@@ -208,16 +208,19 @@ func stepsOf(c optimizer.Column, here float64) (steps []float64) {
 	return slices.Compact(steps)
 }
 
-// number returns the place of a value on its parameter's axis; NaN if it has none.
-func number(c optimizer.Column, value any) float64 {
-	if c.Parameter.Type == study.Float || c.Parameter.Type == study.Int {
+// Place returns the place of a value on its parameter's axis: a number, also one outside of
+// the range, which was edited, or the place of a choice among all; NaN if it has none.
+func Place(p *study.Parameter, value any) float64 {
+	if p.Type == study.Float || p.Type == study.Int {
 		if v, ok := study.Number(value); ok {
 			return v
 		}
 		return math.NaN()
 	}
-	if k, ok := c.Parameter.Index(value); ok {
-		return float64(k)
+	if converted, err := p.Convert(value); err == nil {
+		if k, ok := p.Index(converted); ok {
+			return float64(k)
+		}
 	}
 	return math.NaN()
 }

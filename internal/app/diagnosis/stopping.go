@@ -39,11 +39,11 @@ type Replay struct {
 }
 
 // StoppingMetric returns the metric whose curves a rule compares.
-func StoppingMetric(s *study.Study) string {
-	if e := s.Spec.EarlyStopping; e != nil && e.Metric != "" {
+func StoppingMetric(s *study.Spec) string {
+	if e := s.EarlyStopping; e != nil && e.Metric != "" {
 		return e.Metric
 	}
-	return s.Spec.Objective.Metric
+	return s.Objective.Metric
 }
 
 // Replays tells the recorded curves of a study to the rules for early stopping, the
@@ -88,7 +88,7 @@ type track struct {
 // tracks returns the trials with a curve of at least two points, and how many of them
 // completed.
 func tracks(s *study.Study, trials []view.Trial) (all []track, completed int) {
-	metric := StoppingMetric(s)
+	metric := StoppingMetric(&s.Spec)
 	for _, t := range trials {
 		i := slices.IndexFunc(t.Measurements, func(c view.Curve) bool { return c.Metric == metric })
 		if i < 0 || len(t.Measurements[i].Steps) < 2 || t.Times.Ended.IsZero() {

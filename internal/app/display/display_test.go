@@ -2,9 +2,6 @@ package display_test
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +10,8 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/display"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
-	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/study"
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func completed(number int, ended int64, value float64) record.Trial {
@@ -34,58 +28,6 @@ func trials() []record.Trial {
 		Number: 1, Logs: "/logs/4", Failure: &messaging.Failure{Reason: "exit", Message: "boom,\nand more"},
 	}}}
 	return []record.Trial{completed(1, 3, 2), completed(2, 2, 5), completed(3, 4, 3), failed}
-}
-
-func TestHistoryIsInTheOrderOfEnds(t *testing.T) {
-	for direction, best := range map[study.Direction][]picture.Point{
-		study.Minimize: {{X: 1, Y: 5}, {X: 2, Y: 2}, {X: 4, Y: 2}}, study.Maximize: {{X: 1, Y: 5}, {X: 4, Y: 5}},
-	} {
-		h := display.NewHistory(trials(), study.Objective{Metric: "loss", Direction: direction})
-		want := []picture.Evaluation{
-			{Trial: 2, X: 1, State: picture.Completed, Value: 5}, {Trial: 1, X: 2, State: picture.Completed, Value: 2},
-			{Trial: 3, X: 3, State: picture.Completed, Value: 3}, {Trial: 4, X: 4, State: picture.Failed, Reason: "exit"},
-		}
-		if diff := cmp.Diff(want, h.Evaluations); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", direction, diff)
-		}
-		got := h.Best()
-		for i := range got {
-			got[i] = picture.Point{X: got[i].X, Y: got[i].Y}
-		}
-		if diff := cmp.Diff(best, got, cmpopts.IgnoreUnexported(picture.Point{})); diff != "" {
-			t.Errorf("%s: the best values (-want +got):\n%s", direction, diff)
-		}
-	}
-}
-
-// For any values, the plot is well-formed XML without NaN or infinite numbers.
-func TestPlotsAreWellFormed(t *testing.T) {
-	for name, values := range map[string][]float64{
-		"one": {3}, "equal": {1, 1, 1}, "decades": {1e-3, 1, 1e6}, "zero": {0, 1, 100}, "negative": {-5, -1, -3},
-		"huge": {1e300, -1e300, 0},
-	} {
-		var all []record.Trial
-		for i, v := range values {
-			all = append(all, completed(i+1, int64(i+1), v))
-		}
-		for _, direction := range []study.Direction{study.Minimize, study.Maximize} {
-			h := display.NewHistory(all, study.Objective{Metric: "loss", Direction: direction})
-			svg := bytes.NewBuffer(h.SVG(picture.Frame{}))
-			if text := svg.String(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
-				t.Errorf("%s: the plot holds a number that is none", name)
-			}
-			for d := xml.NewDecoder(svg); ; {
-				if _, err := d.Token(); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-			}
-			if sketch := h.Text(60); (sketch == "") != (name == "one") {
-				t.Errorf("%s: the sketch is %q", name, sketch)
-			}
-		}
-	}
 }
 
 // The file of an interrupted run says so, and that nothing is running.
@@ -180,44 +122,6 @@ func TestSummarySaysHowToGoOn(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), "next         "+want) || !strings.Contains(out.String(), ", or start over:\n") {
 			t.Errorf("the summary lacks %q:\n%s", want, out.String())
-		}
-	}
-}
-
-func TestEmptyHistory(t *testing.T) {
-	h := display.NewHistory(nil, study.Objective{Direction: study.Minimize})
-	if len(h.Best()) != 0 || h.Text(80) != "" {
-		t.Errorf("of no trials: %+v", h)
-	}
-}
-
-// Evaluations without a value have positions on the axis and marks; cancelled trials do
-// not count as evaluations. A bad start is marked at the edge, not hidden.
-func TestPlotsShowFailuresAndOutliers(t *testing.T) {
-	all := trials() // evaluation 4 has failed
-	all = append(all, record.Trial{Number: 5, State: study.TrialCancelled, Ended: 6}, record.Trial{Number: 6, State: study.TrialInfeasible, Ended: 7})
-	for i := range 20 {
-		all = append(all, completed(7+i, int64(8+i), 2.5-float64(i)/10))
-	}
-	all = append(all, completed(40, 1, 1e6)) // the first that ended
-	objective := study.Objective{Metric: "loss", Direction: study.Minimize}
-	h := display.NewHistory(all, objective)
-	if n := len(h.Evaluations); n != 26 || h.Completed() != 24 || h.Evaluations[n-1].X != 26 {
-		t.Errorf("%d evaluations, %d values", n, h.Completed())
-	}
-	sketch := h.Text(70)
-	for _, want := range []string{"best loss, lower is better", "failed │", "×", "infeasible │", "○", "▲ 2 above the range shown, up to 1e6", "evaluations"} {
-		if !strings.Contains(sketch, want) {
-			t.Errorf("the sketch lacks %q:\n%s", want, sketch)
-		}
-	}
-	svg := string(h.SVG(picture.Frame{}))
-	for _, want := range []string{
-		"loss, lower is better", "evaluation 5, trial 4: failed (exit)", "evaluation 6, trial 6: infeasible", "failed (1)", "infeasible (1)",
-		"evaluation 1, trial 40: loss 1e6", "above, up to 1e6", "best so far",
-	} {
-		if !strings.Contains(svg, want) {
-			t.Errorf("the plot lacks %q", want)
 		}
 	}
 }

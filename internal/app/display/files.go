@@ -83,13 +83,7 @@ func viewed(r *local.Result) []view.Trial {
 	list := make([]view.Trial, len(r.Trials))
 	for i := range r.Trials {
 		list[i] = view.OfTrial(r.Trials[i])
-		for _, series := range r.Curves[r.Trials[i].Number] {
-			c := view.Curve{Metric: series.Metric}
-			for _, p := range series.Points {
-				c.Steps, c.Values = append(c.Steps, p.Step), append(c.Values, p.Value)
-			}
-			list[i].Measurements = append(list[i].Measurements, c)
-		}
+		list[i].Measurements = view.OfSeries(r.Curves[r.Trials[i].Number])
 	}
 	return list
 }

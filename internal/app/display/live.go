@@ -10,7 +10,6 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/fantasia-hpo/fantasia/api/view"
-	"github.com/fantasia-hpo/fantasia/study"
 )
 
 // over is the message that the display ends, second that a second has passed.
@@ -205,10 +204,7 @@ func (n *Now) point(width, most int) []string {
 			lines = append(lines, fmt.Sprintf("and %d more", len(names)-i))
 			break
 		}
-		value := study.Format(n.Best.Parameters[name])
-		if v, ok := n.Best.Parameters[name].(float64); ok {
-			value = view.Number(v)
-		}
+		value := view.Value(n.Best.Parameters[name])
 		name = ansi.Truncate(name, longest, "…")
 		name += strings.Repeat(" ", longest-ansi.StringWidth(name)+2)
 		lines = append(lines, name+ansi.Truncate(value, max(1, width-longest-2), "…"))

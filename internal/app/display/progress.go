@@ -1,3 +1,5 @@
+// Package display shows people how a study is going and how it went: live progress,
+// a summary, plots of the best value against evaluations, and files of results.
 package display
 
 import (

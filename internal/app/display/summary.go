@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/app/local"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -42,7 +43,7 @@ func Summarize(w io.Writer, r *local.Result, at Place) error {
 		s.line("recommended  trial %d: %s = %s by the model, which allows for noise", rec.Trial, spec.Objective.Metric, view.Expected(rec.Mean, rec.SD))
 		s.point(spec, rec.Point)
 	}
-	if sketch := NewHistory(r.Trials, spec.Objective).Text(at.Width); sketch != "" {
+	if sketch := figure.Progress(spec, r.Trials).Text(at.Width); sketch != "" {
 		s.line("\n%s\n", sketch)
 	}
 	if f := lastFailure(r.Trials); f != nil {

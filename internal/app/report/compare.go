@@ -1,14 +1,15 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/internal/base/picture"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -89,27 +90,26 @@ func compared(name string, src *Source) Compared {
 		Name: name, Study: src.Study.Metadata.Name, State: src.View.State, Algorithm: src.Study.Spec.Algorithm.Name,
 		Best: src.View.Best, Recommended: src.View.Recommended, Improvements: []Improvement{},
 	}
-	ended, start := Ended(src.Trials), Start(src.Trials)
-	clock, direction := ByClock(start), src.Study.Spec.Objective.Direction
-	for i, t := range ended {
-		at := clock(i, t)
+	f := src.figures()
+	for i, t := range f.Ended() {
+		at := f.Seconds(cmp.Or(t.Folded, t.Ended))
 		if !math.IsNaN(at) {
 			s.Seconds = max(s.Seconds, view.Seconds(time.Duration(at*float64(time.Second))))
 		}
-		if t.State != study.TrialCompleted || t.Value == nil || math.IsNaN(at) {
+		if !t.Completed() || math.IsNaN(at) {
 			continue
 		}
-		if n := len(s.Improvements); n == 0 || direction.Better(*t.Value, s.Improvements[n-1].Value) {
-			s.Improvements = append(s.Improvements, Improvement{i + 1, view.Seconds(time.Duration(at * float64(time.Second))), *t.Value, t.Trial})
+		if n := len(s.Improvements); n == 0 || f.Direction().Better(t.Value, s.Improvements[n-1].Value) {
+			s.Improvements = append(s.Improvements, Improvement{i + 1, view.Seconds(time.Duration(at * float64(time.Second))), t.Value, t.Number})
 		}
 	}
-	s.Evaluations = len(ended)
+	s.Evaluations = len(f.Ended())
 	return s
 }
 
 // Picture shows the best value so far of each study, by evaluations or by the clock.
 func (c *Comparison) Picture(clock bool) *picture.Compare {
-	p := &picture.Compare{Title: "Best " + c.Metric + " so far", Clock: clock, Objective: picture.Objective{Name: c.Metric, Maximize: c.Direction == study.Maximize}}
+	p := &picture.Compare{Clock: clock, Objective: picture.Objective{Name: c.Metric, Maximize: c.Direction == study.Maximize}}
 	for _, s := range c.Studies {
 		line := picture.Progress{Name: s.Name}
 		add := func(i Improvement) {
@@ -141,14 +141,17 @@ func (c *Comparison) WriteHTML(w io.Writer, now time.Time, version string) error
 	p.Subtitle = strings.Join(names, ", ")
 	p.Footer = footer(version, now)
 	p.Lead = "Each study was run once. A small difference can be luck: fantasia bench repeats runs with several seeds."
-	p.Figures = []figure{
-		{ID: "studies", Title: "Studies", Broad: true, Table: c.table(), Read: c.level()},
-		broad("evaluations", "Best value by evaluations", "A lower line needs fewer evaluations. This is what matters if evaluations are what costs.", c.Picture(false)),
-		broad("clock", "Best value by time", "The same by the clock, which shows what more parallel evaluations and early stopping bring.", c.Picture(true)),
+	lower := map[study.Direction]string{study.Minimize: "lower", study.Maximize: "higher"}[c.Direction]
+	figures := []figure.Figure{
+		{ID: "studies", Title: "Studies", Help: c.level()},
+		{ID: "evaluations", Title: "Best value by evaluations", Help: "A " + lower + " line needs fewer evaluations. This is what matters if evaluations are what costs.", Pictures: []picture.Picture{c.Picture(false)}},
+		{ID: "clock", Title: "Best value by time", Help: "The same by the clock, which shows what more parallel evaluations and early stopping bring.", Pictures: []picture.Picture{c.Picture(true)}},
 	}
-	if c.Direction == study.Maximize {
-		p.Figures[1].Read = strings.Replace(p.Figures[1].Read, "lower", "higher", 1)
+	for _, f := range figures {
+		f.Broad = true
+		p.Figures = append(p.Figures, item{Figure: f})
 	}
+	p.Figures[0].Table = c.table()
 	return p.write(w)
 }
 
@@ -177,5 +180,3 @@ func (c *Comparison) table() *table {
 	}
 	return t
 }
-
-func whole(n int) cell { return cell{strconv.Itoa(n), strconv.Itoa(n), "number"} }

@@ -20,7 +20,14 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"draw": draw}).Parse(pageText))
+
+// draw draws a picture for a width in pixels. Text keeps its size, so the template names one
+// that is close to that at which the page shows it. Pictures escape all that comes from
+// users, so their SVG is safe in a page.
+func draw(p picture.Picture, title string, width int) template.HTML {
+	return template.HTML(p.SVG(picture.Frame{Title: title, Width: width, Inline: true})) //nolint:gosec // see above
+}
 
 // page is what the template of a report sees.
 type page struct {
@@ -32,7 +39,7 @@ type page struct {
 	Policy  string
 	Footer  string
 	Lead    string
-	Figures []figure
+	Figures []item
 }
 
 // newPage returns a page with its style and its policy.

@@ -3,17 +3,14 @@
 package report
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/fantasia-hpo/fantasia/api/view"
 	"github.com/fantasia-hpo/fantasia/internal/app/diagnosis"
-	"github.com/fantasia-hpo/fantasia/internal/base/picture"
+	"github.com/fantasia-hpo/fantasia/internal/app/figure"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -40,55 +37,77 @@ type Report struct {
 // group is one of the four parts of a report.
 type group struct {
 	ID, Name, Intro string
-	Figures         []figure
+	Figures         []item
+}
+
+// item is a figure or a table of the report.
+type item struct {
+	figure.Figure
+	Table *table
+}
+
+// add adds figures to the group.
+func (g *group) add(figures ...figure.Figure) {
+	for _, f := range figures {
+		g.Figures = append(g.Figures, item{Figure: f})
+	}
 }
 
 // sheet is a study as the parts of a report see it.
 type sheet struct {
 	*Source
-	objective picture.Objective
-	// parameters are those with more than one value, axes their axes.
-	parameters []study.Parameter
-	axes       []picture.Parameter
-	// ended are the trials that count as evaluations, in the order in which they ended.
-	ended []*view.Trial
-	// start is when the study began.
-	start time.Time
-	// diagnosis and model are nil if there are too few trials, or no time; why says so.
-	diagnosis *diagnosis.Report
-	model     *diagnosis.Model
-	why       string
-	// best and recommended are numbers of trials; 0 for none.
-	best, recommended int
+	fig *figure.Study
+	// replays are what rules for early stopping would have saved.
+	replays []diagnosis.Replay
+	// why says why there is no model.
+	why string
 }
 
 // Of makes a report. It fits the optimiser's model to the trials, unless ctx ends before
 // that is done: the report then says what is missing.
 func Of(ctx context.Context, src *Source) (*Report, error) {
-	s := newSheet(src)
+	s := &sheet{Source: src, fig: src.figures()}
 	if err := s.examine(ctx); err != nil {
 		return nil, err
 	}
-	return &Report{src: src, groups: []group{s.results(), s.insights(ctx), s.diagnostics(), s.health()}}, nil
+	insights := group{ID: "insights", Name: "Insights", Intro: s.trust()}
+	insights.add(s.fig.Insights()...)
+	diagnostics := group{ID: "diagnostics", Name: "Diagnostics", Intro: s.why}
+	if s.fig.Model != nil {
+		diagnostics.Figures = append(diagnostics.Figures, s.findings())
+	}
+	diagnostics.add(s.fig.Diagnostics()...)
+	health := group{ID: "health", Name: "Health", Intro: s.fig.Idle()}
+	health.add(s.fig.Health()...)
+	health.Figures = append(health.Figures, s.times())
+	return &Report{src: src, groups: []group{s.results(), insights, diagnostics, health}}, nil
 }
 
-func newSheet(src *Source) *sheet {
-	s := &sheet{Source: src, objective: ObjectiveOf(src.Study.Spec.Objective)}
-	for _, p := range src.Study.Spec.Parameters {
-		if n, finite := p.Cardinality(); !finite || n > 1 {
-			s.parameters = append(s.parameters, p)
-			s.axes = append(s.axes, AxisOf(p))
+// figures returns the study as figures take it.
+func (src *Source) figures() *figure.Study {
+	f := &figure.Study{Spec: &src.Study.Spec, Axes: figure.AxesOf(src.Study)}
+	for i := range src.Trials {
+		t := &src.Trials[i]
+		f.All = append(f.All, figure.From(f.Axes, t))
+		begun := figure.At(t.Times.Suggested)
+		if begun == 0 && len(t.Runs) > 0 {
+			begun = figure.At(t.Runs[0].Opened)
+		}
+		if begun != 0 && (f.Started == 0 || begun < f.Started) {
+			f.Started = begun
 		}
 	}
-	s.ended = Ended(src.Trials)
-	s.start = Start(src.Trials)
+	f.Trials = f.All
 	if b := src.View.Best; b != nil {
-		s.best = b.Trial
+		f.Best = b.Trial
 	}
 	if r := src.View.Recommended; r != nil {
-		s.recommended = r.Trial
+		f.Recommended = r.Trial
 	}
-	return s
+	if src.View.State == study.Running {
+		f.Now = figure.At(src.Now)
+	}
+	return f
 }
 
 // examine fits the model. An error is that of a study whose trials do not fit its file.
@@ -98,11 +117,19 @@ func (s *sheet) examine(ctx context.Context) error {
 		return fmt.Errorf("study %q: %w", s.Study.Metadata.Name, err)
 	}
 	if err = ctx.Err(); err == nil {
-		s.diagnosis, s.model, err = diagnosis.Examine(ctx, s.Study, problem)
+		var origin study.Point
+		name := "the recommended trial"
+		if r, b := s.View.Recommended, s.View.Best; r != nil {
+			origin, _ = problem.Space.Normalize(r.Parameters) // nil if the space was edited
+		} else if b != nil {
+			origin, _ = problem.Space.Normalize(b.Parameters)
+			name = "the best trial"
+		}
+		s.fig.Model, err = figure.Fit(ctx, s.Study, problem, origin, name)
 	}
 	switch {
 	case err == nil:
-		if s.diagnosis.EarlyStopping, err = diagnosis.Replays(s.Study, s.Trials); err != nil {
+		if s.replays, err = diagnosis.Replays(s.Study, s.Trials); err != nil {
 			return err
 		}
 	case ctx.Err() != nil:
@@ -116,142 +143,49 @@ func (s *sheet) examine(ctx context.Context) error {
 	return nil
 }
 
-// ObjectiveOf returns what a study optimises, for pictures.
-func ObjectiveOf(o study.Objective) picture.Objective {
-	return picture.Objective{Name: o.Metric, Maximize: o.Direction == study.Maximize}
+// trust says how far the model can be trusted.
+func (s *sheet) trust() string {
+	m := s.fig.Model
+	if m == nil {
+		return s.why
+	}
+	used := ""
+	if m.Used < m.Completed {
+		used = fmt.Sprintf(" It was fitted to %d of the %d completed trials.", m.Used, m.Completed)
+	}
+	return fmt.Sprintf("The model explains %.0f%% of the variance of evaluations that it was not shown. The closer this is to 100%%, the more its pictures below can be trusted.%s", 100*max(0, m.Explained), used)
 }
 
-// AxisOf returns the axis of a parameter.
-func AxisOf(p study.Parameter) picture.Parameter {
-	axis := picture.Parameter{Name: p.Name, Whole: p.Type == study.Int}
-	if p.Type == study.Float || p.Type == study.Int {
-		axis.Low, axis.High = *p.Min, *p.Max
-		switch p.Scale {
-		case study.Log:
-			axis.Scale = picture.Log
-		case study.Logit:
-			if p.Type == study.Float {
-				axis.Scale = picture.Logit
-			}
+// findings are those of fantasia study diagnose.
+func (s *sheet) findings() item {
+	f := item{Table: &table{Header: []string{"topic", "finding", "evidence"}}}
+	f.ID, f.Title, f.Broad = "findings", "Findings", true
+	f.Help = "What fantasia study diagnose finds: whether the model predicts well, how noisy evaluations are, and which settings of the optimiser fit."
+	for _, found := range s.fig.Model.Findings {
+		f.Table.Rows = append(f.Table.Rows, []cell{text(string(found.Topic)), text(found.Statement), text(found.Evidence)})
+	}
+	for _, r := range s.replays {
+		line := fmt.Sprintf("The rule %s would have stopped %d of %d trials early and saved %.0f%% of the steps", r.Rule, r.Stopped, r.Trials, 100*float64(r.Saved)/float64(max(r.Steps, 1)))
+		if r.BestStoppedAt != nil {
+			line += fmt.Sprintf(", but it would have stopped the best trial at step %d.", *r.BestStoppedAt)
+		} else {
+			line += ", and kept the best trial."
 		}
-		return axis
+		f.Lines = append(f.Lines, line)
 	}
-	n, _ := p.Cardinality()
-	for k := range n {
-		axis.Levels = append(axis.Levels, study.Format(p.At(k)))
-	}
-	return axis
+	return f
 }
 
-// PlaceOf returns where a value lies on the axis of a parameter; NaN if it has no place.
-func PlaceOf(p study.Parameter, value any) float64 {
-	if value == nil {
-		return math.NaN()
-	}
-	if p.Type == study.Float || p.Type == study.Int {
-		if v, ok := study.Number(value); ok {
-			return v
+// times tell how long the stages of trials took.
+func (s *sheet) times() item {
+	f := item{Table: &table{Header: []string{"", "half of them at most", "nine of ten at most", "longest"}, Note: "Nothing has been evaluated."}}
+	f.ID, f.Title, f.Help = "times", "Times", figure.StagesHelp
+	for _, stage := range s.fig.Stages() {
+		row := []cell{text(stage.Name)}
+		for _, d := range []time.Duration{stage.Half, stage.Nine, stage.Longest} {
+			row = append(row, cell{figure.Duration(d), exact(d.Seconds()), "number"})
 		}
-		return math.NaN()
+		f.Table.Rows, f.Table.Note = append(f.Table.Rows, row), ""
 	}
-	converted, err := p.Convert(value)
-	if err != nil {
-		return math.NaN()
-	}
-	if k, ok := p.Index(converted); ok {
-		return float64(k)
-	}
-	return math.NaN()
-}
-
-// StateOf returns the state of a trial, for pictures.
-func StateOf(s study.TrialState) picture.State {
-	switch s {
-	case study.TrialCompleted:
-		return picture.Completed
-	case study.TrialFailed:
-		return picture.Failed
-	case study.TrialInfeasible:
-		return picture.Infeasible
-	case study.TrialPruned:
-		return picture.Pruned
-	case study.TrialCancelled:
-		return picture.Cancelled
-	}
-	return picture.Running
-}
-
-// Ended returns the trials that count as evaluations, in the order in which their results
-// were counted. Cancelled trials do not count.
-func Ended(trials []view.Trial) (ended []*view.Trial) {
-	for i := range trials {
-		if t := &trials[i]; t.State.Terminal() && t.State != study.TrialCancelled {
-			ended = append(ended, t)
-		}
-	}
-	slices.SortStableFunc(ended, func(a, b *view.Trial) int {
-		return cmp.Or(a.Times.Folded.Compare(b.Times.Folded), cmp.Compare(a.Trial, b.Trial))
-	})
-	return ended
-}
-
-// Start returns when the first trial was suggested or handed out; zero if none was.
-func Start(trials []view.Trial) (start time.Time) {
-	consider := func(t time.Time) {
-		if !t.IsZero() && (start.IsZero() || t.Before(start)) {
-			start = t
-		}
-	}
-	for i := range trials {
-		consider(trials[i].Times.Suggested)
-		for _, r := range trials[i].Runs {
-			consider(r.Opened)
-		}
-	}
-	return start
-}
-
-// Evaluations returns ended trials for a picture. at gives the place of each along the
-// horizontal axis.
-func Evaluations(ended []*view.Trial, at func(place int, t *view.Trial) float64) []picture.Evaluation {
-	list := make([]picture.Evaluation, len(ended))
-	for i, t := range ended {
-		e := picture.Evaluation{Trial: t.Trial, X: at(i+1, t), State: StateOf(t.State), Reason: reasonOf(t)}
-		if t.Value != nil && t.State == study.TrialCompleted {
-			e.Value = *t.Value
-		} else if t.State == study.TrialCompleted {
-			e.Value = math.NaN()
-		}
-		list[i] = e
-	}
-	return list
-}
-
-// reasonOf returns why a trial has no final value; "" if it has one.
-func reasonOf(t *view.Trial) string {
-	switch {
-	case t.State == study.TrialPruned && t.Stopped != nil:
-		return t.Stopped.Reason
-	case t.State != study.TrialCompleted && t.Failure != nil:
-		return view.FailureLine(t.Failure)
-	}
-	return ""
-}
-
-// ByEvaluations places a trial at its number among all evaluations.
-func ByEvaluations(place int, _ *view.Trial) float64 { return float64(place) }
-
-// ByClock returns a function that places a trial at the time at which its result was
-// counted, in seconds since the start.
-func ByClock(start time.Time) func(int, *view.Trial) float64 {
-	return func(_ int, t *view.Trial) float64 {
-		at := t.Times.Folded
-		if at.IsZero() {
-			at = t.Times.Ended
-		}
-		if at.IsZero() {
-			return math.NaN()
-		}
-		return max(0, at.Sub(start).Seconds())
-	}
+	return f
 }

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -16,21 +18,18 @@ const mostRows = 500
 // results are the best point, how it was reached, and all trials.
 func (s *sheet) results() group {
 	g := group{ID: "results", Name: "Results", Intro: s.summary()}
-	g.Figures = append(g.Figures, figure{
-		ID: "points", Title: "Best and recommended point", Broad: true, Table: s.points(),
-		Read: "The best point has the best value that was seen. The recommended point is the evaluated one that the model expects to be best. Where evaluations are noisy, use the recommended one: the best value is partly luck.",
-	})
-	g.Figures = append(g.Figures, broad("history", "History",
-		"Each dot is an evaluation, from left to right in the order in which they ended; the line is the best value so far. A line that has been flat for long says that more evaluations bring little. Triangles at the edge are values outside the range shown; evaluations without a value are marked below.",
-		&picture.History{Title: "History", Objective: s.objective, Evaluations: Evaluations(s.ended, ByEvaluations), Recommended: s.recommended, Goal: s.Study.Spec.Objective.Goal}))
-	if c := s.curves(); c != nil {
-		g.Figures = append(g.Figures, broad("curves", "Curves of the trials",
-			"Each line is what one trial reported while it ran. Lines that cross late say that early values predict final ones badly, so that early stopping is risky. Dots end the lines of trials that were stopped early.", c))
+	points := item{Table: s.points()}
+	points.ID, points.Title, points.Broad = "points", "Best and recommended point", true
+	points.Help = "The best point has the best value that was seen. The recommended point is the evaluated one that the model expects to be best. Where evaluations are noisy, use the recommended one: the best value is partly luck."
+	g.Figures = append(g.Figures, points)
+	g.add(s.fig.History(false))
+	if curves := s.curves(); len(curves) > 0 {
+		g.add(s.fig.Curves(curves, s.withCurves()))
 	}
-	g.Figures = append(g.Figures, figure{
-		ID: "trials", Title: "Trials", Broad: true, Table: s.trials(),
-		Read: "All trials, the best first, then those without a value. trials.csv of fantasia run has the same numbers.",
-	})
+	trials := item{Table: s.trials()}
+	trials.ID, trials.Title, trials.Broad = "trials", "Trials", true
+	trials.Help = "All trials, the best first, then those without a value. trials.csv of fantasia run has the same numbers."
+	g.Figures = append(g.Figures, trials)
 	return g
 }
 
@@ -46,13 +45,8 @@ func (s *sheet) summary() string {
 			text += fmt.Sprintf(", %d %s", part.n, part.what)
 		}
 	}
-	text += ". "
-	if s.objective.Maximize {
-		text += fmt.Sprintf("The study maximises %s.", s.objective.Name)
-	} else {
-		text += fmt.Sprintf("The study minimises %s.", s.objective.Name)
-	}
-	return text
+	does := map[study.Direction]string{study.Minimize: "minimises", study.Maximize: "maximises"}[s.fig.Direction()]
+	return fmt.Sprintf("%s. The study %s %s.", text, does, s.Study.Spec.Objective.Metric)
 }
 
 // points compares the best and the recommended point.
@@ -77,9 +71,9 @@ func (s *sheet) points() *table {
 		t.Note = "No trial has completed."
 		return t
 	}
-	trial, value := []cell{text("trial")}, []cell{text(s.objective.Name)}
+	trial, value := []cell{text("trial")}, []cell{text(s.Study.Spec.Objective.Metric)}
 	for _, c := range columns {
-		trial = append(trial, cell{strconv.Itoa(c.trial), strconv.Itoa(c.trial), "number"})
+		trial = append(trial, whole(c.trial))
 		value = append(value, c.value)
 	}
 	t.Rows = append(t.Rows, trial, value)
@@ -98,42 +92,14 @@ func (s *sheet) points() *table {
 	return t
 }
 
-// number is a cell of a number, shown to six digits.
-func number(v float64) cell { return cell{view.Number(v), exact(v), "number"} }
-
-func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-
-// parameter is a cell of a parameter's value; an inactive one is empty.
-func parameter(v any, active bool) cell {
-	if !active {
-		return cell{}
-	}
-	if f, ok := v.(float64); ok {
-		return number(f)
-	}
-	return text(study.Format(v))
-}
-
-// curves are what the trials reported; nil if none reported anything more than once.
-func (s *sheet) curves() *picture.Curves {
-	c := &picture.Curves{Title: "Curves of the trials", Objective: s.objective, Best: s.best, Of: s.withCurves()}
-	for i := range s.Trials {
-		t := &s.Trials[i]
-		for _, m := range t.Measurements {
-			if m.Metric != s.objective.Name || len(m.Steps) < 2 {
-				continue
-			}
-			steps := make([]float64, len(m.Steps))
-			for k, step := range m.Steps {
-				steps[k] = float64(step)
-			}
-			c.Curves = append(c.Curves, picture.Curve{Trial: t.Trial, State: StateOf(t.State), Steps: steps, Values: m.Values})
+// curves are what the trials reported.
+func (s *sheet) curves() (list []picture.Curve) {
+	for i, t := range s.fig.All {
+		if c, ok := t.Curve(s.fig.Spec, s.Trials[i].Measurements); ok {
+			list = append(list, c)
 		}
 	}
-	if len(c.Curves) == 0 {
-		return nil
-	}
-	return c
+	return list
 }
 
 // mostCurves is how many trials' curves a report is made from: reading each takes time.
@@ -187,60 +153,72 @@ func (s *sheet) withCurves() int {
 
 // trials lists the trials, the best first.
 func (s *sheet) trials() *table {
-	t := &table{Header: []string{"trial", "state", s.objective.Name}}
-	for i := range s.parameters {
-		t.Header = append(t.Header, s.parameters[i].Name)
+	t := &table{Header: []string{"trial", "state", s.Study.Spec.Objective.Metric}}
+	for i := range s.fig.Axes {
+		t.Header = append(t.Header, s.fig.Axes[i].Name)
 	}
 	t.Header = append(t.Header, "seconds", "attempts", "worker", "from", "message")
-	all := make([]*view.Trial, len(s.Trials))
-	for i := range s.Trials {
-		all[i] = &s.Trials[i]
+	order := make([]int, len(s.Trials))
+	for i := range order {
+		order[i] = i
 	}
-	slices.SortStableFunc(all, func(a, b *view.Trial) int { return s.rank(a, b) })
-	if n := len(all); n > mostRows {
-		t.Note = fmt.Sprintf("The first %d of %d trials.", mostRows, n)
-		all = all[:mostRows]
-	}
-	for _, trial := range all {
-		row := []cell{{strconv.Itoa(trial.Trial), strconv.Itoa(trial.Trial), "number"}, text(string(StateOf(trial.State))), {Class: "number"}}
-		if trial.State.Terminal() {
-			row[1] = text(string(trial.State))
+	rank := func(i int) float64 {
+		if f := s.fig.All[i]; f.Completed() {
+			return s.fig.Direction().Cost(f.Value)
 		}
+		return math.Inf(1)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	if n := len(order); n > mostRows {
+		t.Note = fmt.Sprintf("The first %d of %d trials.", mostRows, n)
+		order = order[:mostRows]
+	}
+	for _, i := range order {
+		trial, f := &s.Trials[i], s.fig.All[i]
+		row := []cell{whole(trial.Trial), text(f.StateText()), {Class: "number"}}
 		if trial.Value != nil {
 			row[2] = number(*trial.Value)
 		}
-		for i := range s.parameters {
-			v, ok := trial.Parameters[s.parameters[i].Name]
+		for i := range s.fig.Axes {
+			v, ok := trial.Parameters[s.fig.Axes[i].Name]
 			row = append(row, parameter(v, ok))
 		}
 		seconds := cell{Class: "number"}
-		if !trial.Times.Started.IsZero() && !trial.Times.Ended.IsZero() {
-			took := trial.Times.Ended.Sub(trial.Times.Started).Seconds()
+		if took := f.Took(0).Seconds(); f.Started != 0 && f.Ended != 0 {
 			seconds = cell{strconv.FormatFloat(took, 'g', 4, 64), strconv.FormatFloat(took, 'f', 3, 64), "number"}
 		}
-		row = append(row, seconds, cell{strconv.Itoa(trial.Attempts), strconv.Itoa(trial.Attempts), "number"}, text(trial.Worker), text(string(trial.Source)), text(reasonOf(trial)))
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, append(row, seconds, whole(trial.Attempts), text(trial.Worker), text(string(trial.Source)), text(f.Reason)))
 	}
 	return t
 }
 
-// rank orders trials: completed ones by value, then the others by number.
-func (s *sheet) rank(a, b *view.Trial) int {
-	has := func(t *view.Trial) bool { return t.Value != nil && t.State == study.TrialCompleted }
-	switch {
-	case has(a) && has(b):
-		d := s.Study.Spec.Objective.Direction
-		if d.Better(*a.Value, *b.Value) {
-			return -1
-		}
-		if d.Better(*b.Value, *a.Value) {
-			return 1
-		}
-		return 0
-	case has(a):
-		return -1
-	case has(b):
-		return 1
+// table is a table of the report.
+type table struct {
+	Header []string
+	Rows   [][]cell
+	// Note says which rows are missing; "" if none are.
+	Note string
+}
+
+// cell is a cell of a table. Value is the exact number, for those who read the page by
+// program; "" for text. Class is "number" for what is aligned at its right.
+type cell struct{ Text, Value, Class string }
+
+func text(s string) cell { return cell{Text: s} }
+
+// number is a cell of a number, shown to six digits, whole one of a whole number.
+func number(v float64) cell { return cell{view.Number(v), exact(v), "number"} }
+func whole(n int) cell      { return cell{strconv.Itoa(n), strconv.Itoa(n), "number"} }
+
+func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// parameter is a cell of a parameter's value; an inactive one is empty.
+func parameter(v any, active bool) cell {
+	if !active {
+		return cell{}
 	}
-	return 0
+	if f, ok := v.(float64); ok {
+		return number(f)
+	}
+	return text(view.Value(v))
 }

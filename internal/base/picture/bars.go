@@ -17,7 +17,6 @@ type Bar struct {
 // Bars shows numbers by name as horizontal bars, such as importances of parameters or
 // numbers of failures.
 type Bars struct {
-	Title string
 	// Caption says what the bars are. Whole and Part name the two colours in the legend;
 	// without them there is none.
 	Caption, Whole, Part string
@@ -54,14 +53,14 @@ func (b *Bars) SVG(f Frame) []byte {
 		if none == "" {
 			none = "There is nothing to show."
 		}
-		return c.empty(b.Title, b.Caption, none)
+		return c.empty(b.Caption, none)
 	}
 	caption := b.Caption
 	if n := len(bars); n > mostBars {
 		bars = bars[:mostBars]
 		caption += fmt.Sprintf(" (%d of %d)", mostBars, n)
 	}
-	y := c.head(b.Title, caption)
+	y := c.head(caption)
 	if b.Part != "" {
 		var items []*item
 		swatch := func(class string) func(*canvas, float64, float64) {
@@ -99,7 +98,7 @@ func (b *Bars) SVG(f Frame) []byte {
 		c.label("number", side+width+6, y+29, "start", b.number(bar.Value), 10)
 		y += barHeight
 	}
-	return c.finish(b.Title, b.Caption, y+10)
+	return c.finish(b.Caption, y+10)
 }
 
 func (b *Bars) number(v float64) string {

@@ -8,10 +8,10 @@ import (
 
 // Chart is a plot of any number of series.
 type Chart struct {
-	// Title is above the plot, Y below the title: it describes the vertical axis. X
-	// names the horizontal axis. Long texts are shortened. Description tells people
-	// who do not see the picture what it shows; if it is empty, Y does.
-	Title, X, Y, Description string
+	// Y is above the plot and describes the vertical axis. X names the horizontal axis.
+	// Long texts are shortened. Description tells people who do not see the picture what it
+	// shows; if it is empty, Y does.
+	X, Y, Description string
 	// Log makes the vertical axis logarithmic if all shown values are positive.
 	Log bool
 	// Low and High are the range of values to show; Dots outside are marked at the edge
@@ -180,7 +180,7 @@ func (d *chart) draw() []byte {
 		}
 	}
 	d.left, d.right = side+float64(widest)*charWidth+8, d.width-side
-	legendTop := d.head(d.Title, d.Y)
+	legendTop := d.head(d.Y)
 	items := d.legend()
 	rows := place(items, side, d.right)
 	d.top = legendTop + float64(rows*legendHeight) + 10
@@ -208,7 +208,7 @@ func (d *chart) draw() []byte {
 	if description == "" {
 		description = d.Y
 	}
-	return d.finish(d.Title, description, axis+50)
+	return d.finish(description, axis+50)
 }
 
 // axes draws the grid and the numbers at the axes.

@@ -115,7 +115,7 @@ func (r reading) read(at float64) float64 {
 
 func run() *picture.Chart {
 	c := &picture.Chart{
-		Title: "svm", X: "evaluations", Y: "error, lower is better", FromZero: true, Low: 0.1, High: 0.9,
+		X: "evaluations", Y: "error, lower is better", FromZero: true, Low: 0.1, High: 0.9,
 		Lanes: []picture.Lane{{Name: "failed", Mark: '×', Points: []picture.Point{{X: 4, Note: "trial 4 failed"}}}, {Name: "infeasible", Mark: '○'}},
 	}
 	dots := picture.Series{Name: "evaluation"}
@@ -232,8 +232,7 @@ func TestFailuresWithoutAValueAreMarked(t *testing.T) {
 // Every light colour has a dark one, fonts come from the system, and long names are
 // shortened, with the whole name in the tooltip.
 func TestStyle(t *testing.T) {
-	c := run()
-	c.Title = strings.Repeat("long ", 40)
+	c := titled{run(), strings.Repeat("long ", 40)}
 	light, dark, ok := strings.Cut(string(c.SVG(picture.Frame{})), "@media (prefers-color-scheme:dark){")
 	dark, _, _ = strings.Cut(dark, "</style>")
 	properties := func(s string) (found []string) {
@@ -249,13 +248,25 @@ func TestStyle(t *testing.T) {
 		t.Error("the picture does not use the system's font")
 	}
 	title := elements(t, c, "text", "title")[0]
-	if !strings.HasSuffix(title.Text, "…") || len(title.Text) > 70 || title.Nodes[0].Text != c.Title {
+	if !strings.HasSuffix(title.Text, "…") || len(title.Text) > 70 || title.Nodes[0].Text != c.title {
 		t.Errorf("the title is %q, its tip %q", title.Text, title.Nodes[0].Text)
 	}
 }
 
+// titled is a picture with a title.
+type titled struct {
+	picture.Picture
+	title string
+}
+
+// SVG implements picture.Picture.
+func (p titled) SVG(f picture.Frame) []byte {
+	f.Title = p.title
+	return p.Picture.SVG(f)
+}
+
 func TestChartOfARun(t *testing.T) {
-	golden(t, "run.svg", string(run().SVG(picture.Frame{})))
+	golden(t, "run.svg", string(run().SVG(picture.Frame{Title: "svm"})))
 }
 
 // Charts of curves are well-formed SVG that name what they show; several decades are
@@ -286,8 +297,8 @@ func TestChartsOfCurves(t *testing.T) {
 		{"odd names", false, []picture.Series{{Name: "a<b&\x00\xff"}}, []string{"a&lt;b&amp;\ufffd\ufffd"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := picture.Chart{Title: "a title", X: "evaluations", Y: "regret", Log: tt.log, Series: tt.series}
-			svg := c.SVG(picture.Frame{})
+			c := picture.Chart{X: "evaluations", Y: "regret", Log: tt.log, Series: tt.series}
+			svg := c.SVG(picture.Frame{Title: "a title"})
 			for _, want := range append(tt.want, "a title", "evaluations", "regret") {
 				if !strings.Contains(string(svg), want) {
 					t.Errorf("the plot lacks %q", want)

@@ -11,7 +11,6 @@ import (
 // goes through that point. Evaluations and pending points are marked where they are along
 // the parameter; their other parameters may differ.
 type Choice struct {
-	Title     string
 	Objective Objective
 	Parameter Parameter
 	// At are places on the parameter's axis, in order; Mean, Low and High have a value
@@ -31,10 +30,8 @@ const mostChoiceMarks = 120
 
 // SVG implements Picture.
 func (k *Choice) SVG(f Frame) []byte {
-	c := Chart{Title: k.Title, X: k.Parameter.axisName(), Y: k.Objective.caption(), Across: &k.Parameter, Height: 180}
-	if k.Title == "" {
-		c.Title = k.Parameter.Name
-	}
+	c := Chart{X: k.Parameter.axisName(), Y: k.Objective.caption(), Across: &k.Parameter, Height: 180}
+	f.Title = cmp.Or(f.Title, k.Parameter.Name)
 	n := min(len(k.At), len(k.Mean), len(k.Low), len(k.High))
 	model := Series{Name: "expected, with 95% band", Kind: Lines}
 	if len(k.Parameter.Levels) > 0 {
@@ -55,7 +52,7 @@ func (k *Choice) SVG(f Frame) []byte {
 		}
 	}
 	if len(model.Points) == 0 {
-		return newCanvas(f).empty(c.Title, c.Y, "There is no model.")
+		return newCanvas(f).empty(c.Y, "There is no model.")
 	}
 	dots, lanes := k.marks()
 	for _, p := range dots {
@@ -124,7 +121,6 @@ func pendingLane(p *Parameter, pending []Sample) Lane {
 // Acquisition shows, along one parameter, how much each place was worth evaluating when a
 // point was chosen. The line goes through that point.
 type Acquisition struct {
-	Title     string
 	Parameter Parameter
 	// Function names the acquisition function.
 	Function string
@@ -147,10 +143,8 @@ func (k *Acquisition) SVG(f Frame) []byte {
 	if k.Share {
 		caption = k.Function + ", as a share of the highest"
 	}
-	c := Chart{Title: k.Title, X: k.Parameter.axisName(), Y: caption, Across: &k.Parameter, Height: 130, Lanes: []Lane{pendingLane(&k.Parameter, k.Pending).thinned(mostChoiceMarks)}}
-	if k.Title == "" {
-		c.Title = k.Parameter.Name
-	}
+	c := Chart{X: k.Parameter.axisName(), Y: caption, Across: &k.Parameter, Height: 130, Lanes: []Lane{pendingLane(&k.Parameter, k.Pending).thinned(mostChoiceMarks)}}
+	f.Title = cmp.Or(f.Title, k.Parameter.Name)
 	line := Series{Name: "worth evaluating", Kind: Lines, Color: 2}
 	levels := len(k.Parameter.Levels) > 0
 	if levels {
@@ -178,7 +172,7 @@ func (k *Acquisition) SVG(f Frame) []byte {
 		}
 	}
 	if len(line.Points) == 0 {
-		return newCanvas(f).empty(c.Title, caption, "There is no acquisition function.")
+		return newCanvas(f).empty(caption, "There is no acquisition function.")
 	}
 	if k.Share {
 		c.Low, c.High = 0, 1

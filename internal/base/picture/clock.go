@@ -24,7 +24,6 @@ type Step struct {
 
 // Pending shows how many evaluations were under way over time.
 type Pending struct {
-	Title string
 	// Steps MUST be in the order of their times, which are in seconds from the study's
 	// start.
 	Steps []Step
@@ -36,9 +35,9 @@ var _ Picture = (*Pending)(nil)
 
 // SVG implements Picture.
 func (p *Pending) SVG(f Frame) []byte {
-	c := Chart{Title: p.Title, Y: "evaluations under way", Count: true, FromZero: true, Height: 180}
+	c := Chart{Y: "evaluations under way", Count: true, FromZero: true, Height: 180}
 	if len(p.Steps) == 0 {
-		return newCanvas(f).empty(p.Title, c.Y, "Nothing has been evaluated.")
+		return newCanvas(f).empty(c.Y, "Nothing has been evaluated.")
 	}
 	end := p.Steps[len(p.Steps)-1].At
 	name, length := unit(end)
@@ -60,7 +59,6 @@ func (p *Pending) SVG(f Frame) []byte {
 
 // Staleness shows for each trial how many results its suggestion did not know.
 type Staleness struct {
-	Title string
 	// Points have the trial's number as X and the number of results as Y, in order.
 	Points []Point
 }
@@ -69,10 +67,10 @@ var _ Picture = (*Staleness)(nil)
 
 // SVG implements Picture.
 func (p *Staleness) SVG(f Frame) []byte {
-	c := Chart{Title: p.Title, X: "trial", Y: "results that arrived while the trial was suggested", Count: true, FromZero: true, Height: 180, Unlisted: true}
+	c := Chart{X: "trial", Y: "results that arrived while the trial was suggested", Count: true, FromZero: true, Height: 180, Unlisted: true}
 	points := usable(p.Points)
 	if len(points) == 0 {
-		return newCanvas(f).empty(p.Title, c.Y, "Nothing has been suggested.")
+		return newCanvas(f).empty(c.Y, "Nothing has been suggested.")
 	}
 	most := 1.0
 	for i := range points {

@@ -14,7 +14,6 @@ type Progress struct {
 
 // Compare shows the best values so far of several studies.
 type Compare struct {
-	Title     string
 	Objective Objective
 	// Clock means that X is in seconds since each study's start, not in evaluations.
 	Clock   bool
@@ -81,10 +80,10 @@ func (p *Compare) scaled() (c comparison, ok bool) {
 
 // SVG implements Picture.
 func (p *Compare) SVG(f Frame) []byte {
-	c := Chart{Title: p.Title, X: "evaluations", Y: "best " + p.Objective.caption(), FromZero: true}
+	c := Chart{X: "evaluations", Y: "best " + p.Objective.caption(), FromZero: true}
 	all, ok := p.scaled()
 	if !ok {
-		return newCanvas(f).empty(p.Title, c.Y, "No evaluation has a value.")
+		return newCanvas(f).empty(c.Y, "No evaluation has a value.")
 	}
 	c.X, c.Low, c.High, c.Log = all.x, all.low, all.high, all.log
 	for i, s := range p.Studies {

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -19,7 +20,6 @@ type Place struct {
 // Contour shows what a model expects in the plane of two parameters, and beside it how
 // uncertain the model is there.
 type Contour struct {
-	Title     string
 	Objective Objective
 	X, Y      Parameter
 	// Xs and Ys are places on the two axes, in order. Mean[j][i] and SD[j][i] are what
@@ -43,15 +43,12 @@ const (
 
 // SVG implements Picture.
 func (k *Contour) SVG(f Frame) []byte {
+	f.Title = cmp.Or(f.Title, k.X.Name+" and "+k.Y.Name)
 	c := newCanvas(f)
-	title := k.Title
-	if title == "" {
-		title = k.X.Name + " and " + k.Y.Name
-	}
 	if !k.complete() {
-		return c.empty(title, k.Objective.caption(), "There is no model.")
+		return c.empty(k.Objective.caption(), "There is no model.")
 	}
-	top := c.head(title, k.Y.axisName()+" against "+k.X.axisName())
+	top := c.head(k.Y.axisName() + " against " + k.X.axisName())
 	description := fmt.Sprintf("What the model expects of %s in the plane of %s and %s, and how uncertain it is.", k.Objective.caption(), k.X.axisName(), k.Y.axisName())
 	good := func(share float64) float64 {
 		if k.Objective.Maximize {
@@ -63,12 +60,12 @@ func (k *Contour) SVG(f Frame) []byte {
 	if c.width < sideBySide {
 		next := k.plot(c, top, side, right, k.Objective.Name+", expected", k.Mean, good)
 		bottom := k.plot(c, next+16, side, right, "uncertainty (standard deviation)", k.SD, nil)
-		return c.finish(title, description, bottom)
+		return c.finish(description, bottom)
 	}
 	middle := c.width / 2
 	bottom := k.plot(c, top, side, middle-6, k.Objective.Name+", expected", k.Mean, good)
 	k.plot(c, top, middle+6, right, "uncertainty (standard deviation)", k.SD, nil)
-	return c.finish(title, description, bottom)
+	return c.finish(description, bottom)
 }
 
 // complete reports whether the grid can be drawn.

@@ -9,14 +9,13 @@ import (
 type Curve struct {
 	Trial  int
 	State  State
-	Steps  []float64
+	Steps  []int64
 	Values []float64
 }
 
 // Curves shows what evaluations reported while they ran. The curve of the best trial is
 // drawn thickly, those of pruned trials end in a triangle.
 type Curves struct {
-	Title string
 	// Objective is the metric that was reported, and its direction.
 	Objective Objective
 	Curves    []Curve
@@ -36,7 +35,7 @@ const (
 
 // SVG implements Picture.
 func (c *Curves) SVG(f Frame) []byte {
-	chart := Chart{Title: c.Title, X: "step", Y: c.Objective.caption()}
+	chart := Chart{X: "step", Y: c.Objective.caption()}
 	var best, pruned *Series
 	var values, good []float64
 	of := max(c.Of, len(c.Curves))
@@ -45,7 +44,7 @@ func (c *Curves) SVG(f Frame) []byte {
 		s := Series{Name: fmt.Sprintf("trial %d", curve.Trial), Kind: Lines, Faint: true}
 		note := fmt.Sprintf("trial %d, %s", curve.Trial, curve.State)
 		for i := range min(len(curve.Steps), len(curve.Values)) {
-			s.Points = append(s.Points, Point{X: curve.Steps[i], Y: curve.Values[i], Trial: curve.Trial, Note: note})
+			s.Points = append(s.Points, Point{X: float64(curve.Steps[i]), Y: curve.Values[i], Trial: curve.Trial, Note: note})
 		}
 		s.Points = usable(s.Points)
 		s.Points = pick(s.Points, thinned(s.Points, mostSteps))
@@ -79,7 +78,7 @@ func (c *Curves) SVG(f Frame) []byte {
 		chart.Series = append(chart.Series, s)
 	}
 	if len(values) == 0 {
-		return newCanvas(f).empty(c.Title, chart.Y, "No trial reported values while it ran.")
+		return newCanvas(f).empty(chart.Y, "No trial reported values while it ran.")
 	}
 	if pruned != nil {
 		pruned.Name = fmt.Sprintf("pruned (%d)", len(pruned.Points))

@@ -17,7 +17,6 @@ type Prediction struct {
 // Fit shows predictions against what was observed. A perfect prediction lies on the
 // diagonal.
 type Fit struct {
-	Title       string
 	Objective   Objective
 	Predictions []Prediction
 	// Interval says what Low and High are, such as "95% interval".
@@ -28,7 +27,7 @@ var _ Picture = (*Fit)(nil)
 
 // SVG implements Picture.
 func (p *Fit) SVG(f Frame) []byte {
-	c := Chart{Title: p.Title, X: p.Objective.Name + ", observed", Y: p.Objective.Name + ", predicted without the evaluation"}
+	c := Chart{X: p.Objective.Name + ", observed", Y: p.Objective.Name + ", predicted without the evaluation"}
 	s := Series{Name: "prediction", Kind: Whiskers}
 	if p.Interval != "" {
 		s.Name += " with its " + p.Interval
@@ -47,7 +46,7 @@ func (p *Fit) SVG(f Frame) []byte {
 		s.Low, s.High = append(s.Low, q.Low), append(s.High, q.High)
 	}
 	if len(s.Points) == 0 {
-		return newCanvas(f).empty(p.Title, c.Y, "There is no model.")
+		return newCanvas(f).empty(c.Y, "There is no model.")
 	}
 	// The axes follow the values: long intervals are cut at the edge.
 	log := logarithmic(low, high)

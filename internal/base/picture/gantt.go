@@ -20,7 +20,6 @@ type Attempt struct {
 // once, a bar for each attempt. If there are too many attempts for bars of their own,
 // neighbours become one bar: its height is the share of the time in which there was one.
 type Gantt struct {
-	Title    string
 	Attempts []Attempt
 	// End is the end of the time axis; attempts that still run reach it.
 	End float64
@@ -54,7 +53,7 @@ func (g *Gantt) SVG(f Frame) []byte {
 	c := newCanvas(f)
 	rows, end, counts := g.rows()
 	if len(rows) == 0 {
-		return c.empty(g.Title, "workers", "Nothing has been evaluated.")
+		return c.empty("workers", "Nothing has been evaluated.")
 	}
 	name, length := unit(end)
 	caption := "workers"
@@ -62,7 +61,7 @@ func (g *Gantt) SVG(f Frame) []byte {
 		caption = fmt.Sprintf("workers (the first %d of %d rows)", mostRows, len(rows))
 		rows = rows[:mostRows]
 	}
-	top := c.head(g.Title, caption)
+	top := c.head(caption)
 	var items []*item
 	for _, s := range states {
 		if n := counts[s.state]; n > 0 {
@@ -122,7 +121,7 @@ func (g *Gantt) SVG(f Frame) []byte {
 	for _, n := range counts {
 		total += n
 	}
-	return c.finish(g.Title, fmt.Sprintf("%d attempts of workers over time.", total), bottom+50)
+	return c.finish(fmt.Sprintf("%d attempts of workers over time.", total), bottom+50)
 }
 
 // rows puts attempts into rows, those of a worker below each other: each into the first

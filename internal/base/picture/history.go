@@ -36,7 +36,6 @@ type Evaluation struct {
 // final value have lanes of their own. A few bad values do not hide the rest: they are
 // marked at the edge.
 type History struct {
-	Title     string
 	Objective Objective
 	// X names the horizontal axis; "evaluations" if it is empty.
 	X string
@@ -61,12 +60,12 @@ const (
 func (h *History) SVG(f Frame) []byte {
 	h = h.finite()
 	dots, best := h.curves()
-	c := Chart{Title: h.Title, X: h.X, Y: h.Objective.caption(), FromZero: true, Lanes: h.Lanes()}
+	c := Chart{X: h.X, Y: h.Objective.caption(), FromZero: true, Lanes: h.Lanes()}
 	if c.X == "" {
 		c.X = "evaluations"
 	}
 	if len(h.Evaluations) == 0 {
-		return newCanvas(f).empty(h.Title, c.Y, "No evaluation has ended.")
+		return newCanvas(f).empty(c.Y, "No evaluation has ended.")
 	}
 	values := make([]float64, 0, len(dots)+1)
 	for _, p := range dots {

@@ -23,7 +23,6 @@ type Line struct {
 // tells the rank of the value, and good evaluations lie on top. Those without a value end
 // before the objective's axis.
 type Parallel struct {
-	Title      string
 	Objective  Objective
 	Parameters []Parameter
 	Lines      []Line
@@ -44,7 +43,7 @@ const (
 func (p *Parallel) SVG(f Frame) []byte {
 	c := newCanvas(f)
 	if len(p.Lines) == 0 || len(p.Parameters) == 0 {
-		return c.empty(p.Title, p.Objective.caption(), "No evaluation has ended.")
+		return c.empty(p.Objective.caption(), "No evaluation has ended.")
 	}
 	lines := p.sorted()
 	values := []float64{}
@@ -57,7 +56,7 @@ func (p *Parallel) SVG(f Frame) []byte {
 	if n := len(p.Lines); n > len(lines) {
 		caption = fmt.Sprintf("%d of %d evaluations, the best of all included", len(lines), n)
 	}
-	top := c.head(p.Title, caption)
+	top := c.head(caption)
 	d := &parallel{canvas: c, top: top + 30, left: side, right: c.width - side}
 	p.key(c, top)
 	parameters := p.Parameters[:min(len(p.Parameters), mostAxes)]
@@ -86,7 +85,7 @@ func (p *Parallel) SVG(f Frame) []byte {
 		d.handle(i)
 	}
 	description := fmt.Sprintf("%d evaluations across %d parameters and %s.", len(p.Lines), len(p.Parameters), p.Objective.caption())
-	return c.finish(p.Title, description, d.y(len(d.axes)-1)+34)
+	return c.finish(description, d.y(len(d.axes)-1)+34)
 }
 
 // sorted returns the lines to draw, the best last; those without a value come first.
@@ -206,7 +205,7 @@ func (d *parallel) handle(i int) {
 			levels = ` data-levels="` + escape(string(list)) + `"`
 		}
 	}
-	d.f(`<rect class="axis-hit" x="%.1f" y="%.1f" width="%.1f" height="24" data-key="%s" data-scale="%s" data-low="%s" data-high="%s" data-left="%.1f" data-right="%.1f"%s/>`+"\n",
+	d.f(`<rect class="axis-hit" fill="none" pointer-events="all" x="%.1f" y="%.1f" width="%.1f" height="24" data-key="%s" data-scale="%s" data-low="%s" data-high="%s" data-left="%.1f" data-right="%.1f"%s/>`+"\n",
 		d.left, d.y(i)-12, d.right-d.left, escape(a.key), escape(string(scale)), exact(a.span.low), exact(a.span.high), d.left+inset, d.right-inset, levels)
 }
 

@@ -28,6 +28,9 @@ type Picture interface {
 
 // Frame says where a picture is shown.
 type Frame struct {
+	// Title is above the picture and in its description. A picture of parameters has their
+	// names if it is empty.
+	Title string
 	// Width is in pixels: 720 if it is 0, and at least 280. Text keeps its size, so a
 	// picture for a telephone is drawn for that width.
 	Width int
@@ -45,6 +48,7 @@ const (
 // canvas is a picture while it is drawn.
 type canvas struct {
 	b      bytes.Buffer
+	title  string
 	width  float64
 	inline bool
 }
@@ -54,18 +58,18 @@ func newCanvas(f Frame) *canvas {
 	if width == 0 {
 		width = defaultWidth
 	}
-	return &canvas{width: float64(max(width, smallestWidth)), inline: f.Inline}
+	return &canvas{title: f.Title, width: float64(max(width, smallestWidth)), inline: f.Inline}
 }
 
 // f writes to the picture.
 func (c *canvas) f(format string, args ...any) { fmt.Fprintf(&c.b, format, args...) }
 
 // finish returns the picture, whose height is now known.
-func (c *canvas) finish(title, description string, height float64) []byte {
+func (c *canvas) finish(description string, height float64) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">`+"\n",
-		c.width, height, c.width, height, escape(join(title, description)))
-	fmt.Fprintf(&b, "<title>%s</title>\n<desc>%s</desc>\n", escape(title), escape(description))
+		c.width, height, c.width, height, escape(join(c.title, description)))
+	fmt.Fprintf(&b, "<title>%s</title>\n<desc>%s</desc>\n", escape(c.title), escape(description))
 	if !c.inline {
 		b.WriteString("<style>\n" + style(false) + "</style>\n")
 		b.WriteString(`<rect class="paper" width="100%" height="100%"/>` + "\n")
@@ -87,11 +91,11 @@ func join(title, description string) string {
 
 // head writes the title, unless the page has it, and the caption below it. It returns
 // the place below both.
-func (c *canvas) head(title, caption string) float64 {
+func (c *canvas) head(caption string) float64 {
 	y := 0.0
-	if !c.inline && title != "" {
+	if !c.inline && c.title != "" {
 		y = 28
-		c.label("title", side, y, "start", title, int((c.width-2*side)/titleWidth))
+		c.label("title", side, y, "start", c.title, int((c.width-2*side)/titleWidth))
 	}
 	if caption != "" {
 		y += 20
@@ -101,10 +105,10 @@ func (c *canvas) head(title, caption string) float64 {
 }
 
 // empty is a picture that has no data.
-func (c *canvas) empty(title, caption, why string) []byte {
-	y := c.head(title, caption)
+func (c *canvas) empty(caption, why string) []byte {
+	y := c.head(caption)
 	c.label("soft none", side, y+24, "start", why, int((c.width-2*side)/charWidth))
-	return c.finish(title, why, y+44)
+	return c.finish(why, y+44)
 }
 
 // label writes text of at most columns columns; it shortens longer text and puts the

@@ -49,7 +49,7 @@ func sample(n int) (evaluations []picture.Evaluation, x, y []float64) {
 func samples() map[string]picture.Picture {
 	evaluations, x, y := sample(60)
 	goal := 0.02
-	history := &picture.History{Title: "a study", Objective: loss, Evaluations: evaluations, Recommended: 12, Goal: &goal}
+	history := &picture.History{Objective: loss, Evaluations: evaluations, Recommended: 12, Goal: &goal}
 	var slices, levels []picture.Sample
 	var lines []picture.Line
 	var places []picture.Place
@@ -57,7 +57,7 @@ func samples() map[string]picture.Picture {
 	var attempts []picture.Attempt
 	var steps []picture.Step
 	var stale []picture.Point
-	curves := &picture.Curves{Title: "curves", Objective: loss, Best: 43}
+	curves := &picture.Curves{Objective: loss, Best: 43}
 	for i, e := range evaluations {
 		r := math.Pow(10, -4+4*x[i])
 		slices = append(slices, picture.Sample{Trial: e.Trial, At: r, State: e.State, Value: e.Value})
@@ -77,7 +77,7 @@ func samples() map[string]picture.Picture {
 		stale = append(stale, picture.Point{X: float64(i + 1), Y: float64(i % 4), Trial: i + 1})
 		c := picture.Curve{Trial: e.Trial, State: e.State}
 		for s := range 30 {
-			c.Steps = append(c.Steps, float64(s))
+			c.Steps = append(c.Steps, int64(s))
 			c.Values = append(c.Values, wave(x[i], y[i])+math.Exp(-float64(s)/8))
 			if e.State == picture.Pruned && s == 9 {
 				break
@@ -86,8 +86,8 @@ func samples() map[string]picture.Picture {
 		curves.Curves = append(curves.Curves, c)
 	}
 	attempts = append(attempts, picture.Attempt{Trial: 61, Number: 2, Worker: "gpu-1", Start: 440, End: math.NaN(), State: picture.Running})
-	contour := &picture.Contour{Title: "learning rate and dropout", Objective: loss, X: rate, Y: drop, Places: places, Best: 43}
-	mixed := &picture.Contour{Title: "learning rate and kernel", Objective: loss, X: rate, Y: kind, Ys: []float64{0, 1, 2}}
+	contour := &picture.Contour{Objective: loss, X: rate, Y: drop, Places: places, Best: 43}
+	mixed := &picture.Contour{Objective: loss, X: rate, Y: kind, Ys: []float64{0, 1, 2}}
 	depend := &picture.Dependence{Objective: loss, Parameter: rate}
 	for i := range 11 {
 		u := float64(i) / 10
@@ -126,22 +126,29 @@ func samples() map[string]picture.Picture {
 		"curves":            curves,
 		"slice":             &picture.Slice{Objective: loss, Parameter: rate, Samples: slices, Best: 43},
 		"slice-levels":      &picture.Slice{Objective: loss, Parameter: kind, Samples: levels, Best: 43},
-		"parallel":          &picture.Parallel{Title: "all parameters", Objective: loss, Parameters: []picture.Parameter{rate, drop, layers, kind}, Lines: lines},
+		"parallel":          &picture.Parallel{Objective: loss, Parameters: []picture.Parameter{rate, drop, layers, kind}, Lines: lines},
 		"contour":           contour,
 		"contour-levels":    mixed,
 		"dependence":        depend,
 		"dependence-levels": &picture.Dependence{Objective: loss, Parameter: kind, At: []float64{0, 1, 2}, Mean: []float64{0.3, 0.2, 0.25}, Low: []float64{0.2, 0.15, 0.1}, High: []float64{0.4, 0.25, 0.4}},
 		"choice":            chosen, "choice-levels": leveled, "acquisition": worth, "acquisition-levels": levelWorth,
-		"importances": &picture.Bars{Title: "importances", Caption: "share of the model's variance", Whole: "with its interactions", Part: "by itself", Percent: true, Bars: []picture.Bar{
+		"importances": &picture.Bars{Caption: "share of the model's variance", Whole: "with its interactions", Part: "by itself", Percent: true, Bars: []picture.Bar{
 			{Name: "learning rate", Value: 0.7, Part: 0.5}, {Name: "kernel", Value: 0.3, Part: 0.1}, {Name: "layers", Value: 0.002}}},
-		"failures":  &picture.Bars{Title: "failures", Caption: "by reason", Color: 1, Bars: []picture.Bar{{Name: "exit code 1", Value: 4}, {Name: "timeout", Value: 1}}},
-		"fit":       &picture.Fit{Title: "fit", Objective: loss, Predictions: predictions, Interval: "95% interval"},
-		"pending":   &picture.Pending{Title: "under way", Steps: steps, Limit: 4},
-		"staleness": &picture.Staleness{Title: "staleness", Points: stale},
-		"gantt":     &picture.Gantt{Title: "workers", Attempts: attempts, End: 470},
-		"compare": &picture.Compare{Title: "two studies", Objective: loss, Clock: true, Studies: []picture.Progress{
+		"failures":  &picture.Bars{Caption: "by reason", Color: 1, Bars: []picture.Bar{{Name: "exit code 1", Value: 4}, {Name: "timeout", Value: 1}}},
+		"fit":       &picture.Fit{Objective: loss, Predictions: predictions, Interval: "95% interval"},
+		"pending":   &picture.Pending{Steps: steps, Limit: 4},
+		"staleness": &picture.Staleness{Points: stale},
+		"gantt":     &picture.Gantt{Attempts: attempts, End: 470},
+		"compare": &picture.Compare{Objective: loss, Clock: true, Studies: []picture.Progress{
 			{Name: "first", Points: clock}, {Name: "second", Points: history.Best()}}},
 	}
+}
+
+// titles are those of the pictures; the others are named after their parameters.
+var titles = map[string]string{
+	"history": "a study", "curves": "curves", "contour": "learning rate and dropout", "contour-levels": "learning rate and kernel",
+	"parallel": "all parameters", "importances": "importances", "failures": "failures", "fit": "fit", "pending": "under way",
+	"staleness": "staleness", "gantt": "workers", "compare": "two studies",
 }
 
 // valid checks that a picture is XML, with only finite numbers.
@@ -164,6 +171,7 @@ func valid(t *testing.T, svg []byte) {
 func TestPictures(t *testing.T) {
 	for name, p := range samples() {
 		for suffix, f := range map[string]picture.Frame{"": {}, "-narrow": {Width: 360}} {
+			f.Title = titles[name]
 			svg := p.SVG(f)
 			valid(t, svg)
 			golden(t, name+suffix+".svg", string(svg))

@@ -19,7 +19,6 @@ type Sample struct {
 // Slice shows the value of each evaluation against one parameter. Failed and pruned
 // evaluations have lanes.
 type Slice struct {
-	Title     string
 	Objective Objective
 	Parameter Parameter
 	// Samples are in the order in which the evaluations ended.
@@ -37,10 +36,8 @@ const mostSamples = 600
 
 // SVG implements Picture.
 func (s *Slice) SVG(f Frame) []byte {
-	c := Chart{Title: s.Title, X: s.Parameter.axisName(), Y: s.Objective.caption(), Across: &s.Parameter, Height: 200}
-	if s.Title == "" {
-		c.Title = s.Parameter.Name
-	}
+	c := Chart{X: s.Parameter.axisName(), Y: s.Objective.caption(), Across: &s.Parameter, Height: 200}
+	f.Title = cmp.Or(f.Title, s.Parameter.Name)
 	samples := slices.DeleteFunc(slices.Clone(s.Samples), func(e Sample) bool { return math.IsNaN(e.At) })
 	slices.SortFunc(samples, func(a, b Sample) int { return cmp.Or(compare(a.At, b.At), a.Trial-b.Trial) })
 	var dots, best []Point
@@ -60,7 +57,7 @@ func (s *Slice) SVG(f Frame) []byte {
 		}
 	}
 	if len(samples) == 0 {
-		return newCanvas(f).empty(c.Title, c.Y, "The parameter was active in no evaluation.")
+		return newCanvas(f).empty(c.Y, "The parameter was active in no evaluation.")
 	}
 	values := make([]float64, len(dots))
 	for i, p := range dots {
@@ -122,7 +119,6 @@ func (p *Parameter) axisName() string {
 // Dependence shows what a model expects along one parameter, on average over all others,
 // with the band in which it expects most values.
 type Dependence struct {
-	Title     string
 	Objective Objective
 	Parameter Parameter
 	// At are places on the parameter's axis, in order; Mean, Low and High have a value
@@ -134,10 +130,8 @@ var _ Picture = (*Dependence)(nil)
 
 // SVG implements Picture.
 func (d *Dependence) SVG(f Frame) []byte {
-	c := Chart{Title: d.Title, X: d.Parameter.axisName(), Y: d.Objective.caption(), Across: &d.Parameter, Height: 200}
-	if d.Title == "" {
-		c.Title = d.Parameter.Name
-	}
+	c := Chart{X: d.Parameter.axisName(), Y: d.Objective.caption(), Across: &d.Parameter, Height: 200}
+	f.Title = cmp.Or(f.Title, d.Parameter.Name)
 	s := Series{Name: "expected by the model", Kind: Lines}
 	if len(d.Parameter.Levels) > 0 {
 		s.Kind = Whiskers
@@ -153,7 +147,7 @@ func (d *Dependence) SVG(f Frame) []byte {
 		all = append(all, d.Low[i], d.High[i])
 	}
 	if len(s.Points) == 0 {
-		return newCanvas(f).empty(c.Title, c.Y, "There is no model.")
+		return newCanvas(f).empty(c.Y, "There is no model.")
 	}
 	c.Log = logarithmic(slices.Min(all), slices.Max(all))
 	c.Series = []Series{s}
