@@ -16,6 +16,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
@@ -302,17 +303,17 @@ func (r restricted) WatchTrials(ctx context.Context, nameOrID string, existing b
 }
 
 // Measurements implements Reader.
-func (r restricted) Measurements(ctx context.Context, nameOrID string, number int) (Measurements, error) {
+func (r restricted) Measurements(ctx context.Context, nameOrID string, number int) (curve.Reported, error) {
 	if err := r.allowed(ctx, nameOrID); err != nil {
-		return Measurements{}, err
+		return curve.Reported{}, err
 	}
 	return r.Reader.Measurements(ctx, nameOrID, number)
 }
 
 // WatchMeasurements implements Reader.
-func (r restricted) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error] {
+func (r restricted) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
 	if err := r.allowed(ctx, nameOrID); err != nil {
-		return fails[Measurements](err)
+		return fails[curve.Reported](err)
 	}
 	return r.Reader.WatchMeasurements(ctx, nameOrID, existing, ended)
 }

@@ -27,12 +27,6 @@ type Study struct {
 	Recommended *optimizer.Recommendation
 }
 
-// Measurements holds what one attempt of a trial has reported, by metric and step.
-type Measurements struct {
-	Trial, Attempt int
-	Series         []curve.Series
-}
-
 // Backend provides the data that the API serves. A backend that refuses every change need
 // not have a Writer: see Options.ReadOnly.
 type Backend interface {
@@ -69,12 +63,12 @@ type Reader interface {
 
 	// Measurements returns the curve of a trial. It has no series if the program has
 	// reported nothing.
-	Measurements(ctx context.Context, study string, number int) (Measurements, error)
+	Measurements(ctx context.Context, study string, number int) (curve.Reported, error)
 	// WatchMeasurements yields measurements as they are stored. If existing is set, it
 	// first yields those already stored. It may yield a measurement more than once. It
 	// ends when ended is closed and all measurements stored by then have been
 	// delivered, with an error, or when ctx ends.
-	WatchMeasurements(ctx context.Context, study string, existing bool, ended <-chan struct{}) iter.Seq2[Measurements, error]
+	WatchMeasurements(ctx context.Context, study string, existing bool, ended <-chan struct{}) iter.Seq2[curve.Reported, error]
 
 	// TailLogs yields the end of a trial's output. Errors: ErrNotFound if there is no
 	// log, ErrUnavailable if its worker does not answer.

@@ -12,6 +12,7 @@ import (
 
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/view"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 )
 
 // measurementsPage is the default size of a page of measurements.
@@ -138,7 +139,7 @@ type progress struct {
 }
 
 // fresh returns the measurements that have not been sent yet.
-func (p *progress) fresh(m Measurements) (fresh []*fantasiav1.Measurement) {
+func (p *progress) fresh(m curve.Reported) (fresh []*fantasiav1.Measurement) {
 	if m.Attempt != p.attempt {
 		p.attempt, p.last = m.Attempt, map[string]int64{}
 	}

@@ -17,7 +17,7 @@ import (
 
 // reported are measurements of a trial: of loss at every step from 1 on, of
 // accuracy at every other.
-func reported(trial, attempt, steps int) server.Measurements {
+func reported(trial, attempt, steps int) curve.Reported {
 	accuracy, loss := curve.Series{Metric: "accuracy"}, curve.Series{Metric: "loss"}
 	for step := 1; step <= steps; step++ {
 		p := curve.Point{Step: int64(step), Value: 1 / float64(step)}
@@ -25,7 +25,7 @@ func reported(trial, attempt, steps int) server.Measurements {
 			accuracy.Points = append(accuracy.Points, p)
 		}
 	}
-	return server.Measurements{Trial: trial, Attempt: attempt, Series: []curve.Series{accuracy, loss}}
+	return curve.Reported{Trial: trial, Attempt: attempt, Series: []curve.Series{accuracy, loss}}
 }
 
 // texts are measurements as text.

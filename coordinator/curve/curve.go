@@ -44,6 +44,12 @@ type Series struct {
 	Points []Point
 }
 
+// Reported holds what one attempt of a trial has reported, or a part of it, by metric and step.
+type Reported struct {
+	Trial, Attempt int
+	Series         []Series
+}
+
 // Curve is the curve of one attempt. Not safe for concurrent use.
 type Curve struct {
 	// Attempt is the number of the attempt that reported it.

@@ -70,18 +70,12 @@ func (l *Ledger) curves(ctx context.Context, id string, revision int64) (map[int
 	return curves, nil
 }
 
-// Reported are points of a trial's curve that were stored together.
-type Reported struct {
-	Trial, Attempt int
-	Series         []curve.Series
-}
-
 // WatchCurves calls receive for the segments of a study's curves as they are stored. If
 // existing is set, it first delivers the segments that are stored already. It delivers a
 // whole segment each time it changes, so points are repeated: receive should pick those of
 // later steps. WatchCurves ends when ctx ends or when receive returns an error, which it
 // returns. When flush is closed, it delivers what is stored by then and returns nil.
-func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flush <-chan struct{}, receive func(Reported) error) error {
+func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flush <-chan struct{}, receive func(curve.Reported) error) error {
 	w := &curveWatcher{l: l, prefix: l.o.Prefix + curvesOf(id), receive: receive, skip: !existing}
 	pause := backoff.New(firstPause, lastPause)
 	for {
@@ -114,7 +108,7 @@ func (l *Ledger) WatchCurves(ctx context.Context, id string, existing bool, flus
 type curveWatcher struct {
 	l       *Ledger
 	prefix  string
-	receive func(Reported) error
+	receive func(curve.Reported) error
 	after   int64 // the revision up to which everything was delivered
 	skip    bool  // what is stored at first is not wanted
 	failed  error // what receive returned, or a record that cannot be read
@@ -186,6 +180,6 @@ func (w *curveWatcher) deliver(kv *mvccpb.KeyValue) error {
 		w.failed = fmt.Errorf("%w: %s: %w", ErrCorrupt, kv.Key, err)
 		return w.failed
 	}
-	w.failed = w.receive(Reported{Trial: trial, Attempt: attempt, Series: series})
+	w.failed = w.receive(curve.Reported{Trial: trial, Attempt: attempt, Series: series})
 	return w.failed
 }

@@ -133,7 +133,7 @@ func TestWatchCurves(t *testing.T) {
 	flush, seen, done := make(chan struct{}), make(chan int64), make(chan error)
 	go func() {
 		last := int64(-1)
-		done <- l.WatchCurves(testContext(t), "id1", true, flush, func(r Reported) error {
+		done <- l.WatchCurves(testContext(t), "id1", true, flush, func(r curve.Reported) error {
 			for _, p := range r.Series[0].Points {
 				if p.Step <= last {
 					continue // again
@@ -173,7 +173,7 @@ func TestWatchCurves(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	cancel()
-	if err := l.WatchCurves(ctx, "id1", false, nil, func(Reported) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := l.WatchCurves(ctx, "id1", false, nil, func(curve.Reported) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("a watch that was cancelled ends with %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/internal/app/inject"
@@ -163,12 +164,12 @@ func (b *Backend) Trial(ctx context.Context, nameOrID string, number int) (recor
 }
 
 // Measurements implements server.Backend.
-func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {
+func (b *Backend) Measurements(ctx context.Context, nameOrID string, number int) (curve.Reported, error) {
 	id, err := b.l.id(ctx, nameOrID)
 	if err != nil {
-		return server.Measurements{}, err
+		return curve.Reported{}, err
 	}
-	found := server.Measurements{Trial: number}
+	found := curve.Reported{Trial: number}
 	c, err := b.l.curve(ctx, id, number)
 	switch {
 	case err != nil:

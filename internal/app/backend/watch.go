@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/fantasia-hpo/fantasia/api/server"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 )
 
@@ -105,19 +106,19 @@ func (b *Backend) end(ctx context.Context, err error, report func(error)) {
 }
 
 // WatchMeasurements implements server.Backend.
-func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
-	return func(yield func(server.Measurements, error) bool) {
+func (b *Backend) WatchMeasurements(ctx context.Context, nameOrID string, existing bool, ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
+	return func(yield func(curve.Reported, error) bool) {
 		id, err := b.l.id(ctx, nameOrID)
 		if err != nil {
-			yield(server.Measurements{}, err)
+			yield(curve.Reported{}, err)
 			return
 		}
-		err = b.l.WatchCurves(ctx, id, existing, ended, func(r ledger.Reported) error {
-			if !yield(server.Measurements{Trial: r.Trial, Attempt: r.Attempt, Series: r.Series}, nil) {
+		err = b.l.WatchCurves(ctx, id, existing, ended, func(r curve.Reported) error {
+			if !yield(r, nil) {
 				return errStop
 			}
 			return nil
 		})
-		b.end(ctx, err, func(err error) { yield(server.Measurements{}, err) })
+		b.end(ctx, err, func(err error) { yield(curve.Reported{}, err) })
 	}
 }

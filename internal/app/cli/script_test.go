@@ -270,7 +270,7 @@ func backend() (*servertest.Memory, error) {
 	for step := range int64(40) {
 		learning.Points = append(learning.Points, curve.Point{Step: step, Value: 0.03125 + 0.5*math.Exp(-float64(step)/8)})
 	}
-	b.PutMeasurements("digits", server.Measurements{Trial: 1, Attempt: 2, Series: []curve.Series{
+	b.PutMeasurements("digits", curve.Reported{Trial: 1, Attempt: 2, Series: []curve.Series{
 		learning, {Metric: "lr", Points: []curve.Point{{Step: 3, Value: 0.001}}},
 	}})
 	b.Put("digits", record.Trial{

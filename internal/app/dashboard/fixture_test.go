@@ -140,7 +140,7 @@ func newTrial(rng *rand.Rand, n int, running bool) record.Trial {
 	return tr
 }
 
-func measured(rng *rand.Rand, tr *record.Trial) server.Measurements {
+func measured(rng *rand.Rand, tr *record.Trial) curve.Reported {
 	s := curve.Series{Metric: "error"}
 	end := errorOf(tr.Point)
 	for step := range 12 {
@@ -149,7 +149,7 @@ func measured(rng *rand.Rand, tr *record.Trial) server.Measurements {
 		}
 		s.Points = append(s.Points, curve.Point{Step: int64(step), Value: end + math.Exp(-float64(step)/3) + 0.01*rng.NormFloat64()})
 	}
-	return server.Measurements{Trial: tr.Number, Attempt: 1, Series: []curve.Series{s}}
+	return curve.Reported{Trial: tr.Number, Attempt: 1, Series: []curve.Series{s}}
 }
 
 // following is a backend whose logs of running trials go on until nobody follows them.

@@ -11,6 +11,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/api/server"
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
@@ -164,8 +165,8 @@ func (k *kept) Archived(context.Context) ([]archive.Entry, error) { return nil, 
 func (k *kept) Workers(context.Context) ([]coordinator.Worker, error) { return nil, nil }
 
 // Measurements implements server.Backend.
-func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (server.Measurements, error) {
-	found := server.Measurements{Trial: number}
+func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (curve.Reported, error) {
+	found := curve.Reported{Trial: number}
 	r, _, err := k.trial(ctx, nameOrID, number)
 	if err != nil {
 		return found, err
@@ -179,6 +180,6 @@ func (k *kept) Measurements(ctx context.Context, nameOrID string, number int) (s
 }
 
 // WatchMeasurements implements server.Backend.
-func (k *kept) WatchMeasurements(context.Context, string, bool, <-chan struct{}) iter.Seq2[server.Measurements, error] {
-	return func(yield func(server.Measurements, error) bool) { yield(server.Measurements{}, errReadOnly) }
+func (k *kept) WatchMeasurements(context.Context, string, bool, <-chan struct{}) iter.Seq2[curve.Reported, error] {
+	return func(yield func(curve.Reported, error) bool) { yield(curve.Reported{}, errReadOnly) }
 }

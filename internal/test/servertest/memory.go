@@ -17,6 +17,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator"
 	"github.com/fantasia-hpo/fantasia/coordinator/archive"
 	"github.com/fantasia-hpo/fantasia/coordinator/backup"
+	"github.com/fantasia-hpo/fantasia/coordinator/curve"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/study"
 	"github.com/fantasia-hpo/fantasia/study/file"
@@ -37,7 +38,7 @@ type Memory struct {
 	mu      sync.Mutex
 	studies map[string]*server.Study // by name
 	trials  map[string][]record.Trial
-	curves  map[string][]server.Measurements
+	curves  map[string][]curve.Reported
 	changed chan struct{} // closed and replaced at each change
 	workers []coordinator.Worker
 	// archived are the archived studies with their trials and curves, by id.
@@ -52,7 +53,7 @@ var _ server.Backend = (*Memory)(nil)
 type archived struct {
 	study  *server.Study
 	trials []record.Trial
-	curves []server.Measurements
+	curves []curve.Reported
 }
 
 func (a archived) entry() archive.Entry {
@@ -68,7 +69,7 @@ func (a archived) entry() archive.Entry {
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]server.Measurements{},
+	return &Memory{studies: map[string]*server.Study{}, trials: map[string][]record.Trial{}, curves: map[string][]curve.Reported{},
 		archived: map[string]archived{}, logs: map[string][]coordinator.LogPart{}, changed: make(chan struct{})}
 }
 
@@ -109,9 +110,9 @@ func (m *Memory) Put(study string, t record.Trial) {
 }
 
 // PutMeasurements adds or replaces the measurements of a trial.
-func (m *Memory) PutMeasurements(study string, measured server.Measurements) {
+func (m *Memory) PutMeasurements(study string, measured curve.Reported) {
 	m.change(func() {
-		m.curves[study] = slices.DeleteFunc(m.curves[study], func(o server.Measurements) bool { return o.Trial == measured.Trial })
+		m.curves[study] = slices.DeleteFunc(m.curves[study], func(o curve.Reported) bool { return o.Trial == measured.Trial })
 		m.curves[study] = append(m.curves[study], measured)
 	})
 }
@@ -394,20 +395,20 @@ func (m *Memory) watchTrials(ctx context.Context, name string, existing bool, yi
 }
 
 // Measurements implements server.Backend.
-func (m *Memory) Measurements(ctx context.Context, name string, number int) (server.Measurements, error) {
+func (m *Memory) Measurements(ctx context.Context, name string, number int) (curve.Reported, error) {
 	if _, err := m.Trial(ctx, name, number); err != nil {
-		return server.Measurements{}, err
+		return curve.Reported{}, err
 	}
 	for _, measured := range m.measured(name) {
 		if measured.Trial == number {
 			return measured, nil
 		}
 	}
-	return server.Measurements{Trial: number}, nil
+	return curve.Reported{Trial: number}, nil
 }
 
 // measured are all measurements of a study.
-func (m *Memory) measured(name string) []server.Measurements {
+func (m *Memory) measured(name string) []curve.Reported {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, err := m.find(name)
@@ -418,8 +419,8 @@ func (m *Memory) measured(name string) []server.Measurements {
 }
 
 // WatchMeasurements implements server.Backend: everything comes again with each change.
-func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bool, ended <-chan struct{}) iter.Seq2[server.Measurements, error] {
-	return func(yield func(server.Measurements, error) bool) {
+func (m *Memory) WatchMeasurements(ctx context.Context, name string, existing bool, ended <-chan struct{}) iter.Seq2[curve.Reported, error] {
+	return func(yield func(curve.Reported, error) bool) {
 		for last, first := false, true; ; first = false {
 			m.mu.Lock()
 			changed := m.changed
