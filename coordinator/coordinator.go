@@ -3,6 +3,13 @@
 // optimisers and users to the engines, commits what the engines decide, and carries
 // out their effects. Every replica answers reads from the ledger; writes go to the
 // leader.
+//
+// The leader has one loop and these duties, each a type of its own: studies holds the
+// engines, journal what the next commit stores, intake reads claims, results and
+// measurements, watch follows heartbeats and leases, clients answers calls that wait for
+// trials, carrier sends messages to workers, asks calls the optimisers, recommender
+// fits models for recommendations, trimmer deletes messages that nobody needs any more,
+// traces exports spans, and history warns of an etcd that nobody compacts.
 package coordinator
 
 import (

@@ -5,7 +5,7 @@
     compare.py ablation --out runs.jsonl                   Fantasia's hebo with one part changed at a time
     compare.py report runs.jsonl --plots docs/images       tables of scores, and plots
     compare.py timing                                      seconds of a suggestion, side by side
-    compare.py tables docs/tune/benchmarks.md --out tables      what the commands of its other tables print
+    compare.py tables --out tables                         what the commands of its other tables print
     compare.py scale runs.jsonl --note WHICH               what scores are relative to, from other runs
 """
 
@@ -76,9 +76,9 @@ def publish_sections(made, into):
         print(f"### {name}\n\n{markdown}\n")
     if into:
         lacking = publish.into(into, made)
-        print(f"{into} has {', '.join(name for name in made if name not in lacking) or 'none of these'}", file=sys.stderr)
+        print(f"{', '.join(into)}: {', '.join(name for name in made if name not in lacking) or 'none of these'}", file=sys.stderr)
         if lacking:
-            print(f"{into} has no place for {', '.join(lacking)}: a place is the two lines <!-- compare NAME --> and <!-- end -->", file=sys.stderr)
+            print(f"no place for {', '.join(lacking)}: a place is the two lines <!-- compare NAME --> and <!-- end -->", file=sys.stderr)
 
 
 def show(a):
@@ -104,8 +104,7 @@ def times(a):
 
 
 def other_tables(a):
-    with open(a.document) as file:
-        failed = tables.play(tables.commands(file.read()), a.out, a.fantasia)
+    failed = tables.play(tables.commands(publish.published()), a.out, a.fantasia)
     if failed:
         sys.exit(f"{', '.join(failed)} failed; the same command tries them again")
 
@@ -148,7 +147,7 @@ def main():
     v.add_argument("runs", nargs="+")
     v.add_argument("--scale", default=SCALE)
     v.add_argument("--at", type=numbers, default=[48, 128], metavar="48,128", help="evaluations")
-    v.add_argument("--into", help="a document to put the tables into, where it has places for them")
+    v.add_argument("--into", nargs="+", help="pages to put the tables into, where they have places for them")
     v.add_argument("--place", default="", metavar="others-", help="what the names of its places there begin with")
     v.add_argument("--plots", help="a folder for plots")
     v.add_argument("--mixed", action="store_true", help="keep runs of older builds of Fantasia")
@@ -160,13 +159,12 @@ def main():
     v.add_argument("--alone", type=numbers, default=[], metavar="1000,10000", help="observations at which only the first is timed")
     v.add_argument("--rounds", type=int, default=5)
     v.add_argument("--threads", type=int, default=1, help="threads of each tuner; 1 (the default) does not depend on what else runs")
-    v.add_argument("--into", help="a document to put the tables into, where it has places for them")
+    v.add_argument("--into", nargs="+", help="pages to put the tables into, where they have places for them")
     fantasia_options(v)
     settings_option(v)
     v.set_defaults(do=times)
 
-    v = verbs.add_parser("tables", help="run the commands of a document's blocks that say ```sh table=NAME, and keep what they print")
-    v.add_argument("document")
+    v = verbs.add_parser("tables", help="run the commands of the blocks of docs/tune/benchmarks.md and research/results that say ```sh table=NAME, and keep what they print")
     v.add_argument("--out", required=True, help="a folder; what it holds is not run again")
     fantasia_options(v)
     v.set_defaults(do=other_tables)

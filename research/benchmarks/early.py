@@ -2,7 +2,7 @@
 """Other tuners that stop trials early, on the table of curves and in virtual time, beside research/stopping.
 
     early.py play --tuner optuna-random --out results/early.jsonl
-    early.py report results/early.jsonl [--into docs/tune/benchmarks.md]
+    early.py report results/early.jsonl [--into docs/tune/benchmarks.md research/results/*.md]
 """
 
 import argparse
@@ -23,9 +23,9 @@ def main():
     play.add_argument("--seeds", type=int, default=9, help="how many seeds, from 0 on")
     play.add_argument("--table", default=os.path.join(HERE, "curves.gz"))
     play.add_argument("--out", required=True)
-    report = commands.add_parser("report", help="the tables of docs/tune/benchmarks.md")
+    report = commands.add_parser("report", help="the tables of early stopping")
     report.add_argument("results", nargs="+")
-    report.add_argument("--into", help="the document whose places to fill")
+    report.add_argument("--into", nargs="+", help="the pages whose places to fill")
     given = flags.parse_args()
     if given.command == "report":
         early.report(early.load(given.results), given.into)

@@ -100,7 +100,7 @@ func Columns(encoding *optimizer.Encoding) []kernel.Column {
 }
 
 // The bounds on the search for hyperparameters. A fit that starts from the last
-// request's needs few steps: docs/tune/benchmarks.md shows the gain of more. Beyond
+// request's needs few steps: research/results/ablation.md shows the gain of more. Beyond
 // fewPoints observations, the starts are explored on a sample of them. Beyond
 // manyPoints, the sample's result is final: hundreds of points determine the
 // hyperparameters well enough, and one gradient of their likelihood costs as much as

@@ -201,7 +201,7 @@ func TestFailuresLowerTheValue(t *testing.T) {
 }
 
 // The search finds better points than random search: on average over functions, since on
-// some of five parameters it does not (docs/tune/benchmarks.md).
+// some of five parameters it does not (research/results/papers.md).
 func TestRegretIsBelowRandom(t *testing.T) {
 	functions := []string{"levy-1", "six-hump-camel", "styblinski-tang-2", "levy-5", "styblinski-tang-5"}
 	var mean, chance float64

@@ -187,7 +187,7 @@ def tables(runs, base="random+none"):
 
 
 def report(runs, into=None):
-    """Prints the tables and, if wanted, puts them into a document."""
+    """Prints the tables and, if wanted, puts them into pages."""
     made = tables(runs)
     for name, text in made.items():
         print(f"{name}\n{text}\n")

@@ -1,5 +1,6 @@
 """All tables and plots of a results file, and their way into a document."""
 
+import glob
 import os
 import re
 import sys
@@ -75,13 +76,34 @@ def save(drawn, folder):
         print(os.path.join(folder, name), file=sys.stderr)
 
 
+_ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+
+# The pages with tables: what users decide by, and the rest.
+PAGES = [os.path.join(_ROOT, "docs", "tune", "benchmarks.md"), *sorted(glob.glob(os.path.join(_ROOT, "research", "results", "*.md")))]
+
+
+def published(paths=PAGES):
+    """The text of all pages."""
+    made = []
+    for path in paths:
+        with open(path) as file:
+            made.append(file.read())
+    return "\n".join(made)
+
+
 def places(text):
     """{name: what stands there} of the places of a document's text."""
     return {name: words.strip() for name, words in re.findall(r"<!-- compare (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL)}
 
 
-def into(path, made):
-    """Puts each section between `<!-- compare NAME -->` and `<!-- end -->` of a document that has these lines; returns the names it lacks."""
+def into(paths, made):
+    """Puts each section between `<!-- compare NAME -->` and `<!-- end -->` of the page that has these lines; returns the names that none has."""
+    for path in paths:
+        made = {name: made[name] for name in _into(path, made)}
+    return list(made)
+
+
+def _into(path, made):
     with open(path) as file:
         text = file.read()
     lacking = []

@@ -66,7 +66,7 @@ class PublishTest(unittest.TestCase):
             with open(path, "w") as file:
                 file.write("1\n<!-- compare a -->\nold\n<!-- end -->\n2\n<!-- compare b -->\n<!-- end -->\n")
             for _ in range(2):  # the second time changes nothing
-                self.assertEqual(publish.into(path, {"a": r"| \1 |", "b": "B", "c": "C"}), ["c"])
+                self.assertEqual(publish.into([path], {"a": r"| \1 |", "b": "B", "c": "C"}), ["c"])
                 with open(path) as file:
                     self.assertEqual(file.read(), "1\n<!-- compare a -->\n\n| \\1 |\n\n<!-- end -->\n2\n<!-- compare b -->\n\nB\n\n<!-- end -->\n")
 

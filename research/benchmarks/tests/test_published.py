@@ -7,11 +7,10 @@ BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class PublishedTest(unittest.TestCase):
-    """docs/tune/benchmarks.md says what the runs say that are kept."""
+    """The pages say what the runs say that are kept."""
 
     def setUp(self):
-        with open(os.path.join(BENCHMARKS, "..", "..", "docs", "tune", "benchmarks.md")) as file:
-            self.document = file.read()
+        self.document = publish.published()
 
     def made(self, name, scale):
         runs = results.load(os.path.join(BENCHMARKS, "runs", name))
@@ -21,7 +20,7 @@ class PublishedTest(unittest.TestCase):
         made, places = self.made(name, scale), publish.places(self.document)
         self.assertLessEqual(set(tables), set(made))
         for table in (t for t in made if prefix + t in places):
-            self.assertEqual(made[table], places[prefix + table], f"docs/tune/benchmarks.md: {prefix}{table} of {name}")
+            self.assertEqual(made[table], places[prefix + table], f"{prefix}{table} of {name}")
 
     def published(self, _):
         return score.Scale.load(os.path.join(BENCHMARKS, "scale.json"))
@@ -48,7 +47,7 @@ class PublishedTest(unittest.TestCase):
     def test_early_stopping(self):
         made = early.tables(early.load([os.path.join(BENCHMARKS, "runs", "stopping.jsonl.xz")]))
         for name, table in made.items():
-            self.assertEqual(table, publish.places(self.document)[name], f"docs/tune/benchmarks.md: {name}")
+            self.assertEqual(table, publish.places(self.document)[name], name)
 
 
 if __name__ == "__main__":

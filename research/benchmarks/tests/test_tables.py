@@ -3,9 +3,7 @@ import os
 import tempfile
 import unittest
 
-from fantasia_bench import tables
-
-DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "tune", "benchmarks.md")
+from fantasia_bench import publish, tables
 
 TEXT = """Text, and `fantasia bench --seeds 0`.
 
@@ -28,9 +26,8 @@ class CommandsTest(unittest.TestCase):
     def test_of_marked_blocks(self):
         self.assertEqual(tables.commands(TEXT), {"first": "fantasia bench --optimizer 'a,b{x=y}' \\\n  --seeds 0-1", "second": "make linalg"})
 
-    def test_of_the_document(self):
-        with open(DOCUMENT) as file:
-            text = file.read()
+    def test_of_the_pages(self):
+        text = publish.published()
         found = tables.commands(text)
         self.assertEqual(len(found), text.count("```sh table="), "names are distinct, and every block has an end")
         for name, command in found.items():

@@ -1,4 +1,4 @@
-// Command transformer compares the optimiser pt, and four ways of training its transformer,
+// Command compare compares the optimiser pt, and four ways of training its transformer,
 // with random search and gp, as in Table 2 of Maraval et al. (2022): make paper-pt.
 package main
 

@@ -172,7 +172,7 @@ func (c calibration) String() string {
 }
 
 // Compares predictions of held-out draws with the exact posterior, and with the nominal
-// coverage of intervals. docs/tune/benchmarks.md has the figures.
+// coverage of intervals. research/results/papers.md has the figures.
 func TestCalibration(t *testing.T) {
 	files, err := filepath.Glob("../weights/*.safetensors")
 	if err != nil || len(files) == 0 {
