@@ -151,7 +151,7 @@ func (e *Engine) give(t *trial) {
 func (e *Engine) Held(client string) (held []record.Trial, more bool) {
 	for _, t := range e.open {
 		if a := t.rec.Last(); a != nil && a.State == study.AttemptOpen && a.Worker == client {
-			held = append(held, snapshot(t))
+			held = append(held, t.copy())
 		}
 	}
 	return held, e.running() && (e.waiting() || !e.demand.exhausted && min(e.parallelism()-e.active(), e.remaining()) > 0)

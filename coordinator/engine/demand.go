@@ -113,7 +113,7 @@ func (e *Engine) handOut() {
 	for len(e.pending) > 0 && e.room() > 0 {
 		t := e.pending[0]
 		e.pending = e.pending[1:]
-		if t.state() == study.TrialPending {
+		if t.facts().state == study.TrialPending {
 			e.openAttempt(t)
 		}
 	}

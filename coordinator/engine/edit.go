@@ -94,7 +94,7 @@ func (e *Engine) enterSpace() {
 	e.newRungs()
 	for _, t := range e.trials {
 		_ = e.locate(t) // one outside is no error
-		if t.state() != study.TrialCancelled {
+		if t.facts().state != study.TrialCancelled {
 			e.take(t)
 		}
 	}
@@ -112,11 +112,11 @@ func (e *Engine) enterSpace() {
 // locate finds whether a trial's point is in the space; the error says why it is not. If it
 // is, its numbers get the types that they have there.
 func (e *Engine) locate(t *trial) error {
-	before := e.look(t).Point
+	before := t.look().Point
 	point, err := e.space.Normalize(before)
 	if t.outside = err != nil; !t.outside && !maps.Equal(point, before) {
 		e.restore(t)
-		t.rec.Point = point
+		t.rec.Point, t.packed = point, nil
 	}
 	return err
 }

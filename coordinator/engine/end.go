@@ -24,8 +24,8 @@ func (e *Engine) verdict() (study.State, string) {
 	spec, c := &e.spec.Definition.Spec, e.status.Counts
 	goal := spec.Objective.Goal
 	switch {
-	case goal != nil && e.best != nil && !e.direction().Better(*goal, e.best.value()):
-		return study.Completed, fmt.Sprintf("trial %d reached the goal: %g", e.best.number(), e.best.value())
+	case goal != nil && e.best != nil && !e.direction().Better(*goal, e.best.facts().value):
+		return study.Completed, fmt.Sprintf("trial %d reached the goal: %g", e.best.facts().number, e.best.facts().value)
 	case e.failedAtFirst():
 		return study.Failed, fmt.Sprintf("the first %d trials all failed; the last one: %s", firstFailures, e.lastWords())
 	case spec.Budget.MaxFailedTrials > 0 && c.Failed >= spec.Budget.MaxFailedTrials:
@@ -55,7 +55,7 @@ func (e *Engine) spent(how string) (study.State, string) {
 // lastWords returns the message of the failed trial that ended last.
 func (e *Engine) lastWords() string {
 	if t := e.lastFailed(); t != nil {
-		if a := e.look(t).Last(); a != nil && a.Failure != nil {
+		if a := t.look().Last(); a != nil && a.Failure != nil {
 			if a.Failure.Message != "" {
 				return a.Failure.Message
 			}
@@ -119,7 +119,7 @@ func (e *Engine) failedAtFirst() bool {
 	if len(e.ended) < firstFailures {
 		return false
 	}
-	return !slices.ContainsFunc(e.ended[:firstFailures], func(t *trial) bool { return t.state() != study.TrialFailed })
+	return !slices.ContainsFunc(e.ended[:firstFailures], func(t *trial) bool { return t.facts().state != study.TrialFailed })
 }
 
 // end moves the study to a terminal state and cancels what is open.

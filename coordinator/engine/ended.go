@@ -1,10 +1,17 @@
 package engine
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"sync"
+	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/compact"
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
+	"github.com/fantasia-hpo/fantasia/messaging"
 	"github.com/fantasia-hpo/fantasia/optimizer"
 	"github.com/fantasia-hpo/fantasia/study"
 )
@@ -12,25 +19,27 @@ import (
 // # Ended trials in memory
 //
 // A study may have very many ended trials, and their records hardly ever change. So at the
-// end of the step in which a trial ends, its record is packed. A trial in e.open has its
-// record at hand in rec. Of any other trial, rec MUST NOT be used before restore: look
-// returns the record to those who only read it.
-//
-// The engine's rules ask a few things of many ended trials at once. The methods of trial
-// answer these for every trial, from the record or from a digest that is made with the pack.
+// end of the step in which a trial ends, its record is packed: its JSON is compressed to
+// about a quarter. A trial in e.open has its record at hand in rec. Of any other trial, rec
+// MUST NOT be used before restore. look returns the record to those who only read it, and
+// facts what the engine's rules ask of many trials at once.
 
-// digest is what the rules ask of ended trials. All but the marks are set when the record is
-// packed.
-type digest struct {
-	packed      compact.Packed
-	ended       int64
-	value       float64 // of the first objective; NaN if there is none
-	number      int32
-	predecessor int32
-	rung        uint8
-	state       uint8 // in endStates
-	initial     bool
+// trial is what the engine keeps of a trial.
+type trial struct {
+	*work  // nil while the record is packed
+	packed []byte
+	kept   facts // of the packed record
 	marks
+	curve *recent // nil if nothing was reported, or if it is forgotten
+}
+
+// facts are the part of a record that the rules ask of many trials at once.
+type facts struct {
+	number, predecessor, rung int
+	state                     study.TrialState
+	ended                     int64   // the ledger position; 0 while the trial is open
+	value                     float64 // of the first objective; NaN if there is none
+	initial                   bool    // the point is from the study file
 }
 
 // marks are what the engine notes about a trial beside its record.
@@ -45,9 +54,45 @@ type marks struct {
 	reported bool
 }
 
-// endStates are the terminal states.
-var endStates = []study.TrialState{
-	study.TrialCompleted, study.TrialFailed, study.TrialInfeasible, study.TrialPruned, study.TrialCancelled,
+// facts returns the trial's facts, which are at hand for every trial.
+func (t *trial) facts() facts {
+	if t.work == nil {
+		return t.kept
+	}
+	r := &t.rec
+	return facts{r.Number, r.Predecessor, r.Rung, r.State, r.Ended, r.Values.First(), r.Source == optimizer.SourceInitial}
+}
+
+// look returns the trial's record, which the caller MUST NOT change.
+func (t *trial) look() *record.Trial {
+	if t.work != nil {
+		return &t.rec
+	}
+	raw, err := compression().decoder.DecodeAll(t.packed, nil)
+	r := &record.Trial{}
+	if err == nil {
+		err = json.Unmarshal(raw, r)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("engine: trial %d was packed and cannot be unpacked: %v", t.kept.number, err))
+	}
+	return r
+}
+
+// copy returns a copy of the trial's record that later steps do not change.
+func (t *trial) copy() record.Trial {
+	r := *t.look()
+	r.Attempts = slices.Clone(r.Attempts)
+	return r
+}
+
+// restore brings back a trial's record until the end of the step. Whoever changes it MUST
+// touch the trial.
+func (e *Engine) restore(t *trial) {
+	if t.work == nil {
+		t.work = &work{rec: *t.look()}
+		e.dirty.whole = append(e.dirty.whole, t)
+	}
 }
 
 // pack packs the records of trials that have ended, at the end of a step that had them at
@@ -57,104 +102,61 @@ func (e *Engine) pack() {
 		if t.work == nil || !t.rec.State.Terminal() {
 			continue
 		}
-		r := &t.rec
-		t.digest = digest{
-			packed: e.codec.Pack(r), ended: r.Ended, value: r.Values.First(),
-			number: int32(r.Number), predecessor: int32(r.Predecessor), rung: uint8(r.Rung),
-			state: uint8(slices.Index(endStates, r.State)), initial: r.Source == optimizer.SourceInitial,
-			marks: t.marks,
+		if t.packed == nil {
+			raw, err := json.Marshal(&t.rec)
+			if err != nil {
+				panic(fmt.Sprintf("engine: trial %d has a record that is no JSON: %v", t.rec.Number, err)) // the ledger has it as JSON
+			}
+			t.kept, t.packed = t.facts(), bytes.Clone(compression().encoder.EncodeAll(raw, nil))
 		}
 		t.work = nil
 	}
 }
 
-// restore brings back a trial's record until the end of the step.
-func (e *Engine) restore(t *trial) {
-	if t.work != nil {
-		return
-	}
-	t.work = &work{rec: e.unpack(t)}
-	e.dirty.whole = append(e.dirty.whole, t)
+// codec compresses records.
+type codec struct {
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
 }
 
-// look returns a trial's record, which the caller MUST NOT change.
-func (e *Engine) look(t *trial) *record.Trial {
-	if t.work != nil {
-		return &t.rec
+// compression returns the codec of all engines. Each of its parts takes turns if several
+// engines use it at once. Its dictionary is a record, so that no packed one spends bytes on
+// the names of fields.
+var compression = sync.OnceValue(func() codec {
+	dictionary, err := json.Marshal(typical())
+	if err != nil {
+		panic(fmt.Sprintf("engine: %v", err))
 	}
-	r := e.unpack(t)
-	return &r
-}
-
-// copyOf returns a copy of a trial's record that later steps do not change.
-func (e *Engine) copyOf(t *trial) record.Trial {
-	if t.work != nil {
-		return snapshot(t)
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(1, dictionary), zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(fmt.Sprintf("engine: %v", err))
 	}
-	return e.unpack(t)
-}
-
-// unpack returns the record of a packed trial.
-func (e *Engine) unpack(t *trial) record.Trial {
-	r := record.Trial{Number: int(t.digest.number)}
-	e.codec.Unpack(t.digest.packed, &r)
-	return r
-}
-
-// number returns the trial's number.
-func (t *trial) number() int {
-	if t.work != nil {
-		return t.rec.Number
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(1, dictionary), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		panic(fmt.Sprintf("engine: %v", err))
 	}
-	return int(t.digest.number)
-}
+	return codec{encoder, decoder}
+})
 
-// state returns the trial's state.
-func (t *trial) state() study.TrialState {
-	if t.work != nil {
-		return t.rec.State
+// typical is a record with the texts that most records have.
+func typical() *record.Trial {
+	at, mean := time.Date(2026, 1, 1, 0, 0, 0, 123456789, time.UTC), 0.5
+	attempt := record.Attempt{
+		Number: 1, Nonce: "0", State: study.AttemptSucceeded, Worker: "local", Opened: at, Committed: at, Published: at,
+		Claimed: at, Started: at, Ended: at, Outcome: messaging.OutcomeCompleted, Logs: "local/",
 	}
-	return endStates[t.digest.state]
-}
-
-// ended returns the ledger position of the trial's end; 0 while it is open.
-func (t *trial) ended() int64 {
-	if t.work != nil {
-		return t.rec.Ended
+	failed := attempt
+	failed.State, failed.Outcome = study.AttemptFailed, messaging.OutcomeFailed
+	failed.Failure = &messaging.Failure{Reason: messaging.ReasonExit, Message: "exit status 1"}
+	return &record.Trial{
+		Number: 1, State: study.TrialCompleted, Point: study.Point{"x": 0.5}, Source: optimizer.SourceModel,
+		Reasons: optimizer.Reasons{Mean: &mean, SD: &mean, Acquisition: map[string]float64{"ei": 0.5}, Pending: 1},
+		Request: 1, From: 1, Ask: &record.Ask{N: 1, MaxTrials: 100, Parallelism: 1}, Created: 1, Ended: 2,
+		Attempts: []record.Attempt{failed, attempt}, Values: study.Values{0.5}, Metrics: map[string]float64{"loss": 0.5},
+		TraceID: "0", SpanID: "0",
+		Times: record.Times{Asked: at, Suggested: at, Created: at, Claimed: at, Started: at, Ended: at, Folded: at},
 	}
-	return t.digest.ended
-}
-
-// value returns the value of the first objective; NaN if the trial has none.
-func (t *trial) value() float64 {
-	if t.work != nil {
-		return t.rec.Values.First()
-	}
-	return t.digest.value
-}
-
-// rung returns the level of the study's fidelity, from 1; 0 if it has none.
-func (t *trial) rung() int {
-	if t.work != nil {
-		return t.rec.Rung
-	}
-	return int(t.digest.rung)
-}
-
-// predecessor returns the number of the trial that this one continues; 0 for none.
-func (t *trial) predecessor() int {
-	if t.work != nil {
-		return t.rec.Predecessor
-	}
-	return int(t.digest.predecessor)
-}
-
-// initial reports whether the trial's point is from the study file.
-func (t *trial) initial() bool {
-	if t.work != nil {
-		return t.rec.Source == optimizer.SourceInitial
-	}
-	return t.digest.initial
 }
 
 // tell adds an observation to a list for the optimiser. Of a blind one it keeps the latest.

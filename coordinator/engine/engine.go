@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fantasia-hpo/fantasia/coordinator/compact"
 	"github.com/fantasia-hpo/fantasia/coordinator/pruner"
 	"github.com/fantasia-hpo/fantasia/coordinator/record"
 	"github.com/fantasia-hpo/fantasia/optimizer"
@@ -45,7 +44,6 @@ type Engine struct {
 	now    time.Time // the latest At: time never goes back
 	since  time.Time // until when status.Ran counts
 
-	codec        *compact.Codec          // of the records of ended trials
 	trials       []*trial                // by number, from 1 at index 0
 	open         []*trial                // not in a terminal state, by number
 	pending      []*trial                // waiting for their next attempt, longest first; stale ones are skipped
@@ -94,7 +92,7 @@ func New(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, 
 // construct returns an engine without trials.
 func construct(spec record.Study, ids IDs, settings Settings, at time.Time) (*Engine, error) {
 	e := &Engine{
-		ids: ids, settings: settings.withDefaults(), begun: at, now: at, codec: compact.New(spec.Created),
+		ids: ids, settings: settings.withDefaults(), begun: at, now: at,
 		taken: map[string]taken{}, requests: map[string]int{}, workers: newHealth(),
 	}
 	if err := e.setSpec(spec); err != nil {

@@ -99,7 +99,7 @@ func (e *Engine) cool() {
 		if t.curve != nil {
 			since = max(since, t.curve.used)
 		}
-		if ended := t.state().Terminal(); ended && e.age()-since < curveRest {
+		if ended := t.facts().state.Terminal(); ended && e.age()-since < curveRest {
 			return
 		} else if ended {
 			t.curve, t.forgotten = nil, true
@@ -124,7 +124,7 @@ func (e *Engine) curves() []curve.Change {
 	var changes []curve.Change
 	for _, t := range e.dirty.curves {
 		t.reported = false
-		if change, ok := t.curve.Changes(t.number()); ok {
+		if change, ok := t.curve.Changes(t.facts().number); ok {
 			changes = append(changes, change)
 		}
 	}

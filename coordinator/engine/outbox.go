@@ -24,7 +24,7 @@ type reminder struct {
 // current reports whether the attempt still waits for a claim and this is its
 // latest reminder.
 func (r reminder) current() bool {
-	return r.trial.state() == study.TrialQueued && len(r.trial.rec.Attempts) == r.attempt && r.trial.due.Equal(r.due)
+	return r.trial.facts().state == study.TrialQueued && len(r.trial.rec.Attempts) == r.attempt && r.trial.due.Equal(r.due)
 }
 
 // remind sets the time at which a queued trial's attempt is published again.

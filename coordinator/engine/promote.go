@@ -64,7 +64,7 @@ func (e *Engine) setRung(t *trial) {
 
 // rungOf returns the rung of a trial; nil if the study has no fidelity.
 func (e *Engine) rungOf(t *trial) *rung {
-	if k := t.rung(); k >= 1 && k <= len(e.rungs) {
+	if k := t.facts().rung; k >= 1 && k <= len(e.rungs) {
 		return &e.rungs[k-1]
 	}
 	return nil
@@ -101,15 +101,15 @@ func (e *Engine) place(list []*trial, t *trial) []*trial {
 
 // compareRanks orders the trials of a rung: by value, and equal ones by when they ended.
 func (e *Engine) compareRanks(a, b *trial) int {
-	return cmp.Or(cmp.Compare(e.rankCost(a), e.rankCost(b)), cmp.Compare(a.ended(), b.ended()))
+	return cmp.Or(cmp.Compare(e.rankCost(a), e.rankCost(b)), cmp.Compare(a.facts().ended, b.facts().ended))
 }
 
 // rankCost is what a trial is ranked by, lower is better.
 func (e *Engine) rankCost(t *trial) float64 {
-	if t.state() != study.TrialCompleted {
+	if t.facts().state != study.TrialCompleted {
 		return math.Inf(1)
 	}
-	return e.direction().Cost(t.value())
+	return e.direction().Cost(t.facts().value)
 }
 
 // promotable returns the trial to promote next and its place in its rung, from 0; nil if
@@ -147,7 +147,7 @@ func (e *Engine) top(r *rung) int {
 
 // raised returns the point of a trial at the next level.
 func (e *Engine) raised(t *trial) study.Point {
-	return e.space.AtLevel(e.space.Configuration(e.look(t).Point), t.rung())
+	return e.space.AtLevel(e.space.Configuration(t.look().Point), t.facts().rung)
 }
 
 // promote makes trials of those that can be promoted, as far as trials are wanted.
@@ -165,7 +165,7 @@ func (e *Engine) promote() {
 			r.waiting = r.waiting[1:]
 		}
 		t := e.insert(e.raised(from), optimizer.SourcePromoted, "", Remarks{})
-		before := e.look(from)
+		before := from.look()
 		t.rec.Predecessor, t.rec.Checkpoint = before.Number, before.Checkpoint
 		t.rec.Reasons.Note = PromotionNote(e.space, before, place, len(e.rungOf(from).ranked))
 		t.rec.Reasons.Pending = len(e.open) - 1
@@ -203,7 +203,7 @@ func (e *Engine) follow(t *trial) error {
 	if n == 0 {
 		return nil
 	}
-	if n < 0 || n >= t.rec.Number || e.rungs == nil || e.trials[n-1].rung()+1 != t.rec.Rung {
+	if n < 0 || n >= t.rec.Number || e.rungs == nil || e.trials[n-1].facts().rung+1 != t.rec.Rung {
 		return fmt.Errorf("trial %d cannot be promoted from trial %d", t.rec.Number, n)
 	}
 	if t.rec.State != study.TrialCancelled {
@@ -216,7 +216,7 @@ func (e *Engine) follow(t *trial) error {
 // unless it was promoted. All of them share a seed and a directory of checkpoints.
 func (e *Engine) first(t *trial) int {
 	n := t.rec.Number
-	for before := t.rec.Predecessor; before > 0; before = e.trials[n-1].predecessor() {
+	for before := t.rec.Predecessor; before > 0; before = e.trials[n-1].facts().predecessor {
 		n = before
 	}
 	return n
@@ -226,21 +226,21 @@ func (e *Engine) first(t *trial) int {
 // level, or with a better value at the same one.
 func (e *Engine) leads(t *trial) bool {
 	switch {
-	case e.best == nil || t.rung() > e.best.rung():
+	case e.best == nil || t.facts().rung > e.best.facts().rung:
 		return true
-	case t.rung() < e.best.rung():
+	case t.facts().rung < e.best.facts().rung:
 		return false
 	default:
-		return e.direction().Better(t.value(), e.best.value())
+		return e.direction().Better(t.facts().value, e.best.facts().value)
 	}
 }
 
 // lead makes a completed trial the best one. A recommendation at a lower level is void.
 func (e *Engine) lead(t *trial) {
-	if r := e.numbered(e.status.Recommended.Trial); r != nil && r.rung() < t.rung() {
+	if r := e.numbered(e.status.Recommended.Trial); r != nil && r.facts().rung < t.facts().rung {
 		e.status.Recommended = record.Recommendation{}
 	}
-	e.best, e.status.Best = t, t.number()
+	e.best, e.status.Best = t, t.facts().number
 }
 
 // modelled returns what the optimiser is told: of a study with a fidelity, one level.

@@ -63,7 +63,7 @@ func (e *Engine) recount(t *trial) {
 			continue
 		}
 		for _, p := range s.Points {
-			e.pruner.Report(t.number(), p.Step, e.direction().Cost(p.Value))
+			e.pruner.Report(t.facts().number, p.Step, e.direction().Cost(p.Value))
 		}
 	}
 }

@@ -454,8 +454,8 @@ func fingerprint(e *Engine) []string {
 		s.Best = best.Number
 	}
 	for _, t := range e.pending {
-		if t.state() == study.TrialPending {
-			s.Pending = append(s.Pending, t.number())
+		if t.facts().state == study.TrialPending {
+			s.Pending = append(s.Pending, t.facts().number)
 		}
 	}
 	slices.Sort(s.Pending)
@@ -469,7 +469,7 @@ func fingerprint(e *Engine) []string {
 	slices.Sort(s.Taken)
 	for k := range e.rungs {
 		for _, t := range e.rungs[k].ranked {
-			s.Rungs = append(s.Rungs, fmt.Sprint(k, " ", t.number(), " ", t.promoted))
+			s.Rungs = append(s.Rungs, fmt.Sprint(k, " ", t.facts().number, " ", t.promoted))
 		}
 	}
 	for name, h := range e.workers.workers {

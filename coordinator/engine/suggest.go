@@ -92,7 +92,7 @@ func (e *Engine) optimizerFailed(err error) {
 // recommended stores a recommendation if it is newer than the last one.
 func (e *Engine) recommended(r record.Recommendation) {
 	t := e.numbered(r.Trial)
-	known := t != nil && t.state() == study.TrialCompleted && !t.outside
+	known := t != nil && t.facts().state == study.TrialCompleted && !t.outside
 	if !known || r.Position <= e.status.Recommended.Position || r.Position > e.status.Position || !finite(r.Mean) || !finite(r.SD) {
 		return
 	}
@@ -288,8 +288,8 @@ type taken struct {
 
 // take remembers a trial's point if repeats of it are refused.
 func (e *Engine) take(t *trial) {
-	if e.finite || t.initial() {
-		r := e.look(t)
+	if e.finite || t.facts().initial {
+		r := t.look()
 		key := e.space.Key(r.Point)
 		e.taken[key] = taken{r.Created, e.taken[key].trials + 1}
 	}
@@ -297,8 +297,8 @@ func (e *Engine) take(t *trial) {
 
 // release forgets the point of a cancelled trial, unless another trial has it too.
 func (e *Engine) release(t *trial) {
-	if e.finite || t.initial() {
-		key := e.space.Key(e.look(t).Point)
+	if e.finite || t.facts().initial {
+		key := e.space.Key(t.look().Point)
 		if p := e.taken[key]; p.trials > 1 {
 			p.trials--
 			e.taken[key] = p

@@ -13,13 +13,6 @@ import (
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
-// trial is what the engine keeps of a trial.
-type trial struct {
-	*work // nil while the record is packed
-	digest
-	curve *recent // nil if nothing was reported, or if it is forgotten
-}
-
 // work is a trial's record, and what the engine keeps about an open trial in memory only.
 type work struct {
 	rec record.Trial
@@ -65,7 +58,7 @@ func (e *Engine) touch(t *trial) {
 			a.Committed, a.Published = t.sent.committed, t.sent.published
 		}
 	}
-	if !t.touched {
+	if t.packed = nil; !t.touched {
 		t.touched = true
 		e.dirty.trials = append(e.dirty.trials, t)
 	}
@@ -233,14 +226,14 @@ func (e *Engine) endTrial(t *trial, s study.TrialState) {
 	e.dirty.whole = append(e.dirty.whole, t)
 	e.rest(t)
 	e.observe(t)
-	e.out.Ended = append(e.out.Ended, snapshot(t))
+	e.out.Ended = append(e.out.Ended, t.copy())
 }
 
 // observe appends an ended trial to the history. It skips a cancelled trial, which says
 // nothing about its point.
 func (e *Engine) observe(t *trial) {
 	e.conclude(t)
-	if t.state() != study.TrialCancelled {
+	if t.facts().state != study.TrialCancelled {
 		e.ended = append(e.ended, t)
 		e.know(t)
 	}
@@ -252,7 +245,7 @@ func (e *Engine) know(t *trial) {
 	if t.outside && e.on(safetyOutside) {
 		return
 	}
-	o, _ := Observation(e.look(t)) // all but cancelled ones are told
+	o, _ := Observation(t.look()) // all but cancelled ones are told
 	if o.Outcome == optimizer.OutcomeCompleted && e.leads(t) {
 		e.lead(t)
 	}
@@ -285,13 +278,6 @@ func (e *Engine) direction() study.Direction { return e.spec.Definition.Spec.Obj
 
 // byNumber orders trials for a binary search.
 func byNumber(t *trial, number int) int { return t.rec.Number - number }
-
-// snapshot returns a copy of a record at hand that later steps do not change.
-func snapshot(t *trial) record.Trial {
-	r := t.rec
-	r.Attempts = slices.Clone(r.Attempts)
-	return r
-}
 
 // maxDrift is how much longer than by the leader's clock an evaluation may have taken.
 const maxDrift = time.Second

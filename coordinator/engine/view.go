@@ -37,7 +37,7 @@ func (e *Engine) Trial(n int) (record.Trial, bool) {
 	if t == nil {
 		return record.Trial{}, false
 	}
-	return e.copyOf(t), true
+	return t.copy(), true
 }
 
 // Best returns the completed trial with the best value, the earliest of equal ones;
@@ -46,13 +46,13 @@ func (e *Engine) Best() (record.Trial, bool) {
 	if e.best == nil {
 		return record.Trial{}, false
 	}
-	return e.copyOf(e.best), true
+	return e.best.copy(), true
 }
 
 // LastFailed returns the failed trial that ended last; false if none has failed.
 func (e *Engine) LastFailed() (record.Trial, bool) {
 	if t := e.lastFailed(); t != nil {
-		return e.copyOf(t), true
+		return t.copy(), true
 	}
 	return record.Trial{}, false
 }
@@ -63,7 +63,7 @@ func (e *Engine) lastFailed() *trial {
 		return nil
 	}
 	for _, t := range slices.Backward(e.ended) {
-		if t.state() == study.TrialFailed {
+		if t.facts().state == study.TrialFailed {
 			return t
 		}
 	}
@@ -88,7 +88,7 @@ func (e *Engine) Over(trial, attempt int) bool {
 	if t == nil {
 		return false
 	}
-	rec := e.look(t)
+	rec := t.look()
 	if attempt < 1 || attempt > len(rec.Attempts) {
 		return rec.State.Terminal()
 	}
@@ -130,7 +130,7 @@ func (e *Engine) flush() Output {
 	slices.SortFunc(e.dirty.trials, func(a, b *trial) int { return cmp.Compare(a.rec.Number, b.rec.Number) })
 	for _, t := range e.dirty.trials {
 		t.touched = false
-		e.out.Trials = append(e.out.Trials, snapshot(t))
+		e.out.Trials = append(e.out.Trials, t.copy())
 	}
 	if e.dirty.status {
 		e.countRan()
@@ -147,7 +147,7 @@ func (e *Engine) flush() Output {
 		e.out.Study = &spec
 	}
 	if e.answered != nil {
-		e.out.Answer.Trial = snapshot(e.answered)
+		e.out.Answer.Trial = e.answered.copy()
 		e.answered = nil
 	}
 	if e.byClients() { // they are told by answers, and everything else is for workers

@@ -12,7 +12,7 @@ import (
 // waiting reports whether a trial waits to be handed out.
 func (e *Engine) waiting() bool {
 	return len(e.wishes) > 0 && e.active() < e.parallelism() ||
-		slices.ContainsFunc(e.pending, func(t *trial) bool { return t.state() == study.TrialPending })
+		slices.ContainsFunc(e.pending, func(t *trial) bool { return t.facts().state == study.TrialPending })
 }
 
 // active returns how many open trials have been handed out at least once. Those that

@@ -35,7 +35,7 @@ var rules = []rule{
 	{from: []string{"coordinator"}, not: []string{"worker", "api", "internal", "messaging/natsbus"},
 		but: []string{"internal/base/backoff", "internal/base/durable", "internal/base/failpoint", "internal/base/mutant"}, why: "a coordinator knows neither workers nor the broker"},
 	{from: []string{"coordinator/pruner"}, not: []string{""}, but: []string{"study", "optimizer/setting"}, why: "a pruner knows curves and settings only"},
-	{from: []string{"coordinator/engine", "coordinator/compact", "coordinator/record", "coordinator/curve"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry", "internal"},
+	{from: []string{"coordinator/engine", "coordinator/record", "coordinator/curve"}, not: []string{"coordinator/ledger", "coordinator/election", "telemetry", "internal"},
 		why: "the engine does no I/O"},
 	{from: []string{"api"}, not: []string{"worker", "internal", "messaging/natsbus"},
 		but: []string{"internal/base/backoff", "internal/base/durable", "internal/base/failpoint", "internal/base/mutant"}, why: "the API serves what a backend gives it"},
