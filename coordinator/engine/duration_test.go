@@ -53,27 +53,8 @@ func TestMaxDurationIsOfTheLeaders(t *testing.T) {
 	}
 }
 
-// In the records of earlier versions there are only times of clocks.
-func TestMaxDurationOfOldRecords(t *testing.T) {
-	spec := newSpec(0, 10, 1)
-	spec.Definition.Spec.Budget.MaxDuration = study.Duration(time.Hour)
-	status := record.Status{State: study.Running, Started: epoch, Position: 1, Idle: 10 * time.Minute}
-	for after, want := range map[time.Duration]study.State{69 * time.Minute: study.Running, 70 * time.Minute: study.Failed} {
-		e, _, err := Load(spec, status, record.Model{}, nil, &counterIDs{}, Settings{}, epoch.Add(after))
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Step(Tick{At: epoch.Add(after)}) // opens it
-		e.Step(Tick{At: epoch.Add(after)})
-		if got := e.Status().State; got != want {
-			t.Errorf("%v after its start, 10 of these minutes idle: %s, want %s", after, got, want)
-		}
-	}
-}
-
 // A study whose first trial is created at the instant of its start has run for no time. A
-// leader that takes over later does not take its record for one of an earlier version, and
-// changes nothing.
+// leader that takes over later changes nothing.
 func TestFirstTrialOfNoTime(t *testing.T) {
 	spec := newSpec(0, 10, 1)
 	e, first, err := New(spec, &counterIDs{}, Settings{}, epoch)
@@ -86,7 +67,7 @@ func TestFirstTrialOfNoTime(t *testing.T) {
 		t.Fatal("no suggestion was asked for")
 	}
 	out := e.Step(Suggested{At: epoch, Ask: ask, Suggestions: []optimizer.Suggestion{{Point: study.Point{"x": 0.5}, Source: optimizer.SourceModel}}})
-	if first.Status.Ran == 0 || out.Status == nil || out.Status.Ran == 0 || out.Status.Position == 0 {
+	if first.Status == nil || out.Status == nil || out.Status.Position == 0 {
 		t.Fatalf("the statuses are %+v and %+v, want times and a trial", first.Status, out.Status)
 	}
 	loaded, mended, err := Load(spec, *out.Status, record.Model{}, out.Trials, &counterIDs{prefix: "b"}, Settings{}, epoch.Add(4*time.Second))

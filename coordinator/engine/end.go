@@ -84,10 +84,6 @@ func (e *Engine) countRan() {
 	e.status.Ran, e.since = e.ran(), e.now
 }
 
-// noTime is stored for a study that has not run for any time: 0 is in records of an earlier
-// version, which do not say for how long it has.
-const noTime = time.Nanosecond
-
 // countAgain returns when the time that the study has run should be stored; zero for never.
 // It matters only to studies with a maxDuration.
 func (e *Engine) countAgain() time.Time {

@@ -122,73 +122,52 @@ func (e *Engine) setSpec(spec record.Study) error {
 // Step applies one event and returns what follows from it. Its cost does not grow
 // with the number of ended trials.
 func (e *Engine) Step(ev Event) Output {
+	e.advance(ev.when())
 	switch ev := ev.(type) {
 	case Tick:
-		e.advance(ev.At)
 		e.tick()
 	case Capacity:
-		e.advance(ev.At)
 		e.demand.slots, e.demand.free = max(0, ev.Slots), max(0, ev.Free)
 	case Claimed:
-		e.advance(ev.At)
 		e.claimed(ev.Claim)
 	case Spoiled:
-		e.advance(ev.At)
 		e.spoiled(ev.Attempt)
 	case Alive:
-		e.advance(ev.At)
 		e.alive(ev.Worker, ev.Attempt)
 	case Lost:
-		e.advance(ev.At)
 		e.lost(ev.Attempt, ev.Reason)
 	case Finished:
-		e.advance(ev.At)
 		e.finished(ev.Result)
 	case Measured:
-		e.advance(ev.At)
 		e.measured(ev.Measurement)
 	case Recalled:
-		e.advance(ev.At)
 		e.recalled(ev.Trial, ev.Curve)
 	case Suggested:
-		e.advance(ev.At)
 		e.suggested(ev)
 	case Published:
-		e.advance(ev.At)
 		e.published(ev)
 	case Withdrawn:
-		e.advance(ev.At)
 		// Nothing to do: the attempt has ended. If a worker's claim came first, the
 		// worker is told when that claim is read.
 	case Recommended:
-		e.advance(ev.At)
 		e.recommended(ev.Recommendation)
 	case Seek:
-		e.advance(ev.At)
 		e.seek(ev.Client, ev.Want)
 	case Told:
-		e.advance(ev.At)
 		e.told(ev)
 	case Enqueue:
-		e.advance(ev.At)
 		e.enqueue(ev)
 	case Add:
-		e.advance(ev.At)
 		e.add(ev)
 	case CancelTrial:
-		e.advance(ev.At)
 		e.cancelTrial(ev)
 	case Annotate:
-		e.advance(ev.At)
 		e.annotate(ev)
 	case Stop:
-		e.advance(ev.At)
 		e.stop(ev.Reason)
 	case Update:
-		e.advance(ev.At)
 		e.update(ev.Study)
 	case HandBackAll:
-		e.advance(ev.At)
 		e.handBackAll()
 	}
 	return e.finish()

@@ -12,7 +12,10 @@ import (
 
 // Event is something that happened to a study. Its field At is when, by the leader's
 // clock.
-type Event interface{ event() }
+type Event interface {
+	// when returns At.
+	when() time.Time
+}
 
 // Remarks are what people say of a trial. The caller MUST have checked them: see
 // study.CheckLabels and study.CheckNote.
@@ -184,25 +187,25 @@ type (
 	HandBackAll struct{ At time.Time }
 )
 
-func (Tick) event()        {}
-func (Capacity) event()    {}
-func (Claimed) event()     {}
-func (Spoiled) event()     {}
-func (Alive) event()       {}
-func (Lost) event()        {}
-func (Finished) event()    {}
-func (Measured) event()    {}
-func (Recalled) event()    {}
-func (Suggested) event()   {}
-func (Published) event()   {}
-func (Withdrawn) event()   {}
-func (Recommended) event() {}
-func (Seek) event()        {}
-func (Told) event()        {}
-func (Enqueue) event()     {}
-func (Add) event()         {}
-func (CancelTrial) event() {}
-func (Annotate) event()    {}
-func (Stop) event()        {}
-func (Update) event()      {}
-func (HandBackAll) event() {}
+func (ev Tick) when() time.Time        { return ev.At }
+func (ev Capacity) when() time.Time    { return ev.At }
+func (ev Claimed) when() time.Time     { return ev.At }
+func (ev Spoiled) when() time.Time     { return ev.At }
+func (ev Alive) when() time.Time       { return ev.At }
+func (ev Lost) when() time.Time        { return ev.At }
+func (ev Finished) when() time.Time    { return ev.At }
+func (ev Measured) when() time.Time    { return ev.At }
+func (ev Recalled) when() time.Time    { return ev.At }
+func (ev Suggested) when() time.Time   { return ev.At }
+func (ev Published) when() time.Time   { return ev.At }
+func (ev Withdrawn) when() time.Time   { return ev.At }
+func (ev Recommended) when() time.Time { return ev.At }
+func (ev Seek) when() time.Time        { return ev.At }
+func (ev Told) when() time.Time        { return ev.At }
+func (ev Enqueue) when() time.Time     { return ev.At }
+func (ev Add) when() time.Time         { return ev.At }
+func (ev CancelTrial) when() time.Time { return ev.At }
+func (ev Annotate) when() time.Time    { return ev.At }
+func (ev Stop) when() time.Time        { return ev.At }
+func (ev Update) when() time.Time      { return ev.At }
+func (ev HandBackAll) when() time.Time { return ev.At }

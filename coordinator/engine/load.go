@@ -26,18 +26,7 @@ func Load(spec record.Study, status record.Status, model record.Model, trials []
 	if err != nil {
 		return nil, Output{}, err
 	}
-	old := status.Ran == 0
-	if status.Ran == noTime {
-		status.Ran = 0
-	}
 	e.held, e.status, e.model, e.since = true, status, model, at
-	if old { // a record of an earlier version: what the clock says is all there is
-		until := at
-		if status.State.Terminal() {
-			until = status.Ended
-		}
-		e.status.Ran = max(0, until.Sub(status.Started)-status.Idle)
-	}
 	e.status.Counts, e.status.Trials = record.Counts{}, len(trials)
 	if status.Trials > len(trials) {
 		return nil, Output{}, fmt.Errorf("study %s: the ledger holds %d trials, but the status says %d", spec.ID, len(trials), status.Trials)

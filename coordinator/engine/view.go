@@ -135,7 +135,6 @@ func (e *Engine) flush() Output {
 	if e.dirty.status {
 		e.countRan()
 		status := e.status
-		status.Ran = max(noTime, status.Ran)
 		e.out.Status = &status
 	}
 	if e.dirty.model {

@@ -45,9 +45,8 @@ type Report struct {
 	// Others is how many trials no optimiser suggested: people asked for them or added them.
 	Others int
 	// Cut are trials whose optimiser ran out of time, so that its answer depended on the
-	// machine, and Old those that an earlier version made, which did not record all of its
-	// requests. They are not compared.
-	Cut, Old []int
+	// machine. They are not compared.
+	Cut []int
 	// Earlier is how many trials are of an earlier version of the space, which the records do
 	// not have any more.
 	Earlier int
@@ -112,7 +111,7 @@ type request struct {
 // answer is what a request was answered, as far as it became trials.
 type answer struct {
 	request
-	ask    *record.Ask // nil if an earlier version made the trials
+	ask    *record.Ask
 	trials []*record.Trial
 	state  optimizer.State // after it
 }
@@ -176,13 +175,15 @@ func newPlayer(spec record.Study, trials []record.Trial, o Optimizers) (*player,
 			p.told.add(observation, t.Ended)
 		}
 	}
-	p.group()
+	if err := p.group(); err != nil {
+		return nil, err
+	}
 	p.rule()
 	return p, nil
 }
 
 // group finds the answers, in the order in which trials were made of them.
-func (p *player) group() {
+func (p *player) group() error {
 	known := map[request]*answer{}
 	for _, t := range p.trials {
 		switch t.Source {
@@ -192,14 +193,14 @@ func (p *player) group() {
 		case optimizer.SourcePromoted:
 			continue // see rule
 		}
-		if p.version > 1 && (t.Ask == nil || max(1, t.Ask.Space) != p.version) {
+		if t.Ask == nil {
+			return fmt.Errorf("trial %d is recorded without the request for its suggestion", t.Number)
+		}
+		if max(1, t.Ask.Space) != p.version {
 			p.report.Earlier++
 			continue
 		}
-		r := request{from: t.From, number: t.Request, fallback: t.Source == optimizer.SourceFallback}
-		if t.Ask != nil {
-			r.n, r.fallback = t.Ask.N, t.Ask.Fallback
-		}
+		r := request{from: t.From, number: t.Request, n: t.Ask.N, fallback: t.Ask.Fallback}
 		a := known[r]
 		if a == nil {
 			a = &answer{request: r, ask: t.Ask}
@@ -208,6 +209,7 @@ func (p *player) group() {
 		}
 		a.trials = append(a.trials, t)
 	}
+	return nil
 }
 
 // problem returns what the optimiser knew at a request.
@@ -243,10 +245,6 @@ func (p *player) before(a *answer) optimizer.State {
 
 // play makes a request again and compares the answer.
 func (p *player) play(ctx context.Context, a *answer) error {
-	old := a.ask == nil
-	if old {
-		a.ask = p.guess(a)
-	}
 	problem := p.problem(a)
 	if problem.First != a.number {
 		return fmt.Errorf("trial %d: its request was the one before trial %d, but %d trials had been made at its position %d",
@@ -275,7 +273,7 @@ func (p *player) play(ctx context.Context, a *answer) error {
 		return nil
 	}
 	if err != nil && !errors.Is(err, optimizer.ErrExhausted) {
-		p.differ(a, a.trials[0], old, &Difference{What: "the answer", Recorded: "a suggestion", Replayed: fmt.Sprintf("the error %q", err)})
+		p.differ(a.trials[0], &Difference{What: "the answer", Recorded: "a suggestion", Replayed: fmt.Sprintf("the error %q", err)})
 		return nil
 	}
 	for _, t := range a.trials {
@@ -283,7 +281,7 @@ func (p *player) play(ctx context.Context, a *answer) error {
 			return nil
 		}
 		if d := p.compare(t, list, a.fallback); d != nil {
-			p.differ(a, t, old, d)
+			p.differ(t, d)
 			return nil
 		}
 	}
@@ -300,30 +298,10 @@ func (p *player) play(ctx context.Context, a *answer) error {
 	return nil
 }
 
-// guess is what an earlier version may have asked for, which it did not record.
-func (p *player) guess(a *answer) *record.Ask {
-	n := 0
-	for _, t := range a.trials {
-		n = max(n, t.Place+1)
-	}
-	return &record.Ask{N: n, MaxTrials: p.spec.Budget.MaxTrials, Parallelism: max(1, p.spec.Parallelism), Fallback: a.fallback}
-}
-
-// differ reports a difference, unless the request itself is not known.
-func (p *player) differ(a *answer, t *record.Trial, old bool, d *Difference) {
+// differ reports a difference.
+func (p *player) differ(t *record.Trial, d *Difference) {
 	d.Trial = t.Number
-	if !old {
-		p.report.First = d
-		return
-	}
-	if p.stateful && !a.fallback {
-		p.report.Until = a.trials[0].Number
-		p.report.Why = "an earlier version made this trial, which did not record how many suggestions it had asked for, and the optimiser remembers"
-		return
-	}
-	for _, t := range a.trials {
-		p.report.Old = append(p.report.Old, t.Number)
-	}
+	p.report.First = d
 }
 
 // cut passes over an answer that depended on the machine. Without its state, later answers

@@ -350,22 +350,6 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 	}
 }
 
-// What an earlier version recorded is replayed as far as it goes, and is no difference.
-func TestOldRecords(t *testing.T) {
-	spec, trials := lead(t, "random", 30, 2, false)
-	alone, list := 0, slices.Clone(trials)
-	for i := range list {
-		if list[i].Ask != nil && list[i].Ask.N == 1 {
-			alone++
-		}
-		list[i].Ask = nil
-	}
-	report := run(t, spec, list, "random")
-	if report.First != nil || report.Until != 0 || report.Same < alone || report.Same+len(report.Old)+report.Others != len(list) {
-		t.Errorf("%+v, want the %d suggestions that were asked for one by one, and no difference", report, alone)
-	}
-}
-
 // Answers that came when the time was over are passed over.
 func TestCutAnswers(t *testing.T) {
 	for _, algorithm := range []string{"random", "hebo"} {

@@ -179,9 +179,6 @@ func replayLines(name string, r *replay.Report) []string {
 	if len(r.Cut) > 0 {
 		lines = append(lines, fmt.Sprintf("%s whose optimiser ran out of time, so that its answer depended on the machine: not compared", count(len(r.Cut), "trial")))
 	}
-	if len(r.Old) > 0 {
-		lines = append(lines, fmt.Sprintf("%s of an earlier version, which did not record how many suggestions it had asked for: not compared", count(len(r.Old), "trial")))
-	}
 	return lines
 }
 
