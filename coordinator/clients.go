@@ -30,13 +30,6 @@ type Suggestions struct {
 	Lease time.Duration
 }
 
-// Instruction says what a client should do with a trial, and why.
-type Instruction struct {
-	Trial  int
-	Do     engine.Instruction
-	Reason string
-}
-
 // clients holds the calls of clients that wait for trials. The loop owns it.
 type clients struct {
 	studies *studies
@@ -238,8 +231,8 @@ func (l *leader) clientsOf(ctx context.Context, nameOrID string, now time.Time) 
 type Held struct{ Trial, Attempt int }
 
 // Heartbeat renews a client's leases of trials, and says what to do with each.
-func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, held []Held) ([]Instruction, error) {
-	var list []Instruction
+func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, held []Held) ([]engine.Instruction, error) {
+	var list []engine.Instruction
 	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
@@ -262,25 +255,23 @@ func (c *Coordinator) Heartbeat(ctx context.Context, nameOrID, client string, he
 
 // instruct returns what a client should do with a trial, and renews its lease if it holds
 // the trial.
-func (r *run) instruct(client string, held Held, now time.Time) (Instruction, error) {
-	do, reason, err := r.engine.Instruct(client, held.Trial, held.Attempt)
+func (r *run) instruct(client string, held Held, now time.Time) (engine.Instruction, error) {
+	next, err := r.engine.Instruct(client, held.Trial, held.Attempt)
+	if err != nil || next.Do == engine.Abandon {
+		return next, err
+	}
+	id, err := r.engine.Attempt(client, held.Trial, held.Attempt)
 	if err != nil {
-		return Instruction{}, err
+		return next, err
 	}
-	if do != engine.Abandon {
-		id, err := r.engine.Attempt(client, held.Trial, held.Attempt)
-		if err != nil {
-			return Instruction{}, err
-		}
-		r.hear(id, now)
-	}
-	return Instruction{Trial: held.Trial, Do: do, Reason: reason}, nil
+	r.hear(id, now)
+	return next, nil
 }
 
 // Measure adds what a client's evaluation has reached at a step, and returns what to do
 // with the trial once the measurement is durable.
-func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held Held, step int64, metrics map[string]float64) (Instruction, error) {
-	var next Instruction
+func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held Held, step int64, metrics map[string]float64) (engine.Instruction, error) {
+	var next engine.Instruction
 	err := c.command(ctx, func(ctx context.Context, l *leader, now time.Time) error {
 		r, err := l.clientsOf(ctx, nameOrID, now)
 		if err != nil {
@@ -310,7 +301,7 @@ func (c *Coordinator) Measure(ctx context.Context, nameOrID, client string, held
 		return err
 	})
 	if err != nil { // if ctx has ended, the loop may still write the rest
-		return Instruction{}, err
+		return engine.Instruction{}, err
 	}
 	return next, nil
 }

@@ -75,7 +75,7 @@ func (s *service) HeartbeatTrials(ctx context.Context, req *connect.Request[fant
 }
 
 // actions are what clients should do with their trials.
-var actions = map[engine.Instruction]fantasiav1.TrialAction{
+var actions = map[engine.Action]fantasiav1.TrialAction{
 	engine.Continue: fantasiav1.TrialAction_TRIAL_ACTION_CONTINUE,
 	engine.Prune:    fantasiav1.TrialAction_TRIAL_ACTION_PRUNE,
 	engine.Abandon:  fantasiav1.TrialAction_TRIAL_ACTION_ABANDON,

@@ -24,12 +24,12 @@ func (consenting) Suggest(context.Context, string, string, int, time.Duration) (
 	return coordinator.Suggestions{}, nil
 }
 
-func (consenting) Heartbeat(context.Context, string, string, []coordinator.Held) ([]coordinator.Instruction, error) {
+func (consenting) Heartbeat(context.Context, string, string, []coordinator.Held) ([]engine.Instruction, error) {
 	return nil, nil
 }
 
-func (consenting) Measure(context.Context, string, string, coordinator.Held, int64, map[string]float64) (coordinator.Instruction, error) {
-	return coordinator.Instruction{}, nil
+func (consenting) Measure(context.Context, string, string, coordinator.Held, int64, map[string]float64) (engine.Instruction, error) {
+	return engine.Instruction{}, nil
 }
 
 func (consenting) Tell(context.Context, string, func(time.Time) engine.Event) (record.Trial, error) {

@@ -28,13 +28,20 @@ type seeker struct {
 	missing int
 }
 
-// Instruction says what a client should do with a trial.
-type Instruction int
+// Instruction says what a client should do with a trial, and why.
+type Instruction struct {
+	Trial  int
+	Do     Action
+	Reason string
+}
+
+// Action is what a client should do with a trial.
+type Action int
 
 // What a client should do with a trial.
 const (
 	// Continue the evaluation.
-	Continue Instruction = iota
+	Continue Action = iota
 	// Prune: stop the evaluation early and tell that with messaging.OutcomePruned.
 	Prune
 	// Abandon: stop the evaluation and forget the trial.
@@ -201,20 +208,21 @@ func (e *Engine) heldBy(client string, number, attempt int) (*trial, *record.Att
 // Instruct returns what a client should do with a trial, and why. It refuses a trial that
 // the client was never given. attempt is the one that the client evaluates; 0 for the last
 // one that it was given.
-func (e *Engine) Instruct(client string, number, attempt int) (Instruction, string, error) {
+func (e *Engine) Instruct(client string, number, attempt int) (Instruction, error) {
 	t, a, err := e.heldBy(client, number, attempt)
-	switch {
-	case err != nil:
-		return Abandon, "", err
-	case t.rec.State.Terminal():
-		return Abandon, e.ending(t), nil
-	case a.State != study.AttemptOpen:
-		return Abandon, fmt.Sprintf("the client does not hold the trial any more: its attempt has ended: %s", a.State), nil
-	case t.rec.Stopped != nil:
-		return Prune, t.rec.Stopped.Reason, nil
-	default:
-		return Continue, "", nil
+	if err != nil {
+		return Instruction{}, err
 	}
+	next := Instruction{Trial: number}
+	switch {
+	case t.rec.State.Terminal():
+		next.Do, next.Reason = Abandon, e.ending(t)
+	case a.State != study.AttemptOpen:
+		next.Do, next.Reason = Abandon, fmt.Sprintf("the client does not hold the trial any more: its attempt has ended: %s", a.State)
+	case t.rec.Stopped != nil:
+		next.Do, next.Reason = Prune, t.rec.Stopped.Reason
+	}
+	return next, nil
 }
 
 // ending describes how a trial has ended.

@@ -279,10 +279,10 @@ func TestAttemptsByName(t *testing.T) {
 	if out := r.step(Told{At: r.now, Client: "c", Trial: 1, Attempt: 3, Outcome: messaging.OutcomeFailed}); !errors.Is(out.Answer.Err, ErrRefused) {
 		t.Errorf("attempt 3 was never opened, and is told: %v", out.Answer.Err)
 	}
-	if do, _, err := r.e.Instruct("c", 1, 1); do != Abandon || err != nil {
+	if do, err := r.e.Instruct("c", 1, 1); do.Do != Abandon || err != nil {
 		t.Errorf("the first attempt is to do %v: %v", do, err)
 	}
-	if do, _, err := r.e.Instruct("c", 1, 2); do != Continue || err != nil {
+	if do, err := r.e.Instruct("c", 1, 2); do.Do != Continue || err != nil {
 		t.Errorf("the second attempt is to do %v: %v", do, err)
 	}
 	out := r.step(Told{At: r.now, Client: "c", Trial: 1, Attempt: 2, Outcome: messaging.OutcomeFailed, Failure: &messaging.Failure{Reason: "bad"}})

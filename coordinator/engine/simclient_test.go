@@ -190,7 +190,7 @@ func (s *simClient) beat(life int) {
 // continues.
 func (s *simClient) instructed(id messaging.AttemptID) bool {
 	w := s.w
-	do, _, err := w.e.Instruct(s.name, id.Trial, s.named(id))
+	next, err := w.e.Instruct(s.name, id.Trial, s.named(id))
 	if err != nil {
 		w.check.fail("client %s was given %s, but: %v", s.name, name(id), err)
 		return false
@@ -198,12 +198,12 @@ func (s *simClient) instructed(id messaging.AttemptID) bool {
 	switch now, err := w.e.Attempt(s.name, id.Trial, s.named(id)); {
 	case err != nil:
 		w.check.fail("client %s was given %s, but: %v", s.name, name(id), err)
-	case now != id || do == Abandon: // it may have lost the trial and got it again
+	case now != id || next.Do == Abandon: // it may have lost the trial and got it again
 		delete(s.running, id)
 		return false
 	}
 	w.heard[id] = w.now
-	if do == Prune {
+	if next.Do == Prune {
 		delete(s.running, id)
 		told := Told{Client: s.name, Trial: id.Trial, Attempt: s.named(id), Outcome: messaging.OutcomePruned}
 		if w.chance(2) {

@@ -64,13 +64,13 @@ func (c *client) tell(ctx context.Context, t *record.Trial) {
 	held := coordinator.Held{Trial: t.Number, Attempt: len(t.Attempts)}
 	for step := range int64(c.rng.IntN(6)) {
 		sleep(ctx, time.Duration(c.rng.Float64()*float64(4*time.Second)))
-		next, err := call(ctx, c, func(ctx context.Context, to *coordinator.Coordinator) (coordinator.Instruction, error) {
+		next, err := call(ctx, c, func(ctx context.Context, to *coordinator.Coordinator) (engine.Instruction, error) {
 			if step%2 == 0 {
 				return to.Measure(ctx, c.study, c.id, held, step, map[string]float64{"loss": c.rng.Float64()})
 			}
 			list, err := to.Heartbeat(ctx, c.study, c.id, []coordinator.Held{held})
 			if err != nil {
-				return coordinator.Instruction{}, err
+				return engine.Instruction{}, err
 			}
 			return list[0], nil
 		})
