@@ -139,7 +139,11 @@ func shorten(cell string, width int, end bool) string {
 	case excess <= 0:
 		return cell
 	case end:
-		return ansi.TruncateLeft(cell, excess+1, "…")
+		cut := ansi.TruncateLeft(cell, excess+1, "…")
+		if ansi.StringWidth(cut) > width { // the cut fell into a wide character, which stayed
+			cut = ansi.TruncateLeft(cell, excess+2, "…")
+		}
+		return cut
 	default:
 		return ansi.Truncate(cell, width, "…")
 	}

@@ -70,6 +70,23 @@ the…  FAI…  …d.1
 	}
 }
 
+// A cell of wide characters, which loses its beginning, is cut before or after one of them.
+func TestTableOfWideCharacters(t *testing.T) {
+	columns := []layout.Column{{Head: "A"}, {Head: "A"}, {Head: "A", End: true}}
+	rows := [][]string{{"aa", "a a", "a世 a aa世世"}}
+	for width := 10; width <= 24; width++ {
+		for line := range strings.SplitSeq(table(t, width, columns, rows), "\n") {
+			if got := ansi.StringWidth(line); got > max(width, 13) { // at their narrowest, the columns need 13
+				t.Errorf("%q has %d columns, the limit is %d", line, got, width)
+			}
+		}
+	}
+	want := "A   A    A\naa  a a  … a aa世世\n"
+	if diff := cmp.Diff(want, table(t, 20, columns, rows)); diff != "" {
+		t.Errorf("20 columns (-want +got):\n%s", diff)
+	}
+}
+
 // No table is wider than its width, unless every column is at its narrowest. With any
 // width, every cell is shown whole, in its column.
 func TestTablesFit(t *testing.T) {
