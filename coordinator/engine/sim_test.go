@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testseed"
 )
 
 var (
@@ -29,7 +31,7 @@ func TestSimulatorOfClients(t *testing.T) {
 // simulate plays the schedules on all cores, up to the first that fails.
 func simulate(t *testing.T, play func(seed uint64) error) {
 	t.Helper()
-	first, n := uint64(1), *simSchedules
+	first, n := testseed.Get(), *simSchedules
 	if *simSeed != 0 {
 		first, n = *simSeed, 1
 	}

@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 const k8s = "../k8s"
 
 // TestManifestsAreTheChart checks that deploy/k8s matches the chart.
 func TestManifestsAreTheChart(t *testing.T) {
-	tool(t, "kube", "helm")
+	testenv.Tool(t, "kube", "helm")
 	files, err := Manifests(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 const (
@@ -19,37 +20,10 @@ const (
 	root  = "../.."
 )
 
-// builds has a function for each tool, which builds it once.
-var builds sync.Map
-
-// tool is the path of a program of tools/MODULE, built unless go's cache has it.
-func tool(t testing.TB, module, name string) string {
-	t.Helper()
-	build, _ := builds.LoadOrStore(name, sync.OnceValues(func() (string, error) {
-		cmd := exec.Command("go", "tool", "-modfile=tools/"+module+"/go.mod", "-n", name)
-		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-		out, err := cmd.CombinedOutput()
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		if err != nil {
-			return "", errors.Join(err, errors.New(string(out)))
-		}
-		return lines[len(lines)-1], nil
-	}))
-	f, ok := build.(func() (string, error))
-	if !ok {
-		t.Fatalf("%s is %T", name, build)
-	}
-	path, err := f()
-	if err != nil {
-		t.Fatalf("build %s: %v", name, err)
-	}
-	return path
-}
-
 // run runs a tool and returns what it prints.
 func run(t testing.TB, name string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), tool(t, "kube", name), args...)
+	cmd := exec.CommandContext(t.Context(), testenv.Tool(t, "kube", name), args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -59,10 +33,17 @@ func run(t testing.TB, name string, args ...string) (string, error) {
 	return stdout.String(), err
 }
 
-// render renders the chart for a release "f" in the namespace "tuning".
+// rendered has a function for each set of arguments, which renders the chart with them once.
+var rendered sync.Map
+
+// render renders the chart for a release "f" in the namespace "tuning". The same arguments
+// give the same text, also of what the chart draws.
 func render(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := run(t, "helm", append([]string{"template", "f", chart, "--namespace=tuning"}, args...)...)
+	f, _ := rendered.LoadOrStore(strings.Join(args, "\n"), sync.OnceValues(func() (string, error) {
+		return run(t, "helm", append([]string{"template", "f", chart, "--namespace=tuning"}, args...)...)
+	}))
+	out, err := f.(func() (string, error))()
 	if err != nil {
 		t.Fatalf("helm template %q: %v", args, err)
 	}

@@ -84,7 +84,7 @@ func testToken(t *testing.T, all []resource) string {
 // accept both. They see the hashes only.
 func TestTokensAreDrawn(t *testing.T) {
 	all := objects(t, render(t, values("coordinator.requireToken=true")...))
-	again := objects(t, render(t, values("coordinator.requireToken=true")...))
+	again := objects(t, render(t, append(values("coordinator.requireToken=true"), "--debug=false")...)) // other arguments, so it is rendered anew
 	volume := tokensVolume(t, all)
 	if diff := cmp.Diff([]any{map[string]any{"key": "tokens", "path": "tokens"}}, volume.at("secret", "items")); volume.text("secret", "secretName") != "f-fantasia-token-hashes" || diff != "" {
 		t.Errorf("coordinators mount %v of the tokens (-want +got):\n%s", volume, diff)

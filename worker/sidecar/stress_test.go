@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fantasia-hpo/fantasia/internal/test/testseed"
 	"github.com/fantasia-hpo/fantasia/messaging"
 )
 
@@ -29,15 +30,13 @@ func TestStress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ctx, listener) }()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	base := "http://" + listener.Addr().String()
 	transport := &http.Transport{}
 	var mu sync.Mutex
 	taken := map[int]bool{} // by trial
 	var clients sync.WaitGroup
 	for n := range slots + 1 { // one more than there are slots
-		rng := rand.New(rand.NewPCG(seed, uint64(n)))
+		rng := rand.New(rand.NewPCG(testseed.Get(), uint64(n)))
 		c := &stressed{t: t, http: &http.Client{Transport: transport}, base: base, name: fmt.Sprint("client-", n), rng: rng}
 		clients.Go(func() {
 			for {

@@ -34,11 +34,9 @@ func config(t *testing.T, args ...string) string {
 // The chart's accounts are those of the command, except for the passwords, and each
 // user's Secret has the password of the accounts.
 func TestChartHasTheSameAccounts(t *testing.T) {
-	t.Setenv("GOFLAGS", "-mod=mod")
-	root := filepath.Join("..", "..", "..")
-	helm := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/kube/go.mod", "helm", "template", "r", "deploy/helm/fantasia",
+	helm := exec.CommandContext(t.Context(), testenv.Tool(t, "kube", "helm"), "template", "r", "deploy/helm/fantasia",
 		"--set", "nats.bundled.accounts=true,poolDefaults.allowStudyCommands=true,pools.gpu.slots=2,pools.default.slots=1")
-	helm.Dir = root
+	helm.Dir = filepath.Join("..", "..", "..")
 	var stderr bytes.Buffer
 	helm.Stderr = &stderr
 	out, err := helm.Output()

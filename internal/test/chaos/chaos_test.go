@@ -16,11 +16,13 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testseed"
 )
 
 var (
 	minutes = flag.Float64("chaos.minutes", 0, "how long to play faults; 0 plays each kind that tests play once")
-	seed    = flag.Uint64("chaos.seed", 1, "the seed of the faults and of their order")
+	seed    = flag.Uint64("chaos.seed", testseed.Get(), "the seed of the faults and of their order")
 	output  = flag.String("chaos.report", "", "the file for the report as Markdown")
 )
 

@@ -18,18 +18,19 @@ const callTimeout = 5 * time.Second
 // caller is a client of the API that evaluates trials.
 type caller struct {
 	*round
-	g    *generation
-	id   string
-	left bool // the study has ended
+	g      *generation
+	random *rand.Rand // for this goroutine
+	id     string
+	left   bool // the study has ended
 }
 
 // evaluate plays one client until the study has ended. Now and then it goes away without
 // a word and comes back as another, so that its trials are lost and get another attempt.
 func (r *round) evaluate(ctx context.Context, g *generation, number int) {
-	c := &caller{round: r, g: g}
+	c := &caller{round: r, g: g, random: rand.New(rand.NewPCG(*seed, uint64(number)+1))} // 0 draws the faults
 	for life := 1; ctx.Err() == nil && !c.left; life++ {
 		c.id = fmt.Sprintf("client-%d-%d", number, life)
-		for trials := 2 + rand.IntN(20); trials > 0 && ctx.Err() == nil && !c.left; trials-- {
+		for trials := 2 + c.random.IntN(20); trials > 0 && ctx.Err() == nil && !c.left; trials-- {
 			c.once(ctx, trials == 1)
 		}
 	}
@@ -40,7 +41,7 @@ func (c *caller) once(ctx context.Context, goAway bool) {
 	begin := c.g.history.now()
 	answer, err := call(ctx, c.round, "SuggestTrials", func(ctx context.Context) (*connect.Response[fantasiav1.SuggestTrialsResponse], error) {
 		return c.api().SuggestTrials(ctx, connect.NewRequest(&fantasiav1.SuggestTrialsRequest{
-			Parent: "studies/" + c.g.study, ClientId: c.id, Count: 1 + rand.Int32N(2), Wait: durationpb.New(time.Second),
+			Parent: "studies/" + c.g.study, ClientId: c.id, Count: 1 + c.random.Int32N(2), Wait: durationpb.New(time.Second),
 		}))
 	})
 	if err != nil {
@@ -65,23 +66,23 @@ func (c *caller) once(ctx context.Context, goAway bool) {
 // tell evaluates a trial and completes it, by asking again until the answer is definite.
 func (c *caller) tell(ctx context.Context, trial int) {
 	name := fmt.Sprintf("studies/%s/trials/%d", c.g.study, trial)
-	for step := range rand.Int64N(3) {
+	for step := range c.random.Int64N(3) {
 		if !c.measure(ctx, name, trial, step+1) {
 			break
 		}
 	}
-	if pause(ctx, 10*time.Millisecond+rand.N(40*time.Millisecond)) != nil {
+	if pause(ctx, time.Duration(10+c.random.IntN(40))*time.Millisecond) != nil {
 		return
 	}
-	value := rand.Float64()
+	value := c.random.Float64()
 	for ctx.Err() == nil && !c.complete(ctx, name, trial, c.id, value) {
 		_ = pause(ctx, 50*time.Millisecond)
 	}
-	switch rand.IntN(4) {
+	switch c.random.IntN(4) {
 	case 0: // told again
 		c.complete(ctx, name, trial, c.id, value)
 	case 1: // somebody who never had it
-		c.complete(ctx, name, trial, "stranger", rand.Float64())
+		c.complete(ctx, name, trial, "stranger", c.random.Float64())
 	case 2:
 		c.get(ctx, name, trial)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,6 +77,7 @@ type fleet struct {
 	clients []*clientv3.Client
 	streams jetstream.JetStream
 	http    *http.Client
+	calls   atomic.Int64 // of the API, so far
 }
 
 func startFleet(t *testing.T) *fleet {
@@ -205,9 +207,9 @@ func read[T any](ctx context.Context, f *fleet, get func(context.Context, *ledge
 	}
 }
 
-// api calls some coordinator. Safe for concurrent use.
+// api calls one coordinator after another. Safe for concurrent use.
 func (f *fleet) api() fantasiav1connect.StudyServiceClient {
-	return fantasiav1connect.NewStudyServiceClient(f.http, "http://"+f.coordinators[rand.IntN(replicas)].api.Addr)
+	return fantasiav1connect.NewStudyServiceClient(f.http, "http://"+f.coordinators[f.calls.Add(1)%replicas].api.Addr)
 }
 
 // leader waits for a leader, and returns which coordinator it is.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
 )
 
 // TestCluster types docs/operate/kubernetes.md word for word, into the cluster of
@@ -18,13 +20,7 @@ func TestCluster(t *testing.T) {
 		t.Fatal("FANTASIA_E2E_TAG says which images to test")
 	}
 	path := programs(t)
-	helm := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/kube/go.mod", "-n", "helm")
-	helm.Dir, helm.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	at, err := helm.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newReader(t, filepath.Dir(strings.TrimSpace(string(at)))+string(os.PathListSeparator)+path)
+	r := newReader(t, filepath.Dir(testenv.Tool(t, "kube", "helm"))+string(os.PathListSeparator)+path)
 	if err := os.CopyFS(filepath.Join(r.dir, "deploy"), os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 		t.Fatal(err)
 	}

@@ -22,18 +22,14 @@ import (
 const runTimeout = 5 * time.Minute
 
 // programs builds every program that the documents name, and returns the PATH
-// on which they are found. It builds as the Makefile does, so that what one has
-// compiled serves the other.
+// on which they are found.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir, "./cmd/...")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	const cmd = "github.com/fantasia-hpo/fantasia/cmd/"
 	for name, pkg := range map[string]string{
 		"nats-server": "github.com/nats-io/nats-server/v2", "etcd": "go.etcd.io/etcd/server/v3",
+		"fantasia": cmd + "fantasia", "coordinator": cmd + "coordinator", "worker": cmd + "worker", "kubeworker": cmd + "kubeworker",
 	} {
 		if err := os.Symlink(testenv.Build(t, pkg), filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	fantasiav1 "github.com/fantasia-hpo/fantasia/api/fantasia/v1"
 	"github.com/fantasia-hpo/fantasia/api/fantasia/v1/fantasiav1connect"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/test/testseed"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -31,7 +33,8 @@ spec:
 
 // tellers evaluate the trials of a study through any coordinator that answers.
 type tellers struct {
-	apis []fantasiav1connect.StudyServiceClient
+	apis  []fantasiav1connect.StudyServiceClient
+	calls atomic.Int64
 
 	mu   sync.Mutex
 	told map[int32]float64 // by trial: what a coordinator has acknowledged
@@ -51,7 +54,8 @@ func (c *tellers) work(ctx context.Context, id string) error {
 			return nil
 		}
 		for _, t := range answer.Msg.GetTrials() {
-			if err := c.tell(ctx, id, t.GetNumber(), rand.Float64()); err != nil {
+			value := rand.New(rand.NewPCG(testseed.Get(), uint64(t.GetNumber()))).Float64()
+			if err := c.tell(ctx, id, t.GetNumber(), value); err != nil {
 				return err
 			}
 		}
@@ -81,7 +85,10 @@ func (c *tellers) tell(ctx context.Context, id string, trial int32, value float6
 	}
 }
 
-func (c *tellers) api() fantasiav1connect.StudyServiceClient { return c.apis[rand.IntN(len(c.apis))] }
+// api returns one coordinator after another.
+func (c *tellers) api() fantasiav1connect.StudyServiceClient {
+	return c.apis[int(c.calls.Add(1))%len(c.apis)]
+}
 
 // TestNoCallIsLostAtAnyStep kills the leader before and after the commit for which a caller of
 // the API waits: what was acknowledged is in the ledger, and what was not counts once.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testseed"
 )
 
 // The variables that make the test binary the program that is tuned.
@@ -99,7 +101,8 @@ func evaluate(path string) (err error) {
 	if err := json.NewEncoder(log).Encode(e); err != nil {
 		return err
 	}
-	time.Sleep(slowest/10 + rand.N(slowest))
+	rng := rand.New(rand.NewPCG(testseed.Get(), uint64(t.trial)))
+	time.Sleep(slowest/10 + time.Duration(rng.Int64N(int64(slowest))))
 	e.Ended, e.Value = true, square(t.parameters)
 	steps, _ := strconv.Atoi(os.Getenv(stepsVariable)) // none where it is not set
 	for step := 1; step <= steps; step++ {

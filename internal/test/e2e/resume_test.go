@@ -13,6 +13,7 @@ import (
 	"github.com/fantasia-hpo/fantasia/coordinator/ledger"
 	"github.com/fantasia-hpo/fantasia/internal/base/embedded"
 	"github.com/fantasia-hpo/fantasia/internal/test/testenv"
+	"github.com/fantasia-hpo/fantasia/internal/test/testseed"
 	"github.com/fantasia-hpo/fantasia/study"
 )
 
@@ -60,9 +61,7 @@ spec:
 // evaluated again.
 func TestRunGoesOnAfterAnyKill(t *testing.T) {
 	const trials, kills = 60, 10
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewPCG(testseed.Get(), 0))
 	dir := t.TempDir()
 	state, log := filepath.Join(dir, "state"), filepath.Join(dir, "evaluations")
 	self, err := os.Executable()

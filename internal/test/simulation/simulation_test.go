@@ -11,11 +11,13 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"github.com/fantasia-hpo/fantasia/internal/test/testseed"
 )
 
 var (
 	simSeed      = flag.Uint64("sim.seed", 0, "play only this schedule")
-	simFirst     = flag.Uint64("sim.first", 1, "the first schedule")
+	simFirst     = flag.Uint64("sim.first", testseed.Get(), "the first schedule")
 	simSchedules = flag.Int("sim.schedules", 30, "how many schedules to play")
 	simReplay    = flag.String("sim.replay", "", "play only the schedule that this script says")
 	simScripts   = flag.String("sim.scripts", "", "where to write the scripts of schedules that fail (a temporary directory)")

@@ -1,5 +1,5 @@
 // Package testenv runs real etcd and nats-server processes for tests. They are built
-// once from the modules pinned in go.mod, listen on loopback, use temporary
+// from the modules pinned in go.mod, listen on loopback, use temporary
 // directories, and are killed with the test. Only tests may import it.
 package testenv
 
@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"github.com/gofrs/flock"
 )
 
 const (
@@ -26,34 +24,55 @@ const (
 	buildTimeout = 10 * time.Minute
 )
 
+// programs has a function for each program, which builds it the first time that it is called.
+var programs sync.Map
+
 // Build returns the path of a program from a module pinned in go.mod, or from a package
-// of this module. Programs of other modules are built once and kept in the user's cache
-// directory by version; those of this module are built into the test's temporary
-// directory, with the flags of go build that are given.
+// of this module, built with the flags of go build that are given. Go keeps it in its build
+// cache, so that it is linked again only after a change.
 func Build(t testing.TB, pkg string, flags ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	// The program is handed to echo, which says where it is.
+	return once(t, slices.Concat([]string{"run", "-trimpath", "-exec=echo"}, flags, []string{pkg})...)
+}
+
+// Tool returns the path of a program that tools/MODULE/go.mod pins.
+func Tool(t testing.TB, module, name string) string {
+	t.Helper()
+	return once(t, "tool", "-modfile=tools/"+module+"/go.mod", "-n", name)
+}
+
+// once returns the path of a program, which the go command prints last. It runs the command
+// once in each test process.
+func once(t testing.TB, args ...string) string {
+	t.Helper()
+	f, _ := programs.LoadOrStore(strings.Join(args, " "), sync.OnceValues(func() (string, error) { return locate(args) }))
+	path, err := f.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func locate(args []string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
 	root, err := moduleRoot(ctx)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	version, err := goCommand(ctx, root, "list", "-f", "{{with .Module}}{{.Version}}{{end}}", pkg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if version == "" {
-		out := filepath.Join(t.TempDir(), path.Base(pkg))
-		if _, err := goCommand(ctx, root, slices.Concat([]string{"build", "-o", out}, flags, []string{pkg})...); err != nil {
-			t.Fatal(err)
+	// A program that was not in the cache is where it was linked, which is gone afterwards.
+	for range 2 {
+		out, err := goCommand(ctx, root, args...)
+		if err != nil {
+			return "", err
 		}
-		return out
+		path := out[strings.LastIndex(out, "\n")+1:]
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
 	}
-	out, err := buildOnce(ctx, root, pkg, version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return "", fmt.Errorf("go %s: the build cache does not keep the program", strings.Join(args, " "))
 }
 
 func moduleRoot(ctx context.Context) (string, error) {
@@ -65,36 +84,6 @@ func moduleRoot(ctx context.Context) (string, error) {
 		return "", errors.New("find go.mod: run the tests inside the module")
 	}
 	return filepath.Dir(mod), nil
-}
-
-// buildOnce builds a program unless the cache holds it. Concurrent test processes wait
-// for a single build.
-func buildOnce(ctx context.Context, root, pkg, version string) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	cache = filepath.Join(cache, "fantasia-testenv")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", fmt.Errorf("make the cache of test programs: %w", err)
-	}
-	out := filepath.Join(cache, strings.NewReplacer("/", "_", ".", "_").Replace(pkg)+"@"+version)
-	lock := flock.New(out + ".lock")
-	if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
-		return "", fmt.Errorf("lock %s: %w", lock.Path(), err)
-	}
-	defer func() { _ = lock.Close() }()
-	if _, err := os.Stat(out); err == nil {
-		return out, nil
-	}
-	unfinished := out + ".new"
-	if _, err := goCommand(ctx, root, "build", "-trimpath", "-o", unfinished, pkg); err != nil {
-		return "", err
-	}
-	if err := os.Rename(unfinished, out); err != nil {
-		return "", fmt.Errorf("keep the test program: %w", err)
-	}
-	return out, nil
 }
 
 // goCommand returns the standard output of the go command.
