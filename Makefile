@@ -81,8 +81,8 @@ SEQUENTIAL := ./api/view ./coordinator/backup ./coordinator/compact ./coordinato
   ./research/... ./scripts/... ./study/...
 # These packages test whole programs, which have no race detector.
 PROGRAMS := ./internal/test/chaos ./internal/test/e2e ./internal/test/load
-# A result of an earlier run says nothing of another seed.
-TEST := test -failfast -timeout 20m $(if $(SEED),-count 1)
+# `make check` runs go vet. A result of an earlier run says nothing of another seed.
+TEST := test -failfast -vet=off -timeout 20m $(if $(SEED),-count 1)
 
 .PHONY: test
 test: ## Run the tests, with the race detector where goroutines meet, against real NATS and etcd
